@@ -1,0 +1,146 @@
+package pipepath
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Canonical says what path names. It takes linear time, and no input makes it panic.
+//
+// The canonical text is stable: Canonical(Canonical(p).Canonical) has the same text. Its kind is the same
+// too, except where the text is a plain drive path (KindDrive) or a name of the NT namespace (KindNTDevice,
+// KindNTOther, the ancestor \device): written as a hostPath, those are ordinary paths.
+func Canonical(path string) Name {
+	rest, scheme := cutScheme(path)
+	if !scheme && ordinary(path) {
+		return Name{Kind: KindPath, Canonical: path}
+	}
+	text := flip(Fold(rest))
+	if scheme {
+		text = `\\` + text
+	}
+
+	var space [16]string // deep enough for every real device path, so that the slice stays on the stack
+	segs, odd := split(space[:0], text, false)
+	if !strings.HasPrefix(text, `\\`) && !singleLead(segs, odd) {
+		return Name{Kind: KindPath, Canonical: path}
+	}
+	switch {
+	case unspeakable(text):
+		return Name{Kind: KindMalformed, Canonical: text}
+	case odd.dotdot:
+		return Name{Kind: KindMalformedDotdot, Canonical: text}
+	case len(segs) == 0:
+		return Name{Kind: KindAncestor, Canonical: `\\`}
+	}
+
+	r := reader{text: text}
+	name := r.read(segs)
+	if name.Kind.neverMatches() && odd.dropped {
+		// Win32 removes such segments, the NT namespace takes them for names. Where only the second
+		// reading reaches the pipes (\\?\UNC\.\pipe\x, whose host is "."), that one counts.
+		segs, _ = split(nil, text, true)
+		switch literal := r.read(segs); literal.Kind {
+		case KindPipe, KindPipeRoot:
+			return literal
+		}
+	}
+	return name
+}
+
+// ordinary reports, without allocating, that path cannot be a device or UNC path: there are not two
+// leading separators, and behind a single one there is nothing that singleLead looks at.
+// No letter but d and D folds to d, so that one byte decides.
+func ordinary(path string) bool {
+	if len(path) < 2 || !isSeparator(path[0]) {
+		return true
+	}
+	switch path[1] {
+	case '\\', '/', '?', '.', 'd', 'D':
+		return false
+	}
+	return !strings.Contains(path, "..")
+}
+
+// oddities are what a path had that its segments no longer show.
+type oddities struct {
+	dropped bool // a segment of one dot, or of spaces, was left out
+	dotdot  bool // a segment was "..", or nothing but dots and spaces with two dots or more
+}
+
+// split appends the segments of folded text to segs. The first is the marker or host and kept as it is;
+// the others lose trailing dots and spaces, and those that become empty are dropped, or kept as written
+// if literal is set.
+//
+// "..." is a legal name to Windows, and ".. " may be read as ".." by one layer and as a name by the next.
+// Both count as "..": nobody needs them, and so a dot appended to a ".." does not make it harmless.
+func split(segs []string, text string, literal bool) ([]string, oddities) {
+	var odd oddities
+	for raw := range strings.SplitSeq(text, `\`) {
+		if raw == "" {
+			continue
+		}
+		seg := strings.TrimRight(raw, ". ")
+		if seg == "" && strings.Count(raw, ".") > 1 {
+			odd.dotdot = true
+		}
+		switch {
+		case len(segs) == 0:
+			segs = append(segs, raw)
+		case seg != "":
+			segs = append(segs, seg)
+		case literal:
+			segs = append(segs, raw)
+		default:
+			odd.dropped = true
+		}
+	}
+	return segs, odd
+}
+
+// singleLead reports whether a path with one leading separator is a device path all the same:
+// \??\x, which is the NT form of \\?\x, and \device\namedpipe\x. The kubelet puts "c:" before such paths,
+// but not if they hold a colon, and not every runtime has a kubelet before it.
+//
+// filepath.Clean of Go before 1.21.5 made \??\x of \.\??\x and of \a\..\??\x (CVE-2023-45283), so these
+// count as well; with ".." in it, a path needs only to mention the name to be refused.
+func singleLead(segs []string, odd oddities) bool {
+	if odd.dotdot {
+		return slices.Contains(segs, "??") || slices.Contains(segs, "namedpipe")
+	}
+	if len(segs) == 0 {
+		return false
+	}
+	second := ""
+	if len(segs) > 1 {
+		second = segs[1]
+	}
+	switch strings.TrimRight(segs[0], ". ") {
+	case "??":
+		return true
+	case "":
+		return second == "??"
+	case "device":
+		return second == "namedpipe"
+	}
+	return false
+}
+
+// unspeakable reports whether text has a character that cuts names off (NUL), forges log lines (controls)
+// or shows a name in another order than it has (bidirectional controls). U+FFFD stands for bytes that were
+// not UTF-8: what they will be to Windows is anyone's guess.
+func unspeakable(text string) bool {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c < 0x20 || c == 0x7F:
+			return true
+		case c >= utf8.RuneSelf:
+			return strings.ContainsFunc(text[i:], func(r rune) bool {
+				return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == utf8.RuneError
+			})
+		}
+	}
+	return false
+}

@@ -1,0 +1,197 @@
+package pipepath
+
+import (
+	"slices"
+	"strings"
+)
+
+// reader finds out what the segments of one path name. It follows the object namespace of Windows:
+//
+//	\\.\x, \\?\x   = \??\x, the DOS device x        https://learn.microsoft.com/windows/win32/fileio/naming-a-file
+//	\??\pipe       = \Device\NamedPipe
+//	\??\UNC        = \Device\Mup, where \host\share follows
+//	\??\GLOBALROOT = the root of the namespace
+//	\??\Global     = \GLOBAL??, the devices of session 0
+type reader struct {
+	text string // the whole path, folded, with \ alone
+}
+
+// read takes segs[0] as the marker of a device path or as the host of a UNC path.
+func (r reader) read(segs []string) Name {
+	if !markerLike(segs[0]) {
+		return r.unc(segs)
+	}
+	name := r.device(segs[1:])
+	if isMarker(segs[0]) || !name.Kind.neverMatches() {
+		return name
+	}
+	return r.unc(segs) // "? " or ". ": if it is no marker, it is a host
+}
+
+func isMarker(seg string) bool { return seg == "." || seg == "?" || seg == "??" }
+
+// markerLike reports whether seg is a marker but for dots and spaces at its end.
+func markerLike(seg string) bool {
+	switch strings.TrimRight(seg, ". ") {
+	case "", "?", "??":
+		return true
+	}
+	return false
+}
+
+// device reads what stands behind \\.\ .
+func (r reader) device(segs []string) Name {
+	for len(segs) > 0 {
+		// "??" is no device inside \??, but it costs nothing to see through it.
+		if segs[0] == "global" || segs[0] == "??" {
+			segs = segs[1:]
+			continue
+		}
+		if segs[0] == "globalroot" && len(segs) > 1 && isDOSDirectory(segs[1]) {
+			segs = segs[2:]
+			continue
+		}
+		break
+	}
+	if len(segs) == 0 {
+		return Name{Kind: KindAncestor, Canonical: `\\.`}
+	}
+	switch segs[0] {
+	case "pipe":
+		return r.pipe(segs[1:])
+	case "unc", "vmsmb": // vmsmb\<id> stands for the host, seen from a utility VM
+		return r.unc(segs[1:])
+	case "globalroot":
+		return r.object(segs[1:])
+	}
+	if isDrive(segs[0]) {
+		return Name{Kind: KindDrive, Canonical: r.join("", segs)}
+	}
+	return Name{Kind: KindDOSDevice, Canonical: r.join(`\\.\`, segs)}
+}
+
+// isDOSDirectory reports whether an entry of the NT root is a directory of DOS devices.
+func isDOSDirectory(seg string) bool {
+	return seg == "??" || seg == "global??" || seg == "dosdevices"
+}
+
+func isDrive(seg string) bool {
+	return len(seg) == 2 && seg[1] == ':' && 'a' <= seg[0] && seg[0] <= 'z'
+}
+
+// object reads a name of the NT namespace from its root. Outside of \device it knows nothing: there are
+// directories of DOS devices per session and per silo, and links to others.
+func (r reader) object(segs []string) Name {
+	switch {
+	case len(segs) == 0:
+		return Name{Kind: KindAncestor, Canonical: `\\.\globalroot`}
+	case segs[0] != "device":
+		return Name{Kind: KindNTOther, Canonical: r.join(`\`, segs)}
+	case len(segs) == 1:
+		return Name{Kind: KindAncestor, Canonical: `\device`}
+	}
+	switch segs[1] {
+	case "namedpipe":
+		return r.pipe(segs[2:])
+	case "mup", "lanmanredirector", "dfsclient", "windfs", "vmsmb": // \host\share follows all of them
+		return r.unc(segs[2:])
+	}
+	return Name{Kind: KindNTDevice, Canonical: r.join(`\`, segs)}
+}
+
+// unc reads \host\share\… . Hosts are never compared: the own machine has more names than one can list.
+// Segments that begin with ; choose a redirector or a logon session and stand before the host.
+func (r reader) unc(segs []string) Name {
+	first := 0
+	for first < len(segs) && segs[first][0] == ';' {
+		first++
+	}
+	// Only the redirector knows whether a ; segment is an option or the host: every choice is tried.
+	for i := first; i >= 0; i-- {
+		if pipe, ok := pipeShare(segs[i:]); ok {
+			return r.pipe(pipe)
+		}
+	}
+	segs = segs[first:]
+	switch {
+	case len(segs) == 0:
+		return Name{Kind: KindAncestor, Canonical: `\\`}
+	case markerLike(segs[0]):
+		// \\?\UNC\?\x: no host is called so, and \\?\x would be another path.
+		return Name{Kind: KindMalformed, Canonical: r.text}
+	case len(segs) == 1:
+		return Name{Kind: KindUNCHost, Canonical: r.join(`\\`, segs)}
+	}
+	return Name{Kind: KindUNC, Canonical: r.join(`\\`, segs)}
+}
+
+// pipeShare returns what follows the share of all pipes in host, share, … .
+// \\device\namedpipe is \device\namedpipe with a separator doubled.
+func pipeShare(segs []string) (rest []string, ok bool) {
+	if len(segs) < 2 {
+		return nil, false
+	}
+	rest = segs[2:]
+	switch segs[1] {
+	case "pipe":
+		return rest, true
+	case "ipc$":
+		if len(rest) > 0 && rest[0] == "pipe" {
+			rest = rest[1:]
+		}
+		return rest, true
+	case "namedpipe":
+		return rest, strings.TrimRight(segs[0], ". ") == "device"
+	}
+	return nil, false
+}
+
+// pipe reads a pipe's name. LOCAL is the alias by which a process reaches its own session's pipes:
+// outside of app containers that is the common directory.
+func (r reader) pipe(segs []string) Name {
+	segs = slices.DeleteFunc(segs, func(s string) bool { return strings.Trim(s, ". ") == "" }) // kept by a literal reading
+	for len(segs) > 0 && segs[0] == "local" {
+		segs = segs[1:]
+	}
+	if len(segs) == 0 {
+		return Name{Kind: KindPipeRoot, Canonical: `\\.\pipe`}
+	}
+	const prefix = `\\.\pipe\`
+	canonical := r.join(prefix, segs)
+	return Name{Kind: KindPipe, Canonical: canonical, Pipe: canonical[len(prefix):]}
+}
+
+// join returns prefix and the segments (one at least), without allocating if that is how the path was written.
+func (r reader) join(prefix string, segs []string) string {
+	size := len(prefix) + len(segs) - 1
+	for _, s := range segs {
+		size += len(s)
+	}
+	if size == len(r.text) && strings.HasPrefix(r.text, prefix) && joined(r.text[len(prefix):], segs) {
+		return r.text
+	}
+	var b strings.Builder
+	b.Grow(size)
+	b.WriteString(prefix)
+	for i, s := range segs {
+		if i > 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// joined reports whether text is the segments with one \ between them.
+func joined(text string, segs []string) bool {
+	for i, s := range segs {
+		if i > 0 {
+			text = text[1:] // the lengths are equal; a byte that is no \ shows as a segment that differs
+		}
+		if !strings.HasPrefix(text, s) {
+			return false
+		}
+		text = text[len(s):]
+	}
+	return text == ""
+}
