@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// maxSeparator is more than any text that joins a list needs.
+const maxSeparator = 64
+
+// boundedCalls looks for calls of the two allowed functions whose result can be larger than its operands by a factor that an
+// operand chooses: concat repeats its separator, and sprintf pads to the width in its format. Both allocate before
+// anything can stop them. So their first operand must be a constant, and a small one.
+func boundedCalls(m *ast.Module) []Problem {
+	var out []Problem
+	check := func(terms []*ast.Term) {
+		if len(terms) == 0 {
+			return
+		}
+		name := functionName(terms[0])
+		if name != "concat" && name != "sprintf" {
+			return
+		}
+		var first ast.String
+		ok := false
+		if len(terms) > 1 {
+			first, ok = terms[1].Value.(ast.String)
+		}
+		switch {
+		case !ok:
+			out = append(out, at(terms[0].Location, CodeBuiltin, "the first operand of "+name+" must be a constant string"))
+		case name == "concat" && len(first) > maxSeparator:
+			out = append(out, at(terms[0].Location, CodeBuiltin, "the separator of concat must be short"))
+		case name == "sprintf" && !plainFormat(string(first)):
+			out = append(out, at(terms[0].Location, CodeBuiltin, "the format of sprintf may use %s %v %d %q %t %x and %% only, without width, precision or index"))
+		}
+	}
+	ast.WalkExprs(m, func(e *ast.Expr) bool {
+		if terms, ok := e.Terms.([]*ast.Term); ok {
+			check(terms)
+		}
+		for _, w := range e.With { // else a mock could call them under another name
+			if name := functionName(w.Value); name == "concat" || name == "sprintf" {
+				out = append(out, at(w.Location, CodeBuiltin, name+" cannot stand in for another function"))
+			}
+		}
+		return false
+	})
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		if call, ok := t.Value.(ast.Call); ok {
+			check(call)
+		}
+		return false
+	})
+	return out
+}
+
+func functionName(t *ast.Term) string {
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return string(v)
+	case ast.Ref:
+		return v.String()
+	}
+	return ""
+}
+
+// plainFormat reports whether each verb of a format prints its operand as it is.
+func plainFormat(s string) bool {
+	for {
+		i := strings.IndexByte(s, '%')
+		if i < 0 {
+			return true
+		}
+		if i+1 == len(s) || !strings.ContainsRune("svdqtx%", rune(s[i+1])) {
+			return false
+		}
+		s = s[i+2:]
+	}
+}

@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// allowedBuiltins lists the functions that a policy may call. It is a list of what is in, not of what is out, so that
+// a function that a later OPA brings is out until someone has thought about it. What is left out, and why:
+//
+//   - http.send, net.*, providers.aws.*: they reach out of the process.
+//   - opa.runtime, rego.parse_module, rego.metadata.*: they show the process or the policies themselves.
+//   - time.now_ns, rand.intn, uuid.*: a decision must be the same when it is replayed. input.now is the clock.
+//   - time functions that take a time zone: they read files of the machine.
+//   - trace: it writes. A call of print is erased when a module is compiled.
+//   - crypto.*, io.jwt.*: a policy signs nothing, and holds no key to verify with.
+//   - numbers.range, numbers.range_step, bits.*: one call with small operands can fill the memory, and the time-out is
+//     not looked at inside a call.
+//   - mul, div, rem, product, floor, ceil, round, abs, units.*: nothing that is judged here is a product, and numbers
+//     that are squared again and again double their digits.
+//   - strings.replace_n, strings.render_template, regex.replace, json.patch, yaml.*, graphql.*, graph.*, array.flatten,
+//     object.union_n, regex.globs_match, glob.*, net.cidr_expand: they amplify their operands, or have had
+//     patterns on which they take exponential time, and regex.match (linear time) does what policies need.
+//   - json.match_schema, json.verify_schema: they compile a schema that may name remote ones.
+//   - deprecated functions (all, any, cast_*, re_match, set_diff).
+//
+// concat and sprintf are in, but with a constant first operand: see boundedCalls.
+//
+// OPA does not bound memory. A policy that doubles a string in each of its expressions is stopped by the time-out alone,
+// so that the memory is bounded by what the machine can write in that time, for each evaluation that runs. It is the
+// operator who sets GOMEMLIMIT and decides who may write policies.
+var allowedBuiltins = []string{
+	"and", "array.concat", "array.reverse", "array.slice", "assign", "base64.decode", "base64.is_valid",
+	"concat", "contains", "count", "endswith", "eq", "equal", "format_int", "gt", "gte", "indexof",
+	"internal.member_2", "internal.member_3", "internal.template_string", "intersection",
+	"is_array", "is_boolean", "is_null", "is_number", "is_object", "is_set", "is_string",
+	"json.filter", "json.is_valid", "json.remove", "json.unmarshal", "lower", "lt", "lte", "max", "min", "minus", "neq",
+	"object.filter", "object.get", "object.keys", "object.remove", "object.subset", "object.union", "or", "plus",
+	"regex.find_n", "regex.is_valid", "regex.match", "regex.split", "replace", "semver.compare", "semver.is_valid",
+	"sort", "split", "sprintf", "startswith", "strings.any_prefix_match", "strings.any_suffix_match", "strings.count",
+	"strings.reverse", "substring", "sum", "time.parse_duration_ns", "time.parse_rfc3339_ns", "to_number",
+	"trim", "trim_left", "trim_prefix", "trim_right", "trim_space", "trim_suffix", "type_name", "union", "upper", "walk",
+}
+
+// testBuiltin is what the test runner inserts into table tests; it only marks which case is running.
+const testBuiltin = "internal.test_case"
+
+// allowedFeatures are the parts of the language that modules may use. Experimental keywords are out.
+var allowedFeatures = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}
+
+// capabilities returns what modules compile against, and extra builtins.
+func capabilities(extra ...string) *ast.Capabilities {
+	all := ast.CapabilitiesForThisVersion()
+	c := &ast.Capabilities{
+		AllowNet: []string{}, // empty, not nil: nil means every host
+	}
+	for _, b := range all.Builtins {
+		if slices.Contains(allowedBuiltins, b.Name) || slices.Contains(extra, b.Name) {
+			c.Builtins = append(c.Builtins, b)
+		}
+	}
+	for _, f := range all.Features {
+		if slices.Contains(allowedFeatures, f) {
+			c.Features = append(c.Features, f)
+		}
+	}
+	return c
+}
+
+// explainBuiltin says of a function that OPA has and policies may not call that it is not a misspelling.
+func explainBuiltin(p Problem) Problem {
+	name, ok := strings.CutPrefix(p.Message, "undefined function ")
+	if !ok {
+		return p
+	}
+	known := slices.ContainsFunc(ast.CapabilitiesForThisVersion().Builtins, func(b *ast.Builtin) bool { return b.Name == name })
+	if known {
+		p.Code, p.Message = CodeBuiltin, "function "+name+" is not available to policies"
+	}
+	return p
+}

@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+)
+
+// maxProblems is more than anyone reads at a time.
+const maxProblems = 50
+
+// program is a compiled set of modules, before it is trusted to decide.
+type program struct {
+	compiler *ast.Compiler
+	data     document
+	rules    map[string]Rule
+	object   bool // some module may read input.object
+	options  Options
+}
+
+// Validate reports everything that keeps m from being activated, short of running its tests and the checks.
+func Validate(m Modules, o Options) []Problem {
+	o, err := o.withDefaults()
+	if err != nil {
+		return []Problem{{Code: CodeInternal, Message: err.Error()}}
+	}
+	_, problems := compile(context.Background(), m, o)
+	return problems
+}
+
+func compile(ctx context.Context, m Modules, o Options) (p *program, problems []Problem) {
+	defer func() {
+		if v := recover(); v != nil { // a module that makes the compiler panic must not end the process
+			p, problems = nil, []Problem{{Code: CodeInternal, Message: fmt.Sprintf("the compiler panicked: %v", v)}}
+		}
+	}()
+	if problems := m.checkSize(o.Limits); len(problems) > 0 {
+		return nil, problems
+	}
+	data, err := newDocument(m.Data, o.Limits.DataBytes)
+	if err != nil {
+		return nil, []Problem{{Code: CodeData, Message: err.Error()}}
+	}
+	all, problems := parse(m)
+	if len(problems) > 0 {
+		return nil, sortProblems(problems)
+	}
+	maps.DeleteFunc(all, func(name string, _ *ast.Module) bool { return isTestFile(name) })
+	deciding := slices.Collect(maps.Values(all))
+	slices.SortFunc(deciding, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
+	rules, problems := ruleTable(deciding)
+
+	compiler, err := compileModules(ctx, all, data, capabilities())
+	if err != nil {
+		return nil, sortProblems(append(problems, problemsOf("", err)...))
+	}
+	entry, err := entrypointRef(o.Entrypoint)
+	if err != nil {
+		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}
+	}
+	if len(compiler.GetRulesExact(entry)) == 0 {
+		problems = append(problems, Problem{Code: CodeEntrypoint, Message: "no module defines " + o.Entrypoint})
+	}
+	if len(problems) > 0 {
+		return nil, sortProblems(problems)
+	}
+	object := slices.ContainsFunc(slices.Collect(maps.Values(compiler.Modules)), refersToObject)
+	return &program{compiler: compiler, data: data, rules: rules, object: object, options: o}, nil
+}
+
+// parse reads every module and looks for what can be found without the others.
+func parse(m Modules) (map[string]*ast.Module, []Problem) {
+	options := ast.ParserOptions{Capabilities: capabilities(), ProcessAnnotation: true, RegoVersion: ast.RegoV1}
+	out := make(map[string]*ast.Module, len(m.Files))
+	var problems []Problem
+	for _, name := range m.names() {
+		if len(problems) >= maxProblems {
+			break
+		}
+		if p, tooDeep := tooDeeplyNested(name, m.Files[name]); tooDeep {
+			problems = append(problems, p)
+			continue
+		}
+		module, err := ast.ParseModuleWithOpts(name, m.Files[name], options)
+		if err != nil {
+			problems = append(problems, problemsOf(name, err)...)
+			continue
+		}
+		problems = append(problems, reservedDocuments(name, module)...)
+		problems = append(problems, boundedCalls(module)...)
+		out[name] = module
+	}
+	return out, problems
+}
+
+// newCompiler is the one place where a compiler is made. Strict mode turns unused variables and imports, which are
+// mostly misspellings, into errors; print statements are never enabled.
+func newCompiler(c *ast.Capabilities) *ast.Compiler {
+	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
+		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems)
+}
+
+// compileModules also refuses rules that lie where the data lies, which would hide one or the other.
+func compileModules(ctx context.Context, modules map[string]*ast.Module, data document, c *ast.Capabilities) (*ast.Compiler, error) {
+	store := inmem.NewFromASTObject(data.object)
+	txn, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read data: %w", err)
+	}
+	defer store.Abort(ctx, txn)
+	compiler := newCompiler(c).WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
+	if compiler.Compile(modules); compiler.Failed() {
+		return nil, compiler.Errors
+	}
+	return compiler, nil
+}
+
+// prepare makes a query ready that can be evaluated any number of times, by many at once.
+func (p *program) prepare(ctx context.Context, query string, data document) (rego.PreparedEvalQuery, error) {
+	q, err := rego.New(
+		rego.Query(query),
+		rego.Compiler(p.compiler),
+		rego.Store(inmem.NewFromASTObject(data.object)),
+		rego.StrictBuiltinErrors(true),
+		// The result is decoded from OPA's own form: the way over maps costs more than the evaluation of a small policy.
+		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t, nil }),
+	).PrepareForEval(ctx)
+	if err != nil {
+		return q, fmt.Errorf("prepare %s: %w", query, err)
+	}
+	return q, nil
+}

@@ -1,0 +1,134 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Bounds of a decision. It becomes a response of the API server, an audit event and log lines, none of which may be
+// as large as a policy likes.
+const (
+	maxFindings = 1024 // more than the mounts of any pod that the API server takes in practice
+	maxField    = 1024 // bytes; an annotation's key has at most 317
+	maxMessage  = 2048 // bytes; some four screens of a terminal
+)
+
+// decodeDecision checks a result against Decision. It takes nothing that it does not know: a key or an effect that is not
+// understood may have meant a refusal.
+func decodeDecision(v ast.Value) (Decision, error) {
+	object, ok := v.(ast.Object)
+	if !ok {
+		return Decision{}, fmt.Errorf("the result is a %s, want an object", ast.ValueName(v))
+	}
+	d := Decision{Findings: []Finding{}}
+	var sawAllowed, sawFindings bool
+	err := object.Iter(func(k, v *ast.Term) error {
+		switch key, _ := k.Value.(ast.String); key {
+		case "allowed":
+			b, ok := v.Value.(ast.Boolean)
+			if !ok {
+				return fmt.Errorf("allowed is a %s, want a boolean", ast.ValueName(v.Value))
+			}
+			d.Allowed, sawAllowed = bool(b), true
+		case "findings":
+			var err error
+			sawFindings = true
+			d.Findings, err = decodeFindings(v.Value)
+			return err
+		default:
+			return fmt.Errorf("unknown key %v in the result", k)
+		}
+		return nil
+	})
+	if err != nil {
+		return Decision{}, err
+	}
+	if !sawAllowed || !sawFindings {
+		return Decision{}, errors.New("the result needs the keys allowed and findings")
+	}
+	denies := func(f Finding) bool { return f.Effect == EffectDeny }
+	if i := slices.IndexFunc(d.Findings, denies); d.Allowed && i >= 0 {
+		return Decision{}, fmt.Errorf("the result is allowed, and finding %s denies", d.Findings[i].Code)
+	}
+	return d, nil
+}
+
+// decodeFindings takes a set or an array, and returns findings in the order of their code and field.
+func decodeFindings(v ast.Value) ([]Finding, error) {
+	var each func(func(*ast.Term) error) error
+	var n int
+	switch list := v.(type) {
+	case ast.Set:
+		each, n = list.Iter, list.Len()
+	case *ast.Array:
+		each, n = list.Iter, list.Len()
+	default:
+		return nil, fmt.Errorf("findings is a %s, want a set or an array", ast.ValueName(v))
+	}
+	if n > maxFindings {
+		return nil, fmt.Errorf("%d findings, and at most %d are taken", n, maxFindings)
+	}
+	out := make([]Finding, 0, n)
+	err := each(func(t *ast.Term) error {
+		f, err := decodeFinding(t.Value)
+		if err != nil {
+			return err
+		}
+		out = append(out, f)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Message, b.Message))
+	})
+	return out, nil
+}
+
+func decodeFinding(v ast.Value) (Finding, error) {
+	object, ok := v.(ast.Object)
+	if !ok {
+		return Finding{}, fmt.Errorf("a finding is a %s, want an object", ast.ValueName(v))
+	}
+	var f Finding
+	err := object.Iter(func(k, v *ast.Term) error {
+		key, _ := k.Value.(ast.String)
+		s, ok := v.Value.(ast.String)
+		if !ok {
+			return fmt.Errorf("%v of a finding is a %s, want a string", k, ast.ValueName(v.Value))
+		}
+		switch key {
+		case "code":
+			f.Code = string(s)
+		case "effect":
+			f.Effect = Effect(s)
+		case "field":
+			f.Field = string(s)
+		case "message":
+			f.Message = string(s)
+		default:
+			return fmt.Errorf("unknown key %v in a finding", k)
+		}
+		return nil
+	})
+	if err != nil {
+		return Finding{}, err
+	}
+	switch {
+	case !codePattern.MatchString(f.Code):
+		return Finding{}, fmt.Errorf("code %.40q of a finding: want upper-case letters, digits, - and _", f.Code)
+	case f.Effect != EffectDeny && f.Effect != EffectWarn && f.Effect != EffectAudit:
+		return Finding{}, fmt.Errorf("effect %.40q of finding %s: want deny, warn or audit", string(f.Effect), f.Code)
+	case len(f.Field) > maxField || len(f.Message) > maxMessage:
+		return Finding{}, fmt.Errorf("finding %s: field has at most %d bytes, message %d", f.Code, maxField, maxMessage)
+	case !utf8.ValidString(f.Field) || !utf8.ValidString(f.Message):
+		return Finding{}, fmt.Errorf("finding %s: field or message is not UTF-8", f.Code)
+	}
+	return f, nil
+}

@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+// Engine decides with the policies that were activated last. Its methods may be called by many at once.
+type Engine struct {
+	options  Options
+	slots    chan struct{}
+	activate sync.Mutex // one activation at a time, so that the later call wins
+	active   atomic.Pointer[snapshot]
+}
+
+var errNoPolicy = errors.New("no policy was activated")
+
+// New returns an engine that decides nothing until something is activated. It reports every fault of the options at once.
+func New(o Options) (*Engine, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("policy engine: %w", err)
+	}
+	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent)}, nil
+}
+
+// Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before
+// goes on deciding. An error of the compiler is a *ProblemsError.
+//
+// It compiles and tests on the caller's goroutine and ends when ctx does, except inside the compiler, which cannot be stopped.
+func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
+	e.activate.Lock()
+	defer e.activate.Unlock()
+	s, err := e.build(ctx, m)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s.activated = time.Now()
+	e.active.Store(s)
+	e.options.Log.Info("policies activated", zap.String(logkeys.Revision, s.revision))
+	return Snapshot{s}, nil
+}
+
+func (e *Engine) build(ctx context.Context, m Modules) (*snapshot, error) {
+	p, problems := compile(ctx, m, e.options)
+	if len(problems) > 0 {
+		return nil, &ProblemsError{problems}
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.options.TestTimeout)
+	defer cancel()
+	results, err := p.test(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	passed, err := requirePassed(results)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.snapshot(ctx, m.revision(p.data), p.data)
+	if err != nil {
+		return nil, err
+	}
+	s.tests = passed
+	if err := p.runChecks(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Active returns the policies that decide now, and whether there are any.
+func (e *Engine) Active() (Snapshot, bool) {
+	s := e.active.Load()
+	return Snapshot{s}, s != nil
+}
+
+// Decide judges one input, of the schema that the policies were written for, with the policies that are active when it is
+// called. Every error is an *Error and means that there is no decision: treat it as a denial.
+func (e *Engine) Decide(ctx context.Context, input ast.Value) (Decision, error) {
+	s, _ := e.Active()
+	return e.DecideWith(ctx, s, input)
+}
+
+// DecideWith is Decide with the policies of one snapshot. A caller that built its input after asking the snapshot whether it
+// NeedsObject decides with that same snapshot; other policies may have become active since.
+func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (Decision, error) {
+	if s.s == nil {
+		return Decision{}, fault(ReasonNoPolicy, errNoPolicy)
+	}
+	if err := checkInput(input, e.options.MaxInputBytes); err != nil {
+		return Decision{}, fault(ReasonInputSize, err)
+	}
+	if err := e.acquire(ctx); err != nil {
+		return Decision{}, fault(ReasonOverload, err)
+	}
+	defer func() { <-e.slots }()
+	return s.s.decide(ctx, input, e.options.Timeout)
+}
+
+var errBusy = errors.New("all evaluation slots are taken")
+
+// acquire waits for a slot until the context or the time-out ends.
+func (e *Engine) acquire(ctx context.Context) error {
+	select {
+	case e.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(e.options.Timeout)
+	defer timer.Stop()
+	select {
+	case e.slots <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errBusy
+	case <-ctx.Done():
+		return errors.Join(errBusy, context.Cause(ctx))
+	}
+}

@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// Reason says why there is no decision.
+type Reason string
+
+// Reasons for which there is no decision. A caller treats each of them as a denial.
+const (
+	ReasonNoPolicy  Reason = "no_policy"  // nothing was ever activated
+	ReasonUndefined Reason = "undefined"  // the policy has no result for this input
+	ReasonConflict  Reason = "conflict"   // rules give different values for the same document
+	ReasonTimeout   Reason = "timeout"    // the evaluation was stopped, or the caller went away
+	ReasonType      Reason = "type"       // the result is not a decision
+	ReasonOverload  Reason = "overload"   // no evaluation slot became free in time
+	ReasonBuiltin   Reason = "builtin"    // a builtin function refused its operands
+	ReasonInternal  Reason = "internal"   // any other error of the evaluator
+	ReasonPanic     Reason = "panic"      // the evaluator panicked
+	ReasonInputSize Reason = "input_size" // the input is larger or deeper than Options allow
+)
+
+// Error is the error of every evaluation that gives no decision.
+type Error struct {
+	Reason Reason
+	Err    error
+}
+
+// Error names the reason and the cause.
+func (e *Error) Error() string { return "policy decision: " + string(e.Reason) + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+func fault(r Reason, err error) *Error { return &Error{Reason: r, Err: err} }
+
+// evaluationFault gives an error of the evaluator its reason.
+func evaluationFault(ctx context.Context, err error) *Error {
+	if own, ok := errors.AsType[*Error](err); ok {
+		return own
+	}
+	reason := ReasonInternal
+	if e, ok := errors.AsType[*topdown.Error](err); ok {
+		switch e.Code {
+		case topdown.CancelErr:
+			reason = ReasonTimeout
+			if cause := context.Cause(ctx); cause != nil {
+				err = errors.Join(err, cause)
+			}
+		case topdown.ConflictErr:
+			reason = ReasonConflict
+		case topdown.BuiltinErr, topdown.TypeErr:
+			reason = ReasonBuiltin
+		}
+	}
+	return fault(reason, err)
+}

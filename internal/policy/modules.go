@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Modules are policies in source form, with the data that they read.
+type Modules struct {
+	// Files holds Rego by relative path. A name that ends in _test.rego is a test and does not decide.
+	Files map[string]string
+	// Data becomes data.* for the policies. It must be encodable as JSON.
+	Data map[string]any
+}
+
+// WithData returns the same files with other data.
+func (m Modules) WithData(data map[string]any) Modules {
+	return Modules{Files: m.Files, Data: data}
+}
+
+func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.rego") }
+
+func (m Modules) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
+
+// checkSize reports every limit that m exceeds.
+func (m Modules) checkSize(l Limits) []Problem {
+	var out []Problem
+	if len(m.Files) > l.Files {
+		out = append(out, Problem{Code: CodeLimit, Message: fmt.Sprintf("%d modules, and at most %d are taken", len(m.Files), l.Files)})
+	}
+	total := 0
+	for _, name := range m.names() {
+		size := len(m.Files[name])
+		total += size
+		if size > l.FileBytes {
+			out = append(out, Problem{File: name, Code: CodeLimit, Message: fmt.Sprintf("%d bytes, and a module has at most %d", size, l.FileBytes)})
+		}
+	}
+	if total > l.TotalBytes {
+		out = append(out, Problem{Code: CodeLimit, Message: fmt.Sprintf("%d bytes in all modules, and at most %d are taken", total, l.TotalBytes)})
+	}
+	return out
+}
+
+// document is data in the two forms that are needed: text to hash, and OPA's own form to evaluate, which spares
+// every evaluation the conversion.
+type document struct {
+	text   []byte
+	object ast.Object
+}
+
+func newDocument(data map[string]any, limit int) (document, error) {
+	if data == nil {
+		data = map[string]any{}
+	}
+	text, err := json.Marshal(data) // sorts keys: the same data has the same hash
+	if err != nil {
+		return document{}, fmt.Errorf("encode data: %w", err)
+	}
+	if len(text) > limit {
+		return document{}, fmt.Errorf("data has %d bytes as JSON, and at most %d are taken", len(text), limit)
+	}
+	value, err := ast.ValueFromReader(bytes.NewReader(text))
+	if err != nil {
+		return document{}, fmt.Errorf("convert data: %w", err)
+	}
+	object, ok := value.(ast.Object)
+	if !ok {
+		return document{}, fmt.Errorf("data is a %s, want an object", ast.ValueName(value))
+	}
+	return document{text: text, object: object}, nil
+}
+
+// revision hashes what decides and what tests it. Every part goes in with its length, so that no text can move
+// from one part to another without changing the hash.
+func (m Modules) revision(data document) string {
+	h := sha256.New()
+	for _, name := range m.names() {
+		writePart(h, []byte(name))
+		writePart(h, []byte(m.Files[name]))
+	}
+	writePart(h, nil) // no file has an empty name
+	writePart(h, data.text)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+func writePart(h hash.Hash, p []byte) {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+	h.Write(n[:])
+	h.Write(p)
+}

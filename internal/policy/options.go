@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"go.uber.org/zap"
+)
+
+// DefaultEntrypoint is the document that an evaluation asks for.
+const DefaultEntrypoint = "data.pipeguard.admission.decision"
+
+// Options configure an Engine. The zero value of a field means its default.
+type Options struct {
+	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
+	Entrypoint string
+	// Timeout bounds one evaluation, and the wait for a slot before it. Default 50 ms: an evaluation takes well under
+	// one, and the API server waits seconds. OPA looks at it between expressions, so a single builtin call may overrun it.
+	Timeout time.Duration
+	// MaxConcurrent bounds the evaluations at one time, and with them the memory. Evaluation is pure computation, so
+	// more than a few for each processor only lengthens all of them. Default 4 for each processor.
+	MaxConcurrent int
+	// MaxInputBytes bounds an input: the bytes of its text, and 16 for each value. Default 4 MiB: the API server takes
+	// objects of up to 3 MiB, and the extracted input repeats some of their text.
+	MaxInputBytes int
+	// Limits bound the modules and their data.
+	Limits Limits
+	// Checks are invariants that must hold before modules are activated.
+	Checks []Check
+	// TestTimeout bounds all tests and checks of one activation together. Default 30 s.
+	TestTimeout time.Duration
+	// WatchPoll is how often Watch looks at the directory without being told. Default 10 s.
+	WatchPoll time.Duration
+	// WatchSettle is how long a directory must be quiet before Watch reads it. Default 100 ms: an editor or the
+	// kubelet changes several names in a row.
+	WatchSettle time.Duration
+	// Log receives diagnostics. Default none.
+	Log *zap.Logger
+}
+
+// Limits bound a set of modules. OPA bounds none of this itself.
+type Limits struct {
+	// Files bounds the number of modules: each costs parsing and compiling before the rest is looked at. Default 256.
+	Files int
+	// FileBytes bounds one module. Default 256 KiB, a quarter of what a ConfigMap can hold.
+	FileBytes int
+	// TotalBytes bounds all modules together; compiling takes a few hundred times that much memory. Default 2 MiB.
+	TotalBytes int
+	// DataBytes bounds the data as JSON. Default 1 MiB, the most that a ConfigMap or an etcd object holds.
+	DataBytes int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Files = orDefault(l.Files, 256)
+	l.FileBytes = orDefault(l.FileBytes, 256<<10)
+	l.TotalBytes = orDefault(l.TotalBytes, 2<<20)
+	l.DataBytes = orDefault(l.DataBytes, 1<<20)
+	return l
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o.Entrypoint = orDefault(o.Entrypoint, DefaultEntrypoint)
+	o.Timeout = orDefault(o.Timeout, 50*time.Millisecond)
+	o.MaxConcurrent = orDefault(o.MaxConcurrent, 4*runtime.GOMAXPROCS(0))
+	o.MaxInputBytes = orDefault(o.MaxInputBytes, 4<<20)
+	o.TestTimeout = orDefault(o.TestTimeout, 30*time.Second)
+	o.WatchPoll = orDefault(o.WatchPoll, 10*time.Second)
+	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
+	o.Limits = o.Limits.withDefaults()
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+
+	var faults []error
+	if _, err := entrypointRef(o.Entrypoint); err != nil {
+		faults = append(faults, err)
+	}
+	for _, bound := range []struct {
+		name  string
+		value int64
+	}{
+		{"Timeout", int64(o.Timeout)},
+		{"MaxConcurrent", int64(o.MaxConcurrent)},
+		{"MaxInputBytes", int64(o.MaxInputBytes)},
+		{"TestTimeout", int64(o.TestTimeout)},
+		{"WatchPoll", int64(o.WatchPoll)},
+		{"WatchSettle", int64(o.WatchSettle)},
+		{"Limits.Files", int64(o.Limits.Files)},
+		{"Limits.FileBytes", int64(o.Limits.FileBytes)},
+		{"Limits.TotalBytes", int64(o.Limits.TotalBytes)},
+		{"Limits.DataBytes", int64(o.Limits.DataBytes)},
+	} {
+		if bound.value < 0 {
+			faults = append(faults, fmt.Errorf("option %s is negative", bound.name))
+		}
+	}
+	for i, c := range o.Checks {
+		if c.Name == "" || c.Want == nil {
+			faults = append(faults, fmt.Errorf("option Checks[%d] (%q) needs a name and a Want", i, c.Name))
+		}
+	}
+	return o, errors.Join(faults...)
+}
+
+func orDefault[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+// entrypointRef refuses anything but a plain document below data: the entry point becomes a query, and a query that
+// could call or iterate would be a policy of its own.
+func entrypointRef(s string) (ast.Ref, error) {
+	ref, err := ast.ParseRef(s)
+	if err != nil {
+		return nil, fmt.Errorf("option Entrypoint %q: %w", s, err)
+	}
+	if len(ref) < 3 || !ref[0].Equal(ast.DefaultRootDocument) || !ref.IsGround() {
+		return nil, fmt.Errorf("option Entrypoint %q: want a document in a package, as in %s", s, DefaultEntrypoint)
+	}
+	for _, t := range ref[1:] {
+		if _, ok := t.Value.(ast.String); !ok {
+			return nil, fmt.Errorf("option Entrypoint %q: want names only, as in %s", s, DefaultEntrypoint)
+		}
+	}
+	return ref, nil
+}

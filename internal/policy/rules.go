@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// codePattern is what a rule's code may look like: PG001, ACME-17.
+var codePattern = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{0,31}$`)
+
+// ruleTable collects the rules that METADATA blocks describe. A code has one description: two that differ would make
+// a denial say something other than what the author of the rule wrote.
+func ruleTable(modules []*ast.Module) (map[string]Rule, []Problem) {
+	rules := map[string]Rule{}
+	var problems []Problem
+	for _, m := range modules {
+		for _, a := range m.Annotations {
+			if _, ok := a.Custom["code"]; !ok {
+				continue
+			}
+			r := Rule{Title: a.Title, Description: a.Description}
+			for _, f := range []struct {
+				key string
+				to  *string
+			}{{"code", &r.Code}, {"severity", &r.Severity}, {"docs", &r.Docs}, {"remedy", &r.Remedy}} {
+				if v, ok := a.Custom[f.key]; ok {
+					if *f.to, ok = v.(string); !ok {
+						problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.%s is not a string", f.key)))
+					}
+				}
+			}
+			switch _, twice := rules[r.Code]; {
+			case !codePattern.MatchString(r.Code):
+				problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.code %q: want upper-case letters, digits, - and _", r.Code)))
+			case twice:
+				problems = append(problems, at(a.Location, CodeMetadata, "a second description of code "+r.Code))
+			default:
+				rules[r.Code] = r
+			}
+		}
+	}
+	return rules, problems
+}

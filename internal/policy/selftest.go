@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/tester"
+)
+
+// TestResult is the outcome of one test rule.
+type TestResult struct {
+	Package  string        `json:"package"`
+	Name     string        `json:"name"`
+	File     string        `json:"file"`
+	Line     int           `json:"line"`
+	Passed   bool          `json:"passed"`
+	Skipped  bool          `json:"skipped,omitempty"` // its name begins with todo_test_
+	Duration time.Duration `json:"duration"`
+	Message  string        `json:"message,omitempty"` // why it did not pass
+}
+
+// Test compiles m and runs its tests, in the order of file and line. The capabilities are those of a decision, and an error of a
+// builtin fails the test as it fails a decision. An error means that the tests could not be run.
+func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	p, problems := compile(ctx, m, o)
+	if len(problems) > 0 {
+		return nil, &ProblemsError{problems}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.TestTimeout)
+	defer cancel()
+	return p.test(ctx, m)
+}
+
+// test runs the tests on goroutines of OPA's runner: unlike one of a decision, a panic there would end the process.
+func (p *program) test(ctx context.Context, m Modules) ([]TestResult, error) {
+	modules, problems := parse(m) // again: compiling changes modules
+	if len(problems) > 0 {
+		return nil, &ProblemsError{problems}
+	}
+	c := capabilities(testBuiltin)
+	if _, err := compileModules(ctx, modules, p.data, c); err != nil {
+		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
+	}
+	if modules, problems = parse(m); len(problems) > 0 {
+		return nil, &ProblemsError{problems}
+	}
+	store := inmem.NewFromASTObject(p.data.object)
+	txn, err := store.NewTransaction(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read data: %w", err)
+	}
+	defer store.Abort(context.WithoutCancel(ctx), txn)
+	results, err := tester.NewRunner().SetCompiler(newCompiler(c)).SetStore(store).SetModules(modules).
+		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(p.options.TestTimeout).RunTests(ctx, txn)
+	if err != nil {
+		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
+	}
+	out := []TestResult{}
+	for r := range results { // always to the end: the runner's goroutines wait for their reader
+		out = append(out, testResult(r))
+	}
+	slices.SortFunc(out, func(a, b TestResult) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name))
+	})
+	if err := ctx.Err(); err != nil {
+		return out, fmt.Errorf("run policy tests: stopped after %d: %w", len(out), err)
+	}
+	return out, nil
+}
+
+func testResult(r *tester.Result) TestResult {
+	t := TestResult{
+		Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Passed: r.Pass(), Skipped: r.Skip, Duration: r.Duration,
+	}
+	if r.Location != nil {
+		t.File, t.Line = r.Location.File, r.Location.Row
+	}
+	switch {
+	case r.Error != nil:
+		t.Message = r.Error.Error()
+	case r.Fail:
+		t.Message = "not true"
+		var cases []string
+		for name, sub := range r.SubResults.Iter {
+			if sub.Fail && len(sub.SubResults) == 0 {
+				cases = append(cases, strings.Join(name, "/"))
+			}
+		}
+		if len(cases) > 0 {
+			t.Message += " for " + strings.Join(cases, ", ")
+		}
+	}
+	return t
+}
+
+var errNoTests = errors.New("run policy tests: there are none: a policy that nothing tests is not activated; add a *_test.rego file")
+
+// requirePassed returns how many tests passed, or an error that names each that did not. A skipped test is not a test.
+func requirePassed(results []TestResult) (int, error) {
+	var failed []error
+	passed := 0
+	for _, r := range results {
+		switch {
+		case r.Passed:
+			passed++
+		case !r.Skipped:
+			failed = append(failed, fmt.Errorf("%s:%d: test %s.%s: %s", r.File, r.Line, r.Package, r.Name, r.Message))
+		}
+	}
+	if len(failed) > 0 {
+		return 0, fmt.Errorf("run policy tests: %w", errors.Join(failed...))
+	}
+	if passed == 0 {
+		return 0, errNoTests
+	}
+	return passed, nil
+}

@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+)
+
+// snapshot is an activated set of policies. Nothing in it changes after it is published.
+type snapshot struct {
+	revision  string
+	activated time.Time
+	rules     map[string]Rule
+	tests     int
+	object    bool
+	decision  rego.PreparedEvalQuery
+	advice    *rego.PreparedEvalQuery // nil if no module gives advice
+}
+
+// Snapshot describes an activated set of policies.
+type Snapshot struct{ s *snapshot }
+
+// Revision is the hash of the modules and their data: "sha256:" and 64 hexadecimal digits.
+func (s Snapshot) Revision() string { return s.s.revision }
+
+// Activated is when these policies began to decide.
+func (s Snapshot) Activated() time.Time { return s.s.activated }
+
+// Rules returns what the modules' METADATA says of each code.
+func (s Snapshot) Rules() map[string]Rule { return maps.Clone(s.s.rules) }
+
+// Rule returns what the modules' METADATA says of one code.
+func (s Snapshot) Rule(code string) (Rule, bool) {
+	r, ok := s.s.rules[code]
+	return r, ok
+}
+
+// Tests is how many tests passed before these policies were activated.
+func (s Snapshot) Tests() int { return s.s.tests }
+
+// NeedsObject reports whether a policy may read input.object.
+func (s Snapshot) NeedsObject() bool { return s.s.object }
+
+// snapshot prepares the program's queries over data.
+func (p *program) snapshot(ctx context.Context, revision string, data document) (*snapshot, error) {
+	s := &snapshot{revision: revision, rules: p.rules, object: p.object}
+	var err error
+	if s.decision, err = p.prepare(ctx, p.options.Entrypoint, data); err != nil {
+		return nil, err
+	}
+	ref, err := adviceRef(p.options.Entrypoint)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.compiler.GetRulesExact(ref)) > 0 {
+		advice, err := p.prepare(ctx, ref.String(), data)
+		if err != nil {
+			return nil, err
+		}
+		s.advice = &advice
+	}
+	return s, nil
+}
+
+// decide asks for the decision and, if there is one, for advice in the time that is left.
+func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Duration) (Decision, error) {
+	start := time.Now()
+	value, err := evaluate(ctx, s.decision, input, timeout)
+	if err != nil {
+		return Decision{}, err
+	}
+	d, err := decodeDecision(value)
+	if err != nil {
+		return Decision{}, fault(ReasonType, err)
+	}
+	d.Revision = s.revision
+	if s.advice != nil {
+		d.Findings = append(d.Findings, s.advise(ctx, input, timeout-time.Since(start))...)
+	}
+	return d, nil
+}

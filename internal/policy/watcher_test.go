@@ -1,0 +1,138 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWatcherWaitsForQuietAndNeverForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{WatchPoll: time.Hour, WatchSettle: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := make(chan struct{}, 1)
+		var loads atomic.Int64
+		w := &watcher{engine: e, changed: changed, load: func() (Modules, error) { loads.Add(1); return small(), nil }}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(ctx) }()
+		synctest.Wait()
+		if loads.Load() != 1 {
+			t.Fatalf("%d loads at the start", loads.Load())
+		}
+
+		for range 5 { // changes that follow one another are one
+			changed <- struct{}{}
+			time.Sleep(900 * time.Millisecond)
+		}
+		if synctest.Wait(); loads.Load() != 1 {
+			t.Fatalf("%d loads while it is written", loads.Load())
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); loads.Load() != 2 {
+			t.Fatalf("%d loads after it became quiet", loads.Load())
+		}
+
+		for range 2 * settleRounds { // a directory that never rests is read all the same
+			changed <- struct{}{}
+			time.Sleep(900 * time.Millisecond)
+		}
+		if synctest.Wait(); loads.Load() < 3 {
+			t.Fatal("a directory that never rests is never read")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+
+		before := loads.Load()
+		time.Sleep(time.Hour)
+		if synctest.Wait(); loads.Load() != before+1 {
+			t.Fatalf("%d loads in one poll interval", loads.Load()-before)
+		}
+		cancel()
+		<-done
+	})
+}
+
+func TestWatcherTellsOfEachContentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Timeout: time.Minute, WatchPoll: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		type outcome struct {
+			m   Modules
+			err error
+		}
+		broken := small().with(map[string]string{"small.rego": "package"})
+		gone := errors.New("gone")
+		states := []outcome{{m: small()}, {m: small()}, {err: gone}, {err: gone}, {m: broken}, {m: broken}, {m: small()}, {m: small().WithData(map[string]any{"a": 1})}}
+		var told []string
+		i := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &watcher{engine: e, load: func() (Modules, error) {
+			s := states[i]
+			if i++; i == len(states) {
+				defer cancel()
+			}
+			return s.m, s.err
+		}}
+		w.onResult = func(s Snapshot, err error) {
+			if err != nil {
+				told = append(told, "refused")
+			} else {
+				told = append(told, "activated")
+			}
+			if _, ok := e.Active(); !ok {
+				t.Error("a moment without a policy")
+			}
+		}
+		w.run(ctx)
+		// The last state is loaded in the moment in which the context ends, so nothing is said of it.
+		want := "[activated refused refused activated]"
+		if got := join(told); got != want {
+			t.Fatalf("told %s, want %s", got, want)
+		}
+	})
+}
+
+func join(s []string) string {
+	out := "["
+	for i, v := range s {
+		if i > 0 {
+			out += " "
+		}
+		out += v
+	}
+	return out + "]"
+}
+
+func TestWatcherTriesAgainWhatRanOutOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := true
+		o := Options{Timeout: time.Minute, WatchPoll: time.Second}
+		o.Checks = []Check{{Name: "slow", Input: map[string]any{}, Want: func(Decision) error {
+			if busy {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}}
+		e, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var told []error
+		w := &watcher{engine: e, load: func() (Modules, error) { return small(), nil }}
+		w.onResult = func(_ Snapshot, err error) { told = append(told, err); busy = len(told) < 2 }
+		w.run(ctx)
+		if len(told) != 3 || told[0] == nil || told[1] == nil || told[2] != nil {
+			t.Fatalf("told %v", told)
+		}
+	})
+}

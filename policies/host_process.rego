@@ -1,0 +1,25 @@
+package pipeguard.admission
+
+import data.pipeguard.parameters
+
+# METADATA
+# title: A HostProcess container reaches every pipe of its node
+# description: >-
+#   It runs on the node itself and opens pipes without a mount, so that only the node can tell which.
+#   The parameter hostProcess says what follows: Ignore, Audit, Warn or Deny. Any other value denies.
+# custom:
+#   code: PG005
+#   severity: high
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg005
+#   remedy: Run the container without windowsOptions.hostProcess.
+findings contains {"code": "PG005", "effect": host_process_effect, "field": field_of(container)} if {
+	host_process_effect != "none"
+	some container in input.containers
+	not container.hostProcess == false
+}
+
+default host_process_effect := "deny"
+
+host_process_effect := host_process_effects[parameters.hostProcess]
+
+host_process_effects := {"Ignore": "none", "Audit": "audit", "Warn": "warn", "Deny": "deny"}

@@ -1,0 +1,25 @@
+package pipeguard.admission
+
+# METADATA
+# title: A container mounts a guarded pipe without what the requirement asks
+# description: >-
+#   The pipe leads to a privileged service of the node. Only containers in allowed namespaces, or privileged ones,
+#   may mount it, as the parameter requirement says. If the parameters cannot be read, nobody may.
+# custom:
+#   code: PG001
+#   severity: critical
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg001
+#   remedy: >-
+#     Remove the mount. If this is a CSI driver, list its namespace and service account in allowedNamespaces.
+findings contains {"code": "PG001", "effect": "deny", "field": field_of(mount)} if {
+	not namespace_suffices
+	some mount in input.mounts
+	not mount.guarded == false
+	mount.neverAllowed == false # else it is a PG003, which no permission lifts
+	not privilege_permits(mount)
+}
+
+privilege_permits(mount) if {
+	privilege_suffices
+	mount.privileged == true
+}

@@ -1,0 +1,52 @@
+package pipeguard.admission_test
+
+import data.pipeguard.admission
+
+test_a_path_that_names_no_single_pipe_is_refused_everywhere if {
+	every place in [pod, driver_pod] {
+		every mount in [never_mount, object.union(never_mount, {"privileged": true})] {
+			every requirement in ["PrivilegedOrAllowedNamespace", "PrivilegedAndAllowedNamespace", "AllowedNamespace"] {
+				candidate := object.union(place, {"mounts": [mount]})
+				"PG003" in codes(admission.findings) with input as candidate with data.pipeguard.parameters as requiring(requirement)
+				not admission.allowed with input as candidate with data.pipeguard.parameters as requiring(requirement)
+			}
+		}
+	}
+}
+
+test_it_is_named_once if {
+	admission.findings == {{"code": "PG003", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}} with input as with_mount(never_mount)
+		with data.pipeguard.parameters as parameters
+}
+
+test_a_declared_path_that_names_no_single_pipe_is_refused_in_an_allowed_namespace if {
+	candidate := object.union(driver_pod, {"mounts": [], "unmounted": [object.union(volume, {"neverAllowed": true})]})
+	admission.findings == {{"code": "PG003", "effect": "deny", "field": "spec.volumes[0].hostPath.path"}} with input as candidate
+		with data.pipeguard.parameters as parameters
+}
+
+test_what_is_not_said_to_be_allowable_never_is[value] if {
+	some value in [null, "false", "", 0, []]
+	candidate := object.union(driver_pod, {"mounts": [object.union(plain_mount, {"neverAllowed": value})]})
+	not admission.allowed with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_a_mount_that_does_not_say_is_refused if {
+	candidate := object.union(driver_pod, {"mounts": [object.remove(plain_mount, {"neverAllowed"})]})
+	not admission.allowed with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_an_entry_that_is_no_object_is_refused[entry] if {
+	some entry in [null, "x", 1, true, [], {}]
+	not admission.allowed with input as object.union(driver_pod, {"mounts": [entry]}) with data.pipeguard.parameters as parameters
+	not admission.allowed with input as object.union(driver_pod, {"unmounted": [entry]}) with data.pipeguard.parameters as parameters
+}
+
+test_a_guard_that_says_no_match_does_not_lift_it if {
+	candidate := object.union(driver_pod, {"mounts": [object.union(never_mount, {"guarded": false})]})
+	not admission.allowed with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_a_path_that_names_one_pipe_has_no_such_finding if {
+	not "PG003" in codes(admission.findings) with input as with_mount(plain_mount) with data.pipeguard.parameters as parameters
+}

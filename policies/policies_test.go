@@ -1,0 +1,190 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/tester"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/policies"
+)
+
+var patient = policy.Options{Timeout: 20 * time.Second}
+
+func modules(t *testing.T) policy.Modules {
+	t.Helper()
+	m, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// parameters are those of the tests in Rego.
+func parameters(hostProcess string) map[string]any {
+	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{
+		"guardedPipes":      []any{"csi-proxy*"},
+		"requirement":       "PrivilegedOrAllowedNamespace",
+		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
+		"hostProcess":       hostProcess,
+	}}}
+}
+
+// ruleFiles are the files that add findings.
+func ruleFiles(t *testing.T, m policy.Modules) []string {
+	t.Helper()
+	var out []string
+	for name, text := range m.Files {
+		if !strings.HasSuffix(name, "_test.rego") && strings.Contains(text, "\nfindings contains") {
+			out = append(out, strings.TrimSuffix(name, ".rego"))
+		}
+	}
+	if len(out) != 7 {
+		t.Fatalf("%d rule files: %v", len(out), out)
+	}
+	return out
+}
+
+func example(t *testing.T, name string) any {
+	t.Helper()
+	text, err := fs.ReadFile(policies.Examples(), path.Join(name, "input.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return v
+}
+
+// `opa test policies/` loads the JSON files of the directory as data and has every builtin.
+func TestPolicyPassesUnderPlainOPA(t *testing.T) {
+	loaded, store, err := tester.Load([]string{"."}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).RunTests(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for r := range results {
+		if n++; !r.Pass() {
+			t.Error(r)
+		}
+	}
+	if n < 60 {
+		t.Errorf("only %d tests ran", n)
+	}
+}
+
+func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
+	for name, data := range map[string]map[string]any{"with": parameters("Audit"), "without": nil} {
+		e, err := policy.New(patient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err := e.Activate(t.Context(), modules(t).WithData(data)); err != nil || s.Tests() < 60 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
+	m := modules(t)
+	e, err := policy.New(patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Activate(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006"} {
+		r, ok := s.Rule(code)
+		if !ok || r.Title == "" || r.Description == "" || r.Severity == "" || r.Remedy == "" {
+			t.Errorf("%s: %+v", code, r)
+		}
+		if !strings.HasSuffix(r.Docs, "#"+strings.ToLower(code)) {
+			t.Errorf("%s: docs are at %q", code, r.Docs)
+		}
+	}
+	if len(s.Rules()) != 7 {
+		t.Errorf("%d rules", len(s.Rules()))
+	}
+	for _, name := range ruleFiles(t, m) {
+		if m.Files[name+"_test.rego"] == "" {
+			t.Errorf("%s has no test", name)
+		}
+		if _, err := fs.Stat(policies.Examples(), path.Join(name, "input.json")); err != nil {
+			t.Errorf("%s has no example: %v", name, err)
+		}
+	}
+}
+
+func TestExamplesShowTheirRule(t *testing.T) {
+	finding := func(code string, effect policy.Effect, field string) []policy.Finding {
+		return []policy.Finding{{Code: code, Effect: effect, Field: field}}
+	}
+	want := map[string]policy.Decision{
+		"input":                   {Findings: finding("PG000", "deny", "")},
+		"mount":                   {Findings: finding("PG001", "deny", "spec.containers[0].volumeMounts[0]")},
+		"unmounted":               {Findings: finding("PG002", "deny", "spec.volumes[0].hostPath.path")},
+		"no_single_pipe":          {Findings: finding("PG003", "deny", "spec.containers[2].volumeMounts[2]")},
+		"privileged_alone":        {Allowed: true, Findings: finding("PG004", "warn", "spec.containers[0]")},
+		"host_process":            {Findings: finding("PG005", "deny", "spec.containers[0]")},
+		"host_process_annotation": {Findings: finding("PG006", "deny", "metadata.annotations[microsoft.com/hostprocess-inherit-user]")},
+		"driver":                  {Allowed: true, Findings: []policy.Finding{}},
+	}
+	e, err := policy.New(patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Activate(t.Context(), modules(t).WithData(parameters("Deny")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := fs.ReadDir(policies.Examples(), ".")
+	if err != nil || len(entries) != len(want) {
+		t.Fatalf("%d examples, %v", len(entries), err)
+	}
+	for name, d := range want {
+		input, err := policy.ToValue(example(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Revision = s.Revision()
+		got, err := e.Decide(t.Context(), input)
+		if diff := cmp.Diff(d, got); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestPolicyIsFormatted(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if path.Ext(entry.Name()) != ".rego" {
+			continue
+		}
+		text, err := os.ReadFile(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		formatted, err := policy.Format(entry.Name(), text)
+		if diff := cmp.Diff(string(formatted), string(text)); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", entry.Name(), err, diff)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package pipeguard.admission
+
+import data.pipeguard.parameters
+
+# METADATA
+# title: The admission of a guarded pipe rests on privileged alone
+# description: >-
+#   On Windows privileged has no effect, and whoever writes the pod sets it himself.
+# custom:
+#   code: PG004
+#   severity: medium
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg004
+#   remedy: List the namespace and service account in allowedNamespaces and set requirement to AllowedNamespace.
+findings contains {"code": "PG004", "effect": "warn", "field": field_of(container)} if {
+	parameters.requirement == "PrivilegedOrAllowedNamespace"
+	not namespace_allowed
+	some container in input.containers
+	some mount in input.mounts
+	mount.container == container.name
+	mount.containerType == container.type
+	not mount.guarded == false
+	mount.neverAllowed == false
+	privilege_permits(mount)
+}

@@ -1,0 +1,37 @@
+package pipeguard.admission_test
+
+import data.pipeguard.admission
+
+privileged_pod := object.union(with_mount(privileged_mount), {"containers": [privileged_container]})
+
+test_privileged_alone_is_admitted_with_a_warning if {
+	admission.decision == {
+		"allowed": true,
+		"findings": {{"code": "PG004", "effect": "warn", "field": "spec.containers[0]"}},
+	} with input as privileged_pod with data.pipeguard.parameters as parameters
+}
+
+test_many_mounts_of_one_container_are_one_warning if {
+	candidate := object.union(privileged_pod, {"mounts": [privileged_mount, object.union(privileged_mount, {"pipe": "csi-proxy-smb-v1"})]})
+	count(admission.findings) == 1 with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_an_allowed_namespace_needs_no_warning if {
+	candidate := object.union(driver_pod, {"containers": [privileged_container], "mounts": [privileged_mount]})
+	admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_a_refused_mount_is_not_warned_about_as_well[requirement] if {
+	some requirement in ["PrivilegedAndAllowedNamespace", "AllowedNamespace", "x"]
+	codes(admission.findings) == {"PG001"} with input as privileged_pod with data.pipeguard.parameters as requiring(requirement)
+}
+
+test_a_privileged_container_without_a_pipe_is_not_warned_about if {
+	candidate := object.union(pod, {"containers": [privileged_container]})
+	admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_an_init_container_of_the_same_name_is_not_meant if {
+	candidate := object.union(privileged_pod, {"containers": [object.union(privileged_container, {"type": "initContainer"})]})
+	admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
+}

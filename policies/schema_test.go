@@ -1,0 +1,151 @@
+package policies_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/pipeguard/pipeguard/policies"
+)
+
+func schema(t *testing.T) map[string]any {
+	t.Helper()
+	var s map[string]any
+	if err := json.Unmarshal(policies.InputSchema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// matcher returns a function that says whether an input is of the schema.
+func matcher(t *testing.T) func(any) bool {
+	t.Helper()
+	q, err := rego.New(
+		rego.Query(`x := json.match_schema(input.document, input.schema)[0]`),
+		rego.StrictBuiltinErrors(true),
+	).PrepareForEval(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schema(t)
+	return func(v any) bool {
+		t.Helper()
+		rs, err := q.Eval(t.Context(), rego.EvalInput(map[string]any{"document": v, "schema": s}))
+		if err != nil || len(rs) != 1 {
+			t.Fatalf("%d results, %v", len(rs), err)
+		}
+		ok, isBool := rs[0].Bindings["x"].(bool)
+		if !isBool {
+			t.Fatalf("got %v", rs[0].Bindings)
+		}
+		return ok
+	}
+}
+
+func TestExamplesAreOfTheSchema(t *testing.T) {
+	matches := matcher(t)
+	entries, err := fs.ReadDir(policies.Examples(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		// The example of PG000 is one of another schema.
+		if want := e.Name() != "input"; matches(example(t, e.Name())) != want {
+			t.Errorf("%s: matches is %v", e.Name(), !want)
+		}
+	}
+}
+
+// Each change of one place makes an input that is refused: a part left out, one too many, and one of the wrong type.
+func TestSchemaRefusesEveryDeparture(t *testing.T) {
+	matches := matcher(t)
+	refused := 0
+	for _, name := range []string{"driver", "unmounted"} {
+		document := example(t, name)
+		var visit func(path string, v any)
+		try := func(path, what string) {
+			t.Helper()
+			if matches(document) {
+				t.Errorf("%s: %s: it is of the schema", path, what)
+			}
+			refused++
+		}
+		visit = func(path string, v any) {
+			switch v := v.(type) {
+			case map[string]any:
+				free := path == ".namespaceLabels" || path == ".labels" || path == ".annotations"
+				if !free {
+					v["unknown"] = "x"
+					try(path, "a key more")
+					delete(v, "unknown")
+				}
+				for k, before := range v {
+					if !free {
+						delete(v, k)
+						try(path+"."+k, "left out")
+					}
+					v[k] = 7.5
+					try(path+"."+k, "a number")
+					v[k] = nil
+					try(path+"."+k, "null")
+					v[k] = before
+					visit(path+"."+k, before)
+				}
+			case []any:
+				for i, before := range v {
+					v[i] = 7.5
+					try(path+"[]", "a number")
+					v[i] = before
+				}
+				if len(v) > 0 {
+					visit(path+"[]", v[0])
+				}
+			}
+		}
+		visit("", document)
+		if !matches(document) {
+			t.Fatal("the document was not put together again")
+		}
+	}
+	if refused < 200 {
+		t.Errorf("only %d departures were tried", refused)
+	}
+}
+
+// The type checker is what `opa check --schema` runs.
+func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
+	check := func(extra string) error {
+		set := ast.NewSchemaSet()
+		set.Put(ast.SchemaRootRef, schema(t))
+		parsed := map[string]*ast.Module{}
+		for name, text := range modules(t).Files {
+			m, err := ast.ParseModuleWithOpts(name, text, ast.ParserOptions{ProcessAnnotation: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed[name] = m
+		}
+		if extra != "" {
+			parsed["extra.rego"] = ast.MustParseModule("package pipeguard.admission\n\nextra if " + extra)
+		}
+		c := ast.NewCompiler().WithSchemas(set).WithUseTypeCheckAnnotations(true)
+		if c.Compile(parsed); c.Failed() {
+			return c.Errors
+		}
+		return nil
+	}
+	if err := check(""); err != nil {
+		t.Fatal(err)
+	}
+	for _, misspelt := range []string{`input.namespaces == "x"`, `input.mounts[_].priviledged`, `input.user.group`, `input.containers[_].kind`, `input.mounts.guarded`} {
+		if check(misspelt) == nil {
+			t.Errorf("%s passes", misspelt)
+		}
+	}
+	if err := check(`input.object.spec.anything == 1`); err != nil {
+		t.Errorf("the object is free: %v", err)
+	}
+}
