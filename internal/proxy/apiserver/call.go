@@ -1,0 +1,29 @@
+package apiserver
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Operation is a method of the newest version of a group, the hub to which every served version is converted.
+type Operation struct {
+	Group    string // "filesystem"
+	Name     string // "Mkdir"
+	ReadOnly bool   // the operation changes nothing on the host
+}
+
+// Call is one request in the words of the hub, with the words in which it was served beside them.
+type Call struct {
+	Operation  *Operation
+	Version    string        // served version, "v1alpha1"
+	Method     string        // served method, "LinkPath"
+	FullMethod string        // "/v1alpha1.Filesystem/LinkPath"
+	Request    proto.Message // newest request message
+}
+
+// Handler carries out a call and returns the newest response message.
+type Handler func(ctx context.Context, call *Call) (proto.Message, error)
+
+// Interceptor stands before a Handler: it may refuse the call, or pass it to next.
+type Interceptor func(ctx context.Context, call *Call, next Handler) (proto.Message, error)
