@@ -1,0 +1,132 @@
+package fakehost
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// Host is a node in memory. Any number of goroutines may use it.
+type Host struct {
+	roots      *safepath.Roots
+	biosSerial string
+	fault      func(op string, args ...string) error
+	block      func(ctx context.Context, op string, args ...string)
+
+	mu       sync.Mutex // guards everything below
+	drives   map[byte]*node
+	volumes  map[handler.VolumeID]*volume
+	services map[string]*service // by folded name
+	ledger   []Entry
+	touched  []string // services that the operation in hand has started or stopped
+}
+
+var (
+	_ handler.Filesystem = (*Host)(nil)
+	_ handler.Volume     = (*Host)(nil)
+	_ handler.System     = (*Host)(nil)
+)
+
+// New returns a host as the options describe it.
+func New(o Options) *Host {
+	o = o.withDefaults()
+	h := &Host{
+		roots:      o.Roots,
+		biosSerial: o.BIOSSerial,
+		fault:      o.Fault,
+		block:      o.Block,
+		drives:     map[byte]*node{},
+		volumes:    map[handler.VolumeID]*volume{},
+		services:   map[string]*service{},
+	}
+	for _, disk := range o.Disks {
+		for _, v := range disk.Volumes {
+			h.volumes[v.ID] = &volume{Volume: v, disk: disk.Number, system: disk.System, root: newDir(string(v.ID))}
+			if v.Drive != 0 {
+				h.drives[v.Drive] = h.volumes[v.ID].root
+			}
+		}
+	}
+	for _, s := range o.Services {
+		s.DependsOn = slices.Clone(s.DependsOn)
+		h.services[fold(string(s.Name))] = &service{s}
+	}
+	return h
+}
+
+// Entry is one operation that the host has carried out, or tried to.
+type Entry struct {
+	Op       string // the method's name: "Mkdir"
+	Args     []string
+	Changed  bool     // the host is not as it was before
+	Services []string // that were started or stopped, in this order
+	Err      string   // why it did not succeed
+}
+
+// Ledger returns what the host has done so far, in the order in which it was done. Operations that a context,
+// or Fault, stopped before they began are not in it.
+func (h *Host) Ledger() []Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	entries := slices.Clone(h.ledger)
+	for i := range entries {
+		entries[i].Args = slices.Clone(entries[i].Args)
+		entries[i].Services = slices.Clone(entries[i].Services)
+	}
+	return entries
+}
+
+// do carries out one operation under the lock and enters it in the ledger.
+func do[T any](ctx context.Context, h *Host, op string, args []string, act func() (result T, changed bool, err error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if h.block != nil {
+		h.block(ctx, op, args...)
+	}
+	if h.fault != nil {
+		if err := h.fault(op, args...); err != nil {
+			return none, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// Whoever waited for the lock may have been given up meanwhile; what nobody waits for is not done.
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	h.touched = nil
+	result, changed, err := act()
+	entry := Entry{Op: op, Args: args, Changed: changed, Services: h.touched}
+	if err != nil {
+		entry.Err = err.Error()
+		result = none
+	}
+	h.ledger = append(h.ledger, entry)
+	return result, err
+}
+
+// change is do for operations that return nothing.
+func (h *Host) change(ctx context.Context, op string, args []string, act func() (changed bool, err error)) error {
+	_, err := do(ctx, h, op, args, func() (struct{}, bool, error) {
+		changed, err := act()
+		return struct{}{}, changed, err
+	})
+	return err
+}
+
+// ask is do for operations that change nothing.
+func ask[T any](ctx context.Context, h *Host, op string, args []string, act func() (T, error)) (T, error) {
+	return do(ctx, h, op, args, func() (T, bool, error) {
+		result, err := act()
+		return result, false, err
+	})
+}
+
+// fold makes names that differ in case alone equal, as NTFS and the service manager do.
+func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }

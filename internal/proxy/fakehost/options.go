@@ -1,0 +1,97 @@
+package fakehost
+
+import (
+	"context"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// Options say what the host holds when it starts. The zero value is a node with a system disk, two data disks
+// with one volume each, and a few services.
+type Options struct {
+	// Roots are the working directories. A link that was planted is followed only into one of them.
+	Roots *safepath.Roots
+	// Disks replace the default ones.
+	Disks []Disk
+	// Services replace the default ones.
+	Services []Service
+	// BIOSSerial is the serial number of the machine.
+	BIOSSerial string
+
+	// Fault, if set, is asked before every operation, and an error from it is the operation's. The host is
+	// as it was, and the ledger shows nothing.
+	Fault func(op string, args ...string) error
+	// Block, if set, is called before every operation, even before Fault, and delays it until it returns.
+	Block func(ctx context.Context, op string, args ...string)
+}
+
+// Disk is a disk with its volumes.
+type Disk struct {
+	Number  uint32
+	System  bool // the host runs from it: its volumes cannot be mounted, formatted or resized
+	Volumes []Volume
+}
+
+// Volume is a volume on a partition of its own.
+type Volume struct {
+	ID        handler.VolumeID
+	Partition uint32 // from 1
+	Size      int64  // of the partition, in bytes
+	MaxSize   int64  // to which the partition can grow, in bytes
+	Used      int64  // bytes in use
+	Formatted bool
+	Drive     byte // letter, upper case; 0 if it has none
+}
+
+// Service is a service of the host. Services that DependsOn others start them and stop before them.
+type Service struct {
+	Name        handler.ServiceName
+	DisplayName string
+	StartType   handler.StartType
+	Status      handler.ServiceStatus
+	DependsOn   []handler.ServiceName
+}
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Volumes of the default disks.
+const (
+	SystemVolume      handler.VolumeID = `\\?\Volume{00000000-0000-4000-8000-000000000001}\` // disk 0, drive C, formatted
+	FormattedVolume   handler.VolumeID = `\\?\Volume{00000000-0000-4000-8000-000000000002}\` // disk 1, 10 GiB of 20 GiB
+	UnformattedVolume handler.VolumeID = `\\?\Volume{00000000-0000-4000-8000-000000000003}\` // disk 2, 5 GiB
+)
+
+func (o Options) withDefaults() Options {
+	if o.Disks == nil {
+		o.Disks = []Disk{
+			{Number: 0, System: true, Volumes: []Volume{
+				{ID: SystemVolume, Partition: 1, Size: 100 * gib, MaxSize: 100 * gib, Used: 40 * gib, Formatted: true, Drive: 'C'},
+			}},
+			{Number: 1, Volumes: []Volume{
+				{ID: FormattedVolume, Partition: 1, Size: 10 * gib, MaxSize: 20 * gib, Used: 50 * mib, Formatted: true},
+			}},
+			{Number: 2, Volumes: []Volume{
+				{ID: UnformattedVolume, Partition: 1, Size: 5 * gib, MaxSize: 5 * gib},
+			}},
+		}
+	}
+	if o.Services == nil {
+		o.Services = []Service{
+			{Name: "RpcSs", DisplayName: "Remote Procedure Call (RPC)", StartType: handler.StartAutomatic, Status: handler.ServiceRunning},
+			{Name: "MSiSCSI", DisplayName: "Microsoft iSCSI Initiator Service", StartType: handler.StartManual, Status: handler.ServiceStopped},
+			{Name: "LanmanWorkstation", DisplayName: "Workstation", StartType: handler.StartAutomatic, Status: handler.ServiceRunning},
+			{Name: "SessionEnv", DisplayName: "Remote Desktop Configuration", StartType: handler.StartManual, Status: handler.ServiceRunning,
+				DependsOn: []handler.ServiceName{"RpcSs", "LanmanWorkstation"}},
+			{Name: "Netlogon", DisplayName: "Netlogon", StartType: handler.StartDisabled, Status: handler.ServiceStopped,
+				DependsOn: []handler.ServiceName{"LanmanWorkstation"}},
+		}
+	}
+	if o.BIOSSerial == "" {
+		o.BIOSSerial = "FAKE-0000-0001"
+	}
+	return o
+}

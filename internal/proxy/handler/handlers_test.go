@@ -1,0 +1,168 @@
+package handler_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	sysapi "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	volapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+const root = `C:\var\lib\kubelet`
+
+const volume = string(fakehost.FormattedVolume)
+
+type node struct {
+	host     *fakehost.Host
+	handlers *handler.Handlers
+}
+
+func newNode(t testing.TB, o fakehost.Options) node {
+	t.Helper()
+	roots, err := safepath.NewRoots(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Roots = roots
+	host := fakehost.New(o)
+	handlers, err := handler.New(handler.Hosts{Filesystem: host, Volume: host, System: host}, roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node{host, handlers}
+}
+
+// call carries out an operation; its name is the request's without "Request".
+func (n node) call(ctx context.Context, group string, request protoadapt.MessageV1) (proto.Message, error) {
+	m := protoadapt.MessageV2Of(request)
+	name := strings.TrimSuffix(string(m.ProtoReflect().Descriptor().Name()), "Request")
+	return n.handlers.Handle(ctx, &apiserver.Call{Operation: &apiserver.Operation{Group: group, Name: name}, Request: m})
+}
+
+func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
+	n := newNode(t, fakehost.Options{})
+	if _, err := n.call(t.Context(), "filesystem", &fsapi.MkdirRequest{Path: root + `\full\x`}); err != nil {
+		t.Fatal(err)
+	}
+	unknown := strings.Replace(volume, "0", "f", 1)
+	tests := []struct {
+		group   string
+		request protoadapt.MessageV1
+		want    codes.Code
+	}{
+		{"filesystem", &fsapi.RmdirRequest{Path: root + `\none`}, codes.NotFound},
+		{"filesystem", &fsapi.RmdirRequest{Path: root + `\full`}, codes.AlreadyExists},
+		{"filesystem", &fsapi.IsSymlinkRequest{Path: root + `\none`}, codes.NotFound},
+		{"filesystem", &fsapi.RmdirContentsRequest{Path: root + `\none`}, codes.NotFound},
+		{"filesystem", &fsapi.CreateSymlinkRequest{SourcePath: root, TargetPath: root + `\full`}, codes.AlreadyExists},
+		{"volume", &volapi.FormatVolumeRequest{VolumeId: volume}, codes.AlreadyExists},
+		{"volume", &volapi.FormatVolumeRequest{VolumeId: string(fakehost.SystemVolume)}, codes.PermissionDenied},
+		{"volume", &volapi.ResizeVolumeRequest{VolumeId: volume, SizeBytes: 1 << 60}, codes.FailedPrecondition},
+		{"volume", &volapi.GetVolumeStatsRequest{VolumeId: unknown}, codes.NotFound},
+		{"volume", &volapi.GetVolumeIDFromTargetPathRequest{TargetPath: root + `\full`}, codes.FailedPrecondition},
+		{"volume", &volapi.MountVolumeRequest{VolumeId: volume, TargetPath: root + `\full`}, codes.AlreadyExists},
+		{"system", &sysapi.StartServiceRequest{Name: "none"}, codes.NotFound},
+		{"system", &sysapi.StopServiceRequest{Name: "RpcSs"}, codes.FailedPrecondition},
+	}
+	for _, tt := range tests {
+		if _, err := n.call(t.Context(), tt.group, tt.request); status.Code(err) != tt.want {
+			t.Errorf("%T %v: error = %v, want %v", tt.request, tt.request, err, tt.want)
+		}
+	}
+}
+
+func TestOperationsAreCarriedOut(t *testing.T) {
+	n := newNode(t, fakehost.Options{})
+	dir, link := root+`\pods\m`, root+`\link`
+	steps := []struct {
+		group   string
+		request protoadapt.MessageV1
+		want    protoadapt.MessageV1
+	}{
+		{"filesystem", &fsapi.PathExistsRequest{Path: dir}, &fsapi.PathExistsResponse{}},
+		{"filesystem", &fsapi.MkdirRequest{Path: dir}, &fsapi.MkdirResponse{}},
+		{"filesystem", &fsapi.PathExistsRequest{Path: dir}, &fsapi.PathExistsResponse{Exists: true}},
+		{"volume", &volapi.ListVolumesOnDiskRequest{DiskNumber: 1}, &volapi.ListVolumesOnDiskResponse{VolumeIds: []string{volume}}},
+		{"volume", &volapi.ListVolumesOnDiskRequest{DiskNumber: 1, PartitionNumber: 9}, &volapi.ListVolumesOnDiskResponse{}},
+		{"volume", &volapi.IsVolumeFormattedRequest{VolumeId: string(fakehost.UnformattedVolume)}, &volapi.IsVolumeFormattedResponse{}},
+		{"volume", &volapi.FormatVolumeRequest{VolumeId: string(fakehost.UnformattedVolume)}, &volapi.FormatVolumeResponse{}},
+		{"volume", &volapi.IsVolumeFormattedRequest{VolumeId: string(fakehost.UnformattedVolume)}, &volapi.IsVolumeFormattedResponse{Formatted: true}},
+		{"volume", &volapi.MountVolumeRequest{VolumeId: strings.ToUpper(volume), TargetPath: dir}, &volapi.MountVolumeResponse{}},
+		{"volume", &volapi.GetVolumeIDFromTargetPathRequest{TargetPath: dir}, &volapi.GetVolumeIDFromTargetPathResponse{VolumeId: volume}},
+		{"volume", &volapi.GetClosestVolumeIDFromTargetPathRequest{TargetPath: root}, &volapi.GetClosestVolumeIDFromTargetPathResponse{VolumeId: string(fakehost.SystemVolume)}},
+		{"volume", &volapi.GetDiskNumberFromVolumeIDRequest{VolumeId: volume}, &volapi.GetDiskNumberFromVolumeIDResponse{DiskNumber: 1}},
+		{"volume", &volapi.GetVolumeStatsRequest{VolumeId: volume}, &volapi.GetVolumeStatsResponse{TotalBytes: 10 << 30, UsedBytes: 50 << 20}},
+		{"volume", &volapi.ResizeVolumeRequest{VolumeId: volume}, &volapi.ResizeVolumeResponse{}},
+		{"volume", &volapi.GetVolumeStatsRequest{VolumeId: volume}, &volapi.GetVolumeStatsResponse{TotalBytes: 20 << 30, UsedBytes: 50 << 20}},
+		{"volume", &volapi.WriteVolumeCacheRequest{VolumeId: volume}, &volapi.WriteVolumeCacheResponse{}},
+		{"filesystem", &fsapi.CreateSymlinkRequest{SourcePath: dir, TargetPath: link}, &fsapi.CreateSymlinkResponse{}},
+		{"filesystem", &fsapi.IsSymlinkRequest{Path: link}, &fsapi.IsSymlinkResponse{IsSymlink: true}},
+		{"volume", &volapi.UnmountVolumeRequest{VolumeId: volume, TargetPath: dir}, &volapi.UnmountVolumeResponse{}},
+		{"filesystem", &fsapi.IsSymlinkRequest{Path: dir}, &fsapi.IsSymlinkResponse{}},
+		{"filesystem", &fsapi.RmdirContentsRequest{Path: root + `\pods`}, &fsapi.RmdirContentsResponse{}},
+		{"filesystem", &fsapi.RmdirRequest{Path: root + `\pods`}, &fsapi.RmdirResponse{}},
+		{"system", &sysapi.GetBIOSSerialNumberRequest{}, &sysapi.GetBIOSSerialNumberResponse{SerialNumber: "FAKE-0000-0001"}},
+		{"system", &sysapi.StartServiceRequest{Name: "msiscsi"}, &sysapi.StartServiceResponse{}},
+		{"system", &sysapi.GetServiceRequest{Name: "MSiSCSI"}, &sysapi.GetServiceResponse{DisplayName: "Microsoft iSCSI Initiator Service",
+			StartType: sysapi.StartType_MANUAL, Status: sysapi.ServiceStatus_RUNNING}},
+		{"system", &sysapi.StopServiceRequest{Name: "RpcSs", Force: true}, &sysapi.StopServiceResponse{}},
+	}
+	for _, s := range steps {
+		got, err := n.call(t.Context(), s.group, s.request)
+		if err != nil {
+			t.Fatalf("%T %v: %v", s.request, s.request, err)
+		}
+		if diff := cmp.Diff(protoadapt.MessageV2Of(s.want), got, protocmp.Transform()); diff != "" {
+			t.Errorf("%T %v (-want +got):\n%s", s.request, s.request, diff)
+		}
+	}
+	ledger := n.host.Ledger()
+	if len(ledger) != len(steps) {
+		t.Errorf("the host has done %d things for %d requests", len(ledger), len(steps))
+	}
+	at := slices.IndexFunc(ledger, func(e fakehost.Entry) bool { return e.Op == "MountVolume" })
+	if at < 0 || !slices.Equal(ledger[at].Args, []string{volume, dir}) {
+		t.Errorf("the host was not given the volume in its one spelling: %+v", ledger)
+	}
+}
+
+func TestCancelledRequestsDoNotReachTheHost(t *testing.T) {
+	n := newNode(t, fakehost.Options{})
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, stop := context.WithTimeout(t.Context(), -1)
+	defer stop()
+	for ctx, want := range map[context.Context]codes.Code{cancelled: codes.Canceled, late: codes.DeadlineExceeded} {
+		for _, request := range []protoadapt.MessageV1{&fsapi.MkdirRequest{Path: root + `\x`}, &fsapi.PathExistsRequest{Path: root}} {
+			if _, err := n.call(ctx, "filesystem", request); status.Code(err) != want {
+				t.Errorf("%T: error = %v, want %v", request, err, want)
+			}
+		}
+	}
+	if did := n.host.Ledger(); len(did) != 0 {
+		t.Errorf("the host has done %+v", did)
+	}
+}
+
+func TestFaultsOfTheHostAreInternal(t *testing.T) {
+	n := newNode(t, fakehost.Options{Fault: func(string, ...string) error { return errors.New("disk on fire") }})
+	_, err := n.call(t.Context(), "filesystem", &fsapi.MkdirRequest{Path: root + `\x`})
+	if st := status.Convert(err); st.Code() != codes.Internal || st.Message() != "disk on fire" {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -1,0 +1,32 @@
+package handler
+
+import "strings"
+
+// ServiceName names a Windows service: the short name of the service manager, not the one that is displayed.
+// Only [ParseServiceName] should make one.
+type ServiceName string
+
+// MaxServiceName is the service manager's limit, in characters
+// (https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew).
+const MaxServiceName = 256
+
+// ParseServiceName accepts 1 to 256 printable ASCII characters, without / and \, which the service manager
+// refuses too, without quotes of any kind, which could end a text in a query, and without a space at either end.
+// The service manager would take other letters; names that nobody can tell apart are not worth them.
+// Case is kept, and does not distinguish services.
+func ParseServiceName(s string) (ServiceName, error) {
+	switch {
+	case s == "":
+		return "", invalid("service name empty")
+	case len(s) > MaxServiceName:
+		return "", invalid("service name %s is longer than %d characters", quoted(s), MaxServiceName)
+	case s[0] == ' ' || s[len(s)-1] == ' ':
+		return "", invalid("service name %s begins or ends with a space", quoted(s))
+	}
+	for _, r := range s {
+		if r < ' ' || r > '~' || strings.ContainsRune("/\\'\"`", r) {
+			return "", invalid("service name %s contains invalid characters (%U)", quoted(s), r)
+		}
+	}
+	return ServiceName(s), nil
+}

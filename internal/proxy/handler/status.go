@@ -1,0 +1,57 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// ErrPrecondition is wrapped by a host when it refuses because of the state it is in: a directory shows another
+// volume, running services depend on the one to stop. Trying again helps once somebody has changed that state.
+var ErrPrecondition = errors.New("the host is not in a state for this")
+
+// InvalidError says what is wrong with a request.
+type InvalidError struct{ text string }
+
+// Error returns the text alone: clients compare the beginnings of error texts.
+func (e *InvalidError) Error() string { return e.text }
+
+func invalid(format string, args ...any) error { return &InvalidError{fmt.Sprintf(format, args...)} }
+
+// asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs.
+func asStatus(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codeOf(err), err.Error())
+}
+
+func codeOf(err error) codes.Code {
+	var badRequest *InvalidError
+	var badPath *safepath.Error
+	switch {
+	case errors.As(err, &badRequest), errors.As(err, &badPath), errors.Is(err, fs.ErrInvalid):
+		return codes.InvalidArgument
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, fs.ErrNotExist):
+		return codes.NotFound
+	case errors.Is(err, fs.ErrExist):
+		return codes.AlreadyExists
+	case errors.Is(err, fs.ErrPermission):
+		return codes.PermissionDenied
+	case errors.Is(err, ErrPrecondition):
+		return codes.FailedPrecondition
+	case errors.Is(err, errors.ErrUnsupported):
+		return codes.Unimplemented
+	}
+	return codes.Internal
+}

@@ -1,0 +1,63 @@
+package handler
+
+import (
+	"context"
+	"fmt"
+
+	api "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+)
+
+type system struct{ host System }
+
+func (s system) operations() map[string]operation {
+	return map[string]operation{
+		"GetBIOSSerialNumber": typed(s.serialNumber),
+		"StartService":        typed(s.start),
+		"StopService":         typed(s.stop),
+		"GetService":          typed(s.service),
+	}
+}
+
+func (s system) serialNumber(ctx context.Context, _ *api.GetBIOSSerialNumberRequest) (*api.GetBIOSSerialNumberResponse, error) {
+	number, err := s.host.BIOSSerialNumber(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &api.GetBIOSSerialNumberResponse{SerialNumber: number}, nil
+}
+
+func (s system) start(ctx context.Context, r *api.StartServiceRequest) (*api.StartServiceResponse, error) {
+	name, err := ParseServiceName(r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &api.StartServiceResponse{}, s.host.StartService(ctx, name)
+}
+
+func (s system) stop(ctx context.Context, r *api.StopServiceRequest) (*api.StopServiceResponse, error) {
+	name, err := ParseServiceName(r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &api.StopServiceResponse{}, s.host.StopService(ctx, name, r.GetForce())
+}
+
+// service refuses a start type that the API has no number for: sent as it is, a client could take it for another.
+func (s system) service(ctx context.Context, r *api.GetServiceRequest) (*api.GetServiceResponse, error) {
+	name, err := ParseServiceName(r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.host.Service(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.StartType < StartBoot || info.StartType > StartDisabled || info.Status < ServiceUnknown || info.Status > ServicePaused {
+		return nil, fmt.Errorf("service %s has start type %d and status %d, which the API cannot say", name, info.StartType, info.Status)
+	}
+	return &api.GetServiceResponse{
+		DisplayName: info.DisplayName,
+		StartType:   api.StartType(info.StartType),
+		Status:      api.ServiceStatus(info.Status),
+	}, nil
+}
