@@ -33,8 +33,9 @@ func upper(r rune) rune {
 
 func fold(s string) string { return strings.Map(upper, s) }
 
-// equalFold reports whether fold(a) = fold(b), without allocating.
-func equalFold(a, b string) bool {
+// EqualFold reports whether two names are the same to a file system that ignores case, without allocating. Where volumes
+// differ it says no.
+func EqualFold(a, b string) bool {
 	for a != "" && b != "" {
 		ra, na := utf8.DecodeRuneInString(a)
 		rb, nb := utf8.DecodeRuneInString(b)

@@ -81,3 +81,16 @@ func TestPathFoldIsOneKeyForTheSpellingsOfAPath(t *testing.T) {
 		}
 	}
 }
+
+func TestEqualFoldFoldsOnlyCase(t *testing.T) {
+	for _, pair := range [][2]string{
+		{`C:\kubelet`, "C:\\\u212Aubelet"}, {`C:\i`, "C:\\\u0131"}, {`C:\s`, "C:\\\u017F"}, {`C:\a`, `C:\a\`}, {`C:\a`, `C:\b`}, {"C:\\\u00e9", "C:\\e\u0301"},
+	} {
+		if EqualFold(pair[0], pair[1]) || EqualFold(pair[1], pair[0]) {
+			t.Errorf("%q is taken for %q", pair[1], pair[0])
+		}
+	}
+	if !EqualFold(`C:\Kubelet\Ä`, `c:\kUBELET\ä`) {
+		t.Error("case is not folded")
+	}
+}

@@ -81,5 +81,5 @@ func (r *Roots) Check(path string) (Path, error) {
 
 func (d root) holds(drive byte, segments []string) bool {
 	return drive == d.drive && len(segments) >= len(d.segments) &&
-		slices.EqualFunc(segments[:len(d.segments)], d.segments, equalFold)
+		slices.EqualFunc(segments[:len(d.segments)], d.segments, EqualFold)
 }

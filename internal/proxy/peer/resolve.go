@@ -1,0 +1,132 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// kernel is what is asked of the operating system about a connection. It is cut so thin that every refusal
+// below can be tried on any machine.
+type kernel interface {
+	// Now is read from the clock that stamps processes at their creation.
+	Now() (time.Time, error)
+	// ClientPID is the process that opened the connection, as the kernel recorded it then.
+	ClientPID(net.Conn) (uint32, error)
+	// Open takes hold of a process. From then on the process can be asked about without a PID.
+	Open(conn net.Conn, pid uint32) (process, error)
+}
+
+// process is one that is held: if it ends, it is known to have ended, and nothing else is mistaken for it.
+type process interface {
+	PID() (uint32, error)
+	Started() (time.Time, error)
+	// Alive returns nil while the process runs.
+	Alive() error
+	User() (User, error)
+	Image() (string, error)
+	Close() error
+}
+
+// resolver follows one order on every system.
+type resolver struct {
+	kernel kernel
+	// system are processes that the kernel keeps for itself. They open no pipe: to be told one of
+	// them is to be told nothing about the caller.
+	system []uint32
+}
+
+// Resolve names the caller. It is to be called as soon as the connection was accepted, since a process that was
+// created later cannot have opened it.
+//
+// The PID by itself proves nothing: its process may have ended, and another may have been given the number.
+// So the process is held first, and then proven to be the one that the number meant at the accept.
+func (r resolver) Resolve(conn net.Conn) (Peer, error) {
+	accepted, err := r.kernel.Now()
+	if err != nil {
+		return nil, fmt.Errorf("read the clock: %w", err)
+	}
+	pid, err := r.clientPID(conn)
+	if err != nil {
+		return nil, err
+	}
+	proc, err := r.kernel.Open(conn, pid)
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	identity, err := r.identify(conn, proc, pid, accepted)
+	if err != nil {
+		return nil, errors.Join(err, proc.Close())
+	}
+	return &held{identity: identity, process: proc}, nil
+}
+
+func (r resolver) clientPID(conn net.Conn) (uint32, error) {
+	pid, err := r.kernel.ClientPID(conn)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the caller's process id: %w", err)
+	}
+	if pid == 0 {
+		return 0, errors.New("the caller's process id is 0: it is not a process that can be seen from here")
+	}
+	for _, system := range r.system {
+		if pid == system {
+			return 0, fmt.Errorf("the caller's process id is %d, which is the kernel's own", pid)
+		}
+	}
+	return pid, nil
+}
+
+func (r resolver) identify(conn net.Conn, proc process, pid uint32, accepted time.Time) (Identity, error) {
+	if opened, err := proc.PID(); err != nil {
+		return Identity{}, fmt.Errorf("ask process %d for its id: %w", pid, err)
+	} else if opened != pid {
+		return Identity{}, fmt.Errorf("opened process %d and got process %d", pid, opened)
+	}
+	started, err := proc.Started()
+	if err != nil {
+		return Identity{}, fmt.Errorf("ask when process %d started: %w", pid, err)
+	}
+	if started.After(accepted) {
+		return Identity{}, fmt.Errorf("process %d started at %s, after its connection was accepted: the id was given away again",
+			pid, started.UTC().Format(time.RFC3339Nano))
+	}
+	if err := proc.Alive(); err != nil {
+		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	if again, err := r.clientPID(conn); err != nil {
+		return Identity{}, fmt.Errorf("second question: %w", err)
+	} else if again != pid {
+		return Identity{}, fmt.Errorf("the caller's process id was %d and is now %d", pid, again)
+	}
+	user, image, err := describe(proc)
+	if err != nil {
+		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return Identity{
+		Assurance: AssuranceProcess,
+		Process:   Process{PID: pid, Start: started, Exe: image},
+		User:      user,
+	}, nil
+}
+
+// describe reads what rules are written about. The process must outlive the reading: where the answers are found
+// by number, they are its own only if the number was its own until the end.
+func describe(proc process) (User, string, error) {
+	user, err := proc.User()
+	if err != nil {
+		return User{}, "", fmt.Errorf("read its user: %w", err)
+	}
+	if user.SID == "" {
+		return User{}, "", errors.New("its user has no identifier")
+	}
+	image, err := proc.Image()
+	if err != nil {
+		return User{}, "", fmt.Errorf("read the path of its image: %w", err)
+	}
+	if image == "" {
+		return User{}, "", errors.New("its image has no path")
+	}
+	return user, image, proc.Alive()
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Address returns the path of the socket that stands in for the pipe.
+func Address(name string, o Options) string {
+	return filepath.Join(o.SocketDir, name+".sock")
+}
+
+// Listen makes the socket that stands in for the pipe and returns its listener; closing the listener removes it.
+// A socket that somebody answers on is ErrTaken; one that was left behind by a dead process of ours is replaced.
+func Listen(name string, o Options) (net.Listener, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	directory, err := openPrivate(o.SocketDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = directory.Close() }() // read only
+	// Two processes that start at once must not each take the other's fresh socket for a stale one.
+	if err := syscall.Flock(int(directory.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", o.SocketDir, err)
+	}
+	address := Address(name, o)
+	if err := removeStale(address); err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	// The directory keeps others out in the meantime.
+	if err := os.Chmod(address, 0o600); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
+}
+
+// Dial opens the socket that stands in for the pipe.
+func Dial(ctx context.Context, name string, o Options) (net.Conn, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", Address(name, o))
+}
+
+// openPrivate makes the directory if it is missing and refuses one that others could put a socket into.
+// The checks are on the open directory, so that they are about what the lock is on.
+func openPrivate(path string) (*os.File, error) {
+	if path == "" {
+		return nil, errors.New("no directory for sockets was given")
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make the directory for sockets: %w", err)
+	}
+	directory, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory for sockets, which must be no link: %w", err)
+	}
+	if err := checkPrivate(directory); err != nil {
+		return nil, errors.Join(err, directory.Close())
+	}
+	return directory, nil
+}
+
+func checkPrivate(directory *os.File) error {
+	info, err := directory.Stat()
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode().Perm(); mode != 0o700 {
+		return fmt.Errorf("directory for sockets %s: mode is %#o, must be 0700", directory.Name(), mode)
+	}
+	return checkOwner(directory.Name(), info)
+}
+
+func checkOwner(path string, info fs.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fmt.Errorf("%s: its owner is not known", path)
+	}
+	if int64(stat.Uid) != int64(os.Geteuid()) {
+		return fmt.Errorf("%s: belongs to user %d, must belong to user %d", path, stat.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// removeStale removes a socket of ours on which nobody answers, and nothing else.
+func removeStale(address string) error {
+	info, err := os.Lstat(address)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("listen on %s: there is something that is not a socket", address)
+	}
+	if err := checkOwner(address, info); err != nil {
+		return err
+	}
+	conn, err := net.DialTimeout("unix", address, time.Second)
+	if err == nil {
+		return errors.Join(fmt.Errorf("listen on %s: %w: somebody answers on it", address, ErrTaken), conn.Close())
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("find out whether %s is in use: %w", address, err)
+	}
+	return os.Remove(address)
+}

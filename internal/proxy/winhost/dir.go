@@ -1,0 +1,62 @@
+package winhost
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// kind is what a name stands for, when nothing is followed.
+type kind int
+
+const (
+	other     kind = iota // neither of the below: a device, or a reparse point that redirects nobody
+	file                  // an ordinary file
+	directory             // an ordinary directory
+	link                  // a symbolic link
+	mount                 // a mount point: a mounted volume or a junction
+)
+
+// entry is what a directory holds under a name.
+type entry struct {
+	kind kind
+	// directory says that a link or mount point was made to stand for a directory.
+	directory bool
+}
+
+// dir is an open directory. Its names are single names: no method takes a path, so no method can be
+// led out of the directory by one. No method follows what a name stands for, except where it says so.
+type dir interface {
+	// Open steps down into an ordinary directory, and never into a link: the check is on what was opened.
+	Open(name string) (dir, error)
+	Stat(name string) (entry, error)
+	// Mkdir makes a directory; anything that is there already is fs.ErrExist.
+	Mkdir(name string) error
+	// Remove removes a file, a link, a mount point or an empty directory.
+	Remove(name string) error
+	// Names returns up to n names, counted from the beginning at every call.
+	Names(n int) ([]string, error)
+	// Link makes a symbolic link with this text.
+	Link(name, text string, directory bool) error
+	// Readlink returns the text of a link or a mount point.
+	Readlink(name string) (string, error)
+	// TargetExists follows a link's text as far as its last component.
+	TargetExists(text string) (bool, error)
+	Close() error
+}
+
+var (
+	// errRedirected means that a link or a mount point stands where a directory must be.
+	errRedirected = fmt.Errorf("a link or mount point is not followed: %w", fs.ErrPermission)
+	errNotDir     = errors.New("not a directory")
+)
+
+// checkName is the last thing between a name and the kernel. Windows takes / and \ as separators
+// and what follows a colon as a stream.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\:\x00") {
+		return fmt.Errorf("%q: %w", name, fs.ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+//go:build unix
+
+package winsvc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+)
+
+// TestMain lets this binary be a program under Run that never ends by itself. It says so on its standard
+// output once a signal would reach it, and again once its context has ended.
+func TestMain(m *testing.M) {
+	if os.Getenv("WINSVC_HANG") == "" {
+		os.Exit(m.Run())
+	}
+	err := Run(context.Background(), Options{}, func(ctx context.Context) error {
+		_, _ = os.Stdout.WriteString("1")
+		<-ctx.Done()
+		_, _ = os.Stdout.WriteString("2")
+		select {}
+	})
+	_ = err // never reached
+}
+
+func TestASignalEndsTheContext(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		err := Run(context.Background(), Options{}, func(ctx context.Context) error {
+			if err := syscall.Kill(os.Getpid(), sig); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return errRun
+		})
+		if !errors.Is(err, errRun) {
+			t.Errorf("%s: %v", sig, err)
+		}
+	}
+	// Run has handed the signals back; nobody else in this process may be left with none.
+	signal.Reset(os.Interrupt, syscall.SIGTERM)
+}
+
+func TestASecondSignalEndsAFunctionThatHangs(t *testing.T) {
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), "WINSVC_HANG=1")
+	says, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Process.Kill() })
+	said := make([]byte, 1)
+	for range 2 {
+		if _, err := says.Read(said); err != nil {
+			t.Fatal(err)
+		}
+		// The second is sent after the context has ended; AfterFunc may still be about to run, so a
+		// signal that comes too early is swallowed and the next one is not.
+		if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		default:
+			_ = program.Process.Signal(syscall.SIGTERM)
+		}
+	}
+}
