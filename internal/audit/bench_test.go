@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample() *Event {
+	return &Event{
+		Type: TypeRequest, Stage: StageResponseComplete, ID: "RW7UZ275BXWT453VSXCFNR6NIK", IntentSeq: 7,
+		Who: &Who{Assurance: "process", Process: &WhoProcess{PID: 4711, Start: time.Now(), Exe: `C:\Program Files\driver\node.exe`}, User: &WhoUser{SID: "S-1-5-18"}},
+		What: &What{
+			Pipe: "csi-proxy-filesystem-v1", Group: "filesystem", Version: "v1", Method: "Mkdir", FullMethod: "/v1.Filesystem/Mkdir", Verb: "write",
+			Params:  json.RawMessage(`{"path":"C:\\var\\lib\\kubelet\\plugins\\kubernetes.io\\csi\\x\\globalmount"}`),
+			Targets: []Target{{Kind: "path", Value: `C:\var\lib\kubelet\plugins\kubernetes.io\csi\x\globalmount`}},
+		},
+		Decision: &Decision{Effect: EffectAllow, Reason: "allowed by rule driver", Rule: "driver", Policy: &Policy{Name: "acl", Revision: "sha256:0123456789abcdef"}, Mode: "Enforce"},
+		Outcome:  &Outcome{Result: ResultOK, Code: "OK", LatencyUS: 1234},
+		Corr:     &Corr{Conn: "QPSXPHXQTT62LSQXIB7JZ522GH"}, Where: &Where{Node: "node-1"},
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	e := *sample()
+	e.stamp("session", 1, time.Now)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := encode(e); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for name, o := range map[string]FileOptions{"sync": {}, "nosync": {NoSync: true}} {
+		b.Run(name, func(b *testing.B) {
+			f, err := OpenFile(filepath.Join(b.TempDir(), "log"), o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			e := sample()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Append(context.Background(), e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	var one strings.Builder
+	if _, err := NewStream(&one).Append(context.Background(), sample()); err != nil {
+		b.Fatal(err)
+	}
+	log := strings.Repeat(one.String(), 1000)
+	b.SetBytes(int64(len(log)))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range Read(io.Reader(strings.NewReader(log))) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != 1000 {
+			b.Fatal(n)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// MaxRecord is the longest record in bytes, its newline included. Longer lines are split or
+// dropped by common log shippers, and a bound keeps one caller from filling the disk with one request.
+const MaxRecord = 8192
+
+// encode returns one line of JSON, at most MaxRecord bytes long. A longer event is shortened in steps,
+// each cut leaving a mark in its place.
+func encode(e Event) ([]byte, error) {
+	var line []byte
+	var err error
+	if leastSize(e) <= MaxRecord { // the usual case; what is longer for certain is not encoded in vain
+		if line, err = marshal(e); err != nil || len(line) <= MaxRecord {
+			return line, err
+		}
+	}
+	for _, limit := range []int{1024, 256, 64} {
+		short := shorten(e, limit)
+		if line, err = marshal(short); err != nil || len(line) <= MaxRecord {
+			return line, err
+		}
+	}
+	return nil, fmt.Errorf("audit record of %d bytes cannot be shortened to %d", len(line), MaxRecord)
+}
+
+// leastSize is a lower bound for the length of the record: the parts that a caller can make long.
+func leastSize(e Event) int {
+	n := len(e.ID)
+	if e.What != nil {
+		n += len(e.What.FullMethod) + len(e.What.Params)
+		for _, t := range e.What.Targets {
+			n += len(t.Value) + len(t.Canonical)
+		}
+	}
+	if e.Who != nil && e.Who.User != nil {
+		for _, g := range e.Who.User.Groups {
+			n += len(g)
+		}
+	}
+	if e.Outcome != nil {
+		n += len(e.Outcome.Error)
+	}
+	return n
+}
+
+// marshal makes the line. Params that are not JSON are kept as a string rather than lost.
+func marshal(e Event) ([]byte, error) {
+	if e.What != nil && len(e.What.Params) > 0 && !json.Valid(e.What.Params) {
+		what := *e.What
+		text, err := json.Marshal(string(what.Params))
+		if err != nil {
+			return nil, fmt.Errorf("encode params of an audit record: %w", err)
+		}
+		what.Params = text
+		e.What = &what
+	}
+	if year := e.Time.Year(); year < 1 || year > 9999 {
+		return nil, errors.New("audit record has a time that RFC 3339 cannot express")
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode audit record: %w", err)
+	}
+	return append(escapeInvisible(line), '\n'), nil
+}
+
+// escapeInvisible writes DEL, the C1 controls and format characters (the bidirectional overrides among them)
+// as JSON escapes: encoding/json escapes only the ASCII controls, and a record must look in a terminal like what it is.
+func escapeInvisible(line []byte) []byte {
+	first := bytes.IndexFunc(line, isInvisible)
+	if first < 0 {
+		return line
+	}
+	out := append(make([]byte, 0, len(line)+64), line[:first]...)
+	for rest := line[first:]; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		switch {
+		case !isInvisible(r):
+			out = append(out, rest[:n]...)
+		case r > 0xFFFF:
+			hi, lo := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+func isInvisible(r rune) bool {
+	return r >= 0x7F && (r <= 0x9F || unicode.Is(unicode.Cf, r))
+}

@@ -1,0 +1,263 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// lines makes a log of events, numbered, in one session that was opened.
+func lines(t testing.TB, events ...*Event) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	f, err := OpenFile(path, FileOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if _, err := f.Append(context.Background(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func TestReadNamesTheLineThatIsNoRecord(t *testing.T) {
+	good := lines(t)[0]
+	good = strings.TrimSuffix(good, "\n")
+	tests := []struct {
+		name, line string
+		want       string
+		is         error
+	}{
+		{"an empty line", "", "not a record", nil},
+		{"text", "hello", "not a record", nil},
+		{"a list", "[]", "not a record", nil},
+		{"null", "null", "unknown record version 0", ErrVersion},
+		{"an unknown field", strings.Replace(good, `"v":1`, `"v":1,"extra":2`, 1), `unknown field "extra"`, nil},
+		{"a later version", strings.Replace(good, `"v":1`, `"v":2`, 1), "unknown record version 2", ErrVersion},
+		{"two objects", good + good, "not a record", nil},
+		{"no number", strings.Replace(good, `"seq":1`, `"seq":0`, 1), "no session or number", nil},
+		{"a negative number", strings.Replace(good, `"seq":1`, `"seq":-1`, 1), "not a record", nil},
+		{"a line that is too long", strings.Repeat("x", MaxRecord), "longer than 8192 bytes", ErrTooLong},
+		{"a line that is far too long", strings.Repeat("x", 10*MaxRecord), "longer than 8192 bytes", ErrTooLong},
+		{"a record that is too long", strings.Replace(good, `"id":""`, `"id":"`+strings.Repeat("x", MaxRecord)+`"`, 1), "longer than", ErrTooLong},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var errs []error
+			records := 0
+			for _, err := range Read(strings.NewReader(good + "\n" + tt.line + "\n" + good + "\n")) {
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				records++
+			}
+			if len(errs) != 1 || records != 2 {
+				t.Fatalf("%d records, errors %v", records, errs)
+			}
+			var line *LineError
+			if !errors.As(errs[0], &line) || line.Line != 2 || line.Bytes != len(tt.line) || line.Torn || !strings.Contains(errs[0].Error(), tt.want) {
+				t.Errorf("got %+v", errs[0])
+			}
+			if tt.is != nil && !errors.Is(errs[0], tt.is) {
+				t.Errorf("%v is not %v", errs[0], tt.is)
+			}
+		})
+	}
+}
+
+func TestReadEndsWithTheReadersError(t *testing.T) {
+	good := lines(t)[0]
+	var last error
+	n := 0
+	for _, err := range Read(io.MultiReader(strings.NewReader(good), iotest.ErrReader(io.ErrClosedPipe))) {
+		last = err
+		n++
+	}
+	if n != 2 || !errors.Is(last, io.ErrClosedPipe) {
+		t.Errorf("%d results, the last is %v", n, last)
+	}
+	if _, err := Reconcile(Read(iotest.ErrReader(io.ErrClosedPipe))); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("Reconcile: %v", err)
+	}
+}
+
+func TestReadStopsWhenAsked(t *testing.T) {
+	all := strings.Join(lines(t, request("a", StageResponseComplete, 0, ResultDenied)), "")
+	n := 0
+	for range Read(strings.NewReader(all)) {
+		n++
+		break
+	}
+	if n != 1 {
+		t.Errorf("%d results", n)
+	}
+}
+
+// story is a log without a fault: an admitted call, a denial, a panic, a connection.
+func story(t testing.TB) []string {
+	return lines(t,
+		request("a", StageRequestReceived, 0, ""), // 2
+		request("b", StageResponseComplete, 0, ResultDenied),
+		request("a", StageResponseComplete, 2, ResultOK),
+		request("c", StageRequestReceived, 0, ""), // 5
+		request("c", StagePanic, 5, ResultPanic),
+		request("d", StagePanic, 0, ResultPanic),
+		&Event{Type: TypeConnection, Stage: StageConnectionClosed, ID: "n", Outcome: &Outcome{Result: ResultIdle}},
+		&Event{Type: TypeAdmission, Stage: StageResponseComplete, ID: "m"},
+	) // LogClose is 10
+}
+
+func TestReconcileOfAWholeLog(t *testing.T) {
+	r, err := Reconcile(Read(strings.NewReader(strings.Join(story(t), "") + "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Report{Records: 10, Sessions: 1, Intents: 2, Terminals: 4, Connections: 1, Admissions: 1}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReconcileFinds(t *testing.T) {
+	without := func(i int) func([]string) []string {
+		return func(l []string) []string { return append(l[:i:i], l[i+1:]...) }
+	}
+	replace := func(i int, old, new string) func([]string) []string {
+		return func(l []string) []string { l[i] = strings.Replace(l[i], old, new, 1); return l }
+	}
+	tests := []struct {
+		name   string
+		change func([]string) []string
+		want   string
+	}{
+		{"a record that is missing", without(2), "expected number 3"},
+		{"a LogOpen that is missing", without(0), "expected number 1"},
+		{"a record that is there twice", func(l []string) []string { return append(l[:3:3], l[2:]...) }, "expected number 4"},
+		{"two records in each other's place", func(l []string) []string { l[2], l[3] = l[3], l[2]; return l }, "expected number 3"},
+		{"a line that is no record", replace(2, "{", "["), "not declared here"},
+		{"an intent that is missing, its number filled", replace(1, `"RequestReceived"`, `"ResponseComplete","outcome":{"result":"denied","code":"","latency_us":0}`), "second terminal"},
+		{"an end without its intent", replace(3, `"id":"a"`, `"id":"z"`), "ends an operation that has no intent"},
+		{"an end of another intent", replace(3, `"intent_seq":2`, `"intent_seq":5`), "the intent with this id is 2"},
+		{"an end without an outcome", replace(3, `"outcome":{"result":"ok","code":"OK","latency_us":0}`, `"corr":{}`), "without an outcome"},
+		{"a panic after an intent that is not there", replace(5, `"id":"c"`, `"id":"z"`), "ends an operation that has no intent"},
+		{"a second end", replace(2, `"id":"b"`, `"id":"a"`), "second terminal"},
+		{"a second intent", replace(4, `"id":"c"`, `"id":"a"`), "second intent"},
+		{"an unknown type", replace(2, `"type":"request"`, `"type":"other"`), "unknown type"},
+		{"an unknown stage", replace(2, `"ResponseComplete"`, `"Middle"`), "unknown stage"},
+		{"an opening within a session", replace(2, `"type":"request","stage":"ResponseComplete"`, `"type":"log","stage":"LogOpen","log":{}`), "opened once"},
+		{"a line that is no record, at the end", replace(9, "{", "["), "line 10"},
+		{"another beginning than the writer saw", replace(0, `"log":{}`, `"log":{"previous_session":"x","previous_seq":9}`), `the last record was 9 of session "x"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := Reconcile(Read(strings.NewReader(strings.Join(tt.change(story(t)), "") + "\n")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(fmt.Sprint(r.Faults), tt.want) {
+				t.Errorf("faults %v, want %q", r.Faults, tt.want)
+			}
+		})
+	}
+}
+
+func TestReconcileFindsWhatWasCutOffBetweenSessions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	for range 2 {
+		f, err := OpenFile(path, FileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, f, request(f.session, StageResponseComplete, 0, ResultDenied))
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := bytes.SplitAfter(text, []byte("\n"))
+	cut := bytes.Join(append(all[:2:2], all[3:]...), nil) // without the first session's LogClose
+	r, err := Reconcile(Read(bytes.NewReader(cut)))
+	if err != nil || r.FaultCount != 1 || !strings.Contains(r.Faults[0].Problem, "the last record was 3") {
+		t.Errorf("error %v, faults %v", err, r.Faults)
+	}
+}
+
+func TestReconcileListsOpenIntents(t *testing.T) {
+	r, err := Reconcile(Read(strings.NewReader(strings.Join(story(t)[:5], ""))))
+	if err != nil || r.FaultCount != 0 || len(r.Open) != 1 || r.Open[0].ID != "c" || r.Open[0].Seq != 5 {
+		t.Errorf("error %v, report %+v", err, r)
+	}
+}
+
+func TestReconcileAcceptsWhatWasWrittenAgain(t *testing.T) {
+	again := request("a", StageResponseComplete, 2, ResultOK)
+	again.Again = true
+	all := lines(t, request("a", StageRequestReceived, 0, ""), request("a", StageResponseComplete, 2, ResultOK), again,
+		request("x", StageResponseComplete, 9, ResultRejected)) // its intent was in doubt, and is not there
+	r, err := Reconcile(Read(strings.NewReader(strings.Join(all, "") + "\n")))
+	if err != nil || r.FaultCount != 0 || r.Repeated != 1 || r.Terminals != 2 {
+		t.Errorf("error %v, report %+v", err, r)
+	}
+}
+
+func TestReconcileBoundsItsFaults(t *testing.T) {
+	r, err := Reconcile(Read(strings.NewReader(strings.Repeat("x\n", 5000))))
+	if err != nil || len(r.Faults) != maxFaults || r.FaultCount != 5000 {
+		t.Errorf("error %v, %d faults of %d", err, len(r.Faults), r.FaultCount)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(strings.Join(story(f), "")))
+	f.Add([]byte("{}\nnull\n[]\n\n\"\n"))
+	f.Add([]byte(strings.Repeat("x", MaxRecord+1) + "\n{"))
+	f.Add([]byte(`{"v":1,"seq":1,"session":"s","type":"request","stage":"Panic"}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		results, records := 0, 0
+		for e, err := range Read(bytes.NewReader(text)) {
+			results++
+			var line *LineError
+			switch {
+			case err == nil && (e.V != Version || e.Seq == 0 || e.Session == ""):
+				t.Errorf("accepted %+v", e)
+			case err == nil:
+				records++
+			case !errors.As(err, &line) || line.Line != results:
+				t.Errorf("result %d is %v", results, err)
+			}
+		}
+		want := bytes.Count(text, []byte("\n"))
+		if len(text) > 0 && text[len(text)-1] != '\n' {
+			want++
+		}
+		if results != want {
+			t.Errorf("%d results for %d lines", results, want)
+		}
+		r, err := Reconcile(Read(bytes.NewReader(text)))
+		if err != nil || r.Records != records {
+			t.Errorf("Reconcile counts %d records of %d, error %v", r.Records, records, err)
+		}
+	})
+}
