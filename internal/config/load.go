@@ -1,0 +1,126 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// maxFile bounds a configuration file in bytes: some ten thousand rules.
+const maxFile = 4 << 20
+
+// LoadProxy reads a file. A file that does not exist, and an empty name, give a configuration whose IsMissing is true
+// and whose policy denies every call: a node whose file is late is closed, not open. Anything else that is wrong with
+// the file is an error, which names every fault with its line.
+func LoadProxy(file string) (Proxy, error) {
+	if file == "" {
+		return Proxy{}, nil
+	}
+	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	if errors.Is(err, fs.ErrNotExist) {
+		return Proxy{}, nil
+	}
+	if err != nil {
+		return Proxy{}, fmt.Errorf("read configuration: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Proxy{}, fmt.Errorf("read configuration %s: %w", file, err)
+	}
+	return ParseProxy(file, text)
+}
+
+// ParseProxy is LoadProxy for text that has been read from file.
+func ParseProxy(file string, text []byte) (Proxy, error) {
+	if len(text) > maxFile {
+		return Proxy{}, fmt.Errorf("configuration %s is longer than %d bytes", file, maxFile)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return Proxy{}, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	var p Proxy
+	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
+	if err := decoder.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
+		return Proxy{}, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return Proxy{}, fmt.Errorf("configuration %s: more than one document", file)
+	}
+	p.source = source{file: file, root: &root}
+	return p, p.check()
+}
+
+// IsMissing says that there was no file, so that every call is denied.
+func (p Proxy) IsMissing() bool { return p.source.root == nil }
+
+// Policy returns the access list, after comparing it with the APIs that exist.
+func (p Proxy) Policy(known []acl.API) (*acl.Policy, error) {
+	if p.policy == nil {
+		return acl.DenyAll(), nil
+	}
+	if err := p.policy.Check(known); err != nil {
+		return nil, p.source.locate(p.aclFaults(err))
+	}
+	return p.policy, nil
+}
+
+// check sets the policy and returns all faults of a decoded file.
+func (p *Proxy) check() error {
+	var faults acl.Faults
+	add := func(field, format string, args ...any) {
+		faults = append(faults, acl.Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if p.APIVersion != APIVersion {
+		add("apiVersion", "%q: want %s", p.APIVersion, APIVersion)
+	}
+	if p.Kind != ProxyKind {
+		add("kind", "%q: want %s", p.Kind, ProxyKind)
+	}
+	number := func(field string, n, most int) {
+		if n < 0 || n > most {
+			add("limits."+field, "%d: want 1 to %d", n, most)
+		}
+	}
+	number("connections", p.Limits.Connections, 4096)
+	number("connectionsPerCaller", p.Limits.ConnectionsPerCaller, 4096)
+	span := func(field string, d, most time.Duration) {
+		if d != 0 && (d < time.Second || d > most) {
+			add("limits."+field, "%v: want 1s to %v", d, most)
+		}
+	}
+	span("prefaceTimeout", p.Limits.PrefaceTimeout, 10*time.Minute)
+	span("stopTimeout", p.Limits.StopTimeout, 10*time.Minute)
+	policy, err := acl.New(p.ACL.spec())
+	if err != nil {
+		faults = append(faults, p.aclFaults(err)...)
+	}
+	if len(faults) > 0 {
+		return p.source.locate(faults)
+	}
+	p.policy = policy
+	return nil
+}
+
+// aclFaults gives faults of the access list their place in the file.
+func (p *Proxy) aclFaults(err error) acl.Faults {
+	var faults acl.Faults
+	if !errors.As(err, &faults) {
+		return acl.Faults{{Field: "acl", Problem: err.Error()}}
+	}
+	placed := make(acl.Faults, len(faults))
+	for i, f := range faults {
+		placed[i] = acl.Fault{Field: "acl." + f.Field, Problem: f.Problem}
+	}
+	return placed
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// known are the APIs that the sample may name.
+var known = []acl.API{
+	{Group: "filesystem", Version: "v1", Operations: []string{"PathExists", "Mkdir", "Rmdir", "CreateSymlink", "IsSymlink", "RmdirContents"}},
+	{Group: "volume", Version: "v1", Operations: []string{"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume",
+		"ResizeVolume", "GetVolumeStats", "GetVolumeIDFromTargetPath", "WriteVolumeCache"}},
+	{Group: "volume", Version: "v1beta1", Operations: []string{"MountVolume"}},
+	{Group: "system", Version: "v1alpha1", Operations: []string{"GetBIOSSerialNumber", "GetService", "StartService", "StopService"}},
+}
+
+func TestSampleLoads(t *testing.T) {
+	p, err := LoadProxy(filepath.Join("..", "..", "config", "samples", "proxy.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.IsMissing() {
+		t.Fatal("the sample is not where it should be")
+	}
+	policy, err := p.Policy(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver := acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\Program Files\azuredisk\azurediskplugin.exe`}
+	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1alpha1", Operation: "Mkdir", Caller: driver}); d.Rule != "azuredisk-node" {
+		t.Errorf("the driver's Mkdir: %+v", d)
+	}
+	for _, r := range []acl.Request{
+		{Group: "filesystem", Version: "v1", Operation: "RmdirContents", Caller: driver},
+		{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: driver},
+		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\support\x.exe`}},
+	} {
+		if d := policy.Decide(r); d.Allowed {
+			t.Errorf("%+v is allowed: %+v", r, d)
+		}
+	}
+	want := Limits{Connections: 256, ConnectionsPerCaller: 64, PrefaceTimeout: 20 * time.Second, StopTimeout: 20 * time.Second}
+	if diff := cmp.Diff(want, p.Limits); diff != "" {
+		t.Error(diff)
+	}
+	if p.Audit != (Audit{Path: `C:\ProgramData\Pipeguard\audit.jsonl`}) {
+		t.Errorf("audit: %+v", p.Audit)
+	}
+}
+
+func TestMissingFileDeniesAll(t *testing.T) {
+	for _, file := range []string{"", filepath.Join(t.TempDir(), "none.yaml")} {
+		p, err := LoadProxy(file)
+		if err != nil || !p.IsMissing() {
+			t.Fatalf("%q: missing %v, error %v", file, p.IsMissing(), err)
+		}
+		policy, err := p.Policy(known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller := acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\x.exe`}
+		if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "PathExists", Caller: caller}); d.Allowed {
+			t.Errorf("%q: %+v", file, d)
+		}
+	}
+}
+
+func TestUnreadableFileIsAnError(t *testing.T) {
+	if _, err := LoadProxy(t.TempDir()); err == nil {
+		t.Error("a directory was read as a configuration")
+	}
+	long := filepath.Join(t.TempDir(), "long.yaml")
+	if err := os.WriteFile(long, []byte(head+"# "+strings.Repeat("x", maxFile)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadProxy(long); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a file without end: %v", err)
+	}
+}
+
+const head = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct {
+		name, text string
+		want       []string // each must stand in the error
+	}{
+		{"an empty file", "", []string{"f.yaml:1:1: apiVersion", "kind"}},
+		{"nothing but comments", "# nothing\n", []string{"apiVersion"}},
+		{"not YAML", "acl: [", []string{"f.yaml", "line"}},
+		{"a list", "- a\n- b\n", []string{"f.yaml", "line 1"}},
+		{"another kind", strings.Replace(head, "ProxyConfig", "Pod", 1), []string{`f.yaml:2:7: kind: "Pod"`}},
+		{"another version", strings.Replace(head, "v1alpha1", "v1", 1), []string{"f.yaml:1:13: apiVersion"}},
+		{"an unknown key", head + "acls: {}\n", []string{"line 3", "acls"}},
+		{"an unknown key within a rule", head + "acl:\n  rules:\n    - name: r\n      pipe: x\n", []string{"line 6", "pipe"}},
+		{"a key in other case", head + "ACL: {}\n", []string{"line 3", "ACL"}},
+		{"a key twice", head + "limits: {}\nlimits: {}\n", []string{"line 4", "already defined"}},
+		{"a second document", head + "---\n" + head, []string{"more than one document"}},
+		{"a word for a number", head + "limits: {connections: many}\n", []string{"line 3", "many"}},
+		{"a negative limit", head + "limits: {connections: -1}\n", []string{"f.yaml:3:23: limits.connections"}},
+		{"a limit without end", head + "limits:\n  connectionsPerCaller: 100000\n", []string{"f.yaml:4:25"}},
+		{"a time below a second", head + "limits: {stopTimeout: 20ms}\n", []string{"f.yaml:3:23: limits.stopTimeout: 20ms"}},
+		{"a time without unit", head + "limits: {stopTimeout: 20}\n", []string{"line 3", "time.Duration"}},
+		{"a mode in other case", head + "acl:\n  pipes:\n    - {pipe: volume-v1, mode: logonly}\n", []string{"f.yaml:5:31: acl.pipes[0].mode"}},
+		{"a caller that would be everybody", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers:\n        - {}\n", []string{"f.yaml:9:11: acl.rules[0].callers[0]", "everybody"}},
+		{"several faults at once", head + "acl:\n  rules:\n    - name: r\n      pipes: [v1]\n      operations: [mkdir]\nlimits: {connections: -1}\n",
+			[]string{"f.yaml:6:15: acl.rules[0].pipes[0]", "f.yaml:7:20: acl.rules[0].operations[0]", "acl.rules[0].callers", "f.yaml:8:23"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ParseProxy("f.yaml", []byte(tt.text))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestPolicyRefusesNamesThatDoNotExist(t *testing.T) {
+	p, err := ParseProxy("f.yaml", []byte(head+"acl:\n  rules:\n    - name: r\n      pipes: [filesystem-v1]\n      operations: [LinkPath]\n      callers: [{user: S-1-5-18}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Policy(known); err == nil || !strings.Contains(err.Error(), "f.yaml:7:20: acl.rules[0].operations[0]") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParseProxy(f *testing.F) {
+	sample, err := os.ReadFile(filepath.Join("..", "..", "config", "samples", "proxy.yaml"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sample)
+	f.Add([]byte(head + "acl: &a\n  rules: [*a]\n"))
+	f.Add([]byte(head + "? [a]\n: b\n"))
+	f.Add([]byte(head + "acl: {rules: [{name: !!binary x}]}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := ParseProxy("f", text)
+		if err == nil && (p.APIVersion != APIVersion || p.Kind != ProxyKind || p.IsMissing()) {
+			t.Errorf("accepted %q", text)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// source knows where in a file a field stands.
+type source struct {
+	file string
+	root *yaml.Node
+}
+
+// locate makes one error of all faults, one a line, each with the line and column of its field or of the nearest
+// thing around it that is there.
+func (s source) locate(faults acl.Faults) error {
+	errs := make([]error, len(faults))
+	for i, f := range faults {
+		node := s.find(f.Field)
+		errs[i] = fmt.Errorf("%s:%d:%d: %s: %s", s.file, max(node.Line, 1), max(node.Column, 1), f.Field, f.Problem)
+	}
+	return errors.Join(errs...)
+}
+
+// find follows a path such as acl.rules[0].name as far as it goes.
+func (s source) find(field string) *yaml.Node {
+	node := s.root
+	if len(node.Content) > 0 {
+		node = node.Content[0]
+	}
+	for _, step := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		next := child(node, step)
+		if next == nil {
+			break
+		}
+		node = next
+	}
+	return node
+}
+
+func child(node *yaml.Node, step string) *yaml.Node {
+	switch node.Kind {
+	case yaml.AliasNode:
+		return child(node.Alias, step)
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i < len(node.Content) {
+			return node.Content[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Policy is a compiled Spec. It never changes, and may be asked by many goroutines.
+type Policy struct {
+	spec     Spec
+	revision string
+	modes    []pipeMode
+	rules    []rule
+}
+
+type pipeMode struct {
+	pipe pipePattern
+	mode Mode
+}
+
+type rule struct {
+	name       string
+	pipes      []pipePattern
+	operations []string // nil is "*"
+	callers    []callerPattern
+}
+
+// Fault is something wrong with a Spec.
+type Fault struct {
+	Field   string // rules[0].callers[1].exe, or as near as it can be said
+	Problem string
+}
+
+func (f Fault) Error() string { return f.Field + ": " + f.Problem }
+
+// Faults are all faults of a Spec, in its order.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (f *Faults) add(field, format string, args ...any) {
+	*f = append(*f, Fault{field, fmt.Sprintf(format, args...)})
+}
+
+// DenyAll is the policy without rules.
+func DenyAll() *Policy {
+	return &Policy{revision: revisionOf(Spec{})}
+}
+
+// New compiles spec. The error is of type Faults and names every fault.
+func New(spec Spec) (*Policy, error) {
+	var faults Faults
+	p := &Policy{spec: spec.clone(), revision: revisionOf(spec)}
+	seen := map[string]bool{}
+	for i, m := range spec.Modes {
+		field := fmt.Sprintf("pipes[%d]", i)
+		pipe, err := parsePipe(m.Pipe)
+		if err != nil {
+			faults.add(field+".pipe", "%v", err)
+		}
+		if seen[m.Pipe] {
+			faults.add(field+".pipe", "pipe %q has a mode already", m.Pipe)
+		}
+		seen[m.Pipe] = true
+		if m.Mode != Enforce && m.Mode != LogOnly {
+			faults.add(field+".mode", "mode %q: want %s or %s", m.Mode, Enforce, LogOnly)
+		}
+		p.modes = append(p.modes, pipeMode{pipe, m.Mode})
+	}
+	names := map[string]bool{}
+	for i, r := range spec.Rules {
+		p.rules = append(p.rules, compile(fmt.Sprintf("rules[%d]", i), r, names, &faults))
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return p, nil
+}
+
+func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
+	switch {
+	case strings.TrimSpace(r.Name) == "":
+		faults.add(field+".name", "a rule needs a name: audit records refer to it")
+	case names[r.Name]:
+		faults.add(field+".name", "name %q is taken by another rule", r.Name)
+	}
+	names[r.Name] = true
+	out := rule{name: r.Name}
+	if len(r.Pipes) == 0 {
+		faults.add(field+".pipes", "is empty: the rule would allow nothing")
+	}
+	if len(r.Operations) == 0 {
+		faults.add(field+".operations", "is empty: the rule would allow nothing")
+	}
+	if len(r.Callers) == 0 {
+		faults.add(field+".callers", "is empty: the rule would allow nothing")
+	}
+	for j, text := range r.Pipes {
+		pipe, err := parsePipe(text)
+		if err != nil {
+			faults.add(fmt.Sprintf("%s.pipes[%d]", field, j), "%v", err)
+		}
+		out.pipes = append(out.pipes, pipe)
+	}
+	for j, name := range r.Operations {
+		if name != "*" && !isOperation(name) {
+			faults.add(fmt.Sprintf("%s.operations[%d]", field, j), "operation %q: want * or a name such as CreateSymlink", name)
+		}
+	}
+	if !slices.Contains(r.Operations, "*") {
+		out.operations = slices.Clone(r.Operations)
+	}
+	for j, text := range r.Callers {
+		caller, err := parseCaller(text)
+		if err != nil {
+			faults.add(fmt.Sprintf("%s.callers[%d]", field, j), "%v", err)
+		}
+		out.callers = append(out.callers, caller)
+	}
+	return out
+}
+
+func isOperation(s string) bool {
+	for i, r := range s {
+		upper, lower, digit := r >= 'A' && r <= 'Z', r >= 'a' && r <= 'z', r >= '0' && r <= '9'
+		if i == 0 && !upper || !upper && !lower && !digit {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Revision names the content of the policy: "sha256:" and the first 16 hexadecimal digits.
+func (p *Policy) Revision() string { return p.revision }
+
+func revisionOf(spec Spec) string {
+	text, err := json.Marshal(spec)
+	if err != nil { // strings and lists of strings only
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:8])
+}
+
+func (s Spec) clone() Spec {
+	s.Modes, s.Rules = slices.Clone(s.Modes), slices.Clone(s.Rules)
+	for i := range s.Rules {
+		r := &s.Rules[i]
+		r.Pipes, r.Operations, r.Callers = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers)
+	}
+	return s
+}

@@ -1,0 +1,79 @@
+package acl
+
+// Spec is an access list as it is written down. The zero Spec allows nothing.
+type Spec struct {
+	Modes []PipeMode
+	Rules []Rule
+}
+
+// PipeMode sets the mode of the pipes that a pattern covers.
+type PipeMode struct {
+	Pipe string // a pattern as in Rule.Pipes
+	Mode Mode
+}
+
+// Mode says what becomes of a denial.
+type Mode string
+
+// Modes. A pipe that no PipeMode covers, and one that is covered by both, is enforced.
+const (
+	Enforce Mode = "Enforce" // a denied call is refused
+	LogOnly Mode = "LogOnly" // a denied call passes and is recorded as denied
+)
+
+// Rule allows callers to use operations of pipes. Rules only allow; what no rule allows is denied.
+type Rule struct {
+	// Name stands in audit records and must be unique.
+	Name string
+	// Pipes are patterns GROUP-VERSION such as "filesystem-v1", either half of which may be "*", or "*" alone.
+	// A pattern without a group never covers the groups in named.
+	Pipes []string
+	// Operations are names of the newest version of the group, such as "CreateSymlink", or "*".
+	// A call that arrives by an older name ("LinkPath") is judged by the newest one.
+	Operations []string
+	// Callers are those whom the rule allows.
+	Callers []CallerPattern
+}
+
+// CallerPattern covers the callers that agree with every field it sets. It must set User or Exe.
+type CallerPattern struct {
+	// User is a Windows SID ("S-1-5-18") or "uid:" and a decimal number.
+	User string
+	// Exe is the full path of the caller's program, or a directory and `\*` for all programs anywhere beneath it:
+	// whoever may write there is trusted too. Windows paths are compared without regard to case, by segments.
+	// An Exe covers only callers whose process was held open while its image was read.
+	Exe string
+	// Assurance is the least assurance that the caller must have: "sid", "process" or "pod". Empty is "sid".
+	Assurance string
+}
+
+// Caller is who asks.
+type Caller struct {
+	Assurance string // "none", "sid", "process" or "pod"; anything else is none
+	User      string // SID or uid:N
+	Exe       string
+}
+
+// Request is what is asked, in the words of the newest API version, with the served version beside them.
+type Request struct {
+	Group, Version, Operation string
+	Caller                    Caller
+}
+
+// Effect is what the rules say, whatever the mode makes of it.
+type Effect string
+
+// Effects.
+const (
+	Allow Effect = "allow"
+	Deny  Effect = "deny"
+)
+
+// Decision is the answer to a Request.
+type Decision struct {
+	Allowed bool // the call may proceed: a rule allows it, or the pipe's mode is LogOnly
+	Effect  Effect
+	Mode    Mode
+	Rule    string // the first rule that allows, empty in a denial
+	Reason  string // for the caller and the record
+}
