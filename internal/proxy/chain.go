@@ -1,0 +1,208 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+// chain puts the interceptors before the handler, the first one outermost.
+func chain(handle apiserver.Handler, interceptors ...apiserver.Interceptor) apiserver.Handler {
+	for i := len(interceptors) - 1; i >= 0; i-- {
+		intercept, next := interceptors[i], handle
+		handle = func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
+			return intercept(ctx, call, next)
+		}
+	}
+	return handle
+}
+
+// chain is the way of every call, in this order.
+func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
+	return chain(handle,
+		p.recovered,  // a panic anywhere below is a record and an error
+		p.identified, // an id and a logger
+		p.audited,    // one terminal record, whatever happens below
+		p.authorized, // the access list
+		p.alive,      // the caller is still the process that was asked about
+		p.intended,   // the intent is durable
+	)
+}
+
+// request is what the chain knows about a call.
+type request struct {
+	stream *stream
+	event  audit.Event // of the intent, and with an outcome of the terminal record
+	result string      // set by the interceptor that refuses the call
+	ran    bool        // the intent is durable, so the operation may have run
+	closed bool        // the terminal record has been handed over
+	log    *zap.Logger
+}
+
+type requestKey struct{}
+
+func requestFrom(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
+
+// recovered claims the stream, and turns a panic into a record and an error.
+func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (resp proto.Message, err error) {
+	s := streamFrom(ctx)
+	if s == nil || !s.claim() {
+		return nil, errEnded
+	}
+	r := &request{stream: s}
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		resp, err = nil, p.panicked(s, v)
+		if r.closed {
+			return
+		}
+		if r.event.ID == "" { // it came before there was a record to add to
+			r.event = p.rejection(s, err)
+		}
+		r.event.Outcome = outcome(audit.ResultPanic, err, s.arrived)
+		r.closed = true
+		p.final(asPanic(r.event, v))
+	}()
+	return next(context.WithValue(ctx, requestKey{}, r), call)
+}
+
+// asPanic makes e the terminal record of a panic.
+func asPanic(e audit.Event, v any) audit.Event {
+	e.Stage = audit.StagePanic
+	o := *e.Outcome
+	o.Result, o.Error = audit.ResultPanic, describePanic(v)
+	e.Outcome = &o
+	return e
+}
+
+// panicked logs a panic and returns what the caller is told.
+func (p *pipe) panicked(s *stream, v any) error {
+	p.metrics.panics.Inc()
+	p.log.Error("panic in a request", zap.String(logkeys.AuditID, s.id), zap.String(logkeys.Method, s.fullMethod),
+		zap.String(logkeys.Reason, describePanic(v)), zap.ByteString(logkeys.Stack, debug.Stack()))
+	return status.Errorf(codes.Internal, "%s: internal error (audit id %s)", s.fullMethod, s.id)
+}
+
+// identified gives the call its logger. The id came with the stream.
+func (p *pipe) identified(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	r.log = p.log.With(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, call.FullMethod))
+	return next(ctx, call)
+}
+
+// audited opens the record, and closes it when all is over.
+func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	r.event = p.record(r.stream.conn, audit.TypeRequest, audit.StageRequestReceived, r.stream.id)
+	describe(&r.event, call)
+
+	resp, err := next(ctx, call)
+	if err == nil && resp == nil {
+		err = status.Errorf(codes.Internal, "%s was not answered", call.FullMethod)
+	}
+	result := r.result
+	switch {
+	case result == "" && err == nil:
+		result = audit.ResultOK
+	case result == "":
+		result = audit.ResultError
+	}
+	e := r.event
+	e.Stage, e.Outcome = audit.StageResponseComplete, outcome(result, err, r.stream.arrived)
+	e.Time = r.stream.arrived.Add(microseconds(e.Outcome.LatencyUS))
+	r.closed = true
+	if failed := p.ledger.final(ctx, e); failed != nil && r.ran {
+		return nil, status.Errorf(codes.Internal, "%s ended with %s, but its audit record could not be written (audit id %s)",
+			call.FullMethod, e.Outcome.Code, r.stream.id)
+	}
+	r.log.Debug("call", zap.String(logkeys.Code, e.Outcome.Code))
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// authorized asks the access list, in the words of the newest API version.
+func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	policy := p.acl()
+	if policy == nil {
+		policy = acl.DenyAll()
+	}
+	who := r.stream.conn.identity()
+	d := policy.Decide(acl.Request{
+		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
+		Caller: acl.Caller{Assurance: string(who.Assurance), User: who.User.SID, Exe: who.Process.Exe},
+	})
+	r.event.Decision = &audit.Decision{
+		Effect: audit.Effect(d.Effect), Reason: d.Reason, Rule: d.Rule, Mode: string(d.Mode),
+		Policy: &audit.Policy{Name: "acl", Revision: policy.Revision()},
+	}
+	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
+	if !d.Allowed {
+		return nil, p.deny(r, call, d.Reason)
+	}
+	if d.Effect == acl.Deny {
+		r.log.Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, d.Reason))
+	}
+	return next(ctx, call)
+}
+
+// deny is the answer to a refused call: what was asked, by whom, and where to read more.
+func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
+	r.result = audit.ResultDenied
+	r.log.Info("call denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
+	return status.Errorf(codes.PermissionDenied, "pipe %s: %s is denied to %s: %s (audit id %s)",
+		p.name, call.Operation.Name, caller(r), reason, r.stream.id)
+}
+
+func caller(r *request) string {
+	who := r.stream.conn.identity()
+	return fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, who.Process.Exe)
+}
+
+// alive refuses a call whose caller has ended: what writes to its connection now may be anybody.
+func (p *pipe) alive(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	if err := r.stream.conn.alive(); err != nil {
+		reason := "the caller cannot be vouched for any more: " + err.Error()
+		r.event.Decision.Effect, r.event.Decision.Reason, r.event.Decision.Mode = audit.EffectDeny, reason, string(acl.Enforce)
+		return nil, p.deny(r, call, reason)
+	}
+	return next(ctx, call)
+}
+
+// intended writes the intent, and lets the operation run only if it is durable.
+func (p *pipe) intended(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	if err := ctx.Err(); err != nil {
+		r.result = audit.ResultRejected
+		return nil, status.FromContextError(err).Err()
+	}
+	seq, err := p.ledger.intent(ctx, &r.event)
+	r.event.IntentSeq = seq
+	if err != nil {
+		r.result = audit.ResultRejected
+		r.log.Error("call refused: its audit record cannot be written", zap.Error(err))
+		return nil, status.Errorf(codes.Unavailable, "audit_unavailable: %s did not run, since its audit record could not be written (audit id %s)",
+			call.FullMethod, r.stream.id)
+	}
+	r.ran = true
+	return next(ctx, call)
+}

@@ -1,0 +1,214 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// conn is an accepted connection. It holds the caller's process from the handshake to the end, and leaves exactly
+// one connection record.
+type conn struct {
+	net.Conn
+	pipe     *pipe
+	id       string
+	accepted time.Time
+	serial   uint64        // order of acceptance
+	bare     atomic.Bool   // nothing has arrived yet
+	done     chan struct{} // closed when the record is written and the place is free
+	once     sync.Once
+
+	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
+	peer        peer.Peer
+	scan        scanner
+	established bool // HTTP/2 has begun
+	readErr     error
+	result      string // set when this side ends the connection for a reason of its own
+	reason      string
+	tapped      int // requests that gRPC has announced
+	refused     int // requests that gRPC has refused unannounced, as far as they are recorded
+	streams     map[*stream]struct{}
+	pending     []audit.Event // written by the next Read or at the end
+	ended       bool
+}
+
+func newConn(raw net.Conn, p *pipe, serial uint64) *conn {
+	c := &conn{Conn: raw, pipe: p, id: rand.Text(), accepted: time.Now(), serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	c.bare.Store(true)
+	return c
+}
+
+// Read first writes the records of what the transport has dealt with since the last Read. The transport reads
+// from one goroutine and comes back only when it has used up what it was given, so a caller who sends
+// what must be refused is read no faster than the log takes it.
+func (c *conn) Read(b []byte) (int, error) {
+	for _, e := range c.takePending(false) {
+		c.pipe.final(e)
+	}
+	n, err := c.Conn.Read(b)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > 0 {
+		c.bare.Store(false)
+		c.scan.feed(b[:n])
+	}
+	if err != nil && c.readErr == nil {
+		c.readErr = err
+	}
+	return n, err
+}
+
+// takePending returns the records that wait, and one for the requests that gRPC has refused unannounced. At the end of the
+// connection those count too that did not arrive in full: gRPC may have closed it because of them.
+func (c *conn) takePending(atEnd bool) []audit.Event {
+	c.mu.Lock()
+	events := c.pending
+	c.pending = nil
+	arrived := c.scan.blocks
+	if atEnd {
+		arrived = max(arrived, c.scan.begun)
+	}
+	n := max(0, arrived-c.tapped-c.refused)
+	c.refused += n
+	c.mu.Unlock()
+	if n > 0 {
+		events = append(events, c.pipe.transportRefusal(c, n))
+	}
+	return events
+}
+
+// open registers a stream that gRPC has announced. It returns false if the connection has ended.
+func (c *conn) open(s *stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return false
+	}
+	c.tapped++
+	c.streams[s] = struct{}{}
+	return true
+}
+
+func (c *conn) forget(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.streams, s)
+}
+
+// later has a record written as soon as the transport's locks are free.
+func (c *conn) later(e audit.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = append(c.pending, e)
+}
+
+// because sets how the record will say that the connection ended. The first reason stays.
+func (c *conn) because(result, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.result == "" {
+		c.result, c.reason = result, reason
+	}
+}
+
+// Close ends the connection. The record is written by a goroutine, because the transport may call this under its locks;
+// the server waits for it.
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { c.pipe.background.Go(c.finish) })
+	return err
+}
+
+// end closes the connection for a reason and waits for its record.
+func (c *conn) end(result, reason string) {
+	c.because(result, reason)
+	_ = c.Close() // the connection is given up either way
+	<-c.done
+}
+
+// finish writes what is still to be written, and lets go of the caller's process.
+func (c *conn) finish() {
+	defer close(c.done)
+	c.mu.Lock()
+	c.ended = true
+	var open []*stream
+	for s := range c.streams {
+		open = append(open, s)
+	}
+	held := c.peer
+	c.mu.Unlock()
+	for _, e := range c.takePending(true) {
+		c.pipe.final(e)
+	}
+	for _, s := range open {
+		// Nobody began to serve it. Should somebody come to it now, the claim will tell them that it is too late.
+		if s.claim() {
+			c.pipe.final(c.pipe.rejection(s, errEnded))
+		}
+	}
+	c.pipe.final(c.pipe.connectionRecord(c))
+	c.pipe.table.remove(c)
+	if held != nil {
+		if err := held.Close(); err != nil {
+			c.pipe.logPeerClose(c, err)
+		}
+	}
+}
+
+// outcome says how the connection ended, in the words of its record.
+func (c *conn) outcome() (result, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	silent := errors.Is(c.readErr, os.ErrDeadlineExceeded)
+	switch {
+	case c.result != "":
+		return c.result, c.reason
+	case c.scan.bytes == 0 && silent:
+		return audit.ResultIdle, fmt.Sprintf("nothing was sent within %v", c.pipe.limits.PrefaceTimeout)
+	case c.scan.bytes == 0:
+		return audit.ResultIdle, "closed without anything being sent"
+	case c.scan.alien:
+		return audit.ResultRejected, "what was sent is not HTTP/2"
+	case c.readErr == nil && c.pipe.stopping.Load():
+		if c.scan.begun == 0 {
+			return audit.ResultIdle, "the proxy stopped"
+		}
+		return audit.ResultOK, "the proxy stopped"
+	case !c.established:
+		return audit.ResultRejected, "HTTP/2 was begun and not carried through"
+	case c.readErr == nil:
+		return audit.ResultRejected, "closed for a breach of HTTP/2 or too many pings"
+	case c.scan.begun == 0:
+		return audit.ResultIdle, "closed without a request"
+	}
+	return audit.ResultOK, ""
+}
+
+// alive returns nil while the process that opened the connection runs and is held.
+func (c *conn) alive() error {
+	c.mu.Lock()
+	held := c.peer
+	c.mu.Unlock()
+	if held == nil {
+		return errors.New("the caller was never identified")
+	}
+	return held.Alive()
+}
+
+// identity returns what is known about the caller.
+func (c *conn) identity() peer.Identity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peer == nil {
+		return peer.Identity{Assurance: peer.AssuranceNone}
+	}
+	return c.peer.Identity()
+}

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+// errEnded ends requests whose connection is gone.
+var errEnded = status.Error(codes.Canceled, "the connection ended before the request was complete")
+
+// tap sees every request that gRPC lets in, before anything else does. It runs under the transport's lock.
+func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	c := connFrom(ctx)
+	if c == nil {
+		return ctx, status.Error(codes.Internal, "the request belongs to no connection")
+	}
+	s := newStream(c, info.FullMethodName)
+	p.metrics.arrived(p.name)
+	ctx = context.WithValue(ctx, streamKey{}, s)
+	if !c.open(s) {
+		s.claimed.Store(true)
+		p.background.Go(func() { p.final(p.rejection(s, errEnded)) })
+		return ctx, errEnded
+	}
+	// Two more ends that gRPC tells nobody about.
+	var err error
+	if ctx.Err() != nil {
+		err = status.Error(codes.DeadlineExceeded, "the deadline had passed when the request arrived")
+	} else if !isMethodName(info.FullMethodName) {
+		err = status.Errorf(codes.Unimplemented, "malformed method name: %q", info.FullMethodName)
+	}
+	if err != nil && s.claim() {
+		c.later(p.rejection(s, err))
+	}
+	return ctx, err
+}
+
+// isMethodName says whether gRPC will take name for /service/method.
+func isMethodName(name string) bool {
+	rest, ok := strings.CutPrefix(name, "/")
+	return ok && strings.Contains(rest, "/")
+}
+
+// unknown answers requests for services and methods that this pipe does not have, in gRPC's words.
+func (p *pipe) unknown(_ any, ss grpc.ServerStream) error {
+	s := streamFrom(ss.Context())
+	if s == nil {
+		return status.Error(codes.Internal, "the request belongs to no connection")
+	}
+	service, method := splitMethod(s.fullMethod)
+	err := status.Errorf(codes.Unimplemented, "unknown service %v", service)
+	if service == p.service {
+		err = status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
+	}
+	if s.claim() {
+		p.final(p.rejection(s, err))
+	}
+	return err
+}
+
+func splitMethod(fullMethod string) (service, method string) {
+	name := strings.TrimPrefix(fullMethod, "/")
+	i := strings.LastIndex(name, "/")
+	if i < 0 {
+		return name, ""
+	}
+	return name[:i], name[i+1:]
+}
+
+// onBad records a request that could not be decoded or converted.
+func (p *pipe) onBad(ctx context.Context, _ string, err error) {
+	if s := streamFrom(ctx); s != nil && s.claim() {
+		p.final(p.rejection(s, err))
+	}
+}
+
+// hooks is the pipe as gRPC's stats.Handler: it ends what nobody else has claimed, and counts.
+type hooks struct{ pipe *pipe }
+
+// TagRPC implements stats.Handler.
+func (h hooks) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler. It runs in the request's own goroutine, without locks.
+func (h hooks) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	s := streamFrom(ctx)
+	if s == nil {
+		return
+	}
+	h.pipe.metrics.rpc(h.pipe.label(s.fullMethod), event)
+	end, ok := event.(*stats.End)
+	if !ok || !s.claim() {
+		return
+	}
+	err := end.Error
+	if err == nil {
+		err = status.Error(codes.Internal, "the request ended without being handled")
+	}
+	h.pipe.final(h.pipe.rejection(s, err))
+}
+
+// TagConn implements stats.Handler; gRPC calls it when HTTP/2 has begun.
+func (h hooks) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	if c := connFrom(ctx); c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.established = true
+	}
+	return ctx
+}
+
+// HandleConn implements stats.Handler.
+func (h hooks) HandleConn(context.Context, stats.ConnStats) {}
+
+// guard keeps a panic while a request is decoded, or its response converted, from ending the process.
+func (p *pipe) guard(next grpc.MethodHandler) grpc.MethodHandler {
+	return func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (resp any, err error) { //nolint:revive // the order is gRPC's
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			s := streamFrom(ctx)
+			if s == nil {
+				err = status.Error(codes.Internal, "panic")
+				return
+			}
+			err = p.panicked(s, v)
+			if s.claim() {
+				e := p.rejection(s, err)
+				p.final(asPanic(e, v))
+			}
+		}()
+		return next(srv, ctx, decode, interceptor)
+	}
+}
+
+// describePanic says what happened without repeating what the caller sent: only the runtime's own words are known
+// not to hold a secret of the request.
+func describePanic(v any) string {
+	if err, ok := v.(interface {
+		error
+		RuntimeError()
+	}); ok {
+		return "panic: " + err.Error()
+	}
+	return fmt.Sprintf("panic with a value of type %T", v)
+}

@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Limits bound what callers can use up. A zero field means its default.
+type Limits struct {
+	// Connections is the number of open connections to one pipe. A node has some ten drivers with one or two
+	// connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory.
+	Connections int
+	// ConnectionsPerCaller is how many of them one process may hold. A stock client opens two and uses one.
+	ConnectionsPerCaller int
+	// PrefaceTimeout is how long a connection may take to begin HTTP/2. A silent one costs a goroutine and a held process.
+	PrefaceTimeout time.Duration
+	// PeerTimeout is how long naming the caller may take.
+	PeerTimeout time.Duration
+	// StopTimeout is how long a stop waits for calls in flight before it cancels them, and then again for them to return.
+	StopTimeout time.Duration
+}
+
+// Defaults of Limits.
+const (
+	defaultConnections          = 256
+	defaultConnectionsPerCaller = 64
+	defaultPrefaceTimeout       = 20 * time.Second // a busy node may take seconds to schedule a client
+	defaultPeerTimeout          = 5 * time.Second
+	defaultStopTimeout          = 20 * time.Second // within the 30 s that the kubelet and the service manager commonly give
+)
+
+// Bounds that nobody needs to change.
+const (
+	// maxMessage is the largest request in bytes. The longest has two Windows paths of at most 32,767 UTF-16 units,
+	// which are at most 98,301 bytes of UTF-8 each.
+	maxMessage = 256 << 10
+	// maxHeaders is the size of a request's headers. Clients send a few hundred bytes, and a token at most.
+	maxHeaders = 16 << 10
+	// maxStreams is the number of calls at once on one connection. Drivers serialise their calls by volume.
+	maxStreams = 64
+	// pingInterval is the shortest time between a client's pings. Nothing is lost on a pipe without being noticed,
+	// so pings serve nobody here.
+	pingInterval = time.Minute
+	// maxBacklog is the number of terminal records that wait for a log that has failed. Calls in flight when it fails
+	// are at most maxStreams times Connections, but those that run at once are few.
+	maxBacklog = 4096
+)
+
+func (l Limits) withDefaults() (Limits, error) {
+	var errs []error
+	number := func(name string, n *int, value int) {
+		if *n < 0 {
+			errs = append(errs, fmt.Errorf("limit %s is %d", name, *n))
+		}
+		if *n == 0 {
+			*n = value
+		}
+	}
+	span := func(name string, d *time.Duration, value time.Duration) {
+		if *d < 0 {
+			errs = append(errs, fmt.Errorf("limit %s is %v", name, *d))
+		}
+		if *d == 0 {
+			*d = value
+		}
+	}
+	number("Connections", &l.Connections, defaultConnections)
+	number("ConnectionsPerCaller", &l.ConnectionsPerCaller, defaultConnectionsPerCaller)
+	span("PrefaceTimeout", &l.PrefaceTimeout, defaultPrefaceTimeout)
+	span("PeerTimeout", &l.PeerTimeout, defaultPeerTimeout)
+	span("StopTimeout", &l.StopTimeout, defaultStopTimeout)
+	return l, errors.Join(errs...)
+}
+
+// grpcOptions are the limits in gRPC's words.
+func (l Limits) grpcOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(l.PrefaceTimeout),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingInterval}),
+		grpc.WaitForHandlers(true), // a call that was cancelled still writes its terminal record
+	}
+}

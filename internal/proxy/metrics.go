@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// metrics are the series of csi-proxy.exe under their old names and labels, and our own.
+//
+// For each pipe: connections accepted = connection records, once all are closed; and
+// streams = terminal records of requests + in flight, at any time.
+type metrics struct {
+	started, handled, received, sent *prometheus.CounterVec
+	seconds                          *prometheus.HistogramVec
+
+	accepted, connections, streams, terminals, refused, decisions *prometheus.CounterVec
+	inFlight                                                      *prometheus.GaugeVec
+	auditErrors, auditLost, panics                                prometheus.Counter
+	backlog                                                       prometheus.Gauge
+}
+
+// buckets are those of csi-proxy.exe, in seconds.
+var buckets = []float64{.001, .01, .1, .3, .6, 1, 3, 6, 9, 20, 30, 60, 90, 120}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	var errs []error
+	register := func(c prometheus.Collector) { errs = append(errs, r.Register(c)) }
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		register(c)
+		return c
+	}
+	one := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		register(c)
+		return c
+	}
+	m := &metrics{
+		started:  vec("grpc_server_started_total", "Total number of RPCs started on the server.", "grpc_type", "grpc_service", "grpc_method"),
+		handled:  vec("grpc_server_handled_total", "Total number of RPCs completed on the server, regardless of success or failure.", "grpc_type", "grpc_service", "grpc_method", "grpc_code"),
+		received: vec("grpc_server_msg_received_total", "Total number of RPC stream messages received on the server.", "grpc_type", "grpc_service", "grpc_method"),
+		sent:     vec("grpc_server_msg_sent_total", "Total number of gRPC stream messages sent by the server.", "grpc_type", "grpc_service", "grpc_method"),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "grpc_server_handling_seconds", Buckets: buckets,
+			Help: "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
+		}, []string{"grpc_type", "grpc_service", "grpc_method"}),
+
+		accepted:    vec("pipeguard_connections_accepted_total", "Connections accepted.", "pipe"),
+		connections: vec("pipeguard_connection_records_total", "Connection records written.", "pipe", "result"),
+		streams:     vec("pipeguard_streams_total", "Requests that gRPC has announced, and groups of requests that it has refused without doing so.", "pipe"),
+		terminals:   vec("pipeguard_terminal_records_total", "Terminal records of requests written.", "pipe", "result"),
+		refused:     vec("pipeguard_transport_refusals_total", "Requests that gRPC has refused without announcing them, one by one.", "pipe"),
+		decisions:   vec("pipeguard_decisions_total", "Decisions of the access list.", "pipe", "effect", "mode"),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "pipeguard_streams_in_flight", Help: "Requests whose terminal record is not written yet.",
+		}, []string{"pipe"}),
+		auditErrors: one("pipeguard_audit_errors_total", "Audit records that could not be written at the first attempt."),
+		auditLost:   one("pipeguard_audit_lost_total", "Audit records given up because too many were waiting."),
+		panics:      one("pipeguard_panics_total", "Panics while serving a request."),
+		backlog: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "pipeguard_audit_backlog", Help: "Terminal records waiting for the audit log; while there are any, no call is admitted.",
+		}),
+	}
+	register(m.seconds)
+	register(m.inFlight)
+	register(m.backlog)
+	return m, errors.Join(errs...)
+}
+
+// pipe makes the series of a pipe, so that they read 0 and not nothing.
+func (m *metrics) pipe(name string) {
+	m.accepted.WithLabelValues(name)
+	m.streams.WithLabelValues(name)
+	m.refused.WithLabelValues(name)
+	m.inFlight.WithLabelValues(name)
+}
+
+// arrived counts a request that is to have a terminal record.
+func (m *metrics) arrived(pipe string) {
+	m.streams.WithLabelValues(pipe).Inc()
+	m.inFlight.WithLabelValues(pipe).Inc()
+}
+
+// recorded counts a terminal record that is durable.
+func (m *metrics) recorded(e *audit.Event) {
+	pipe := e.What.Pipe
+	if e.Type == audit.TypeConnection {
+		m.connections.WithLabelValues(pipe, e.Outcome.Result).Inc()
+		return
+	}
+	m.terminals.WithLabelValues(pipe, e.Outcome.Result).Inc()
+	m.inFlight.WithLabelValues(pipe).Dec()
+}
+
+const unary = "unary"
+
+// rpc keeps the series of csi-proxy.exe.
+func (m *metrics) rpc(label [2]string, event stats.RPCStats) {
+	service, method := label[0], label[1]
+	switch e := event.(type) {
+	case *stats.Begin:
+		m.started.WithLabelValues(unary, service, method).Inc()
+	case *stats.InPayload:
+		m.received.WithLabelValues(unary, service, method).Inc()
+	case *stats.OutPayload:
+		m.sent.WithLabelValues(unary, service, method).Inc()
+	case *stats.End:
+		m.handled.WithLabelValues(unary, service, method, status.Code(e.Error).String()).Inc()
+		m.seconds.WithLabelValues(unary, service, method).Observe(e.EndTime.Sub(e.BeginTime).Seconds())
+	}
+}

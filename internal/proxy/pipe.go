@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+// pipe is one served group-version: a gRPC server on one listener.
+type pipe struct {
+	name    string // csi-proxy-filesystem-v1
+	gv      apiserver.GroupVersion
+	service string            // v1.Filesystem
+	methods map[string]string // full method -> hub operation
+	node    string
+	limits  Limits
+	acl     func() *acl.Policy
+	log     *zap.Logger
+	metrics *metrics
+	ledger  *ledger
+	table   *table
+	server  *grpc.Server
+
+	stopping   atomic.Bool
+	background sync.WaitGroup // what runs beside gRPC's own goroutines
+}
+
+func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger) *pipe {
+	gv := api.GroupVersion()
+	p := &pipe{
+		name: gv.Pipe(), gv: gv, methods: map[string]string{}, node: o.Node, limits: o.Limits, acl: o.ACL,
+		log: o.Log.With(zap.String(logkeys.Pipe, gv.Pipe())), metrics: m, ledger: l,
+		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}},
+	}
+	for _, method := range api.Methods() {
+		p.methods[method.FullMethod] = method.Operation.Name
+	}
+	desc := api.Desc(p.chain(o.Handle), p.onBad)
+	p.service = desc.ServiceName
+	for i := range desc.Methods {
+		desc.Methods[i].Handler = p.guard(desc.Methods[i].Handler)
+	}
+	p.server = grpc.NewServer(append(o.Limits.grpcOptions(),
+		grpc.Creds(handshake{peers: o.Peers, timeout: o.Limits.PeerTimeout}),
+		grpc.InTapHandle(p.tap),
+		grpc.StatsHandler(hooks{p}),
+		grpc.UnknownServiceHandler(p.unknown),
+	)...)
+	p.server.RegisterService(desc, nil)
+	m.pipe(p.name)
+	return p
+}
+
+// operation returns the hub operation behind a served method, or "".
+func (p *pipe) operation(fullMethod string) string { return p.methods[fullMethod] }
+
+// label returns service and method for a metric. What is not served has one label, or callers could make series at will.
+func (p *pipe) label(fullMethod string) [2]string {
+	if p.methods[fullMethod] == "" {
+		return [2]string{"unknown", "unknown"}
+	}
+	service, method := splitMethod(fullMethod)
+	return [2]string{service, method}
+}
+
+// serve blocks until the pipe is stopped or its listener fails.
+func (p *pipe) serve(l net.Listener) error {
+	err := p.server.Serve(&listener{Listener: l, pipe: p})
+	// A stop may come before gRPC has begun; it then closes the listener and says so.
+	if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serve pipe %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// stop takes no more connections, waits for calls in flight, cancels those that take longer than the bound, and returns
+// when all records are written. The error says that calls did not end even when cancelled.
+func (p *pipe) stop() error {
+	p.stopping.Store(true)
+	for _, c := range p.table.stop() {
+		if !c.isEstablished() { // nothing can be in flight on it, and gRPC would wait for it
+			c.end(audit.ResultIdle, "the proxy stopped")
+		}
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.server.GracefulStop()
+		p.background.Wait()
+	}()
+	if waitFor(stopped, p.limits.StopTimeout) {
+		return nil
+	}
+	p.log.Warn("calls are cancelled: they did not end in time")
+	go p.server.Stop()
+	if waitFor(stopped, p.limits.StopTimeout) {
+		return nil
+	}
+	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errDeaf, p.limits.StopTimeout)
+}
+
+// errDeaf means that handlers go on although their calls were cancelled.
+var errDeaf = errors.New("calls did not end")
+
+func waitFor(done <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (c *conn) isEstablished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.established
+}
+
+func (p *pipe) logPeerClose(c *conn, err error) {
+	p.log.Warn("release of the caller's process", zap.String(logkeys.Connection, c.id), zap.Error(err))
+}
+
+func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

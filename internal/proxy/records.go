@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// record returns what all records of a connection have in common.
+func (p *pipe) record(c *conn, kind audit.Type, stage audit.Stage, id string) audit.Event {
+	e := audit.Event{
+		Type: kind, Stage: stage, Time: time.Now(), ID: id,
+		Who:  who(c.identity()),
+		What: &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
+		Corr: &audit.Corr{Conn: c.id},
+	}
+	if p.node != "" {
+		e.Where = &audit.Where{Node: p.node}
+	}
+	return e
+}
+
+func who(i peer.Identity) *audit.Who {
+	w := &audit.Who{Assurance: string(i.Assurance)}
+	if i.Process.PID != 0 {
+		w.Process = &audit.WhoProcess{PID: i.Process.PID, Start: i.Process.Start.UTC(), Exe: i.Process.Exe}
+	}
+	if i.User != (peer.User{}) {
+		w.User = &audit.WhoUser{SID: i.User.SID, Name: i.User.Name}
+	}
+	return w
+}
+
+// describe adds what a decoded call asks for.
+func describe(e *audit.Event, call *apiserver.Call) {
+	e.What.Method, e.What.FullMethod, e.What.Verb = call.Operation.Name, call.FullMethod, "write"
+	if call.Operation.ReadOnly {
+		e.What.Verb = "read"
+	}
+	e.What.Params, e.What.Redacted = apiserver.Params(call)
+	for _, t := range apiserver.Targets(call) {
+		e.What.Targets = append(e.What.Targets, audit.Target{Kind: t.Kind, Value: t.Value})
+	}
+}
+
+// connectionRecord is the one record of a connection.
+func (p *pipe) connectionRecord(c *conn) audit.Event {
+	e := p.record(c, audit.TypeConnection, audit.StageConnectionClosed, c.id)
+	result, reason := c.outcome()
+	code := codes.OK
+	if result == audit.ResultRejected {
+		code = codes.Unavailable
+	}
+	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: time.Since(c.accepted).Microseconds()}
+	return e
+}
+
+// rejection is the terminal record of a request that did not reach the chain.
+func (p *pipe) rejection(s *stream, err error) audit.Event {
+	e := p.record(s.conn, audit.TypeRequest, audit.StageResponseComplete, s.id)
+	e.What.FullMethod, e.What.Method = s.fullMethod, s.method
+	e.Outcome = outcome(audit.ResultRejected, err, s.arrived)
+	return e
+}
+
+// transportRefusal is the record of n requests that gRPC has refused without naming them.
+func (p *pipe) transportRefusal(c *conn, n int) audit.Event {
+	p.metrics.arrived(p.name)
+	p.metrics.refused.WithLabelValues(p.name).Add(float64(n))
+	e := p.record(c, audit.TypeRequest, audit.StageResponseComplete, rand.Text())
+	e.Outcome = &audit.Outcome{
+		Result: audit.ResultRejected, Code: codes.InvalidArgument.String(),
+		Error: fmt.Sprintf("%d requests that are not gRPC, have malformed, incomplete or too long headers, or are more than %d at once", n, maxStreams),
+	}
+	return e
+}
+
+func outcome(result string, err error, arrived time.Time) *audit.Outcome {
+	st := statusOf(err)
+	return &audit.Outcome{Result: result, Code: st.Code().String(), Error: st.Message(), LatencyUS: time.Since(arrived).Microseconds()}
+}
+
+// statusOf is how gRPC will report err.
+func statusOf(err error) *status.Status {
+	if st, ok := status.FromError(err); ok {
+		return st
+	}
+	return status.FromContextError(err)
+}
+
+// final writes a record that no call waits for. A failure is the ledger's to deal with.
+func (p *pipe) final(e audit.Event) {
+	_ = p.ledger.final(context.Background(), e)
+}

@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// Options are the parts of a Server. Those without a word on their absence are required.
+type Options struct {
+	// APIs are the group-versions to serve, one pipe each.
+	APIs []*apiserver.API
+	// Handle carries out a call that has been admitted.
+	Handle apiserver.Handler
+	// Listen opens the pipe of a name such as csi-proxy-filesystem-v1.
+	Listen func(name string) (net.Listener, error)
+	// Peers names callers.
+	Peers peer.Resolver
+	// ACL is asked once for each call; it may return another policy each time. A nil policy denies all.
+	ACL func() *acl.Policy
+	// Audit takes the records.
+	Audit audit.Writer
+	// Limits bound what callers can use up; the zero value means the defaults.
+	Limits Limits
+	// Log takes diagnostics; nil means none.
+	Log *zap.Logger
+	// Registerer takes the metrics; nil means that nobody reads them.
+	Registerer prometheus.Registerer
+	// Node stands in every record; it may be empty.
+	Node string
+}
+
+// Server serves APIs on their pipes.
+type Server struct {
+	listen func(name string) (net.Listener, error)
+	log    *zap.Logger
+	ledger *ledger
+	pipes  []*pipe
+}
+
+// New checks the options and reports every fault at once.
+func New(o Options) (*Server, error) {
+	var errs []error
+	require := func(ok bool, name string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("proxy.Options.%s is missing", name))
+		}
+	}
+	require(len(o.APIs) > 0, "APIs")
+	require(o.Handle != nil, "Handle")
+	require(o.Listen != nil, "Listen")
+	require(o.Peers != nil, "Peers")
+	require(o.ACL != nil, "ACL")
+	require(o.Audit != nil, "Audit")
+	var err error
+	if o.Limits, err = o.Limits.withDefaults(); err != nil {
+		errs = append(errs, err)
+	}
+	names := map[string]bool{}
+	for _, api := range o.APIs {
+		name := api.GroupVersion().Pipe()
+		if names[name] {
+			errs = append(errs, fmt.Errorf("proxy.Options.APIs has %s twice", name))
+		}
+		names[name] = true
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Registerer == nil {
+		o.Registerer = prometheus.NewRegistry()
+	}
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s := &Server{listen: o.Listen, log: o.Log, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
+	for _, api := range o.APIs {
+		s.pipes = append(s.pipes, newPipe(api, o, m, s.ledger))
+	}
+	return s, nil
+}
+
+// Run opens all pipes or none, serves until ctx is done, and then stops: calls in flight finish within a bound.
+// It returns nil after an ordered stop. If one pipe fails, all stop. A Server runs once.
+func (s *Server) Run(ctx context.Context) error {
+	listeners, err := s.open()
+	if err != nil {
+		return err
+	}
+	group, running := errgroup.WithContext(ctx)
+	for i, p := range s.pipes {
+		group.Go(func() error { return p.serve(listeners[i]) })
+		s.log.Info("pipe served", zap.String(logkeys.Pipe, p.name), zap.Stringer(logkeys.Address, listeners[i].Addr()))
+	}
+	<-running.Done()
+	stopped := s.stop()
+	if errors.Is(stopped, errDeaf) { // gRPC waits for such calls for ever; the end of the process does not
+		return stopped
+	}
+	return errors.Join(group.Wait(), stopped)
+}
+
+func (s *Server) open() ([]net.Listener, error) {
+	var listeners []net.Listener
+	var errs []error
+	for _, p := range s.pipes {
+		l, err := s.listen(p.name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("open pipe %s: %w", p.name, err))
+			continue
+		}
+		listeners = append(listeners, l)
+	}
+	if len(errs) == 0 {
+		return listeners, nil
+	}
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (s *Server) stop() error {
+	var group errgroup.Group
+	errs := make([]error, len(s.pipes)+1)
+	for i, p := range s.pipes {
+		group.Go(func() error {
+			errs[i] = p.stop()
+			return nil
+		})
+	}
+	_ = group.Wait() // each error has its own place
+	errs[len(s.pipes)] = s.ledger.settle(context.Background())
+	return errors.Join(errs...)
+}

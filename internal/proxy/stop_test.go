@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+func TestStopFinishesCallsInFlight(t *testing.T) {
+	f := start(t, "unix")
+	f.raw(t, "filesystem-v1")      // a silent connection must not delay the stop
+	f.raw(t, "filesystem-v1beta1") // nor one on another pipe
+	began, release := make(chan struct{}), make(chan struct{})
+	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
+		close(began)
+		<-release
+		return answer(call)
+	})
+	answered := make(chan error, 1)
+	c := f.client(t, "filesystem-v1")
+	go func() { answered <- mkdirs["v1"](context.Background(), c) }()
+	<-began
+	stopped := make(chan error, 1)
+	go func() { stopped <- f.stop() }()
+	// The silent connections end at once; the one that carries the call does not.
+	f.log.await(t, 2, func(e audit.Event) bool {
+		return connection(e) && e.Outcome.Result == audit.ResultIdle && strings.Contains(e.Outcome.Error, "the proxy stopped")
+	})
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped while a call was in flight: %v", err)
+	default:
+	}
+	close(release)
+	if err := <-answered; err != nil {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Result != audit.ResultOK {
+		t.Errorf("outcome %+v", e.Outcome)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if conn, err := f.dialers["csi-proxy-filesystem-v1"](ctx); err == nil {
+		_ = conn.Close()
+		t.Error("the pipe is still open after the stop")
+	}
+}
+
+func TestStopCancelsCallsThatTakeTooLong(t *testing.T) {
+	f := start(t, "unix", func(o *Options) { o.Limits.StopTimeout = 100 * time.Millisecond })
+	began := make(chan struct{})
+	f.handler(func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
+		close(began)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	answered := make(chan error, 1)
+	c := f.client(t, "filesystem-v1")
+	go func() { answered <- mkdirs["v1"](context.Background(), c) }()
+	<-began
+	if err := f.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if err := <-answered; status.Code(err) != codes.Unavailable && status.Code(err) != codes.Canceled {
+		t.Errorf("the call in flight: %v", err)
+	}
+	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != "Canceled" || e.IntentSeq == 0 {
+		t.Errorf("outcome %+v", e.Outcome)
+	}
+}
+
+func TestStopSaysWhichCallsDoNotEnd(t *testing.T) {
+	f := start(t, "unix", func(o *Options) { o.Limits.StopTimeout = 50 * time.Millisecond })
+	began, release := make(chan struct{}), make(chan struct{})
+	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
+		close(began)
+		<-release // deaf to its context
+		return answer(call)
+	})
+	c := f.client(t, "filesystem-v1")
+	answered := make(chan error, 1)
+	go func() { answered <- mkdirs["v1"](context.Background(), c) }()
+	<-began
+	if err := f.stop(); err == nil || !strings.Contains(err.Error(), "csi-proxy-filesystem-v1: calls did not end") {
+		t.Errorf("stop: %v", err)
+	}
+	close(release)
+	<-answered
+	f.log.await(t, 1, terminal)
+	f.log.await(t, 1, connection)
+	f.stop = func() error { return nil }
+}
