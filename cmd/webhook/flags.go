@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/pipeguard/pipeguard/internal/version"
+)
+
+// options are the command line.
+type options struct {
+	standalone bool
+
+	listenAddress  string
+	metricsAddress string
+	healthAddress  string
+
+	certDir      string
+	certFile     string
+	keyFile      string
+	certHosts    []string
+	writeCA      string
+	clientCAFile string
+	http2        bool
+
+	policyDir  string
+	params     string
+	namespaces string
+
+	auditLog      string
+	auditRequired bool
+	logLevel      zapcore.Level
+}
+
+const help = `webhook answers AdmissionReviews (admission.k8s.io/v1) over HTTPS at /validate. It judges pods on CREATE and UPDATE and
+refuses those that would give a container a guarded Windows pipe that it may not have.
+
+With --standalone it needs no cluster: policies come from the program itself or from --policy-dir, labels of namespaces
+from --namespaces, and, unless files are given, it makes a certificate of its own (--write-ca lets clients verify it).
+
+Policies, parameters and certificates are read again when their files change. What does not compile, does not pass its
+own tests or lets a known breach through is reported and not used; what was active before goes on deciding.
+
+Beside /validate it serves /healthz and /readyz (--health-probe-bind-address) and /metrics (--metrics-bind-address),
+both without TLS. Ready means that a policy is active and that reviews which must be refused were refused just now.
+
+Exit codes: 0 stopped as asked (SIGTERM, SIGINT), 1 could not start or failed, 2 wrong command line.`
+
+const example = `  # Try it: judge pods on this machine, and trust the certificate it makes
+  webhook --standalone --listen-address 127.0.0.1:9443 --write-ca ca.pem
+  curl --cacert ca.pem -H 'Content-Type: application/json' --data @review.json https://127.0.0.1:9443/validate
+
+  # Own policies, parameters and certificate
+  webhook --standalone --policy-dir policies --params parameters.yaml --cert-dir /etc/webhook/certs`
+
+func newCommand(serve func(options) error) *cobra.Command {
+	var o options
+	level := "info"
+	cmd := &cobra.Command{
+		Use:           "webhook --standalone [flags]",
+		Short:         "Refuse pods that would get a guarded Windows pipe they may not have",
+		Long:          help,
+		Example:       example,
+		Version:       version.String("webhook"),
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(level); err != nil {
+				return fmt.Errorf("%w\nRun 'webhook --help' for usage", err)
+			}
+			return serve(o)
+		},
+	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.standalone, "standalone", false, "run without a cluster; this release has no other mode")
+	f.StringVar(&o.policyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
+	f.StringVar(&o.params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
+	f.StringVar(&o.namespaces, "namespaces", "", "YAML `file` with labels of namespaces: Namespace objects, or a mapping of names to labels")
+	f.StringVar(&o.listenAddress, "listen-address", ":9443", "`address` for AdmissionReviews; port 0 takes a free one")
+	f.StringVar(&o.certDir, "cert-dir", "", "`directory` with tls.crt and tls.key, read again when they change")
+	f.StringVar(&o.certFile, "tls-cert-file", "", "certificate `file`, with --tls-private-key-file instead of --cert-dir")
+	f.StringVar(&o.keyFile, "tls-private-key-file", "", "`file` of the certificate's private key")
+	f.StringSliceVar(&o.certHosts, "cert-hosts", []string{"localhost", "127.0.0.1", "::1"}, "`names` and addresses in the certificate that is made if no files are given")
+	f.StringVar(&o.writeCA, "write-ca", "", "write the authority of the certificate that is made to this `file`")
+	f.StringVar(&o.clientCAFile, "client-ca-file", "", "require client certificates of the authorities in this `file`, so that only the API server is answered")
+	f.BoolVar(&o.http2, "enable-http2", false, "offer HTTP/2; without it one client cannot open hundreds of streams on one connection")
+	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` for /metrics; 0 turns it off")
+	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` for /healthz and /readyz; 0 turns it off")
+	f.StringVar(&o.auditLog, "audit-log", "-", "`file` for a record of each decision, - for standard output")
+	f.BoolVar(&o.auditRequired, "audit-required", false, "refuse a pod whose record cannot be written")
+	f.StringVar(&level, "log-level", "info", "least `level` of diagnostics on standard error: debug, info, warn, error")
+	return cmd
+}
+
+// check reports everything that is wrong with the command line at once.
+func (o *options) check(level string) error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if !o.standalone {
+		fault("--standalone is missing: this release runs without a cluster only")
+	}
+	for _, a := range []struct{ flag, value string }{
+		{"listen-address", o.listenAddress}, {"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
+	} {
+		if a.flag != "listen-address" && a.value == "0" {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(a.value); err != nil {
+			fault("--%s %q: want host:port or :port", a.flag, a.value)
+		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			fault("--%s %q: the port is not a number from 0 to 65535", a.flag, a.value)
+		}
+	}
+	if (o.certFile == "") != (o.keyFile == "") {
+		fault("--tls-cert-file and --tls-private-key-file go together")
+	}
+	if o.certDir != "" && (o.certFile != "" || o.keyFile != "") {
+		fault("--cert-dir and --tls-cert-file exclude each other")
+	}
+	if o.writeCA != "" && !o.makesCertificate() {
+		fault("--write-ca is for the certificate that is made if no files are given")
+	}
+	if len(o.certHosts) == 0 {
+		fault("--cert-hosts is empty")
+	}
+	if o.auditLog == "" {
+		fault("--audit-log is empty; - is standard output")
+	}
+	if err := o.logLevel.UnmarshalText([]byte(level)); err != nil || o.logLevel > zapcore.ErrorLevel || o.logLevel < zapcore.DebugLevel {
+		fault("--log-level %q: want debug, info, warn or error", level)
+	}
+	return errors.Join(faults...)
+}
+
+// makesCertificate says whether the process makes its own certificate.
+func (o *options) makesCertificate() bool { return o.certDir == "" && o.certFile == "" }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
+)
+
+const (
+	// canaryInterval is how often a process that is ready proves it again.
+	canaryInterval = 10 * time.Second
+	// startInterval is how often one that is not ready tries.
+	startInterval = 100 * time.Millisecond
+)
+
+var errStarting = errors.New("no canary was sent yet")
+
+// readiness knows whether the process enforces: its server answers, a policy is active, and reviews that
+// must be refused were refused a moment ago.
+type readiness struct {
+	reviewer *admission.Reviewer
+	serving  healthz.Checker
+	metrics  *canaryMetrics
+	log      *zap.Logger
+	wake     chan struct{}
+	fault    atomic.Pointer[error]
+	served   bool          // the server answered once; should it stop, the process ends
+	first    chan struct{} // closed when it is ready for the first time
+}
+
+func newReadiness(r *admission.Reviewer, serving healthz.Checker, m *canaryMetrics, log *zap.Logger) *readiness {
+	out := &readiness{reviewer: r, serving: serving, metrics: m, log: log, wake: make(chan struct{}, 1), first: make(chan struct{})}
+	out.fault.Store(&errStarting)
+	return out
+}
+
+// recheck has the canaries sent now.
+func (r *readiness) recheck() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// run sends canaries until ctx is done.
+func (r *readiness) run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	wasReady := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-r.wake:
+		}
+		err := r.check(ctx)
+		switch {
+		case err != nil && wasReady:
+			r.log.Error("not ready any more", zap.Error(err))
+		case err == nil && !wasReady:
+			r.log.Info("ready")
+		}
+		select {
+		case <-r.first:
+		default:
+			if err == nil {
+				close(r.first)
+			}
+		}
+		wasReady = err == nil
+		next := canaryInterval
+		if !wasReady {
+			next = startInterval
+		}
+		timer.Reset(next)
+	}
+}
+
+func (r *readiness) check(ctx context.Context) error {
+	err := r.reviewer.Canary(ctx)
+	r.metrics.sent(err)
+	if err == nil && !r.served {
+		err = r.serving(nil)
+		r.served = err == nil
+	}
+	r.fault.Store(&err)
+	return err
+}
+
+// ServeHTTP answers /readyz.
+func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	if err := *r.fault.Load(); err != nil {
+		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	ok(w, nil)
+}
+
+// ok answers /healthz: a process that answers is alive.
+func ok(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // whoever asked has gone
+}

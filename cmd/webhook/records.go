@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// maxWaiting bounds the records that wait to be written. At a few thousand decisions a second it covers a reader
+// of standard output that stalls for a second.
+const maxWaiting = 4096
+
+// closeTimeout is how long the end of the process waits for records to be written.
+const closeTimeout = 5 * time.Second
+
+var (
+	errStuck  = errors.New("audit records were not taken in time at the end")
+	errFull   = errors.New("too many audit records wait to be written")
+	errClosed = errors.New("the audit log is closed")
+)
+
+// records hands audit records to a writer in the background, because a pipe that nobody empties would otherwise stop
+// every admission. Where each record is required, it writes them at once instead.
+type records struct {
+	to      audit.Writer
+	close   func() error
+	failed  func(error)       // hears of a record that waited and could not be written
+	waiting chan *audit.Event // nil to write at once
+	done    chan struct{}
+
+	mu     sync.RWMutex // guards closed, and the closing of waiting
+	closed bool
+}
+
+// openRecords opens the file or stream that the options name.
+func openRecords(o options, stdout io.Writer, failed func(error)) (*records, error) {
+	r := &records{close: func() error { return nil }, failed: failed}
+	if o.auditLog == "-" {
+		r.to = audit.NewStream(stdout)
+	} else {
+		file, err := audit.OpenFile(o.auditLog, audit.FileOptions{NoSync: !o.auditRequired})
+		if err != nil {
+			return nil, err
+		}
+		r.to, r.close = file, file.Close
+	}
+	if !o.auditRequired {
+		r.start()
+	}
+	return r, nil
+}
+
+func (r *records) start() {
+	r.waiting, r.done = make(chan *audit.Event, maxWaiting), make(chan struct{})
+	go r.drain()
+}
+
+// Append implements audit.Writer. The number of a record that waits is not known yet and is returned as 0; that it
+// waits is no promise that it will be written.
+func (r *records) Append(ctx context.Context, e *audit.Event) (uint64, error) {
+	if r.waiting == nil {
+		return r.to.Append(ctx, e)
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if r.closed {
+		return 0, errClosed
+	}
+	select {
+	case r.waiting <- e:
+		return 0, nil
+	default:
+		return 0, errFull
+	}
+}
+
+// drain writes what waits until waiting is closed.
+func (r *records) drain() {
+	defer close(r.done)
+	for e := range r.waiting {
+		if _, err := r.to.Append(context.Background(), e); err != nil {
+			r.failed(err)
+		}
+	}
+}
+
+// Close writes what waits and closes the log. It gives up on a reader that takes nothing.
+func (r *records) Close() error {
+	if r.waiting != nil {
+		r.mu.Lock()
+		if !r.closed {
+			r.closed = true
+			close(r.waiting)
+		}
+		r.mu.Unlock()
+		select {
+		case <-r.done:
+		case <-time.After(closeTimeout):
+			return errStuck
+		}
+	}
+	return r.close()
+}

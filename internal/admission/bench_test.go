@@ -1,0 +1,160 @@
+//go:build unix
+
+package admission
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/policies"
+)
+
+// BenchmarkReview sends reviews of about 6 KB through the whole HTTP handler, from the bytes of the request to the bytes
+// of the answer, with metrics and with audit records that are encoded and thrown away. Run it on one core:
+//
+//	go test ./internal/admission -run '^$' -bench Review -cpu 1
+//
+// cpu-ns/op is the figure to compare: it counts what the process computed, on a busy machine too.
+func BenchmarkReview(b *testing.B) {
+	for name, p := range benchPods(b) {
+		b.Run(name, func(b *testing.B) {
+			r := benchReviewer(b)
+			measure(b, r, benchBody(b, p), name != "denied")
+		})
+	}
+}
+
+// BenchmarkControllerRuntime sends the same reviews through controller-runtime's admission.Webhook around the same
+// judgement, which is what registering Handle instead of ServeHTTP would cost.
+func BenchmarkControllerRuntime(b *testing.B) {
+	for name, p := range benchPods(b) {
+		b.Run(name, func(b *testing.B) {
+			measure(b, &ctrladmission.Webhook{Handler: benchReviewer(b)}, benchBody(b, p), name != "denied")
+		})
+	}
+}
+
+// BenchmarkSteps measures the parts of the review of a driver that is admitted.
+func BenchmarkSteps(b *testing.B) {
+	p := driverPod(b)
+	body := benchBody(b, p)
+	r := benchReviewer(b)
+	req := createRequest(b, p)
+	obj, err := readObject(req.Object.Raw, podKind)
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := extract(r.guard.Load(), &obj)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in := r.input(req, &obj, &e)
+	snapshot, _ := r.engine.Active()
+	for _, step := range []struct {
+		name string
+		run  func() error
+	}{
+		{"envelope", func() error { _, err := decodeReview(body); return err }},
+		{"object", func() error { _, err := readObject(req.Object.Raw, podKind); return err }},
+		{"extract", func() error { _, err := extract(r.guard.Load(), &obj); return err }},
+		{"value", func() error { _ = in.value(nil); return nil }},
+		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
+		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, in.value(nil)); return err }},
+		{"review", func() error { _ = r.Review(b.Context(), req); return nil }},
+	} {
+		b.Run(step.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := step.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func benchPods(b *testing.B) map[string]*corev1.Pod {
+	denied := driverPod(b)
+	denied.Namespace = "shop"
+	return map[string]*corev1.Pod{"no-hostpath": plainPod(b), "driver-allowed": driverPod(b), "denied": denied}
+}
+
+// benchBody is a review of p, cut to about 6 KB by leaving out its managedFields if it has a driver's volumes.
+func benchBody(b *testing.B, p *corev1.Pod) []byte {
+	if len(p.Spec.Volumes) > 5 {
+		p.ManagedFields = nil
+	}
+	body := reviewBody(b, createRequest(b, p))
+	if len(body) < 5_000 || len(body) > 7_000 {
+		b.Fatalf("the review has %d bytes, want about 6 KB", len(body))
+	}
+	return body
+}
+
+func benchReviewer(b *testing.B) *Reviewer {
+	modules, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		b.Fatal(err)
+	}
+	engine, err := policy.New(policy.Options{Timeout: time.Minute}) // a busy machine must not turn decisions into time-outs
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := engine.Activate(b.Context(), modules.WithData(allowing().Data())); err != nil {
+		b.Fatal(err)
+	}
+	return newReviewer(b, allowing(), func(o *ReviewerOptions) {
+		o.Engine, o.Audit, o.Now, o.NewID = engine, audit.NewStream(io.Discard), nil, nil
+	})
+}
+
+func measure(b *testing.B, h http.Handler, body []byte, allowed bool) {
+	reader := bytes.NewReader(body)
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "/", io.NopCloser(reader))
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = int64(len(body))
+	w := &recorder{header: http.Header{}, status: http.StatusOK}
+	times := make([]time.Duration, 0, 1<<20)
+	before := cpuTime(b)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		reader.Reset(body)
+		w.body.Reset()
+		start := time.Now()
+		h.ServeHTTP(w, req)
+		times = append(times, time.Since(start))
+	}
+	cpu := cpuTime(b) - before
+	if w.status != http.StatusOK || !bytes.Contains(w.body.Bytes(), fmt.Appendf(nil, `"uid":"review-uid","allowed":%t`, allowed)) {
+		b.Fatalf("answer %d %s", w.status, w.body.Bytes())
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(cpu.Nanoseconds())/float64(len(times)), "cpu-ns/op")
+	b.ReportMetric(float64(times[len(times)/2].Nanoseconds()), "p50-ns")
+	b.ReportMetric(float64(times[len(times)*99/100].Nanoseconds()), "p99-ns")
+}
+
+// cpuTime is what the process has used so far, with the garbage collector's share. Unlike the time of the clock it
+// says nothing about other processes of the machine.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,56 @@
+package admission
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// input puts together what the request, the object and the extraction say.
+func (r *Reviewer) input(req *admissionv1.AdmissionRequest, obj *object, e *extraction) *Input {
+	in := &Input{
+		Schema:         Schema,
+		Now:            r.now().UTC().Format(time.RFC3339),
+		Operation:      string(req.Operation),
+		Kind:           Kind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
+		Subresource:    req.SubResource,
+		Namespace:      req.Namespace,
+		Name:           objectName(req, obj),
+		ServiceAccount: obj.pod.serviceAccount,
+		User:           User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
+		Labels:         obj.meta.labels,
+		Annotations:    obj.meta.annotations,
+		Containers:     e.containers,
+		Mounts:         e.mounts,
+		Unmounted:      e.unmounted,
+	}
+	if r.namespaces != nil {
+		in.NamespaceLabels = r.namespaces.Labels(req.Namespace)
+	}
+	return in
+}
+
+// objectName is the name of the object, or what its name will begin with.
+func objectName(req *admissionv1.AdmissionRequest, obj *object) string {
+	switch {
+	case req.Name != "":
+		return req.Name
+	case obj.meta.name != "":
+		return obj.meta.name
+	case obj.meta.generateName != "":
+		return obj.meta.generateName + "*"
+	}
+	return ""
+}
+
+// objectValue is the whole object as OPA wants it.
+func objectValue(raw []byte) (ast.Value, error) {
+	v, err := ast.ValueFromReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("convert the object: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,157 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+)
+
+// envelope is an AdmissionReview that was read.
+type envelope struct {
+	// request has the fields that a verdict can rest on. The objects in it share the memory of the text.
+	request admissionv1.AdmissionRequest
+	// apiVersion and kind are the object's own.
+	apiVersion, kind string
+	// mayMatter is false if no key in the object could lead to something that is judged.
+	mayMatter bool
+}
+
+// DecodeReview reads an AdmissionReview of admission.k8s.io/v1. Keys count in their exact case only, as for the API
+// server, and a duplicate key is refused, so that what is judged is what will be stored. The objects of the request
+// share the memory of body, and fields that no verdict rests on (options, requestKind and the like) are left out.
+func DecodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
+	e, err := decodeReview(body)
+	if err != nil {
+		return nil, err
+	}
+	return &e.request, nil
+}
+
+func decodeReview(body []byte) (*envelope, error) {
+	e := &envelope{}
+	apiVersion, kind := "", ""
+	r := jsonscan.NewReader(body)
+	for o := r.Object(); o.Next(); {
+		switch string(o.Key()) {
+		case "apiVersion":
+			o.Once(0)
+			apiVersion = r.String()
+		case "kind":
+			o.Once(1)
+			kind = r.String()
+		case "request":
+			o.Once(2)
+			e.readRequest(r)
+		default:
+			r.Skip()
+		}
+	}
+	r.End()
+	switch {
+	case r.Err() != nil:
+		return nil, fmt.Errorf("read the AdmissionReview: %w", r.Err())
+	case apiVersion != "admission.k8s.io/v1" || kind != "AdmissionReview":
+		return nil, fmt.Errorf("the document is %s, not an admission.k8s.io/v1 AdmissionReview", quote(apiVersion+" "+kind, maxName))
+	case e.request.UID == "":
+		return nil, errors.New("the AdmissionReview has no request.uid")
+	}
+	return e, nil
+}
+
+func (e *envelope) readRequest(r *jsonscan.Reader) {
+	q := &e.request
+	for o := r.Object(); o.Next(); {
+		switch string(o.Key()) {
+		case "uid":
+			o.Once(0)
+			q.UID = types.UID(r.String())
+		case "kind":
+			o.Once(1)
+			q.Kind = readKind(r)
+		case "subResource":
+			o.Once(2)
+			q.SubResource = r.String()
+		case "name":
+			o.Once(3)
+			q.Name = r.String()
+		case "namespace":
+			o.Once(4)
+			q.Namespace = r.String()
+		case "operation":
+			o.Once(5)
+			q.Operation = admissionv1.Operation(r.String())
+		case "userInfo":
+			o.Once(6)
+			q.UserInfo.Username, q.UserInfo.Groups = readUser(r)
+		case "object":
+			o.Once(7)
+			e.readHead(r)
+		case "oldObject":
+			o.Once(8)
+			q.OldObject.Raw = r.Raw()
+		default:
+			r.Skip()
+		}
+	}
+}
+
+// readHead takes the object as raw text, and learns on the way what the object calls itself and whether it may matter.
+func (e *envelope) readHead(r *jsonscan.Reader) {
+	r.Mark(mayMatter)
+	e.request.Object.Raw = r.RawObject(func(o *jsonscan.Object) {
+		switch string(o.Key()) {
+		case "apiVersion":
+			o.Once(0)
+			e.apiVersion = r.String()
+		case "kind":
+			o.Once(1)
+			e.kind = r.String()
+		default:
+			r.Skip()
+		}
+	})
+	e.mayMatter = r.Marked()
+	r.Mark(nil)
+}
+
+func readKind(r *jsonscan.Reader) (k metav1.GroupVersionKind) {
+	for o := r.Object(); o.Next(); {
+		switch string(o.Key()) {
+		case "group":
+			o.Once(0)
+			k.Group = r.String()
+		case "version":
+			o.Once(1)
+			k.Version = r.String()
+		case "kind":
+			o.Once(2)
+			k.Kind = r.String()
+		default:
+			r.Skip()
+		}
+	}
+	return k
+}
+
+func readUser(r *jsonscan.Reader) (name string, groups []string) {
+	for o := r.Object(); o.Next(); {
+		switch string(o.Key()) {
+		case "username":
+			o.Once(0)
+			name = r.String()
+		case "groups":
+			o.Once(1)
+			for a := r.Array(); a.Next(); {
+				groups = append(groups, r.String())
+			}
+		default:
+			r.Skip()
+		}
+	}
+	return name, groups
+}

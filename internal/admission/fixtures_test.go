@@ -1,0 +1,227 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/policies"
+)
+
+var podKind = metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}
+
+// clock is what the reviewers of tests think the time is.
+var clock = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// allowing is DefaultParameters with the azuredisk driver allowed in kube-system.
+func allowing() Parameters {
+	p := DefaultParameters()
+	p.AllowedNamespaces = map[string]Subjects{"kube-system": {ServiceAccounts: []string{"csi-azuredisk-node-sa"}}}
+	return p
+}
+
+// engines keeps the engines of the default policy by their parameters: activating one runs all of its tests.
+var engines sync.Map
+
+func newEngine(t testing.TB, p Parameters, files map[string]string) *policy.Engine {
+	t.Helper()
+	key := string(marshal(t, p))
+	if engine, ok := engines.Load(key); ok && files == nil {
+		return engine.(*policy.Engine)
+	}
+	modules, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		modules.Files[name] = text
+	}
+	guard, err := p.Guard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := policy.New(policy.Options{Checks: Checks(guard), Timeout: 10 * time.Second}) // a slow machine is not what is tested
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Activate(t.Context(), modules.WithData(p.Data())); err != nil {
+		t.Fatal(err)
+	}
+	if files == nil {
+		engines.Store(key, engine)
+	}
+	return engine
+}
+
+func newReviewer(t testing.TB, p Parameters, change ...func(*ReviewerOptions)) *Reviewer {
+	t.Helper()
+	o := ReviewerOptions{
+		Parameters: p,
+		Now:        func() time.Time { return clock },
+		NewID:      func() string { return "decision0" },
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	if o.Engine == nil {
+		o.Engine = newEngine(t, p, nil)
+	}
+	r, err := NewReviewer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func marshal(t testing.TB, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// testPod is a Pod in namespace "team-a" whose one container mounts the given host paths.
+func testPod(paths ...string) *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "team-a", UID: "pod-uid"},
+		Spec:       corev1.PodSpec{ServiceAccountName: "builder", Containers: []corev1.Container{{Name: "app", Image: "example.com/app:1"}}},
+	}
+	for i, path := range paths {
+		name := "v" + string(rune('0'+i))
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}})
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: `C:\mnt\` + name})
+	}
+	return p
+}
+
+func createRequest(t testing.TB, pod *corev1.Pod) *admissionv1.AdmissionRequest {
+	t.Helper()
+	return &admissionv1.AdmissionRequest{
+		UID:       "review-uid",
+		Kind:      podKind,
+		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Name:      pod.Name,
+		Namespace: pod.Namespace,
+		Operation: admissionv1.Create,
+		UserInfo:  authenticationv1.UserInfo{Username: "jane", Groups: []string{"devs", "system:authenticated"}},
+		Object:    runtime.RawExtension{Raw: marshal(t, pod)},
+	}
+}
+
+func updateRequest(t testing.TB, old, pod *corev1.Pod) *admissionv1.AdmissionRequest {
+	t.Helper()
+	req := createRequest(t, pod)
+	req.Operation = admissionv1.Update
+	if old != nil {
+		req.OldObject = runtime.RawExtension{Raw: marshal(t, old)}
+	}
+	return req
+}
+
+func reviewBody(t testing.TB, req *admissionv1.AdmissionRequest) []byte {
+	t.Helper()
+	return marshal(t, admissionv1.AdmissionReview{TypeMeta: reviewType, Request: req})
+}
+
+// post sends body through the whole handler. answer is nil unless the status is 200.
+func post(t testing.TB, h http.Handler, body []byte) (status int, answer *admissionv1.AdmissionResponse) {
+	t.Helper()
+	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", bytes.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	if w.Code != http.StatusOK {
+		return w.Code, nil
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil {
+		t.Fatalf("answer %q: %v", w.Body, err)
+	}
+	if review.TypeMeta != reviewType || review.Response == nil {
+		t.Fatalf("answer %q is not an AdmissionReview with a response", w.Body)
+	}
+	return w.Code, review.Response
+}
+
+// driverPod is close to what the azuredisk DaemonSet makes on a Windows node: its six pipes, and what the API server adds.
+func driverPod(t testing.TB) *corev1.Pod {
+	t.Helper()
+	p := plainPod(t)
+	p.Name, p.Namespace, p.GenerateName = "csi-azuredisk-node-win-7xk2p", "kube-system", "csi-azuredisk-node-win-"
+	p.Spec.ServiceAccountName, p.Spec.DeprecatedServiceAccount = "csi-azuredisk-node-sa", "csi-azuredisk-node-sa"
+	p.Spec.Containers[0].Name = "azuredisk"
+	for _, name := range []string{
+		"filesystem-v1", "disk-v1", "volume-v1", "filesystem-v1beta1", "disk-v1beta2", "volume-v1beta2",
+	} {
+		volume, path := "csi-proxy-"+name, `\\.\pipe\csi-proxy-`+name
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: path, Type: new(corev1.HostPathUnset)}}})
+		p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path})
+	}
+	return p
+}
+
+// plainPod is a Pod of three containers as the API server sends it, with its history, and without any host path.
+func plainPod(t testing.TB) *corev1.Pod {
+	t.Helper()
+	var p corev1.Pod
+	if err := json.Unmarshal([]byte(plainPodJSON), &p); err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+const plainPodJSON = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-5d8f9c7b6-x2x4z","generateName":"web-5d8f9c7b6-","namespace":"shop",
+"uid":"0b8f8a52-6a0c-4f0e-a8f0-2b9f2f5f7c11","creationTimestamp":"2026-03-04T05:06:07Z",
+"labels":{"app":"web","app.kubernetes.io/name":"web","app.kubernetes.io/part-of":"shop","pod-template-hash":"5d8f9c7b6"},
+"annotations":{"prometheus.io/scrape":"true","prometheus.io/port":"9090","example.com/start":"sh -c \"a \u0026\u0026 b \u003e /dev/null\""},
+"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-5d8f9c7b6","uid":"5a53fbc7-6f0e-4b54-9b2f-51d2ae4b1f01","controller":true,"blockOwnerDeletion":true}],
+"managedFields":[{"manager":"kube-controller-manager","operation":"Update","apiVersion":"v1","time":"2026-03-04T05:06:07Z","fieldsType":"FieldsV1",
+"fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/port":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},
+"f:ownerReferences":{".":{},"k:{\"uid\":\"5a53fbc7-6f0e-4b54-9b2f-51d2ae4b1f01\"}":{}}},
+"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{".":{},"k:{\"name\":\"MODE\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:name":{},
+"f:ports":{".":{},"k:{\"containerPort\":8080,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:protocol":{}}},"f:resources":{".":{},"f:limits":{".":{},"f:memory":{}},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}},
+"f:terminationMessagePath":{},"f:terminationMessagePolicy":{}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}}]},
+"spec":{"volumes":[{"name":"kube-api-access-8k4bz","projected":{"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},
+{"configMap":{"name":"kube-root-ca.crt","items":[{"key":"ca.crt","path":"ca.crt"}]}},{"downwardAPI":{"items":[{"path":"namespace","fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"}}]}}],"defaultMode":420}},
+{"name":"cache","emptyDir":{}},{"name":"settings","configMap":{"name":"web-settings","defaultMode":420}}],
+"containers":[{"name":"web","image":"registry.example.com/shop/web:1.24.3","args":["--listen=:8080","--log-level=info","--upstream=http://catalog.shop.svc:8080"],
+"ports":[{"containerPort":8080,"protocol":"TCP"}],"env":[{"name":"MODE","value":"production"},{"name":"POD_IP","valueFrom":{"fieldRef":{"apiVersion":"v1","fieldPath":"status.podIP"}}},
+{"name":"SHOP_CATALOG","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"catalog"}}},
+{"name":"SHOP_CART","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"cart"}}},
+{"name":"SHOP_CHECKOUT","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"checkout"}}},
+{"name":"SHOP_PAYMENT","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"payment"}}},
+{"name":"SHOP_SEARCH","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"search"}}},
+{"name":"SHOP_SESSION","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"session"}}},
+{"name":"SHOP_REGION","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"region"}}},
+{"name":"SHOP_CURRENCY","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"currency"}}},
+{"name":"SHOP_FEATURE_FLAGS","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"feature_flags"}}},
+{"name":"SHOP_LOG_FORMAT","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"log_format"}}},
+{"name":"SHOP_TRACE_RATIO","valueFrom":{"configMapKeyRef":{"name":"web-settings","key":"trace_ratio"}}}],
+"resources":{"limits":{"memory":"512Mi"},"requests":{"cpu":"100m","memory":"256Mi"}},
+"volumeMounts":[{"name":"cache","mountPath":"/var/cache/web"},{"name":"settings","readOnly":true,"mountPath":"/etc/web"},{"name":"kube-api-access-8k4bz","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"livenessProbe":{"httpGet":{"path":"/healthz","port":8080,"scheme":"HTTP"},"initialDelaySeconds":5,"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent",
+"securityContext":{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}},
+{"name":"metrics","image":"registry.example.com/shop/metrics:0.9","ports":[{"containerPort":9090,"protocol":"TCP"}],"resources":{},
+"volumeMounts":[{"name":"kube-api-access-8k4bz","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}],
+"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],
+"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default","serviceAccount":"default","securityContext":{},"schedulerName":"default-scheduler",
+"affinity":{"podAntiAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":100,"podAffinityTerm":{"labelSelector":{"matchLabels":{"app":"web"}},"topologyKey":"kubernetes.io/hostname"}}]}},
+"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}],
+"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"},"status":{"phase":"Pending","qosClass":"Burstable"}}`

@@ -1,0 +1,67 @@
+package admission
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+)
+
+// FuzzServeHTTP holds the handler to two promises for any bytes: it answers, and it does not admit an object in which
+// Kubernetes' own decoder finds a guarded pipe.
+func FuzzServeHTTP(f *testing.F) {
+	r := newReviewer(f, DefaultParameters())
+	guard := r.guard.Load()
+	for _, path := range paths {
+		f.Add(reviewBody(f, createRequest(f, testPod(path))))
+	}
+	f.Add(reviewBody(f, updateRequest(f, testPod(csiPipe), testPod(csiPipe, csiPipe))))
+	f.Add(reviewBody(f, createRequest(f, plainPod(f))))
+	f.Add([]byte(podReview(`{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"name":"v","\u0068ostPath":{"path":"\\\\.\\pipe\\csi-proxy"}}],
+		"containers":[{"volumeMounts":[{"name":"v"}]}]}}`)))
+	f.Add([]byte(podReview(`{"apiVersion":"v1","kind":"Pod","spec":{"Volumes":[{"name":"v","hostPath":{"path":"x"}}],"volumes":null}}`)))
+	f.Add([]byte(podReview(emptyPod)))
+	f.Add([]byte(`{}`))
+	f.Add([]byte("\x00\xff"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		r.ServeHTTP(w, req)
+		if w.Code == http.StatusInternalServerError {
+			t.Fatalf("panic: %s", w.Body)
+		}
+		if w.Code != http.StatusOK {
+			return
+		}
+		var answer admissionv1.AdmissionReview
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+			t.Fatalf("the answer is no AdmissionReview: %v", err)
+		}
+		var asked admissionv1.AdmissionReview
+		if err := kjson.Unmarshal(body, &asked); err != nil || asked.Request == nil {
+			t.Fatalf("answered what Kubernetes cannot read: %v", err)
+		}
+		if answer.Response.UID != asked.Request.UID || asked.Request.UID == "" {
+			t.Fatalf("uid %q in answer to %q", answer.Response.UID, asked.Request.UID)
+		}
+		// An update that changes nothing may pass with what it had.
+		if answer.Response.Allowed && answer.Response.AuditAnnotations[annotationUnchanged] == "" && holdsGuarded(guard, asked.Request.Object.Raw) &&
+			privilegedNowhere(guard, asked.Request.Object.Raw) {
+			t.Fatalf("admitted a guarded pipe: %s", asked.Request.Object.Raw)
+		}
+	})
+}
+
+// privilegedNowhere says whether no container is privileged: by default, a privileged one may have pipes.
+func privilegedNowhere(guard *pipepath.Guard, raw []byte) bool {
+	e, _, err := reference(guard, raw)
+	return err == nil && !slices.ContainsFunc(e.containers, func(c Container) bool { return c.Privileged })
+}

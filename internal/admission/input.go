@@ -1,0 +1,105 @@
+package admission
+
+// Schema names the version of the input that policies receive. A field may be added under the same name;
+// a change that would alter what a policy concludes takes a new one.
+const Schema = "pipeguard.dev/admission/v1"
+
+// Input is what a policy receives: who asks for what, and each way in which the object reaches a device of the host.
+// Every field is always present.
+type Input struct {
+	// Schema is the constant of the same name.
+	Schema string `json:"schema"`
+	// Now is the time of the decision, RFC 3339 in UTC. Policies have no clock, so that a decision can be repeated.
+	Now string `json:"now"`
+	// Operation is CREATE or UPDATE.
+	Operation   string `json:"operation"`
+	Kind        Kind   `json:"kind"`
+	Subresource string `json:"subresource"`
+	// Namespace is the request's, whatever the object says.
+	Namespace       string            `json:"namespace"`
+	Name            string            `json:"name"`
+	NamespaceLabels map[string]string `json:"namespaceLabels"`
+	// ServiceAccount is the pod's; "default" where it names none.
+	ServiceAccount string            `json:"serviceAccount"`
+	User           User              `json:"user"`
+	Labels         map[string]string `json:"labels"`
+	Annotations    map[string]string `json:"annotations"`
+	Containers     []Container       `json:"containers"`
+	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded or names a
+	// device or a share. Ordinary directories and files of the host are left out.
+	Mounts []Mount `json:"mounts"`
+	// Unmounted has the declared volumes of that sort that no container mounts.
+	Unmounted []Volume `json:"unmounted"`
+}
+
+// Kind is the kind of the object.
+type Kind struct {
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+}
+
+// User is who asks.
+type User struct {
+	Name   string   `json:"name"`
+	Groups []string `json:"groups"`
+}
+
+// Types of containers.
+const (
+	typeContainer = "container"
+	typeInit      = "initContainer"
+	typeEphemeral = "ephemeralContainer"
+)
+
+// Container is one container of the pod, of any of its lists.
+type Container struct {
+	Name string `json:"name"`
+	// Type is container, initContainer or ephemeralContainer.
+	Type  string `json:"type"`
+	Image string `json:"image"`
+	// Privileged is the container's own setting.
+	Privileged bool `json:"privileged"`
+	// HostProcess is the container's setting or, where it has none, the pod's.
+	HostProcess bool `json:"hostProcess"`
+	// Field is the path of the container in the object.
+	Field string `json:"field"`
+}
+
+// Target is what a host path names.
+type Target struct {
+	// Path is the host path as written.
+	Path string `json:"path"`
+	// Canonical is the one spelling of what Path, joined with the mount's subPath where that matters, names.
+	Canonical string `json:"canonical"`
+	Kind      string `json:"kind"`
+	// Pipe is the lower-case name of the pipe; empty unless Kind is "pipe".
+	Pipe string `json:"pipe"`
+	// Guarded is true if the path names a guarded pipe or may lead to one.
+	Guarded bool `json:"guarded"`
+	// NeverAllowed is true if the path names no single pipe that anyone could be allowed.
+	NeverAllowed bool `json:"neverAllowed"`
+}
+
+// Mount is one host path that a container gets.
+type Mount struct {
+	Container     string `json:"container"`
+	ContainerType string `json:"containerType"`
+	Image         string `json:"image"`
+	Privileged    bool   `json:"privileged"`
+	HostProcess   bool   `json:"hostProcess"`
+	Volume        string `json:"volume"`
+	SubPath       string `json:"subPath"`
+	Target
+	// Field is the path of the mount in the object, VolumeField that of the volume's host path.
+	Field       string `json:"field"`
+	VolumeField string `json:"volumeField"`
+}
+
+// Volume is one declared volume that no container mounts.
+type Volume struct {
+	Volume string `json:"volume"`
+	Target
+	// Field is the path of the volume's host path in the object.
+	Field string `json:"field"`
+}

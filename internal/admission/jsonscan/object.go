@@ -1,0 +1,112 @@
+package jsonscan
+
+// Object iterates over the members of a JSON object.
+type Object struct {
+	r    *Reader
+	key  []byte
+	seen uint64
+	more bool // a member was read already
+	done bool
+}
+
+// Object starts an object. The JSON null counts as an object without members, as it does for encoding/json.
+func (r *Reader) Object() Object {
+	if r.Null() {
+		return Object{r: r, done: true}
+	}
+	return Object{r: r, done: !r.enter('{')}
+}
+
+// Next moves to the next member. The caller then takes or skips its value.
+func (o *Object) Next() bool {
+	r := o.r
+	if o.done {
+		return false
+	}
+	c := r.peek()
+	switch {
+	case r.err != nil:
+		o.done = true
+		return false
+	case c == '}':
+		r.pos++
+		r.depth--
+		o.done = true
+		return false
+	case o.more:
+		if !r.take(',') {
+			o.done = true
+			return false
+		}
+	}
+	o.more = true
+	raw, escaped := r.rawString()
+	if escaped {
+		raw = unescape(raw)
+	}
+	if !r.take(':') {
+		o.done = true
+		return false
+	}
+	o.key = raw
+	if r.mark != nil && !r.marked {
+		r.marked = r.mark(raw)
+	}
+	return true
+}
+
+// Key is the decoded key of the present member. It is valid until the next call of Next.
+func (o *Object) Key() []byte { return o.key }
+
+// Once notes that the key numbered bit (0 to 63) was met, and fails if it was met before:
+// readers disagree about which of two equal keys counts, so a text that has both is refused.
+func (o *Object) Once(bit uint) {
+	if o.seen&(1<<bit) != 0 {
+		o.r.Failf("duplicate key %q", o.key)
+	}
+	o.seen |= 1 << bit
+}
+
+// Array iterates over the elements of a JSON array.
+type Array struct {
+	r    *Reader
+	n    int
+	done bool
+}
+
+// Array starts an array. The JSON null counts as an empty one.
+func (r *Reader) Array() Array {
+	if r.Null() {
+		return Array{r: r, done: true}
+	}
+	return Array{r: r, done: !r.enter('[')}
+}
+
+// Next moves to the next element. The caller then takes or skips it.
+func (a *Array) Next() bool {
+	r := a.r
+	if a.done {
+		return false
+	}
+	c := r.peek()
+	switch {
+	case r.err != nil:
+		a.done = true
+		return false
+	case c == ']':
+		r.pos++
+		r.depth--
+		a.done = true
+		return false
+	case a.n > 0:
+		if !r.take(',') {
+			a.done = true
+			return false
+		}
+	}
+	a.n++
+	return true
+}
+
+// Index is the position of the present element, from 0.
+func (a *Array) Index() int { return a.n - 1 }

@@ -1,0 +1,210 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+)
+
+// maxParameters bounds a parameters file. A list of a thousand namespaces takes about 100 KiB.
+const maxParameters = 1 << 20
+
+// LoadParameters reads a file of parameters in YAML. Errors name the file and list every fault in it.
+func LoadParameters(file string) (Parameters, error) {
+	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return Parameters{}, fmt.Errorf("read parameters: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxParameters+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return Parameters{}, fmt.Errorf("read parameters %s: %w", file, err)
+	}
+	p, err := ParseParameters(data)
+	if err != nil {
+		return Parameters{}, fmt.Errorf("parameters %s: %w", file, err)
+	}
+	return p, nil
+}
+
+// ParseParameters reads parameters in YAML. A key that is left out keeps its default, an unknown or duplicate key is
+// an error, and so is a file without content: it is more likely half-written than meant.
+func ParseParameters(data []byte) (Parameters, error) {
+	if len(data) > maxParameters {
+		return Parameters{}, fmt.Errorf("more than %d bytes", maxParameters)
+	}
+	var doc any
+	if err := yaml.UnmarshalStrict(data, &doc); err != nil {
+		return Parameters{}, fmt.Errorf("not valid YAML: %w", err)
+	}
+	if doc == nil {
+		return Parameters{}, errors.New("the file is empty; to use the defaults, give no file")
+	}
+	p := DefaultParameters()
+	var f faults
+	f.members("", doc, map[string]func(string, any){
+		"guardedPipes": func(path string, v any) { p.GuardedPipes = f.guardedPipes(path, v) },
+		"requirement": func(path string, v any) {
+			p.Requirement = choice(&f, path, v, PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
+		},
+		"allowedNamespaces": func(path string, v any) { p.AllowedNamespaces = f.allowedNamespaces(path, v) },
+		"hostProcess": func(path string, v any) {
+			p.HostProcess = choice(&f, path, v, HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
+		},
+	})
+	if err := errors.Join(f...); err != nil {
+		return Parameters{}, err
+	}
+	return p, nil
+}
+
+// faults collects what is wrong with a document, so that its author hears all of it at once.
+type faults []error
+
+func (f *faults) add(path, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if path != "" {
+		text = path + ": " + text
+	}
+	*f = append(*f, errors.New(text))
+}
+
+// members hands each member of a mapping to the reader of its key.
+func (f *faults) members(path string, v any, readers map[string]func(path string, v any)) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		f.add(path, "%s where a mapping is expected", typeName(v))
+		return
+	}
+	for _, key := range sortedKeys(m) {
+		read, ok := readers[key]
+		if !ok {
+			f.add(path, "unknown key %q; known are %s", key, strings.Join(sortedKeys(readers), ", "))
+			continue
+		}
+		read(join(path, key), m[key])
+	}
+}
+
+func (f *faults) texts(path string, v any) []string {
+	entries, ok := v.([]any)
+	if !ok {
+		f.add(path, "%s where a list of strings is expected", typeName(v))
+		return nil
+	}
+	out := make([]string, 0, len(entries))
+	for i, e := range entries {
+		s, ok := e.(string)
+		if !ok {
+			f.add(fmt.Sprintf("%s[%d]", path, i), "%s where a string is expected", typeName(e))
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (f *faults) guardedPipes(path string, v any) []string {
+	patterns := f.texts(path, v)
+	if len(patterns) == 0 {
+		f.add(path, "at least one pattern is needed; without any, nothing would be guarded")
+		return nil
+	}
+	for i, p := range patterns { // one by one, so that each fault is reported
+		if _, err := pipepath.NewGuard(p); err != nil {
+			f.add(fmt.Sprintf("%s[%d]", path, i), "%v", err)
+		}
+	}
+	return patterns
+}
+
+func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
+	out := map[string]Subjects{}
+	if v == nil {
+		return out
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		f.add(path, "%s where a mapping of namespaces is expected", typeName(v))
+		return nil
+	}
+	for _, name := range sortedKeys(m) {
+		at := join(path, name)
+		for _, fault := range validation.IsDNS1123Label(name) {
+			f.add(at, "not the name of a namespace: %s", fault)
+		}
+		var s Subjects
+		if m[name] != nil {
+			f.members(at, m[name], map[string]func(string, any){
+				"serviceAccounts": func(path string, v any) { s.ServiceAccounts = f.serviceAccounts(path, v) },
+			})
+		}
+		out[name] = s
+	}
+	return out
+}
+
+func (f *faults) serviceAccounts(path string, v any) []string {
+	if v == nil {
+		return nil
+	}
+	accounts := f.texts(path, v)
+	for i, a := range accounts {
+		for _, fault := range validation.IsDNS1123Subdomain(a) {
+			f.add(fmt.Sprintf("%s[%d]", path, i), "%q is not the name of a service account: %s", a, fault)
+		}
+	}
+	return accounts
+}
+
+func choice[T ~string](f *faults, path string, v any, options ...T) T {
+	s, ok := v.(string)
+	if !ok || !slices.Contains(options, T(s)) {
+		names := make([]string, len(options))
+		for i, o := range options {
+			names[i] = string(o)
+		}
+		f.add(path, "%v is none of %s", v, strings.Join(names, ", "))
+	}
+	return T(s)
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nothing"
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	}
+	return "a number"
+}

@@ -1,0 +1,96 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+// maxTargets bounds the targets in one record; a pod of CSI drivers has up to nine.
+const maxTargets = 16
+
+// record writes the audit record of res. If it cannot be written and must be, res becomes a refusal.
+func (r *Reviewer) record(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, res *Result) {
+	if r.audit == nil || isCanary(ctx) {
+		return
+	}
+	// The record outlives a caller who hangs up.
+	_, err := r.audit.Append(context.WithoutCancel(ctx), r.event(req, j, res))
+	if err == nil {
+		return
+	}
+	r.metrics.AuditFailed()
+	r.log.Error("audit record not written", zap.String(logkeys.AuditID, res.DecisionID), zap.Error(err))
+	if res.Allowed && r.auditRequired {
+		*res = r.refuse(req, j, cannotJudge(ReasonAudit, http.StatusForbidden, errors.New("the audit record cannot be written")))
+	}
+}
+
+func (r *Reviewer) event(req *admissionv1.AdmissionRequest, j *judgement, res *Result) *audit.Event {
+	e := &audit.Event{
+		Type:  audit.TypeAdmission,
+		Stage: audit.StageResponseComplete,
+		Time:  j.start.UTC(),
+		ID:    res.DecisionID,
+		Who: &audit.Who{
+			Assurance: "apiserver", // the API server authenticated the user
+			User:      &audit.WhoUser{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
+			Pod:       &audit.WhoPod{Namespace: req.Namespace, Name: req.Name},
+		},
+		What:     &audit.What{Verb: string(req.Operation)},
+		Decision: &audit.Decision{Effect: audit.EffectDeny, Reason: res.Reason, Rule: res.Code, Mode: "Enforce"},
+		Outcome:  &audit.Outcome{Result: "denied", Code: strconv.Itoa(int(res.Status)), LatencyUS: r.now().Sub(j.start).Microseconds()},
+		Corr:     &audit.Corr{AdmissionUID: string(req.UID)},
+	}
+	if res.Revision != "" {
+		e.Decision.Policy = &audit.Policy{Revision: res.Revision}
+	}
+	if res.Allowed {
+		e.Decision.Effect, e.Outcome.Result = audit.EffectAllow, "ok"
+	}
+	if res.Code == CodeFailure {
+		e.Outcome.Result = "rejected"
+	}
+	if e.Decision.Reason == "" {
+		e.Decision.Reason = reasonOf(res)
+	}
+	if j.input != nil {
+		e.Who.Pod.Name, e.Who.Pod.ServiceAccount = j.input.Name, j.input.ServiceAccount
+		e.What.Targets = targets(j.input)
+	}
+	return e
+}
+
+func reasonOf(res *Result) string {
+	switch {
+	case res.Unchanged:
+		return "unchanged"
+	case len(res.Codes) == 0:
+		return "no finding"
+	}
+	return strings.Join(res.Codes, ",")
+}
+
+func targets(in *Input) []audit.Target {
+	var out []audit.Target
+	add := func(t Target) {
+		if len(out) < maxTargets {
+			out = append(out, audit.Target{Kind: t.Kind, Value: t.Path, Canonical: t.Canonical})
+		}
+	}
+	for _, m := range in.Mounts {
+		add(m.Target)
+	}
+	for _, v := range in.Unmounted {
+		add(v.Target)
+	}
+	return out
+}

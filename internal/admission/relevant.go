@@ -1,0 +1,58 @@
+package admission
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// annotationDomain is the domain of the annotations that Windows container runtimes obey.
+const annotationDomain = "microsoft.com"
+
+// isRelevant says whether an input holds anything to decide: a device or share of the host, a HostProcess container,
+// or an annotation that could make one. All other objects pass without asking the policy, which is what lets most
+// of a cluster's pods through in microseconds, and what the webhook configuration's match conditions do already.
+func isRelevant(e *extraction, annotations map[string]string) bool {
+	if len(e.mounts) > 0 || len(e.unmounted) > 0 {
+		return true
+	}
+	for i := range e.containers {
+		if e.containers[i].HostProcess {
+			return true
+		}
+	}
+	for key := range annotations {
+		if isRuntimeAnnotation(key) {
+			return true
+		}
+	}
+	return false
+}
+
+func isRuntimeAnnotation(key string) bool {
+	return strings.Contains(strings.ToLower(key), annotationDomain)
+}
+
+// mayMatter says whether an object with this key anywhere in it could be relevant. It is asked while the envelope is
+// read, so that an object of which it denies every key need not be read at all: only the key hostPath leads to a path,
+// only hostProcess to a HostProcess container, and only an annotation's key to an annotation. The key is decoded, so
+// spelling it with escapes changes nothing. A key beyond ASCII may fold to anything, so it is read.
+func mayMatter(key []byte) bool {
+	switch len(key) {
+	case len("hostPath"):
+		if string(key) == "hostPath" {
+			return true
+		}
+	case len("hostProcess"):
+		if string(key) == "hostProcess" {
+			return true
+		}
+	}
+	dot := false
+	for _, c := range key {
+		if c >= utf8.RuneSelf {
+			return true
+		}
+		dot = dot || c == '.'
+	}
+	return dot && len(key) >= len(annotationDomain) && isRuntimeAnnotation(string(key))
+}

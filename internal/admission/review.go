@@ -1,0 +1,178 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"go.uber.org/zap"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Reasons for which there is no decision, beside those of package policy.
+const (
+	ReasonOperation = "operation"   // the operation is not one that is judged
+	ReasonKind      = "kind"        // the kind is not one that is judged
+	ReasonObject    = "object"      // the object cannot be read, or is of another kind than the request says
+	ReasonNoFinding = "unexplained" // the policy refuses and does not say why
+	ReasonAudit     = "audit"       // the record could not be written
+	ReasonPanic     = string(policy.ReasonPanic)
+)
+
+// failure is why there is no decision. Every failure is a denial.
+type failure struct {
+	reason string
+	status int32
+	err    error
+}
+
+func (f *failure) Error() string { return f.reason + ": " + f.err.Error() }
+
+func (f *failure) Unwrap() error { return f.err }
+
+func cannotJudge(reason string, status int32, err error) *failure {
+	return &failure{reason: reason, status: status, err: err}
+}
+
+// judgement is what the steps of a review find out.
+type judgement struct {
+	start     time.Time
+	id        string
+	snapshot  policy.Snapshot
+	input     *Input
+	decision  policy.Decision
+	unchanged bool
+}
+
+// Review judges one request. It never fails: what cannot be judged is refused, with CodeFailure and a reason.
+// req is only read, and nothing of it is kept.
+func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (res Result) {
+	j := judgement{start: r.now()}
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
+				zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
+			res = r.refuse(req, &j, cannotJudge(ReasonPanic, http.StatusForbidden, errors.New("an internal error; the webhook's log has its place")))
+			r.metrics.decided(&res, false)
+		}
+	}()
+	relevant, fail := r.judge(ctx, req, &j)
+	switch {
+	case fail != nil:
+		res = r.refuse(req, &j, fail)
+		if isCanary(ctx) { // whoever sent it hears of it
+			break
+		}
+		r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
+			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, fail.reason), zap.Error(fail.err))
+	case !relevant:
+		res = r.pass(&j)
+	default:
+		res = r.present(&j)
+	}
+	if res.DecisionID != "" {
+		r.record(ctx, req, &j, &res)
+	}
+	if !isCanary(ctx) {
+		_, known := j.snapshotRule(res.Code)
+		r.metrics.decided(&res, known)
+	}
+	return res
+}
+
+// judge fills j. It returns false, and no failure, for an object that holds nothing to decide.
+func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement) (relevant bool, fail *failure) {
+	if fail := supported(req); fail != nil {
+		return false, fail
+	}
+	snapshot, ok := r.engine.Active()
+	if !ok {
+		return false, cannotJudge(string(policy.ReasonNoPolicy), http.StatusForbidden, errors.New("no policy is active"))
+	}
+	j.snapshot = snapshot
+	obj, err := readObject(req.Object.Raw, req.Kind)
+	if err != nil {
+		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
+	}
+	e, err := extract(r.guard.Load(), &obj)
+	if err != nil {
+		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
+	}
+	if !isRelevant(&e, obj.meta.annotations) && !snapshot.NeedsObject() {
+		return false, nil
+	}
+	j.input = r.input(req, &obj, &e)
+	if j.decision, fail = r.decide(ctx, snapshot, j.input, req.Object.Raw); fail != nil {
+		return true, fail
+	}
+	if len(denials(j.decision)) > 0 {
+		j.unchanged = r.isUnchanged(ctx, req, j, &obj, &e)
+	}
+	return true, nil
+}
+
+// supported refuses the requests that the webhook configuration does not send. To answer them with yes would be a
+// guess: only the operations and kinds listed here were thought through.
+func supported(req *admissionv1.AdmissionRequest) *failure {
+	switch req.Operation {
+	case admissionv1.Create, admissionv1.Update:
+	case admissionv1.Delete, admissionv1.Connect:
+		fallthrough
+	default:
+		return cannotJudge(ReasonOperation, http.StatusForbidden,
+			fmt.Errorf("operation %s is not judged here; the webhook configuration should send CREATE and UPDATE only",
+				quote(string(req.Operation), maxName)))
+	}
+	if _, ok := readerOf(req.Kind); !ok {
+		return cannotJudge(ReasonKind, http.StatusForbidden,
+			fmt.Errorf("kind %s is not judged here; the webhook configuration should send v1 Pod only", quote(kindName(req.Kind), maxName)))
+	}
+	return nil
+}
+
+// decide asks the policy. The object goes along only if the policies read it.
+func (r *Reviewer) decide(ctx context.Context, s policy.Snapshot, in *Input, raw []byte) (policy.Decision, *failure) {
+	var object ast.Value
+	if s.NeedsObject() {
+		var err error
+		if object, err = objectValue(raw); err != nil {
+			return policy.Decision{}, cannotJudge(ReasonObject, http.StatusBadRequest, err)
+		}
+	}
+	start := time.Now()
+	d, err := r.engine.DecideWith(ctx, s, in.value(object))
+	r.metrics.evaluated(time.Since(start))
+	if err != nil {
+		reason := policy.ReasonInternal
+		if e, ok := errors.AsType[*policy.Error](err); ok {
+			reason, err = e.Reason, e.Err
+		}
+		return policy.Decision{}, cannotJudge(string(reason), http.StatusForbidden, err)
+	}
+	if !d.Allowed && len(denials(d)) == 0 {
+		return policy.Decision{}, cannotJudge(ReasonNoFinding, http.StatusForbidden, errors.New("the policy refuses without a finding"))
+	}
+	return d, nil
+}
+
+// denials are the findings that refuse: all but those with an effect that is known to let pass.
+func denials(d policy.Decision) []policy.Finding {
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f policy.Finding) bool {
+		return f.Effect == policy.EffectWarn || f.Effect == policy.EffectAudit
+	})
+}
+
+func (j *judgement) snapshotRule(code string) (policy.Rule, bool) {
+	if j.snapshot == (policy.Snapshot{}) {
+		return policy.Rule{}, false
+	}
+	return j.snapshot.Rule(code)
+}

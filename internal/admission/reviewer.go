@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Engine decides; *policy.Engine does.
+type Engine interface {
+	Active() (policy.Snapshot, bool)
+	DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error)
+}
+
+// NamespaceLabels knows the labels of namespaces.
+type NamespaceLabels interface {
+	// Labels returns the labels of a namespace; none if the namespace is not known. The caller does not change them.
+	Labels(namespace string) map[string]string
+}
+
+// ReviewerOptions are the parts of a Reviewer.
+type ReviewerOptions struct {
+	// Engine decides. It is required.
+	Engine Engine
+	// Guard knows the guarded pipes. nil means those of Parameters.
+	Guard *pipepath.Guard
+	// Parameters are used for their guarded pipes, if Guard is nil. The zero value means DefaultParameters.
+	Parameters Parameters
+	// Namespaces supplies input.namespaceLabels; nil means that no namespace has labels.
+	Namespaces NamespaceLabels
+	// Audit receives a record of each decision; nil means that none is kept.
+	Audit audit.Writer
+	// AuditRequired refuses an object whose record could not be written. Without it the failure is logged and counted
+	// and the object passes: the webhook's records are a copy of what the API server's own audit log has in its
+	// annotations, and a full pipe on stdout must not stop a cluster. A refusal stays a refusal either way.
+	AuditRequired bool
+	// Log receives diagnostics; nil means none.
+	Log *zap.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// NewID makes decision ids; nil means 16 random letters and digits.
+	NewID func() string
+	// Metrics counts; nil means that nothing is counted.
+	Metrics *Metrics
+}
+
+// Reviewer judges AdmissionReviews. Its methods may be called by many at once.
+type Reviewer struct {
+	engine        Engine
+	guard         atomic.Pointer[pipepath.Guard]
+	namespaces    NamespaceLabels
+	audit         audit.Writer
+	auditRequired bool
+	log           *zap.Logger
+	now           func() time.Time
+	newID         func() string
+	metrics       *Metrics
+	inFlight      chan struct{}
+}
+
+// NewReviewer returns a Reviewer, or every fault of its options.
+func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
+	var faults []error
+	if o.Engine == nil {
+		faults = append(faults, errors.New("option Engine is missing"))
+	}
+	if o.Guard == nil {
+		if len(o.Parameters.GuardedPipes) == 0 {
+			o.Parameters = DefaultParameters()
+		}
+		guard, err := o.Parameters.Guard()
+		if err != nil {
+			faults = append(faults, fmt.Errorf("option Parameters: %w", err))
+		}
+		o.Guard = guard
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("admission reviewer: %w", err)
+	}
+	r := &Reviewer{
+		engine:        o.Engine,
+		namespaces:    o.Namespaces,
+		audit:         o.Audit,
+		auditRequired: o.AuditRequired,
+		log:           o.Log,
+		now:           o.Now,
+		newID:         o.NewID,
+		metrics:       o.Metrics,
+		inFlight:      make(chan struct{}, maxInFlight),
+	}
+	r.guard.Store(o.Guard)
+	if r.log == nil {
+		r.log = zap.NewNop()
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.newID == nil {
+		r.newID = func() string { return strings.ToLower(rand.Text()[:16]) } // 80 bits
+	}
+	if r.metrics == nil {
+		r.metrics = NewMetrics(nil)
+	}
+	return r, nil
+}
+
+// SetGuard replaces the guarded pipes, for requests that arrive from now on.
+func (r *Reviewer) SetGuard(g *pipepath.Guard) { r.guard.Store(g) }

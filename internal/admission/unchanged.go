@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// isUnchanged says whether an update that the policy refuses changes nothing that the refusal is about.
+//
+// A pod can be older than the rule that refuses it: its namespace was allowed once, or the webhook was not there yet.
+// If every later update of it were refused, no controller could remove its finalizers and no kubelet its last
+// bookkeeping, so the pod could never be deleted, and the refusal would keep alive what it means to prevent.
+// Letting such an update pass gives nobody anything: the containers run, or ran, with what they hold.
+//
+// It must not become a way in. So the update passes only if the object before it is the same object, has the same
+// containers (image, privileged and HostProcess included), mounts, declared volumes, service account and runtime
+// annotations, and if the policy refuses the old object for the very same findings. Anything less, also an old object
+// that is missing or cannot be read, leaves the refusal as it is. Adding an ephemeral container is never such an update.
+func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, obj *object, e *extraction) bool {
+	if req.Operation != admissionv1.Update || req.SubResource == "ephemeralcontainers" {
+		return false
+	}
+	old, err := readObject(req.OldObject.Raw, req.Kind)
+	if err != nil {
+		return false
+	}
+	if old.meta.name != obj.meta.name || old.meta.namespace != obj.meta.namespace || old.meta.uid != obj.meta.uid {
+		return false
+	}
+	before, err := extract(r.guard.Load(), &old)
+	if err != nil || !sameAccess(&before, e) || old.pod.serviceAccount != obj.pod.serviceAccount ||
+		!maps.Equal(runtimeAnnotations(&old), runtimeAnnotations(obj)) {
+		return false
+	}
+	d, fail := r.decide(ctx, j.snapshot, r.input(req, &old, &before), req.OldObject.Raw)
+	if fail != nil {
+		return false
+	}
+	already := denials(d)
+	return !slices.ContainsFunc(denials(j.decision), func(f policy.Finding) bool { return !slices.Contains(already, f) })
+}
+
+func sameAccess(a, b *extraction) bool {
+	return slices.Equal(a.containers, b.containers) && slices.Equal(a.mounts, b.mounts) && slices.Equal(a.unmounted, b.unmounted)
+}
+
+func runtimeAnnotations(obj *object) map[string]string {
+	found := map[string]string{}
+	for k, v := range obj.meta.annotations {
+		if isRuntimeAnnotation(k) {
+			found[k] = v
+		}
+	}
+	return found
+}

@@ -1,0 +1,152 @@
+package admission
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// admittedPod is a pod that was admitted once and would not be today; it waits for a finalizer.
+func admittedPod() *corev1.Pod {
+	p := testPod(csiPipe)
+	p.Finalizers = []string{"example.com/cleanup"}
+	return p
+}
+
+func TestAnUpdateThatLeavesTheAccessAsItWasPasses(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	for name, change := range map[string]func(*corev1.Pod){
+		"the last finalizer is removed": func(p *corev1.Pod) { p.Finalizers = nil },
+		"a label is added":              func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} },
+		"an annotation of a controller": func(p *corev1.Pod) { p.Annotations = map[string]string{"example.com/seen": "1"} },
+		"a toleration is added": func(p *corev1.Pod) {
+			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "k", Operator: corev1.TolerationOpExists})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, answer := post(t, r, reviewBody(t, updateRequest(t, admittedPod(), with(admittedPod(), change))))
+			if !answer.Allowed {
+				t.Fatalf("refused: %s", answer.Result.Message)
+			}
+			if got := answer.AuditAnnotations; got[annotationUnchanged] != "true" || got[annotationCodes] != "PG001" || got[annotationEffect] != "warn" {
+				t.Errorf("annotations %v do not tell what was let pass", got)
+			}
+			if len(answer.Warnings) != 1 || !strings.HasPrefix(answer.Warnings[0], `PG001: container "app": `) || !strings.HasSuffix(answer.Warnings[0], " (unchanged)") {
+				t.Errorf("warnings %q", answer.Warnings)
+			}
+		})
+	}
+}
+
+func TestAnUpdateThatChangesTheAccessIsRefused(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	for name, change := range map[string]func(*corev1.Pod){
+		"another image": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "evil" },
+		"one more mount of the same volume": func(p *corev1.Pod) {
+			c := &p.Spec.Containers[0]
+			c.VolumeMounts = append(c.VolumeMounts, c.VolumeMounts[0])
+		},
+		"another guarded pipe":    func(p *corev1.Pod) { p.Spec.Volumes[0].HostPath.Path = `\\.\pipe\csi-proxy-disk-v1` },
+		"another spelling":        func(p *corev1.Pod) { p.Spec.Volumes[0].HostPath.Path = `//./pipe/csi-proxy-filesystem-v1` },
+		"one more container":      func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "new"}) },
+		"a container is renamed":  func(p *corev1.Pod) { p.Spec.Containers[0].Name = "new" },
+		"another service account": func(p *corev1.Pod) { p.Spec.ServiceAccountName = "new" },
+		"HostProcess for the pod": func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: hostProcess()}
+		},
+		"a declared volume more":    func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, pipeVolume("w", csiPipe)) },
+		"an annotation for the run": func(p *corev1.Pod) { p.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"} },
+		"another pod altogether":    func(p *corev1.Pod) { p.UID = "other" },
+		"another name":              func(p *corev1.Pod) { p.Name = "other" },
+		"a pod of another namespace": func(p *corev1.Pod) {
+			p.Namespace = "team-b"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := r.Review(t.Context(), updateRequest(t, admittedPod(), with(admittedPod(), change)))
+			if res.Allowed || res.Unchanged || res.Code != "PG001" {
+				t.Errorf("allowed %t, unchanged %t, %s", res.Allowed, res.Unchanged, res.Code)
+			}
+		})
+	}
+}
+
+func TestAnUpdateIsJudgedInFullWithoutATrustworthyOldObject(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	deployment := strings.Replace(string(marshal(t, admittedPod())), `"kind":"Pod"`, `"kind":"Deployment"`, 1)
+	for name, old := range map[string]string{
+		"missing":                        "",
+		"null":                           "null",
+		"an empty object":                "{}",
+		"not JSON":                       "{",
+		"a string":                       `"Pod"`,
+		"a Pod without the pipe":         string(marshal(t, testPod())),
+		"a Pod that nobody would refuse": string(marshal(t, testPod(`C:\data`))),
+		"an object of another kind":      deployment,
+		"a Pod with two specs":           strings.Replace(string(marshal(t, admittedPod())), `"spec":`, `"spec":{},"spec":`, 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := updateRequest(t, nil, admittedPod())
+			req.OldObject = runtime.RawExtension{Raw: []byte(old)}
+			if res := r.Review(t.Context(), req); res.Allowed || res.Code != "PG001" {
+				t.Errorf("allowed %t, %s", res.Allowed, res.Code)
+			}
+		})
+	}
+}
+
+func TestOnlyAnUpdateOfThePodItselfCanBeUnchanged(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	req := updateRequest(t, admittedPod(), admittedPod())
+	req.SubResource = "ephemeralcontainers"
+	if res := r.Review(t.Context(), req); res.Allowed {
+		t.Error("an update of ephemeralcontainers was admitted")
+	}
+	req = updateRequest(t, admittedPod(), admittedPod())
+	req.Operation = admissionv1.Create
+	if res := r.Review(t.Context(), req); res.Allowed {
+		t.Error("a creation with an old object was admitted")
+	}
+}
+
+func TestAnUnchangedUpdateIsStillRefusedIfThereIsNoDecision(t *testing.T) {
+	engine := newEngine(t, DefaultParameters(), nil)
+	broken := false
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = failing{engine, &broken} })
+	req := updateRequest(t, admittedPod(), admittedPod())
+	if res := r.Review(t.Context(), req); !res.Allowed {
+		t.Fatalf("refused: %s", res.Message)
+	}
+	broken = true
+	if res := r.Review(t.Context(), req); res.Allowed || res.Code != CodeFailure {
+		t.Errorf("allowed %t, %s", res.Allowed, res.Code)
+	}
+}
+
+func TestAnUpdateThatOnlyTakesAccessAwayIsJudgedAsItIs(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	less := testPod()
+	if res := r.Review(t.Context(), updateRequest(t, admittedPod(), less)); !res.Allowed || res.Unchanged {
+		t.Errorf("allowed %t, unchanged %t", res.Allowed, res.Unchanged)
+	}
+}
+
+// failing is an engine that gives no decision while *broken.
+type failing struct {
+	*policy.Engine
+	broken *bool
+}
+
+func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
+	if *e.broken {
+		return policy.Decision{}, &policy.Error{Reason: policy.ReasonTimeout, Err: context.DeadlineExceeded}
+	}
+	return e.Engine.DecideWith(ctx, s, input)
+}
