@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func newAudit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Read the audit records of a proxy or webhook",
+		Long: `Reads files of audit records, one JSON object a line, also while they are being written.
+The file - is standard input. Nothing is changed.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
+	}
+	cmd.AddCommand(newAuditShow(), newAuditCheck())
+	return cmd
+}
+
+// withFile calls use with an open file, or with standard input for "-".
+func withFile(cmd *cobra.Command, name string, use func(io.Reader) error) error {
+	if name == "-" {
+		return use(cmd.InOrStdin())
+	}
+	f, err := os.Open(name) //nolint:gosec // the user names the file to read
+	if err != nil {
+		return badInput(err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return badInput(fmt.Errorf("%s is a directory", name))
+	}
+	return use(f)
+}

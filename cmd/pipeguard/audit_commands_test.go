@@ -1,0 +1,169 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// record writes events with the real writer and returns the file.
+func record(t *testing.T, events ...audit.Event) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "audit.jsonl")
+	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	file, err := audit.OpenFile(name, audit.FileOptions{NoSync: true, Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if _, err := file.Append(t.Context(), &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func intent(id string) audit.Event {
+	return audit.Event{
+		Type: audit.TypeRequest, Stage: audit.StageRequestReceived, ID: id,
+		Who: &audit.Who{
+			Assurance: "process",
+			Process:   &audit.WhoProcess{PID: 812, Exe: `C:\csi\azuredisk.exe`},
+			User:      &audit.WhoUser{SID: "S-1-5-93-2-1"},
+		},
+		What: &audit.What{
+			Pipe: "csi-proxy-filesystem-v1alpha1", Group: "filesystem", Version: "v1alpha1", Method: "CreateSymlink",
+			FullMethod: "/v1alpha1.Filesystem/LinkPath", Verb: "write",
+			Targets: []audit.Target{{Kind: "path", Value: `C:\a`}, {Kind: "path", Value: `c:/B`, Canonical: `C:\B`}},
+		},
+		Decision: &audit.Decision{Effect: audit.EffectAllow, Reason: "rule", Rule: "drivers", Mode: "Enforce"},
+	}
+}
+
+func end(id string, intentSeq uint64) audit.Event {
+	e := intent(id)
+	e.Stage, e.IntentSeq = audit.StageResponseComplete, intentSeq
+	e.Outcome = &audit.Outcome{Result: audit.ResultOK, Code: "OK"}
+	return e
+}
+
+func denial(id string) audit.Event {
+	e := end(id, 0)
+	e.What.FullMethod = "/v1.Filesystem/CreateSymlink"
+	e.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: "no rule allows it", Mode: "LogOnly"}
+	e.Outcome = &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Error: "no\nrule"}
+	return e
+}
+
+// hostile is what a caller can put into records: text for a terminal instead of text for people.
+func hostile(id string) audit.Event {
+	e := denial(id)
+	e.Who = &audit.Who{Assurance: "none"}
+	e.What = &audit.What{Pipe: "csi-proxy-filesystem-v1", FullMethod: "/v1.Filesystem/\x1b[2J", Targets: []audit.Target{{Kind: "path", Value: "C:\\\u202e\tx\nforged"}}}
+	return e
+}
+
+// admitted is what the webhook records of a driver's pod.
+func admitted(id string) audit.Event {
+	return audit.Event{
+		Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, ID: id,
+		Who: &audit.Who{
+			Assurance: "apiserver",
+			User:      &audit.WhoUser{Name: "system:serviceaccount:kube-system:daemon-set-controller"},
+			Pod:       &audit.WhoPod{Namespace: "kube-system", Name: "driver"},
+		},
+		What: &audit.What{Verb: "CREATE", Targets: []audit.Target{
+			{Kind: "pipe", Value: "//./pipe/a", Canonical: `\\.\pipe\a`}, {Kind: "pipe", Value: `\\.\pipe\b`}, {Kind: "pipe", Value: `\\.\pipe\c`},
+		}},
+		Decision: &audit.Decision{Effect: audit.EffectAllow, Reason: "warn", Rule: "PG004", Mode: "Enforce"},
+		Outcome:  &audit.Outcome{Result: audit.ResultOK, Code: "200"},
+	}
+}
+
+func TestAuditShowPrintsARowForEachRecord(t *testing.T) {
+	file := record(t, intent("a"), end("a", 2), denial("b"), hostile("c"), admitted("d"))
+	for name, args := range map[string][]string{"show": {}, "show-wide": {"--wide"}} {
+		got := execute(t, "", append([]string{"audit", "show", file}, args...)...)
+		if got.code != exitYes || got.errOut != "" {
+			t.Errorf("exit code %d, standard error %q", got.code, got.errOut)
+		}
+		golden(t, "audit-"+name+".txt", got.out)
+		if strings.ContainsAny(got.out, "\x1b\u202e\t") || strings.Count(got.out, "\n") != 8 {
+			t.Errorf("the output is not eight inert lines: %q", got.out)
+		}
+	}
+}
+
+func TestAuditShowNamesLinesThatAreNoRecords(t *testing.T) {
+	text, err := os.ReadFile(record(t, intent("a"), end("a", 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ in, want string }{
+		"text":                    {"hello\x1b\n", "line 5: "},
+		"a record cut short":      {`{"v":1`, "line 5: ends without a newline"},
+		"a record of the future":  {`{"v":9}` + "\n", "line 5: unknown record version 9"},
+		"a field that is unknown": {`{"v":1,"seq":1,"session":"s","x":1}` + "\n", "line 5: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, string(text)+c.in, "audit", "show", "-")
+			if got.code != exitBadInput || !strings.Contains(got.errOut, c.want) || strings.ContainsRune(got.errOut, '\x1b') {
+				t.Errorf("exit code %d, standard error %q, want %q", got.code, got.errOut, c.want)
+			}
+			if strings.Count(got.out, "\n") != 5 {
+				t.Errorf("the good records are not all shown:\n%s", got.out)
+			}
+		})
+	}
+}
+
+func TestAuditCheckSaysWhetherRecordsAreComplete(t *testing.T) {
+	lines := func(events ...audit.Event) []string {
+		text, err := os.ReadFile(record(t, events...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.SplitAfter(string(text), "\n")
+	}
+	whole := lines(intent("a"), end("a", 2), denial("b"))
+	for name, c := range map[string]struct {
+		lines []string
+		code  int
+		want  string
+	}{
+		"all there":              {whole, exitYes, "consistent: no gaps"},
+		"no records":             {nil, exitBadInput, "incomplete: there are no records"},
+		"a record is missing":    {append(append([]string{}, whole[:2]...), whole[3:]...), exitBadInput, "expected number 3"},
+		"an intent without end":  {lines(intent("a")), exitBadInput, "record 2 (id \"a\") is an intent that nothing ends"},
+		"an end without intent":  {lines(end("a", 2)), exitBadInput, "ends an operation that has no intent"},
+		"two ends of one intent": {lines(intent("a"), end("a", 2), end("a", 2)), exitBadInput, "a second terminal record"},
+		"two records swapped":    {append([]string{whole[0], whole[2], whole[1]}, whole[3:]...), exitBadInput, "expected number 2"},
+		"a line of text":         {append([]string{"x\n"}, whole...), exitBadInput, "the line before is no record"},
+		"a torn last line":       {append(append([]string{}, whole[:4]...), `{"v":1`), exitBadInput, "the last line has no end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := strings.Join(c.lines, "")
+			got := execute(t, in, "audit", "check", "-")
+			if got.code != c.code || !strings.Contains(got.out, c.want) {
+				t.Errorf("exit code %d, want %d; output %q, want %q in it", got.code, c.code, got.out, c.want)
+			}
+			asJSON := execute(t, in, "audit", "check", "-", "-o", "json")
+			if asJSON.code != c.code || strings.Contains(asJSON.out, `"consistent": true`) != (c.code == exitYes) {
+				t.Errorf("exit code %d with -o json, want %d: %s", asJSON.code, c.code, asJSON.out)
+			}
+		})
+	}
+}
+
+func TestAuditCheckInJSON(t *testing.T) {
+	golden(t, "audit-check.json", execute(t, "", "audit", "check", "-o", "json", record(t, intent("a"), end("a", 2), denial("b"))).out)
+	sessions := varyingSession.ReplaceAllString(execute(t, "", "audit", "check", "-o", "json", record(t, intent("a"), end("b", 7))).out, `"session": "(varies)"`)
+	golden(t, "audit-check-faults.json", sessions)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+// groups are the API groups that this version speaks.
+func groups() []string { return []string{"filesystem", "volume", "system"} }
+
+func findAPI(name string) (*apiserver.API, error) {
+	if name == "" {
+		return nil, errors.New("name a pipe with --pipe")
+	}
+	apis, err := apiserver.Load(groups()...)
+	if err != nil {
+		return nil, err
+	}
+	for _, api := range apis {
+		if gv := api.GroupVersion(); strings.EqualFold(name, gv.String()) || strings.EqualFold(name, gv.Pipe()) {
+			return api, nil
+		}
+	}
+	return nil, fmt.Errorf("no pipe %q is known; \"pipeguard call --list\" names those that are", name)
+}
+
+func callList(cmd *cobra.Command, args []string, o callOptions) error {
+	if len(args) > 0 {
+		return badInput(errors.New("--list takes no method"))
+	}
+	apis, err := apiserver.Load(groups()...)
+	if err != nil {
+		return badInput(err)
+	}
+	if o.pipe != "" {
+		api, err := findAPI(o.pipe)
+		if err != nil {
+			return badInput(err)
+		}
+		apis = []*apiserver.API{api}
+	}
+	p := printer{w: cmd.OutOrStdout()}
+	for _, api := range apis {
+		for _, m := range api.Methods() {
+			served := ""
+			if m.Operation != nil && m.Operation.Name != m.Name {
+				served = " (" + m.Operation.Name + ")"
+			}
+			p.printf("%s %s%s\n", plain.Line(api.GroupVersion().Pipe()), plain.Line(m.Name), plain.Line(served))
+		}
+	}
+	return p.done(nil)
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// result is what a user has of a command line.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+func execute(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), args, streams{strings.NewReader(stdin), &out, &errOut})
+	return result{code, out.String(), errOut.String()}
+}
+
+// golden compares text with a file, without what differs from run to run.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	got = varying.ReplaceAllString(got, "${1}(varies)")
+	file := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("differs from %s (-want +got); after a change that users should see, run with -update:\n%s", file, diff)
+	}
+}
+
+var (
+	varying        = regexp.MustCompile(`(Decision |sha256:)[a-z0-9.]+`)
+	varyingSession = regexp.MustCompile(`"session": "[A-Z2-7]+"`)
+)
+
+func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
+	empty := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":                          {nil, "name a command"},
+		"an unknown command":                  {[]string{"frobnicate"}, `unknown command "frobnicate"`},
+		"an unknown flag":                     {[]string{"canonical", "--frobnicate", "x"}, "unknown flag: --frobnicate"},
+		"a control character in a command":    {[]string{"a\x1b[2J"}, `unknown command`},
+		"a group without its command":         {[]string{"audit"}, "name a command"},
+		"a group with an unknown command":     {[]string{"policy", "frobnicate"}, `unknown command "frobnicate"`},
+		"canonical without a path":            {[]string{"canonical"}, "name at least one path"},
+		"canonical with paths and stdin":      {[]string{"canonical", "--stdin", "x"}, "either from --stdin or from the command line"},
+		"canonical with -0 alone":             {[]string{"canonical", "-0", "x"}, "--null needs --stdin"},
+		"canonical with an empty pattern":     {[]string{"canonical", "--pattern", "", "x"}, "pattern"},
+		"canonical with a star in the middle": {[]string{"canonical", "--pattern", "a*b", "x"}, "a*b"},
+		"review without a file":               {[]string{"review"}, "name a file with -f"},
+		"review with an argument":             {[]string{"review", "-f", "x", "y"}, `unknown command "y"`},
+		"review in an unknown format":         {[]string{"review", "-f", "x", "-o", "yaml"}, "must be text or json"},
+		"review that ignores Pods":            {[]string{"review", "-f", "x", "--ignore", "Pod"}, "--ignore Pod: this kind can carry"},
+		"review that ignores Deployments":     {[]string{"review", "-f", "x", "--ignore", "Deployment.apps"}, "can carry a guarded pipe"},
+		"review with missing parameters":      {[]string{"review", "-f", "x", "--params", "missing.yaml"}, "missing.yaml"},
+		"review with missing policies":        {[]string{"review", "-f", "x", "--policy-dir", "missing"}, "missing"},
+		"policies that are a file":            {[]string{"policy", "check", "main.go"}, "is not a directory"},
+		"policies that are not there":         {[]string{"policy", "test", empty}, "holds no *.rego"},
+		"formatting nothing":                  {[]string{"policy", "fmt", empty}, "holds no *.rego"},
+		"policy check without a directory":    {[]string{"policy", "check"}, "accepts 1 arg(s)"},
+		"init in a directory with something":  {[]string{"policy", "init", "testdata"}, "is not empty: nothing written"},
+		"init over a file":                    {[]string{"policy", "init", "main.go"}, "main.go"},
+		"call without a request":              {[]string{"call", "--pipe", "filesystem-v1", "Mkdir"}, "name a method and a request"},
+		"call without a pipe":                 {[]string{"call", "Mkdir", "{}"}, "name a pipe with --pipe"},
+		"call of an unknown pipe":             {[]string{"call", "--pipe", "filesystem-v9", "Mkdir", "{}"}, `no pipe "filesystem-v9" is known`},
+		"call of an unknown method":           {[]string{"call", "--pipe", "filesystem-v1", "Format", "{}"}, `filesystem-v1 has no method "Format"`},
+		"call of a newer method":              {[]string{"call", "--pipe", "filesystem-v1alpha1", "CreateSymlink", "{}"}, `has no method "CreateSymlink"`},
+		"call with broken JSON":               {[]string{"call", "--pipe", "filesystem-v1", "Mkdir", "{"}, "request of /v1.Filesystem/Mkdir"},
+		"call with an unknown field":          {[]string{"call", "--pipe", "filesystem-v1", "Mkdir", `{"pth": "x"}`}, `unknown field "pth"`},
+		"call with a number for a path":       {[]string{"call", "--pipe", "filesystem-v1", "Mkdir", `{"path": 1}`}, "request of"},
+		"call with no time":                   {[]string{"call", "--pipe", "filesystem-v1", "--timeout", "0s", "Mkdir", "{}"}, "--timeout must be positive"},
+		"call --list with a method":           {[]string{"call", "--list", "Mkdir"}, "--list takes no method"},
+		"call --list of an unknown pipe":      {[]string{"call", "--list", "--pipe", "x"}, `no pipe "x" is known`},
+		"audit show of a missing file":        {[]string{"audit", "show", "missing.jsonl"}, "missing.jsonl"},
+		"audit check of a directory":          {[]string{"audit", "check", empty}, "is a directory"},
+		"version with an argument":            {[]string{"version", "x"}, `unknown command "x"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, "", c.args...)
+			if got.code != exitBadInput || !strings.Contains(got.errOut, c.want) {
+				t.Errorf("exit code %d, standard error %q; want 2 and %q", got.code, got.errOut, c.want)
+			}
+			if strings.ContainsRune(got.errOut, '\x1b') {
+				t.Errorf("standard error holds an escape: %q", got.errOut)
+			}
+		})
+	}
+}
+
+func TestVersionNamesTheProgram(t *testing.T) {
+	if got := execute(t, "", "version"); got.code != exitYes || !strings.HasPrefix(got.out, "pipeguard v") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// brokenPipe is an output that cannot be written to.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+func TestOutputThatCannotBeWrittenIsNoSuccess(t *testing.T) {
+	for _, args := range [][]string{
+		{"version"},
+		{"canonical", "x"},
+		{"review", "-f", "testdata/review/ordinary.yaml"},
+		{"review", "-o", "json", "-f", "testdata/review/ordinary.yaml"},
+		{"call", "--list"},
+		{"audit", "show", "-"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			var errOut bytes.Buffer
+			code := run(context.Background(), args, streams{strings.NewReader(""), brokenPipe{}, &errOut})
+			if code != exitBadInput || !strings.Contains(errOut.String(), "write output") {
+				t.Errorf("exit code %d, standard error %q", code, errOut.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v2"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// MaxSize bounds one file, in bytes: the whole of it is held in memory, several times over while it is converted.
+const MaxSize = 64 << 20
+
+// Read returns the objects of a file, the items of Lists one by one, and every fault that it found.
+// YAML is read past a fault up to the next document, JSON is not.
+func Read(file string, r io.Reader) ([]Object, []Fault) {
+	start := Place{File: file, Document: 1, Line: 1}
+	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	switch {
+	case err != nil:
+		return nil, []Fault{{start, err}}
+	case len(data) > MaxSize:
+		return nil, []Fault{{start, fmt.Errorf("larger than %d MiB", MaxSize>>20)}}
+	case !utf8.Valid(data):
+		return nil, []Fault{{start, errors.New("not UTF-8")}}
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) > 0 && first[0] == '{' {
+		found, faults, isJSON := readJSON(file, data)
+		if isJSON {
+			return found, faults
+		}
+	}
+	found, faults := readYAML(file, data)
+	if len(found) == 0 && len(faults) == 0 {
+		faults = []Fault{{start, errors.New("no objects in this file")}}
+	}
+	return found, faults
+}
+
+func readYAML(file string, data []byte) (found []Object, faults []Fault) {
+	number := 0
+	for _, c := range split(data) {
+		place := Place{File: file, Document: number + 1, Line: c.line}
+		if c.err != nil {
+			number++
+			faults = append(faults, Fault{place, c.err})
+			continue
+		}
+		doc, err := oneDocument(c.text)
+		if err == nil && doc == nil {
+			continue // comments only
+		}
+		number++
+		if err != nil {
+			faults = append(faults, Fault{place, err})
+			continue
+		}
+		o, f := objects(place, doc, 0)
+		found, faults = append(found, o...), append(faults, f...)
+	}
+	return found, faults
+}
+
+// oneDocument converts the text between two separators, nil if there is nothing in it. Text in which a YAML
+// parser sees a second document is refused: kubectl would send only the first, and a reader sees both.
+func oneDocument(text []byte) ([]byte, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.SetStrict(true)
+	var first, second any
+	if err := dec.Decode(&first); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, within(err)
+	}
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, errors.New(`a second document that no line "---" separates from the first`)
+	}
+	if first == nil {
+		return nil, nil
+	}
+	doc, err := sigsyaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, within(err)
+	}
+	return doc, nil
+}
+
+// within says that the parser counts lines from the start of the document, and puts its errors on one line.
+func within(err error) error {
+	return fmt.Errorf("lines counted within the document: %s", strings.Join(strings.Fields(err.Error()), " "))
+}
+
+type chunk struct {
+	text []byte
+	line int
+	err  error
+}
+
+// split cuts at lines that begin with "---", as kubectl does, and like it refuses
+// anything but a comment behind the dashes.
+func split(data []byte) []chunk {
+	var chunks []chunk
+	current := chunk{line: 1}
+	for n := 1; len(data) > 0; n++ {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		if after, isSeparator := bytes.CutPrefix(line, []byte("---")); isSeparator {
+			chunks = append(chunks, current)
+			current = chunk{line: n + 1}
+			if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
+				current.err = fmt.Errorf(`nothing but a comment may follow "---" on its line, and here %q does`, after)
+			}
+		} else {
+			current.text = append(append(current.text, line...), '\n')
+		}
+		data = rest
+	}
+	return append(chunks, current)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// judge gives the webhook's verdicts with one set of policies.
+type judge struct {
+	reviewer  *admission.Reviewer
+	revision  string
+	namespace string // of objects that name none; empty means "default"
+	ignored   []string
+}
+
+// newJudge activates policies as the webhook would: they must compile, pass their tests and hold the invariants.
+func newJudge(ctx context.Context, s sources, o reviewOptions) (*judge, error) {
+	engine, err := policy.New(policy.Options{Checks: admission.Checks(s.guard)})
+	if err != nil {
+		return nil, err
+	}
+	active, err := engine.Activate(ctx, s.modules)
+	if err != nil {
+		return nil, err
+	}
+	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine, Guard: s.guard, Parameters: s.params})
+	if err != nil {
+		return nil, err
+	}
+	return &judge{reviewer, active.Revision(), o.namespace, o.ignored}, nil
+}
+
+func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []manifest.Fault) reviewReport {
+	report := reviewReport{
+		Schema: "pipeguard.dev/review/v1", Revision: j.revision, Objects: []reviewObject{}, Faults: []reviewFault{},
+	}
+	for _, f := range faults {
+		report.Faults = append(report.Faults, reviewFault{placeOf(f.Place), f.Err.Error()})
+	}
+	for _, o := range objects {
+		judged, err := j.judge(ctx, o)
+		if err != nil {
+			report.Faults = append(report.Faults, reviewFault{placeOf(o.Place), err.Error()})
+			continue
+		}
+		report.Objects = append(report.Objects, judged)
+	}
+	report.conclude()
+	return report
+}
+
+func (j *judge) judge(ctx context.Context, o manifest.Object) (reviewObject, error) {
+	out := reviewObject{
+		reviewPlace: placeOf(o.Place), APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+		Verdict: verdictNotJudged, Warnings: []string{}, Findings: []policy.Finding{},
+	}
+	gk := groupKind(o.APIVersion, o.Kind)
+	switch judgementOf(o.APIVersion, o.Kind, j.ignored) {
+	case judgePod:
+		if err := j.place(&out); err != nil {
+			return out, err
+		}
+		return j.pod(ctx, o, out)
+	case judgeReview:
+		return j.request(ctx, o, out)
+	case judgeHarmless, judgeLeftAside:
+		return out, nil
+	case judgeNotYet:
+		return out, fmt.Errorf("kind %s (%s) can carry a guarded pipe and cannot be judged by this version; review its pods", gk, o.APIVersion)
+	}
+	return out, fmt.Errorf("kind %s (%s) is not known here, and might lead to pods; to leave it aside, use --ignore %s", gk, o.APIVersion, gk)
+}
+
+// place gives an object its namespace by the rules of kubectl.
+func (j *judge) place(o *reviewObject) error {
+	switch {
+	case o.Namespace == "" && j.namespace == "":
+		o.Namespace = "default"
+	case o.Namespace == "":
+		o.Namespace = j.namespace
+	case j.namespace != "" && o.Namespace != j.namespace:
+		return fmt.Errorf("the object is in namespace %q, --namespace says %q", o.Namespace, j.namespace)
+	}
+	return nil
+}
+
+// pod judges a Pod as if it were being created.
+func (j *judge) pod(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
+	request, err := admission.PodReview(o.JSON)
+	if err != nil {
+		return out, err
+	}
+	request.Namespace = out.Namespace
+	return j.answer(ctx, request, out)
+}
+
+// request judges the request of an AdmissionReview as it stands.
+func (j *judge) request(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
+	request, err := admission.DecodeReview(o.JSON)
+	if err != nil {
+		return out, err
+	}
+	out.Namespace, out.Name = request.Namespace, request.Name
+	return j.answer(ctx, request, out)
+}
+
+func (j *judge) answer(ctx context.Context, request *admissionv1.AdmissionRequest, out reviewObject) (reviewObject, error) {
+	result := j.reviewer.Review(ctx, request)
+	switch result.Reason {
+	case admission.ReasonOperation, admission.ReasonKind, admission.ReasonObject:
+		// The webhook refuses these as well, but for what they are and not for what they ask.
+		return out, errors.New(result.Message)
+	}
+	out.Verdict = verdictDenied
+	if result.Allowed {
+		out.Verdict = verdictAllowed
+	}
+	out.Code, out.Message = result.Code, result.Message
+	out.Warnings = append(out.Warnings, result.Warnings...)
+	out.Findings = append(out.Findings, result.Findings...)
+	return out, nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+)
+
+// format is the value of a flag -o.
+type format string
+
+const (
+	formatText format = "text"
+	formatJSON format = "json"
+)
+
+// String, Set and Type make format a flag value.
+func (f *format) String() string { return string(*f) }
+
+// Set refuses everything but text and json.
+func (f *format) Set(s string) error {
+	if s != string(formatText) && s != string(formatJSON) {
+		return fmt.Errorf("must be text or json")
+	}
+	*f = format(s)
+	return nil
+}
+
+// Type names the values in help texts.
+func (f *format) Type() string { return "text|json" }
+
+func addFormat(cmd *cobra.Command) *format {
+	f := formatText
+	cmd.Flags().VarP(&f, "output", "o", "output format; json is stable, see above")
+	return &f
+}
+
+// printer collects the first error of many writes: a full disk or a closed pipe must not look like success.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+func (p *printer) json(v any) {
+	doc, err := plain.IndentedJSON(v)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	p.printf("%s", doc)
+}
+
+func (p *printer) jsonLine(v any) {
+	doc, err := plain.JSON(v)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	p.printf("%s", doc)
+}
+
+// done returns result unless writing failed, which is reported as an input that could not be answered.
+func (p *printer) done(result error) error {
+	if p.err != nil {
+		return badInput(fmt.Errorf("write output: %w", p.err))
+	}
+	return result
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/policies"
+)
+
+func newPolicy() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check, test, format and begin policies",
+		Long: `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
+under the same limits and with the same few builtin functions.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
+	}
+	cmd.AddCommand(newPolicyCheck(), newPolicyTest(), newPolicyFmt(), newPolicyInit())
+	return cmd
+}
+
+// loadModules reads a directory, or the policies that are built in if none is named.
+func loadModules(dir string) (policy.Modules, error) {
+	if dir == "" {
+		return policy.LoadFS(policies.FS())
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	if !info.IsDir() {
+		return policy.Modules{}, fmt.Errorf("%s is not a directory", dir)
+	}
+	modules, err := policy.LoadFS(os.DirFS(dir))
+	if err != nil {
+		return policy.Modules{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	if len(modules.Files) == 0 {
+		return policy.Modules{}, fmt.Errorf("%s holds no *.rego", dir)
+	}
+	return modules, nil
+}

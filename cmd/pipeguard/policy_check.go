@@ -1,0 +1,74 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// checkReport is the JSON form of the result; its fields are promised to users.
+type checkReport struct {
+	Schema   string           `json:"schema"` // pipeguard.dev/policy-check/v1
+	OK       bool             `json:"ok"`
+	Modules  int              `json:"modules"`
+	Problems []policy.Problem `json:"problems"`
+}
+
+func newPolicyCheck() *cobra.Command {
+	var params string
+	cmd := &cobra.Command{
+		Use:   "check DIR",
+		Short: "Parse and compile policies under the limits of the webhook",
+		Long: `Reports every problem as FILE:LINE:COLUMN: CODE: MESSAGE, files relative to DIR. Test modules are parsed here
+and compiled by "pipeguard policy test".
+
+With -o json it prints one object:
+  schema    "pipeguard.dev/policy-check/v1"
+  ok        true if there are no problems
+  modules   how many modules were read, tests among them
+  problems  [{file, line, col, code, message}]; file, line and col are left out where a problem has none.
+            Codes that begin with rego_ are OPA's; the others are limit, reserved, builtin, entry_point, metadata,
+            data and internal
+
+Exit code: 0 no problems, 1 problems, 2 DIR or the parameters cannot be read.`,
+		Args: cobra.ExactArgs(1),
+	}
+	out := addFormat(cmd)
+	addParams(cmd, &params)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := loadSources(args[0], params)
+		if err != nil {
+			return badInput(err)
+		}
+		return policyCheck(cmd, s, *out)
+	}
+	return cmd
+}
+
+func policyCheck(cmd *cobra.Command, s sources, out format) error {
+	report := checkReport{
+		Schema:   "pipeguard.dev/policy-check/v1",
+		Modules:  len(s.modules.Files),
+		Problems: policy.Validate(s.modules, policy.Options{}),
+	}
+	report.OK = len(report.Problems) == 0
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		if report.Problems == nil {
+			report.Problems = []policy.Problem{}
+		}
+		p.json(report)
+	} else {
+		for _, problem := range report.Problems {
+			p.printf("%s\n", plain.Line(problem.String()))
+		}
+		if report.OK {
+			p.printf("%d modules, no problems\n", report.Modules)
+		}
+	}
+	if !report.OK {
+		return p.done(no(nil))
+	}
+	return p.done(nil)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// copyOfDefaults is a directory with the built-in policies, as authors begin.
+func copyOfDefaults(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "policies")
+	if got := execute(t, "", "policy", "init", dir); got.code != exitYes {
+		t.Fatalf("init: %+v", got)
+	}
+	return dir
+}
+
+func edit(t *testing.T, dir, file, from, to string) {
+	t.Helper()
+	name := filepath.Join(dir, file)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), from) {
+		t.Fatalf("%s does not hold %q", file, from)
+	}
+	if err := os.WriteFile(name, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func add(t *testing.T, dir, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInitWritesPoliciesThatPassAllTools(t *testing.T) {
+	dir := copyOfDefaults(t)
+	for _, name := range []string{"decision.rego", "input.schema.json", "examples"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, args := range [][]string{{"check", dir}, {"test", dir}, {"fmt", dir}} {
+		if got := execute(t, "", append([]string{"policy"}, args...)...); got.code != exitYes || got.errOut != "" {
+			t.Errorf("%s: %+v", args[0], got)
+		}
+	}
+	if got := execute(t, "", "policy", "init", dir); got.code != exitBadInput {
+		t.Errorf("a second init: %+v", got)
+	}
+}
+
+func TestPolicyCheckNamesFileLineAndColumn(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"a syntax error":          {"package pipeguard.admission\n\nfindings contains }\n", "bad.rego:3:"},
+		"an unsafe variable":      {"package pipeguard.admission\n\nfindings contains x if { y == 1 }\n", "bad.rego:3:19: rego_unsafe_var_error: "},
+		"a function of the net":   {"package pipeguard.admission\n\nx := http.send({})\n", "bad.rego:3:"},
+		"an undefined function":   {"package pipeguard.admission\n\nx := frobnicate(1)\n", "bad.rego:3:6: rego_type_error: "},
+		"a control character":     {"package pipeguard.admission\n\nx := \x1b[2J\n", "bad.rego:3:"},
+		"Rego of the old version": {"package pipeguard.admission\n\nx { true }\n", "bad.rego:3:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOfDefaults(t)
+			add(t, dir, "bad.rego", c.text)
+			got := execute(t, "", "policy", "check", dir)
+			if got.code != exitNo || !strings.Contains(got.out, c.want) || strings.ContainsRune(got.out, '\x1b') {
+				t.Errorf("got %+v, want %q", got, c.want)
+			}
+			var report checkReport
+			asJSON := execute(t, "", "policy", "check", "-o", "json", dir)
+			if err := json.Unmarshal([]byte(asJSON.out), &report); err != nil {
+				t.Fatal(err)
+			}
+			if asJSON.code != exitNo || report.OK || len(report.Problems) == 0 || report.Problems[0].File != "bad.rego" || report.Problems[0].Line != 3 {
+				t.Errorf("exit code %d, %+v", asJSON.code, report)
+			}
+		})
+	}
+}
+
+func TestPolicyCheckInJSON(t *testing.T) {
+	dir := t.TempDir()
+	add(t, dir, "a.rego", "package pipeguard.admission\n\ndecision := {\"allowed\": true, \"findings\": []}\n")
+	got := execute(t, "", "policy", "check", "-o", "json", dir)
+	if got.code != exitYes {
+		t.Errorf("got %+v", got)
+	}
+	golden(t, "policy-check.json", got.out)
+	add(t, dir, "b.rego", "package pipeguard.admission\n\nx := y\n")
+	golden(t, "policy-check-problems.json", execute(t, "", "policy", "check", "-o", "json", dir).out)
+}
+
+func TestPolicyTestSaysWhetherTheWebhookWouldActivate(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, dir string)
+		want   []string
+	}{
+		"a failing test is named": {
+			func(t *testing.T, dir string) {
+				add(t, dir, "own_test.rego", "package own_test\n\ntest_false if 1 == 2\n")
+			},
+			[]string{"failed: own_test.rego:3 own_test.test_false", " 1 failed", "invariants: skipped"},
+		},
+		"a rule that lost its effect fails its tests": {
+			func(t *testing.T, dir string) { edit(t, dir, "mount.rego", `"effect": "deny"`, `"effect": "warn"`) },
+			[]string{"failed: mount_test.rego:"},
+		},
+		"tests that do not compile are problems": {
+			func(t *testing.T, dir string) { add(t, dir, "own_test.rego", "package own_test\n\ntest_x if y\n") },
+			[]string{"own_test.rego:3:", "not compiled, no tests run"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyOfDefaults(t)
+			c.change(t, dir)
+			got := execute(t, "", "policy", "test", dir)
+			if got.code != exitNo || got.errOut != "" {
+				t.Errorf("exit code %d, want 1; standard error %q", got.code, got.errOut)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is not in the output:\n%s", want, got.out)
+				}
+			}
+		})
+	}
+}
+
+// Tests of its own do not get a policy past the invariants.
+func TestPolicyTestHoldsPoliciesToTheInvariants(t *testing.T) {
+	dir := t.TempDir()
+	add(t, dir, "open.rego", "package pipeguard.admission\n\ndecision := {\"allowed\": true, \"findings\": []}\n")
+	golden(t, "policy-test-untested.json", execute(t, "", "policy", "test", "-o", "json", dir).out)
+	add(t, dir, "open_test.rego", "package pipeguard.admission_test\n\nimport data.pipeguard.admission\n\ntest_open if admission.decision.allowed\n\ntodo_test_later if false\n")
+	got := execute(t, "", "policy", "test", "-v", dir)
+	if got.code != exitNo {
+		t.Errorf("exit code %d, want 1", got.code)
+	}
+	golden(t, "policy-test-open.txt", got.out)
+	golden(t, "policy-test-open.json", execute(t, "", "policy", "test", "-o", "json", dir).out)
+}
+
+func TestPolicyFmtListsShowsAndWrites(t *testing.T) {
+	const ugly, pretty = "package a\nx:=1\n", "package a\n\nx := 1\n"
+	dir := t.TempDir()
+	add(t, dir, "a.rego", ugly)
+	add(t, dir, "b.rego", pretty)
+	if got := execute(t, "", "policy", "fmt", dir); got != (result{exitNo, "a.rego\n", ""}) {
+		t.Errorf("list: %+v", got)
+	}
+	diff := execute(t, "", "policy", "fmt", "--diff", dir)
+	if diff.code != exitNo || !strings.Contains(diff.out, "-x:=1\n+\n+x := 1\n") {
+		t.Errorf("diff: %+v", diff)
+	}
+	if got := execute(t, "", "policy", "fmt", "-w", dir); got != (result{exitYes, "a.rego\n", ""}) {
+		t.Errorf("write: %+v", got)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "a.rego"))
+	if err != nil || string(text) != pretty {
+		t.Errorf("written: %q, %v", text, err)
+	}
+	if got := execute(t, "", "policy", "fmt", dir); got != (result{code: exitYes}) {
+		t.Errorf("after writing: %+v", got)
+	}
+}
+
+func TestPolicyFmtWritesNothingIfOneModuleCannotBeParsed(t *testing.T) {
+	dir := t.TempDir()
+	add(t, dir, "a.rego", "package a\nx:=1\n")
+	add(t, dir, "b.rego", "package b\nx := {\n")
+	got := execute(t, "", "policy", "fmt", "-w", dir)
+	if got.code != exitBadInput || !strings.Contains(got.errOut, "b.rego:") {
+		t.Errorf("got %+v", got)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "a.rego")); err != nil || string(text) != "package a\nx:=1\n" {
+		t.Errorf("a.rego was changed: %q, %v", text, err)
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// testReport is the JSON form of the result; its fields are promised to users.
+type testReport struct {
+	Schema     string           `json:"schema"` // pipeguard.dev/policy-test/v1
+	OK         bool             `json:"ok"`
+	Passed     int              `json:"passed"`
+	Failed     int              `json:"failed"`
+	Skipped    int              `json:"skipped"`
+	Tests      []testLine       `json:"tests"`
+	Invariants invariants       `json:"invariants"`
+	Problems   []policy.Problem `json:"problems"`
+}
+
+type testLine struct {
+	Package string `json:"package"`
+	Name    string `json:"name"`
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Outcome string `json:"outcome"` // passed, failed or skipped
+	Message string `json:"message,omitempty"`
+}
+
+// invariants are what must hold of every policy before the webhook activates it.
+type invariants struct {
+	Outcome string `json:"outcome"` // passed, failed, or skipped because tests failed
+	Count   int    `json:"count"`
+	Message string `json:"message,omitempty"`
+}
+
+const (
+	outcomePassed  = "passed"
+	outcomeFailed  = "failed"
+	outcomeSkipped = "skipped"
+)
+
+func newPolicyTest() *cobra.Command {
+	var params string
+	var isVerbose bool
+	cmd := &cobra.Command{
+		Use:   "test DIR",
+		Short: "Run the tests of policies and the invariants of the webhook",
+		Long: `Compiles DIR, runs every rule test_… of its *_test.rego, and then what the webhook asks of any policy before it
+activates it: that a known breach is refused, that missing parameters refuse, and more. A policy without tests fails.
+
+With -o json it prints one object:
+  schema      "pipeguard.dev/policy-test/v1"
+  ok          true if the webhook would activate this policy
+  passed, failed, skipped    numbers of tests
+  tests       [{package, name, file, line, outcome, message}]; outcome is passed, failed or skipped
+  invariants  {outcome, count, message}; skipped if a test failed
+  problems    [{file, line, col, code, message}] if it does not compile; nothing was run then
+
+Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR or the parameters cannot be read.`,
+		Args: cobra.ExactArgs(1),
+	}
+	out := addFormat(cmd)
+	addParams(cmd, &params)
+	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "list the tests that passed, too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := loadSources(args[0], params)
+		if err != nil {
+			return badInput(err)
+		}
+		return policyTest(cmd, s, *out, isVerbose)
+	}
+	return cmd
+}
+
+func policyTest(cmd *cobra.Command, s sources, out format, isVerbose bool) error {
+	report, err := runTests(cmd, s)
+	if err != nil {
+		return badInput(err)
+	}
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		p.json(report)
+	} else {
+		printTests(&p, report, isVerbose)
+	}
+	if !report.OK {
+		return p.done(no(nil))
+	}
+	return p.done(nil)
+}
+
+func runTests(cmd *cobra.Command, s sources) (testReport, error) {
+	checks := admission.Checks(s.guard)
+	report := testReport{
+		Schema: "pipeguard.dev/policy-test/v1", Tests: []testLine{}, Problems: []policy.Problem{},
+		Invariants: invariants{Outcome: outcomeSkipped, Count: len(checks)},
+	}
+	results, err := policy.Test(cmd.Context(), s.modules, policy.Options{})
+	var problems *policy.ProblemsError
+	if errors.As(err, &problems) {
+		report.Problems = problems.Problems
+		return report, nil
+	}
+	if err != nil {
+		return report, err
+	}
+	for _, r := range results {
+		report.add(r)
+	}
+	if report.Failed > 0 {
+		return report, nil
+	}
+	engine, err := policy.New(policy.Options{Checks: checks})
+	if err != nil {
+		return report, err
+	}
+	report.Invariants.Outcome = outcomePassed
+	if _, err := engine.Activate(cmd.Context(), s.modules); err != nil {
+		report.Invariants.Outcome, report.Invariants.Message = outcomeFailed, err.Error()
+	}
+	report.OK = report.Invariants.Outcome == outcomePassed
+	return report, nil
+}
+
+func (r *testReport) add(t policy.TestResult) {
+	line := testLine{Package: t.Package, Name: t.Name, File: t.File, Line: t.Line, Message: t.Message}
+	switch {
+	case t.Skipped:
+		line.Outcome = outcomeSkipped
+		r.Skipped++
+	case t.Passed:
+		line.Outcome = outcomePassed
+		r.Passed++
+	default:
+		line.Outcome = outcomeFailed
+		r.Failed++
+	}
+	r.Tests = append(r.Tests, line)
+}
+
+func printTests(p *printer, r testReport, isVerbose bool) {
+	for _, problem := range r.Problems {
+		p.printf("%s\n", plain.Line(problem.String()))
+	}
+	if len(r.Problems) > 0 {
+		p.printf("not compiled, no tests run\n")
+		return
+	}
+	for _, t := range r.Tests {
+		if t.Outcome == outcomePassed && !isVerbose {
+			continue
+		}
+		p.printf("%s: %s:%d %s.%s\n", t.Outcome, plain.Line(t.File), t.Line, plain.Line(t.Package), plain.Line(t.Name))
+		if t.Message != "" {
+			p.printf("    %s\n", plain.Line(t.Message))
+		}
+	}
+	p.printf("%d tests passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
+	p.printf("%d invariants: %s\n", r.Invariants.Count, r.Invariants.Outcome)
+	if r.Invariants.Message != "" {
+		p.printf("%s\n", plain.Text(r.Invariants.Message))
+	}
+}

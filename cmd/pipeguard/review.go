@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+type reviewOptions struct {
+	files     []string
+	policyDir string
+	params    string
+	namespace string
+	ignored   []string
+	out       *format
+}
+
+func newReview() *cobra.Command {
+	var o reviewOptions
+	cmd := &cobra.Command{
+		Use:   "review -f FILE...",
+		Short: "Say what the admission webhook would answer to objects",
+		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, Lists of them, and
+AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its *.yaml, *.yml
+and *.json, not deeper) or - for standard input. A Pod is judged as if it were being created by nobody in particular, in
+its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+
+An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
+harm. An object of a kind that can, but is not judged by this version (Deployment, PersistentVolume …), or of which nothing
+is known, is bad input: --ignore leaves an unknown kind aside. A key that stands twice in one object is bad input too.
+
+With -o json it prints one object:
+  schema    "pipeguard.dev/review/v1"
+  verdict   allowed, denied, or bad-input if one fault was found, whatever else was
+  revision  of the policies that judged
+  objects   in the order of the input: {file, document, line, item, apiVersion, kind, namespace, name, verdict, code,
+            message, warnings, findings: [{code, effect, field, message}]}
+            verdict is allowed, denied or not-judged; document and line count from 1; item is "items[0]" within a List;
+            code is that of the finding that decided (PG001 …); message is for people, changes from version to version
+            and holds a decision id that changes from run to run; effect is deny, warn or audit
+  faults    [{file, document, line, item, message}]
+
+Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work.`,
+		Example: `  pipeguard review -f pod.yaml
+  helm template chart | pipeguard review -f - --params parameters.yaml
+  pipeguard review -f manifests/ --policy-dir policies -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return review(cmd, o) },
+	}
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file, directory or - to read objects from; may be repeated")
+	cmd.Flags().StringVar(&o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that name none; one that names another is bad input")
+	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
+	addParams(cmd, &o.params)
+	o.out = addFormat(cmd)
+	return cmd
+}
+
+func review(cmd *cobra.Command, o reviewOptions) error {
+	if len(o.files) == 0 {
+		return badInput(errors.New("name a file with -f"))
+	}
+	if err := checkIgnored(o.ignored); err != nil {
+		return badInput(err)
+	}
+	s, err := loadSources(o.policyDir, o.params)
+	if err != nil {
+		return badInput(err)
+	}
+	j, err := newJudge(cmd.Context(), s, o)
+	if err != nil {
+		return badInput(err)
+	}
+	objects, faults := readInputs(o.files, cmd.InOrStdin())
+	report := j.report(cmd.Context(), objects, faults)
+	p := printer{w: cmd.OutOrStdout()}
+	if *o.out == formatJSON {
+		p.json(report)
+	} else {
+		printReview(&p, report)
+	}
+	switch report.Verdict {
+	case verdictAllowed:
+		return p.done(nil)
+	case verdictDenied:
+		return p.done(no(nil))
+	}
+	return p.done(badInput(nil))
+}

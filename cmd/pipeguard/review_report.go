@@ -1,0 +1,102 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Verdicts of objects and of whole runs.
+const (
+	verdictAllowed   = "allowed"
+	verdictDenied    = "denied"
+	verdictNotJudged = "not-judged" // of objects alone
+	verdictBadInput  = "bad-input"  // of runs alone
+)
+
+// reviewReport is the JSON form of the result; its fields are promised to users.
+type reviewReport struct {
+	Schema   string         `json:"schema"` // pipeguard.dev/review/v1
+	Verdict  string         `json:"verdict"`
+	Revision string         `json:"revision"`
+	Objects  []reviewObject `json:"objects"`
+	Faults   []reviewFault  `json:"faults"`
+}
+
+type reviewPlace struct {
+	File     string `json:"file"`
+	Document int    `json:"document"`
+	Line     int    `json:"line"`
+	Item     string `json:"item,omitempty"`
+}
+
+type reviewObject struct {
+	reviewPlace
+	APIVersion string           `json:"apiVersion"`
+	Kind       string           `json:"kind"`
+	Namespace  string           `json:"namespace"`
+	Name       string           `json:"name"`
+	Verdict    string           `json:"verdict"`
+	Code       string           `json:"code,omitempty"`
+	Message    string           `json:"message,omitempty"`
+	Warnings   []string         `json:"warnings"`
+	Findings   []policy.Finding `json:"findings"`
+}
+
+type reviewFault struct {
+	reviewPlace
+	Message string `json:"message"`
+}
+
+func placeOf(p manifest.Place) reviewPlace {
+	return reviewPlace{p.File, p.Document, p.Line, p.Item}
+}
+
+func (p reviewPlace) String() string {
+	return manifest.Place{File: p.File, Document: p.Document, Line: p.Line, Item: p.Item}.String()
+}
+
+// conclude sets the verdict of the run: what could not be understood outweighs every answer.
+func (r *reviewReport) conclude() {
+	r.Verdict = verdictAllowed
+	for _, o := range r.Objects {
+		if o.Verdict == verdictDenied {
+			r.Verdict = verdictDenied
+		}
+	}
+	if len(r.Faults) > 0 {
+		r.Verdict = verdictBadInput
+	}
+}
+
+func printReview(p *printer, r reviewReport) {
+	counts := map[string]int{}
+	for _, o := range r.Objects {
+		counts[o.Verdict]++
+		p.printf("%s: %s %s: %s", plain.Line(o.String()), plain.Line(o.Kind), plain.Line(nameOf(o)), strings.ReplaceAll(o.Verdict, "-", " "))
+		if o.Code != "" {
+			p.printf(" (%s)", plain.Line(o.Code))
+		}
+		p.printf("\n")
+		for _, warning := range o.Warnings {
+			p.printf("    Warning: %s\n", plain.Line(warning))
+		}
+		for line := range strings.Lines(o.Message) {
+			p.printf("    %s\n", plain.Line(strings.TrimRight(line, "\n")))
+		}
+	}
+	for _, f := range r.Faults {
+		p.printf("%s: bad input: %s\n", plain.Line(f.String()), plain.Line(f.Message))
+	}
+	p.printf("%d allowed, %d denied, %d not judged, %d faults\n",
+		counts[verdictAllowed], counts[verdictDenied], counts[verdictNotJudged], len(r.Faults))
+}
+
+func nameOf(o reviewObject) string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestReviewAnswersAsTheWebhookWould(t *testing.T) {
+	for name, c := range map[string]struct {
+		golden string
+		args   []string
+		code   int
+	}{
+		"an ordinary pod is allowed":                   {"ordinary", []string{"-f", "ordinary.yaml"}, exitYes},
+		"a pod with a pipe is denied":                  {"web-with-pipe", []string{"-f", "web-with-pipe.yaml"}, exitNo},
+		"a driver is denied where nobody is allowed":   {"driver-denied", []string{"-f", "driver.yaml"}, exitNo},
+		"a driver is allowed where it is":              {"driver-allowed", []string{"-f", "driver.yaml", "--params", "testdata/review/parameters.yaml"}, exitYes},
+		"a privileged pod is allowed with a warning":   {"privileged", []string{"-f", "privileged.yaml"}, exitYes},
+		"several objects of several kinds":             {"mixed", []string{"-f", "mixed.yaml"}, exitNo},
+		"an ephemeral container is denied":             {"ephemeral", []string{"-f", "ephemeral.json"}, exitNo},
+		"one denied object of several files is enough": {"two-files", []string{"-f", "ordinary.yaml", "-f", "web-with-pipe.yaml"}, exitNo},
+		"an own namespace for those that name none":    {"namespace", []string{"-f", "mixed.yaml", "-n", "ops"}, exitNo},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"review"}
+			for _, arg := range c.args {
+				if strings.Contains(arg, ".") && !strings.Contains(arg, "/") {
+					arg = "testdata/review/" + arg
+				}
+				args = append(args, arg)
+			}
+			got := execute(t, "", append(args, "-o", "json")...)
+			if got.code != c.code || got.errOut != "" {
+				t.Errorf("exit code %d, want %d; standard error %q", got.code, c.code, got.errOut)
+			}
+			golden(t, "review-"+c.golden+".json", got.out)
+			// Activating policies takes most of the time, so the text is made of the same report.
+			golden(t, "review-"+c.golden+".txt", textOf(t, got.out))
+		})
+	}
+}
+
+func TestReviewNamesFileAndDocumentOfBadInput(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n"
+	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":`
+	for name, c := range map[string]struct {
+		stdin, want string
+		args        []string
+	}{
+		"nothing at all":                                      {want: "standard input: document 1 (line 1): bad input: no objects"},
+		"a file that is missing":                              {args: []string{"-f", "missing.yaml"}, stdin: pod, want: "missing.yaml: document 1"},
+		"a directory without manifests":                       {args: []string{"-f", "testdata"}, stdin: pod, want: "testdata: document 1 (line 1): bad input: no *.yaml"},
+		"broken YAML in document 2":                           {stdin: pod + "---\na: [\n", want: "standard input: document 2 (line 6): bad input: lines counted"},
+		"a key twice":                                         {stdin: pod + "spec: {}\n", want: `document 1 (line 1): bad input: lines counted within the document: yaml: unmarshal errors: line 5: key "spec" already set`},
+		"a Deployment":                                        {stdin: "apiVersion: apps/v1\nkind: Deployment\n", want: "kind Deployment.apps (apps/v1) can carry a guarded pipe and cannot be judged by this version"},
+		"a PersistentVolume in a List":                        {stdin: "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: PersistentVolume}]\n", want: "document 1 (line 1) items[0]: bad input: kind PersistentVolume"},
+		"a kind that nobody knows":                            {stdin: "apiVersion: example.org/v1\nkind: Widget\n", want: "kind Widget.example.org (example.org/v1) is not known here"},
+		"a Pod of another version":                            {stdin: "apiVersion: v2\nkind: Pod\n", want: "kind Pod (v2) is not known here"},
+		"a Pod of another group":                              {stdin: "apiVersion: example.org/v1\nkind: Pod\n", want: "kind Pod.example.org"},
+		"a pod in lower case":                                 {stdin: "apiVersion: v1\nkind: pod\n", want: "kind pod (v1) is not known here"},
+		"volumes that are no list":                            {stdin: "apiVersion: v1\nkind: Pod\nspec: {volumes: 1}\n", want: "document 1 (line 1): bad input: review a Pod"},
+		"a path that is a number":                             {stdin: "apiVersion: v1\nkind: Pod\nspec: {volumes: [{name: a, hostPath: {path: 1}}]}\n", want: "bad input: review a Pod"},
+		"a namespace that is not --namespace":                 {stdin: "apiVersion: v1\nkind: Pod\nmetadata: {namespace: a}\n", args: []string{"-n", "b"}, want: `the object is in namespace "a", --namespace says "b"`},
+		"an AdmissionReview of v1beta1":                       {stdin: strings.Replace(head, "/v1", "/v1beta1", 1) + `{"uid":"u"}}`, want: "not an admission.k8s.io/v1 AdmissionReview"},
+		"an AdmissionReview without uid":                      {stdin: head + `{}}`, want: "no request.uid"},
+		"an AdmissionReview of a Deployment":                  {stdin: head + `{"uid":"u","operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},"object":{"apiVersion":"apps/v1","kind":"Deployment"}}}`, want: "apps/v1 Deployment"},
+		"an AdmissionReview of a deletion":                    {stdin: head + `{"uid":"u","operation":"DELETE","kind":{"group":"","version":"v1","kind":"Pod"}}}`, want: "DELETE"},
+		"an AdmissionReview that says Pod and holds a Secret": {stdin: head + `{"uid":"u","operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},"object":{"apiVersion":"v1","kind":"Secret"}}}`, want: "its object is"},
+		"bytes that are no UTF-8":                             {stdin: "a: \xff", want: "not UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, c.stdin, append([]string{"review", "-f", "-", "-o", "json"}, c.args...)...)
+			if text := textOf(t, got.out); got.code != exitBadInput || !strings.Contains(text, c.want) || !strings.Contains(got.out, `"verdict": "bad-input"`) {
+				t.Errorf("exit code %d, want 2; output %q, want %q in it; standard error %q", got.code, text, c.want, got.errOut)
+			}
+		})
+	}
+}
+
+// textOf is what the command would have printed as text.
+func textOf(t *testing.T, asJSON string) string {
+	t.Helper()
+	var report reviewReport
+	if err := json.Unmarshal([]byte(asJSON), &report); err != nil {
+		t.Fatalf("%v: %q", err, asJSON)
+	}
+	var text strings.Builder
+	p := printer{w: &text}
+	printReview(&p, report)
+	return text.String()
+}
+
+func TestBadInputOutweighsADenialAndHidesNothing(t *testing.T) {
+	const in = "a: 1\n---\napiVersion: v1\nkind: Pod\nspec: {volumes: [{name: p, hostPath: {path: '//./pipe/csi-proxy-disk-v1'}}]}\n"
+	got := execute(t, in, "review", "-f", "-")
+	if got.code != exitBadInput || !strings.Contains(got.out, "denied (PG002)") || !strings.Contains(got.out, "0 allowed, 1 denied, 0 not judged, 1 faults") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAnUnknownKindIsLeftAsideOnlyByName(t *testing.T) {
+	const in = "apiVersion: example.org/v1\nkind: Widget\n"
+	got := execute(t, in, "review", "-f", "-", "--ignore", "Widget.example.org")
+	if got.code != exitYes || !strings.Contains(got.out, "Widget : not judged") {
+		t.Errorf("got %+v", got)
+	}
+	if got := execute(t, in, "review", "-f", "-", "--ignore", "Widget"); got.code != exitBadInput {
+		t.Errorf("a kind of another group was left aside: %+v", got)
+	}
+}
+
+func TestReviewShowsNamesInert(t *testing.T) {
+	in := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a\u001b[2J\u202e"},"spec":{"volumes":[{"name":"\u001b]0;x\u0007","hostPath":{"path":"//./pipe/csi-proxy-\u001b"}}]}}`
+	for _, format := range []string{"text", "json"} {
+		got := execute(t, in, "review", "-f", "-", "-o", format)
+		if got.code != exitNo || strings.ContainsAny(got.out, "\x1b\x07\u202e") {
+			t.Errorf("exit code %d, output %q", got.code, got.out)
+		}
+	}
+}
+
+func TestReviewRefusesPoliciesThatTheWebhookWouldNotActivate(t *testing.T) {
+	dir := copyOfDefaults(t)
+	edit(t, dir, "mount.rego", `"effect": "deny"`, `"effect": "audit"`)
+	got := execute(t, "", "review", "-f", "testdata/review/ordinary.yaml", "--policy-dir", dir)
+	if got.code != exitBadInput || got.out != "" || !strings.Contains(got.errOut, "test") {
+		t.Errorf("got %+v", got)
+	}
+}

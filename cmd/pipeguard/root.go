@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+)
+
+// streams are the standard streams, so that tests can have their own.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run executes one command line and returns the exit code of the process.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot()
+	root.SetArgs(append([]string{}, args...)) // cobra takes nil for "use os.Args"
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	cmd, err := root.ExecuteContextC(ctx)
+	code, message := verdict(err)
+	if message != "" {
+		// Nothing is left to be done if even this cannot be written.
+		_, _ = fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), plain.Text(message))
+	}
+	return code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pipeguard",
+		Short: "Judge pods and pipe paths, test policies, call a proxy, read audit records",
+		Long: `Pipeguard guards the named pipes through which pods on Windows nodes reach privileged host services.
+This program is its desk side: it gives the verdicts of the admission webhook without a cluster.
+
+Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the question could not be understood or answered.`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
+		Args:              cobra.ArbitraryArgs,
+	}
+	root.AddCommand(
+		newCanonical(),
+		newReview(),
+		newPolicy(),
+		newCall(),
+		newAudit(),
+		newVersion(),
+	)
+	return root
+}
+
+// needsCommand is what a command that only groups others answers when it is called itself.
+func needsCommand(cmd *cobra.Command) error {
+	if args := cmd.Flags().Args(); len(args) > 0 {
+		return badInput(fmt.Errorf("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help"))
+	}
+	if err := cmd.Help(); err != nil {
+		return badInput(err)
+	}
+	return badInput(fmt.Errorf("name a command"))
+}
