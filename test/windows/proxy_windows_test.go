@@ -1,0 +1,259 @@
+package windows
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Microsoft/go-winio"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// proxy is a proxy.exe with a working directory and a log of its own.
+type proxy struct {
+	t       *testing.T
+	kubelet string // the working directory
+	records string // the audit log
+	config  string
+	log     string // diagnostics
+}
+
+// rules allow this very program everything but Rmdir of filesystem v1.
+const rules = `apiVersion: pipeguard.dev/v1alpha1
+kind: ProxyConfig
+acl:
+  rules:
+  - name: driver
+    pipes: ["filesystem-v1alpha1", "filesystem-v1beta1", "filesystem-v1beta2", "filesystem-v2alpha1"]
+    operations: ["*"]
+    callers:
+    - exe: %[1]s
+  - name: driver-looks
+    pipes: ["filesystem-v1"]
+    operations: [PathExists, IsSymlink, Mkdir]
+    callers:
+    - exe: %[1]s
+`
+
+func environment(t *testing.T, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("%s is not set: run test/windows/run.sh", name)
+	}
+	return value
+}
+
+// prepare makes the files of a proxy and starts nothing.
+func prepare(t *testing.T) *proxy {
+	t.Helper()
+	dir := t.TempDir()
+	p := &proxy{
+		t: t, kubelet: filepath.Join(dir, "kubelet"), records: filepath.Join(dir, "audit.jsonl"),
+		config: filepath.Join(dir, "proxy.yaml"), log: filepath.Join(dir, "proxy.log"),
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(rules, strconv.Quote(self))
+	if err := errors.Join(os.Mkdir(p.kubelet, 0o755), os.WriteFile(p.config, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			log, err := os.ReadFile(p.log)
+			records, recordsErr := os.ReadFile(p.records)
+			lines := strings.SplitAfter(string(records), "\n")
+			t.Logf("the proxy's log (%v):\n%s\nthe last of %d records (%v):\n%s", err, log, len(lines), recordsErr, strings.Join(lines[max(0, len(lines)-10):], ""))
+		}
+	})
+	return p
+}
+
+func (p *proxy) arguments() []string {
+	return []string{
+		"-kubelet-path", p.kubelet, "--config", p.config, "--audit-log", p.records,
+		"-log_file", p.log, "-logtostderr=false", "-v", "2",
+	}
+}
+
+// start runs the proxy as a process until the test ends.
+func start(t *testing.T) *proxy {
+	t.Helper()
+	p := prepare(t)
+	command := exec.Command(environment(t, "PIPEGUARD_PROXY"), p.arguments()...) //nolint:gosec // the program under test
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		<-ended
+		if output.Len() > 0 {
+			t.Logf("the proxy said:\n%s", output.String())
+		}
+	})
+	p.awaitPipes(func() error {
+		select {
+		case err := <-ended:
+			ended <- err
+			return fmt.Errorf("the proxy ended: %w", err)
+		default:
+			return nil
+		}
+	})
+	return p
+}
+
+// versions are the served versions of the filesystem group.
+var versions = []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}
+
+func pipePath(version string) string { return `\\.\pipe\csi-proxy-filesystem-` + version }
+
+// awaitPipes returns once every pipe can be opened.
+func (p *proxy) awaitPipes(alive func() error) {
+	p.t.Helper()
+	deadline := time.Now().Add(callTimeout)
+	for _, version := range versions {
+		for {
+			conn, err := winio.DialPipe(pipePath(version), nil)
+			if err == nil {
+				_ = conn.Close() // as containerd does when it resolves a mount: open, say nothing, leave
+				break
+			}
+			if aliveErr := alive(); aliveErr != nil || time.Now().After(deadline) {
+				p.t.Fatalf("%s: %v", pipePath(version), errors.Join(err, aliveErr))
+			}
+			time.Sleep(10 * time.Millisecond) // another process is waited for, which sends no event
+		}
+	}
+}
+
+// path is one below the working directory.
+func (p *proxy) path(rel string) string { return filepath.Join(p.kubelet, rel) }
+
+func (p *proxy) mkdir(rel string) {
+	p.t.Helper()
+	if err := os.MkdirAll(p.path(rel), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// fill makes a directory that takes a while to empty.
+func (p *proxy) fill(rel string, files int) {
+	p.t.Helper()
+	p.mkdir(rel)
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(p.path(rel), strconv.Itoa(i)), nil, 0o600); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// has asks the disk itself.
+func (p *proxy) has(rel string) bool {
+	p.t.Helper()
+	_, err := os.Lstat(p.path(rel))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// events reads the audit log. Those of a call are there once its answer is.
+func (p *proxy) events() []audit.Event {
+	p.t.Helper()
+	file, err := os.Open(p.records)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var events []audit.Event
+	for event, err := range audit.Read(file) {
+		var line *audit.LineError
+		if errors.As(err, &line) && line.Torn {
+			break // being written
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// terminal waits for the record that ends the request about a path, and returns it with its intent if it has one.
+func (p *proxy) terminal(fullMethod, path string) (intent, end *audit.Event) {
+	p.t.Helper()
+	for deadline := time.Now().Add(callTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		intent, end = nil, nil
+		for _, event := range p.events() {
+			if event.Type != audit.TypeRequest || event.What == nil || event.What.FullMethod != fullMethod || !touches(event, path) {
+				continue
+			}
+			if event.Stage == audit.StageRequestReceived {
+				intent = &event
+			} else {
+				end = &event
+			}
+		}
+		if end != nil {
+			return intent, end
+		}
+	}
+	p.t.Fatalf("no record ends %s of %s", fullMethod, path)
+	return nil, nil
+}
+
+func touches(event audit.Event, path string) bool {
+	for _, target := range event.What.Targets {
+		if strings.EqualFold(target.Value, path) {
+			return true
+		}
+	}
+	return path == ""
+}
+
+// reconciles checks that the log has no gaps and that every intent was ended.
+func (p *proxy) reconciles() {
+	p.t.Helper()
+	file, err := os.Open(p.records)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	report, err := audit.Reconcile(audit.Read(file))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if len(report.Faults) > 0 || len(report.Open) > 0 || report.Intents == 0 {
+		p.t.Errorf("the audit log does not add up: %+v", report)
+	}
+}
+
+// call runs a program that makes one call and returns it started.
+func (p *proxy) call(ctx context.Context, exe, method, path string) (*exec.Cmd, *bytes.Buffer) {
+	p.t.Helper()
+	command := exec.CommandContext(ctx, exe) //nolint:gosec // this binary or a copy of it
+	command.Env = append(os.Environ(), "PIPEGUARD_CALL="+method, "PIPEGUARD_PATH="+path)
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	return command, &output
+}

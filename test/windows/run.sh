@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Runs the Windows test binaries and the real proxy.exe under Wine.
+#
+#   test/windows/run.sh                every package of the list, then the proxy
+#   test/windows/run.sh PACKAGE...     these packages alone
+#
+# Needs wine64, gcc-mingw-w64-x86-64-win32 and Go. Where they are missing it says so and passes, unless CI=true.
+# It keeps a Wine prefix and the binaries in build/wine and ends every Wine process of that prefix.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+packages=(
+	./internal/pipepath
+	./internal/audit
+	./internal/config
+	./internal/winsvc
+	./internal/proxy
+	./internal/proxy/acl
+	./internal/proxy/apiserver
+	./internal/proxy/fakehost
+	./internal/proxy/handler
+	./internal/proxy/peer
+	./internal/proxy/pipe
+	./internal/proxy/safepath
+	./internal/proxy/winhost
+	./test/windows
+)
+if (($# > 0)); then
+	packages=("$@")
+fi
+
+# --- the tools ---------------------------------------------------------------------------------
+
+wine=$(command -v wine64 || command -v /usr/lib/wine/wine64 || command -v wine || true)
+wineserver=$(command -v wineserver || command -v /usr/lib/wine/wineserver || true)
+mingw=$(command -v x86_64-w64-mingw32-gcc || true)
+missing=()
+[[ -n $wine && -n $wineserver ]] || missing+=(wine64)
+[[ -n $mingw ]] || missing+=(gcc-mingw-w64-x86-64-win32)
+if ((${#missing[@]} > 0)); then
+	echo "test/windows: NOT RUN, no Windows binary was tested: apt-get install ${missing[*]}" >&2
+	if [[ ${CI:-} == true ]]; then
+		exit 1
+	fi
+	exit 0
+fi
+
+# --- the place ---------------------------------------------------------------------------------
+
+out=$PWD/build/wine
+mkdir -p "$out/bin" "$out/log"
+exec 9>"$out/lock"
+flock 9 # one run at a time in one prefix
+
+export WINEPREFIX=$out/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' DISPLAY=
+trap '"$wineserver" -k 9>&- || true' EXIT
+
+rm -rf "${out:?}/bin" "$out/log" "$WINEPREFIX/drive_c/pipeguard" "$WINEPREFIX"/drive_c/users/*/Temp
+mkdir -p "$out/bin" "$out/log" "$out/_overlay" # the go command passes over names that begin with _
+
+version=$("$wine" --version)
+if [[ $(cat "$out/version" 2>/dev/null) != "$version" ]]; then
+	rm -rf "$WINEPREFIX"
+	"$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-
+	echo "$version" >"$out/version"
+fi
+# One server for the whole run: left to itself it ends when it has been idle, and a program that starts just then fails.
+# It is a new one, because the service manager of a prefix that was only just made starts no services.
+"$wineserver" -k 9>&- || true
+"$wineserver" -w 9>&-
+"$wineserver" -p 9>&-
+for home in "$WINEPREFIX"/drive_c/users/*; do
+	mkdir -p "$home/Temp"
+done
+"$mingw" -shared -O2 -Wall -Wextra -Werror -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" test/windows/dll/bcryptprimitives.c -ladvapi32
+
+# A directory with a link that leads out of it. Windows programs cannot make one under Wine.
+mkdir -p "$WINEPREFIX/drive_c/pipeguard/work" "$WINEPREFIX/drive_c/pipeguard/outside"
+: >"$WINEPREFIX/drive_c/pipeguard/outside/secret"
+ln -s ../outside "$WINEPREFIX/drive_c/pipeguard/work/out"
+
+# --- the binaries ------------------------------------------------------------------------------
+
+# Wine answers STATUS_NOT_IMPLEMENTED to the newer way of deleting, and Go's os.RemoveAll does not then try the older
+# one. Tests clean up with it, so they are built with a standard library that does; proxy.exe is not.
+goroot=$(go env GOROOT)
+deletion=$goroot/src/internal/syscall/windows/at_windows.go
+sed 's/^\(\t*\)STATUS_NOT_SUPPORTED:/\1STATUS_NOT_SUPPORTED, NTStatus(0xC0000002):/' "$deletion" >"$out/_overlay/at_windows.go"
+if cmp -s "$deletion" "$out/_overlay/at_windows.go"; then
+	echo "test/windows: $deletion has changed: the clean-up of tests needs another way" >&2
+	exit 1
+fi
+printf '{"Replace":{"%s":"%s"}}\n' "$deletion" "$out/_overlay/at_windows.go" >"$out/overlay.json"
+
+export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
+go test -vet=off -overlay "$out/overlay.json" -c -o "$out/bin/" "${packages[@]}"
+for package in "${packages[@]}"; do
+	if [[ $package == ./test/windows ]]; then
+		go build -o "$out/bin/proxy.exe" ./cmd/proxy
+		cp "$out/bin/windows.test.exe" "$out/bin/stranger.exe"
+	fi
+done
+
+# --- the run -----------------------------------------------------------------------------------
+
+windows_path() { # of a Unix path: Wine shows / as drive Z
+	echo "Z:${1//\//\\}"
+}
+
+export PIPEGUARD_LINKED='C:\pipeguard'
+PIPEGUARD_PROXY=$(windows_path "$out/bin/proxy.exe")
+PIPEGUARD_STRANGER=$(windows_path "$out/bin/stranger.exe")
+export PIPEGUARD_PROXY PIPEGUARD_STRANGER
+
+run() { # PACKAGE: prints what go test prints, and the output of a failure
+	local name=${1##*/} started=$EPOCHREALTIME status=0 seconds
+	local log=$out/log/$name
+	if [[ ! -e $out/bin/$name.test.exe ]]; then
+		echo "FAIL	$1	[no test binary]"
+		return 1
+	fi
+	(cd "$1" && timeout --kill-after=10 150 "$wine" "$out/bin/$name.test.exe" -test.v "-test.run=${PIPEGUARD_RUN:-.}" -test.timeout=120s) >"$log" 2>&1 </dev/null 9>&- || status=$?
+	seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3fs", b - a }')
+	grep -- '--- SKIP' "$log" | sed 's/^/	/' || true
+	if ((status != 0)) || ! grep -qx 'PASS' <(tr -d '\r' <"$log") || { [[ ${CI:-} == true ]] && grep -q 'NOT TESTED' "$log"; }; then
+		cat "$log"
+		echo "FAIL	$1	$seconds (exit $status, under Wine)"
+		return 1
+	fi
+	echo "ok  	$1	$seconds (under Wine)"
+}
+
+# Two at a time; the proxy's own lane alone, since it has the pipes and the service manager of the prefix.
+failed=0
+running=0
+for package in "${packages[@]}"; do
+	if [[ $package == ./test/windows ]]; then
+		continue
+	fi
+	if ((running == 2)); then
+		wait -n || failed=1
+		running=$((running - 1))
+	fi
+	run "$package" &
+	running=$((running + 1))
+done
+while ((running > 0)); do
+	wait -n || failed=1
+	running=$((running - 1))
+done
+if [[ " ${packages[*]} " == *" ./test/windows "* ]]; then
+	run ./test/windows || failed=1
+fi
+exit "$failed"
