@@ -12,6 +12,8 @@ import (
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 // Exit codes.
@@ -21,6 +23,7 @@ const (
 )
 
 func main() {
+	policy.SealProcess()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -1,0 +1,58 @@
+# The targets a contributor needs. `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+VERSION ?= v0.1.0-dev
+LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
+GOLANGCI_LINT_VERSION := v2.15.0
+
+.PHONY: help build deps test test-linux test-windows bench lint generate verify run image
+
+help: ## Show this list.
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build webhook and pipeguard for this machine, proxy for this machine and for Windows, into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/webhook ./cmd/proxy ./cmd/pipeguard
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/proxy ./cmd/pipeguard
+
+run: ## Show the main job: webhook and proxy refuse, admit, deny, allow and record. Needs only Go.
+	CGO_ENABLED=0 go run ./test/quickstart
+
+test: deps test-windows test-linux ## Run every test, the Windows ones under Wine. Installs what it needs on Debian, as root.
+
+test-linux: ## Run the Go and Rego tests, with the race detector where there is a C compiler.
+	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
+	go test $$(! command -v gcc >/dev/null || echo -race) -shuffle=on ./...
+
+test-windows: ## Run the cross-compiled tests and the real proxy.exe under Wine.
+	test/windows/run.sh
+
+deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
+	hack/deps.sh
+
+bench: ## Run the benchmarks beside the hot paths; compare runs with benchstat.
+	mkdir -p build
+	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 ./... | tee build/bench.txt
+
+lint: bin/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Run the linters for Linux and for Windows.
+	$< run ./...
+	GOOS=windows CGO_ENABLED=0 $< run ./...
+
+bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
+	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv bin/golangci-lint $@
+
+generate: ## Rewrite what a tool writes: formatting, module lists.
+	go mod tidy
+	gofmt -w $$(git ls-files '*.go')
+	go run ./cmd/pipeguard policy fmt --write policies
+
+verify: ## Check that nothing needs `make generate`, and vet for both systems.
+	go mod tidy -diff
+	test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	go run ./cmd/pipeguard policy fmt policies
+	go vet ./...
+	GOOS=windows go vet ./...
+
+image: ## Build the webhook's image for linux/amd64 and linux/arm64 as an OCI archive in dist/. Needs no Docker.
+	cd hack/image && go run . -version '$(VERSION)' -source ../.. -output ../../dist

@@ -1,0 +1,200 @@
+// Package pipeguard_test holds the rules that every package of the module keeps.
+package pipeguard_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pipeguard/pipeguard"
+
+// listed is what the go command says of a package.
+type listed struct {
+	ImportPath                     string
+	Dir                            string
+	Standard                       bool
+	GoFiles, CgoFiles, TestGoFiles []string
+	IgnoredGoFiles                 []string
+	Deps                           []string
+}
+
+// list asks the go command for the module's packages and all that they depend on, for one system.
+func list(t *testing.T, goos string) map[string]listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,TestGoFiles,IgnoredGoFiles,Deps", "./...")
+	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", goos, err, stderr.String())
+	}
+	packages := map[string]listed{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("go list for %s: %v", goos, err)
+		}
+		packages[p.ImportPath] = p
+	}
+	if len(packages) < 50 {
+		t.Fatalf("go list for %s named only %d packages: the rules below would hold of nothing", goos, len(packages))
+	}
+	return packages
+}
+
+// matches says whether an import path is the pattern itself or lies below it.
+func matches(path, pattern string) bool {
+	return path == pattern || strings.HasPrefix(path, pattern+"/")
+}
+
+// forbidden lists who may not depend on whom, directly or through others.
+// Paths without a dot are the module's own.
+var forbidden = []struct{ from, to, because string }{
+	{"internal/pipepath", "*", "paths are judged by pure string work that can be read in one sitting"},
+	{"internal/proxy/acl", "*", "matching a caller is a pure function"},
+	{"internal/proxy/safepath", "*", "the path grammar is pure and the same on every system"},
+	{"internal/policy", "k8s.io", "the engine also judges requests on nodes, which know no Kubernetes types"},
+	{"internal/policy", "google.golang.org/grpc", "the engine also judges admission, which knows no gRPC"},
+	{"internal/policy", "internal/proxy", "the engine knows neither of its callers"},
+	{"internal/policy", "internal/admission", "the engine knows neither of its callers"},
+	{"internal/audit", "internal/proxy", "records describe callers; they do not know how callers are found"},
+	{"internal/audit", "internal/admission", "records describe decisions; they do not know how decisions are made"},
+	{"internal/audit", "k8s.io", "the log is read on machines that know no Kubernetes types"},
+	{"internal/admission", "internal/proxy", "the two enforcement points share policy and audit, not code"},
+	{"internal/admission", "google.golang.org/grpc", "admission speaks HTTP"},
+	{"internal/proxy/apiserver", "internal/proxy/handler", "conversion comes before, and knows nothing of, what is carried out"},
+	{"internal/proxy/apiserver", "internal/policy", "conversion decides nothing"},
+	{"internal/proxy/apiserver", "internal/audit", "conversion records nothing"},
+	{"internal/proxy/handler", "internal/policy", "operations are carried out after the decision"},
+	{"internal/proxy/handler", "internal/audit", "operations are carried out between the two records"},
+	{"internal/proxy/handler", "internal/proxy/winhost", "handlers name the interfaces; hosts implement them"},
+	{"internal/proxy/handler", "internal/proxy/fakehost", "handlers name the interfaces; hosts implement them"},
+	{"internal/proxy/winhost", "internal/policy", "a host does what it is told after the decision"},
+	{"internal/proxy/winhost", "internal/audit", "a host does what it is told between the two records"},
+	{"internal/proxy/fakehost", "internal/policy", "a host does what it is told after the decision"},
+	{"internal/proxy/fakehost", "internal/audit", "a host does what it is told between the two records"},
+	{"internal/proxy/peer", "internal/proxy/acl", "who calls is established before anyone asks what they may do"},
+	{"cmd/proxy", "k8s.io/client-go", "nodes hold no cluster credentials, so the proxy has nothing to use them with"},
+	{"cmd/proxy", "sigs.k8s.io/controller-runtime", "nodes hold no cluster credentials, so the proxy has nothing to use them with"},
+	{"cmd/proxy", "internal/admission", "the node's enforcement does not parse Kubernetes objects"},
+	{"cmd/webhook", "github.com/Microsoft/go-winio", "the webhook opens no pipes"},
+	{"cmd/webhook", "internal/proxy", "the webhook serves no node API"},
+}
+
+// forbiddenDirect lists what a package may not import in its own files, although something it imports may.
+var forbiddenDirect = []struct{ from, to, because string }{
+	{"internal/proxy", "internal/proxy/handler", "the chain guards any handler it is given"},
+	{"internal/proxy", "internal/proxy/winhost", "the chain guards any host"},
+	{"internal/proxy", "internal/proxy/fakehost", "the chain guards any host"},
+	{"internal/proxy", "k8s.io", "the node's enforcement does not parse Kubernetes objects"},
+}
+
+func TestDependenciesPointOneWay(t *testing.T) {
+	for _, goos := range []string{"linux", "windows"} {
+		packages := list(t, goos)
+		for _, rule := range forbidden {
+			checkRule(t, goos, packages, rule.from, rule.to, rule.because)
+		}
+		for _, rule := range forbiddenDirect {
+			checkDirect(t, packages, rule.from, rule.to, rule.because)
+		}
+	}
+}
+
+func checkRule(t *testing.T, goos string, packages map[string]listed, from, to, because string) {
+	t.Helper()
+	p, ok := packages[module+"/"+from]
+	if !ok {
+		t.Errorf("rule about %s: there is no such package", from)
+	}
+	for _, dep := range p.Deps {
+		switch {
+		case to == "*":
+			if d := packages[dep]; !d.Standard {
+				t.Errorf("%s: %s depends on %s, but may use only the standard library: %s", goos, from, dep, because)
+			}
+		case strings.Contains(strings.SplitN(to, "/", 2)[0], ".") && matches(dep, to), matches(dep, module+"/"+to):
+			t.Errorf("%s: %s depends on %s: %s", goos, from, dep, because)
+		}
+	}
+}
+
+func checkDirect(t *testing.T, packages map[string]listed, from, to, because string) {
+	t.Helper()
+	p, ok := packages[module+"/"+from]
+	if !ok {
+		t.Errorf("rule about %s: there is no such package", from)
+	}
+	for _, file := range p.GoFiles {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatalf("parse imports: %v", err)
+		}
+		for _, spec := range parsed.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			if matches(path, to) || matches(path, module+"/"+to) {
+				t.Errorf("%s imports %s: %s", filepath.Join(p.ImportPath, file), path, because)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, goos := range []string{"linux", "windows"} {
+		for path, p := range list(t, goos) {
+			if !matches(path, module) || len(p.GoFiles) == 0 {
+				continue
+			}
+			var documented []string
+			for _, file := range p.GoFiles {
+				parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
+				if err != nil {
+					t.Fatalf("parse package clause: %v", err)
+				}
+				if parsed.Doc != nil {
+					documented = append(documented, file)
+				}
+			}
+			if len(documented) != 1 {
+				t.Errorf("%s: one file should say what the package is, found %q", path, documented)
+			}
+		}
+	}
+}
+
+// windowsFiles are the packages that may hold files for Windows alone: where the system is touched.
+var windowsFiles = []string{
+	"cmd/proxy",
+	"cmd/pipeguard",
+	"internal/audit",
+	"internal/proxy/peer",
+	"internal/proxy/pipe",
+	"internal/proxy/winhost",
+	"internal/winsvc",
+	"test/windows",
+}
+
+func TestOnlyTheEdgesHoldWindowsFiles(t *testing.T) {
+	for path, p := range list(t, "windows") {
+		if !matches(path, module) || slices.Contains(windowsFiles, strings.TrimPrefix(path, module+"/")) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			if strings.HasSuffix(file, "_windows.go") {
+				t.Errorf("%s holds %s: only %q touch Windows", path, file, windowsFiles)
+			}
+		}
+	}
+}
