@@ -28,7 +28,7 @@ type proxy struct {
 	log     string // diagnostics
 }
 
-// rules allow this very program everything but Rmdir of filesystem v1.
+// rules allow this very program everything but Rmdir of filesystem v1, and to look at volumes and the serial number.
 const rules = `apiVersion: pipeguard.dev/v1alpha1
 kind: ProxyConfig
 acl:
@@ -41,6 +41,11 @@ acl:
   - name: driver-looks
     pipes: ["filesystem-v1"]
     operations: [PathExists, IsSymlink, Mkdir]
+    callers:
+    - exe: %[1]s
+  - name: driver-counts
+    pipes: ["volume-*", "system-v1alpha1"]
+    operations: [ListVolumesOnDisk, GetBIOSSerialNumber]
     callers:
     - exe: %[1]s
 `
@@ -88,11 +93,11 @@ func (p *proxy) arguments() []string {
 	}
 }
 
-// start runs the proxy as a process until the test ends.
-func start(t *testing.T) *proxy {
+// start runs the proxy as a process until the test ends; more arguments come last.
+func start(t *testing.T, more ...string) *proxy {
 	t.Helper()
 	p := prepare(t)
-	command := exec.Command(environment(t, "PIPEGUARD_PROXY"), p.arguments()...) //nolint:gosec // the program under test
+	command := exec.Command(environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), more...)...) //nolint:gosec // the program under test
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Start(); err != nil {
@@ -124,22 +129,27 @@ var versions = []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}
 
 func pipePath(version string) string { return `\\.\pipe\csi-proxy-filesystem-` + version }
 
-// awaitPipes returns once every pipe can be opened.
+// awaitPipes returns once every pipe of the filesystem group can be opened.
 func (p *proxy) awaitPipes(alive func() error) {
 	p.t.Helper()
-	deadline := time.Now().Add(callTimeout)
 	for _, version := range versions {
-		for {
-			conn, err := winio.DialPipe(pipePath(version), nil)
-			if err == nil {
-				_ = conn.Close() // as containerd does when it resolves a mount: open, say nothing, leave
-				break
-			}
-			if aliveErr := alive(); aliveErr != nil || time.Now().After(deadline) {
-				p.t.Fatalf("%s: %v", pipePath(version), errors.Join(err, aliveErr))
-			}
-			time.Sleep(10 * time.Millisecond) // another process is waited for, which sends no event
+		p.awaitPipe(pipePath(version), alive)
+	}
+}
+
+// awaitPipe returns once a pipe can be opened. It gives up when alive returns an error.
+func (p *proxy) awaitPipe(path string, alive func() error) {
+	p.t.Helper()
+	for deadline := time.Now().Add(callTimeout); ; {
+		conn, err := winio.DialPipe(path, nil)
+		if err == nil {
+			_ = conn.Close() // as containerd does when it resolves a mount: open, say nothing, leave
+			return
 		}
+		if aliveErr := alive(); aliveErr != nil || time.Now().After(deadline) {
+			p.t.Fatalf("%s: %v", path, errors.Join(err, aliveErr))
+		}
+		time.Sleep(10 * time.Millisecond) // another process is waited for, which sends no event
 	}
 }
 
