@@ -53,6 +53,7 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	go run ./cmd/pipeguard policy fmt policies
 	go vet ./...
 	GOOS=windows go vet ./...
+	cd hack/image && go mod tidy -diff && go vet .
 
 image: ## Build the webhook's image for linux/amd64 and linux/arm64 as an OCI archive in dist/. Needs no Docker.
 	cd hack/image && go run . -version '$(VERSION)' -source ../.. -output ../../dist
