@@ -36,7 +36,9 @@ func openAuditLog(f *flags, c config.Audit, stdout io.Writer, log *zap.Logger) (
 			path = filepath.Join(f.socketDir, "audit.jsonl")
 		}
 	}
-	file, err := audit.OpenFile(path, audit.FileOptions{NoSync: c.NoSync})
+	file, err := audit.OpenFile(path, audit.FileOptions{NoSync: c.NoSync, OnMoved: func(err error) {
+		log.Error("audit log was moved away or removed; a new one is begun", zap.String(logkeys.Path, path), zap.Error(err))
+	}})
 	if err != nil {
 		return nil, err
 	}

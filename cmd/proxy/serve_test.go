@@ -250,6 +250,34 @@ func TestFaultsStopTheStart(t *testing.T) {
 	}
 }
 
+func TestAuditLogThatIsRemovedIsBegunAgainLoudly(t *testing.T) {
+	p := startProgram(t, "--config", configFor(t, "PathExists"))
+	client := v1.NewFilesystemClient(p.client(t, "filesystem-v1"))
+	path := filepath.Join(p.sockets, "audit.jsonl")
+	for range 2 {
+		if _, err := client.PathExists(t.Context(), &v1.PathExistsRequest{Path: `C:\var\lib\kubelet`}); err != nil {
+			t.Fatal(err)
+		}
+		if r := reconcile(t, path); r.Intents != 1 || r.FaultCount != 0 {
+			t.Errorf("audit log: %+v", r)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stderr.await(t, 1, "audit log was moved away or removed")
+}
+
+func TestSecondProxyDoesNotShareTheAuditLog(t *testing.T) {
+	p := startProgram(t)
+	stderr := newOutput()
+	sockets := filepath.Join(t.TempDir(), "s")
+	code := run(t.Context(), []string{"--socket-dir", sockets, "--audit-log", filepath.Join(p.sockets, "audit.jsonl")}, io.Discard, stderr)
+	if code != 1 || !strings.Contains(stderr.String(), "another process writes to it") {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+}
+
 func TestSecondProxyDoesNotStart(t *testing.T) {
 	p := startProgram(t)
 	stderr := newOutput()

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -21,6 +18,9 @@ type FileOptions struct {
 	NoSync bool
 	// Now is the clock for records that carry no time; nil means time.Now.
 	Now func() time.Time
+	// OnMoved is told that the file is no longer at its path, and why no new one could be begun there, or nil.
+	// It must not call the File. Nil means that nobody wants to know.
+	OnMoved func(error)
 
 	// open is replaced by tests that need a disk that fails.
 	open func(path string) (handle, error)
@@ -32,6 +32,7 @@ type handle interface {
 	io.ReaderAt
 	Stat() (fs.FileInfo, error)
 	Sync() error
+	Truncate(size int64) error
 }
 
 // File writes records to one file, one line of JSON each. Each time it is opened a session begins:
@@ -40,12 +41,16 @@ type handle interface {
 // A write that fails may have left half a line behind, and a failed fsync must not be tried again
 // (the kernel may have dropped the pages and report success the second time). So one failure ends
 // the session: every later Append returns an error until Reopen has begun a new one.
+//
+// A file has one writer: a second one, in this process or another, is refused with ErrInUse. A file that is moved
+// away or removed while it is written to is left, and the next record begins a session in a new file at the path.
 type File struct {
 	path    string
 	options FileOptions
 
 	mu      sync.Mutex // guards what follows, and keeps numbers and lines in the same order
 	file    handle
+	opened  fs.FileInfo // of file, to know it by
 	session string
 	seq     uint64
 	err     error // why no more records are taken, nil while they are
@@ -55,7 +60,8 @@ type File struct {
 var _ Writer = (*File)(nil)
 
 // OpenFile opens or creates the file at path for appending, with mode 0600 in a directory that is
-// created with mode 0700 if it is missing. On Windows the access list of an existing directory decides who may read it.
+// created with mode 0700 if it is missing. It refuses links, and files that other users may write to.
+// On Windows the access list of the directory decides who may read and write it.
 func OpenFile(path string, o FileOptions) (*File, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -79,7 +85,22 @@ func (f *File) Append(ctx context.Context, event *Event) (uint64, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.follow()
 	return f.append(*event, "")
+}
+
+// follow begins a session in a new file if the present one is no longer at the path: records in a file that nobody can
+// find are lost. A new file that cannot be opened is why Append then refuses. f.mu must be held.
+func (f *File) follow() {
+	if f.err != nil || isAt(f.path, f.opened) {
+		return
+	}
+	_, _ = f.append(Event{Type: TypeLog, Stage: StageLogClose}, "") // for whoever moved it; nothing depends on it
+	f.err = errMoved
+	err := f.reopen() // kept in f.err too
+	if f.options.OnMoved != nil {
+		f.options.OnMoved(err)
+	}
 }
 
 // append writes one record; prefix goes before it in the same write. f.mu must be held.
@@ -116,11 +137,15 @@ func (f *File) begin() error {
 	if err != nil {
 		return fmt.Errorf("open audit log %s: %w", f.path, err)
 	}
+	opened, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("open audit log %s: %w", f.path, errors.Join(err, file.Close()))
+	}
 	end, needsNewline, err := readTail(file)
 	if err != nil {
 		return fmt.Errorf("read the end of audit log %s: %w", f.path, errors.Join(err, file.Close()))
 	}
-	f.file, f.session, f.seq, f.err = file, rand.Text(), 0, nil
+	f.file, f.opened, f.session, f.seq, f.err = file, opened, rand.Text(), 0, nil
 	// A torn last line gets its newline here, so that it spoils no record of ours.
 	prefix := ""
 	if needsNewline {
@@ -128,9 +153,19 @@ func (f *File) begin() error {
 	}
 	if _, err := f.append(Event{Type: TypeLog, Stage: StageLogOpen, Log: &end}, prefix); err != nil {
 		f.file = nil
-		return errors.Join(err, file.Close())
+		// Attempts on a full disk must not leave a heap of torn lines, of which the next opening declares only the last.
+		// What is cut off was written here and acknowledged to nobody, and nobody else writes to the file.
+		return errors.Join(err, cutBack(file, opened.Size()), file.Close())
 	}
 	return nil
+}
+
+func cutBack(file handle, size int64) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() == size {
+		return err
+	}
+	return file.Truncate(size)
 }
 
 // Err returns why the file takes no records, or nil while it does.
@@ -144,6 +179,11 @@ func (f *File) Err() error {
 func (f *File) Reopen() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.reopen()
+}
+
+// reopen is Reopen. f.mu must be held.
+func (f *File) reopen() error {
 	if f.closed || f.err == nil {
 		return f.err
 	}
@@ -184,39 +224,4 @@ func (e *Event) stamp(session string, seq uint64, now func() time.Time) {
 		e.Time = now()
 	}
 	e.V, e.Session, e.Seq, e.Time = Version, session, seq, e.Time.UTC()
-}
-
-// openAppend opens path for appending and reading; only a regular file will do.
-func openAppend(path string) (handle, error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600) // #nosec G304 -- the operator names the file
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
-// syncDir makes the file's name durable. Windows has no such call and needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir) // #nosec G304 -- the directory of the operator's file
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -247,6 +247,9 @@ func TestTornTailOfACrashIsDeclared(t *testing.T) {
 	if _, err := first.file.Write([]byte(`{"v":1,"seq":3,"type":"requ`)); err != nil {
 		t.Fatal(err)
 	}
+	if err := first.file.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if r := report(t, path); !r.TornTail || r.FaultCount != 0 {
 		t.Errorf("before the next start: %+v", r)
 	}
@@ -255,7 +258,7 @@ func TestTornTailOfACrashIsDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, second, request("b", StageResponseComplete, 0, ResultDenied))
-	if err := errors.Join(second.Close(), first.file.Close()); err != nil {
+	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if r := report(t, path); r.TornTail || r.FaultCount != 0 || r.Terminals != 2 {

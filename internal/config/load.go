@@ -58,7 +58,7 @@ func ParseProxy(file string, text []byte) (Proxy, error) {
 		return Proxy{}, fmt.Errorf("configuration %s: more than one document", file)
 	}
 	p.source = source{file: file, root: &root}
-	return p, p.check()
+	return p, errors.Join(p.source.checkText(), p.check())
 }
 
 // IsMissing says that there was no file, so that every call is denied.

@@ -87,6 +87,9 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 
 const head = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
 
+// rule lacks the callers, which end at the end of the file.
+const rule = head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [PathExists]\n      callers: ["
+
 func TestParseRefuses(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -110,6 +113,13 @@ func TestParseRefuses(t *testing.T) {
 		{"a time without unit", head + "limits: {stopTimeout: 20}\n", []string{"line 3", "time.Duration"}},
 		{"a mode in other case", head + "acl:\n  pipes:\n    - {pipe: volume-v1, mode: logonly}\n", []string{"f.yaml:5:31: acl.pipes[0].mode"}},
 		{"a caller that would be everybody", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers:\n        - {}\n", []string{"f.yaml:9:11: acl.rules[0].callers[0]", "everybody"}},
+		{"a user left empty, which would be any user", rule + "{user: , exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},
+		{"a user that is an empty string", rule + "{user: \"\", exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},
+		{"a user that is null", rule + "{user: ~, exe: /bin/x}]\n", []string{"acl.rules[0].callers[0].user: has no value"}},
+		{"a rule that is null", head + "acl: {rules: [null]}\n", []string{"f.yaml:3:15: acl.rules[0]: has no value"}},
+		{"an anchor", head + "acl: {rules: &a []}\n", []string{"f.yaml:3:14: acl.rules: anchors"}},
+		{"an alias", rule + "{user: \"uid:0\", exe: &a /bin/x}, {exe: *a}]\n", []string{"callers[0].exe: anchors", "callers[1].exe: anchors"}},
+		{"a merge", head + "limits: {<<: {connections: 5}}\n", []string{"f.yaml:3:10: limits: merges"}},
 		{"several faults at once", head + "acl:\n  rules:\n    - name: r\n      pipes: [v1]\n      operations: [mkdir]\nlimits: {connections: -1}\n",
 			[]string{"f.yaml:6:15: acl.rules[0].pipes[0]", "f.yaml:7:20: acl.rules[0].operations[0]", "acl.rules[0].callers", "f.yaml:8:23"}},
 	}

@@ -77,7 +77,8 @@ type Caller struct {
 // Audit says where the records of all requests go.
 type Audit struct {
 	// Path is the file that records are appended to, on a local disk. A full disk stops all calls, so give it room
-	// that pods cannot use up. Empty leaves the choice to the command line.
+	// that pods cannot use up. One proxy writes to it at a time; a link, and a file that other users may write to, are
+	// refused. If it is moved away or removed, a new one is begun in its place. Without it the command line decides.
 	Path string `yaml:"path"`
 	// NoSync answers a call before its record is on the disk. It is faster, and a crash of the machine may lose the records
 	// of operations that were carried out.

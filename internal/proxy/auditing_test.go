@@ -167,6 +167,14 @@ func TestFullBacklogCountsWhatIsLost(t *testing.T) {
 	if n := value(t, m.auditLost); n != 3 {
 		t.Errorf("%v lost, want 3", n)
 	}
+	// Whoever floods a log that fails must not push out the end of an operation that ran.
+	ran := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: "ran", IntentSeq: 1, What: &audit.What{}, Outcome: &audit.Outcome{}}
+	if err := l.final(t.Context(), ran); err == nil {
+		t.Fatal("no error")
+	}
+	if last := l.backlog[len(l.backlog)-1]; last.ID != "ran" {
+		t.Errorf("the end of an operation is lost; the last record that waits is %q", last.ID)
+	}
 	if _, err := l.intent(t.Context(), &audit.Event{}); err == nil {
 		t.Error("an intent is admitted before the backlog is written")
 	}

@@ -45,8 +45,8 @@ const (
 	// pingInterval is the shortest time between a client's pings. Nothing is lost on a pipe without being noticed,
 	// so pings serve nobody here.
 	pingInterval = time.Minute
-	// maxBacklog is the number of terminal records that wait for a log that has failed. Calls in flight when it fails
-	// are at most maxStreams times Connections, but those that run at once are few.
+	// maxBacklog is the number of records that wait for a log that has failed, so that a flood of refusals fills no memory.
+	// Beyond it only the ends of calls that were in flight are kept, of which there are at most maxStreams times Connections.
 	maxBacklog = 4096
 )
 

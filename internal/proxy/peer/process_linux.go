@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -12,12 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// errReplaced means that the process runs another program by now (execve(2)).
+var errReplaced = errors.New("the process runs another program than the one that connected")
+
 // linuxProcess is an open pidfd. What it is asked comes from /proc by number; the number is its own
 // for as long as it lives, so an answer counts only if the process was still alive after it.
 type linuxProcess struct {
 	fd  int
 	pid uint32
 	uid uint32 // effective user at the connect
+
+	image fs.FileInfo // the file that Image named, nil before that
 }
 
 func (p *linuxProcess) Close() error { return unix.Close(p.fd) }
@@ -35,8 +41,27 @@ func (p *linuxProcess) PID() (uint32, error) {
 	return uint32(pid), nil
 }
 
-// Alive asks without waiting: a pidfd becomes readable when its process ends.
+// Alive asks without waiting. A process that runs another image than the one Image named has kept its number and
+// its sockets, and nothing else that was proven. The pidfd is asked last, so that both answers are about one process.
 func (p *linuxProcess) Alive() error {
+	var image fs.FileInfo
+	var err error
+	if p.image != nil {
+		image, err = os.Stat(p.exe())
+	}
+	switch alive := p.poll(); {
+	case alive != nil:
+		return alive
+	case err != nil:
+		return fmt.Errorf("ask for its image: %w", err)
+	case p.image != nil && !os.SameFile(image, p.image):
+		return errReplaced
+	}
+	return nil
+}
+
+// poll asks the pidfd, which becomes readable when its process ends.
+func (p *linuxProcess) poll() error {
 	for {
 		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}} // #nosec G115 -- descriptors are small numbers
 		ready, err := unix.Poll(fds, 0)
@@ -109,9 +134,30 @@ func (p *linuxProcess) User() (User, error) {
 	return User{SID: "uid:" + ids[1]}, nil
 }
 
+// Image is the path by which this process, too, finds the file that runs. A file that was removed, or that another mount
+// namespace puts at the path, is marked as the kernel marks such directories (getcwd(2)), and no rule matches the mark.
 func (p *linuxProcess) Image() (string, error) {
-	return os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid))
+	image, err := os.Stat(p.exe())
+	if err != nil {
+		return "", err
+	}
+	path, err := os.Readlink(p.exe())
+	if err != nil {
+		return "", err
+	}
+	p.image = image
+	if !isAt(path, image) {
+		return "(unreachable)" + path, nil
+	}
+	return path, nil
 }
+
+func isAt(path string, file fs.FileInfo) bool {
+	found, err := os.Stat(path)
+	return err == nil && os.SameFile(found, file)
+}
+
+func (p *linuxProcess) exe() string { return fmt.Sprintf("/proc/%d/exe", p.pid) }
 
 // field is the rest of the line of a /proc file that begins with name.
 func field(path, name string) (string, error) {

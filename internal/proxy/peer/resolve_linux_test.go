@@ -3,10 +3,13 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,12 +34,30 @@ func callAndWait(address string) error {
 	if err != nil {
 		return err
 	}
-	_, _ = os.Stdin.Read(make([]byte, 1)) // its end is what is waited for
-	return c.Close()
+	if n, _ := os.Stdin.Read(make([]byte, 1)); n == 0 { // its end is what is waited for
+		return c.Close()
+	}
+	// A byte asks for another program under the same number, to which the socket stays open.
+	socket, err := c.(*net.UnixConn).File()
+	if err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(socket.Fd(), unix.F_SETFD, 0); err != nil {
+		return err
+	}
+	other := os.Getenv("PEER_EXEC")
+	return unix.Exec(other, []string{other, "60"}, os.Environ())
 }
 
 // call starts a caller and returns the accepted connection and the caller.
 func call(t *testing.T) (net.Conn, *exec.Cmd) {
+	t.Helper()
+	accepted, caller, _ := callOf(t, os.Args[0])
+	return accepted, caller
+}
+
+// callOf is call for a caller of another program file, and returns the caller's standard input too.
+func callOf(t *testing.T, program string) (net.Conn, *exec.Cmd, io.Writer) {
 	t.Helper()
 	address := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", address)
@@ -44,10 +65,11 @@ func call(t *testing.T) (net.Conn, *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	caller := exec.Command(os.Args[0])
-	caller.Env = append(os.Environ(), "PEER_DIAL="+address)
+	caller := exec.Command(program)
+	caller.Env = append(os.Environ(), "PEER_DIAL="+address, "PEER_EXEC="+sleeper(t))
 	caller.Stderr = os.Stderr
-	if _, err := caller.StdinPipe(); err != nil {
+	input, err := caller.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := caller.Start(); err != nil {
@@ -59,7 +81,82 @@ func call(t *testing.T) (net.Conn, *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = accepted.Close() })
-	return accepted, caller
+	return accepted, caller, input
+}
+
+// sleeper is a program that is not this one.
+func sleeper(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAliveRefusesAProcessThatBecameAnotherProgram(t *testing.T) {
+	accepted, caller, input := callOf(t, os.Args[0])
+	peer, err := NewResolver().Resolve(accepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = peer.Close() })
+	if err := peer.Alive(); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	exe := fmt.Sprintf("/proc/%d/exe", caller.Process.Pid)
+	before, err := os.Readlink(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := input.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+		if now, err := os.Readlink(exe); err == nil && now != before {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it did not become another program")
+		}
+	}
+	if err := peer.Alive(); !errors.Is(err, errReplaced) {
+		t.Errorf("after execve: %v", err)
+	}
+}
+
+// A path is a claim about a file of this mount namespace, and a caller can make another one. Here the file is removed
+// and replaced while it runs, which is the same claim and needs no privilege.
+func TestImageOfAnotherFileAtThePathMatchesNoRule(t *testing.T) {
+	for name, replace := range map[string]bool{"removed": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			content, err := os.ReadFile(os.Args[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			program := filepath.Join(t.TempDir(), "driver")
+			if err := os.WriteFile(program, content, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			accepted, _, _ := callOf(t, program)
+			if err := os.Remove(program); err != nil {
+				t.Fatal(err)
+			}
+			if replace { // the kernel says "driver (deleted)" of the first file
+				if err := os.WriteFile(program+" (deleted)", content, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			peer, err := NewResolver().Resolve(accepted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = peer.Close() })
+			if exe := peer.Identity().Process.Exe; !strings.HasPrefix(exe, "(unreachable)") {
+				t.Errorf("image %q", exe)
+			}
+		})
+	}
 }
 
 func TestResolveNamesAnotherProcess(t *testing.T) {
