@@ -59,7 +59,7 @@ With -o json it prints one object:
   faults       [{session, seq, id, problem}]
 
 Exit code: 0 consistent, 2 incomplete, contradictory or unreadable.`,
-		Args: cobra.ExactArgs(1),
+		Args: argument("a file of records"),
 	}
 	out := addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -30,18 +32,21 @@ type callOptions struct {
 func newCall() *cobra.Command {
 	var o callOptions
 	cmd := &cobra.Command{
-		Use:   "call --pipe NAME METHOD JSON | call --list [--pipe NAME]",
+		Use:   "call --pipe NAME METHOD JSON",
 		Short: "Call one method of a running proxy, as a CSI driver would",
 		Long: `Sends one request to a pipe and prints the response as JSON, with every field.
 
 NAME is csi-proxy-filesystem-v1 or, shorter, filesystem-v1. METHOD is the name in that version of the API. JSON is the
 request in the JSON form of protocol buffers (names as in the .proto file or in lowerCamelCase); - reads it from
-standard input. The proxy judges this program as it judges any other caller.
+standard input: do so in Windows PowerShell 5.1, which takes the quotes out of arguments. The proxy judges this program
+as it judges any other caller.
 
 Exit code: 0 and the response on standard output; 1 and the gRPC code and message on standard error if the call was
 refused, failed or reached nobody; 2 if pipe, method or JSON are wrong, in which case nothing was sent.`,
 		Example: `  pipeguard call --list --pipe filesystem-v1
-  pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet\\plugins"}'`,
+  pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet\\plugins"}'
+  # in PowerShell
+  '{"path": "C:\\var\\lib\\kubelet\\plugins"}' | pipeguard call --pipe filesystem-v1 PathExists -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.isList {
 				return callList(cmd, args, o)
@@ -58,7 +63,7 @@ refused, failed or reached nobody; 2 if pipe, method or JSON are wrong, in which
 
 func call(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) != 2 {
-		return badInput(errors.New("name a method and a request in JSON"))
+		return badInput(errors.New(`name a method and a request in JSON, as in: pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet"}'`))
 	}
 	if o.timeout <= 0 {
 		return badInput(errors.New("--timeout must be positive"))
@@ -82,7 +87,11 @@ func call(cmd *cobra.Command, args []string, o callOptions) error {
 	defer cancel()
 	if err := invoke(ctx, api.GroupVersion().Pipe(), o.socketDir, method.FullMethod, request, response); err != nil {
 		s := status.Convert(err)
-		return no(fmt.Errorf("%s: %s", s.Code(), s.Message()))
+		hint := ""
+		if s.Code() == codes.Unavailable && strings.Contains(s.Message(), "while dialing") {
+			hint = "\nNothing listens there: is the proxy running, and does it serve " + api.GroupVersion().String() + "? Its log says which pipes it serves."
+		}
+		return no(fmt.Errorf("%s: %s%s", s.Code(), s.Message(), hint))
 	}
 	return printResponse(cmd.OutOrStdout(), response)
 }
@@ -101,7 +110,11 @@ func readRequest(arg string, stdin io.Reader, into proto.Message) error {
 	if len(doc) > maxRequest {
 		return fmt.Errorf("longer than %d bytes", maxRequest)
 	}
-	return protojson.Unmarshal(doc, into)
+	if err := protojson.Unmarshal(doc, into); err != nil {
+		// protojson puts its own name and, on purpose, varying blanks before the text.
+		return errors.New(strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0"))
+	}
+	return nil
 }
 
 func invoke(ctx context.Context, name, socketDir, fullMethod string, request, response proto.Message) error {

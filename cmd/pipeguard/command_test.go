@@ -71,7 +71,7 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 		"canonical with an empty pattern":     {[]string{"canonical", "--pattern", "", "x"}, "pattern"},
 		"canonical with a star in the middle": {[]string{"canonical", "--pattern", "a*b", "x"}, "a*b"},
 		"review without a file":               {[]string{"review"}, "name a file with -f"},
-		"review with an argument":             {[]string{"review", "-f", "x", "y"}, `unknown command "y"`},
+		"review with an argument":             {[]string{"review", "-f", "x", "y"}, `unexpected argument "y": files are named with -f`},
 		"review in an unknown format":         {[]string{"review", "-f", "x", "-o", "yaml"}, "must be text or json"},
 		"review that ignores Pods":            {[]string{"review", "-f", "x", "--ignore", "Pod"}, "--ignore Pod: this kind can carry"},
 		"review that ignores Deployments":     {[]string{"review", "-f", "x", "--ignore", "Deployment.apps"}, "can carry a guarded pipe"},
@@ -80,7 +80,7 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 		"policies that are a file":            {[]string{"policy", "check", "main.go"}, "is not a directory"},
 		"policies that are not there":         {[]string{"policy", "test", empty}, "holds no *.rego"},
 		"formatting nothing":                  {[]string{"policy", "fmt", empty}, "holds no *.rego"},
-		"policy check without a directory":    {[]string{"policy", "check"}, "accepts 1 arg(s)"},
+		"policy check without a directory":    {[]string{"policy", "check"}, "name a directory of policies"},
 		"init in a directory with something":  {[]string{"policy", "init", "testdata"}, "is not empty: nothing written"},
 		"init over a file":                    {[]string{"policy", "init", "main.go"}, "main.go"},
 		"call without a request":              {[]string{"call", "--pipe", "filesystem-v1", "Mkdir"}, "name a method and a request"},
@@ -95,8 +95,13 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 		"call --list with a method":           {[]string{"call", "--list", "Mkdir"}, "--list takes no method"},
 		"call --list of an unknown pipe":      {[]string{"call", "--list", "--pipe", "x"}, `no pipe "x" is known`},
 		"audit show of a missing file":        {[]string{"audit", "show", "missing.jsonl"}, "missing.jsonl"},
+		"audit show without a file":           {[]string{"audit", "show"}, "name a file of records: pipeguard audit show FILE"},
+		"audit show of two files":             {[]string{"audit", "show", "a", "b"}, `"b" is too many`},
+		"a command with a slip":               {[]string{"revew"}, `did you mean "review"?`},
+		"a command of a group with a slip":    {[]string{"policy", "chek"}, `did you mean "check"?`},
+		"an unknown flag of a command":        {[]string{"review", "--file", "x"}, "unknown flag: --file; see \"pipeguard review --help\""},
 		"audit check of a directory":          {[]string{"audit", "check", empty}, "is a directory"},
-		"version with an argument":            {[]string{"version", "x"}, `unknown command "x"`},
+		"version with an argument":            {[]string{"version", "x"}, `unexpected argument "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, "", c.args...)

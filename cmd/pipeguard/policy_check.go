@@ -32,7 +32,7 @@ With -o json it prints one object:
             data and internal
 
 Exit code: 0 no problems, 1 problems, 2 DIR or the parameters cannot be read.`,
-		Args: cobra.ExactArgs(1),
+		Args: argument("a directory of policies"),
 	}
 	out := addFormat(cmd)
 	addParams(cmd, &params)

@@ -22,7 +22,7 @@ func newPolicyFmt() *cobra.Command {
 
 Exit code: 0 all formatted (or made so by --write), 1 some are not, 2 a module cannot be parsed, read or written.
 If one module cannot be parsed, nothing is written.`,
-		Args: cobra.ExactArgs(1),
+		Args: argument("a directory of policies"),
 		RunE: func(cmd *cobra.Command, args []string) error { return policyFmt(cmd, args[0], isWrite, isDiff) },
 	}
 	cmd.Flags().BoolVarP(&isWrite, "write", "w", false, "write the formatted text back")

@@ -20,7 +20,7 @@ func newPolicyInit() *cobra.Command {
 input (input.schema.json) into DIR, which is made if it does not exist. A directory with anything in it is left alone.
 
 Exit code: 0 written, 2 not.`,
-		Args: cobra.ExactArgs(1),
+		Args: argument("a new or empty directory"),
 		RunE: func(cmd *cobra.Command, args []string) error { return policyInit(cmd, args[0]) },
 	}
 }

@@ -62,7 +62,7 @@ With -o json it prints one object:
   problems    [{file, line, col, code, message}] if it does not compile; nothing was run then
 
 Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR or the parameters cannot be read.`,
-		Args: cobra.ExactArgs(1),
+		Args: argument("a directory of policies"),
 	}
 	out := addFormat(cmd)
 	addParams(cmd, &params)

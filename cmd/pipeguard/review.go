@@ -44,7 +44,7 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 		Example: `  pipeguard review -f pod.yaml
   helm template chart | pipeguard review -f - --params parameters.yaml
   pipeguard review -f manifests/ --policy-dir policies -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments(": files are named with -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return review(cmd, o) },
 	}
 	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file, directory or - to read objects from; may be repeated")
@@ -58,7 +58,7 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 
 func review(cmd *cobra.Command, o reviewOptions) error {
 	if len(o.files) == 0 {
-		return badInput(errors.New("name a file with -f"))
+		return badInput(errors.New("name a file with -f, or - for standard input"))
 	}
 	if err := checkIgnored(o.ignored); err != nil {
 		return badInput(err)

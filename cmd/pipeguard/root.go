@@ -46,6 +46,9 @@ Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the quest
 		RunE:              func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
 		Args:              cobra.ArbitraryArgs,
 	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return badInput(fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
+	})
 	root.AddCommand(
 		newCanonical(),
 		newReview(),
@@ -60,6 +63,10 @@ Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the quest
 // needsCommand is what a command that only groups others answers when it is called itself.
 func needsCommand(cmd *cobra.Command) error {
 	if args := cmd.Flags().Args(); len(args) > 0 {
+		cmd.SuggestionsMinimumDistance = 2 // letters to change
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return badInput(fmt.Errorf("unknown command %q; did you mean %q?", args[0], near[0]))
+		}
 		return badInput(fmt.Errorf("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help"))
 	}
 	if err := cmd.Help(); err != nil {

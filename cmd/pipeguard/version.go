@@ -10,7 +10,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the release, commit, Go release and platform of this program",
-		Args:  cobra.NoArgs,
+		Args:  noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := printer{w: cmd.OutOrStdout()}
 			p.printf("%s\n", version.String("pipeguard"))

@@ -13,7 +13,7 @@ func records(ctx context.Context, s *story, st *stage) {
 
 	s.step("Every call is there",
 		`Two lines for each call that was let through: the intent, on disk before the operation ran, and its end. One line
-		for each refusal, and one for each connection when it closes.`,
+		for each refusal, and one for each connection when it closes. The table is shortened to fit; the file, and "audit show --wide", have all of it.`,
 		func() error {
 			out, err := show(ctx, s, st, st.auditFile)
 			if err != nil {

@@ -40,6 +40,9 @@ func run(ctx context.Context, out io.Writer) bool {
 		s.printf("%s %s\n", s.paint("31", "FAILED:"), f)
 	}
 	s.printf("%d steps, %d not as expected, in %.1f s\n", s.steps, len(s.failed), time.Since(began).Seconds())
+	if len(s.failed) == 0 {
+		s.printf("%s\n", next)
+	}
 	return len(s.failed) == 0
 }
 
@@ -47,6 +50,10 @@ const introduction = `Pods on Windows nodes reach privileged host services throu
 pods get such a pipe, its proxy which calls may be made on it, and both leave a record. This program starts both, talks to them as
 a cluster and a storage driver would, and checks every answer. Nothing here needs a cluster or Windows: the proxy acts on
 a host that exists in memory only. It uses loopback addresses, unix sockets and a temporary directory.`
+
+const next = `
+To go on: README.md, "Use it", does the same by hand; docs/rules.md explains the codes, docs/authors-guide.md how to write
+rules of your own, docs/reviewers-guide.md how to read records.`
 
 // tell sets the stage, tells the chapters and clears up. Its error is one of the stage.
 func tell(ctx context.Context, s *story) (err error) {

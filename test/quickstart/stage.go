@@ -85,16 +85,18 @@ const proxyConfig = `apiVersion: pipeguard.dev/v1alpha1
 kind: ProxyConfig
 acl:
   rules:
-    - name: quickstart-directories
+    - name: directories
       pipes: ["filesystem-*"]
       operations: [PathExists, Mkdir, CreateSymlink, IsSymlink]
-      callers: &driver
-        - user: "uid:%d"
-          exe: %q
-    - name: quickstart-volumes
+      callers:
+        - user: "uid:%[1]d"
+          exe: %[2]q
+    - name: volumes
       pipes: ["volume-*"]
       operations: [ListVolumesOnDisk, GetVolumeStats]
-      callers: *driver
+      callers:
+        - user: "uid:%[1]d"
+          exe: %[2]q
 `
 
 // proxyIsReady looks for the sockets without connecting: a connection would leave a record.

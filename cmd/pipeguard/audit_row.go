@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+func header(isWide bool) []string {
+	names := []string{"SEQ", "TIME", "STAGE", "CALLER", "PIPE", "METHOD", "TARGET", "OUTCOME", "DECISION"}
+	if isWide {
+		names = append(names, "ID", "RULE", "ERROR")
+	}
+	return names
+}
+
+func row(e audit.Event, isWide bool) []string {
+	layout, stage := "01-02 15:04:05", shortStage(e.Stage)
+	if isWide {
+		layout, stage = "2006-01-02T15:04:05.000Z", string(e.Stage)
+	}
+	// The decision stands last: the longest reasons then widen no column.
+	cells := []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e.Outcome, isWide), ""}
+	if e.What != nil {
+		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What.Targets, isWide)
+	}
+	if e.Type == audit.TypeAdmission {
+		cells[6] = strings.TrimSuffix(pod(e.Who)+": "+cells[6], ": ")
+	}
+	if e.Decision != nil {
+		cells[8] = decision(e.Decision, isWide)
+	}
+	if isWide {
+		rule, text := "", ""
+		if e.Decision != nil {
+			rule = e.Decision.Rule
+		}
+		if e.Outcome != nil {
+			text = e.Outcome.Error
+		}
+		cells = append(cells, e.ID, rule, text)
+	}
+	for i, cell := range cells {
+		if cells[i] = plain.Line(cell); cell == "" {
+			cells[i] = "-"
+		}
+	}
+	return cells
+}
+
+func shortStage(s audit.Stage) string {
+	switch s {
+	case audit.StageLogOpen:
+		return "open"
+	case audit.StageLogClose:
+		return "close"
+	case audit.StageRequestReceived:
+		return "intent"
+	case audit.StageResponseComplete:
+		return "end"
+	case audit.StageConnectionClosed:
+		return "closed"
+	case audit.StagePanic:
+		return "panic"
+	}
+	return string(s)
+}
+
+// caller names who asked. The pod of an admission did not ask, it was asked for.
+func caller(e audit.Event, isWide bool) string {
+	who := e.Who
+	if who == nil {
+		return ""
+	}
+	var parts []string
+	if who.Pod != nil && e.Type != audit.TypeAdmission {
+		parts = append(parts, pod(who))
+	}
+	if who.User != nil {
+		parts = append(parts, firstOf(who.User.Name, who.User.SID))
+	}
+	if who.Process != nil {
+		exe := who.Process.Exe
+		if !isWide {
+			exe = exe[strings.LastIndexAny(exe, `/\`)+1:]
+		}
+		parts = append(parts, fmt.Sprintf("%s[%d]", exe, who.Process.PID))
+	}
+	if len(parts) == 0 {
+		return "assurance:" + who.Assurance
+	}
+	return strings.Join(parts, " ")
+}
+
+func pod(who *audit.Who) string {
+	if who == nil || who.Pod == nil {
+		return ""
+	}
+	return who.Pod.Namespace + "/" + who.Pod.Name
+}
+
+func pipeName(name string, isWide bool) string {
+	if isWide {
+		return name
+	}
+	return strings.TrimPrefix(name, "csi-proxy-")
+}
+
+// method names the operation, and behind it the served method where that has another name.
+// A method that is not known has a served name only, which its caller chose.
+func method(w *audit.What, isWide bool) string {
+	served := w.FullMethod[strings.LastIndexByte(w.FullMethod, '/')+1:]
+	switch {
+	case w.Method == "" && w.FullMethod == "":
+		return w.Verb
+	case w.Method == "" && isWide:
+		return w.FullMethod
+	case w.Method == "":
+		return middle(served) + " (unknown)"
+	case served == "" || served == w.Method:
+		return w.Method
+	}
+	return w.Method + " (as " + served + ")"
+}
+
+func targets(list []audit.Target, isWide bool) string {
+	var values []string
+	for _, t := range list {
+		// Several mounts of one pipe are one thing to whoever skims the table.
+		if value := target(t, isWide); isWide || !slices.Contains(values, value) {
+			values = append(values, value)
+		}
+	}
+	switch {
+	case isWide || len(values) == 0:
+		return strings.Join(values, ", ")
+	case len(values) == 1:
+		return values[0]
+	}
+	return fmt.Sprintf("%s +%d", values[0], len(values)-1)
+}
+
+func target(t audit.Target, isWide bool) string {
+	switch {
+	case !isWide:
+		return middle(firstOf(t.Canonical, t.Value))
+	case t.Canonical == "" || t.Canonical == t.Value:
+		return t.Value
+	}
+	return t.Value + " = " + t.Canonical
+}
+
+// maxCell is the width, in characters, from which a target loses its middle.
+const maxCell = 40
+
+// middle shortens a text that is too long for a cell. Beginning and end of a path say most: where it is and what it names.
+func middle(s string) string {
+	runes := []rune(s)
+	if len(runes) <= maxCell {
+		return s
+	}
+	const head = 14
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(maxCell-head-1):])
+}
+
+func decision(d *audit.Decision, isWide bool) string {
+	s := string(d.Effect)
+	switch {
+	case !isWide && d.Effect == audit.EffectAllow && d.Rule != "":
+		s += ": " + d.Rule
+	case d.Reason != "":
+		s += ": " + d.Reason
+	}
+	if !strings.Contains(s, d.Rule) {
+		s += " [" + d.Rule + "]"
+	}
+	if d.Mode != "" && d.Mode != "Enforce" {
+		s += " (" + d.Mode + ")"
+	}
+	return s
+}
+
+// outcome is the result with its code; short, it is the one of the two that says more.
+func outcome(o *audit.Outcome, isWide bool) string {
+	switch {
+	case o == nil:
+		return ""
+	case isWide:
+		return strings.TrimSpace(o.Result + " " + o.Code)
+	case o.Result == audit.ResultError || o.Result == audit.ResultRejected:
+		return firstOf(o.Code, o.Result)
+	}
+	return o.Result
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
