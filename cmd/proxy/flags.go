@@ -38,14 +38,15 @@ const privacyFlag = "require-privacy"
 func parseFlags(args []string, out io.Writer) (*flags, error) {
 	f := &flags{}
 	set := flag.NewFlagSet("proxy", flag.ContinueOnError)
-	set.SetOutput(out)
+	set.SetOutput(io.Discard) // errors are printed once, by the caller
+	set.Usage = func() {}
 	set.StringVar(&f.kubeletPath, "kubelet-path", `C:\var\lib\kubelet`, "working `directory` of the kubelet; paths in requests must lie in it or in a -working-dir")
 	set.Func("working-dir", "further `directory` that paths in requests may lie in; may be repeated", func(dir string) error {
 		f.workingDirs = append(f.workingDirs, dir)
 		return nil
 	})
 	set.BoolVar(&f.windowsService, "windows-service", false, "run under the Windows service manager, as service csiproxy")
-	set.Bool(privacyFlag, true, "accepted for csi-proxy.exe's sake: no smb pipes are served yet")
+	set.Bool(privacyFlag, true, "no smb pipes are served yet")
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", "", "`address` for http://ADDRESS/metrics, without authentication; empty means none")
 
 	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; without it, or while it is missing at the start, every call is denied")
@@ -56,8 +57,11 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 	set.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.klog.register(set)
 
-	if err := set.Parse(args); err != nil {
+	if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
+		f.usage(set, out)
 		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("%w; see proxy -h", err)
 	}
 	return f, f.check(set)
 }
@@ -86,7 +90,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 		errs = append(errs, errors.New("--pipe-sddl: only pipes of Windows have security descriptors"))
 	}
 	set.Visit(func(given *flag.Flag) {
-		if given.Name == privacyFlag || f.klog.isIdle(given.Name) {
+		if f.isIdle(given.Name) {
 			f.idle = append(f.idle, "-"+given.Name)
 		}
 	})

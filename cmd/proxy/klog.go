@@ -19,18 +19,16 @@ var (
 	idleKlogValues = []string{"alsologtostderrthreshold", "log_backtrace_at", "log_dir", "log_file_max_size", "stderrthreshold", "vmodule"}
 )
 
-const idleUsage = "accepted for csi-proxy.exe's sake, without effect"
-
 func (k *klogFlags) register(set *flag.FlagSet) {
 	set.UintVar(&k.verbosity, "v", 0, "`level` of detail of the log; from 1 on every call is a line")
 	set.StringVar(&k.file, "log_file", "", "`file` for the log, with -logtostderr=false")
 	set.BoolVar(&k.toStderr, "logtostderr", true, "log to standard error and not to -log_file")
 	set.BoolVar(&k.alsoToStderr, "alsologtostderr", false, "log to standard error as well as to -log_file")
 	for _, name := range idleKlogBools {
-		set.Bool(name, false, idleUsage)
+		set.Bool(name, false, "")
 	}
 	for _, name := range idleKlogValues {
-		set.String(name, "", idleUsage)
+		set.String(name, "", "")
 	}
 }
 
