@@ -83,6 +83,34 @@ parameters := {
 	"hostProcess": "Audit",
 }
 
+requiring(requirement) := object.union(parameters, {"requirement": requirement})
+
+handling(value) := object.union(parameters, {"hostProcess": value})
+
 with_mount(mount) := object.union(pod, {"mounts": [mount]})
 
 codes(findings) := {finding.code | some finding in findings}
+
+# What parameters must not look like.
+unusable contains object.remove(parameters, {key}) if {
+	some key in ["requirement", "allowedNamespaces", "hostProcess"]
+}
+
+unusable contains object.union(parameters, {"requirement": value}) if {
+	some value in ["", "None", "privilegedorallowednamespace", "Privileged", null, true, 1, ["PrivilegedOrAllowedNamespace"]]
+}
+
+unusable contains object.union(parameters, {"hostProcess": value}) if {
+	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
+}
+
+unusable contains allowing(value) if {
+	some value in ["kube-system", ["kube-system"], [{"serviceAccounts": []}], true, 1, ""]
+}
+
+unusable contains {}
+
+unusable contains value if some value in [null, [], "x", 1, true]
+
+# object.union merges deeply, so the old list has to go first.
+allowing(namespaces) := object.union(object.remove(parameters, {"allowedNamespaces"}), {"allowedNamespaces": namespaces})

@@ -8,8 +8,6 @@ host_process_pod := object.union(pod, {"containers": [plain_container, object.un
 	"field": "spec.containers[1]",
 })]})
 
-handling(value) := object.union(parameters, {"hostProcess": value})
-
 test_a_host_process_container_is_denied_if_the_parameter_says_so if {
 	admission.decision == {
 		"allowed": false,

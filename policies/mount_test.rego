@@ -2,8 +2,6 @@ package pipeguard.admission_test
 
 import data.pipeguard.admission
 
-requiring(requirement) := object.union(parameters, {"requirement": requirement})
-
 refusal := {{"code": "PG001", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}}
 
 test_a_plain_mount_in_another_namespace_is_refused[requirement] if {

@@ -2,7 +2,9 @@ package policies_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/tester"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
@@ -167,6 +170,56 @@ func TestExamplesShowTheirRule(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, diff)
 		}
 	}
+}
+
+// A pod has as many containers as its author likes: were each held against each mount, four times as many would take
+// sixteen times as long, and a thousand longer than an evaluation may.
+func TestTheTimeOfADecisionDoesNotGrowWithTheSquareOfTheContainers(t *testing.T) {
+	e, err := policy.New(patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Activate(t.Context(), modules(t).WithData(parameters("Audit"))); err != nil {
+		t.Fatal(err)
+	}
+	fastest := func(containers int) time.Duration {
+		input := privilegedMounters(t, containers)
+		best := time.Hour
+		for range 5 { // the machine has other things to do
+			start := time.Now()
+			d, err := e.Decide(t.Context(), input)
+			best = min(best, time.Since(start))
+			if err != nil || !d.Allowed || len(d.Findings) != containers || d.Findings[0].Code != "PG004" {
+				t.Fatalf("allowed %t, %d findings, %v", d.Allowed, len(d.Findings), err)
+			}
+		}
+		return best
+	}
+	few, many := fastest(250), fastest(1000)
+	t.Logf("250 containers with a mount each: %v, 1000: %v", few, many)
+	if many > 9*few {
+		t.Errorf("four times the containers took %.1f times as long", float64(many)/float64(few))
+	}
+}
+
+// privilegedMounters is the input of a pod of n privileged containers that each mount a guarded pipe.
+func privilegedMounters(t *testing.T, n int) ast.Value {
+	t.Helper()
+	document := example(t, "privileged_alone").(map[string]any)
+	for list, key := range map[string]string{"containers": "name", "mounts": "container"} {
+		all := make([]any, n)
+		for i := range all {
+			entry := maps.Clone(document[list].([]any)[0].(map[string]any))
+			entry[key], entry["field"] = fmt.Sprint("c", i), fmt.Sprintf("%s[%d]", list, i)
+			all[i] = entry
+		}
+		document[list] = all
+	}
+	input, err := policy.ToValue(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return input
 }
 
 func TestPolicyIsFormatted(t *testing.T) {

@@ -15,9 +15,13 @@ findings contains {"code": "PG004", "effect": "warn", "field": field_of(containe
 	parameters.requirement == "PrivilegedOrAllowedNamespace"
 	not namespace_allowed
 	some container in input.containers
+	[container.type, container.name] in privileged_mounters
+}
+
+# Collected once for an object: to hold each container against each mount takes time that grows with the square of
+# the object's size.
+privileged_mounters := {[mount.containerType, mount.container] |
 	some mount in input.mounts
-	mount.container == container.name
-	mount.containerType == container.type
 	not mount.guarded == false
 	mount.neverAllowed == false
 	privilege_permits(mount)

@@ -35,3 +35,13 @@ test_an_init_container_of_the_same_name_is_not_meant if {
 	candidate := object.union(privileged_pod, {"containers": [object.union(privileged_container, {"type": "initContainer"})]})
 	admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
 }
+
+test_an_unprivileged_container_of_another_name_is_not_meant if {
+	candidate := object.union(privileged_pod, {"containers": [object.union(privileged_container, {"name": "other"})]})
+	admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
+}
+
+test_a_mount_of_which_nobody_says_that_it_is_guarded_is_warned_about if {
+	candidate := object.union(privileged_pod, {"mounts": [object.remove(privileged_mount, ["guarded"])]})
+	codes(admission.findings) == {"PG004"} with input as candidate with data.pipeguard.parameters as parameters
+}

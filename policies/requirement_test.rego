@@ -8,29 +8,6 @@ guarded contains object.union(place, {"mounts": [mount]}) if {
 	some mount in [plain_mount, privileged_mount]
 }
 
-unusable contains object.remove(parameters, {key}) if {
-	some key in ["requirement", "allowedNamespaces", "hostProcess"]
-}
-
-unusable contains object.union(parameters, {"requirement": value}) if {
-	some value in ["", "None", "privilegedorallowednamespace", "Privileged", null, true, 1, ["PrivilegedOrAllowedNamespace"]]
-}
-
-unusable contains object.union(parameters, {"hostProcess": value}) if {
-	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
-}
-
-unusable contains allowing(value) if {
-	some value in ["kube-system", ["kube-system"], [{"serviceAccounts": []}], true, 1, ""]
-}
-
-unusable contains {}
-
-unusable contains value if some value in [null, [], "x", 1, true]
-
-# object.union merges deeply, so the old list has to go first.
-allowing(namespaces) := object.union(object.remove(parameters, {"allowedNamespaces"}), {"allowedNamespaces": namespaces})
-
 test_there_are_unusable_parameters if count(unusable) == 31
 
 test_unusable_parameters_refuse_whatever_is_guarded if {

@@ -86,7 +86,9 @@ func (r *readiness) run(ctx context.Context) error {
 
 func (r *readiness) check(ctx context.Context) error {
 	err := r.reviewer.Canary(ctx)
-	r.metrics.sent(err)
+	if !errors.Is(err, admission.ErrNoPolicy) { // then none was sent, as always at the start
+		r.metrics.sent(err)
+	}
 	if err == nil && !r.served {
 		err = r.serving(nil)
 		r.served = err == nil

@@ -230,6 +230,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 	}
 	_, metrics := p.get(t, "metrics", "/metrics")
 	for _, line := range []string{
+		"pipeguard_canary_failures_total 0", // none was sent before there was a policy
 		`pipeguard_admission_decisions_total{code="PG001",effect="deny"} 1`,
 		`pipeguard_admission_decisions_total{code="PG003",effect="deny"} 1`,
 		`pipeguard_admission_decisions_total{code="none",effect="allow"} 1`,
@@ -387,12 +388,12 @@ func TestReadyzSaysWhyTheProcessIsNotReady(t *testing.T) {
 		}
 		_ = s.records.Close()
 	})
-	if err := s.readiness.check(t.Context()); err == nil || !strings.Contains(err.Error(), "no_policy") {
+	if err := s.readiness.check(t.Context()); err == nil || !strings.Contains(err.Error(), "no policy is active") {
 		t.Errorf("check: %v", err)
 	}
 	w := &answer{header: http.Header{}}
 	s.readiness.ServeHTTP(w, nil)
-	if w.status != 503 || !strings.Contains(w.body.String(), "no_policy") {
+	if w.status != 503 || !strings.Contains(w.body.String(), "no policy is active") {
 		t.Errorf("/readyz: %d %q", w.status, w.body.String())
 	}
 }

@@ -23,11 +23,27 @@ type canaryKey struct{}
 // a canary leaves no record, and nobody else may send one.
 func isCanary(ctx context.Context) bool { return ctx.Value(canaryKey{}) != nil }
 
+// ErrNoPolicy means that nothing decides yet: everything is refused.
+var ErrNoPolicy = errors.New("no policy is active")
+
 // Canary sends reviews that every policy must refuse through ServeHTTP, from the bytes of the request to the bytes of
 // the answer, and returns an error unless each was refused by a rule. A refusal for want of a decision does
-// not count: it shows that nothing is judged.
+// not count: it shows that nothing is judged. Before there is a policy it sends none and returns ErrNoPolicy.
 func (r *Reviewer) Canary(ctx context.Context) error {
-	pipe := guardedName(r.guard.Load())
+	if _, ok := r.engine.Active(); !ok {
+		return ErrNoPolicy
+	}
+	for {
+		guard := r.guard.Load()
+		err := r.sendCanaries(ctx, guardedName(guard))
+		if err == nil || r.guard.Load() == guard {
+			return err
+		}
+		// The guarded pipes were replaced in between: the canaries were of pipes that are guarded no longer.
+	}
+}
+
+func (r *Reviewer) sendCanaries(ctx context.Context, pipe string) error {
 	for _, path := range []string{
 		`\\.\pipe\` + pipe,
 		`//?/GLOBALROOT/Device/NamedPipe/` + strings.ToUpper(pipe),

@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -111,6 +113,32 @@ func TestCanaryFailsUnlessARuleRefusesIt(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
 		})
+	}
+}
+
+// swapping is an engine that sees the guarded pipes replaced while it decides, as when parameters are read again.
+type swapping struct {
+	*policy.Engine
+	swap *func()
+}
+
+func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
+	(*e.swap)()
+	return e.Engine.DecideWith(ctx, s, input)
+}
+
+func TestCanaryIsNotMisledByParametersThatChangeMeanwhile(t *testing.T) {
+	other, err := pipepath.NewGuard("other-pipe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap := func() {}
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
+		o.Engine = swapping{newEngine(t, DefaultParameters(), nil), &swap}
+	})
+	swap = func() { r.SetGuard(other) } // the next canary is of a pipe that is guarded no longer
+	if err := r.Canary(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
+// maxUID bounds the uid, which is repeated in answers, records and logs. The API server's has 36 bytes.
+const maxUID = 256
+
 // envelope is an AdmissionReview that was read.
 type envelope struct {
 	// request has the fields that a verdict can rest on. The objects in it share the memory of the text.
@@ -59,6 +62,8 @@ func decodeReview(body []byte) (*envelope, error) {
 		return nil, fmt.Errorf("the document is %s, not an admission.k8s.io/v1 AdmissionReview", quote(apiVersion+" "+kind, maxName))
 	case e.request.UID == "":
 		return nil, errors.New("the AdmissionReview has no request.uid")
+	case len(e.request.UID) > maxUID:
+		return nil, fmt.Errorf("the AdmissionReview's request.uid has more than %d bytes", maxUID)
 	}
 	return e, nil
 }
@@ -147,6 +152,10 @@ func readUser(r *jsonscan.Reader) (name string, groups []string) {
 		case "groups":
 			o.Once(1)
 			for a := r.Array(); a.Next(); {
+				if a.Index() == maxEntries {
+					r.Failf("more than %d entries in a list", maxEntries)
+					break
+				}
 				groups = append(groups, r.String())
 			}
 		default:

@@ -62,7 +62,7 @@ func randomPod(g *rand.Rand) *corev1.Pod {
 				case 0:
 					m.SubPath = []string{`pipe\csi-proxy-disk-v1`, `csi-proxy-x`, "logs"}[g.IntN(3)]
 				case 1:
-					m.SubPathExpr = "$(PIPE)"
+					m.SubPathExpr = []string{`pipe\csi-proxy-$(NAME)`, "$(PIPE)", `logs\$(NAME)`}[g.IntN(3)]
 				}
 				c.VolumeMounts = append(c.VolumeMounts, m)
 			}

@@ -117,8 +117,8 @@ func readBody(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (int
 		return http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, the limit is %d", req.ContentLength, maxBody)
 	}
 	body.Reset()
-	if req.ContentLength > 0 {
-		body.Grow(int(req.ContentLength) + bytes.MinRead)
+	if req.ContentLength > 0 { // a length that was only announced takes no more memory than is kept anyway
+		body.Grow(int(min(req.ContentLength, maxPooled-bytes.MinRead)) + bytes.MinRead)
 	}
 	if _, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, maxBody)); err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

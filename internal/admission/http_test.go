@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	corev1 "k8s.io/api/core/v1"
@@ -38,36 +40,41 @@ func TestServeHTTPRefusesWhatIsNotAReview(t *testing.T) {
 		body string
 		want int
 	}{
-		"an empty body":                        {"", 400},
-		"white space":                          {"  \n", 400},
-		"the JSON null":                        {"null", 400},
-		"a JSON array":                         {"[]", 400},
-		"malformed JSON":                       {`{"apiVersion":`, 400},
-		"a review that is cut off":             {good[:len(good)-2], 400},
-		"a review with bytes after it":         {good + "x", 400},
-		"two reviews":                          {good + good, 400},
-		"another kind":                         {`{"apiVersion":"v1","kind":"Pod","request":{"uid":"u"}}`, 400},
-		"a version that is gone":               {strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), 400},
-		"no apiVersion":                        {strings.Replace(good, `"apiVersion":"admission.k8s.io/v1",`, "", 1), 400},
-		"no request":                           {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
-		"a null request":                       {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`, 400},
-		"a request that is a string":           {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"x"}`, 400},
-		"no uid":                               {strings.Replace(good, `"uid":"review-uid",`, "", 1), 400},
-		"an empty uid":                         {strings.Replace(good, `"uid":"review-uid"`, `"uid":""`, 1), 400},
-		"a uid that is a number":               {strings.Replace(good, `"uid":"review-uid"`, `"uid":7`, 1), 400},
-		"two uids":                             {strings.Replace(good, `"uid":"review-uid"`, `"uid":"review-uid","uid":"other"`, 1), 400},
-		"two objects":                          {podReview(emptyPod + `,"object":` + emptyPod), 400},
-		"two requests":                         {strings.Replace(good, `"request":`, `"request":{},"request":`, 1), 400},
-		"keys in another case":                 {strings.Replace(good, `"request":`, `"Request":`, 1), 400},
-		"invalid UTF-8":                        {strings.Replace(good, "team-a", "team-\xff", 1), 400},
-		"an object that is a list":             {podReview(`[]`), 400},
-		"an object that is a string":           {podReview(`"Pod"`), 400},
-		"three megabytes of junk":              {strings.Repeat("x", maxBody), 400},
-		"three megabytes of junk in a review":  {podReview(`{"apiVersion":"v1","kind":"Pod","x":"` + strings.Repeat("x", maxBody-1000) + `}`), 400},
-		"one byte more than three megabytes":   {strings.Repeat(" ", maxBody) + "x", 413},
-		"a hundred thousand open brackets":     {podReview(strings.Repeat("[", 100_000)), 400},
-		"an object nested a thousand deep":     {podReview(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), 400},
-		"a million open objects in the review": {strings.Repeat(`{"request":`, 250_000), 400},
+		"an empty body":                         {"", 400},
+		"white space":                           {"  \n", 400},
+		"the JSON null":                         {"null", 400},
+		"a JSON array":                          {"[]", 400},
+		"malformed JSON":                        {`{"apiVersion":`, 400},
+		"a review that is cut off":              {good[:len(good)-2], 400},
+		"a review with bytes after it":          {good + "x", 400},
+		"two reviews":                           {good + good, 400},
+		"another kind":                          {`{"apiVersion":"v1","kind":"Pod","request":{"uid":"u"}}`, 400},
+		"a version that is gone":                {strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), 400},
+		"no apiVersion":                         {strings.Replace(good, `"apiVersion":"admission.k8s.io/v1",`, "", 1), 400},
+		"no request":                            {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
+		"a null request":                        {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}`, 400},
+		"a request that is a string":            {`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"x"}`, 400},
+		"no uid":                                {strings.Replace(good, `"uid":"review-uid",`, "", 1), 400},
+		"an empty uid":                          {strings.Replace(good, `"uid":"review-uid"`, `"uid":""`, 1), 400},
+		"a uid of a thousand bytes":             {strings.Replace(good, `"uid":"review-uid"`, `"uid":"`+strings.Repeat("u", 1000)+`"`, 1), 400},
+		"a uid that is a number":                {strings.Replace(good, `"uid":"review-uid"`, `"uid":7`, 1), 400},
+		"two uids":                              {strings.Replace(good, `"uid":"review-uid"`, `"uid":"review-uid","uid":"other"`, 1), 400},
+		"two objects":                           {podReview(emptyPod + `,"object":` + emptyPod), 400},
+		"two requests":                          {strings.Replace(good, `"request":`, `"request":{},"request":`, 1), 400},
+		"keys in another case":                  {strings.Replace(good, `"request":`, `"Request":`, 1), 400},
+		"invalid UTF-8":                         {strings.Replace(good, "team-a", "team-\xff", 1), 400},
+		"an object that is a list":              {podReview(`[]`), 400},
+		"an object that is a string":            {podReview(`"Pod"`), 400},
+		"three megabytes of junk":               {strings.Repeat("x", maxBody), 400},
+		"three megabytes of junk in a review":   {podReview(`{"apiVersion":"v1","kind":"Pod","x":"` + strings.Repeat("x", maxBody-1000) + `}`), 400},
+		"one byte more than three megabytes":    {strings.Repeat(" ", maxBody) + "x", 413},
+		"a byte order mark":                     {"\ufeff" + good, 400},
+		"UTF-16":                                {utf16le(good), 400},
+		"a review and a NUL byte":               {good + "\x00", 400},
+		"a hundred thousand groups of the user": {strings.Replace(good, `"groups":[`, `"groups":[`+strings.Repeat(`"",`, 100_000), 1), 400},
+		"a hundred thousand open brackets":      {podReview(strings.Repeat("[", 100_000)), 400},
+		"an object nested a thousand deep":      {podReview(strings.Repeat(`{"a":`, 1000) + "1" + strings.Repeat("}", 1000)), 400},
+		"a million open objects in the review":  {strings.Repeat(`{"request":`, 250_000), 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if status, answer := post(t, r, []byte(c.body)); status != c.want {
@@ -77,6 +84,27 @@ func TestServeHTTPRefusesWhatIsNotAReview(t *testing.T) {
 	}
 	if status, answer := post(t, r, []byte(good)); status != 200 || !answer.Allowed {
 		t.Errorf("the review that the cases are made from: status %d, %v; want it allowed", status, answer)
+	}
+}
+
+func utf16le(s string) string {
+	out := make([]byte, 0, 2*len(s)+2)
+	for _, u := range utf16.Encode([]rune("\ufeff" + s)) {
+		out = binary.LittleEndian.AppendUint16(out, u)
+	}
+	return string(out)
+}
+
+func TestALengthThatIsOnlyAnnouncedTakesLittleMemory(t *testing.T) {
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x"))
+	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = maxBody
+	var body bytes.Buffer
+	if status, err := readBody(httptest.NewRecorder(), req, &body); status != http.StatusOK || err != nil {
+		t.Fatal(status, err)
+	}
+	if body.Cap() > 2*maxPooled {
+		t.Errorf("%d bytes are kept for one", body.Cap())
 	}
 }
 
@@ -96,6 +124,8 @@ func TestServeHTTPRefusesRequestsThatCannotBeJudged(t *testing.T) {
 			"object":{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"name":"v","hostPath":"C:\\"}]}}`, 400, ReasonObject},
 		"a Pod with two specs": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},
 			"object":{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"hostPath":{"path":"x"}}]},"spec":{}}`, 400, ReasonObject},
+		"a mount with subPath and subPathExpr": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},
+			"object":{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"hostPath":{"path":"x"}}],"containers":[{"volumeMounts":[{"subPath":"a","subPathExpr":"b"}]}]}}`, 400, ReasonObject},
 		"a kind that is not judged": {`"operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},
 			"object":{"apiVersion":"apps/v1","kind":"Deployment"}`, 403, ReasonKind},
 		"a Pod of another group": {`"operation":"CREATE","kind":{"group":"example.com","version":"v1","kind":"Pod"},

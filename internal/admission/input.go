@@ -89,7 +89,8 @@ type Mount struct {
 	Privileged    bool   `json:"privileged"`
 	HostProcess   bool   `json:"hostProcess"`
 	Volume        string `json:"volume"`
-	SubPath       string `json:"subPath"`
+	// SubPath is the mount's subPath or subPathExpr, as written.
+	SubPath string `json:"subPath"`
 	Target
 	// Field is the path of the mount in the object, VolumeField that of the volume's host path.
 	Field       string `json:"field"`

@@ -57,7 +57,7 @@ func readStrings(r *jsonscan.Reader) map[string]string {
 	for o := r.Object(); o.Next(); {
 		key := string(o.Key())
 		if _, ok := m[key]; ok {
-			r.Failf("duplicate key %q", key)
+			r.Failf("duplicate key %.80q", key)
 		}
 		m[key] = r.String()
 	}

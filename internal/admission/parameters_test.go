@@ -3,8 +3,10 @@ package admission
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -133,4 +135,38 @@ func FuzzParseParameters(f *testing.F) {
 			t.Errorf("accepted parameters without a guard: %v", err)
 		}
 	})
+}
+
+func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
+	const sample = "../../config/samples/parameters.yaml"
+	p, err := LoadParameters(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Parameters{
+		GuardedPipes: DefaultParameters().GuardedPipes, // it says that this is the default
+		Requirement:  AllowedNamespace,
+		AllowedNamespaces: map[string]Subjects{
+			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
+			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},
+		},
+		HostProcess: HostProcessWarn,
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.FieldsFunc(string(text), func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, word := range []string{
+		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess",
+		string(PrivilegedOrAllowedNamespace), string(AllowedNamespace), string(PrivilegedAndAllowedNamespace),
+		string(HostProcessIgnore), string(HostProcessAudit), string(HostProcessWarn), string(HostProcessDeny),
+	} {
+		if !slices.Contains(words, word) {
+			t.Errorf("it does not mention %s", word)
+		}
+	}
 }

@@ -4,13 +4,15 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
-// maxEntries bounds each list of a pod spec, so that a text of empty entries does not grow into many times its memory.
+// maxEntries bounds each list that is read, so that a text of empty entries does not grow into many times its memory.
 const maxEntries = 10_000
 
 // podSpec is what is read of a PodSpec. Lists keep the order and the duplicates of the object.
 type podSpec struct {
 	serviceAccount string
 	hostProcess    *bool
+	// gates is how many scheduling gates keep the pod from running.
+	gates          int
 	hostPaths      []hostPathVolume
 	containers     []container
 	initContainers []container
@@ -61,6 +63,12 @@ func readPodSpec(r *jsonscan.Reader) (s podSpec) {
 		case "ephemeralContainers":
 			o.Once(6)
 			s.ephemeral = readContainers(r)
+		case "schedulingGates":
+			o.Once(7)
+			for a := r.Array(); a.Next(); {
+				s.gates++
+				r.Skip()
+			}
 		default:
 			r.Skip()
 		}
@@ -155,6 +163,7 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 			break
 		}
 		var m volumeMount
+		expr := ""
 		for o := r.Object(); o.Next(); {
 			switch string(o.Key()) {
 			case "name":
@@ -163,11 +172,20 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 			case "subPath":
 				o.Once(1)
 				m.subPath = r.String()
+			case "subPathExpr":
+				o.Once(2)
+				expr = r.String()
 			default:
-				// subPathExpr among them: what it expands to is known on the node only, so the mount is judged by its
-				// volume's path. That is enough, because every path above the pipes is refused as well.
 				r.Skip()
 			}
+		}
+		// What variables of a subPathExpr expand to is known on the node only, and every path that is above the pipes
+		// for certain is refused as well. What it says without them is judged like a subPath.
+		switch {
+		case m.subPath == "":
+			m.subPath = expr
+		case expr != "":
+			r.Failf("a mount has both subPath and subPathExpr")
 		}
 		mounts = append(mounts, m)
 	}

@@ -34,13 +34,14 @@ func reference(guard *pipepath.Guard, raw []byte) (extraction, map[string]string
 					continue
 				}
 				mounted[i] = true
-				verdict := guard.JudgeMount(v.HostPath.Path, m.SubPath)
+				subPath := m.SubPath + m.SubPathExpr // one of them is empty
+				verdict := guard.JudgeMount(v.HostPath.Path, subPath)
 				if !belongs(verdict) {
 					continue
 				}
 				e.mounts = append(e.mounts, Mount{
 					Container: name, ContainerType: kind, Image: image, Privileged: c.Privileged, HostProcess: c.HostProcess,
-					Volume: v.Name, SubPath: m.SubPath, Target: targetOf(verdict, v.HostPath.Path),
+					Volume: v.Name, SubPath: subPath, Target: targetOf(verdict, v.HostPath.Path),
 					Field:       fmt.Sprintf("%s.volumeMounts[%d]", field, j),
 					VolumeField: fmt.Sprintf("spec.volumes[%d].hostPath.path", i),
 				})

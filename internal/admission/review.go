@@ -95,7 +95,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	snapshot, ok := r.engine.Active()
 	if !ok {
-		return false, cannotJudge(string(policy.ReasonNoPolicy), http.StatusForbidden, errors.New("no policy is active"))
+		return false, cannotJudge(string(policy.ReasonNoPolicy), http.StatusForbidden, ErrNoPolicy)
 	}
 	j.snapshot = snapshot
 	obj, err := readObject(req.Object.Raw, req.Kind)

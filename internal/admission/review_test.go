@@ -74,6 +74,14 @@ func TestReviewJudgesPods(t *testing.T) {
 			pod: with(testPod(`\\.\`), func(p *corev1.Pod) {
 				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `pipe\$(NAME)`
 			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr that names a pipe without its variables": {
+			pod: with(testPod(`/`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `\.\pipe\csi-proxy-$(NAME)`
+			}), effect: EffectDeny, codes: []string{"PG001"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr below a directory": {
+			pod: with(testPod(`/var/log`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(NAMESPACE)/$(NAME)`
+			}), effect: EffectAllow},
 		"a volume that nobody mounts": {
 			pod:    with(testPod(), func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{pipeVolume("v", csiPipe)} }),
 			effect: EffectDeny, codes: []string{"PG002"}, field: "spec.volumes[0].hostPath.path"},

@@ -15,7 +15,8 @@ import (
 // A pod can be older than the rule that refuses it: its namespace was allowed once, or the webhook was not there yet.
 // If every later update of it were refused, no controller could remove its finalizers and no kubelet its last
 // bookkeeping, so the pod could never be deleted, and the refusal would keep alive what it means to prevent.
-// Letting such an update pass gives nobody anything: the containers run, or ran, with what they hold.
+// Letting such an update pass gives nobody anything: the containers run, or ran, or may be started at any time, with what
+// they hold. An update that takes a scheduling gate away is what lets a pod start, so it is none of these.
 //
 // It must not become a way in. So the update passes only if the object before it is the same object, has the same
 // containers (image, privileged and HostProcess included), mounts, declared volumes, service account and runtime
@@ -34,6 +35,7 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	}
 	before, err := extract(r.guard.Load(), &old)
 	if err != nil || !sameAccess(&before, e) || old.pod.serviceAccount != obj.pod.serviceAccount ||
+		old.pod.gates != obj.pod.gates ||
 		!maps.Equal(runtimeAnnotations(&old), runtimeAnnotations(obj)) {
 		return false
 	}

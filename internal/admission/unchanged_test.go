@@ -78,6 +78,29 @@ func TestAnUpdateThatChangesTheAccessIsRefused(t *testing.T) {
 	}
 }
 
+// A gated pod does not run yet: what removes the last gate starts it.
+func TestAnUpdateThatLetsAPodStartIsRefused(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	gated := with(admittedPod(), func(p *corev1.Pod) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a"}, {Name: "b"}}
+	})
+	for name, c := range map[string]struct {
+		gates   []corev1.PodSchedulingGate
+		allowed bool
+	}{
+		"the last gate is removed":         {nil, false},
+		"a gate is removed":                {gated.Spec.SchedulingGates[1:], false},
+		"another pod waits and is left so": {gated.Spec.SchedulingGates, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := with(gated.DeepCopy(), func(p *corev1.Pod) { p.Finalizers, p.Spec.SchedulingGates = nil, c.gates })
+			if res := r.Review(t.Context(), updateRequest(t, gated, after)); res.Allowed != c.allowed || res.Unchanged != c.allowed {
+				t.Errorf("allowed %t, unchanged %t", res.Allowed, res.Unchanged)
+			}
+		})
+	}
+}
+
 func TestAnUpdateIsJudgedInFullWithoutATrustworthyOldObject(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
 	deployment := strings.Replace(string(marshal(t, admittedPod())), `"kind":"Pod"`, `"kind":"Deployment"`, 1)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -199,4 +200,33 @@ func TestFormatLaysOutOrSaysWhere(t *testing.T) {
 	wantError(t, err, "a.rego:3:1: rego_parse_error")
 	_, err = Format("a.rego", []byte("package a\nx := "+strings.Repeat("[", 1000)))
 	wantError(t, err, "a.rego:2:206: limit")
+}
+
+// OPA's parser reports some faults twice, the second time with a hint.
+func TestAFaultIsReportedOnce(t *testing.T) {
+	m := small().with(map[string]string{"b.rego": "package pipeguard.admission\n\nfindings contains {\"code\": if {\n"})
+	places := map[string]int{}
+	for _, p := range Validate(m, Options{}) {
+		places[fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)]++
+		if p.Line == 3 && !strings.Contains(p.Message, "expected rule key term") {
+			t.Errorf("the hint is lost: %s", p)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"b.rego:3:28": 1, "b.rego:4:1": 1}, places); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTwoFaultsAtOnePlaceAreBothReported(t *testing.T) {
+	one := Problem{File: "a.rego", Line: 1, Col: 1, Code: "x", Message: "a name"}
+	for name, other := range map[string]Problem{
+		"a longer word":  {File: "a.rego", Line: 1, Col: 1, Code: "x", Message: "a names"},
+		"another code":   {File: "a.rego", Line: 1, Col: 1, Code: "y", Message: "a name: b"},
+		"another column": {File: "a.rego", Line: 1, Col: 2, Code: "x", Message: "a name"},
+		"another file":   {File: "b.rego", Line: 1, Col: 1, Code: "x", Message: "a name"},
+	} {
+		if got := sortProblems([]Problem{other, one}); len(got) != 2 {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
 }

@@ -13,35 +13,40 @@ import (
 
 func TestModulesCannotReachOutOrAmplify(t *testing.T) {
 	for expression, want := range map[string]string{
-		`http.send({"method": "get", "url": "http://127.0.0.1:1"})`: "function http.send is not available to policies",
-		`net.lookup_ip_addr("localhost")`:                           "function net.lookup_ip_addr is not available",
-		`net.cidr_expand("10.0.0.0/8")`:                             "function net.cidr_expand is not available",
-		`opa.runtime()`:                                             "function opa.runtime is not available",
-		`time.now_ns()`:                                             "function time.now_ns is not available",
-		`rand.intn("x", 10)`:                                        "function rand.intn is not available",
-		`uuid.rfc4122("x")`:                                         "function uuid.rfc4122 is not available",
-		`trace("x")`:                                                "function trace is not available",
-		`io.jwt.encode_sign({}, {}, {})`:                            "function io.jwt.encode_sign is not available",
-		`crypto.hmac.sha256("a", "b")`:                              "function crypto.hmac.sha256 is not available",
-		`providers.aws.sign_req({}, {}, 1)`:                         "function providers.aws.sign_req is not available",
-		`numbers.range(1, 1000000000)`:                              "function numbers.range is not available",
-		`bits.lsh(1, 10000000000)`:                                  "function bits.lsh is not available",
-		`regex.replace("aaaa", "a", "bbbb")`:                        "function regex.replace is not available",
-		`json.patch({}, [])`:                                        "function json.patch is not available",
-		`yaml.unmarshal("a: &a [*a]")`:                              "function yaml.unmarshal is not available",
-		`glob.match("*a*a*a*", [], "aaaa")`:                         "function glob.match is not available",
-		`json.match_schema({}, {"$ref": "http://127.0.0.1:1/"})`:    "function json.match_schema is not available",
-		`internal.test_case([1])`:                                   "function internal.test_case is not available",
-		`no.such_function(1)`:                                       "rego_type_error: undefined function no.such_function",
-		`sprintf("%1000000d", [1])`:                                 "without width, precision or index",
-		`sprintf("%*d", [1000000, 1])`:                              "without width, precision or index",
-		`sprintf("%.1000000f", [1])`:                                "without width, precision or index",
-		`sprintf("%[1]d%[1]d", [1])`:                                "without width, precision or index",
-		`sprintf("%", [1])`:                                         "without width, precision or index",
-		`sprintf(input.format, [1])`:                                "the first operand of sprintf must be a constant",
-		`[1 | sprintf(input.format, [1], x); x == "a"]`:             "the first operand of sprintf must be a constant",
-		`concat(input.separator, ["a", "b"])`:                       "the first operand of concat must be a constant",
-		`concat("` + strings.Repeat("x", 65) + `", ["a", "b"])`:     "the separator of concat must be short",
+		`http.send({"method": "get", "url": "http://127.0.0.1:1"})`:                "function http.send is not available to policies",
+		`net.lookup_ip_addr("localhost")`:                                          "function net.lookup_ip_addr is not available",
+		`net.cidr_expand("10.0.0.0/8")`:                                            "function net.cidr_expand is not available",
+		`opa.runtime()`:                                                            "function opa.runtime is not available",
+		`time.now_ns()`:                                                            "function time.now_ns is not available",
+		`rand.intn("x", 10)`:                                                       "function rand.intn is not available",
+		`uuid.rfc4122("x")`:                                                        "function uuid.rfc4122 is not available",
+		`trace("x")`:                                                               "function trace is not available",
+		`io.jwt.encode_sign({}, {}, {})`:                                           "function io.jwt.encode_sign is not available",
+		`crypto.hmac.sha256("a", "b")`:                                             "function crypto.hmac.sha256 is not available",
+		`providers.aws.sign_req({}, {}, 1)`:                                        "function providers.aws.sign_req is not available",
+		`numbers.range(1, 1000000000)`:                                             "function numbers.range is not available",
+		`bits.lsh(1, 10000000000)`:                                                 "function bits.lsh is not available",
+		`regex.replace("aaaa", "a", "bbbb")`:                                       "function regex.replace is not available",
+		`json.patch({}, [])`:                                                       "function json.patch is not available",
+		`yaml.unmarshal("a: &a [*a]")`:                                             "function yaml.unmarshal is not available",
+		`glob.match("*a*a*a*", [], "aaaa")`:                                        "function glob.match is not available",
+		`json.match_schema({}, {"$ref": "http://127.0.0.1:1/"})`:                   "function json.match_schema is not available",
+		`internal.test_case([1])`:                                                  "function internal.test_case is not available",
+		`no.such_function(1)`:                                                      "rego_type_error: undefined function no.such_function",
+		`sprintf("%1000000d", [1])`:                                                "without width, precision or index",
+		`sprintf("%*d", [1000000, 1])`:                                             "without width, precision or index",
+		`sprintf("%.1000000f", [1])`:                                               "without width, precision or index",
+		`sprintf("%[1]d%[1]d", [1])`:                                               "without width, precision or index",
+		`sprintf("%", [1])`:                                                        "without width, precision or index",
+		`sprintf(input.format, [1])`:                                               "the first operand of sprintf must be a constant",
+		`[1 | sprintf(input.format, [1], x); x == "a"]`:                            "the first operand of sprintf must be a constant",
+		`regex.match(input.pattern, "a")`:                                          "the first operand of regex.match must be a constant",
+		`regex.split(input.pattern, "a")`:                                          "the first operand of regex.split must be a constant",
+		`[1 | some p in {"a"}; count(regex.find_n(p, "a", 1)) > 0]`:                "the first operand of regex.find_n must be a constant",
+		`regex.match("` + strings.Repeat("x", 1025) + `", "a")`:                    "the pattern of regex.match has more than 1024 bytes",
+		`[1 | f("a", "b") with f as regex.match]`:                                  "regex.match cannot stand in for another function",
+		`concat(input.separator, ["a", "b"])`:                                      "the first operand of concat must be a constant",
+		`concat("` + strings.Repeat("x", 65) + `", ["a", "b"])`:                    "the separator of concat must be short",
 		`[1 | f("%1000d", [1]) == "a" with data.pipeguard.admission.f as sprintf]`: "sprintf cannot stand in for another function",
 		`[1 | f("%1000d", [1]) == "a" with f as sprintf]`:                          "sprintf cannot stand in for another function",
 	} {
@@ -284,6 +289,7 @@ func TestDefaultPolicyRefusesWithoutParameters(t *testing.T) {
 		"mounts": []any{map[string]any{"guarded": true, "neverAllowed": false, "privileged": true, "field": "f"}},
 	}
 	m := defaultPolicy(t)
+	o, seen := patient, 0
 	for name, data := range map[string]map[string]any{
 		"none":              nil,
 		"empty":             {},
@@ -292,11 +298,17 @@ func TestDefaultPolicyRefusesWithoutParameters(t *testing.T) {
 		"a text":            {"pipeguard": map[string]any{"parameters": "PrivilegedOrAllowedNamespace"}},
 		"a list of objects": {"pipeguard": map[string]any{"parameters": []any{map[string]any{"requirement": "PrivilegedOrAllowedNamespace"}}}},
 	} {
-		e := activated(t, m.WithData(data), patient)
-		d, err := e.Decide(t.Context(), value(t, guarded))
-		if err != nil || d.Allowed || len(d.Findings) != 1 || d.Findings[0].Code != "PG001" {
-			t.Errorf("%s: got %+v, %v", name, d, err)
-		}
+		o.Checks = append(o.Checks, Check{Name: name, Input: guarded, Data: data, Want: func(d Decision) error {
+			seen++
+			if d.Allowed || len(d.Findings) != 1 || d.Findings[0].Code != "PG001" {
+				return fmt.Errorf("got %+v", d)
+			}
+			return nil
+		}})
+	}
+	activated(t, m.WithData(nil), o) // which fails if a check does not hold
+	if seen != len(o.Checks) || seen == 0 {
+		t.Errorf("%d of %d checks were asked", seen, len(o.Checks))
 	}
 	for name, data := range map[string]any{"null": nil, "a list": []any{}, "a text": "x"} {
 		problems := Validate(m.WithData(map[string]any{"pipeguard": data}), patient)

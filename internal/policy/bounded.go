@@ -1,17 +1,27 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxSeparator is more than any text that joins a list needs.
-const maxSeparator = 64
+const (
+	// maxSeparator is more than any text that joins a list needs.
+	maxSeparator = 64
+	// maxRegex is more than anyone can read in a pattern; alternatives can be rules of their own.
+	maxRegex = 1024
+)
 
-// boundedCalls looks for calls of the two allowed functions whose result can be larger than its operands by a factor that an
-// operand chooses: concat repeats its separator, and sprintf pads to the width in its format. Both allocate before
-// anything can stop them. So their first operand must be a constant, and a small one.
+// bounded are the allowed functions of which one operand chooses a factor: concat repeats its separator, sprintf pads to
+// the width in its format, and matching takes time in proportion to the text times the pattern. None of them looks at
+// the time-out while it runs. So their first operand must be a constant, and a small one; else whoever writes an object
+// that a policy takes it from could fill the memory or keep a core busy for minutes.
+var bounded = []string{"concat", "sprintf", "regex.find_n", "regex.match", "regex.split"}
+
+// boundedCalls looks for calls of these functions with another first operand.
 func boundedCalls(m *ast.Module) []Problem {
 	var out []Problem
 	check := func(terms []*ast.Term) {
@@ -19,7 +29,7 @@ func boundedCalls(m *ast.Module) []Problem {
 			return
 		}
 		name := functionName(terms[0])
-		if name != "concat" && name != "sprintf" {
+		if !slices.Contains(bounded, name) {
 			return
 		}
 		var first ast.String
@@ -32,6 +42,8 @@ func boundedCalls(m *ast.Module) []Problem {
 			out = append(out, at(terms[0].Location, CodeBuiltin, "the first operand of "+name+" must be a constant string"))
 		case name == "concat" && len(first) > maxSeparator:
 			out = append(out, at(terms[0].Location, CodeBuiltin, "the separator of concat must be short"))
+		case strings.HasPrefix(name, "regex.") && len(first) > maxRegex:
+			out = append(out, at(terms[0].Location, CodeBuiltin, fmt.Sprintf("the pattern of %s has more than %d bytes", name, maxRegex)))
 		case name == "sprintf" && !plainFormat(string(first)):
 			out = append(out, at(terms[0].Location, CodeBuiltin, "the format of sprintf may use %s %v %d %q %t %x and %% only, without width, precision or index"))
 		}
@@ -41,7 +53,7 @@ func boundedCalls(m *ast.Module) []Problem {
 			check(terms)
 		}
 		for _, w := range e.With { // else a mock could call them under another name
-			if name := functionName(w.Value); name == "concat" || name == "sprintf" {
+			if name := functionName(w.Value); slices.Contains(bounded, name) {
 				out = append(out, at(w.Location, CodeBuiltin, name+" cannot stand in for another function"))
 			}
 		}

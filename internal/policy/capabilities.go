@@ -22,11 +22,11 @@ import (
 //     that are squared again and again double their digits.
 //   - strings.replace_n, strings.render_template, regex.replace, json.patch, yaml.*, graphql.*, graph.*, array.flatten,
 //     object.union_n, regex.globs_match, glob.*, net.cidr_expand: they amplify their operands, or have had
-//     patterns on which they take exponential time, and regex.match (linear time) does what policies need.
+//     patterns on which they take exponential time, and regex.match (time linear in the text) does what policies need.
 //   - json.match_schema, json.verify_schema: they compile a schema that may name remote ones.
 //   - deprecated functions (all, any, cast_*, re_match, set_diff).
 //
-// concat and sprintf are in, but with a constant first operand: see boundedCalls.
+// concat, sprintf and the functions of regex are in, but with a constant first operand: see bounded.
 //
 // OPA does not bound memory. A policy that doubles a string in each of its expressions is stopped by the time-out alone,
 // so that the memory is bounded by what the machine can write in that time, for each evaluation that runs. It is the

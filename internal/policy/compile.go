@@ -17,7 +17,8 @@ const maxProblems = 50
 
 // program is a compiled set of modules, before it is trusted to decide.
 type program struct {
-	compiler *ast.Compiler
+	parsed   map[string]*ast.Module // tests among them; a compiler works on copies
+	compiler *ast.Compiler          // of all but the tests
 	data     document
 	rules    map[string]Rule
 	object   bool // some module may read input.object
@@ -51,12 +52,13 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	if len(problems) > 0 {
 		return nil, sortProblems(problems)
 	}
-	maps.DeleteFunc(all, func(name string, _ *ast.Module) bool { return isTestFile(name) })
-	deciding := slices.Collect(maps.Values(all))
-	slices.SortFunc(deciding, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
-	rules, problems := ruleTable(deciding)
+	deciding := maps.Clone(all)
+	maps.DeleteFunc(deciding, func(name string, _ *ast.Module) bool { return isTestFile(name) })
+	inOrder := slices.Collect(maps.Values(deciding))
+	slices.SortFunc(inOrder, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
+	rules, problems := ruleTable(inOrder)
 
-	compiler, err := compileModules(ctx, all, data, capabilities())
+	compiler, err := compileModules(ctx, deciding, data)
 	if err != nil {
 		return nil, sortProblems(append(problems, problemsOf("", err)...))
 	}
@@ -71,7 +73,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 		return nil, sortProblems(problems)
 	}
 	object := slices.ContainsFunc(slices.Collect(maps.Values(compiler.Modules)), refersToObject)
-	return &program{compiler: compiler, data: data, rules: rules, object: object, options: o}, nil
+	return &program{parsed: all, compiler: compiler, data: data, rules: rules, object: object, options: o}, nil
 }
 
 // parse reads every module and looks for what can be found without the others.
@@ -101,20 +103,21 @@ func parse(m Modules) (map[string]*ast.Module, []Problem) {
 
 // newCompiler is the one place where a compiler is made. Strict mode turns unused variables and imports, which are
 // mostly misspellings, into errors; print statements are never enabled.
-func newCompiler(c *ast.Capabilities) *ast.Compiler {
+// Rules that lie where the data lies are refused: they would hide one or the other.
+func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, txn storage.Transaction) *ast.Compiler {
 	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
-		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems)
+		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).
+		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
 }
 
-// compileModules also refuses rules that lie where the data lies, which would hide one or the other.
-func compileModules(ctx context.Context, modules map[string]*ast.Module, data document, c *ast.Capabilities) (*ast.Compiler, error) {
+func compileModules(ctx context.Context, modules map[string]*ast.Module, data document) (*ast.Compiler, error) {
 	store := inmem.NewFromASTObject(data.object)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	compiler := newCompiler(c).WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
+	compiler := newCompiler(ctx, capabilities(), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
 		return nil, compiler.Errors
 	}

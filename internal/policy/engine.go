@@ -57,7 +57,7 @@ func (e *Engine) build(ctx context.Context, m Modules) (*snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.TestTimeout)
 	defer cancel()
-	results, err := p.test(ctx, m)
+	results, err := p.test(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -92,5 +92,20 @@ func sortProblems(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(ps)
+	out := ps[:0]
+	for _, p := range ps {
+		if n := len(out); n > 0 && p.repeats(out[n-1]) {
+			out[n-1] = p
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// repeats says whether p is q, or q with more words: OPA's parser reports some faults twice, the second time with a hint.
+func (p Problem) repeats(q Problem) bool {
+	more, ok := strings.CutPrefix(p.Message, q.Message)
+	q.Message = p.Message
+	return ok && p == q && (more == "" || strings.HasPrefix(more, ": "))
 }

@@ -38,34 +38,30 @@ func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.TestTimeout)
 	defer cancel()
-	return p.test(ctx, m)
+	return p.test(ctx)
 }
 
-// test runs the tests on goroutines of OPA's runner: unlike one of a decision, a panic there would end the process.
-func (p *program) test(ctx context.Context, m Modules) ([]TestResult, error) {
-	modules, problems := parse(m) // again: compiling changes modules
-	if len(problems) > 0 {
-		return nil, &ProblemsError{problems}
-	}
-	c := capabilities(testBuiltin)
-	if _, err := compileModules(ctx, modules, p.data, c); err != nil {
-		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
-	}
-	if modules, problems = parse(m); len(problems) > 0 {
-		return nil, &ProblemsError{problems}
-	}
+// test compiles the modules with their tests and runs these. OPA's runner evaluates on goroutines of its own: unlike one
+// of a decision or of the compiler, a panic there would end the process.
+func (p *program) test(ctx context.Context) (out []TestResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, &ProblemsError{[]Problem{{Code: CodeInternal, Message: fmt.Sprintf("the compiler of the tests panicked: %v", v)}}}
+		}
+	}()
 	store := inmem.NewFromASTObject(p.data.object)
 	txn, err := store.NewTransaction(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(context.WithoutCancel(ctx), txn)
-	results, err := tester.NewRunner().SetCompiler(newCompiler(c)).SetStore(store).SetModules(modules).
+	compiler := newCompiler(ctx, capabilities(testBuiltin), store, txn)
+	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).
 		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(p.options.TestTimeout).RunTests(ctx, txn)
 	if err != nil {
 		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
 	}
-	out := []TestResult{}
+	out = []TestResult{}
 	for r := range results { // always to the end: the runner's goroutines wait for their reader
 		out = append(out, testResult(r))
 	}
