@@ -16,19 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets this binary stand in for a caller of its own: with PEER_DIAL set it opens
-// that socket, keeps it open until its standard input ends, and leaves.
-func TestMain(m *testing.M) {
-	if address := os.Getenv("PEER_DIAL"); address != "" {
-		if err := callAndWait(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
 func callAndWait(address string) error {
 	c, err := net.Dial("unix", address)
 	if err != nil {
@@ -159,65 +146,6 @@ func TestImageOfAnotherFileAtThePathMatchesNoRule(t *testing.T) {
 	}
 }
 
-func TestResolveNamesAnotherProcess(t *testing.T) {
-	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = peer.Close() })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := peer.Identity()
-	if int(got.Process.PID) != caller.Process.Pid {
-		t.Errorf("PID %d, want %d", got.Process.PID, caller.Process.Pid)
-	}
-	if got.Process.Exe != self {
-		t.Errorf("image %q, want %q", got.Process.Exe, self)
-	}
-	if want := fmt.Sprintf("uid:%d", os.Getuid()); got.User.SID != want {
-		t.Errorf("user %q, want %q", got.User.SID, want)
-	}
-	if age := time.Since(got.Process.Start); age < 0 || age > time.Minute {
-		t.Errorf("it started %s ago", age)
-	}
-	if got.Assurance != AssuranceProcess {
-		t.Errorf("assurance %q", got.Assurance)
-	}
-}
-
-func TestAliveSeesTheCallerEnd(t *testing.T) {
-	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = peer.Close() })
-	if err := peer.Alive(); err != nil {
-		t.Fatalf("while it runs: %v", err)
-	}
-	if err := caller.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = caller.Wait() // "killed", and that is the point
-	if err := peer.Alive(); !errors.Is(err, errEnded) {
-		t.Errorf("after its end: %v", err)
-	}
-}
-
-func TestResolveRefusesACallerThatHasEnded(t *testing.T) {
-	accepted, caller := call(t)
-	if err := caller.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = caller.Wait() // "killed", and that is the point
-	if peer, err := NewResolver().Resolve(accepted); err == nil {
-		t.Errorf("resolved %+v", peer.Identity())
-	}
-}
-
 func TestEndedProcessIsKnownByItsPidfd(t *testing.T) {
 	command := exec.Command("/proc/self/exe", "-test.run=^$")
 	if err := command.Start(); err != nil {
@@ -281,4 +209,13 @@ func FuzzStartTicks(f *testing.F) {
 			t.Errorf("%d does not fit a duration", ticks)
 		}
 	})
+}
+
+func sameProgram(a, b string) bool { return a == b }
+
+func checkUser(t *testing.T, got User) {
+	t.Helper()
+	if want := fmt.Sprintf("uid:%d", os.Getuid()); got.SID != want {
+		t.Errorf("user %q, want %q", got.SID, want)
+	}
 }

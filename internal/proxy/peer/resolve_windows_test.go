@@ -1,8 +1,6 @@
 package peer
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,19 +10,6 @@ import (
 
 	"github.com/Microsoft/go-winio"
 )
-
-// TestMain lets this binary stand in for a caller of its own: with PEER_DIAL set it opens that pipe,
-// keeps it open until its standard input ends, and leaves.
-func TestMain(m *testing.M) {
-	if address := os.Getenv("PEER_DIAL"); address != "" {
-		if err := callAndWait(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
 
 func callAndWait(address string) error {
 	c, err := winio.DialPipe(address, nil)
@@ -74,62 +59,6 @@ func call(t *testing.T) (net.Conn, *exec.Cmd) {
 	return accepted, caller
 }
 
-func TestResolveNamesAnotherProcess(t *testing.T) {
-	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = peer.Close() })
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := peer.Identity()
-	if int(got.Process.PID) != caller.Process.Pid {
-		t.Errorf("PID %d, want %d", got.Process.PID, caller.Process.Pid)
-	}
-	if !strings.EqualFold(got.Process.Exe, self) {
-		t.Errorf("image %q, want %q", got.Process.Exe, self)
-	}
-	if !strings.HasPrefix(got.User.SID, "S-1-5-") || got.User.Name == "" {
-		t.Errorf("user %+v", got.User)
-	}
-	if age := time.Since(got.Process.Start); age < 0 || age > time.Minute {
-		t.Errorf("it started %s ago", age)
-	}
-}
-
-func TestAliveSeesTheCallerEnd(t *testing.T) {
-	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = peer.Close() })
-	if err := peer.Alive(); err != nil {
-		t.Fatalf("while it runs: %v", err)
-	}
-	if err := caller.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = caller.Wait() // "killed", and that is the point
-	if err := peer.Alive(); !errors.Is(err, errEnded) {
-		t.Errorf("after its end: %v", err)
-	}
-}
-
-func TestResolveRefusesACallerThatHasEnded(t *testing.T) {
-	accepted, caller := call(t)
-	if err := caller.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = caller.Wait() // "killed", and that is the point
-	if peer, err := NewResolver().Resolve(accepted); err == nil {
-		t.Errorf("resolved %+v", peer.Identity())
-	}
-}
-
 func TestResolveRefusesTheSystemProcess(t *testing.T) {
 	r := resolver{kernel: pretend{pid: systemPID}, system: []uint32{systemPID}}
 	if peer, err := r.Resolve(conn(t)); err == nil {
@@ -161,5 +90,14 @@ func TestResolveOfOurselvesIsUs(t *testing.T) {
 	}
 	if err := peer.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func sameProgram(a, b string) bool { return strings.EqualFold(a, b) }
+
+func checkUser(t *testing.T, got User) {
+	t.Helper()
+	if !strings.HasPrefix(got.SID, "S-1-5-") || got.Name == "" {
+		t.Errorf("user %+v", got)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -247,23 +246,7 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 	}
 
 	other := Options{SocketDir: privateDir(t)}
-	squatter := exec.Command(os.Args[0])
-	squatter.Env = append(os.Environ(), "PIPE_LISTEN="+other.SocketDir)
-	squatter.Stderr = os.Stderr
-	up, err := squatter.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := squatter.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := squatter.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = squatter.Process.Kill(), squatter.Wait() })
-	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
-		t.Fatal(err)
-	}
+	squat(t, other.SocketDir)
 	if err := VerifyOwner(ctx, name, other); !errors.Is(err, ErrTaken) {
 		t.Errorf("another process's listener: %v", err)
 	}

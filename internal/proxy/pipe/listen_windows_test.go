@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -186,23 +185,7 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 	}
 
 	taken := own + "-taken"
-	squatter := exec.Command(os.Args[0])
-	squatter.Env = append(os.Environ(), "PIPE_LISTEN="+taken)
-	squatter.Stderr = os.Stderr
-	up, err := squatter.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := squatter.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := squatter.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = squatter.Process.Kill(), squatter.Wait() })
-	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
-		t.Fatal(err)
-	}
+	squat(t, taken)
 	if err := VerifyOwner(ctx, taken, Options{}); !errors.Is(err, ErrTaken) {
 		t.Errorf("another process's pipe: %v", err)
 	}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
+	dir := t.TempDir()
+	i, err := newIssuer([]string{"127.0.0.1"}, time.Now, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := filepath.Join(dir, "ca.pem")
+	if err := i.writeAuthority(ca); err != nil {
+		t.Fatal(err)
+	}
+	given := i.leaf.Load()
+	key, err := x509.MarshalPKCS8PrivateKey(given.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: given.Certificate[0]})))
+	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+
+	p := startWith(t, ca, "--cert-dir="+dir)
+	if a := p.review(t, "team-a", pipe); a.Allowed {
+		t.Error("admitted")
+	}
+	p = startWith(t, ca, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"), "--client-ca-file="+ca)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := p.client.Do(req); err == nil {
+		_ = res.Body.Close()
+		t.Errorf("a client without certificate got status %d", res.StatusCode)
+	}
+}
+
+func TestTLSIsModernAndHTTP2IsOffUnlessAsked(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{{nil, "HTTP/1.1"}, {[]string{"--enable-http2"}, "HTTP/2.0"}} {
+		p := start(t, c.args...)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := p.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.Proto != c.want || res.TLS.Version != tls.VersionTLS13 || res.StatusCode != 405 {
+			t.Errorf("%v: %s, TLS %#x, status %d; want %s", c.args, res.Proto, res.TLS.Version, res.StatusCode, c.want)
+		}
+		old := p.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+		old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+		dialer := tls.Dialer{Config: old}
+		if conn, err := dialer.DialContext(t.Context(), "tcp", p.address); err == nil {
+			_ = conn.Close()
+			t.Error("a client of TLS 1.1 was served")
+		}
+	}
+}
