@@ -96,7 +96,7 @@ func TestCanaryFailsUnlessARuleRefusesIt(t *testing.T) {
 		engine Engine
 		want   string
 	}{
-		"no policy":       {unchecked(policy.Modules{}), "refused without a decision"},
+		"no policy":       {unchecked(policy.Modules{}), ErrNoPolicy.Error()},
 		"an open policy":  {unchecked(policyOf(allowAll)), "it was admitted"},
 		"a broken engine": {failing{good, new(true)}, "refused without a decision"},
 		"a sloppy policy": {unchecked(policyOf(sloppy)), "GLOBALROOT"},
