@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pipeguard",
 		Short: "Judge pods and pipe paths, test policies, call a proxy, read audit records",
-		Long: `Pipeguard guards the named pipes through which pods on Windows nodes reach privileged host services.
+		Long: `Pipeguard guards the named pipes of privileged services on Windows nodes against pods that should not have them.
 This program is its desk side: it gives the verdicts of the admission webhook without a cluster.
 
 Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the question could not be understood or answered.`,

@@ -1,5 +1,5 @@
-// Package peer names the process at the other end of a pipe.
-// It trusts the kernel's PID only while it holds a handle to that process.
+// Package peer finds out which process opened a connection, as which account, running which program.
+// It believes a process id for as long as it has that process open, and no longer.
 //
 // The program is the one that runs when the connection is accepted, and it tells programs of different accounts apart, not
 // those of one account: whoever may act on a process of the same account can make it speak. On Linux it is enough to
