@@ -28,7 +28,8 @@ type proxy struct {
 	log     string // diagnostics
 }
 
-// rules allow this very program everything but Rmdir of filesystem v1, and to look at volumes and the serial number.
+// rules allow this very program everything but Rmdir of filesystem v1, to look at volumes and the serial number,
+// and the command line to ask whether a path exists.
 const rules = `apiVersion: pipeguard.dev/v1alpha1
 kind: ProxyConfig
 acl:
@@ -48,6 +49,11 @@ acl:
     operations: [ListVolumesOnDisk, GetBIOSSerialNumber]
     callers:
     - exe: %[1]s
+  - name: command-line
+    pipes: ["filesystem-v1"]
+    operations: [PathExists]
+    callers:
+    - exe: %[2]s
 `
 
 func environment(t *testing.T, name string) string {
@@ -71,7 +77,7 @@ func prepare(t *testing.T) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(rules, strconv.Quote(self))
+	text := fmt.Sprintf(rules, strconv.Quote(self), strconv.Quote(environment(t, "PIPEGUARD_CLI")))
 	if err := errors.Join(os.Mkdir(p.kubelet, 0o755), os.WriteFile(p.config, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}

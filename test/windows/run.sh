@@ -96,7 +96,7 @@ export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
 go test -vet=off -overlay "$out/overlay.json" -c -o "$out/bin/" "${packages[@]}"
 for package in "${packages[@]}"; do
 	if [[ $package == ./test/windows ]]; then
-		go build -o "$out/bin/proxy.exe" ./cmd/proxy
+		go build -o "$out/bin/" ./cmd/proxy ./cmd/pipeguard
 		cp "$out/bin/windows.test.exe" "$out/bin/stranger.exe"
 	fi
 done
@@ -110,7 +110,8 @@ windows_path() { # of a Unix path: Wine shows / as drive Z
 export PIPEGUARD_LINKED='C:\pipeguard'
 PIPEGUARD_PROXY=$(windows_path "$out/bin/proxy.exe")
 PIPEGUARD_STRANGER=$(windows_path "$out/bin/stranger.exe")
-export PIPEGUARD_PROXY PIPEGUARD_STRANGER
+PIPEGUARD_CLI=$(windows_path "$out/bin/pipeguard.exe")
+export PIPEGUARD_PROXY PIPEGUARD_STRANGER PIPEGUARD_CLI
 
 run() { # PACKAGE: prints what go test prints, and the output of a failure
 	local name=${1##*/} started=$EPOCHREALTIME status=0 seconds
