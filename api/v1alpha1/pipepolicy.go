@@ -1,0 +1,244 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PipePolicy guards pipes and says who may use them. A pipe that one or more PipePolicies name is governed by them: a
+// container may mount it if it is a subject of one of them, and the parameter allowedNamespaces no longer counts for it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=ppol,categories=pipeguard
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.admission.action`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Enforced on",type=string,JSONPath=`.status.replicas.summary`
+// +kubebuilder:printcolumn:name="Violations",type=integer,JSONPath=`.status.violations`
+// +kubebuilder:printcolumn:name="Expired",type=integer,JSONPath=`.status.subjects.expired`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Pipes",type=string,priority=1,JSONPath=`.spec.pipes`
+// +kubebuilder:printcolumn:name="Revision",type=string,priority=1,JSONPath=`.status.revision`
+type PipePolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PipePolicySpec `json:"spec"`
+	// +optional
+	Status PipePolicyStatus `json:"status,omitempty"`
+}
+
+// PipePolicyList is a list of PipePolicies.
+//
+// +kubebuilder:object:root=true
+type PipePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PipePolicy `json:"items"`
+}
+
+// PipePolicySpec says which pipes are guarded and who may use them.
+type PipePolicySpec struct {
+	// Pipes are names of pipes, or beginnings of names that end in "*", in any case and without \\.\pipe\ in front.
+	// Each is guarded, whether or not the parameter guardedPipes has it.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	Pipes []PipePattern `json:"pipes"`
+	// Admission is what the webhook does.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	Admission AdmissionRules `json:"admission,omitzero"`
+	// Node is what the proxies on the nodes do, once policies are distributed to them.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	Node NodeRules `json:"node,omitzero"`
+	// Subjects are those who may use the pipes. Without any, nobody may.
+	//
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Subjects []Subject `json:"subjects,omitempty"`
+}
+
+// PipePattern is the name of a pipe, or the beginning of names followed by "*".
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._{}-]+\*?$`
+type PipePattern string
+
+// AdmissionAction says what follows if nobody permits what an object asks for.
+//
+// +kubebuilder:validation:Enum=Deny;Warn;Audit
+type AdmissionAction string
+
+// Actions, from the strictest to the most lenient. Of several policies that govern a pipe the strictest counts.
+const (
+	// ActionDeny refuses the object.
+	ActionDeny AdmissionAction = "Deny"
+	// ActionWarn lets it pass and tells its author.
+	ActionWarn AdmissionAction = "Warn"
+	// ActionAudit lets it pass and records it.
+	ActionAudit AdmissionAction = "Audit"
+)
+
+// Requirement says what a container must have to mount a pipe.
+//
+// +kubebuilder:validation:Enum=AllowedNamespace;PrivilegedAndAllowedNamespace;PrivilegedOrAllowedNamespace
+type Requirement string
+
+// Requirements. "Allowed namespace" here means: to be a subject of the policy.
+const (
+	// RequireSubject asks that the container is a subject.
+	RequireSubject Requirement = "AllowedNamespace"
+	// RequireSubjectAndPrivileged asks for both.
+	RequireSubjectAndPrivileged Requirement = "PrivilegedAndAllowedNamespace"
+	// RequireSubjectOrPrivileged is content with either.
+	RequireSubjectOrPrivileged Requirement = "PrivilegedOrAllowedNamespace"
+)
+
+// AdmissionRules is what the webhook does about the pipes of a policy.
+type AdmissionRules struct {
+	// Action says what follows for an object that nobody permits: Deny, Warn or Audit. Of several policies that govern
+	// a pipe the strictest counts. A path that names no single pipe is refused whatever this says.
+	//
+	// +kubebuilder:default=Deny
+	// +optional
+	Action AdmissionAction `json:"action,omitempty"`
+	// Requirement is what a container must have: AllowedNamespace (be a subject), PrivilegedAndAllowedNamespace (be a
+	// subject and privileged) or PrivilegedOrAllowedNamespace (either; the weakest, because on Windows privileged has no
+	// effect and whoever writes a pod can set it). Privileged alone counts only if every policy that governs the pipe says so.
+	//
+	// +kubebuilder:default=AllowedNamespace
+	// +optional
+	Requirement Requirement `json:"requirement,omitempty"`
+}
+
+// NodeAction says whether the proxy on a node refuses what its rules do not permit.
+//
+// +kubebuilder:validation:Enum=Enforce;LogOnly
+type NodeAction string
+
+// Actions of the proxy on a node.
+const (
+	// NodeEnforce refuses what the rules do not permit.
+	NodeEnforce NodeAction = "Enforce"
+	// NodeLogOnly records it and lets it pass.
+	NodeLogOnly NodeAction = "LogOnly"
+)
+
+// NodeRules is what the proxies on the nodes do about the pipes of a policy.
+type NodeRules struct {
+	// Action is Enforce, or LogOnly to record what would be refused and let it pass.
+	//
+	// +kubebuilder:default=Enforce
+	// +optional
+	Action NodeAction `json:"action,omitempty"`
+	// Methods are the gRPC methods that may be called, in the newest version's words; empty means all.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z]+$`
+	// +listType=set
+	// +optional
+	Methods []string `json:"methods,omitempty"`
+	// PathPrefixes are the directories of the node that requests may name; empty means the proxy's working directories.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=set
+	// +optional
+	PathPrefixes []string `json:"pathPrefixes,omitempty"`
+	// RequireToken asks each caller for a token of its service account.
+	//
+	// +optional
+	RequireToken bool `json:"requireToken,omitempty"`
+}
+
+// Subject is who may use the pipes of a policy: containers of pods in one namespace, narrowed by each list that is not empty.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.expiresAt) || (has(self.owner) && has(self.reason))",message="a subject that expires is an exception: name its owner and reason"
+type Subject struct {
+	// Name tells the subjects of a policy apart in messages, status and metrics.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Namespace of the pods.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+	// ServiceAccounts of the pods. None means any, so that whoever may create pods in the namespace has the permission.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
+	// Containers are names of containers. None means any.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Containers []string `json:"containers,omitempty"`
+	// Images of the containers, compared as written in the pod, or beginnings of images that end in "*" and contain a
+	// "/" before it. None means any.
+	//
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	// +optional
+	Images []string `json:"images,omitempty"`
+	// Owner is who answers for an exception: a person, a team, an address.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Owner string `json:"owner,omitempty"`
+	// Reason is why the exception exists.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// ExpiresAt is when the permission ends, by itself. Pods that run then are reported, not stopped.
+	//
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// PipePolicyStatus is what became of a PipePolicy.
+type PipePolicyStatus struct {
+	PolicyStatus `json:",inline"`
+
+	// Violations is how many existing objects the last scan found that no policy permits to have a pipe of this policy.
+	//
+	// +optional
+	Violations *int32 `json:"violations,omitempty"`
+	// Subjects counts the subjects.
+	//
+	// +optional
+	Subjects SubjectCounts `json:"subjects,omitzero"`
+}
+
+// SubjectCounts counts the subjects of a policy.
+type SubjectCounts struct {
+	// Open have their permission now.
+	Open int32 `json:"open"`
+	// ExpiringSoon are open and expire within seven days.
+	ExpiringSoon int32 `json:"expiringSoon"`
+	// Expired had their permission.
+	Expired int32 `json:"expired"`
+}
