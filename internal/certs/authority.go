@@ -1,0 +1,139 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"time"
+)
+
+// backdated allows for clocks of API servers that are behind the leader's.
+const backdated = time.Hour
+
+// authority signs what is served.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+// newAuthority makes an authority that can vouch for hosts only, so that who trusts it trusts it with nothing else.
+func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*authority, error) {
+	t, err := template("Pipeguard webhook authority", now, now.Add(lifetime))
+	if err != nil {
+		return nil, fmt.Errorf("make an authority: %w", err)
+	}
+	t.IsCA, t.BasicConstraintsValid, t.MaxPathLenZero = true, true, true
+	t.KeyUsage = x509.KeyUsageCertSign
+	t.PermittedDNSDomainsCritical = true
+	t.PermittedDNSDomains = hosts
+	// Without a range, every address would be permitted.
+	t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make an authority: %w", err)
+	}
+	certificate, err := sign(t, t, key, key)
+	if err != nil {
+		return nil, fmt.Errorf("make an authority: %w", err)
+	}
+	return &authority{certificate, key}, nil
+}
+
+// issue makes a certificate that does not outlive its authority.
+func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
+	until := now.Add(lifetime)
+	if until.After(a.certificate.NotAfter) {
+		until = a.certificate.NotAfter
+	}
+	t, err := template("Pipeguard webhook", now, until)
+	if err != nil {
+		return nil, fmt.Errorf("issue a certificate: %w", err)
+	}
+	t.DNSNames = hosts
+	t.KeyUsage, t.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("issue a certificate: %w", err)
+	}
+	certificate, err := sign(t, a.certificate, key, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("issue a certificate: %w", err)
+	}
+	leaf := &tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key, Leaf: certificate}
+	// What would not verify is never handed out: making it again and again would not help either.
+	if err := verify(leaf, pool(a.certificate), hosts, now); err != nil {
+		return nil, fmt.Errorf("issue a certificate: %w", err)
+	}
+	return leaf, nil
+}
+
+// fits says what keeps a certificate from being an authority for hosts as newAuthority makes them.
+func fits(c *x509.Certificate, hosts []string) error {
+	switch {
+	case !c.IsCA || !c.BasicConstraintsValid || c.KeyUsage&x509.KeyUsageCertSign == 0:
+		return errors.New("the certificate is not an authority's")
+	case c.CheckSignatureFrom(c) != nil:
+		return errors.New("the certificate is not signed by itself")
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(c.PermittedDNSDomains)), slices.Sorted(slices.Values(hosts))) {
+		return fmt.Errorf("the certificate is for %q, not for %q", c.PermittedDNSDomains, hosts)
+	}
+	return nil
+}
+
+// verify says why an API server that trusts roots would not accept a certificate for one of hosts.
+func verify(leaf *tls.Certificate, roots *x509.CertPool, hosts []string, now time.Time) error {
+	options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	for _, der := range leaf.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil { // what cannot be read helps no client either
+			options.Intermediates.AddCert(c)
+		}
+	}
+	if _, err := leaf.Leaf.Verify(options); err != nil { // with the constraints of authorities for all its names
+		return err
+	}
+	for _, host := range hosts {
+		if err := leaf.Leaf.VerifyHostname(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pool is what who trusts certificates trusts.
+func pool(certificates ...*x509.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, c := range certificates {
+		p.AddCert(c)
+	}
+	return p
+}
+
+// isValid says whether a certificate is neither expired nor of the future.
+func isValid(c *x509.Certificate, now time.Time) bool {
+	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
+}
+
+func template(name string, now, until time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdated), NotAfter: until}, nil
+}
+
+func sign(t, parent *x509.Certificate, subject, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, subject.Public(), signer)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(der)
+}
