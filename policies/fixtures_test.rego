@@ -15,9 +15,11 @@ pod := {
 	"user": {"name": "alice", "groups": []},
 	"labels": {},
 	"annotations": {},
+	"pod": {"labels": {}, "annotations": {}, "field": "metadata"},
 	"containers": [plain_container],
 	"mounts": [],
 	"unmounted": [],
+	"persistentVolumes": [],
 }
 
 driver_pod := object.union(pod, {
@@ -51,6 +53,8 @@ plain_mount := {
 	"pipe": "csi-proxy-disk-v1",
 	"guarded": true,
 	"neverAllowed": false,
+	"equalPower": "",
+	"policies": [],
 	"field": "spec.containers[0].volumeMounts[0]",
 	"volumeField": "spec.volumes[0].hostPath.path",
 }
@@ -73,14 +77,82 @@ volume := {
 	"pipe": "csi-proxy-disk-v1",
 	"guarded": true,
 	"neverAllowed": false,
+	"equalPower": "",
+	"policies": [],
 	"field": "spec.volumes[0].hostPath.path",
 }
+
+persistent_volume := {
+	"type": "hostPath",
+	"path": `\\.\pipe\csi-proxy-disk-v1`,
+	"canonical": `\\.\pipe\csi-proxy-disk-v1`,
+	"kind": "pipe",
+	"pipe": "csi-proxy-disk-v1",
+	"guarded": true,
+	"neverAllowed": false,
+	"equalPower": "",
+	"policies": [],
+	"field": "spec.hostPath.path",
+	"claim": {"namespace": "shop", "name": "data"},
+}
+
+declaring(entry) := object.union(pod, {"unmounted": [entry]})
+
+with_volume(entry) := object.union(pod, {
+	"kind": {"group": "", "version": "v1", "kind": "PersistentVolume"},
+	"namespace": "",
+	"serviceAccount": "",
+	"containers": [],
+	"persistentVolumes": [entry],
+})
+
+# A mount of a pipe that the policy "csi" governs, and who is its subject.
+governed_mount := object.union(plain_mount, {"policies": ["csi"]})
+
+governed_pod := object.union(with_mount(governed_mount), {"namespace": "kube-system", "serviceAccount": "csi-azuredisk-node-sa"})
+
+governed_by(names) := replaced(governed_pod, {"mounts": [replaced(governed_mount, {"policies": names})]})
+
+# What is said of it if nobody permits it.
+nobodys := {{"code": "PG010", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}}
+
+subject := {
+	"name": "azuredisk",
+	"serviceAccounts": ["csi-azuredisk-node-sa"],
+	"containers": ["web"],
+	"images": ["registry.example/web:1"],
+	"expiresAt": "",
+	"warnFrom": "",
+}
+
+pipe_policy := {
+	"action": "Deny",
+	"requirement": "AllowedNamespace",
+	"subjects": {"kube-system": [subject]},
+}
+
+csi := {"csi": pipe_policy}
+
+# Unlike object.union, it does not merge what the keys hold.
+replaced(thing, changes) := object.union(object.remove(thing, object.keys(changes)), changes)
+
+policy_with(changes) := {"csi": replaced(pipe_policy, changes)}
+
+subject_with(changes) := policy_with({"subjects": {"kube-system": [replaced(subject, changes)]}})
+
+# Texts that are no time of the form that is compared.
+odd_times := [
+	null, 0, 4102444800, true, [], {}, " ", "never", "2999", "2999-01-01", "2999-01-01T00:00:00", "2999-01-01T00:00:00.5Z", "2999-01-01T00:00:00+00:00", "2999-01-01 00:00:00Z",
+	"2999-01-01T00:00:00z", " 2999-01-01T00:00:00Z", "2999-01-01T00:00:00Z\n", "2999-13-01T00:00:00Z", "2999-00-01T00:00:00Z", "2999-01-32T00:00:00Z", "2999-01-00T00:00:00Z",
+	"2999-01-01T24:00:00Z", "2999-01-01T00:60:00Z", "2999-01-01T00:00:60Z", "12999-01-01T00:00:00Z", "２999-01-01T00:00:00Z",
+]
 
 parameters := {
 	"guardedPipes": ["csi-proxy*"],
 	"requirement": "PrivilegedOrAllowedNamespace",
 	"allowedNamespaces": {"kube-system": {"serviceAccounts": ["csi-azuredisk-node-sa"]}},
 	"hostProcess": "Audit",
+	"equalPower": "Audit",
 }
 
 requiring(requirement) := object.union(parameters, {"requirement": requirement})
@@ -93,7 +165,7 @@ codes(findings) := {finding.code | some finding in findings}
 
 # What parameters must not look like.
 unusable contains object.remove(parameters, {key}) if {
-	some key in ["requirement", "allowedNamespaces", "hostProcess"]
+	some key in ["requirement", "allowedNamespaces", "hostProcess", "equalPower"]
 }
 
 unusable contains object.union(parameters, {"requirement": value}) if {
@@ -101,6 +173,10 @@ unusable contains object.union(parameters, {"requirement": value}) if {
 }
 
 unusable contains object.union(parameters, {"hostProcess": value}) if {
+	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
+}
+
+unusable contains object.union(parameters, {"equalPower": value}) if {
 	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
 }
 

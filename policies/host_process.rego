@@ -13,9 +13,9 @@ import data.pipeguard.parameters
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg005
 #   remedy: Run the container without windowsOptions.hostProcess.
 findings contains {"code": "PG005", "effect": host_process_effect, "field": field_of(container)} if {
-	host_process_effect != "none"
 	some container in input.containers
 	not container.hostProcess == false
+	host_process_effect != "none"
 }
 
 default host_process_effect := "deny"

@@ -13,10 +13,10 @@ package pipeguard.admission
 findings contains {
 	"code": "PG006",
 	"effect": host_process_effect,
-	"field": concat("", ["metadata.annotations[", key, "]"]),
+	"field": concat("", [input.pod.field, ".annotations[", key, "]"]),
 } if {
-	host_process_effect != "none"
-	is_object(input.annotations) # else the keys are no strings
-	some key, _ in input.annotations
+	is_object(input.pod.annotations) # else the keys are no strings
+	some key, _ in input.pod.annotations
 	startswith(lower(key), "microsoft.com/hostprocess")
+	host_process_effect != "none"
 }

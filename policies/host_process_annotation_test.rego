@@ -2,7 +2,7 @@ package pipeguard.admission_test
 
 import data.pipeguard.admission
 
-annotated(key, value) := object.union(pod, {"annotations": {"app": "web", key: value}})
+annotated(key, value) := object.union(pod, {"pod": {"annotations": {"app": "web", key: value}}})
 
 test_annotations_that_make_or_widen_a_host_process_are_denied[key] if {
 	some key in [
@@ -17,6 +17,20 @@ test_annotations_that_make_or_widen_a_host_process_are_denied[key] if {
 		"allowed": false,
 		"findings": {{"code": "PG006", "effect": "deny", "field": field}},
 	} with input as annotated(key, "true") with data.pipeguard.parameters as handling("Deny")
+}
+
+test_the_annotations_of_a_template_are_judged_where_they_are if {
+	candidate := object.union(annotated("microsoft.com/hostprocess-container", "true"), {"pod": {"field": "spec.template.metadata"}})
+	admission.findings == {{
+		"code": "PG006",
+		"effect": "deny",
+		"field": "spec.template.metadata.annotations[microsoft.com/hostprocess-container]",
+	}} with input as candidate with data.pipeguard.parameters as handling("Deny")
+}
+
+test_annotations_of_the_workload_are_no_pods if {
+	candidate := object.union(pod, {"annotations": {"microsoft.com/hostprocess-container": "true"}})
+	admission.findings == set() with input as candidate with data.pipeguard.parameters as handling("Deny")
 }
 
 test_the_value_does_not_excuse_it[value] if {

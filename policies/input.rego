@@ -17,7 +17,10 @@ well_formed if {
 	is_string(input.namespace)
 	is_string(input.serviceAccount)
 	is_object(input.annotations)
+	is_object(input.pod.annotations)
+	is_string(input.pod.field)
 	is_array(input.containers)
 	is_array(input.mounts)
 	is_array(input.unmounted)
+	is_array(input.persistentVolumes)
 }

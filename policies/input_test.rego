@@ -7,11 +7,11 @@ malformed contains object.union(pod, {"schema": schema}) if {
 }
 
 malformed contains object.remove(pod, {key}) if {
-	some key in ["schema", "namespace", "serviceAccount", "annotations", "containers", "mounts", "unmounted"]
+	some key in ["schema", "namespace", "serviceAccount", "annotations", "pod", "containers", "mounts", "unmounted", "persistentVolumes"]
 }
 
 malformed contains object.union(object.remove(pod, {key}), {key: value}) if {
-	some key in ["containers", "mounts", "unmounted"]
+	some key in ["containers", "mounts", "unmounted", "persistentVolumes"]
 	some value in [null, "", "x", 0, true, {"a": plain_mount}]
 }
 
@@ -24,7 +24,13 @@ malformed contains object.union(object.remove(pod, {"annotations"}), {"annotatio
 	some value in [null, "x", 1, ["microsoft.com/hostprocess-container"]]
 }
 
-test_there_are_malformed_inputs if count(malformed) == 43
+malformed contains replaced(pod, {"pod": value}) if some value in [null, "x", 1, [], {}, {"annotations": {}}, {"field": "metadata"}]
+
+malformed contains replaced(pod, {"pod": replaced(pod.pod, {"annotations": value})}) if some value in [null, "x", 1, ["microsoft.com/hostprocess-container"]]
+
+malformed contains replaced(pod, {"pod": replaced(pod.pod, {"field": value})}) if some value in [null, 1, ["metadata"]]
+
+test_there_are_malformed_inputs if count(malformed) == 65
 
 test_malformed_input_is_refused if {
 	every bad in malformed {

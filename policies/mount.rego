@@ -14,12 +14,13 @@ package pipeguard.admission
 findings contains {"code": "PG001", "effect": "deny", "field": field_of(mount)} if {
 	not namespace_suffices
 	some mount in input.mounts
+	mount.policies == [] # else it is a PG010
 	not mount.guarded == false
 	mount.neverAllowed == false # else it is a PG003, which no permission lifts
 	not privilege_permits(mount)
 }
 
 privilege_permits(mount) if {
-	privilege_suffices
 	mount.privileged == true
+	privilege_suffices
 }

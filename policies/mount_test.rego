@@ -56,6 +56,21 @@ test_the_privilege_of_another_container_does_not_count if {
 	not admission.allowed with input as candidate with data.pipeguard.parameters as parameters
 }
 
+test_a_mount_of_which_nobody_says_who_governs_it_is_refused_in_an_allowed_namespace if {
+	every mount in [object.remove(plain_mount, {"policies"}), replaced(plain_mount, {"policies": null}), replaced(plain_mount, {"policies": ["gone"]})] {
+		not admission.allowed with input as object.union(driver_pod, {"mounts": [mount]}) with data.pipeguard.parameters as parameters
+	}
+}
+
+test_a_policy_that_does_not_govern_the_pipe_changes_nothing if {
+	admission.findings == refusal with input as with_mount(plain_mount)
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as policy_with({"action": "Audit", "subjects": {"shop": [replaced(subject, {"serviceAccounts": []})]}})
+	admission.findings == set() with input as driver_pod
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as policy_with({"subjects": {}})
+}
+
 test_labels_user_and_operation_do_not_matter if {
 	candidate := object.union(with_mount(plain_mount), {
 		"operation": "UPDATE",

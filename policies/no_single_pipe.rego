@@ -11,7 +11,7 @@ package pipeguard.admission
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg003
 #   remedy: Name the one pipe that is needed, as in \\.\pipe\csi-proxy-filesystem-v1.
 findings contains {"code": "PG003", "effect": "deny", "field": field_of(entry)} if {
-	some list in [input.mounts, input.unmounted]
+	some list in [input.mounts, input.unmounted, input.persistentVolumes]
 	some entry in list
 	not entry.neverAllowed == false
 }

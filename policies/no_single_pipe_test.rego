@@ -25,6 +25,20 @@ test_a_declared_path_that_names_no_single_pipe_is_refused_in_an_allowed_namespac
 		with data.pipeguard.parameters as parameters
 }
 
+test_a_persistent_volume_that_names_no_single_pipe_is_refused[value] if {
+	some value in [true, null, "false", 0]
+	admission.findings == {{"code": "PG003", "effect": "deny", "field": "spec.hostPath.path"}} with input as with_volume(replaced(persistent_volume, {"neverAllowed": value}))
+		with data.pipeguard.parameters as parameters
+}
+
+test_no_lenient_policy_lifts_it[list] if {
+	some list, entry in {"mounts": never_mount, "unmounted": replaced(volume, {"neverAllowed": true}), "persistentVolumes": replaced(persistent_volume, {"neverAllowed": true})}
+	findings := admission.findings with input as replaced(governed_pod, {"mounts": [], list: [replaced(entry, {"policies": ["csi"]})]})
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as policy_with({"action": "Audit"})
+	{[finding.code, finding.effect] | some finding in findings} == {["PG003", "deny"]}
+}
+
 test_what_is_not_said_to_be_allowable_never_is[value] if {
 	some value in [null, "false", "", 0, []]
 	candidate := object.union(driver_pod, {"mounts": [object.union(plain_mount, {"neverAllowed": value})]})

@@ -21,7 +21,7 @@ import (
 
 var patient = policy.Options{Timeout: 20 * time.Second}
 
-func modules(t *testing.T) policy.Modules {
+func modules(t testing.TB) policy.Modules {
 	t.Helper()
 	m, err := policy.LoadFS(policies.FS())
 	if err != nil {
@@ -30,32 +30,51 @@ func modules(t *testing.T) policy.Modules {
 	return m
 }
 
-// parameters are those of the tests in Rego.
+// parameters are those of the tests in Rego, with a policy for the examples that are governed.
 func parameters(hostProcess string) map[string]any {
-	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{
+	return map[string]any{"pipeguard": map[string]any{"policies": map[string]any{"azuredisk": azuredisk()}, "parameters": map[string]any{
 		"guardedPipes":      []any{"csi-proxy*"},
 		"requirement":       "PrivilegedOrAllowedNamespace",
 		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
 		"hostProcess":       hostProcess,
+		"equalPower":        "Audit",
 	}}}
 }
 
-// ruleFiles are the files that add findings.
+// azuredisk permits the driver for good, and a migration until two days after the examples.
+func azuredisk() map[string]any {
+	subject := func(name, account, expiresAt, warnFrom string) []any {
+		return []any{map[string]any{
+			"name": name, "serviceAccounts": []any{account}, "containers": []any{"azuredisk"}, "images": []any{"registry.example/azuredisk-csi*"},
+			"expiresAt": expiresAt, "warnFrom": warnFrom,
+		}}
+	}
+	return map[string]any{
+		"action":      "Deny",
+		"requirement": "AllowedNamespace",
+		"subjects": map[string]any{
+			"kube-system": subject("driver", "csi-azuredisk-node-sa", "", ""),
+			"storage":     subject("migration", "migration", "2026-01-04T00:00:00Z", "2025-12-28T00:00:00Z"),
+		},
+	}
+}
+
+// ruleFiles are the files that add findings or advice.
 func ruleFiles(t *testing.T, m policy.Modules) []string {
 	t.Helper()
 	var out []string
 	for name, text := range m.Files {
-		if !strings.HasSuffix(name, "_test.rego") && strings.Contains(text, "\nfindings contains") {
+		if !strings.HasSuffix(name, "_test.rego") && (strings.Contains(text, "\nfindings contains") || strings.Contains(text, "\nadvice contains")) {
 			out = append(out, strings.TrimSuffix(name, ".rego"))
 		}
 	}
-	if len(out) != 7 {
+	if len(out) != 11 {
 		t.Fatalf("%d rule files: %v", len(out), out)
 	}
 	return out
 }
 
-func example(t *testing.T, name string) any {
+func example(t testing.TB, name string) any {
 	t.Helper()
 	text, err := fs.ReadFile(policies.Examples(), path.Join(name, "input.json"))
 	if err != nil {
@@ -84,7 +103,7 @@ func TestPolicyPassesUnderPlainOPA(t *testing.T) {
 			t.Error(r)
 		}
 	}
-	if n < 60 {
+	if n < 120 {
 		t.Errorf("only %d tests ran", n)
 	}
 }
@@ -95,7 +114,7 @@ func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := e.Activate(t.Context(), modules(t).WithData(data)); err != nil || s.Tests() < 60 {
+		if s, err := e.Activate(t.Context(), modules(t).WithData(data)); err != nil || s.Tests() < 120 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -111,7 +130,7 @@ func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006"} {
+	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006", "PG007", "PG008", "PG009", "PG010"} {
 		r, ok := s.Rule(code)
 		if !ok || r.Title == "" || r.Description == "" || r.Severity == "" || r.Remedy == "" {
 			t.Errorf("%s: %+v", code, r)
@@ -120,7 +139,7 @@ func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 			t.Errorf("%s: docs are at %q", code, r.Docs)
 		}
 	}
-	if len(s.Rules()) != 7 {
+	if len(s.Rules()) != 11 {
 		t.Errorf("%d rules", len(s.Rules()))
 	}
 	for _, name := range ruleFiles(t, m) {
@@ -145,6 +164,10 @@ func TestExamplesShowTheirRule(t *testing.T) {
 		"privileged_alone":        {Allowed: true, Findings: finding("PG004", "warn", "spec.containers[0]")},
 		"host_process":            {Findings: finding("PG005", "deny", "spec.containers[0]")},
 		"host_process_annotation": {Findings: finding("PG006", "deny", "metadata.annotations[microsoft.com/hostprocess-inherit-user]")},
+		"persistent_volume":       {Findings: finding("PG007", "deny", "spec.hostPath.path")},
+		"equal_power":             {Allowed: true, Findings: finding("PG008", "audit", "spec.containers[0].volumeMounts[0]")},
+		"permission_ends":         {Allowed: true, Findings: finding("PG009", "warn", "spec.containers[2].volumeMounts[2]")},
+		"governed":                {Findings: finding("PG010", "deny", "spec.containers[2].volumeMounts[2]")},
 		"driver":                  {Allowed: true, Findings: []policy.Finding{}},
 	}
 	e, err := policy.New(patient)
@@ -175,35 +198,50 @@ func TestExamplesShowTheirRule(t *testing.T) {
 // A pod has as many containers as its author likes: were each held against each mount, four times as many would take
 // sixteen times as long, and a thousand longer than an evaluation may.
 func TestTheTimeOfADecisionDoesNotGrowWithTheSquareOfTheContainers(t *testing.T) {
+	data := parameters("Audit")
+	either := azuredisk()
+	either["requirement"] = "PrivilegedOrAllowedNamespace"
+	data["pipeguard"].(map[string]any)["policies"] = map[string]any{"either": either}
 	e, err := policy.New(patient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Activate(t.Context(), modules(t).WithData(parameters("Audit"))); err != nil {
+	if _, err := e.Activate(t.Context(), modules(t).WithData(data)); err != nil {
 		t.Fatal(err)
 	}
-	fastest := func(containers int) time.Duration {
-		input := privilegedMounters(t, containers)
-		best := time.Hour
-		for range 5 { // the machine has other things to do
-			start := time.Now()
-			d, err := e.Decide(t.Context(), input)
-			best = min(best, time.Since(start))
-			if err != nil || !d.Allowed || len(d.Findings) != containers || d.Findings[0].Code != "PG004" {
-				t.Fatalf("allowed %t, %d findings, %v", d.Allowed, len(d.Findings), err)
+	for name, governors := range map[string][]any{"parameters": {}, "a PipePolicy": {"either"}} {
+		// Four small ones against a large one, so that what else the machine does strikes both alike.
+		fastest := func(containers, decisions int) time.Duration {
+			input := privilegedMounters(t, containers, governors)
+			best := time.Hour
+			for range 5 {
+				start := time.Now()
+				for range decisions {
+					d, err := e.Decide(t.Context(), input)
+					if err != nil || !d.Allowed || len(d.Findings) != containers || d.Findings[0].Code != "PG004" {
+						t.Fatalf("allowed %t, %d findings, %v", d.Allowed, len(d.Findings), err)
+					}
+				}
+				best = min(best, time.Since(start))
+			}
+			return best
+		}
+		few, many := time.Hour, time.Hour
+		for range 6 {
+			few, many = min(few, fastest(250, 4)), min(many, fastest(1000, 1))
+			if many <= 2*few {
+				break
 			}
 		}
-		return best
-	}
-	few, many := fastest(250), fastest(1000)
-	t.Logf("250 containers with a mount each: %v, 1000: %v", few, many)
-	if many > 9*few {
-		t.Errorf("four times the containers took %.1f times as long", float64(many)/float64(few))
+		t.Logf("by %s: four times 250 containers with a mount each: %v, 1000: %v", name, few, many)
+		if many > 2*few {
+			t.Errorf("by %s: four times the containers took %.1f times as long", name, 4*float64(many)/float64(few))
+		}
 	}
 }
 
 // privilegedMounters is the input of a pod of n privileged containers that each mount a guarded pipe.
-func privilegedMounters(t *testing.T, n int) ast.Value {
+func privilegedMounters(t *testing.T, n int, governors []any) ast.Value {
 	t.Helper()
 	document := example(t, "privileged_alone").(map[string]any)
 	for list, key := range map[string]string{"containers": "name", "mounts": "container"} {
@@ -211,6 +249,9 @@ func privilegedMounters(t *testing.T, n int) ast.Value {
 		for i := range all {
 			entry := maps.Clone(document[list].([]any)[0].(map[string]any))
 			entry[key], entry["field"] = fmt.Sprint("c", i), fmt.Sprintf("%s[%d]", list, i)
+			if list == "mounts" {
+				entry["policies"] = governors
+			}
 			all[i] = entry
 		}
 		document[list] = all

@@ -10,10 +10,10 @@ import data.pipeguard.parameters
 #   code: PG004
 #   severity: medium
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg004
-#   remedy: List the namespace and service account in allowedNamespaces and set requirement to AllowedNamespace.
+#   remedy: >-
+#     List the namespace and service account in allowedNamespaces and set requirement to AllowedNamespace. For a pipe that a
+#     PipePolicy governs, make the container a subject of it.
 findings contains {"code": "PG004", "effect": "warn", "field": field_of(container)} if {
-	parameters.requirement == "PrivilegedOrAllowedNamespace"
-	not namespace_allowed
 	some container in input.containers
 	[container.type, container.name] in privileged_mounters
 }
@@ -22,7 +22,21 @@ findings contains {"code": "PG004", "effect": "warn", "field": field_of(containe
 # the object's size.
 privileged_mounters := {[mount.containerType, mount.container] |
 	some mount in input.mounts
+	mount.privileged == true
 	not mount.guarded == false
 	mount.neverAllowed == false
-	privilege_permits(mount)
+	rests_on_privilege(mount)
+}
+
+rests_on_privilege(mount) if {
+	mount.policies == []
+	privilege_alone_suffices
+}
+
+rests_on_privilege(mount) if standing(mount.policies, mount.container, mount.image, mount.privileged) == "privileged"
+
+privilege_alone_suffices if {
+	parameters_valid
+	parameters.requirement == "PrivilegedOrAllowedNamespace"
+	not namespace_allowed
 }

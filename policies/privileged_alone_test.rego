@@ -45,3 +45,44 @@ test_a_mount_of_which_nobody_says_that_it_is_guarded_is_warned_about if {
 	candidate := object.union(privileged_pod, {"mounts": [object.remove(privileged_mount, ["guarded"])]})
 	codes(admission.findings) == {"PG004"} with input as candidate with data.pipeguard.parameters as parameters
 }
+
+either := policy_with({"requirement": "PrivilegedOrAllowedNamespace"})
+
+governed_privileged := object.union(privileged_pod, {"mounts": [object.union(privileged_mount, {"policies": ["csi"]})]})
+
+test_privileged_alone_passes_where_every_governing_policy_says_so if {
+	admission.decision == {
+		"allowed": true,
+		"findings": {{"code": "PG004", "effect": "warn", "field": "spec.containers[0]"}},
+	} with input as governed_privileged with data.pipeguard.parameters as requiring("AllowedNamespace") with data.pipeguard.policies as either
+}
+
+test_one_governing_policy_that_asks_for_more_is_enough_to_refuse[requirement] if {
+	some requirement in ["AllowedNamespace", "PrivilegedAndAllowedNamespace"]
+	policies := object.union(either, {"more": replaced(pipe_policy, {"requirement": requirement, "subjects": {}})})
+	every names in [["csi", "more"], ["more", "csi"], ["more"]] {
+		codes(admission.findings) == {"PG010"} with input as replaced(governed_privileged, {"mounts": [replaced(privileged_mount, {"policies": names})]})
+			with data.pipeguard.parameters as parameters
+			with data.pipeguard.policies as policies
+	}
+}
+
+test_a_subject_needs_no_warning if {
+	candidate := replaced(governed_pod, {"containers": [privileged_container], "mounts": [replaced(governed_mount, {"privileged": true})]})
+	admission.findings == set() with input as candidate
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as either
+}
+
+test_the_parameters_do_not_speak_of_what_is_governed if {
+	codes(admission.findings) == {"PG010"} with input as governed_privileged
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as policy_with({"subjects": {}})
+}
+
+test_only_true_is_privileged_where_a_policy_is_content_with_it[value] if {
+	some value in ["true", "", 1, null, ["true"], "True"]
+	codes(admission.findings) == {"PG010"} with input as replaced(governed_privileged, {"mounts": [replaced(privileged_mount, {"policies": ["csi"], "privileged": value})]})
+		with data.pipeguard.parameters as parameters
+		with data.pipeguard.policies as either
+}

@@ -1,15 +1,16 @@
 package pipeguard.admission
 
 import data.pipeguard.parameters
+import data.pipeguard.policies
 
 # What the requirement asks of a mount, in two questions that are answered once for an object:
 # does the namespace permit it, and does being privileged permit it? Neither holds if the parameters
 # are missing, malformed or of an unknown value.
 
 namespace_suffices if {
-	parameters_valid
-	parameters.requirement in {"PrivilegedOrAllowedNamespace", "AllowedNamespace"}
 	namespace_allowed
+	parameters.requirement != "PrivilegedAndAllowedNamespace"
+	parameters_valid
 }
 
 privilege_suffices if {
@@ -24,18 +25,18 @@ privilege_suffices if {
 }
 
 parameters_valid if {
-	parameters.requirement in {
-		"PrivilegedOrAllowedNamespace",
-		"PrivilegedAndAllowedNamespace",
-		"AllowedNamespace",
-	}
-	host_process_effects[parameters.hostProcess]
-	allowed_namespaces_valid
+	parameters.requirement in {"PrivilegedOrAllowedNamespace", "PrivilegedAndAllowedNamespace", "AllowedNamespace"}
+	parameters.hostProcess in {"Ignore", "Audit", "Warn", "Deny"}
+	parameters.equalPower in {"Ignore", "Audit", "Warn", "Deny"}
+	type_name(parameters.allowedNamespaces) in {"object", "null"}
+	not policies_malformed
 }
 
-allowed_namespaces_valid if is_object(parameters.allowedNamespaces)
-
-allowed_namespaces_valid if is_null(parameters.allowedNamespaces)
+# No policies at all are no fault: then the parameters decide alone.
+policies_malformed if {
+	given := policies
+	not is_object(given)
+}
 
 # An object without namespace (a PersistentVolume) or without service account is in no allowed namespace.
 # Names that are no strings are refused as malformed input.
@@ -46,19 +47,12 @@ namespace_allowed if {
 	service_account_allowed(parameters.allowedNamespaces[input.namespace])
 }
 
-# An entry may leave the service accounts open, in the four ways below and in no other. A misspelt key
-# is a condition that cannot be evaluated, so it allows none.
-service_account_allowed(entry) if is_null(entry)
-
-service_account_allowed(entry) if entry == {}
-
-service_account_allowed(entry) if entry == {"serviceAccounts": null}
-
-service_account_allowed(entry) if entry == {"serviceAccounts": []}
-
+# A misspelt key is a condition that cannot be evaluated, so it allows none.
 service_account_allowed(entry) if {
-	is_object(entry)
-	object.keys(entry) == {"serviceAccounts"}
 	is_array(entry.serviceAccounts)
+	count(entry) == 1
 	input.serviceAccount in entry.serviceAccounts
 }
+
+# An entry may leave the service accounts open, in these ways and in no other.
+service_account_allowed(entry) if entry in {null, {}, {"serviceAccounts": null}, {"serviceAccounts": []}}

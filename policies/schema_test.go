@@ -3,6 +3,7 @@ package policies_test
 import (
 	"encoding/json"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -63,7 +64,7 @@ func TestExamplesAreOfTheSchema(t *testing.T) {
 func TestSchemaRefusesEveryDeparture(t *testing.T) {
 	matches := matcher(t)
 	refused := 0
-	for _, name := range []string{"driver", "unmounted"} {
+	for _, name := range []string{"driver", "unmounted", "persistent_volume"} {
 		document := example(t, name)
 		var visit func(path string, v any)
 		try := func(path, what string) {
@@ -76,7 +77,7 @@ func TestSchemaRefusesEveryDeparture(t *testing.T) {
 		visit = func(path string, v any) {
 			switch v := v.(type) {
 			case map[string]any:
-				free := path == ".namespaceLabels" || path == ".labels" || path == ".annotations"
+				free := path == ".namespaceLabels" || strings.HasSuffix(path, ".labels") || strings.HasSuffix(path, ".annotations")
 				if !free {
 					v["unknown"] = "x"
 					try(path, "a key more")
@@ -140,7 +141,7 @@ func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
 	if err := check(""); err != nil {
 		t.Fatal(err)
 	}
-	for _, misspelt := range []string{`input.namespaces == "x"`, `input.mounts[_].priviledged`, `input.user.group`, `input.containers[_].kind`, `input.mounts.guarded`} {
+	for _, misspelt := range []string{`input.namespaces == "x"`, `input.mounts[_].priviledged`, `input.user.group`, `input.containers[_].kind`, `input.mounts.guarded`, `input.pod.name`, `input.persistentVolumes[_].volume`, `input.mounts[_].equalpower`} {
 		if check(misspelt) == nil {
 			t.Errorf("%s passes", misspelt)
 		}

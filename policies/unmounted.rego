@@ -4,20 +4,27 @@ package pipeguard.admission
 # title: A volume declares a guarded pipe that no container mounts
 # description: >-
 #   An ephemeral container could mount the volume later. There is no container that could be privileged,
-#   so only an allowed namespace passes.
+#   so only an allowed namespace passes, or, for a pipe that PipePolicies govern, a subject's service account.
 # custom:
 #   code: PG002
 #   severity: high
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg002
 #   remedy: Remove the volume.
-findings contains {"code": "PG002", "effect": "deny", "field": field_of(volume)} if {
-	not unmounted_permitted
+findings contains {"code": "PG002", "effect": effect_of(volume), "field": field_of(volume)} if {
 	some volume in input.unmounted
 	not volume.guarded == false
 	volume.neverAllowed == false # else it is a PG003
+	not declaration_permitted(volume)
 }
 
-unmounted_permitted if {
+declaration_permitted(volume) if {
+	volume.policies == []
 	parameters_valid
 	namespace_allowed
+}
+
+declaration_permitted(volume) if {
+	all_sound(volume.policies)
+	some name in volume.policies
+	open_subjects[name] != []
 }

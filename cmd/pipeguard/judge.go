@@ -22,7 +22,7 @@ type judge struct {
 
 // newJudge activates policies as the webhook would: they must compile, pass their tests and hold the invariants.
 func newJudge(ctx context.Context, s sources, o reviewOptions) (*judge, error) {
-	engine, err := policy.New(policy.Options{Checks: admission.Checks(s.guard)})
+	engine, err := policy.New(policy.Options{BaseTested: s.isBuiltIn})
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func newJudge(ctx context.Context, s sources, o reviewOptions) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine, Guard: s.guard, Parameters: s.params})
+	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
 	if err != nil {
 		return nil, err
 	}
@@ -63,17 +63,14 @@ func (j *judge) judge(ctx context.Context, o manifest.Object) (reviewObject, err
 	}
 	gk := groupKind(o.APIVersion, o.Kind)
 	switch judgementOf(o.APIVersion, o.Kind, j.ignored) {
-	case judgePod:
-		if err := j.place(&out); err != nil {
-			return out, err
-		}
-		return j.pod(ctx, o, out)
+	case judgeObject:
+		return j.object(ctx, o, out)
 	case judgeReview:
 		return j.request(ctx, o, out)
 	case judgeHarmless, judgeLeftAside:
 		return out, nil
-	case judgeNotYet:
-		return out, fmt.Errorf("kind %s (%s) can carry a guarded pipe and cannot be judged by this version; review its pods", gk, o.APIVersion)
+	case judgeOtherVersion:
+		return out, fmt.Errorf("kind %s is judged, but not as %s", gk, o.APIVersion)
 	}
 	return out, fmt.Errorf("kind %s (%s) is not known here, and might lead to pods; to leave it aside, use --ignore %s", gk, o.APIVersion, gk)
 }
@@ -91,10 +88,16 @@ func (j *judge) place(o *reviewObject) error {
 	return nil
 }
 
-// pod judges a Pod as if it were being created.
-func (j *judge) pod(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
-	request, err := admission.PodReview(o.JSON)
+// object judges an object as if it were being created.
+func (j *judge) object(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
+	request, err := admission.ObjectReview(o.JSON)
 	if err != nil {
+		return out, err
+	}
+	if request.Namespace == "" { // a kind without namespaces
+		return j.answer(ctx, request, out)
+	}
+	if err := j.place(&out); err != nil {
 		return out, err
 	}
 	request.Namespace = out.Namespace

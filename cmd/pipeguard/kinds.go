@@ -4,18 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // judgement says what can be done with an object of some kind.
 type judgement int
 
 const (
-	judgeUnknown   judgement = iota // it may lead to a pod, for all that is known
-	judgePod                        // a bare pod
-	judgeReview                     // an AdmissionReview with its request
-	judgeNotYet                     // known to lead to pods or host paths, and not judged by this version
-	judgeHarmless                   // known to lead to none
-	judgeLeftAside                  // named by --ignore
+	judgeUnknown      judgement = iota // it may lead to a pod, for all that is known
+	judgeObject                        // a kind that the webhook judges
+	judgeReview                        // an AdmissionReview with its request
+	judgeOtherVersion                  // a judged kind in a version that is not
+	judgeHarmless                      // known to lead to none
+	judgeLeftAside                     // named by --ignore
 )
 
 // groupKind is a kind without its version, as kubectl writes it: Deployment.apps, Pod.
@@ -31,12 +35,14 @@ func groupKind(apiVersion, kind string) string {
 func judgementOf(apiVersion, kind string, ignored []string) judgement {
 	gk := groupKind(apiVersion, kind)
 	switch {
-	case gk == "Pod" && apiVersion == "v1":
-		return judgePod
+	case slices.ContainsFunc(admission.Kinds(), func(k metav1.GroupVersionKind) bool {
+		return metav1.GroupVersion{Group: k.Group, Version: k.Version}.String() == apiVersion && k.Kind == kind
+	}):
+		return judgeObject
 	case gk == "AdmissionReview.admission.k8s.io":
 		return judgeReview
-	case slices.Contains(notYet(), gk):
-		return judgeNotYet
+	case slices.Contains(judged(), gk):
+		return judgeOtherVersion
 	case slices.Contains(harmless(), gk):
 		return judgeHarmless
 	case slices.Contains(ignored, gk):
@@ -45,21 +51,22 @@ func judgementOf(apiVersion, kind string, ignored []string) judgement {
 	return judgeUnknown
 }
 
-// checkIgnored refuses to leave aside what is judged, or known to lead to pods.
+// checkIgnored refuses to leave aside what is judged.
 func checkIgnored(ignored []string) error {
 	for _, gk := range ignored {
-		if gk == "Pod" || gk == "AdmissionReview.admission.k8s.io" || slices.Contains(notYet(), gk) {
+		if gk == "AdmissionReview.admission.k8s.io" || slices.Contains(judged(), gk) {
 			return fmt.Errorf("--ignore %s: this kind can carry a guarded pipe", gk)
 		}
 	}
 	return nil
 }
 
-func notYet() []string {
-	return []string{
-		"CronJob.batch", "DaemonSet.apps", "Deployment.apps", "Job.batch", "PersistentVolume",
-		"PodTemplate", "ReplicaSet.apps", "ReplicationController", "StatefulSet.apps",
+// judged are the kinds that the webhook judges, without their versions.
+func judged() (out []string) {
+	for _, k := range admission.Kinds() {
+		out = append(out, groupKind(metav1.GroupVersion{Group: k.Group, Version: k.Version}.String(), k.Kind))
 	}
+	return out
 }
 
 func harmless() []string {
@@ -68,7 +75,7 @@ func harmless() []string {
 		"ConfigMap", "CustomResourceDefinition.apiextensions.k8s.io", "HorizontalPodAutoscaler.autoscaling",
 		"Ingress.networking.k8s.io", "IngressClass.networking.k8s.io", "LimitRange", "Namespace",
 		"NetworkPolicy.networking.k8s.io", "PersistentVolumeClaim", "PodDisruptionBudget.policy",
-		"PriorityClass.scheduling.k8s.io", "ResourceQuota", "Role.rbac.authorization.k8s.io",
+		"PipePolicy.pipeguard.dev", "PolicyModule.pipeguard.dev", "PriorityClass.scheduling.k8s.io", "ResourceQuota", "Role.rbac.authorization.k8s.io",
 		"RoleBinding.rbac.authorization.k8s.io", "RuntimeClass.node.k8s.io", "Secret", "Service", "ServiceAccount",
 		"StorageClass.storage.k8s.io", "VolumeAttributesClass.storage.k8s.io", "VolumeSnapshotClass.snapshot.storage.k8s.io",
 	}

@@ -16,12 +16,13 @@ type checkReport struct {
 }
 
 func newPolicyCheck() *cobra.Command {
-	var params string
+	var with additions
 	cmd := &cobra.Command{
-		Use:   "check DIR",
+		Use:   "check [DIR]",
 		Short: "Parse and compile policies under the limits of the webhook",
 		Long: `Reports every problem as FILE:LINE:COLUMN: CODE: MESSAGE, files relative to DIR. Test modules are parsed here
-and compiled by "pipeguard policy test".
+and compiled by "pipeguard policy test". Without DIR, the built-in policies stand for it: with --policies, that is what a
+cluster would compile. The files of a PolicyModule are called policymodules/OBJECT/FILE.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/policy-check/v1"
@@ -31,13 +32,13 @@ With -o json it prints one object:
             Codes that begin with rego_ are OPA's; the others are limit, reserved, builtin, entry_point, metadata,
             data and internal
 
-Exit code: 0 no problems, 1 problems, 2 DIR or the parameters cannot be read.`,
-		Args: argument("a directory of policies"),
+Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects cannot be read.`,
+		Args: directoryOr(&with),
 	}
 	out := addFormat(cmd)
-	addParams(cmd, &params)
+	with.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := loadSources(args[0], params)
+		s, err := loadSources(first(args), with, cmd.InOrStdin())
 		if err != nil {
 			return badInput(err)
 		}

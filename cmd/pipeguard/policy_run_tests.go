@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
-	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -45,13 +45,14 @@ const (
 )
 
 func newPolicyTest() *cobra.Command {
-	var params string
+	var with additions
 	var isVerbose bool
 	cmd := &cobra.Command{
-		Use:   "test DIR",
+		Use:   "test [DIR]",
 		Short: "Run the tests of policies and the invariants of the webhook",
 		Long: `Compiles DIR, runs every rule test_… of its *_test.rego, and then what the webhook asks of any policy before it
 activates it: that a known breach is refused, that missing parameters refuse, and more. A policy without tests fails.
+Without DIR, the built-in policies stand for it: with --policies, that is what a cluster would test.
 
 With -o json it prints one object:
   schema      "pipeguard.dev/policy-test/v1"
@@ -61,14 +62,14 @@ With -o json it prints one object:
   invariants  {outcome, count, message}; skipped if a test failed
   problems    [{file, line, col, code, message}] if it does not compile; nothing was run then
 
-Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR or the parameters cannot be read.`,
-		Args: argument("a directory of policies"),
+Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR, the parameters or the objects cannot be read.`,
+		Args: directoryOr(&with),
 	}
 	out := addFormat(cmd)
-	addParams(cmd, &params)
+	with.add(cmd)
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "list the tests that passed, too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := loadSources(args[0], params)
+		s, err := loadSources(first(args), with, cmd.InOrStdin())
 		if err != nil {
 			return badInput(err)
 		}
@@ -95,12 +96,11 @@ func policyTest(cmd *cobra.Command, s sources, out format, isVerbose bool) error
 }
 
 func runTests(cmd *cobra.Command, s sources) (testReport, error) {
-	checks := admission.Checks(s.guard)
 	report := testReport{
 		Schema: "pipeguard.dev/policy-test/v1", Tests: []testLine{}, Problems: []policy.Problem{},
-		Invariants: invariants{Outcome: outcomeSkipped, Count: len(checks)},
+		Invariants: invariants{Outcome: outcomeSkipped, Count: len(s.modules.Checks)},
 	}
-	results, err := policy.Test(cmd.Context(), s.modules, policy.Options{})
+	results, err := s.test(cmd.Context())
 	var problems *policy.ProblemsError
 	if errors.As(err, &problems) {
 		report.Problems = problems.Problems
@@ -115,7 +115,7 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	if report.Failed > 0 {
 		return report, nil
 	}
-	engine, err := policy.New(policy.Options{Checks: checks})
+	engine, err := policy.New(policy.Options{BaseTested: s.isBuiltIn})
 	if err != nil {
 		return report, err
 	}
@@ -125,6 +125,16 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	}
 	report.OK = report.Invariants.Outcome == outcomePassed
 	return report, nil
+}
+
+// test runs the tests of the base and of what was added to it, each with what it knows of.
+func (s sources) test(ctx context.Context) ([]policy.TestResult, error) {
+	added, err := policy.Test(ctx, s.modules, policy.Options{})
+	if err != nil || s.modules.Base == nil {
+		return added, err
+	}
+	base, err := policy.Test(ctx, *s.modules.Base, policy.Options{})
+	return append(base, added...), err
 }
 
 func (r *testReport) add(t policy.TestResult) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 )
@@ -9,7 +10,7 @@ import (
 type reviewOptions struct {
 	files     []string
 	policyDir string
-	params    string
+	with      additions
 	namespace string
 	ignored   []string
 	out       *format
@@ -20,14 +21,17 @@ func newReview() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review -f FILE...",
 		Short: "Say what the admission webhook would answer to objects",
-		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, Lists of them, and
-AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its *.yaml, *.yml
-and *.json, not deeper) or - for standard input. A Pod is judged as if it were being created by nobody in particular, in
-its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, workloads by their template
+(Deployment, DaemonSet, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, PodTemplate), PersistentVolumes, Lists
+of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
+*.yaml, *.yml and *.json, not deeper) or - for standard input. An object is judged as if it were being created by nobody in
+particular, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+
+PipePolicy and PolicyModule objects that should count are named with --policies.
 
 An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
-harm. An object of a kind that can, but is not judged by this version (Deployment, PersistentVolume …), or of which nothing
-is known, is bad input: --ignore leaves an unknown kind aside. A key that stands twice in one object is bad input too.
+harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. A key that stands twice
+in one object is bad input too.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/review/v1"
@@ -43,6 +47,7 @@ With -o json it prints one object:
 Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work.`,
 		Example: `  pipeguard review -f pod.yaml
   helm template chart | pipeguard review -f - --params parameters.yaml
+  kubectl get pipepolicies,policymodules -o yaml | pipeguard review -f manifests/ --policies -
   pipeguard review -f manifests/ --policy-dir policies -o json`,
 		Args: noArguments(": files are named with -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return review(cmd, o) },
@@ -51,7 +56,7 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 	cmd.Flags().StringVar(&o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that name none; one that names another is bad input")
 	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
-	addParams(cmd, &o.params)
+	o.with.add(cmd)
 	o.out = addFormat(cmd)
 	return cmd
 }
@@ -63,7 +68,10 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	if err := checkIgnored(o.ignored); err != nil {
 		return badInput(err)
 	}
-	s, err := loadSources(o.policyDir, o.params)
+	if slices.Contains(o.files, "-") && slices.Contains(o.with.objects, "-") {
+		return badInput(errors.New("-f and --policies cannot both read standard input"))
+	}
+	s, err := loadSources(o.policyDir, o.with, cmd.InOrStdin())
 	if err != nil {
 		return badInput(err)
 	}

@@ -1,42 +1,95 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/admission"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
-// sources are what a verdict rests on: policies, parameters and the guard that they describe.
+// sources are what a verdict rests on.
 type sources struct {
-	modules policy.Modules // with the parameters as their data
-	params  admission.Parameters
-	guard   *pipepath.Guard
+	modules policy.Modules // with what follows from the parameters
+	// isBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.
+	isBuiltIn bool
 }
 
-func addParams(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "params", "", "parameters file (YAML); without it, the webhook's defaults")
+// additions are what decides beside the policies of a directory.
+type additions struct {
+	params  string   // a file
+	objects []string // files with policy objects
 }
 
-// loadSources reads policies from a directory and parameters from a file. An empty name means what is built in.
-func loadSources(policyDir, paramsFile string) (sources, error) {
-	params := admission.DefaultParameters()
-	if paramsFile != "" {
-		var err error
-		if params, err = admission.LoadParameters(paramsFile); err != nil {
+func (a *additions) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.params, "params", "", "parameters file (YAML); without it, the webhook's defaults")
+	cmd.Flags().StringArrayVar(&a.objects, "policies", nil, "file, directory or - with PipePolicy and PolicyModule objects; may be repeated")
+}
+
+// directoryOr wants a directory of policies, unless policy objects are named: then the built-in policies go with them.
+func directoryOr(a *additions) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && len(a.objects) > 0 {
+			return nil
+		}
+		return argument("a directory of policies, or objects with --policies")(cmd, args)
+	}
+}
+
+// first is the first argument, or none.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// loadSources reads policies from a directory, parameters from a file and objects from files. An empty name means what is built in.
+func loadSources(policyDir string, with additions, stdin io.Reader) (sources, error) {
+	s := policyset.Sources{Parameters: admission.DefaultParameters()}
+	var err error
+	if with.params != "" {
+		if s.Parameters, err = admission.LoadParameters(with.params); err != nil {
 			return sources{}, err
 		}
 	}
-	guard, err := params.Guard()
-	if err != nil {
-		return sources{}, fmt.Errorf("guarded pipes: %w", err)
-	}
-	modules, err := loadModules(policyDir)
-	if err != nil {
+	if s.Base, err = loadModules(policyDir); err != nil {
 		return sources{}, err
 	}
-	return sources{modules.WithData(params.Data()), params, guard}, nil
+	if err := readPolicies(&s, with.objects, stdin); err != nil {
+		return sources{}, err
+	}
+	out := sources{isBuiltIn: policyDir == ""}
+	if len(with.objects) == 0 && !out.isBuiltIn { // nothing is added to it
+		out.modules, err = admission.Policies{Parameters: s.Parameters}.Bind(s.Base)
+		return out, err
+	}
+	out.modules, err = s.Assemble()
+	return out, err
+}
+
+// readPolicies adds the policy objects of files. Anything else in them is an error.
+func readPolicies(s *policyset.Sources, files []string, stdin io.Reader) error {
+	if len(files) == 0 {
+		return nil
+	}
+	objects, faults := readInputs(files, stdin)
+	var errs []error
+	for _, f := range faults {
+		errs = append(errs, f)
+	}
+	for _, o := range objects {
+		if err := s.Add(o.APIVersion, o.Kind, o.JSON); err != nil {
+			errs = append(errs, manifest.Fault{Place: o.Place, Err: err})
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("policies: %w", err)
+	}
+	return nil
 }

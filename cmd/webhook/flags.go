@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap/zapcore"
@@ -12,9 +14,23 @@ import (
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
+// clusterOptions are those of a webhook that runs in a cluster.
+type clusterOptions struct {
+	kubeconfig          string
+	podNamespace        string
+	podName             string
+	serviceName         string
+	certSecret          string
+	webhookConfig       string
+	policyWebhookConfig string
+	scanInterval        time.Duration
+	leaderElect         bool
+}
+
 // options are the command line.
 type options struct {
 	standalone bool
+	cluster    clusterOptions
 
 	listenAddress  string
 	metricsAddress string
@@ -37,8 +53,13 @@ type options struct {
 	logLevel      zapcore.Level
 }
 
-const help = `webhook answers AdmissionReviews (admission.k8s.io/v1) over HTTPS at /validate. It judges pods on CREATE and UPDATE and
-refuses those that would give a container a guarded Windows pipe that it may not have.
+const help = `webhook answers AdmissionReviews (admission.k8s.io/v1) over HTTPS at /validate. It judges pods, the templates of
+workloads and PersistentVolumes on CREATE and UPDATE and refuses those that would give a container a guarded Windows pipe
+that it may not have.
+
+In a cluster it also follows PipePolicy and PolicyModule objects (pipeguard.dev/v1alpha1), judges them at
+/validate-policies, writes their status, makes and rotates its certificate, and reports what exists already. One replica,
+the leader, does the writing; all of them answer. The chart sets what it needs.
 
 With --standalone it needs no cluster: policies come from the program itself or from --policy-dir, labels of namespaces
 from --namespaces, and, unless files are given, it makes a certificate of its own (--write-ca lets clients verify it).
@@ -47,7 +68,8 @@ Policies, parameters and certificates are read again when their files change. Wh
 own tests or lets a known breach through is reported and not used; what was active before goes on deciding.
 
 Beside /validate it serves /healthz and /readyz (--health-probe-bind-address) and /metrics (--metrics-bind-address),
-both without TLS. Ready means that a policy is active and that reviews which must be refused were refused just now.
+both without TLS. Ready means that a policy is active, that reviews which must be refused were refused just now and, in a
+cluster, that the API server can verify the certificate by the webhook configuration as it stands.
 
 Exit codes: 0 stopped as asked (SIGTERM, SIGINT), 1 could not start or failed, 2 wrong command line.`
 
@@ -62,8 +84,8 @@ func newCommand(serve func(options) error) *cobra.Command {
 	var o options
 	level := "info"
 	cmd := &cobra.Command{
-		Use:           "webhook --standalone [flags]",
-		Short:         "Refuse pods that would get a guarded Windows pipe they may not have",
+		Use:           "webhook [flags]",
+		Short:         "Refuse objects that would give a pod a guarded Windows pipe it may not have",
 		Long:          help,
 		Example:       example,
 		Version:       version.String("webhook"),
@@ -77,11 +99,21 @@ func newCommand(serve func(options) error) *cobra.Command {
 			return serve(o)
 		},
 	}
+	cmd.AddCommand(newProbe())
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.standalone, "standalone", false, "run without a cluster; this release has no other mode")
+	f.BoolVar(&o.standalone, "standalone", false, "run without a cluster")
+	f.StringVar(&o.cluster.kubeconfig, "kubeconfig", "", "`file` to reach the cluster with (default: that of the pod, else $KUBECONFIG)")
+	f.StringVar(&o.cluster.podNamespace, "pod-namespace", os.Getenv("POD_NAMESPACE"), "`namespace` of this pod and of all that it writes for itself (default $POD_NAMESPACE)")
+	f.StringVar(&o.cluster.podName, "pod-name", os.Getenv("POD_NAME"), "`name` of this pod, by which replicas are told apart (default $POD_NAME)")
+	f.StringVar(&o.cluster.serviceName, "service-name", "pipeguard-webhook", "`name` of the Service that the API server calls")
+	f.StringVar(&o.cluster.certSecret, "cert-secret", "pipeguard-webhook-cert", "`name` of the Secret that keeps the certificate and its authority")
+	f.StringVar(&o.cluster.webhookConfig, "webhook-config", "pipeguard-webhook", "`name` of the ValidatingWebhookConfiguration for objects")
+	f.StringVar(&o.cluster.policyWebhookConfig, "policy-webhook-config", "pipeguard-policies", "`name` of the ValidatingWebhookConfiguration for policy objects")
+	f.DurationVar(&o.cluster.scanInterval, "scan-interval", 10*time.Minute, "time between two scans of what exists; each new policy starts one as well")
+	f.BoolVar(&o.cluster.leaderElect, "leader-elect", true, "let one replica alone write; without it every replica does")
 	f.StringVar(&o.policyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
 	f.StringVar(&o.params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
 	f.StringVar(&o.namespaces, "namespaces", "", "YAML `file` with labels of namespaces: Namespace objects, or a mapping of names to labels")
@@ -89,7 +121,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringVar(&o.certDir, "cert-dir", "", "`directory` with tls.crt and tls.key, read again when they change")
 	f.StringVar(&o.certFile, "tls-cert-file", "", "certificate `file`, with --tls-private-key-file instead of --cert-dir")
 	f.StringVar(&o.keyFile, "tls-private-key-file", "", "`file` of the certificate's private key")
-	f.StringSliceVar(&o.certHosts, "cert-hosts", []string{"localhost", "127.0.0.1", "::1"}, "`names` and addresses in the certificate that is made if no files are given")
+	f.StringSliceVar(&o.certHosts, "cert-hosts", nil, "`names` and addresses in the certificate that is made if no files are given (default localhost, 127.0.0.1, ::1; in a cluster the Service's names, and these)")
 	f.StringVar(&o.writeCA, "write-ca", "", "write the authority of the certificate that is made to this `file`")
 	f.StringVar(&o.clientCAFile, "client-ca-file", "", "require client certificates of the authorities in this `file`, so that only the API server is answered")
 	f.BoolVar(&o.http2, "enable-http2", false, "offer HTTP/2; without it one client cannot open hundreds of streams on one connection")
@@ -105,8 +137,10 @@ func newCommand(serve func(options) error) *cobra.Command {
 func (o *options) check(level string) error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if !o.standalone {
-		fault("--standalone is missing: this release runs without a cluster only")
+	if o.standalone {
+		o.checkStandalone(fault)
+	} else {
+		o.checkCluster(fault)
 	}
 	for _, a := range []struct{ flag, value string }{
 		{"listen-address", o.listenAddress}, {"metrics-bind-address", o.metricsAddress}, {"health-probe-bind-address", o.healthAddress},
@@ -129,9 +163,6 @@ func (o *options) check(level string) error {
 	if o.writeCA != "" && !o.makesCertificate() {
 		fault("--write-ca is for the certificate that is made if no files are given")
 	}
-	if len(o.certHosts) == 0 {
-		fault("--cert-hosts is empty")
-	}
 	if o.auditLog == "" {
 		fault("--audit-log is empty; - is standard output")
 	}
@@ -139,6 +170,43 @@ func (o *options) check(level string) error {
 		fault("--log-level %q: want debug, info, warn or error", level)
 	}
 	return errors.Join(faults...)
+}
+
+func (o *options) checkStandalone(fault func(string, ...any)) {
+	if o.cluster.kubeconfig != "" {
+		fault("--kubeconfig is for a webhook in a cluster, not for --standalone")
+	}
+	if o.certHosts == nil {
+		o.certHosts = []string{"localhost", "127.0.0.1", "::1"}
+	}
+	if len(o.certHosts) == 0 {
+		fault("--cert-hosts is empty")
+	}
+}
+
+func (o *options) checkCluster(fault func(string, ...any)) {
+	c := &o.cluster
+	for _, f := range []struct{ flag, value, why string }{
+		{"pod-namespace", c.podNamespace, "or set POD_NAMESPACE; without a cluster, use --standalone"},
+		{"pod-name", c.podName, "or set POD_NAME"},
+		{"service-name", c.serviceName, "the certificate is for it"},
+		{"cert-secret", c.certSecret, "the certificate is kept in it"},
+		{"webhook-config", c.webhookConfig, "its caBundle must fit the certificate"},
+		{"policy-webhook-config", c.policyWebhookConfig, "its caBundle must fit the certificate"},
+	} {
+		if f.value == "" {
+			fault("--%s is empty: %s", f.flag, f.why)
+		}
+	}
+	if c.scanInterval < time.Minute {
+		fault("--scan-interval %s is below a minute", c.scanInterval)
+	}
+	if o.namespaces != "" {
+		fault("--namespaces is for --standalone: in a cluster the labels are the cluster's")
+	}
+	if o.writeCA != "" {
+		fault("--write-ca is for --standalone")
+	}
 }
 
 // makesCertificate says whether the process makes its own certificate.

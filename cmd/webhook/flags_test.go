@@ -20,7 +20,9 @@ func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
 		"help":                  {[]string{"--help"}, 0, "--policy-dir directory", ""},
 		"version":               {[]string{"--version"}, 0, "webhook v", ""},
 		"stopped as asked":      {here, 0, "", `"msg":"stopped"`},
-		"no mode":               {nil, exitUsage, "", "--standalone is missing"},
+		"no mode":               {nil, exitUsage, "", "--pod-namespace is empty"},
+		"no such cluster":       {[]string{"--pod-namespace=n", "--pod-name=p", "--kubeconfig=/nonexistent/config"}, exitFailure, "", "/nonexistent/config"},
+		"a probe of nothing":    {[]string{"probe"}, exitUsage, "", "--url and --ca-file are needed"},
 		"an unknown flag":       {[]string{"--standalon"}, exitUsage, "", "unknown flag"},
 		"an argument":           {[]string{"--standalone", "x"}, exitUsage, "", "unknown command"},
 		"a file that is absent": {append(here, "--params=/nonexistent/parameters.yaml"), exitFailure, "", "/nonexistent/parameters.yaml"},
@@ -41,15 +43,34 @@ func TestTheCommandLineIsCheckedAsAWhole(t *testing.T) {
 	var stderr bytes.Buffer
 	code := execute(t.Context(), []string{
 		"--listen-address=9443", "--metrics-bind-address=:http", "--health-probe-bind-address=:70000",
-		"--cert-dir=c", "--tls-cert-file=f", "--write-ca=w", "--cert-hosts=", "--audit-log=", "--log-level=loud",
+		"--cert-dir=c", "--tls-cert-file=f", "--write-ca=w", "--standalone", "--cert-hosts=", "--audit-log=", "--log-level=loud", "--kubeconfig=k",
 	}, &bytes.Buffer{}, &stderr)
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	for _, flag := range []string{
-		"--standalone is missing", "--listen-address ", "--metrics-bind-address ", "--health-probe-bind-address ",
+		"--kubeconfig is for a webhook in a cluster", "--listen-address ", "--metrics-bind-address ", "--health-probe-bind-address ",
 		"--tls-cert-file and --tls-private-key-file go together", "--cert-dir and --tls-cert-file exclude each other",
 		"--write-ca is for", "--cert-hosts is empty", "--audit-log is empty", "--log-level ",
+	} {
+		if !strings.Contains(stderr.String(), flag) {
+			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())
+		}
+	}
+}
+
+func TestTheCommandLineOfAClusterIsCheckedAsAWhole(t *testing.T) {
+	var stderr bytes.Buffer
+	code := execute(t.Context(), []string{
+		"--pod-namespace=", "--pod-name=", "--service-name=", "--cert-secret=", "--webhook-config=", "--policy-webhook-config=",
+		"--scan-interval=1s", "--namespaces=f", "--write-ca=w",
+	}, &bytes.Buffer{}, &stderr)
+	if code != exitUsage {
+		t.Errorf("exit code %d, want %d", code, exitUsage)
+	}
+	for _, flag := range []string{
+		"--pod-namespace is empty", "--pod-name is empty", "--service-name is empty", "--cert-secret is empty", "--webhook-config is empty",
+		"--policy-webhook-config is empty", "--scan-interval 1s", "--namespaces is for --standalone", "--write-ca is for --standalone",
 	} {
 		if !strings.Contains(stderr.String(), flag) {
 			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())

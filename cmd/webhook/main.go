@@ -24,6 +24,7 @@ const (
 
 func main() {
 	policy.SealProcess()
+	keepSmall()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 func TestTheCertificateIsReplacedBeforeItExpires(t *testing.T) {
@@ -142,13 +143,93 @@ func (s *stalled) Append(_ context.Context, e *audit.Event) (uint64, error) {
 	return uint64(len(s.taken)), s.err
 }
 
+// admitted is the record of an object that passed, refused that of one that did not.
+func admitted() *audit.Event {
+	return &audit.Event{ID: "x", Decision: &audit.Decision{Effect: audit.EffectAllow}}
+}
+
+func refused() *audit.Event {
+	return &audit.Event{ID: "refused", Decision: &audit.Decision{Effect: audit.EffectDeny}}
+}
+
+func TestTheRecordOfARefusalIsNeverDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &stalled{release: make(chan struct{})}
+		r := &records{to: to, close: func() error { return nil }, failed: func(err error) { t.Errorf("failed: %v", err) }}
+		r.start()
+		for range maxWaiting + 1 {
+			_, _ = r.Append(t.Context(), admitted())
+			synctest.Wait() // one is taken by the writer
+		}
+		if _, err := r.Append(t.Context(), admitted()); !errors.Is(err, errFull) {
+			t.Fatalf("the queue is not full: %v", err)
+		}
+		const refusals = 100
+		answered := make(chan error, refusals)
+		for range refusals {
+			go func() {
+				_, err := r.Append(t.Context(), refused())
+				answered <- err
+			}()
+		}
+		synctest.Wait()
+		if len(answered) > 0 {
+			t.Fatal("a refusal did not wait for its turn")
+		}
+		close(to.release)
+		for range refusals {
+			if err := <-answered; err != nil {
+				t.Error(err)
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		written := 0
+		for _, id := range to.taken {
+			if id == "refused" {
+				written++
+			}
+		}
+		if written != refusals {
+			t.Errorf("%d refusals were written, want %d", written, refusals)
+		}
+	})
+}
+
+func TestTheEndLetsGoOfRefusalsThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &stalled{release: make(chan struct{})}
+		r := &records{to: to, close: func() error { return nil }, failed: func(error) {}}
+		r.start()
+		for range maxWaiting + 1 {
+			_, _ = r.Append(t.Context(), admitted())
+			synctest.Wait()
+		}
+		answered := make(chan error, 1)
+		go func() {
+			_, err := r.Append(t.Context(), refused())
+			answered <- err
+		}()
+		synctest.Wait()
+		if err := r.Close(); !errors.Is(err, errStuck) {
+			t.Errorf("closed with %v", err)
+		}
+		if err := <-answered; !errors.Is(err, errClosed) {
+			t.Errorf("answered with %v", err)
+		}
+		close(to.release)
+		<-r.done
+	})
+}
+
 func TestAStalledReaderOfRecordsStopsNobody(t *testing.T) {
 	to := &stalled{release: make(chan struct{})}
 	r := &records{to: to, close: func() error { return nil }, failed: func(err error) { t.Errorf("failed: %v", err) }}
 	r.start()
 	refused := 0
 	for range maxWaiting + 100 {
-		if _, err := r.Append(t.Context(), &audit.Event{ID: "x"}); errors.Is(err, errFull) {
+		if _, err := r.Append(t.Context(), admitted()); errors.Is(err, errFull) {
 			refused++
 		} else if err != nil {
 			t.Fatal(err)
@@ -236,9 +317,11 @@ func TestParametersOfTheBuiltInPolicyAreReadAgain(t *testing.T) {
 	})
 	activated := make(chan string, 10)
 	s.policies.poll = time.Millisecond
-	s.policies.activated = func() {
-		now, _ := s.policies.engine.Active()
-		activated <- now.Revision()
+	s.policies.attempted = func(now policy.Snapshot, err error) {
+		s.attempted(now, err)
+		if err == nil {
+			activated <- now.Revision()
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

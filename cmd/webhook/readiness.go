@@ -27,6 +27,7 @@ var errStarting = errors.New("no canary was sent yet")
 type readiness struct {
 	reviewer *admission.Reviewer
 	serving  healthz.Checker
+	also     func() error // what else must hold; nil means nothing
 	metrics  *canaryMetrics
 	log      *zap.Logger
 	wake     chan struct{}
@@ -92,6 +93,9 @@ func (r *readiness) check(ctx context.Context) error {
 	if err == nil && !r.served {
 		err = r.serving(nil)
 		r.served = err == nil
+	}
+	if err == nil && r.also != nil {
+		err = r.also()
 	}
 	r.fault.Store(&err)
 	return err

@@ -25,13 +25,18 @@ var (
 
 // records hands audit records to a writer in the background, because a pipe that nobody empties would otherwise stop
 // every admission. Where each record is required, it writes them at once instead.
+//
+// A record of an object that passed is dropped, and counted, if too many wait. A record of a refusal never is: it waits
+// for its turn, and the answer with it. Should the API server give up on the answer, the object is refused as well.
 type records struct {
 	to      audit.Writer
 	close   func() error
 	failed  func(error)       // hears of a record that waited and could not be written
 	waiting chan *audit.Event // nil to write at once
+	ending  chan struct{}     // closed when Close begins
 	done    chan struct{}
 
+	once   sync.Once
 	mu     sync.RWMutex // guards closed, and the closing of waiting
 	closed bool
 }
@@ -55,7 +60,7 @@ func openRecords(o options, stdout io.Writer, failed func(error)) (*records, err
 }
 
 func (r *records) start() {
-	r.waiting, r.done = make(chan *audit.Event, maxWaiting), make(chan struct{})
+	r.waiting, r.ending, r.done = make(chan *audit.Event, maxWaiting), make(chan struct{}), make(chan struct{})
 	go r.drain()
 }
 
@@ -74,7 +79,15 @@ func (r *records) Append(ctx context.Context, e *audit.Event) (uint64, error) {
 	case r.waiting <- e:
 		return 0, nil
 	default:
+	}
+	if e.Decision != nil && e.Decision.Effect == audit.EffectAllow {
 		return 0, errFull
+	}
+	select {
+	case r.waiting <- e:
+		return 0, nil
+	case <-r.ending:
+		return 0, errClosed
 	}
 }
 
@@ -91,6 +104,7 @@ func (r *records) drain() {
 // Close writes what waits and closes the log. It gives up on a reader that takes nothing.
 func (r *records) Close() error {
 	if r.waiting != nil {
+		r.once.Do(func() { close(r.ending) }) // lets go of those who wait for room
 		r.mu.Lock()
 		if !r.closed {
 			r.closed = true

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/policies"
 )
 
 // BenchmarkReview sends reviews of about 6 KB through the whole HTTP handler, from the bytes of the request to the bytes
@@ -29,8 +29,56 @@ import (
 func BenchmarkReview(b *testing.B) {
 	for name, p := range benchPods(b) {
 		b.Run(name, func(b *testing.B) {
-			r := benchReviewer(b)
+			r := benchReviewer(b, Policies{Parameters: allowing()})
 			measure(b, r, benchBody(b, p), name != "denied")
+		})
+	}
+	for name, kind := range map[string]metav1.GroupVersionKind{
+		"deployment-allowed": {Group: "apps", Version: "v1", Kind: "Deployment"}, "cronjob-allowed": {Group: "batch", Version: "v1", Kind: "CronJob"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := benchReviewer(b, Policies{Parameters: allowing()})
+			measure(b, r, reviewBody(b, requestFor(b, inTemplate(b, kind, driverPod(b)), nil)), true)
+		})
+	}
+	for name, c := range map[string]struct {
+		path    string
+		allowed bool
+	}{"volume-no-hostpath": {"", true}, "volume-denied": {csiPipe, false}, "volume-linux": {"/mnt/disks/ssd0", true}} {
+		b.Run(name, func(b *testing.B) {
+			v := testVolume(c.path)
+			if c.path == "" {
+				v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}
+			}
+			measure(b, benchReviewer(b, Policies{Parameters: allowing()}), reviewBody(b, requestFor(b, marshal(b, v), nil)), c.allowed)
+		})
+	}
+}
+
+// BenchmarkGoverned sends the review of a driver whose pipes PipePolicies govern: the driver's own among others of other
+// pipes, or every one of them the same six pipes.
+func BenchmarkGoverned(b *testing.B) {
+	driver := PolicySubject{Name: "driver", Namespace: "kube-system", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Containers: []string{"azuredisk"}}
+	governed := func(n int, pipe func(i int) string) Policies {
+		p := Policies{Parameters: DefaultParameters(), PipePolicies: map[string]PipePolicy{
+			"driver": {Pipes: []string{"csi-proxy-*"}, Subjects: []PolicySubject{driver}},
+		}}
+		for i := 1; i < n; i++ {
+			p.PipePolicies[fmt.Sprintf("policy-%04d", i)] = PipePolicy{Pipes: []string{pipe(i)}, Subjects: []PolicySubject{{Name: "other", Namespace: "team"}}}
+		}
+		return p
+	}
+	other := func(i int) string { return fmt.Sprint("other-", i, "-*") }
+	same := func(int) string { return "csi-proxy-*" }
+	for name, p := range map[string]Policies{
+		"by-1": governed(1, nil), "by-1-of-1000": governed(1000, other), "by-10": governed(10, same), "by-1000": governed(1000, same),
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := benchReviewer(b, p)
+			b.Run("allowed", func(b *testing.B) { measure(b, r, benchBody(b, driverPod(b)), true) })
+			denied := driverPod(b)
+			denied.Namespace = "shop"
+			b.Run("denied", func(b *testing.B) { measure(b, r, benchBody(b, denied), false) })
 		})
 	}
 }
@@ -40,7 +88,7 @@ func BenchmarkReview(b *testing.B) {
 func BenchmarkControllerRuntime(b *testing.B) {
 	for name, p := range benchPods(b) {
 		b.Run(name, func(b *testing.B) {
-			measure(b, &ctrladmission.Webhook{Handler: benchReviewer(b)}, benchBody(b, p), name != "denied")
+			measure(b, &ctrladmission.Webhook{Handler: benchReviewer(b, Policies{Parameters: allowing()})}, benchBody(b, p), name != "denied")
 		})
 	}
 }
@@ -49,13 +97,14 @@ func BenchmarkControllerRuntime(b *testing.B) {
 func BenchmarkSteps(b *testing.B) {
 	p := driverPod(b)
 	body := benchBody(b, p)
-	r := benchReviewer(b)
+	r := benchReviewer(b, Policies{Parameters: allowing()})
 	req := createRequest(b, p)
 	obj, err := readObject(req.Object.Raw, podKind)
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := extract(r.guard.Load(), &obj)
+	scope := scopeIn(b, r)
+	e, err := extract(scope, &obj)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,7 +116,7 @@ func BenchmarkSteps(b *testing.B) {
 	}{
 		{"envelope", func() error { _, err := decodeReview(body); return err }},
 		{"object", func() error { _, err := readObject(req.Object.Raw, podKind); return err }},
-		{"extract", func() error { _, err := extract(r.guard.Load(), &obj); return err }},
+		{"extract", func() error { _, err := extract(scope, &obj); return err }},
 		{"value", func() error { _ = in.value(nil); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
 		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, in.value(nil)); return err }},
@@ -102,16 +151,12 @@ func benchBody(b *testing.B, p *corev1.Pod) []byte {
 	return body
 }
 
-func benchReviewer(b *testing.B) *Reviewer {
-	modules, err := policy.LoadFS(policies.FS())
-	if err != nil {
-		b.Fatal(err)
-	}
+func benchReviewer(b *testing.B, p Policies) *Reviewer {
 	engine, err := policy.New(policy.Options{Timeout: time.Minute}) // a busy machine must not turn decisions into time-outs
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := engine.Activate(b.Context(), modules.WithData(allowing().Data())); err != nil {
+	if _, err := engine.Activate(b.Context(), bound(b, p, fewTests(b))); err != nil {
 		b.Fatal(err)
 	}
 	return newReviewer(b, allowing(), func(o *ReviewerOptions) {

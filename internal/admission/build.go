@@ -11,6 +11,7 @@ import (
 
 // input puts together what the request, the object and the extraction say.
 func (r *Reviewer) input(req *admissionv1.AdmissionRequest, obj *object, e *extraction) *Input {
+	pod := obj.podMeta()
 	in := &Input{
 		Schema:         Schema,
 		Now:            r.now().UTC().Format(time.RFC3339),
@@ -23,11 +24,17 @@ func (r *Reviewer) input(req *admissionv1.AdmissionRequest, obj *object, e *extr
 		User:           User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
 		Labels:         obj.meta.labels,
 		Annotations:    obj.meta.annotations,
+		Pod:            PodMeta{Labels: pod.labels, Annotations: pod.annotations, Field: obj.rules.podMetadataField()},
 		Containers:     e.containers,
 		Mounts:         e.mounts,
 		Unmounted:      e.unmounted,
+
+		PersistentVolumes: e.persistent,
 	}
-	if r.namespaces != nil {
+	switch {
+	case obj.rules.isCluster:
+		in.Namespace = ""
+	case r.namespaces != nil:
 		in.NamespaceLabels = r.namespaces.Labels(req.Namespace)
 	}
 	return in

@@ -7,71 +7,82 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-
-	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
-// canaryNamespace is not a valid name of a namespace, so that no parameters can allow it.
+// canaryNamespace is not a valid name of a namespace, so that no parameters and no policy can allow it.
 const canaryNamespace = "-pipeguard-canary-"
-
-type canaryKey struct{}
-
-// isCanary says whether a request is the process's own. Only the context can say so, never the request:
-// a canary leaves no record, and nobody else may send one.
-func isCanary(ctx context.Context) bool { return ctx.Value(canaryKey{}) != nil }
 
 // ErrNoPolicy means that nothing decides yet: everything is refused.
 var ErrNoPolicy = errors.New("no policy is active")
 
-// Canary sends reviews that every policy must refuse through ServeHTTP, from the bytes of the request to the bytes of
-// the answer, and returns an error unless each was refused by a rule. A refusal for want of a decision does
+// Canary sends reviews that the active policies must refuse through ServeHTTP, from the bytes of the request to the bytes
+// of the answer, and returns an error unless each was refused by a rule. A refusal for want of a decision does
 // not count: it shows that nothing is judged. Before there is a policy it sends none and returns ErrNoPolicy.
 func (r *Reviewer) Canary(ctx context.Context) error {
-	if _, ok := r.engine.Active(); !ok {
-		return ErrNoPolicy
-	}
 	for {
-		guard := r.guard.Load()
-		err := r.sendCanaries(ctx, guardedName(guard))
-		if err == nil || r.guard.Load() == guard {
+		snapshot, ok := r.engine.Active()
+		if !ok {
+			return ErrNoPolicy
+		}
+		scope := scopeOf(snapshot)
+		if scope == nil {
+			return errNoScope
+		}
+		err := r.sendCanaries(ctx, scope)
+		if now, _ := r.engine.Active(); err == nil || now == snapshot {
 			return err
 		}
-		// The guarded pipes were replaced in between: the canaries were of pipes that are guarded no longer.
+		// The policies were replaced in between: the canaries were of pipes that need not be guarded any longer.
 	}
 }
 
-func (r *Reviewer) sendCanaries(ctx context.Context, pipe string) error {
-	for _, path := range []string{
-		`\\.\pipe\` + pipe,
-		`//?/GLOBALROOT/Device/NamedPipe/` + strings.ToUpper(pipe),
-		`\\.\pipe\`,
-	} {
-		if err := r.sendCanary(ctx, path); err != nil {
-			return fmt.Errorf("canary %q: %w", path, err)
+func (r *Reviewer) sendCanaries(ctx context.Context, scope *Scope) error {
+	for _, c := range canaries(scope) {
+		if err := r.sendCanary(ctx, c); err != nil {
+			return fmt.Errorf("canary %q in a %s: %w", c.path, c.kind.Kind, err)
 		}
 	}
 	return nil
 }
 
-func (r *Reviewer) sendCanary(ctx context.Context, path string) error {
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": reviewType.APIVersion,
-		"kind":       reviewType.Kind,
-		"request": map[string]any{
-			"uid":       "pipeguard-canary",
-			"operation": "CREATE",
-			"kind":      map[string]any{"group": "", "version": "v1", "kind": "Pod"},
-			"namespace": canaryNamespace,
-			"object":    pod("canary", path),
-		},
-	})
+// canary is an object that must be refused.
+type canary struct {
+	path string
+	sample
+}
+
+// canaries are what every policy refuses. Where each guarded pipe is governed by a PipePolicy that lets it pass, only paths that
+// nobody may have are left.
+func canaries(scope *Scope) []canary {
+	var paths []string
+	if scope.canary != "" {
+		paths = []string{pipeRoot + scope.canary, otherSpelling(scope.canary)}
+	}
+	paths = append(paths, pipeRoot)
+	var out []canary
+	for _, sampleAt := range []func(name, path string) sample{samplePod, sampleDeployment, sampleVolume} {
+		for _, path := range paths {
+			out = append(out, canary{path, sampleAt("canary", path)})
+		}
+	}
+	return out
+}
+
+func (r *Reviewer) sendCanary(ctx context.Context, c canary) error {
+	request := map[string]any{
+		"uid":       "pipeguard-canary",
+		"operation": "CREATE",
+		"kind":      map[string]any{"group": c.kind.Group, "version": c.kind.Version, "kind": c.kind.Kind},
+		"namespace": canaryNamespace,
+		"object":    c.object,
+	}
+	body, err := json.Marshal(map[string]any{"apiVersion": reviewType.APIVersion, "kind": reviewType.Kind, "request": request})
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(context.WithValue(ctx, canaryKey{}, true), http.MethodPost, "/", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(WithoutTrace(ctx), http.MethodPost, "/", bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("make the request: %w", err)
 	}
@@ -94,32 +105,6 @@ func (r *Reviewer) sendCanary(ctx context.Context, path string) error {
 		return fmt.Errorf("it was refused without a decision: %s", a.Result.Message)
 	}
 	return nil
-}
-
-// guardedName is the name of a pipe that guard must match.
-func guardedName(guard *pipepath.Guard) string {
-	pattern := guard.Patterns()[0]
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return prefix + "-filesystem-v1"
-	}
-	return pattern
-}
-
-// pod is a Pod with one container that mounts path from the host.
-func pod(name, path string) map[string]any {
-	return map[string]any{
-		"apiVersion": "v1",
-		"kind":       "Pod",
-		"metadata":   map[string]any{"name": name},
-		"spec": map[string]any{
-			"containers": []any{map[string]any{
-				"name":         name,
-				"image":        "example.com/" + name,
-				"volumeMounts": []any{map[string]any{"name": "pipe", "mountPath": `\\.\pipe\mounted`}},
-			}},
-			"volumes": []any{map[string]any{"name": "pipe", "hostPath": map[string]any{"path": path}}},
-		},
-	}
 }
 
 // recorder is the ResponseWriter of a request that never left the process.

@@ -2,16 +2,12 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -25,7 +21,33 @@ func policyOf(body string) policy.Modules {
 
 const (
 	allowAll = `decision := {"allowed": true, "findings": []}`
-	denyAll  = `decision := {"allowed": false, "findings": [{"code": "X1", "effect": "deny"}]}`
+	// podsOnly guards pods well and knows of nothing else.
+	podsOnly = `
+import data.pipeguard.parameters
+
+findings contains {"code": "X1", "effect": "deny"} if {
+	some m in array.concat(input.mounts, input.unmounted)
+	m.guarded
+	not permitted(m)
+}
+
+permitted(m) if {
+	not m.neverAllowed
+	parameters.allowedNamespaces[input.namespace]
+}
+
+decision := {"allowed": count(findings) == 0, "findings": findings}
+`
+	denyAll = `decision := {"allowed": false, "findings": [{"code": "X1", "effect": "deny"}]}`
+	// subjectsByNamespace asks a subject for its namespace and nothing else.
+	subjectsByNamespace = podsOnly + `
+permitted(m) if {
+	some name in m.policies
+	data.pipeguard.policies[name].subjects[input.namespace]
+}
+
+findings contains {"code": "X1", "effect": "deny"} if input.persistentVolumes[_].guarded
+`
 	// sloppy knows one spelling of one pipe and trusts everyone in kube-system.
 	sloppy = `
 findings contains {"code": "X1", "effect": "deny"} if {
@@ -38,10 +60,6 @@ decision := {"allowed": count(findings) == 0, "findings": findings}
 )
 
 func TestChecksKeepPoliciesThatDoNotGuardFromBeingActivated(t *testing.T) {
-	guard, err := DefaultParameters().Guard()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		body string
 		want []string // checks that fail
@@ -50,16 +68,18 @@ func TestChecksKeepPoliciesThatDoNotGuardFromBeingActivated(t *testing.T) {
 			"a guarded pipe is refused where nobody is allowed", "without data a guarded pipe is refused",
 			"with malformed data a guarded pipe is refused", "the same driver in another namespace is refused"}},
 		"a policy that refuses everything": {denyAll, []string{"a driver in an allowed namespace is admitted"}},
+		"a policy that knows of pods and allowed namespaces only": {podsOnly, []string{
+			"a PersistentVolume that leads to it is refused", "a PersistentVolume that leads to a guarded pipe is refused",
+			"the subject of a PipePolicy is admitted", "in a namespace that only the parameters allow it is refused",
+			"a PersistentVolume is refused although a PipePolicy has subjects"}},
+		"a policy that permits subjects whatever else": {subjectsByNamespace, []string{
+			"another container beside it is refused", "a subject whose permission has ended is refused"}},
 		"a policy that compares one spelling": {sloppy, []string{
 			"an evasive spelling of it is refused", "the directory of all pipes is refused even in an allowed namespace",
 			"a guarded pipe that is declared and not mounted is refused", "without data a guarded pipe is refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			engine, err := policy.New(policy.Options{Checks: Checks(guard)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = engine.Activate(t.Context(), policyOf(c.body).WithData(DefaultParameters().Data()))
+			_, err := newIdleEngine(t).Activate(t.Context(), bound(t, Policies{Parameters: DefaultParameters()}, policyOf(c.body)))
 			if err == nil {
 				t.Fatal("it was activated")
 			}
@@ -80,11 +100,10 @@ func TestChecksHoldForOtherGuardedPipes(t *testing.T) {
 
 func TestCanaryFailsUnlessARuleRefusesIt(t *testing.T) {
 	unchecked := func(m policy.Modules) *policy.Engine {
-		engine, err := policy.New(policy.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := newIdleEngine(t)
 		if m.Files != nil {
+			m = bound(t, Policies{Parameters: DefaultParameters()}, m)
+			m.Checks = nil
 			if _, err := engine.Activate(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
@@ -116,187 +135,50 @@ func TestCanaryFailsUnlessARuleRefusesIt(t *testing.T) {
 	}
 }
 
-// swapping is an engine that sees the guarded pipes replaced while it decides, as when parameters are read again.
+// swapping is an engine whose policies are replaced while it decides, as when parameters are read again.
 type swapping struct {
 	*policy.Engine
-	swap *func()
+	swap func()
 }
 
 func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
-	(*e.swap)()
+	e.swap()
 	return e.Engine.DecideWith(ctx, s, input)
 }
 
-func TestCanaryIsNotMisledByParametersThatChangeMeanwhile(t *testing.T) {
-	other, err := pipepath.NewGuard("other-pipe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	swap := func() {}
-	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
-		o.Engine = swapping{newEngine(t, DefaultParameters(), nil), &swap}
+func TestCanaryIsNotMisledByPoliciesThatChangeMeanwhile(t *testing.T) {
+	engine := newEngine(t, DefaultParameters(), map[string]string{})
+	other := DefaultParameters()
+	other.GuardedPipes = []string{"other-pipe"}
+	swap := sync.OnceFunc(func() { // the next canary is of a pipe that is guarded no longer
+		if _, err := engine.Activate(t.Context(), bound(t, Policies{Parameters: other}, fewTests(t))); err != nil {
+			t.Error(err)
+		}
 	})
-	swap = func() { r.SetGuard(other) } // the next canary is of a pipe that is guarded no longer
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = swapping{engine, swap} })
 	if err := r.Canary(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// ledger is an audit.Writer that remembers, and fails while err is set.
-type ledger struct {
-	events []audit.Event
-	err    error
-}
-
-func (l *ledger) Append(_ context.Context, e *audit.Event) (uint64, error) {
-	if l.err != nil {
-		return 0, l.err
-	}
-	l.events = append(l.events, *e)
-	return uint64(len(l.events)), nil
-}
-
-func TestEveryDecisionLeavesOneRecordAndACanaryNone(t *testing.T) {
-	kept := &ledger{}
-	reg := prometheus.NewRegistry()
-	r := newReviewer(t, allowing(), func(o *ReviewerOptions) { o.Audit, o.Metrics = kept, NewMetrics(reg) })
-	if err := r.Canary(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	post(t, r, reviewBody(t, createRequest(t, plainPod(t))))
-	if len(kept.events) != 0 {
-		t.Fatalf("a canary, or an object with nothing to decide, left %d records", len(kept.events))
-	}
-
-	post(t, r, reviewBody(t, createRequest(t, testPod(csiPipe))))
-	post(t, r, reviewBody(t, createRequest(t, driverPod(t))))
-	post(t, r, reviewBody(t, updateRequest(t, admittedPod(), admittedPod())))
-	post(t, r, []byte(envelopeWith(`"operation":"DELETE"`)))
-	type line struct {
-		effect                               audit.Effect
-		reason, rule, result, code, verb, ns string
-		targets                              int
-	}
-	want := []line{
-		{"deny", "PG001", "PG001", "denied", "403", "CREATE", "team-a", 1},
-		{"allow", "no finding", "", "ok", "200", "CREATE", "kube-system", 6},
-		{"allow", "unchanged", "PG001", "ok", "200", "UPDATE", "team-a", 1},
-		{"deny", "operation", "PG999", "rejected", "403", "DELETE", "", 0},
-	}
-	if len(kept.events) != len(want) {
-		t.Fatalf("%d records, want %d", len(kept.events), len(want))
-	}
-	for i, e := range kept.events {
-		got := line{e.Decision.Effect, e.Decision.Reason, e.Decision.Rule, e.Outcome.Result, e.Outcome.Code, e.What.Verb, e.Who.Pod.Namespace, len(e.What.Targets)}
-		if got != want[i] {
-			t.Errorf("record %d: %+v, want %+v", i, got, want[i])
-		}
-		if e.ID != "decision0" || e.Type != audit.TypeAdmission || e.Corr.AdmissionUID != "review-uid" || !e.Time.Equal(clock) {
-			t.Errorf("record %d: %+v", i, e)
-		}
-	}
-	first := kept.events[0]
-	if first.Who.User.Name != "jane" || first.Who.Pod.ServiceAccount != "builder" || first.What.Targets[0] != (audit.Target{Kind: "pipe", Value: csiPipe, Canonical: csiPipe}) {
-		t.Errorf("the record does not say who asked for what: %+v %+v", first.Who, first.What)
-	}
-
-	counted := map[string]float64{}
-	for _, labels := range []string{"code=none effect=none", "code=none effect=allow", "code=PG001 effect=deny", "code=PG001 effect=warn", "code=PG999 effect=deny"} {
-		counted[labels] = counter(t, reg, "pipeguard_admission_decisions_total", labels)
-	}
-	if diff := cmp.Diff(map[string]float64{
-		"code=none effect=none": 1, "code=none effect=allow": 1, "code=PG001 effect=deny": 1, "code=PG001 effect=warn": 1, "code=PG999 effect=deny": 1,
-	}, counted); diff != "" {
-		t.Errorf("decisions (-want +got):\n%s", diff)
+func TestNewReviewerNeedsAnEngine(t *testing.T) {
+	if _, err := NewReviewer(ReviewerOptions{}); err == nil || !strings.Contains(err.Error(), "option Engine is missing") {
+		t.Errorf("error %v", err)
 	}
 }
 
-// counter is the value of a counter with labels, given as "name=value name=value" in the order of names; 0 without one.
-func counter(t *testing.T, from prometheus.Gatherer, name, labels string) float64 {
-	t.Helper()
-	families, err := from.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			var pairs []string
-			for _, l := range m.GetLabel() {
-				pairs = append(pairs, l.GetName()+"="+l.GetValue())
-			}
-			if f.GetName() == name && strings.Join(pairs, " ") == labels {
-				return m.GetCounter().GetValue()
-			}
-		}
-	}
-	return 0
-}
-
-func TestACodeThatNoRuleDescribesIsCountedAsOther(t *testing.T) {
-	engine := newEngine(t, DefaultParameters(), nil)
-	snapshot, _ := engine.Active()
-	reg := prometheus.NewRegistry()
-	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
-		o.Metrics = NewMetrics(reg)
-		o.Engine = faultyEngine{engine, func() (policy.Decision, error) {
-			return policy.Decision{Revision: snapshot.Revision(), Findings: []policy.Finding{{Code: "MADE-UP-42", Effect: policy.EffectDeny}}}, nil
-		}}
-	})
-	r.Review(t.Context(), createRequest(t, testPod(csiPipe)))
-	if got := counter(t, reg, "pipeguard_admission_decisions_total", "code=other effect=deny"); got != 1 {
-		t.Errorf("counted %v as other, want 1", got)
-	}
-}
-
-func TestARecordThatCannotBeWrittenStopsAnAllowOnlyWhereItMust(t *testing.T) {
-	broken := &ledger{err: errors.New("disk full")}
-	for name, c := range map[string]struct {
-		required bool
-		path     string
-		allowed  bool
-		code     string
-	}{
-		"a refusal stays one":                                {false, csiPipe, false, "PG001"},
-		"a refusal stays one where records are required":     {true, csiPipe, false, "PG001"},
-		"an admission passes":                                {false, `\\.\pipe\docker_engine`, true, ""},
-		"an admission is refused where records are required": {true, `\\.\pipe\docker_engine`, false, CodeFailure},
-	} {
-		t.Run(name, func(t *testing.T) {
-			reg := prometheus.NewRegistry()
-			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
-				o.Audit, o.AuditRequired, o.Metrics = broken, c.required, NewMetrics(reg)
-			})
-			res := r.Review(t.Context(), createRequest(t, testPod(c.path)))
-			if res.Allowed != c.allowed || res.Code != c.code {
-				t.Errorf("allowed %t, code %q; want %t, %q", res.Allowed, res.Code, c.allowed, c.code)
-			}
-			if got := counter(t, reg, "pipeguard_audit_write_failures_total", ""); got != 1 {
-				t.Errorf("%v failures counted, want 1", got)
-			}
-		})
-	}
-}
-
-func TestNewReviewerReportsEveryFault(t *testing.T) {
-	_, err := NewReviewer(ReviewerOptions{Parameters: Parameters{GuardedPipes: []string{"a*b"}}})
-	for _, want := range []string{"option Engine is missing", "option Parameters: "} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not say %q", err, want)
-		}
-	}
-}
-
-func TestSetGuardChangesWhatIsGuarded(t *testing.T) {
-	r := newReviewer(t, DefaultParameters())
-	req := createRequest(t, testPod(`\\.\pipe\docker_engine`))
+func TestGuardedPipesComeWithThePolicies(t *testing.T) {
+	engine := newEngine(t, DefaultParameters(), map[string]string{})
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = engine })
+	req := createRequest(t, testPod(`\\.\pipe\printer`))
 	if res := r.Review(t.Context(), req); !res.Allowed {
 		t.Fatal("refused before it is guarded")
 	}
-	guard, err := Parameters{GuardedPipes: []string{"docker_*"}}.Guard()
-	if err != nil {
+	p := DefaultParameters()
+	p.GuardedPipes = []string{"print*"}
+	if _, err := engine.Activate(t.Context(), bound(t, Policies{Parameters: p}, fewTests(t))); err != nil {
 		t.Fatal(err)
 	}
-	r.SetGuard(guard)
 	if res := r.Review(t.Context(), req); res.Allowed {
 		t.Error("admitted although it is guarded now")
 	}

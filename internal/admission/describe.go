@@ -1,38 +1,86 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
+// describer puts findings about one input into words.
+type describer struct {
+	in    *Input
+	scope *Scope
+	// subjects is how many more subjects of PipePolicies may be looked at, over all findings.
+	subjects int
+}
+
+// maxSubjectsSearched bounds the search for permissions that have ended. It is for a text, so it must not cost more than
+// the decision did.
+const maxSubjectsSearched = 10_000
+
+func newDescriber(in *Input, scope *Scope) *describer {
+	return &describer{in: in, scope: scope, subjects: maxSubjectsSearched}
+}
+
+// details describes every finding.
+func (d *describer) details(findings []policy.Finding) []Detail {
+	if len(findings) == 0 {
+		return nil
+	}
+	out := make([]Detail, len(findings))
+	for i, f := range findings {
+		out[i] = Detail{Finding: f, Text: d.describe(f)}
+		if t := d.target(f.Field); t != nil {
+			out[i].Policies = t.Policies
+		}
+	}
+	return out
+}
+
+// refusals are the details of findings that refuse.
+func refusals(details []Detail) []Detail {
+	return slices.DeleteFunc(slices.Clone(details), func(d Detail) bool { return !refuses(d.Finding) })
+}
+
 // describe says in a line what a finding is about, in the terms of the object: container, volume, path and fields.
-func describe(in *Input, f policy.Finding) string {
+func (d *describer) describe(f policy.Finding) string {
 	if f.Message != "" {
 		return withField(plain(f.Message, maxText), f.Field)
 	}
-	if m := find(in.Mounts, func(m *Mount) (string, bool) { return m.Field, m.Guarded }, f.Field); m != nil {
-		return describeMount(m)
+	if m := d.mount(f.Field); m != nil {
+		return d.describeMount(m)
 	}
-	if v := find(in.Unmounted, func(v *Volume) (string, bool) { return v.Field, v.Guarded }, f.Field); v != nil {
-		return "volume " + quote(v.Volume, maxName) + ", which no container mounts, is " +
-			describeTarget(&v.Target) + " (" + v.Field + ")"
+	if v := d.volume(f.Field); v != nil {
+		return "volume " + quote(v.Volume, maxName) + ", which no container mounts, is " + describeTarget(&v.Target) +
+			" (" + v.Field + ")" + d.ending(v.Policies, nil)
 	}
-	if c := find(in.Containers, func(c *Container) (string, bool) { return c.Field, true }, f.Field); c != nil {
+	if v := d.persistent(f.Field); v != nil {
+		return describePersistent(v)
+	}
+	if c := d.container(f.Field); c != nil {
 		return withField(describeContainer(c.Name, c.Type), c.Field)
 	}
 	return withField("", f.Field)
 }
 
-func describeMount(m *Mount) string {
+func (d *describer) describeMount(m *Mount) string {
 	var b strings.Builder
 	b.WriteString(describeContainer(m.Container, m.ContainerType))
 	b.WriteString(" mounts volume " + quote(m.Volume, maxName))
 	if m.SubPath != "" {
 		b.WriteString(" with subPath " + quote(m.SubPath, maxPath))
 	}
-	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")")
+	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")" + d.ending(m.Policies, m))
 	return b.String()
+}
+
+func describePersistent(v *PersistentVolume) string {
+	s := "the volume leads to " + describeTarget(&v.Target)
+	if v.Claim != (Claim{}) {
+		s += " and is for claim " + quote(v.Claim.Name, maxName) + " of namespace " + quote(v.Claim.Namespace, maxName)
+	}
+	return s + " (" + v.Field + ")"
 }
 
 func describeContainer(name, kind string) string {
@@ -45,7 +93,7 @@ func describeContainer(name, kind string) string {
 	return "container " + quote(name, maxName)
 }
 
-// describeTarget gives the path as written, and what it names where that is not the same.
+// describeTarget gives the path as written, what it names where that is not the same, and who governs it.
 func describeTarget(t *Target) string {
 	s := quote(t.Path, maxPath)
 	switch {
@@ -54,9 +102,10 @@ func describeTarget(t *Target) string {
 	case t.NeverAllowed:
 		s += ", which names no single pipe"
 	}
-	return s
+	return s + describeGovernors(t.Policies)
 }
 
+// withField appends a field to what it is the field of.
 func withField(s, field string) string {
 	field = fieldText(field)
 	switch {
@@ -66,6 +115,36 @@ func withField(s, field string) string {
 		return field
 	}
 	return s + " (" + field + ")"
+}
+
+// target is what the entry with that field names; nil if it names nothing.
+func (d *describer) target(field string) *Target {
+	if m := d.mount(field); m != nil {
+		return &m.Target
+	}
+	if v := d.volume(field); v != nil {
+		return &v.Target
+	}
+	if v := d.persistent(field); v != nil {
+		return &v.Target
+	}
+	return nil
+}
+
+func (d *describer) mount(field string) *Mount {
+	return find(d.in.Mounts, func(m *Mount) (string, bool) { return m.Field, m.Guarded }, field)
+}
+
+func (d *describer) volume(field string) *Volume {
+	return find(d.in.Unmounted, func(v *Volume) (string, bool) { return v.Field, v.Guarded }, field)
+}
+
+func (d *describer) persistent(field string) *PersistentVolume {
+	return find(d.in.PersistentVolumes, func(v *PersistentVolume) (string, bool) { return v.Field, v.Guarded }, field)
+}
+
+func (d *describer) container(field string) *Container {
+	return find(d.in.Containers, func(c *Container) (string, bool) { return c.Field, true }, field)
 }
 
 // find returns the entry with that field. Where volumes share a name several entries have it, and one that is

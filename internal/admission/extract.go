@@ -12,17 +12,18 @@ const (
 	// a volume. Both grow with the square of the object's size, so without a bound 3 MiB could keep a core busy for
 	// minutes. A pod with 1,000 containers of 5 host paths each stays below half of it.
 	maxWork = 1 << 20
-	// entryWork is what an entry of the input costs by itself.
-	entryWork = 64
+	// entryWork is what an entry of the input costs by itself, policyWork what each policy that governs it adds.
+	entryWork  = 64
+	policyWork = 4
 )
 
 var errTooMuchWork = errors.New("the object has too many containers and host paths, or too long ones, to be judged")
 
-// extraction turns the pod spec of an object into entries of an Input.
+// extraction turns the part of an object that gives access to a node into entries of an Input.
 type extraction struct {
-	guard *pipepath.Guard
+	scope *Scope
 	spec  *podSpec
-	field string // path of the pod spec in the object
+	field string // path of that part in the object
 	// mounted marks the hostPath volumes that a container mounts, by position in spec.hostPaths.
 	mounted []bool
 	work    int
@@ -30,16 +31,17 @@ type extraction struct {
 	containers []Container
 	mounts     []Mount
 	unmounted  []Volume
+	persistent []PersistentVolume
 }
 
-// extract lists the containers of obj, each container's mounts of guarded pipes, devices and shares,
-// and the volumes of that sort that no container mounts.
-func extract(guard *pipepath.Guard, obj *object) (extraction, error) {
+// extract lists the containers of obj, each container's mounts of guarded pipes, devices, shares and paths of equal
+// power, the volumes of that sort that no container mounts, and such a path of a PersistentVolume.
+func extract(scope *Scope, obj *object) (extraction, error) {
 	spec := &obj.pod
 	e := extraction{
-		guard:      guard,
+		scope:      scope,
 		spec:       spec,
-		field:      obj.podField,
+		field:      obj.rules.podField(),
 		mounted:    make([]bool, len(spec.hostPaths)),
 		containers: make([]Container, 0, len(spec.containers)+len(spec.initContainers)+len(spec.ephemeral)),
 	}
@@ -50,10 +52,11 @@ func extract(guard *pipepath.Guard, obj *object) (extraction, error) {
 		if e.mounted[i] || e.exhausted(entryWork+len(v.path)) {
 			continue
 		}
-		if target, ok := judge(guard.Judge(v.path), v.path); ok {
+		if target, ok := e.judge(v.path, ""); ok {
 			e.unmounted = append(e.unmounted, Volume{Volume: v.name, Target: target, Field: e.volumeField(v)})
 		}
 	}
+	e.persistentVolume(&obj.volume)
 	if e.work > maxWork {
 		return extraction{}, errTooMuchWork
 	}
@@ -101,7 +104,7 @@ func (e *extraction) mount(c *Container, index int, m volumeMount) {
 		if e.exhausted(entryWork + len(v.path) + len(m.subPath)) {
 			return
 		}
-		target, ok := judge(e.guard.JudgeMount(v.path, m.subPath), v.path)
+		target, ok := e.judge(v.path, m.subPath)
 		if !ok {
 			continue
 		}
@@ -124,18 +127,56 @@ func (e *extraction) volumeField(v hostPathVolume) string {
 	return e.field + ".volumes[" + strconv.Itoa(v.index) + "].hostPath.path"
 }
 
-// judge reports what a verdict says, and whether the input should have it: whatever is guarded, and every device
-// and share, so that policies can have rules of their own about other pipes.
-func judge(v pipepath.Verdict, path string) (Target, bool) {
-	ordinary := v.Kind == pipepath.KindPath || v.Kind == pipepath.KindDrive
-	return Target{
+func (e *extraction) persistentVolume(v *persistentVolume) {
+	for _, s := range v.sources {
+		if e.exhausted(entryWork + len(s.path)) {
+			return
+		}
+		if target, ok := e.judge(s.path, ""); ok {
+			e.persistent = append(e.persistent, PersistentVolume{
+				Type:   s.kind,
+				Target: target,
+				Field:  e.field + "." + s.kind + ".path",
+				Claim:  Claim{Namespace: v.claim.namespace, Name: v.claim.name},
+			})
+		}
+	}
+}
+
+// judge reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
+// every device and share, so that policies can have rules of their own about other pipes.
+func (e *extraction) judge(path, subPath string) (Target, bool) {
+	v := judgeMount(e.scope.guard, path, subPath)
+	governing := e.scope.governors.of(v.Pipe)
+	t := Target{
 		Path:         path,
 		Canonical:    v.Canonical,
 		Kind:         string(v.Kind),
 		Pipe:         v.Pipe,
 		Guarded:      v.Match,
 		NeverAllowed: v.NeverAllowed,
-	}, v.Match || !ordinary
+		EqualPower:   string(e.scope.powers.JudgeMount(path, subPath)),
+		Policies:     governing.names,
+		governing:    governing,
+	}
+	e.work += policyWork * len(t.Policies)
+	ordinary := v.Kind == pipepath.KindPath || v.Kind == pipepath.KindDrive
+	return t, v.Match || !ordinary || t.EqualPower != ""
+}
+
+// judgeMount is the guard's verdict, made stricter in one case: where the volume names a guarded pipe, the guard is
+// content with that, but a subPath that leaves the pipe by ".." or the like may name another one, and permission for
+// the first is none for the second.
+func judgeMount(guard *pipepath.Guard, path, subPath string) pipepath.Verdict {
+	v := guard.JudgeMount(path, subPath)
+	if subPath == "" || !v.Match || v.NeverAllowed || v.SubPath {
+		return v
+	}
+	if joined := guard.Judge(path + `\` + subPath); joined.NeverAllowed {
+		joined.SubPath = true
+		return joined
+	}
+	return v
 }
 
 // isTrue is the container's setting or, where it has none, the pod's.

@@ -34,33 +34,24 @@ func allowing() Parameters {
 	return p
 }
 
-// engines keeps the engines of the default policy by their parameters: activating one runs all of its tests.
+// engines keeps the engines of the default policy by what they decide with: activating one runs its tests.
 var engines sync.Map
 
 func newEngine(t testing.TB, p Parameters, files map[string]string) *policy.Engine {
+	t.Helper()
+	return newPolicyEngine(t, Policies{Parameters: p}, files)
+}
+
+func newPolicyEngine(t testing.TB, p Policies, files map[string]string) *policy.Engine {
 	t.Helper()
 	key := string(marshal(t, p))
 	if engine, ok := engines.Load(key); ok && files == nil {
 		return engine.(*policy.Engine)
 	}
-	modules, err := policy.LoadFS(policies.FS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The policy's own tests take most of an activation's time. They are run where the policy is; here a few will do.
-	maps.DeleteFunc(modules.Files, func(name, _ string) bool {
-		return strings.HasSuffix(name, "_test.rego") && name != "decision_test.rego" && name != "fixtures_test.rego"
-	})
+	modules := fewTests(t)
 	maps.Copy(modules.Files, files)
-	guard, err := p.Guard()
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := policy.New(policy.Options{Checks: Checks(guard), Timeout: 10 * time.Second}) // a slow machine is not what is tested
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := engine.Activate(t.Context(), modules.WithData(p.Data())); err != nil {
+	engine := newIdleEngine(t)
+	if _, err := engine.Activate(t.Context(), bound(t, p, modules)); err != nil {
 		t.Fatal(err)
 	}
 	if files == nil {
@@ -69,12 +60,68 @@ func newEngine(t testing.TB, p Parameters, files map[string]string) *policy.Engi
 	return engine
 }
 
+func newIdleEngine(t testing.TB) *policy.Engine {
+	t.Helper()
+	engine, err := policy.New(policy.Options{Timeout: 10 * time.Second}) // a slow machine is not what is tested
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
+func defaultModules(t testing.TB) policy.Modules {
+	t.Helper()
+	modules, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
+}
+
+// fewTests is the default policy without most of its tests, which take most of an activation's time. They are run
+// where the policy is.
+func fewTests(t testing.TB) policy.Modules {
+	t.Helper()
+	modules := defaultModules(t)
+	maps.DeleteFunc(modules.Files, func(name, _ string) bool {
+		return strings.HasSuffix(name, "_test.rego") && name != "decision_test.rego" && name != "fixtures_test.rego"
+	})
+	return modules
+}
+
+func bound(t testing.TB, p Policies, modules policy.Modules) policy.Modules {
+	t.Helper()
+	modules, err := p.Bind(modules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
+}
+
+func testScope(t testing.TB, p Policies) *Scope {
+	t.Helper()
+	scope, err := p.scope(p.pipePolicies())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scope
+}
+
+// scopeIn is the scope that a reviewer's engine decides with.
+func scopeIn(t testing.TB, r *Reviewer) *Scope {
+	t.Helper()
+	snapshot, ok := r.engine.Active()
+	if !ok {
+		t.Fatal("nothing is active")
+	}
+	return scopeOf(snapshot)
+}
+
 func newReviewer(t testing.TB, p Parameters, change ...func(*ReviewerOptions)) *Reviewer {
 	t.Helper()
 	o := ReviewerOptions{
-		Parameters: p,
-		Now:        func() time.Time { return clock },
-		NewID:      func() string { return "decision0" },
+		Now:   func() time.Time { return clock },
+		NewID: func() string { return "decision0" },
 	}
 	for _, c := range change {
 		c(&o)

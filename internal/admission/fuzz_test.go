@@ -3,22 +3,22 @@ package admission
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 // FuzzServeHTTP holds the handler to two promises for any bytes: it answers, and it does not admit an object in which
 // Kubernetes' own decoder finds a guarded pipe.
 func FuzzServeHTTP(f *testing.F) {
 	r := newReviewer(f, DefaultParameters())
-	guard := r.guard.Load()
+	scope := scopeIn(f, r)
 	for _, path := range paths {
 		f.Add(reviewBody(f, createRequest(f, testPod(path))))
 	}
@@ -28,6 +28,11 @@ func FuzzServeHTTP(f *testing.F) {
 		"containers":[{"volumeMounts":[{"name":"v"}]}]}}`)))
 	f.Add([]byte(podReview(`{"apiVersion":"v1","kind":"Pod","spec":{"Volumes":[{"name":"v","hostPath":{"path":"x"}}],"volumes":null}}`)))
 	f.Add([]byte(podReview(emptyPod)))
+	for seed := range uint64(20) {
+		kind, raw := randomObject(f, rand.New(rand.NewPCG(seed, 3)))
+		f.Add([]byte(reviewOf(kind, string(raw))))
+	}
+	f.Add(reviewBody(f, staticRequest(f, testPod(csiPipe))))
 	f.Add([]byte(`{}`))
 	f.Add([]byte("\x00\xff"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -52,16 +57,23 @@ func FuzzServeHTTP(f *testing.F) {
 		if answer.Response.UID != asked.Request.UID || asked.Request.UID == "" {
 			t.Fatalf("uid %q in answer to %q", answer.Response.UID, asked.Request.UID)
 		}
+		if !answer.Response.Allowed {
+			return
+		}
+		annotations := answer.Response.AuditAnnotations
+		if annotations[annotationStatic] != "" && !strings.HasPrefix(asked.Request.UserInfo.Username, "system:node:") {
+			t.Fatalf("admitted as a static pod of %q", asked.Request.UserInfo.Username)
+		}
 		// An update that changes nothing may pass with what it had.
-		if answer.Response.Allowed && answer.Response.AuditAnnotations[annotationUnchanged] == "" && holdsGuarded(guard, asked.Request.Object.Raw) &&
-			privilegedNowhere(guard, asked.Request.Object.Raw) {
-			t.Fatalf("admitted a guarded pipe: %s", asked.Request.Object.Raw)
+		kind, raw := asked.Request.Kind.Kind, asked.Request.Object.Raw
+		if annotations[annotationUnchanged] == "" && annotations[annotationStatic] == "" && holdsGuarded(scope, kind, raw) && privilegedNowhere(scope, kind, raw) {
+			t.Fatalf("admitted a guarded pipe: %s", raw)
 		}
 	})
 }
 
 // privilegedNowhere says whether no container is privileged: by default, a privileged one may have pipes.
-func privilegedNowhere(guard *pipepath.Guard, raw []byte) bool {
-	e, _, err := reference(guard, raw)
+func privilegedNowhere(scope *Scope, kind string, raw []byte) bool {
+	e, _, err := reference(scope, kind, raw)
 	return err == nil && !slices.ContainsFunc(e.containers, func(c Container) bool { return c.Privileged })
 }

@@ -39,7 +39,7 @@ var buffers sync.Pool // of *bytes.Buffer
 // ServeHTTP answers one AdmissionReview: 200 with a verdict if it could be read as one, else 400, 405, 413, 415 or 503
 // with a line of text, which the API server counts as a failed call and, with failurePolicy Fail, as a refusal.
 func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	start := time.Now()
+	start, traced := time.Now(), isTraced(req.Context())
 	status := http.StatusOK
 	defer func() {
 		if p := recover(); p != nil {
@@ -47,7 +47,9 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			status = http.StatusInternalServerError
 			http.Error(w, "internal error", status)
 		}
-		r.metrics.responded(status)
+		if traced {
+			r.metrics.responded(status)
+		}
 	}()
 	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
 	control, deadline := http.NewResponseController(w), start.Add(maxIO)
@@ -86,16 +88,20 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	// The server's stop cancels its requests' contexts; a judgement takes less than a millisecond and is finished.
 	res := r.answer(context.WithoutCancel(req.Context()), e)
 	r.write(w, &e.request, &res)
-	r.metrics.reviewed(res.Allowed, time.Since(start))
+	if traced {
+		r.metrics.reviewed(res.Allowed, time.Since(start))
+	}
 }
 
 // answer judges a review that was read. Most pods end in the first branch: what the envelope's reading has seen of
 // the object's keys rules out that a full reading would find something to decide.
 func (r *Reviewer) answer(ctx context.Context, e *envelope) Result {
 	if !e.mayMatter && supported(&e.request) == nil && sameKind(e.apiVersion, e.kind, e.request.Kind) == nil {
-		if snapshot, ok := r.engine.Active(); ok && !snapshot.NeedsObject() {
+		if snapshot, ok := r.engine.Active(); ok && !snapshot.NeedsObject() && scopeOf(snapshot) != nil {
 			res := r.pass(&judgement{snapshot: snapshot})
-			r.metrics.decided(&res, false)
+			if isTraced(ctx) {
+				r.metrics.decided(&res, false)
+			}
 			return res
 		}
 	}

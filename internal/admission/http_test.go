@@ -15,6 +15,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -29,6 +30,12 @@ func envelopeWith(members string) string {
 // podReview is a review of the creation of object.
 func podReview(object string) string {
 	return envelopeWith(`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},"namespace":"team-a","object":` + object)
+}
+
+// reviewOf is a review of the creation of an object of any kind.
+func reviewOf(kind metav1.GroupVersionKind, object string) string {
+	return envelopeWith(fmt.Sprintf(`"operation":"CREATE","kind":{"group":%q,"version":%q,"kind":%q},"namespace":"team-a","object":%s`,
+		kind.Group, kind.Version, kind.Kind, object))
 }
 
 const emptyPod = `{"apiVersion":"v1","kind":"Pod"}`
@@ -126,8 +133,22 @@ func TestServeHTTPRefusesRequestsThatCannotBeJudged(t *testing.T) {
 			"object":{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"hostPath":{"path":"x"}}]},"spec":{}}`, 400, ReasonObject},
 		"a mount with subPath and subPathExpr": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},
 			"object":{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"hostPath":{"path":"x"}}],"containers":[{"volumeMounts":[{"subPath":"a","subPathExpr":"b"}]}]}}`, 400, ReasonObject},
-		"a kind that is not judged": {`"operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},
-			"object":{"apiVersion":"apps/v1","kind":"Deployment"}`, 403, ReasonKind},
+		"a kind that is not judged": {`"operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"ControllerRevision"},
+			"object":{"apiVersion":"apps/v1","kind":"ControllerRevision"}`, 403, ReasonKind},
+		"a version that is not judged": {`"operation":"CREATE","kind":{"group":"apps","version":"v1beta2","kind":"Deployment"},
+			"object":{"apiVersion":"apps/v1beta2","kind":"Deployment"}`, 403, ReasonKind},
+		"a Deployment with two templates": {`"operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},
+			"object":{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"spec":{"volumes":[{"hostPath":{"path":"x"}}]}},"template":{}}}`, 400, ReasonObject},
+		"a template with two sets of annotations": {`"operation":"CREATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},
+			"object":{"apiVersion":"apps/v1","kind":"Deployment","spec":{"template":{"metadata":{"annotations":{"microsoft.com/x":"y"}},"metadata":{}}}}`, 400, ReasonObject},
+		"a CronJob whose template is a list": {`"operation":"CREATE","kind":{"group":"batch","version":"v1","kind":"CronJob"},
+			"object":{"apiVersion":"batch/v1","kind":"CronJob","spec":{"jobTemplate":{"spec":{"template":[{"hostPath":1}]}}}}`, 400, ReasonObject},
+		"a PersistentVolume with two paths": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"PersistentVolume"},
+			"object":{"apiVersion":"v1","kind":"PersistentVolume","spec":{"local":{"path":"x","\u0070ath":"y"}}}`, 400, ReasonObject},
+		"a PersistentVolume with two claims": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"PersistentVolume"},
+			"object":{"apiVersion":"v1","kind":"PersistentVolume","spec":{"local":{"path":"x"},"claimRef":{},"claimRef":{}}}`, 400, ReasonObject},
+		"a PersistentVolume whose path is a list": {`"operation":"CREATE","kind":{"group":"","version":"v1","kind":"PersistentVolume"},
+			"object":{"apiVersion":"v1","kind":"PersistentVolume","spec":{"hostPath":{"path":["x"]}}}`, 400, ReasonObject},
 		"a Pod of another group": {`"operation":"CREATE","kind":{"group":"example.com","version":"v1","kind":"Pod"},
 			"object":{"apiVersion":"example.com/v1","kind":"Pod"}`, 403, ReasonKind},
 		"no kind":               {`"operation":"CREATE","object":` + emptyPod, 403, ReasonKind},

@@ -15,21 +15,35 @@ type Input struct {
 	Operation   string `json:"operation"`
 	Kind        Kind   `json:"kind"`
 	Subresource string `json:"subresource"`
-	// Namespace is the request's, whatever the object says.
+	// Namespace is the request's, whatever the object says; empty for a PersistentVolume.
 	Namespace       string            `json:"namespace"`
 	Name            string            `json:"name"`
 	NamespaceLabels map[string]string `json:"namespaceLabels"`
-	// ServiceAccount is the pod's; "default" where it names none.
-	ServiceAccount string            `json:"serviceAccount"`
-	User           User              `json:"user"`
-	Labels         map[string]string `json:"labels"`
-	Annotations    map[string]string `json:"annotations"`
-	Containers     []Container       `json:"containers"`
-	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded or names a
-	// device or a share. Ordinary directories and files of the host are left out.
+	// ServiceAccount is the pod's; "default" where it names none, and empty for a PersistentVolume.
+	ServiceAccount string `json:"serviceAccount"`
+	User           User   `json:"user"`
+	// Labels and Annotations are the object's own.
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	// Pod is what is known of the pod beside its containers, or of the pods that will be made of a template.
+	Pod        PodMeta     `json:"pod"`
+	Containers []Container `json:"containers"`
+	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded, of equal power, or
+	// names a device or a share. Other directories and files of the host are left out.
 	Mounts []Mount `json:"mounts"`
 	// Unmounted has the declared volumes of that sort that no container mounts.
 	Unmounted []Volume `json:"unmounted"`
+	// PersistentVolumes has the path of that sort of an object of that kind. Such an object has no namespace, no service
+	// account and no containers: who may use it is whoever has its claim.
+	PersistentVolumes []PersistentVolume `json:"persistentVolumes"`
+}
+
+// PodMeta is the metadata of a pod or of a template of pods. A PersistentVolume has none: all fields are empty.
+type PodMeta struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	// Field is the path of this metadata in the object.
+	Field string `json:"field"`
 }
 
 // Kind is the kind of the object.
@@ -79,6 +93,12 @@ type Target struct {
 	Guarded bool `json:"guarded"`
 	// NeverAllowed is true if the path names no single pipe that anyone could be allowed.
 	NeverAllowed bool `json:"neverAllowed"`
+	// EqualPower says in what way the path gives as much as a guarded pipe: pipe, directory, disk, share, or empty.
+	EqualPower string `json:"equalPower"`
+	// Policies are the names of the PipePolicies that govern the pipe, sorted. Those of the parameters begin with "parameters/".
+	Policies []string `json:"policies"`
+
+	governing *governing // whose names Policies are; nil in an Input that was not extracted
 }
 
 // Mount is one host path that a container gets.
@@ -103,4 +123,21 @@ type Volume struct {
 	Target
 	// Field is the path of the volume's host path in the object.
 	Field string `json:"field"`
+}
+
+// PersistentVolume is where a PersistentVolume leads on a node.
+type PersistentVolume struct {
+	// Type is hostPath or local.
+	Type string `json:"type"`
+	Target
+	// Field is the path of the volume's host path in the object.
+	Field string `json:"field"`
+	// Claim is the claim that the volume is bound to or promised to.
+	Claim Claim `json:"claim"`
+}
+
+// Claim names a PersistentVolumeClaim. Both names are empty if the volume has none.
+type Claim struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
 }

@@ -2,27 +2,89 @@ package admission
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
-// reader takes an object of one kind from r and says where in it the pod spec is.
-type reader func(r *jsonscan.Reader) object
+// judgedKind is a kind that is judged, and where in its objects the part is that gives access to a node.
+type judgedKind struct {
+	metav1.GroupVersionKind
+	resource string
+	// isCluster is true for a kind without namespaces.
+	isCluster bool
+	// path leads to the pod spec. What holds the pod spec is the pod, or the template of pods: the object itself, if path
+	// has one key. For a kind that holds no pods it leads to what leaf reads.
+	path []string
+	leaf func(r *jsonscan.Reader, obj *object)
+}
 
-// readerOf returns the reader of a kind. It has a row for each kind that is judged: a kind that embeds a pod
-// in a template takes a row whose reader descends to the template and sets podField accordingly.
-func readerOf(kind metav1.GroupVersionKind) (reader, bool) {
-	switch kind {
-	case metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}:
-		return readPod, true
+// judgedKinds has a row for each kind that is judged. A kind that is not here is refused: nobody has thought it through.
+var judgedKinds = []judgedKind{
+	podHolder("", "Pod", "pods", "spec"),
+	podHolder("", "PodTemplate", "podtemplates", "template", "spec"),
+	podHolder("", "ReplicationController", "replicationcontrollers", "spec", "template", "spec"),
+	podHolder("apps", "Deployment", "deployments", "spec", "template", "spec"),
+	podHolder("apps", "DaemonSet", "daemonsets", "spec", "template", "spec"),
+	podHolder("apps", "StatefulSet", "statefulsets", "spec", "template", "spec"),
+	podHolder("apps", "ReplicaSet", "replicasets", "spec", "template", "spec"),
+	podHolder("batch", "Job", "jobs", "spec", "template", "spec"),
+	podHolder("batch", "CronJob", "cronjobs", "spec", "jobTemplate", "spec", "template", "spec"),
+	{
+		GroupVersionKind: metav1.GroupVersionKind{Version: "v1", Kind: "PersistentVolume"}, resource: "persistentvolumes",
+		isCluster: true, path: []string{"spec"}, leaf: readPersistentVolume,
+	},
+}
+
+func podHolder(group, kind, resource string, path ...string) judgedKind {
+	return judgedKind{
+		GroupVersionKind: metav1.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
+		resource:         resource, path: path,
+		leaf: func(r *jsonscan.Reader, obj *object) { obj.pod = readPodSpec(r) },
+	}
+}
+
+// Kinds are the kinds that are judged.
+func Kinds() []metav1.GroupVersionKind {
+	out := make([]metav1.GroupVersionKind, len(judgedKinds))
+	for i, k := range judgedKinds {
+		out[i] = k.GroupVersionKind
+	}
+	return out
+}
+
+func judgedKindOf(kind metav1.GroupVersionKind) (*judgedKind, bool) {
+	for i := range judgedKinds {
+		if judgedKinds[i].GroupVersionKind == kind {
+			return &judgedKinds[i], true
+		}
 	}
 	return nil, false
 }
 
-func readPod(r *jsonscan.Reader) object {
-	obj := object{podField: "spec"}
+// holdsPods is false for a kind that reaches a node without a pod of its own.
+func (k *judgedKind) holdsPods() bool { return !k.isCluster }
+
+// isTemplate is true for a kind whose pods others make.
+func (k *judgedKind) isTemplate() bool { return k.holdsPods() && len(k.path) > 1 }
+
+// podField is the path of the pod spec in the object.
+func (k *judgedKind) podField() string { return strings.Join(k.path, ".") }
+
+// podMetadataField is the path of the metadata of the pod, or of the template; empty if there is none.
+func (k *judgedKind) podMetadataField() string {
+	if !k.holdsPods() {
+		return ""
+	}
+	return strings.Join(append(slices.Clone(k.path[:len(k.path)-1]), "metadata"), ".")
+}
+
+// read takes an object of this kind from r.
+func (k *judgedKind) read(r *jsonscan.Reader) object {
+	obj := object{rules: k}
 	for o := r.Object(); o.Next(); {
 		switch string(o.Key()) {
 		case "apiVersion":
@@ -34,22 +96,42 @@ func readPod(r *jsonscan.Reader) object {
 		case "metadata":
 			o.Once(2)
 			obj.meta = readMetadata(r)
-		case "spec":
+		case k.path[0]:
 			o.Once(3)
-			obj.pod = readPodSpec(r)
+			k.descend(r, &obj, 1)
 		default:
 			r.Skip()
 		}
 	}
-	if obj.pod.serviceAccount == "" { // an object without spec
+	if k.holdsPods() && obj.pod.serviceAccount == "" { // an object without spec or template
 		obj.pod.serviceAccount = "default"
 	}
 	return obj
 }
 
+// descend follows the rest of the path, and takes the metadata beside its end.
+func (k *judgedKind) descend(r *jsonscan.Reader, obj *object, depth int) {
+	if depth == len(k.path) {
+		k.leaf(r, obj)
+		return
+	}
+	for o := r.Object(); o.Next(); {
+		switch {
+		case string(o.Key()) == k.path[depth]:
+			o.Once(0)
+			k.descend(r, obj, depth+1)
+		case depth == len(k.path)-1 && string(o.Key()) == "metadata":
+			o.Once(1)
+			obj.template = readMetadata(r)
+		default:
+			r.Skip()
+		}
+	}
+}
+
 // readObject reads raw as an object of the kind that the API server announced. An object of another kind is an error.
 func readObject(raw []byte, kind metav1.GroupVersionKind) (object, error) {
-	read, ok := readerOf(kind)
+	k, ok := judgedKindOf(kind)
 	if !ok {
 		return object{}, fmt.Errorf("objects of kind %s are not judged here", quote(kindName(kind), maxName))
 	}
@@ -57,7 +139,7 @@ func readObject(raw []byte, kind metav1.GroupVersionKind) (object, error) {
 	if r.Null() {
 		return object{}, fmt.Errorf("the object is null")
 	}
-	obj := read(r)
+	obj := k.read(r)
 	r.End()
 	if err := r.Err(); err != nil {
 		return object{}, fmt.Errorf("read the object: %w", err)
@@ -70,20 +152,19 @@ func readObject(raw []byte, kind metav1.GroupVersionKind) (object, error) {
 
 // sameKind holds an object's own apiVersion and kind against the kind of the request.
 func sameKind(apiVersion, kind string, want metav1.GroupVersionKind) error {
-	wantVersion := want.Version
-	if want.Group != "" {
-		wantVersion = want.Group + "/" + want.Version
-	}
-	if apiVersion != wantVersion || kind != want.Kind {
+	if apiVersion != apiVersionOf(want) || kind != want.Kind {
 		return fmt.Errorf("the request is about %s, its object is %s",
 			quote(kindName(want), maxName), quote(apiVersion+" "+kind, maxName))
 	}
 	return nil
 }
 
-func kindName(k metav1.GroupVersionKind) string {
+func kindName(k metav1.GroupVersionKind) string { return apiVersionOf(k) + " " + k.Kind }
+
+// apiVersionOf is the group and version of a kind as an object has them.
+func apiVersionOf(k metav1.GroupVersionKind) string {
 	if k.Group == "" {
-		return k.Version + " " + k.Kind
+		return k.Version
 	}
-	return k.Group + "/" + k.Version + " " + k.Kind
+	return k.Group + "/" + k.Version
 }

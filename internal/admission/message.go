@@ -19,24 +19,38 @@ const (
 )
 
 // denialMessage tells a person what was refused, why, and what to do about it.
-func denialMessage(in *Input, denials []policy.Finding, texts []string, rules ruleTable, id, revision string) string {
+func denialMessage(in *Input, refused []Detail, rules ruleTable, id, revision string) string {
 	var b strings.Builder
 	b.Grow(1024)
-	fmt.Fprintf(&b, "Pipeguard refuses %s %s in namespace %s, service account %s.",
-		in.Kind.Kind, quote(in.Name, maxName), quote(in.Namespace, maxName), quote(in.ServiceAccount, maxName))
-	shown := denials[:min(len(denials), maxListed)]
-	for i, f := range shown {
-		fmt.Fprintf(&b, "\n%s: %s", code(f), texts[i])
-		if i+1 < len(shown) && shown[i+1].Code == f.Code {
+	b.WriteString("Pipeguard refuses " + whose(in) + ".")
+	shown := refused[:min(len(refused), maxListed)]
+	for i, d := range shown {
+		fmt.Fprintf(&b, "\n%s: %s", code(d.Finding), d.Text)
+		if i+1 < len(shown) && shown[i+1].Finding.Code == d.Finding.Code {
 			continue // one explanation for all findings of a rule
 		}
-		explain(&b, rules(f.Code))
+		explain(&b, rules(d.Finding.Code))
 	}
-	if more := len(denials) - len(shown); more > 0 {
+	if more := len(refused) - len(shown); more > 0 {
 		fmt.Fprintf(&b, "\nand %d more.", more)
 	}
 	fmt.Fprintf(&b, "\nDecision %s, policy %s.", id, revision[:min(len(revision), revisionShown)])
 	return b.String()
+}
+
+// whose names an object and what permissions of it are looked up by. Not every kind has these.
+func whose(in *Input) string {
+	s := plain(in.Kind.Kind, maxName)
+	if in.Name != "" {
+		s += " " + quote(in.Name, maxName)
+	}
+	if in.Namespace != "" {
+		s += " in namespace " + quote(in.Namespace, maxName)
+	}
+	if in.ServiceAccount != "" {
+		s += ", service account " + quote(in.ServiceAccount, maxName)
+	}
+	return s
 }
 
 func explain(b *strings.Builder, r policy.Rule) {
@@ -53,29 +67,21 @@ func failureMessage(reason, why, id string) string {
 		CodeFailure, reason, plain(oneLine(why), maxText), id)
 }
 
-// describeFirst describes the findings that an answer has room for.
-func describeFirst(in *Input, denials []policy.Finding) []string {
-	texts := make([]string, 0, min(len(denials), maxCauses))
-	for _, f := range denials[:cap(texts)] {
-		texts = append(texts, describe(in, f))
-	}
-	return texts
-}
-
-func causes(denials []policy.Finding, texts []string) []metav1.StatusCause {
-	out := make([]metav1.StatusCause, 0, len(texts))
-	for i, f := range denials[:len(texts)] {
+// causes are the refusals that an answer has room for.
+func causes(refused []Detail) []metav1.StatusCause {
+	out := make([]metav1.StatusCause, 0, min(len(refused), maxCauses))
+	for _, d := range refused[:cap(out)] {
 		out = append(out, metav1.StatusCause{
-			Type:    metav1.CauseType(code(f)),
-			Message: texts[i],
-			Field:   fieldText(f.Field),
+			Type:    metav1.CauseType(code(d.Finding)),
+			Message: d.Text,
+			Field:   fieldText(d.Finding.Field),
 		})
 	}
 	return out
 }
 
 // warnings are short enough for clients to show: code, container, and the rule's title or the policy's own words.
-func warnings(in *Input, findings []policy.Finding, rules ruleTable, suffix string) []string {
+func (d *describer) warnings(findings []policy.Finding, rules ruleTable, suffix string) []string {
 	var out []string
 	for i, f := range findings {
 		if i == maxWarnings {
@@ -87,24 +93,28 @@ func warnings(in *Input, findings []policy.Finding, rules ruleTable, suffix stri
 			text = rules(f.Code).Title
 		}
 		line := code(f) + ": " + plain(oneLine(text), maxWarningLen)
-		if where := subject(in, f.Field); where != "" {
+		if where := d.subject(f.Field); where != "" {
 			line = code(f) + ": " + where + ": " + plain(oneLine(text), maxWarningLen)
 		}
-		out = append(out, clip(line, maxWarningLen-len(suffix))+suffix)
+		end := d.deadline(f.Field) + suffix
+		out = append(out, clip(line, maxWarningLen-len(end))+end)
 	}
 	return out
 }
 
 // subject names what a finding is about in a word or two.
-func subject(in *Input, field string) string {
+func (d *describer) subject(field string) string {
 	const short = 40
-	if m := find(in.Mounts, func(m *Mount) (string, bool) { return m.Field, m.Guarded }, field); m != nil {
+	if m := d.mount(field); m != nil {
 		return "container " + quote(m.Container, short)
 	}
-	if v := find(in.Unmounted, func(v *Volume) (string, bool) { return v.Field, v.Guarded }, field); v != nil {
+	if v := d.volume(field); v != nil {
 		return "volume " + quote(v.Volume, short)
 	}
-	if c := find(in.Containers, func(c *Container) (string, bool) { return c.Field, true }, field); c != nil {
+	if v := d.persistent(field); v != nil {
+		return "the volume"
+	}
+	if c := d.container(field); c != nil {
 		return "container " + quote(c.Name, short)
 	}
 	return clip(fieldText(field), short)

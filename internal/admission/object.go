@@ -6,12 +6,26 @@ import (
 
 // object is what is read of a Kubernetes object: the fields that a verdict may rest on, under their exact names.
 type object struct {
+	rules      *judgedKind
 	apiVersion string
 	kind       string
 	meta       metadata
-	// podField is the path of the pod spec in the object: "spec" for a Pod.
-	podField string
+	// template is the metadata of the template, for kinds that have one.
+	template metadata
 	pod      podSpec
+	// volume is for a PersistentVolume, pod for all others.
+	volume persistentVolume
+}
+
+// podMeta is the metadata that the pods of the object have: its own, or its template's.
+func (obj *object) podMeta() *metadata {
+	if obj.rules.isTemplate() {
+		return &obj.template
+	}
+	if !obj.rules.holdsPods() {
+		return &metadata{}
+	}
+	return &obj.meta
 }
 
 type metadata struct {

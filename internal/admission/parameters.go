@@ -27,6 +27,17 @@ const (
 	HostProcessDeny   HostProcess = "Deny"
 )
 
+// EqualPower says what follows from a host path that gives as much power over the node as a guarded pipe.
+type EqualPower string
+
+// What can follow from a path of equal power.
+const (
+	EqualPowerIgnore EqualPower = "Ignore"
+	EqualPowerAudit  EqualPower = "Audit"
+	EqualPowerWarn   EqualPower = "Warn"
+	EqualPowerDeny   EqualPower = "Deny"
+)
+
 // Parameters adjust the default policy. Policies read them under data.pipeguard.parameters.
 type Parameters struct {
 	// GuardedPipes are names of pipes, or prefixes that end in "*", in any case.
@@ -35,6 +46,14 @@ type Parameters struct {
 	// AllowedNamespaces are the namespaces whose pods may mount guarded pipes. Empty by default.
 	AllowedNamespaces map[string]Subjects
 	HostProcess       HostProcess
+	EqualPower        EqualPower
+	// EqualPowerPipes are names of pipes, or prefixes that end in "*", that are not guarded and lead to the node all the same.
+	EqualPowerPipes []string
+	// EqualPowerPaths are directories of Windows nodes from which the node can be taken over, and all that lies below them;
+	// of a drive's root, the root alone.
+	EqualPowerPaths []string
+	// PipePolicies are as those of the API, for who has no API.
+	PipePolicies map[string]PipePolicy
 }
 
 // Subjects are those in an allowed namespace whom the permission is for.
@@ -50,24 +69,42 @@ func DefaultParameters() Parameters {
 		Requirement:       PrivilegedOrAllowedNamespace,
 		AllowedNamespaces: map[string]Subjects{},
 		HostProcess:       HostProcessAudit,
+		EqualPower:        EqualPowerAudit,
+		EqualPowerPipes:   pipepath.DefaultPowerPipes(),
+		EqualPowerPaths:   pipepath.DefaultPowerPaths(),
+		PipePolicies:      map[string]PipePolicy{},
 	}
 }
 
-// Guard compiles the guarded pipes.
-func (p Parameters) Guard() (*pipepath.Guard, error) { return pipepath.NewGuard(p.GuardedPipes...) }
+// check reports every fault of parameters that no file was read for.
+func (p Parameters) check(f *faults) {
+	if _, err := pipepath.NewGuard(p.GuardedPipes...); err != nil {
+		f.add("guardedPipes", "%v", err)
+	}
+	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
+	choice(f, "hostProcess", string(p.HostProcess), HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
+	choice(f, "equalPower", string(p.EqualPower), EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
+	if _, err := pipepath.NewPowers(p.EqualPowerPipes, p.EqualPowerPaths); err != nil {
+		f.add("equalPowerPipes, equalPowerPaths", "%v", err)
+	}
+	for _, name := range sortedKeys(p.PipePolicies) {
+		p.PipePolicies[name].check(f, join("pipePolicies", name))
+	}
+}
 
-// Data is the document that policies see as data, with the parameters at pipeguard.parameters.
-func (p Parameters) Data() map[string]any {
+// data is what policies see of the parameters.
+func (p Parameters) data() map[string]any {
 	namespaces := make(map[string]any, len(p.AllowedNamespaces))
 	for name, s := range p.AllowedNamespaces {
 		namespaces[name] = map[string]any{"serviceAccounts": anys(s.ServiceAccounts)}
 	}
-	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{
+	return map[string]any{
 		"guardedPipes":      anys(p.GuardedPipes),
 		"requirement":       string(p.Requirement),
 		"allowedNamespaces": namespaces,
 		"hostProcess":       string(p.HostProcess),
-	}}}
+		"equalPower":        string(p.EqualPower),
+	}
 }
 
 func anys(s []string) []any {

@@ -59,6 +59,12 @@ func ParseParameters(data []byte) (Parameters, error) {
 		"hostProcess": func(path string, v any) {
 			p.HostProcess = choice(&f, path, v, HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
 		},
+		"equalPower": func(path string, v any) {
+			p.EqualPower = choice(&f, path, v, EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
+		},
+		"equalPowerPipes": func(path string, v any) { p.EqualPowerPipes = f.patterns(path, v) },
+		"equalPowerPaths": func(path string, v any) { p.EqualPowerPaths = f.paths(path, v) },
+		"pipePolicies":    func(path string, v any) { p.PipePolicies = f.pipePolicies(path, v) },
 	})
 	if err := errors.Join(f...); err != nil {
 		return Parameters{}, err
@@ -104,7 +110,7 @@ func (f *faults) texts(path string, v any) []string {
 	for i, e := range entries {
 		s, ok := e.(string)
 		if !ok {
-			f.add(fmt.Sprintf("%s[%d]", path, i), "%s where a string is expected", typeName(e))
+			f.add(element(path, i), "%s where a string is expected", typeName(e))
 			continue
 		}
 		out = append(out, s)
@@ -113,17 +119,32 @@ func (f *faults) texts(path string, v any) []string {
 }
 
 func (f *faults) guardedPipes(path string, v any) []string {
-	patterns := f.texts(path, v)
+	patterns := f.patterns(path, v)
 	if len(patterns) == 0 {
 		f.add(path, "at least one pattern is needed; without any, nothing would be guarded")
-		return nil
 	}
-	for i, p := range patterns { // one by one, so that each fault is reported
+	return patterns
+}
+
+// patterns holds patterns against their form one by one, so that each fault is reported.
+func (f *faults) patterns(path string, v any) []string {
+	patterns := f.texts(path, v)
+	for i, p := range patterns {
 		if _, err := pipepath.NewGuard(p); err != nil {
-			f.add(fmt.Sprintf("%s[%d]", path, i), "%v", err)
+			f.add(element(path, i), "%v", err)
 		}
 	}
 	return patterns
+}
+
+func (f *faults) paths(path string, v any) []string {
+	paths := f.texts(path, v)
+	for i, p := range paths {
+		if _, err := pipepath.NewPowers(nil, []string{p}); err != nil {
+			f.add(element(path, i), "%v", err)
+		}
+	}
+	return paths
 }
 
 func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
@@ -159,7 +180,7 @@ func (f *faults) serviceAccounts(path string, v any) []string {
 	accounts := f.texts(path, v)
 	for i, a := range accounts {
 		for _, fault := range validation.IsDNS1123Subdomain(a) {
-			f.add(fmt.Sprintf("%s[%d]", path, i), "%q is not the name of a service account: %s", a, fault)
+			f.add(element(path, i), "%q is not the name of a service account: %s", a, fault)
 		}
 	}
 	return accounts

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 func TestParseParametersReportsEveryFault(t *testing.T) {
@@ -20,6 +23,14 @@ allowedNamespaces:
   kube-system: {serviceaccounts: []}
   other: [x]
 hostProcess: true
+equalPower: deny
+equalPowerPipes: ["docker*engine", ok]
+equalPowerPaths: ["relative", 7]
+pipePolicies:
+  Bad_Name: {pipes: [x]}
+  a: {pipes: [], Admission: {}, subjects: {}}
+  b: {pipes: ["a*b"], admission: {action: deny, requirement: None, mode: x}, node: {path: x}, subjects: [{nam: x, expiresAt: tomorrow}, x]}
+  c: [x]
 allowedNamespace: {}
 `))
 	if err == nil {
@@ -35,7 +46,22 @@ allowedNamespace: {}
 		`allowedNamespaces.kube-system: unknown key "serviceaccounts"; known are serviceAccounts`,
 		"allowedNamespaces.other: a list where a mapping is expected",
 		"hostProcess: true is none of Ignore, Audit, Warn, Deny",
-		`unknown key "allowedNamespace"; known are allowedNamespaces, guardedPipes, hostProcess, requirement`,
+		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedPipes, hostProcess, pipePolicies, requirement`,
+		"equalPower: deny is none of Ignore, Audit, Warn, Deny",
+		"equalPowerPipes[0]: ",
+		"equalPowerPaths[0]: ",
+		"equalPowerPaths[1]: a number where a string is expected",
+		"pipePolicies.Bad_Name: not the name of a policy",
+		`pipePolicies.a: unknown key "Admission"; known are admission, node, pipes, subjects`,
+		"pipePolicies.a.subjects: a mapping where a list of subjects is expected",
+		"pipePolicies.b.admission.action: deny is none of Deny, Warn, Audit",
+		"pipePolicies.b.admission.requirement: None is none of AllowedNamespace, PrivilegedAndAllowedNamespace, PrivilegedOrAllowedNamespace",
+		`pipePolicies.b.admission: unknown key "mode"; known are action, requirement`,
+		`pipePolicies.b.node: unknown key "path"; known are action, methods, pathPrefixes, requireToken`,
+		`pipePolicies.b.subjects[0]: unknown key "nam"`,
+		`pipePolicies.b.subjects[0].expiresAt: "tomorrow" is not a time`,
+		"pipePolicies.b.subjects[1]: a string where a mapping is expected",
+		"pipePolicies.c: a list where a mapping is expected",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -45,22 +71,40 @@ allowedNamespace: {}
 
 func TestParseParametersRefuses(t *testing.T) {
 	for name, text := range map[string]string{
-		"an empty file":               "",
-		"only comments":               "# nothing\n",
-		"a list":                      "- a",
-		"a string":                    "hello",
-		"text that is not YAML":       "a: [",
-		"a key twice":                 "hostProcess: Deny\nhostProcess: Audit",
-		"a namespace twice":           "allowedNamespaces:\n  a: {}\n  a: {}",
-		"no guarded pipe":             "guardedPipes: []",
-		"guarded pipes that are null": "guardedPipes:",
-		"guarded pipes as a string":   "guardedPipes: csi-proxy*",
-		"a star alone in a name":      `guardedPipes: ["csi*proxy"]`,
-		"a requirement that is null":  "requirement:",
-		"accounts as a string":        "allowedNamespaces: {a: {serviceAccounts: b}}",
-		"namespaces as a list":        "allowedNamespaces: [a]",
-		"a wildcard for namespaces":   `allowedNamespaces: {"*": {}}`,
-		"more than a megabyte":        "hostProcess: Deny #" + strings.Repeat("x", maxParameters),
+		"an empty file":                      "",
+		"only comments":                      "# nothing\n",
+		"a list":                             "- a",
+		"a string":                           "hello",
+		"text that is not YAML":              "a: [",
+		"a key twice":                        "hostProcess: Deny\nhostProcess: Audit",
+		"a namespace twice":                  "allowedNamespaces:\n  a: {}\n  a: {}",
+		"no guarded pipe":                    "guardedPipes: []",
+		"guarded pipes that are null":        "guardedPipes:",
+		"guarded pipes as a string":          "guardedPipes: csi-proxy*",
+		"a star alone in a name":             `guardedPipes: ["csi*proxy"]`,
+		"a requirement that is null":         "requirement:",
+		"accounts as a string":               "allowedNamespaces: {a: {serviceAccounts: b}}",
+		"namespaces as a list":               "allowedNamespaces: [a]",
+		"a wildcard for namespaces":          `allowedNamespaces: {"*": {}}`,
+		"an equal power that is null":        "equalPower:",
+		"pipes of equal power as a string":   "equalPowerPipes: docker_engine",
+		"pipes of equal power that are null": "equalPowerPipes:",
+		"a path of equal power on no drive":  `equalPowerPaths: ['\Windows']`,
+		"policies as a list":                 "pipePolicies: [a]",
+		"a policy that is null":              "pipePolicies: {a: }",
+		"a policy twice":                     "pipePolicies:\n  a: {pipes: [x]}\n  a: {pipes: [x]}",
+		"a policy without pipes":             "pipePolicies: {a: {subjects: []}}",
+		"a policy's pipes that are null":     "pipePolicies: {a: {pipes: }}",
+		"an action that is null":             "pipePolicies: {a: {pipes: [x], admission: {action: }}}",
+		"a subject without namespace":        "pipePolicies: {a: {pipes: [x], subjects: [{name: b}]}}",
+		"a subject without name":             "pipePolicies: {a: {pipes: [x], subjects: [{namespace: b}]}}",
+		"an end that is null":                "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: }]}}",
+		"an end that is empty":               "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: ''}]}}",
+		"an end without time":                "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: 2026-01-02}]}}",
+		"an end that would mean never":       "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: '0001-01-01T00:00:00Z'}]}}",
+		"an end that is a number":            "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: 2026}]}}",
+		"an end without owner":               "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, reason: d, expiresAt: 2026-01-02T15:04:05Z}]}}",
+		"more than a megabyte":               "hostProcess: Deny #" + strings.Repeat("x", maxParameters),
 	} {
 		if p, err := ParseParameters([]byte(text)); err == nil {
 			t.Errorf("%s: accepted as %+v", name, p)
@@ -75,6 +119,29 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"requirement: AllowedNamespace": func(p *Parameters) { p.Requirement = AllowedNamespace },
 		`guardedPipes: [docker_engine]`: func(p *Parameters) { p.GuardedPipes = []string{"docker_engine"} },
 		"allowedNamespaces:":            func(*Parameters) {},
+		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = EqualPowerIgnore },
+		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
+		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
+		"pipePolicies:":                 func(*Parameters) {},
+		"pipePolicies: {a: {pipes: [x]}}": func(p *Parameters) {
+			p.PipePolicies = map[string]PipePolicy{"a": {Pipes: []string{"x"}, Action: ActionDeny, Requirement: AllowedNamespace}}
+		},
+		`pipePolicies:
+  exceptions.storage:
+    pipes: [csi-proxy-*, "{0}"]
+    admission: {action: Warn, requirement: PrivilegedAndAllowedNamespace}
+    node: {action: LogOnly, methods: [x], pathPrefixes: [y], requireToken: true}
+    subjects:
+      - {name: a, namespace: b, serviceAccounts: [c], containers: [d], images: ["e/f:*"]}
+      - {name: g, namespace: h, serviceAccounts: , owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
+			p.PipePolicies = map[string]PipePolicy{"exceptions.storage": {
+				Pipes: []string{"csi-proxy-*", "{0}"}, Action: ActionWarn, Requirement: PrivilegedAndAllowedNamespace,
+				Subjects: []PolicySubject{
+					{Name: "a", Namespace: "b", ServiceAccounts: []string{"c"}, Containers: []string{"d"}, Images: []string{"e/f:*"}},
+					{Name: "g", Namespace: "h", Owner: "i", Reason: "j", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)},
+				},
+			}}
+		},
 		"allowedNamespaces: {a: , b: {}, c: {serviceAccounts: }, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "c": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
@@ -111,13 +178,14 @@ func TestLoadParametersNamesTheFile(t *testing.T) {
 }
 
 func TestDataIsWhatPoliciesAreDocumentedToSee(t *testing.T) {
-	want := map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{
+	want := map[string]any{
 		"guardedPipes":      []any{"csi-proxy*"},
 		"requirement":       "PrivilegedOrAllowedNamespace",
 		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
 		"hostProcess":       "Audit",
-	}}}
-	if diff := cmp.Diff(want, allowing().Data()); diff != "" {
+		"equalPower":        "Audit",
+	}
+	if diff := cmp.Diff(want, allowing().data()); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
 	}
 }
@@ -126,13 +194,15 @@ func FuzzParseParameters(f *testing.F) {
 	f.Add("guardedPipes: [a*]\nallowedNamespaces: {a: {serviceAccounts: [b]}}\nhostProcess: Deny\nrequirement: AllowedNamespace")
 	f.Add("{}")
 	f.Add("a: &a [*a]")
+	f.Add("pipePolicies: {a: {pipes: [b*], admission: {action: Warn}, subjects: [{name: c, namespace: d, images: [e/*], owner: f, reason: g, expiresAt: 2026-01-02T15:04:05Z}]}}")
+	f.Add("equalPower: Deny\nequalPowerPipes: [a]\nequalPowerPaths: ['C:\\a']")
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := ParseParameters([]byte(text))
 		if err != nil {
 			return
 		}
-		if _, err := p.Guard(); err != nil {
-			t.Errorf("accepted parameters without a guard: %v", err)
+		if _, err := (Policies{Parameters: p}).Bind(policy.Modules{}); err != nil {
+			t.Errorf("accepted parameters that nothing can decide with: %v", err)
 		}
 	})
 }
@@ -150,7 +220,11 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
 			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},
 		},
-		HostProcess: HostProcessWarn,
+		HostProcess:     HostProcessWarn,
+		EqualPower:      EqualPowerAudit,
+		EqualPowerPipes: DefaultParameters().EqualPowerPipes,
+		EqualPowerPaths: DefaultParameters().EqualPowerPaths,
+		PipePolicies:    map[string]PipePolicy{},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Error(diff)

@@ -10,6 +10,7 @@ const maxEntries = 10_000
 // podSpec is what is read of a PodSpec. Lists keep the order and the duplicates of the object.
 type podSpec struct {
 	serviceAccount string
+	nodeName       string
 	hostProcess    *bool
 	// gates is how many scheduling gates keep the pod from running.
 	gates          int
@@ -69,6 +70,9 @@ func readPodSpec(r *jsonscan.Reader) (s podSpec) {
 				s.gates++
 				r.Skip()
 			}
+		case "nodeName":
+			o.Once(8)
+			s.nodeName = r.String()
 		default:
 			r.Skip()
 		}

@@ -47,24 +47,30 @@ func (r *Reviewer) present(j *judgement) Result {
 		Status:     http.StatusOK,
 		Findings:   j.decision.Findings,
 		Unchanged:  j.unchanged,
+		Static:     j.static,
 		DecisionID: j.id,
 		Revision:   j.decision.Revision,
 		name:       plain(j.input.Name, maxName),
 		kind:       plain(j.input.Kind.Kind, maxName),
 	}
 	res.rank()
-	if !res.Allowed && !j.unchanged {
-		res.Status = http.StatusForbidden
-		texts := describeFirst(j.input, denied)
-		res.Message = denialMessage(j.input, denied, texts, rules, j.id, res.Revision)
-		res.Causes = causes(denied, texts)
-	}
-	if len(denied) > 0 && j.unchanged {
+	d := newDescriber(j.input, j.scope)
+	res.Details = d.details(res.Findings)
+	switch {
+	case j.unchanged:
 		res.Allowed, res.Effect = true, EffectWarn
-		res.Warnings = warnings(j.input, denied, rules, " (unchanged)")
+		res.Warnings = d.warnings(denied, rules, " (unchanged)")
+	case j.static:
+		res.Allowed, res.Effect = true, EffectWarn
+		res.Warnings = d.warnings(denied, rules, " (static pod)")
+	case !res.Allowed:
+		refused := refusals(res.Details)
+		res.Status = http.StatusForbidden
+		res.Message = denialMessage(j.input, refused, rules, j.id, res.Revision)
+		res.Causes = causes(refused)
 	}
 	if warned := withEffect(j.decision.Findings, policy.EffectWarn); len(warned) > 0 {
-		res.Warnings = append(res.Warnings, warnings(j.input, warned, rules, "")...)
+		res.Warnings = append(res.Warnings, d.warnings(warned, rules, "")...)
 	}
 	res.annotate()
 	return res
@@ -102,6 +108,9 @@ func (r *Result) annotate() {
 	}
 	if r.Unchanged {
 		r.AuditAnnotations[annotationUnchanged] = "true"
+	}
+	if r.Static {
+		r.AuditAnnotations[annotationStatic] = "true"
 	}
 }
 

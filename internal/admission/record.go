@@ -2,7 +2,9 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,7 +21,7 @@ const maxTargets = 16
 
 // record writes the audit record of res. If it cannot be written and must be, res becomes a refusal.
 func (r *Reviewer) record(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, res *Result) {
-	if r.audit == nil || isCanary(ctx) {
+	if r.audit == nil {
 		return
 	}
 	// The record outlives a caller who hangs up.
@@ -66,13 +68,36 @@ func (r *Reviewer) event(req *admissionv1.AdmissionRequest, j *judgement, res *R
 		e.Who.Pod.Name, e.Who.Pod.ServiceAccount = j.input.Name, j.input.ServiceAccount
 		e.What.Targets = targets(j.input)
 	}
+	if kind, ok := judgedKindOf(req.Kind); ok && kind.Kind != "Pod" {
+		// The object is no pod. Its pods, if it makes any, have its namespace and service account, and names of their own.
+		e.What.Params = objectParams(req, e.Who.Pod.Name)
+		e.Who.Pod.Name = ""
+		if kind.isCluster {
+			e.Who.Pod = nil
+		}
+	}
 	return e
+}
+
+// objectParams names the object of a request that is not about a pod.
+func objectParams(req *admissionv1.AdmissionRequest, name string) json.RawMessage {
+	text, err := json.Marshal(struct {
+		Kind      string `json:"kind"`
+		Namespace string `json:"namespace,omitempty"`
+		Name      string `json:"name"`
+	}{kindName(req.Kind), req.Namespace, name})
+	if err != nil {
+		panic(fmt.Errorf("encode the name of an object: %w", err)) // it consists of texts
+	}
+	return text
 }
 
 func reasonOf(res *Result) string {
 	switch {
 	case res.Unchanged:
 		return "unchanged"
+	case res.Static:
+		return "static pod"
 	case len(res.Codes) == 0:
 		return "no finding"
 	}
@@ -90,6 +115,9 @@ func targets(in *Input) []audit.Target {
 		add(m.Target)
 	}
 	for _, v := range in.Unmounted {
+		add(v.Target)
+	}
+	for _, v := range in.PersistentVolumes {
 		add(v.Target)
 	}
 	return out

@@ -3,25 +3,97 @@ package admission
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
-// reference extracts from a Pod that Kubernetes' own decoder has read. It is written for plainness, and the real
+// held is what Kubernetes' own decoder finds in an object: a pod or a template with its path, or a volume.
+type held struct {
+	meta   metav1.ObjectMeta
+	spec   corev1.PodSpec
+	at     string // of the pod or template in the object; empty for a Pod
+	volume *corev1.PersistentVolume
+}
+
+// decodeHeld reads an object with the types of Kubernetes.
+func decodeHeld(kind string, raw []byte) (h held, err error) {
+	template := func(t *corev1.PodTemplateSpec, at string) {
+		if t != nil {
+			h.meta, h.spec = t.ObjectMeta, t.Spec
+		}
+		h.at = at + "."
+	}
+	switch kind {
+	case "Pod":
+		var o corev1.Pod
+		err = kjson.Unmarshal(raw, &o)
+		h.meta, h.spec = o.ObjectMeta, o.Spec
+	case "PodTemplate":
+		var o corev1.PodTemplate
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Template, "template")
+	case "ReplicationController":
+		var o corev1.ReplicationController
+		err = kjson.Unmarshal(raw, &o)
+		template(o.Spec.Template, "spec.template")
+	case "Deployment":
+		var o appsv1.Deployment
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.Template, "spec.template")
+	case "DaemonSet":
+		var o appsv1.DaemonSet
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.Template, "spec.template")
+	case "StatefulSet":
+		var o appsv1.StatefulSet
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.Template, "spec.template")
+	case "ReplicaSet":
+		var o appsv1.ReplicaSet
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.Template, "spec.template")
+	case "Job":
+		var o batchv1.Job
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.Template, "spec.template")
+	case "CronJob":
+		var o batchv1.CronJob
+		err = kjson.Unmarshal(raw, &o)
+		template(&o.Spec.JobTemplate.Spec.Template, "spec.jobTemplate.spec.template")
+	case "PersistentVolume":
+		h.volume = &corev1.PersistentVolume{}
+		err = kjson.Unmarshal(raw, h.volume)
+	default:
+		err = fmt.Errorf("kind %s", kind)
+	}
+	return h, err
+}
+
+// reference extracts from an object that Kubernetes' own decoder has read. It is written for plainness, and the real
 // extraction is held to it.
-func reference(guard *pipepath.Guard, raw []byte) (extraction, map[string]string, error) {
-	var pod corev1.Pod
-	if err := kjson.Unmarshal(raw, &pod); err != nil {
+func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]string, error) {
+	h, err := decodeHeld(kind, raw)
+	if err != nil {
 		return extraction{}, nil, err
 	}
 	var e extraction
+	if h.volume != nil {
+		e.persistent = referenceVolume(scope, h.volume)
+		return e, nil, nil
+	}
+	spec := h.spec
 	mounted := map[int]bool{}
-	podHostProcess := pod.Spec.SecurityContext != nil && hostProcessOf(pod.Spec.SecurityContext.WindowsOptions, false)
+	podHostProcess := spec.SecurityContext != nil && hostProcessOf(spec.SecurityContext.WindowsOptions, false)
 	add := func(kind, field string, name, image string, sc *corev1.SecurityContext, mounts []corev1.VolumeMount) {
+		field = h.at + field
 		c := Container{Name: name, Type: kind, Image: image, Field: field, HostProcess: podHostProcess}
 		if sc != nil {
 			c.Privileged = sc.Privileged != nil && *sc.Privileged
@@ -29,44 +101,63 @@ func reference(guard *pipepath.Guard, raw []byte) (extraction, map[string]string
 		}
 		e.containers = append(e.containers, c)
 		for j, m := range mounts {
-			for i, v := range pod.Spec.Volumes {
+			for i, v := range spec.Volumes {
 				if v.HostPath == nil || v.Name != m.Name {
 					continue
 				}
 				mounted[i] = true
 				subPath := m.SubPath + m.SubPathExpr // one of them is empty
-				verdict := guard.JudgeMount(v.HostPath.Path, subPath)
-				if !belongs(verdict) {
+				target, ok := referenceTarget(scope, v.HostPath.Path, subPath)
+				if !ok {
 					continue
 				}
 				e.mounts = append(e.mounts, Mount{
 					Container: name, ContainerType: kind, Image: image, Privileged: c.Privileged, HostProcess: c.HostProcess,
-					Volume: v.Name, SubPath: subPath, Target: targetOf(verdict, v.HostPath.Path),
+					Volume: v.Name, SubPath: subPath, Target: target,
 					Field:       fmt.Sprintf("%s.volumeMounts[%d]", field, j),
-					VolumeField: fmt.Sprintf("spec.volumes[%d].hostPath.path", i),
+					VolumeField: fmt.Sprintf("%sspec.volumes[%d].hostPath.path", h.at, i),
 				})
 			}
 		}
 	}
-	for i, c := range pod.Spec.InitContainers {
+	for i, c := range spec.InitContainers {
 		add(typeInit, fmt.Sprintf("spec.initContainers[%d]", i), c.Name, c.Image, c.SecurityContext, c.VolumeMounts)
 	}
-	for i, c := range pod.Spec.Containers {
+	for i, c := range spec.Containers {
 		add(typeContainer, fmt.Sprintf("spec.containers[%d]", i), c.Name, c.Image, c.SecurityContext, c.VolumeMounts)
 	}
-	for i, c := range pod.Spec.EphemeralContainers {
+	for i, c := range spec.EphemeralContainers {
 		add(typeEphemeral, fmt.Sprintf("spec.ephemeralContainers[%d]", i), c.Name, c.Image, c.SecurityContext, c.VolumeMounts)
 	}
-	for i, v := range pod.Spec.Volumes {
+	for i, v := range spec.Volumes {
 		if v.HostPath == nil || mounted[i] {
 			continue
 		}
-		if verdict := guard.Judge(v.HostPath.Path); belongs(verdict) {
-			e.unmounted = append(e.unmounted, Volume{Volume: v.Name, Target: targetOf(verdict, v.HostPath.Path),
-				Field: fmt.Sprintf("spec.volumes[%d].hostPath.path", i)})
+		if target, ok := referenceTarget(scope, v.HostPath.Path, ""); ok {
+			e.unmounted = append(e.unmounted, Volume{Volume: v.Name, Target: target,
+				Field: fmt.Sprintf("%sspec.volumes[%d].hostPath.path", h.at, i)})
 		}
 	}
-	return e, pod.Annotations, nil
+	return e, h.meta.Annotations, nil
+}
+
+func referenceVolume(scope *Scope, v *corev1.PersistentVolume) (out []PersistentVolume) {
+	claim := Claim{}
+	if ref := v.Spec.ClaimRef; ref != nil {
+		claim = Claim{Namespace: ref.Namespace, Name: ref.Name}
+	}
+	add := func(kind, path string) {
+		if target, ok := referenceTarget(scope, path, ""); ok {
+			out = append(out, PersistentVolume{Type: kind, Target: target, Field: "spec." + kind + ".path", Claim: claim})
+		}
+	}
+	if v.Spec.HostPath != nil {
+		add("hostPath", v.Spec.HostPath.Path)
+	}
+	if v.Spec.Local != nil {
+		add("local", v.Spec.Local.Path)
+	}
+	return out
 }
 
 func hostProcessOf(o *corev1.WindowsSecurityContextOptions, inherited bool) bool {
@@ -76,10 +167,25 @@ func hostProcessOf(o *corev1.WindowsSecurityContextOptions, inherited bool) bool
 	return *o.HostProcess
 }
 
-func belongs(v pipepath.Verdict) bool { return v.Match || (v.Kind != "path" && v.Kind != "drive") }
-
-func targetOf(v pipepath.Verdict, path string) Target {
-	return Target{Path: path, Canonical: v.Canonical, Kind: string(v.Kind), Pipe: v.Pipe, Guarded: v.Match, NeverAllowed: v.NeverAllowed}
+func referenceTarget(scope *Scope, path, subPath string) (Target, bool) {
+	v := scope.guard.JudgeMount(path, subPath)
+	if v.Match && subPath != "" {
+		if joined := scope.guard.Judge(path + `\` + subPath); joined.NeverAllowed && !v.NeverAllowed {
+			v = joined
+		}
+	}
+	t := Target{
+		Path: path, Canonical: v.Canonical, Kind: string(v.Kind), Pipe: v.Pipe, Guarded: v.Match, NeverAllowed: v.NeverAllowed,
+		EqualPower: string(scope.powers.JudgeMount(path, subPath)), Policies: []string{},
+	}
+	for name, p := range scope.policies {
+		guard, err := pipepath.NewGuard(p.Pipes...)
+		if err == nil && v.Pipe != "" && guard.Judge(`\\.\pipe\`+v.Pipe).Match {
+			t.Policies = append(t.Policies, name)
+		}
+	}
+	slices.Sort(t.Policies)
+	return t, v.Match || t.EqualPower != "" || (v.Kind != "path" && v.Kind != "drive")
 }
 
 // matters is isRelevant in other words.
@@ -94,24 +200,16 @@ func matters(e *extraction, annotations map[string]string) bool {
 			return true
 		}
 	}
-	return len(e.mounts)+len(e.unmounted) > 0
+	return len(e.mounts)+len(e.unmounted)+len(e.persistent) > 0
 }
 
 // holdsGuarded says whether raw, as Kubernetes reads it, holds a guarded pipe.
-func holdsGuarded(guard *pipepath.Guard, raw []byte) bool {
-	e, _, err := reference(guard, bytes.TrimSpace(raw))
+func holdsGuarded(scope *Scope, kind string, raw []byte) bool {
+	e, _, err := reference(scope, kind, bytes.TrimSpace(raw))
 	if err != nil {
 		return false
 	}
-	for _, m := range e.mounts {
-		if m.Guarded {
-			return true
-		}
-	}
-	for _, v := range e.unmounted {
-		if v.Guarded {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.mounts, func(m Mount) bool { return m.Guarded }) ||
+		slices.ContainsFunc(e.unmounted, func(v Volume) bool { return v.Guarded }) ||
+		slices.ContainsFunc(e.persistent, func(v PersistentVolume) bool { return v.Guarded })
 }

@@ -8,11 +8,11 @@ import (
 // annotationDomain is the domain of the annotations that Windows container runtimes obey.
 const annotationDomain = "microsoft.com"
 
-// isRelevant says whether an input holds anything to decide: a device or share of the host, a HostProcess container,
-// or an annotation that could make one. All other objects pass without asking the policy, which is what lets most
+// isRelevant says whether an input holds anything to decide: a device, a share or a path of equal power of the
+// host, a HostProcess container, or an annotation that could make one. All other objects pass without asking the policy, which is what lets most
 // of a cluster's pods through in microseconds, and what the webhook configuration's match conditions do already.
-func isRelevant(e *extraction, annotations map[string]string) bool {
-	if len(e.mounts) > 0 || len(e.unmounted) > 0 {
+func isRelevant(e *extraction, pod *metadata) bool {
+	if len(e.mounts) > 0 || len(e.unmounted) > 0 || len(e.persistent) > 0 {
 		return true
 	}
 	for i := range e.containers {
@@ -20,7 +20,7 @@ func isRelevant(e *extraction, annotations map[string]string) bool {
 			return true
 		}
 	}
-	for key := range annotations {
+	for key := range pod.annotations {
 		if isRuntimeAnnotation(key) {
 			return true
 		}
@@ -33,11 +33,15 @@ func isRuntimeAnnotation(key string) bool {
 }
 
 // mayMatter says whether an object with this key anywhere in it could be relevant. It is asked while the envelope is
-// read, so that an object of which it denies every key need not be read at all: only the key hostPath leads to a path,
-// only hostProcess to a HostProcess container, and only an annotation's key to an annotation. The key is decoded, so
+// read, so that an object of which it denies every key need not be read at all: only the keys hostPath and, in a PersistentVolume,
+// local lead to a path, only hostProcess to a HostProcess container, and only an annotation's key to an annotation. The key is decoded, so
 // spelling it with escapes changes nothing. A key beyond ASCII may fold to anything, so it is read.
 func mayMatter(key []byte) bool {
 	switch len(key) {
+	case len("local"):
+		if string(key) == "local" {
+			return true
+		}
 	case len("hostPath"):
 		if string(key) == "hostPath" {
 			return true

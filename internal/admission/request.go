@@ -8,19 +8,26 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
-// PodReview makes the request that the API server would send if the Pod in raw, as JSON, were created.
-// A Pod without namespace goes to "default". The uid is a hash of raw, so that equal Pods give equal requests.
-func PodReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
-	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}
+// ObjectReview makes the request that the API server would send if the object in raw, of any judged kind and as JSON,
+// were created, by nobody in particular. An object without namespace goes to "default" if its kind has namespaces. The
+// uid is a hash of raw, so that equal objects give equal requests.
+func ObjectReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
+	kind, err := kindOf(raw)
+	if err != nil {
+		return nil, fmt.Errorf("review an object: %w", err)
+	}
 	obj, err := readObject(raw, kind)
 	if err != nil {
-		return nil, fmt.Errorf("review a Pod: %w", err)
+		return nil, fmt.Errorf("review a %s: %w", plain(kind.Kind, maxName), err)
 	}
 	sum := sha256.Sum256(raw)
-	resource := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+	resource := metav1.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: obj.rules.resource}
 	req := &admissionv1.AdmissionRequest{
 		UID:             types.UID(hex.EncodeToString(sum[:16])),
 		Kind:            kind,
@@ -32,8 +39,37 @@ func PodReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
 		Operation:       admissionv1.Create,
 		Object:          runtime.RawExtension{Raw: raw},
 	}
-	if req.Namespace == "" {
+	switch {
+	case obj.rules.isCluster:
+		req.Namespace = ""
+	case req.Namespace == "":
 		req.Namespace = metav1.NamespaceDefault
 	}
 	return req, nil
+}
+
+// kindOf reads what an object calls itself.
+func kindOf(raw []byte) (metav1.GroupVersionKind, error) {
+	apiVersion, kind := "", ""
+	r := jsonscan.NewReader(raw)
+	for o := r.Object(); o.Next(); {
+		switch string(o.Key()) {
+		case "apiVersion":
+			o.Once(0)
+			apiVersion = r.String()
+		case "kind":
+			o.Once(1)
+			kind = r.String()
+		default:
+			r.Skip()
+		}
+	}
+	if r.End(); r.Err() != nil {
+		return metav1.GroupVersionKind{}, fmt.Errorf("read the object: %w", r.Err())
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return metav1.GroupVersionKind{}, fmt.Errorf("apiVersion %s: want group/version", quote(apiVersion, maxName))
+	}
+	return metav1.GroupVersionKind{Group: gv.Group, Version: gv.Version, Kind: kind}, nil
 }

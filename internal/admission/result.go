@@ -31,6 +31,7 @@ const (
 	annotationEffect    = "effect"
 	annotationCodes     = "codes"
 	annotationUnchanged = "unchanged"
+	annotationStatic    = "static-pod"
 )
 
 // Result is the judgement of one request.
@@ -56,8 +57,12 @@ type Result struct {
 	// AuditAnnotations go into the API server's audit log.
 	AuditAnnotations map[string]string
 	Findings         []policy.Finding
+	// Details put each of the findings into words, in the same order.
+	Details []Detail
 	// Unchanged is true if the findings would refuse the object, but the update leaves what they are about as it was.
 	Unchanged bool
+	// Static is true if the findings would refuse the mirror of a static pod, made by its node, which nothing here can stop.
+	Static bool
 	// DecisionID ties message, annotation and record together. It is empty if nothing was decided,
 	// because the object holds nothing to decide.
 	DecisionID string
@@ -66,6 +71,15 @@ type Result struct {
 
 	name string
 	kind string
+}
+
+// Detail is a finding in words.
+type Detail struct {
+	Finding policy.Finding
+	// Text says in a line what the finding is about.
+	Text string
+	// Policies are the names of the PipePolicies that govern what it is about, sorted. The reader does not change them.
+	Policies []string
 }
 
 // Response puts the result into the terms of the API.

@@ -22,6 +22,7 @@ const (
 	ReasonOperation = "operation"   // the operation is not one that is judged
 	ReasonKind      = "kind"        // the kind is not one that is judged
 	ReasonObject    = "object"      // the object cannot be read, or is of another kind than the request says
+	ReasonScope     = "scope"       // the policies came without the guarded pipes that belong to them
 	ReasonNoFinding = "unexplained" // the policy refuses and does not say why
 	ReasonAudit     = "audit"       // the record could not be written
 	ReasonPanic     = string(policy.ReasonPanic)
@@ -47,9 +48,11 @@ type judgement struct {
 	start     time.Time
 	id        string
 	snapshot  policy.Snapshot
+	scope     *Scope
 	input     *Input
 	decision  policy.Decision
 	unchanged bool
+	static    bool
 }
 
 // Review judges one request. It never fails: what cannot be judged is refused, with CodeFailure and a reason.
@@ -61,30 +64,32 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 			r.log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
 				zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
 			res = r.refuse(req, &j, cannotJudge(ReasonPanic, http.StatusForbidden, errors.New("an internal error; the webhook's log has its place")))
-			r.metrics.decided(&res, false)
+			if isTraced(ctx) {
+				r.metrics.decided(&res, false)
+			}
 		}
 	}()
 	relevant, fail := r.judge(ctx, req, &j)
 	switch {
 	case fail != nil:
 		res = r.refuse(req, &j, fail)
-		if isCanary(ctx) { // whoever sent it hears of it
-			break
+		if isTraced(ctx) { // else whoever asked hears of it
+			r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
+				zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, fail.reason), zap.Error(fail.err))
 		}
-		r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
-			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, fail.reason), zap.Error(fail.err))
 	case !relevant:
 		res = r.pass(&j)
 	default:
 		res = r.present(&j)
 	}
+	if !isTraced(ctx) {
+		return res
+	}
 	if res.DecisionID != "" {
 		r.record(ctx, req, &j, &res)
 	}
-	if !isCanary(ctx) {
-		_, known := j.snapshotRule(res.Code)
-		r.metrics.decided(&res, known)
-	}
+	_, known := j.snapshotRule(res.Code)
+	r.metrics.decided(&res, known)
 	return res
 }
 
@@ -98,15 +103,18 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 		return false, cannotJudge(string(policy.ReasonNoPolicy), http.StatusForbidden, ErrNoPolicy)
 	}
 	j.snapshot = snapshot
+	if j.scope = scopeOf(snapshot); j.scope == nil {
+		return false, cannotJudge(ReasonScope, http.StatusForbidden, errNoScope)
+	}
 	obj, err := readObject(req.Object.Raw, req.Kind)
 	if err != nil {
 		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
 	}
-	e, err := extract(r.guard.Load(), &obj)
+	e, err := extract(j.scope, &obj)
 	if err != nil {
 		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
 	}
-	if !isRelevant(&e, obj.meta.annotations) && !snapshot.NeedsObject() {
+	if !isRelevant(&e, obj.podMeta()) && !snapshot.NeedsObject() {
 		return false, nil
 	}
 	j.input = r.input(req, &obj, &e)
@@ -114,6 +122,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 		return true, fail
 	}
 	if len(denials(j.decision)) > 0 {
+		j.static = isStatic(req, &obj)
 		j.unchanged = r.isUnchanged(ctx, req, j, &obj, &e)
 	}
 	return true, nil
@@ -131,9 +140,9 @@ func supported(req *admissionv1.AdmissionRequest) *failure {
 			fmt.Errorf("operation %s is not judged here; the webhook configuration should send CREATE and UPDATE only",
 				quote(string(req.Operation), maxName)))
 	}
-	if _, ok := readerOf(req.Kind); !ok {
+	if _, ok := judgedKindOf(req.Kind); !ok {
 		return cannotJudge(ReasonKind, http.StatusForbidden,
-			fmt.Errorf("kind %s is not judged here; the webhook configuration should send v1 Pod only", quote(kindName(req.Kind), maxName)))
+			fmt.Errorf("kind %s is not judged here; the webhook configuration should not send it", quote(kindName(req.Kind), maxName)))
 	}
 	return nil
 }
@@ -149,7 +158,9 @@ func (r *Reviewer) decide(ctx context.Context, s policy.Snapshot, in *Input, raw
 	}
 	start := time.Now()
 	d, err := r.engine.DecideWith(ctx, s, in.value(object))
-	r.metrics.evaluated(time.Since(start))
+	if isTraced(ctx) {
+		r.metrics.evaluated(time.Since(start))
+	}
 	if err != nil {
 		reason := policy.ReasonInternal
 		if e, ok := errors.AsType[*policy.Error](err); ok {
@@ -165,9 +176,11 @@ func (r *Reviewer) decide(ctx context.Context, s policy.Snapshot, in *Input, raw
 
 // denials are the findings that refuse: all but those with an effect that is known to let pass.
 func denials(d policy.Decision) []policy.Finding {
-	return slices.DeleteFunc(slices.Clone(d.Findings), func(f policy.Finding) bool {
-		return f.Effect == policy.EffectWarn || f.Effect == policy.EffectAudit
-	})
+	return slices.DeleteFunc(slices.Clone(d.Findings), func(f policy.Finding) bool { return !refuses(f) })
+}
+
+func refuses(f policy.Finding) bool {
+	return f.Effect != policy.EffectWarn && f.Effect != policy.EffectAudit
 }
 
 func (j *judgement) snapshotRule(code string) (policy.Rule, bool) {

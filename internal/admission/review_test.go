@@ -36,6 +36,10 @@ func pipeVolume(name, path string) corev1.Volume {
 func TestReviewJudgesPods(t *testing.T) {
 	denyHostProcess := DefaultParameters()
 	denyHostProcess.HostProcess = HostProcessDeny
+	denyEqualPower := DefaultParameters()
+	denyEqualPower.EqualPower = EqualPowerDeny
+	allowingDenyEqualPower := allowing()
+	allowingDenyEqualPower.EqualPower = EqualPowerDeny
 	for name, c := range map[string]struct {
 		parameters Parameters
 		pod        *corev1.Pod
@@ -129,8 +133,35 @@ func TestReviewJudgesPods(t *testing.T) {
 			}), effect: EffectDeny, codes: []string{"PG006"}, field: "metadata.annotations[microsoft.com/hostprocess-container]"},
 
 		"nothing to decide":         {pod: testPod(`C:\data`, "/var/log"), effect: EffectAllow},
-		"a pipe that nobody guards": {pod: testPod(`\\.\pipe\docker_engine`), effect: EffectAllow},
-		"the driver":                {parameters: allowing(), pod: driverPod(t), effect: EffectAllow},
+		"a pipe that nobody guards": {pod: testPod(`\\.\pipe\printer`), effect: EffectAllow},
+		"a pipe of equal power": {
+			pod: testPod(`\\.\pipe\docker_engine`), effect: EffectAudit, codes: []string{"PG008"}},
+		"a pipe of equal power where that is denied": {
+			parameters: denyEqualPower,
+			pod:        testPod(`\\.\pipe\docker_engine`), effect: EffectDeny, codes: []string{"PG008"}, field: "spec.containers[0].volumeMounts[0]"},
+		"the system's directory where that is denied": {
+			parameters: denyEqualPower,
+			pod:        testPod(`/windows/system32`), effect: EffectDeny, codes: []string{"PG008"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPath that completes the path of the system's directory": {
+			parameters: denyEqualPower,
+			pod: with(testPod(`C:`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPath = "Windows"
+			}), effect: EffectDeny, codes: []string{"PG008"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a disk that nobody mounts where that is denied": {
+			parameters: denyEqualPower,
+			pod: with(testPod(), func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{pipeVolume("v", `\\.\PhysicalDrive0`)}
+			}), effect: EffectDeny, codes: []string{"PG008"}, field: "spec.volumes[0].hostPath.path"},
+		"a pipe of equal power in an allowed namespace where that is denied": {
+			parameters: allowingDenyEqualPower,
+			pod:        in("kube-system", "csi-azuredisk-node-sa", testPod(`\\.\pipe\docker_engine`)),
+			effect:     EffectDeny, codes: []string{"PG008"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPath that leads from one guarded pipe to another": {
+			parameters: allowing(),
+			pod: in("kube-system", "csi-azuredisk-node-sa", with(testPod(csiPipe), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPath = `..\csi-proxy-disk-v1`
+			})), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"the driver": {parameters: allowing(), pod: driverPod(t), effect: EffectAllow},
 		"a privileged container": {
 			pod: with(testPod(csiPipe), privileged), effect: EffectWarn, codes: []string{"PG004"}},
 		"a HostProcess container by default": {
@@ -224,7 +255,7 @@ findings contains {"code": "TEST2", "effect": "deny"} if {
 		o.Engine, o.Namespaces = engine, labels{"team-a": {"sealed": "yes"}}
 	})
 	for namespace, want := range map[string]bool{"team-a": false, "team-b": true} {
-		pod := in(namespace, "default", testPod(`\\.\pipe\docker_engine`))
+		pod := in(namespace, "default", testPod(`\\.\pipe\printer`))
 		if res := r.Review(t.Context(), createRequest(t, pod)); res.Allowed != want {
 			t.Errorf("%s: allowed %t, want %t", namespace, res.Allowed, want)
 		}

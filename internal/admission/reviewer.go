@@ -4,16 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -31,12 +28,8 @@ type NamespaceLabels interface {
 
 // ReviewerOptions are the parts of a Reviewer.
 type ReviewerOptions struct {
-	// Engine decides. It is required.
+	// Engine decides. It is required. Its policies come from Policies.Bind: to those without a Scope everything is refused.
 	Engine Engine
-	// Guard knows the guarded pipes. nil means those of Parameters.
-	Guard *pipepath.Guard
-	// Parameters are used for their guarded pipes, if Guard is nil. The zero value means DefaultParameters.
-	Parameters Parameters
 	// Namespaces supplies input.namespaceLabels; nil means that no namespace has labels.
 	Namespaces NamespaceLabels
 	// Audit receives a record of each decision; nil means that none is kept.
@@ -58,7 +51,6 @@ type ReviewerOptions struct {
 // Reviewer judges AdmissionReviews. Its methods may be called by many at once.
 type Reviewer struct {
 	engine        Engine
-	guard         atomic.Pointer[pipepath.Guard]
 	namespaces    NamespaceLabels
 	audit         audit.Writer
 	auditRequired bool
@@ -69,24 +61,10 @@ type Reviewer struct {
 	inFlight      chan struct{}
 }
 
-// NewReviewer returns a Reviewer, or every fault of its options.
+// NewReviewer returns a Reviewer.
 func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
-	var faults []error
 	if o.Engine == nil {
-		faults = append(faults, errors.New("option Engine is missing"))
-	}
-	if o.Guard == nil {
-		if len(o.Parameters.GuardedPipes) == 0 {
-			o.Parameters = DefaultParameters()
-		}
-		guard, err := o.Parameters.Guard()
-		if err != nil {
-			faults = append(faults, fmt.Errorf("option Parameters: %w", err))
-		}
-		o.Guard = guard
-	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, fmt.Errorf("admission reviewer: %w", err)
+		return nil, errors.New("admission reviewer: option Engine is missing")
 	}
 	r := &Reviewer{
 		engine:        o.Engine,
@@ -99,7 +77,6 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 		metrics:       o.Metrics,
 		inFlight:      make(chan struct{}, maxInFlight),
 	}
-	r.guard.Store(o.Guard)
 	if r.log == nil {
 		r.log = zap.NewNop()
 	}
@@ -114,6 +91,3 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 	}
 	return r, nil
 }
-
-// SetGuard replaces the guarded pipes, for requests that arrive from now on.
-func (r *Reviewer) SetGuard(g *pipepath.Guard) { r.guard.Store(g) }

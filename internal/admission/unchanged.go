@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,11 +17,13 @@ import (
 // If every later update of it were refused, no controller could remove its finalizers and no kubelet its last
 // bookkeeping, so the pod could never be deleted, and the refusal would keep alive what it means to prevent.
 // Letting such an update pass gives nobody anything: the containers run, or ran, or may be started at any time, with what
-// they hold. An update that takes a scheduling gate away is what lets a pod start, so it is none of these.
+// they hold. An update that takes a scheduling gate away is what lets a pod start, so it is none of these. The same goes for
+// templates, whose pods are judged one by one, and for PersistentVolumes: there it is the claim that gives access, so an
+// update that binds one is judged in full.
 //
 // It must not become a way in. So the update passes only if the object before it is the same object, has the same
 // containers (image, privileged and HostProcess included), mounts, declared volumes, service account and runtime
-// annotations, and if the policy refuses the old object for the very same findings. Anything less, also an old object
+// annotations, the same paths and claim of a PersistentVolume, and if the policy refuses the old object for the very same findings. Anything less, also an old object
 // that is missing or cannot be read, leaves the refusal as it is. Adding an ephemeral container is never such an update.
 func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, obj *object, e *extraction) bool {
 	if req.Operation != admissionv1.Update || req.SubResource == "ephemeralcontainers" {
@@ -33,10 +36,10 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	if old.meta.name != obj.meta.name || old.meta.namespace != obj.meta.namespace || old.meta.uid != obj.meta.uid {
 		return false
 	}
-	before, err := extract(r.guard.Load(), &old)
+	before, err := extract(j.scope, &old)
 	if err != nil || !sameAccess(&before, e) || old.pod.serviceAccount != obj.pod.serviceAccount ||
-		old.pod.gates != obj.pod.gates ||
-		!maps.Equal(runtimeAnnotations(&old), runtimeAnnotations(obj)) {
+		old.pod.gates != obj.pod.gates || !reflect.DeepEqual(old.volume, obj.volume) ||
+		!maps.Equal(runtimeAnnotations(old.podMeta()), runtimeAnnotations(obj.podMeta())) {
 		return false
 	}
 	d, fail := r.decide(ctx, j.snapshot, r.input(req, &old, &before), req.OldObject.Raw)
@@ -48,12 +51,13 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 }
 
 func sameAccess(a, b *extraction) bool {
-	return slices.Equal(a.containers, b.containers) && slices.Equal(a.mounts, b.mounts) && slices.Equal(a.unmounted, b.unmounted)
+	return slices.Equal(a.containers, b.containers) && reflect.DeepEqual(a.mounts, b.mounts) &&
+		reflect.DeepEqual(a.unmounted, b.unmounted) && reflect.DeepEqual(a.persistent, b.persistent)
 }
 
-func runtimeAnnotations(obj *object) map[string]string {
+func runtimeAnnotations(pod *metadata) map[string]string {
 	found := map[string]string{}
-	for k, v := range obj.meta.annotations {
+	for k, v := range pod.annotations {
 		if isRuntimeAnnotation(k) {
 			found[k] = v
 		}

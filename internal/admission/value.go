@@ -40,10 +40,19 @@ var (
 	keyNeverAllowed    = ast.StringTerm("neverAllowed")
 	keyVolumeField     = ast.StringTerm("volumeField")
 	keyObject          = ast.StringTerm("object")
+	keyPod             = ast.StringTerm("pod")
+	keyEqualPower      = ast.StringTerm("equalPower")
+	keyPolicies        = ast.StringTerm("policies")
+	keyPersistent      = ast.StringTerm("persistentVolumes")
+	keyClaim           = ast.StringTerm("claim")
 
 	valueSchema = ast.StringTerm(Schema)
 	valueTrue   = ast.BooleanTerm(true)
 	valueFalse  = ast.BooleanTerm(false)
+
+	valueEmpty     = ast.StringTerm("")
+	valuePipe      = ast.StringTerm("pipe")
+	valueContainer = ast.StringTerm(typeContainer)
 )
 
 type item = [2]*ast.Term
@@ -51,7 +60,8 @@ type item = [2]*ast.Term
 // value builds the input as OPA wants it. Going through JSON instead gives the same value at many times the cost.
 // object, the whole object as the API server sent it, is left out if nil.
 func (in *Input) value(object ast.Value) ast.Value {
-	items := make([]item, 0, 17)
+	labels, annotations := texts(in.Labels), texts(in.Annotations)
+	items := make([]item, 0, 18)
 	items = append(items,
 		item{keySchema, valueSchema},
 		item{keyNow, text(in.Now)},
@@ -67,11 +77,13 @@ func (in *Input) value(object ast.Value) ast.Value {
 		item{keyNamespaceLabels, texts(in.NamespaceLabels)},
 		item{keyServiceAccount, text(in.ServiceAccount)},
 		item{keyUser, ast.ObjectTerm(item{keyName, text(in.User.Name)}, item{keyGroups, list(in.User.Groups, text)})},
-		item{keyLabels, texts(in.Labels)},
-		item{keyAnnotations, texts(in.Annotations)},
+		item{keyLabels, labels},
+		item{keyAnnotations, annotations},
+		item{keyPod, in.podTerm(labels, annotations)},
 		item{keyContainers, list(in.Containers, Container.term)},
-		item{keyMounts, list(in.Mounts, Mount.term)},
+		item{keyMounts, in.mounts()},
 		item{keyUnmounted, list(in.Unmounted, Volume.term)},
+		item{keyPersistent, list(in.PersistentVolumes, PersistentVolume.term)},
 	)
 	if object != nil {
 		items = append(items, item{keyObject, ast.NewTerm(object)})
@@ -90,40 +102,115 @@ func (c Container) term() *ast.Term {
 	)
 }
 
-func (m Mount) term() *ast.Term {
+// mounts are many of few containers, so those of one container share the terms that name it.
+func (in *Input) mounts() *ast.Term {
+	terms := make([]*ast.Term, len(in.Mounts))
+	var name, image *ast.Term
+	for i := range in.Mounts {
+		m := &in.Mounts[i]
+		if i == 0 || m.Container != in.Mounts[i-1].Container {
+			name = text(m.Container)
+		}
+		if i == 0 || m.Image != in.Mounts[i-1].Image {
+			image = text(m.Image)
+		}
+		terms[i] = m.term(name, image)
+	}
+	return ast.NewTerm(ast.NewArray(terms...))
+}
+
+func (m *Mount) term(name, image *ast.Term) *ast.Term {
+	path, canonical := m.pathTerms()
 	return ast.ObjectTerm(
-		item{keyContainer, text(m.Container)},
+		item{keyContainer, name},
 		item{keyContainerType, text(m.ContainerType)},
-		item{keyImage, text(m.Image)},
+		item{keyImage, image},
 		item{keyPrivileged, boolean(m.Privileged)},
 		item{keyHostProcess, boolean(m.HostProcess)},
 		item{keyVolume, text(m.Volume)},
 		item{keySubPath, text(m.SubPath)},
-		item{keyPath, text(m.Path)},
-		item{keyCanonical, text(m.Canonical)},
+		item{keyPath, path},
+		item{keyCanonical, canonical},
 		item{keyKind, text(m.Kind)},
 		item{keyPipe, text(m.Pipe)},
 		item{keyGuarded, boolean(m.Guarded)},
 		item{keyNeverAllowed, boolean(m.NeverAllowed)},
+		item{keyEqualPower, text(m.EqualPower)},
+		item{keyPolicies, m.policies()},
 		item{keyField, text(m.Field)},
 		item{keyVolumeField, text(m.VolumeField)},
 	)
 }
 
 func (v Volume) term() *ast.Term {
+	path, canonical := v.pathTerms()
 	return ast.ObjectTerm(
 		item{keyVolume, text(v.Volume)},
-		item{keyPath, text(v.Path)},
-		item{keyCanonical, text(v.Canonical)},
+		item{keyPath, path},
+		item{keyCanonical, canonical},
 		item{keyKind, text(v.Kind)},
 		item{keyPipe, text(v.Pipe)},
 		item{keyGuarded, boolean(v.Guarded)},
 		item{keyNeverAllowed, boolean(v.NeverAllowed)},
+		item{keyEqualPower, text(v.EqualPower)},
+		item{keyPolicies, v.policies()},
 		item{keyField, text(v.Field)},
 	)
 }
 
-func text(s string) *ast.Term { return ast.StringTerm(s) }
+func (v PersistentVolume) term() *ast.Term {
+	path, canonical := v.pathTerms()
+	return ast.ObjectTerm(
+		item{keyType, text(v.Type)},
+		item{keyPath, path},
+		item{keyCanonical, canonical},
+		item{keyKind, text(v.Kind)},
+		item{keyPipe, text(v.Pipe)},
+		item{keyGuarded, boolean(v.Guarded)},
+		item{keyNeverAllowed, boolean(v.NeverAllowed)},
+		item{keyEqualPower, text(v.EqualPower)},
+		item{keyPolicies, v.policies()},
+		item{keyField, text(v.Field)},
+		item{keyClaim, ast.ObjectTerm(item{keyNamespace, text(v.Claim.Namespace)}, item{keyName, text(v.Claim.Name)})},
+	)
+}
+
+// pathTerms are one where a path is written in its canonical form, as most are.
+func (t *Target) pathTerms() (path, canonical *ast.Term) {
+	path = text(t.Path)
+	if t.Canonical == t.Path {
+		return path, path
+	}
+	return path, text(t.Canonical)
+}
+
+func (t *Target) policies() *ast.Term {
+	if t.governing == nil {
+		return list(t.Policies, text)
+	}
+	return t.governing.term
+}
+
+// podTerm takes the terms of the object's own labels and annotations: those of a Pod are the same.
+func (in *Input) podTerm(labels, annotations *ast.Term) *ast.Term {
+	if in.Pod.Field != "metadata" {
+		labels, annotations = texts(in.Pod.Labels), texts(in.Pod.Annotations)
+	}
+	return ast.ObjectTerm(item{keyLabels, labels}, item{keyAnnotations, annotations}, item{keyField, text(in.Pod.Field)})
+}
+
+// text makes a term, or takes one of those that almost every input has.
+func text(s string) *ast.Term {
+	switch s {
+	case "":
+		return valueEmpty
+	case "pipe":
+		return valuePipe
+	case typeContainer:
+		return valueContainer
+	}
+	return ast.StringTerm(s)
+}
 
 func boolean(b bool) *ast.Term {
 	if b {

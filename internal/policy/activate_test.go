@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestActivateRefusesModulesAndSaysWhere(t *testing.T) {
 		"a code that is no code":     {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: pg1\nfindings contains 1 if input.x\n"}), "metadata: custom.code"},
 		"a remedy that is no text":   {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: T2\n#   remedy: [1]\nfindings contains 1 if input.x\n"}), "metadata: custom.remedy is not a string"},
 		"data that is no JSON":       {small().WithData(map[string]any{"f": func() {}}), "data: encode data"},
-		"too much data":              {small().WithData(map[string]any{"f": strings.Repeat("x", 1<<20)}), "data: data has"},
+		"too much data":              {small().WithData(map[string]any{"f": strings.Repeat("x", 4<<20)}), "data: data has"},
 		"rules in the place of data": {small().with(map[string]string{"b.rego": "package a.b\n\nc := 1\n"}).WithData(map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}}), "conflict"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,6 +228,35 @@ func TestTwoFaultsAtOnePlaceAreBothReported(t *testing.T) {
 	} {
 		if got := sortProblems([]Problem{other, one}); len(got) != 2 {
 			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestABaseIsTestedWithoutWhatWasAdded(t *testing.T) {
+	base := Modules{Files: map[string]string{
+		"base.rego":      "package pipeguard.admission\n\ndecision := {\"allowed\": count(findings) == 0, \"findings\": findings}\n\nfindings contains {\"code\": \"B1\", \"effect\": \"deny\"} if input.bad\n",
+		"base_test.rego": "package base_test\n\nimport data.pipeguard.admission\n\ntest_nothing_else_is_refused if admission.decision.allowed with input as {\"odd\": true}\n",
+	}}
+	files := base.WithoutTests()
+	files["more.rego"] = "package pipeguard.admission\n\nfindings contains {\"code\": \"M1\", \"effect\": \"deny\"} if input.odd\n"
+	files["more_test.rego"] = "package more_test\n\nimport data.pipeguard.admission\n\ntest_odd_is_refused if not admission.decision.allowed with input as {\"odd\": true}\n"
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Activate(t.Context(), Modules{Files: files, Base: &base}); err != nil {
+		t.Errorf("an addition that refuses more: %v", err)
+	}
+	for name, text := range map[string]string{
+		"a base whose tests fail":        "package base_test\n\ntest_it if 1 == 2\n",
+		"a base that does not compile":   "package base_test\n\ntest_it if\n",
+		"a base that nothing tests":      "package base_test\n",
+		"a base whose test was disabled": "package base_test\n\ntodo_test_it if 1 == 1\n",
+	} {
+		broken := Modules{Files: maps.Clone(base.Files)}
+		broken.Files["base_test.rego"] = text
+		if _, err := e.Activate(t.Context(), Modules{Files: files, Base: &broken}); err == nil {
+			t.Errorf("%s was activated", name)
 		}
 	}
 }

@@ -285,8 +285,11 @@ func TestASecondDecisionIsAConflict(t *testing.T) {
 func TestDefaultPolicyRefusesWithoutParameters(t *testing.T) {
 	guarded := map[string]any{
 		"schema": "pipeguard.dev/admission/v1", "namespace": "kube-system", "serviceAccount": "csi-azuredisk-node-sa",
-		"annotations": map[string]any{}, "containers": []any{}, "unmounted": []any{},
-		"mounts": []any{map[string]any{"guarded": true, "neverAllowed": false, "privileged": true, "field": "f"}},
+		"annotations": map[string]any{}, "containers": []any{}, "unmounted": []any{}, "persistentVolumes": []any{},
+		"pod": map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}, "field": "metadata"},
+		"mounts": []any{map[string]any{
+			"guarded": true, "neverAllowed": false, "privileged": true, "field": "f", "equalPower": "", "policies": []any{},
+		}},
 	}
 	m := defaultPolicy(t)
 	o, seen := patient, 0

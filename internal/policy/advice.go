@@ -3,9 +3,9 @@ package policy
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // CodeAdviceFailed is the code of the finding that says that advice could not be evaluated.
@@ -31,11 +31,8 @@ func adviceRef(entrypoint string) (ast.Ref, error) {
 	return ref[:len(ref)-1].Append(ast.StringTerm(adviceName)), nil
 }
 
-func (s *snapshot) advise(ctx context.Context, input ast.Value, left time.Duration) []Finding {
-	if left <= 0 {
-		return adviceFailed(string(ReasonTimeout))
-	}
-	value, err := evaluate(ctx, *s.advice, input, left)
+func (s *snapshot) advise(ctx context.Context, input ast.Value, cancel topdown.Cancel) []Finding {
+	value, err := evaluate(ctx, *s.advice, input, cancel)
 	if err != nil {
 		return adviceFailed(string(evaluationFault(ctx, err).Reason))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -17,13 +18,27 @@ type Check struct {
 	Data map[string]any
 	// Want returns what is wrong with a decision, or nil.
 	Want func(Decision) error
+	// OfBase is set for a check that modules with a Base need not hold themselves: that something is admitted. What is
+	// added to a policy may refuse more, but never less.
+	OfBase bool
 }
+
+// complete says whether a check could fail, and be named then.
+func (c Check) complete() bool { return c.Name != "" && c.Want != nil }
 
 // runChecks reports every check that does not hold. An evaluation without a decision fails its check even where a denial
 // is wanted: modules that cannot judge a plain input would deny everyone.
-func (p *program) runChecks(ctx context.Context, s *snapshot) error {
+func (p *program) runChecks(ctx context.Context, s *snapshot, own []Check) error {
 	var faults []error
-	for _, c := range p.options.Checks {
+	for i, c := range own {
+		if !c.complete() {
+			faults = append(faults, fmt.Errorf("policy check %d (%q) of the modules needs a name and a Want", i, c.Name))
+		}
+	}
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	for _, c := range slices.Concat(p.options.Checks, own) {
 		if err := p.runCheck(ctx, s, c); err != nil {
 			faults = append(faults, fmt.Errorf("policy check %q: %w", c.Name, err))
 		}

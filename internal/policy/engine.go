@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +19,8 @@ import (
 type Engine struct {
 	options  Options
 	slots    chan struct{}
-	activate sync.Mutex // one activation at a time, so that the later call wins
+	activate sync.Mutex // one activation at a time, so that the later call wins; guards tested
+	tested   tested     // the base that passed its tests last
 	active   atomic.Pointer[snapshot]
 }
 
@@ -57,23 +59,65 @@ func (e *Engine) build(ctx context.Context, m Modules) (*snapshot, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.TestTimeout)
 	defer cancel()
-	results, err := p.test(ctx)
+	passed, err := e.testBase(ctx, m.Base)
 	if err != nil {
 		return nil, err
 	}
-	passed, err := requirePassed(results)
-	if err != nil {
-		return nil, err
+	if m.Base == nil || m.hasTests() {
+		more, err := p.pass(ctx)
+		if err != nil {
+			return nil, err
+		}
+		passed += more
 	}
 	s, err := p.snapshot(ctx, m.revision(p.data), p.data)
 	if err != nil {
 		return nil, err
 	}
-	s.tests = passed
-	if err := p.runChecks(ctx, s); err != nil {
+	s.tests, s.companion = passed, m.Companion
+	checks := m.Checks
+	if m.Base != nil {
+		checks = slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.OfBase })
+	}
+	if err := p.runChecks(ctx, s, checks); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tested is a base that passed its tests.
+type tested struct {
+	revision string
+	passed   int
+}
+
+// testBase compiles a base and runs its tests and checks, unless that was the last thing it did with success. It returns
+// how many tests passed.
+func (e *Engine) testBase(ctx context.Context, base *Modules) (int, error) {
+	if base == nil || e.options.BaseTested {
+		return 0, nil
+	}
+	p, problems := compile(ctx, *base, e.options)
+	if len(problems) > 0 {
+		return 0, &ProblemsError{problems}
+	}
+	revision := base.revision(p.data)
+	if revision == e.tested.revision {
+		return e.tested.passed, nil
+	}
+	passed, err := p.pass(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s, err := p.snapshot(ctx, revision, p.data)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.runChecks(ctx, s, base.Checks); err != nil {
+		return 0, err
+	}
+	e.tested = tested{revision, passed}
+	return passed, nil
 }
 
 // Active returns the policies that decide now, and whether there are any.

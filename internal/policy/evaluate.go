@@ -14,10 +14,21 @@ import (
 
 var errNoResult = errors.New("the policy has no result")
 
-// evaluate asks one query about one input, on the caller's goroutine. The timer and the caller's context stop it
-// through a flag that OPA reads between expressions. A builtin that is running finishes first; the
-// allowed builtins take time in proportion to their operands.
-func evaluate(ctx context.Context, q rego.PreparedEvalQuery, input ast.Value, timeout time.Duration) (v ast.Value, err error) {
+// limit makes what ends an evaluation that began now: a flag that OPA reads between expressions, set by a timer and by
+// the caller's context. stop must be called.
+func limit(ctx context.Context, timeout time.Duration) (cancel topdown.Cancel, stop func()) {
+	cancel = topdown.NewCancel()
+	timer := time.AfterFunc(timeout, cancel.Cancel)
+	if ctx.Done() == nil {
+		return cancel, func() { timer.Stop() }
+	}
+	release := context.AfterFunc(ctx, cancel.Cancel)
+	return cancel, func() { timer.Stop(); release() }
+}
+
+// evaluate asks one query about one input, on the caller's goroutine, until cancel stops it. A builtin that is running
+// finishes first; the allowed builtins take time in proportion to their operands.
+func evaluate(ctx context.Context, q rego.PreparedEvalQuery, input ast.Value, cancel topdown.Cancel) (v ast.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
@@ -26,14 +37,6 @@ func evaluate(ctx context.Context, q rego.PreparedEvalQuery, input ast.Value, ti
 	if err := ctx.Err(); err != nil {
 		return nil, fault(ReasonTimeout, err)
 	}
-	cancel := topdown.NewCancel()
-	timer := time.AfterFunc(timeout, cancel.Cancel)
-	defer timer.Stop()
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, cancel.Cancel)
-		defer stop()
-	}
-
 	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel))
 	if err != nil {
 		return nil, evaluationFault(ctx, err)

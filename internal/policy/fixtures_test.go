@@ -45,7 +45,8 @@ test_bad_is_refused if not admission.allowed with input as {"bad": true}
 func (m Modules) with(files map[string]string) Modules {
 	all := maps.Clone(m.Files)
 	maps.Copy(all, files)
-	return Modules{Files: all, Data: m.Data}
+	m.Files = all
+	return m
 }
 
 // deciding returns a policy whose decision is one expression.
@@ -62,6 +63,7 @@ func parameters() map[string]any {
 		"requirement":       "PrivilegedOrAllowedNamespace",
 		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
 		"hostProcess":       "Audit",
+		"equalPower":        "Audit",
 	}}}
 }
 

@@ -21,11 +21,31 @@ type Modules struct {
 	Files map[string]string
 	// Data becomes data.* for the policies. It must be encodable as JSON.
 	Data map[string]any
+	// Companion goes with the snapshot that these modules become: what a caller needs beside the policies and must never
+	// mix with another revision's. It is not hashed, so it must follow from Files and Data, and nothing may change it any more.
+	Companion any
+	// Checks must hold beside Options.Checks before these modules decide. They follow from Files and Data as well.
+	Checks []Check
+	// Base is what was there before something was added to it, with its tests; Files then hold it without them. It must
+	// compile and pass its tests by itself: a test of the base says what the base decides, and an addition may well refuse more.
+	Base *Modules
 }
 
-// WithData returns the same files with other data.
+// WithData returns the same modules with other data.
 func (m Modules) WithData(data map[string]any) Modules {
-	return Modules{Files: m.Files, Data: data}
+	m.Data = data
+	return m
+}
+
+// WithoutTests returns the files that decide.
+func (m Modules) WithoutTests() map[string]string {
+	files := maps.Clone(m.Files)
+	maps.DeleteFunc(files, func(name, _ string) bool { return isTestFile(name) })
+	return files
+}
+
+func (m Modules) hasTests() bool {
+	return slices.ContainsFunc(m.names(), isTestFile)
 }
 
 func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.rego") }

@@ -30,6 +30,9 @@ type Options struct {
 	Limits Limits
 	// Checks are invariants that must hold before modules are activated.
 	Checks []Check
+	// BaseTested says that Modules.Base passed its tests and checks elsewhere, as the built-in policy did when it was
+	// made: they are not run again. What was added to it is tested in any case.
+	BaseTested bool
 	// TestTimeout bounds all tests and checks of one activation together. Default 30 s.
 	TestTimeout time.Duration
 	// WatchPoll is how often Watch looks at the directory without being told. Default 10 s.
@@ -49,7 +52,8 @@ type Limits struct {
 	FileBytes int
 	// TotalBytes bounds all modules together; compiling takes a few hundred times that much memory. Default 2 MiB.
 	TotalBytes int
-	// DataBytes bounds the data as JSON. Default 1 MiB, the most that a ConfigMap or an etcd object holds.
+	// DataBytes bounds the data as JSON. Default 4 MiB: a thousand PipePolicies with twenty subjects each. It takes some
+	// twenty times that in memory, twice while other policies are activated.
 	DataBytes int
 }
 
@@ -57,7 +61,7 @@ func (l Limits) withDefaults() Limits {
 	l.Files = orDefault(l.Files, 256)
 	l.FileBytes = orDefault(l.FileBytes, 256<<10)
 	l.TotalBytes = orDefault(l.TotalBytes, 2<<20)
-	l.DataBytes = orDefault(l.DataBytes, 1<<20)
+	l.DataBytes = orDefault(l.DataBytes, 4<<20)
 	return l
 }
 
@@ -98,7 +102,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	for i, c := range o.Checks {
-		if c.Name == "" || c.Want == nil {
+		if !c.complete() {
 			faults = append(faults, fmt.Errorf("option Checks[%d] (%q) needs a name and a Want", i, c.Name))
 		}
 	}

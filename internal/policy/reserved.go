@@ -7,9 +7,11 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// reserved are documents that no module may define or add to. Parameters come from configuration alone: a rule that
-// defined them would decide in the name of the operator. OPA gives packages below system a meaning of its own.
-var reserved = [][]string{{"pipeguard", "parameters"}, {"system"}}
+// reserved are documents that no module may define or add to. Those below pipeguard come from configuration alone: a rule
+// that defined them would decide in the name of the operator. OPA gives packages below system a meaning of its own.
+var reserved = [][]string{
+	{"pipeguard", "parameters"}, {"pipeguard", "policies"}, {"pipeguard", "modules"}, {"pipeguard", "scope"}, {"system"},
+}
 
 // reservedDocuments reports rules and packages that touch a reserved document, and test files whose package could
 // change what they test: tests do not decide, so a rule in one must not be able to make the others pass.

@@ -74,6 +74,15 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	return out, nil
 }
 
+// pass runs the tests and returns how many passed, or why that is not enough.
+func (p *program) pass(ctx context.Context) (int, error) {
+	results, err := p.test(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return requirePassed(results)
+}
+
 func testResult(r *tester.Result) TestResult {
 	t := TestResult{
 		Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Passed: r.Pass(), Skipped: r.Skip, Duration: r.Duration,
@@ -101,20 +110,32 @@ func testResult(r *tester.Result) TestResult {
 
 var errNoTests = errors.New("run policy tests: there are none: a policy that nothing tests is not activated; add a *_test.rego file")
 
+// TestsError is the error of an activation whose modules' own tests do not pass.
+type TestsError struct{ Failed []TestResult }
+
+// Error names each test that did not pass, one a line.
+func (e *TestsError) Error() string {
+	lines := make([]string, len(e.Failed))
+	for i, r := range e.Failed {
+		lines[i] = fmt.Sprintf("%s:%d: test %s.%s: %s", r.File, r.Line, r.Package, r.Name, r.Message)
+	}
+	return "run policy tests: " + strings.Join(lines, "\n")
+}
+
 // requirePassed returns how many tests passed, or an error that names each that did not. A skipped test is not a test.
 func requirePassed(results []TestResult) (int, error) {
-	var failed []error
+	var failed []TestResult
 	passed := 0
 	for _, r := range results {
 		switch {
 		case r.Passed:
 			passed++
 		case !r.Skipped:
-			failed = append(failed, fmt.Errorf("%s:%d: test %s.%s: %s", r.File, r.Line, r.Package, r.Name, r.Message))
+			failed = append(failed, r)
 		}
 	}
 	if len(failed) > 0 {
-		return 0, fmt.Errorf("run policy tests: %w", errors.Join(failed...))
+		return 0, &TestsError{failed}
 	}
 	if passed == 0 {
 		return 0, errNoTests

@@ -16,6 +16,7 @@ type snapshot struct {
 	rules     map[string]Rule
 	tests     int
 	object    bool
+	companion any
 	decision  rego.PreparedEvalQuery
 	advice    *rego.PreparedEvalQuery // nil if no module gives advice
 }
@@ -40,6 +41,9 @@ func (s Snapshot) Rule(code string) (Rule, bool) {
 
 // Tests is how many tests passed before these policies were activated.
 func (s Snapshot) Tests() int { return s.s.tests }
+
+// Companion is Modules.Companion of the modules that were activated: nil if they had none.
+func (s Snapshot) Companion() any { return s.s.companion }
 
 // NeedsObject reports whether a policy may read input.object.
 func (s Snapshot) NeedsObject() bool { return s.s.object }
@@ -67,8 +71,9 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 
 // decide asks for the decision and, if there is one, for advice in the time that is left.
 func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Duration) (Decision, error) {
-	start := time.Now()
-	value, err := evaluate(ctx, s.decision, input, timeout)
+	cancel, stop := limit(ctx, timeout)
+	defer stop()
+	value, err := evaluate(ctx, s.decision, input, cancel)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -78,7 +83,7 @@ func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Dur
 	}
 	d.Revision = s.revision
 	if s.advice != nil {
-		d.Findings = append(d.Findings, s.advise(ctx, input, timeout-time.Since(start))...)
+		d.Findings = append(d.Findings, s.advise(ctx, input, cancel)...)
 	}
 	return d, nil
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// Watch activates the policies of a directory, at once and whenever they change, until ctx is done. data gives the data
-// for each attempt; nil means none. onResult hears of each attempt whose content differs from the one before, with the
+// Watch activates the policies of a directory, at once and whenever they change, until ctx is done. bind adds
+// data, companion and checks to the files of each attempt; nil means none. onResult hears of each attempt whose content differs from the one before, with the
 // new snapshot or the error; it may be nil. A directory that is missing, half-written or wrong leaves the policies before it deciding.
 //
 // Changes are seen by notification, and by a look every Options.WatchPoll: notifications get lost when the directory is
 // itself replaced, when a subdirectory changes, and on some network file systems. Writers should rename complete files or links into
 // place, as the kubelet does for a ConfigMap: a file that is cut off where it still is a policy cannot be told from a policy.
-func (e *Engine) Watch(ctx context.Context, dir string, data func() (map[string]any, error), onResult func(Snapshot, error)) error {
+func (e *Engine) Watch(ctx context.Context, dir string, bind func(Modules) (Modules, error), onResult func(Snapshot, error)) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
@@ -40,15 +40,15 @@ func (e *Engine) Watch(ctx context.Context, dir string, data func() (map[string]
 		engine: e, changed: changed, onResult: onResult,
 		load: func() (Modules, error) {
 			watched = rewatch(notify, dir, watched)
-			return loadDir(dir, data)
+			return loadDir(dir, bind)
 		},
 	}
 	w.run(ctx)
 	return nil
 }
 
-// loadDir reads a directory and asks for its data.
-func loadDir(dir string, data func() (map[string]any, error)) (Modules, error) {
+// loadDir reads a directory and asks for what goes with its files.
+func loadDir(dir string, bind func(Modules) (Modules, error)) (Modules, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return Modules{}, fmt.Errorf("read policy directory: %w", err)
@@ -57,14 +57,13 @@ func loadDir(dir string, data func() (map[string]any, error)) (Modules, error) {
 		return Modules{}, fmt.Errorf("read policy directory %s: not a directory", dir)
 	}
 	m, err := LoadFS(os.DirFS(dir))
-	if err != nil || data == nil {
+	if err != nil || bind == nil {
 		return m, err
 	}
-	d, err := data()
-	if err != nil {
-		return Modules{}, fmt.Errorf("read policy data: %w", err)
+	if m, err = bind(m); err != nil {
+		return Modules{}, fmt.Errorf("bind policies: %w", err)
 	}
-	return m.WithData(d), nil
+	return m, nil
 }
 
 // rewatch watches the directory that dir names now. A watch follows the directory and not its name, so that one that was

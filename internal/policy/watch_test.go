@@ -21,12 +21,12 @@ type attempt struct {
 }
 
 // watching starts Watch and returns what it tells. polled is for what notifications do not show.
-func watching(t *testing.T, e *Engine, dir string, data func() (map[string]any, error)) <-chan attempt {
+func watching(t *testing.T, e *Engine, dir string, bind func(Modules) (Modules, error)) <-chan attempt {
 	t.Helper()
 	told := make(chan attempt, 100)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- e.Watch(ctx, dir, data, func(s Snapshot, err error) { told <- attempt{s, err} }) }()
+	go func() { done <- e.Watch(ctx, dir, bind, func(s Snapshot, err error) { told <- attempt{s, err} }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -171,22 +171,22 @@ func TestWatchFollowsADirectoryThatIsReplacedAndItsSubdirectories(t *testing.T) 
 	until(t, told, "the file in a subdirectory", activation)
 }
 
-func TestWatchAsksForDataEachTime(t *testing.T) {
+func TestWatchBindsTheFilesEachTime(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range small().Files {
 		write(t, filepath.Join(dir, name), text)
 	}
 	var calls atomic.Int64
-	data := func() (map[string]any, error) {
+	bind := func(m Modules) (Modules, error) {
 		if n := calls.Add(1); n > 1 && n < 4 {
-			return nil, errors.New("not now")
+			return Modules{}, errors.New("not now")
 		}
-		return map[string]any{"n": min(calls.Load(), 4)}, nil
+		return m.WithData(map[string]any{"n": min(calls.Load(), 4)}), nil
 	}
 	e := watchEngine(t, byPoll)
-	told := watching(t, e, dir, data)
+	told := watching(t, e, dir, bind)
 	first := until(t, told, "the first", activation)
-	wantError(t, until(t, told, "the error", refusal).err, "read policy data: not now")
+	wantError(t, until(t, told, "the error", refusal).err, "bind policies: not now")
 	if second := until(t, told, "the second", activation); second.s.Revision() == first.s.Revision() {
 		t.Fatal("the data did not change the revision")
 	}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pipeguard/pipeguard/internal/certs"
+)
+
+// chain supplies the certificate in a cluster, and knows whether the API server accepts it.
+type chain struct {
+	certificates certificates
+	verify       func() error
+}
+
+// newChain keeps the certificate in a Secret and replaces it in time, unless the options name files: then whoever writes
+// those does so, cert-manager for instance, and also sets the caBundle of the configurations.
+func newChain(o options, config *rest.Config, mgr manager.Manager, s *server) (*chain, error) {
+	names := certs.Names{
+		Namespace:      o.cluster.podNamespace,
+		Service:        o.cluster.serviceName,
+		Configurations: []string{o.cluster.webhookConfig, o.cluster.policyWebhookConfig},
+	}
+	if o.makesCertificate() {
+		names.Secret = o.cluster.certSecret
+		names.Extra = o.certHosts
+	}
+	live, err := certs.NewCluster(config, names)
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(live); err != nil {
+		return nil, err
+	}
+	metrics := certs.NewMetrics(s.registry)
+	supply, err := newSupply(o, names, live, metrics, mgr, s)
+	if err != nil {
+		return nil, err
+	}
+	check, err := certs.NewChain(certs.ChainOptions{Names: names, Copy: live, GetCertificate: supply.GetCertificate, Metrics: metrics})
+	if err != nil {
+		return nil, err
+	}
+	return &chain{supply, func() error { return check.Check(nil) }}, nil
+}
+
+// newSupply reads the files that the options name, or follows the Secret and, as the leader, keeps it fresh.
+func newSupply(o options, names certs.Names, live *certs.Cluster, metrics *certs.Metrics, mgr manager.Manager, s *server) (certificates, error) {
+	if !o.makesCertificate() {
+		return newCertificates(o, s.log)
+	}
+	rotator, err := certs.NewRotator(certs.Options{Names: names, Store: live, Log: s.log, Metrics: metrics, Events: mgr.GetEventRecorder("pipeguard")})
+	if err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(rotator); err != nil {
+		return nil, err
+	}
+	return certs.NewFollower(certs.FollowerOptions{Names: names, Copy: live, Log: s.log, Metrics: metrics})
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/zapr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/controller"
+	"github.com/pipeguard/pipeguard/internal/controller/scan"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/version"
+)
+
+// leaderLease is the Lease that the leader holds. The chart makes it, so that it goes when the release goes.
+const leaderLease = "pipeguard-leader"
+
+// cluster is a webhook in a cluster.
+type cluster struct {
+	options clusterOptions
+	config  *rest.Config
+	manager manager.Manager
+	labels  *clusterNamespaces
+	chain   *chain
+}
+
+func newCluster(o options, s *server) (mode, error) {
+	config, err := clusterConfig(o.cluster.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	m := &cluster{options: o.cluster, config: config}
+	if m.manager, err = manager.New(config, manager.Options{
+		Scheme:                        scheme,
+		Logger:                        zapr.NewLogger(s.log),
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // they are served with the webhook's own
+		HealthProbeBindAddress:        "0",
+		LeaderElection:                o.cluster.leaderElect,
+		LeaderElectionID:              leaderLease,
+		LeaderElectionNamespace:       o.cluster.podNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Cache: cache.Options{
+			ByObject:         controller.LeaseCache(o.cluster.podNamespace),
+			DefaultTransform: cache.TransformStripManagedFields(),
+		},
+	}); err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	m.labels = newClusterNamespaces(m.manager.GetCache())
+	if _, err := m.manager.GetCache().GetInformer(context.Background(), namespaceMetadata(), cache.BlockUntilSynced(false)); err != nil {
+		return nil, fmt.Errorf("watch namespaces: %w", err)
+	}
+	m.chain, err = newChain(o, config, m.manager, s)
+	return m, err
+}
+
+// clusterConfig says how to reach the API server.
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	// Without a file this is the pod's own account.
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = version.String("pipeguard-webhook")
+	// The API server has its own fairness; a limit here only makes a leader late.
+	config.QPS = -1
+	return config, nil
+}
+
+func (m *cluster) certificates() certificates { return m.chain.certificates }
+
+func (m *cluster) namespaces() admission.NamespaceLabels { return m.labels }
+
+// finish adds what follows the cluster: the policies, their status, the scan, and the judgement of policy objects.
+func (m *cluster) finish(s *server) error {
+	revision := func() string {
+		if active, ok := s.engine.Active(); ok {
+			return active.Revision()
+		}
+		return ""
+	}
+	var parts *controller.Parts
+	permissions := permissions{m.manager.GetCache(), s.source}
+	scanner, err := scan.New(scan.Options{
+		Config:     m.config,
+		Judge:      scan.Reviews(s.reviewer, s.engine),
+		Revision:   revision,
+		NextChange: permissions.nextChange,
+		Completed:  func() { parts.Refresh() },
+		Interval:   m.options.scanInterval,
+		Registerer: s.registry,
+		Log:        s.log,
+	})
+	if err != nil {
+		return err
+	}
+	if parts, err = controller.Add(m.manager, controller.Options{
+		Engine:     s.engine,
+		Base:       s.source.base,
+		Assemble:   assemble,
+		Attempted:  func(active policy.Snapshot, err error) { s.attempted(active, err); scanner.Trigger() },
+		Namespace:  m.options.podNamespace,
+		PodName:    m.options.podName,
+		Violations: scanner.Violations,
+		Registerer: s.registry,
+		Log:        s.log,
+	}); err != nil {
+		return err
+	}
+	if err := m.manager.Add(scanner); err != nil {
+		return err
+	}
+	objects, err := newPolicyObjects(policySources(m.manager.GetClient(), s.source.base), s.log)
+	if err != nil {
+		return err
+	}
+	s.webhook.Register(policiesPath, &webhook.Admission{Handler: objects})
+	s.readiness.also = m.chain.verify
+	s.tasks = append(s.tasks,
+		m.manager.Start,
+		func(ctx context.Context) error { return s.source.follow(ctx, parts.Activator.Changed) },
+	)
+	return nil
+}
+
+// assemble puts the cluster's objects together with the base policy.
+func assemble(base policy.Modules, params admission.Parameters, pipes []v1alpha1.PipePolicy, modules []v1alpha1.PolicyModule) (policy.Modules, error) {
+	return policyset.Sources{Base: base, Parameters: params, PipePolicies: pipes, PolicyModules: modules}.Assemble()
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	builtin "github.com/pipeguard/pipeguard/policies"
+)
+
+// pollFiles is how often files are looked at that nobody gives notice of. The kubelet takes up to a minute to bring a ConfigMap.
+const pollFiles = 10 * time.Second
+
+// source says where the base policy and its parameters come from.
+type source struct {
+	dir    string // empty for the built-in policy
+	params string // empty for the defaults
+}
+
+// newSource checks that there is something to read.
+func newSource(o options) (*source, error) {
+	s := &source{dir: o.policyDir, params: o.params}
+	if s.dir != "" {
+		if info, err := os.Stat(s.dir); err != nil {
+			return nil, fmt.Errorf("policy directory: %w", err)
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("policy directory: %s is not a directory", s.dir)
+		}
+	}
+	_, err := s.parameters()
+	return s, err
+}
+
+// parameters reads the file, or gives the defaults.
+func (s *source) parameters() (admission.Parameters, error) {
+	if s.params == "" {
+		return admission.DefaultParameters(), nil
+	}
+	return admission.LoadParameters(s.params)
+}
+
+// files reads the base policy.
+func (s *source) files() (policy.Modules, error) {
+	if s.dir == "" {
+		return policy.LoadFS(builtin.FS())
+	}
+	return policy.LoadFS(os.DirFS(s.dir))
+}
+
+// bind adds the parameters to the files of the policy.
+func (s *source) bind(files policy.Modules) (policy.Modules, error) {
+	p, err := s.parameters()
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	return admission.Policies{Parameters: p}.Bind(files)
+}
+
+// base is everything that does not come from the cluster.
+func (s *source) base() (policy.Modules, admission.Parameters, error) {
+	files, err := s.files()
+	if err != nil {
+		return policy.Modules{}, admission.Parameters{}, err
+	}
+	p, err := s.parameters()
+	return files, p, err
+}
+
+// follow calls changed whenever the files have other content, until ctx is done. What cannot be read counts as content.
+func (s *source) follow(ctx context.Context, changed func()) error {
+	if s.dir == "" && s.params == "" {
+		<-ctx.Done()
+		return nil
+	}
+	before := s.digest()
+	ticker := time.NewTicker(pollFiles)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if now := s.digest(); !bytes.Equal(now, before) {
+			before = now
+			changed()
+		}
+	}
+}
+
+func (s *source) digest() []byte {
+	h := sha256.New()
+	if s.dir != "" {
+		files, err := s.files()
+		fmt.Fprintf(h, "%v\x00", err) //nolint:errcheck // a hash takes everything
+		for _, name := range slices.Sorted(maps.Keys(files.Files)) {
+			fmt.Fprintf(h, "%q %q\x00", name, files.Files[name]) //nolint:errcheck // a hash takes everything
+		}
+	}
+	if s.params != "" {
+		text, err := os.ReadFile(s.params)
+		fmt.Fprintf(h, "%v %q\x00", err, text) //nolint:errcheck // a hash takes everything
+	}
+	return h.Sum(nil)
+}

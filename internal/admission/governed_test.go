@@ -1,0 +1,221 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// governedBy is policies with one PipePolicy for CSI Proxy's pipes, and "team-a" allowed by the parameters.
+func governedBy(change ...func(*PipePolicy)) Policies {
+	p := PipePolicy{
+		Pipes: []string{"csi-proxy-*"}, Action: ActionDeny, Requirement: AllowedNamespace,
+		Subjects: []PolicySubject{{
+			Name: "node", Namespace: "drivers", ServiceAccounts: []string{"node-sa"}, Containers: []string{"app"}, Images: []string{"example.com/app:*"},
+		}},
+	}
+	for _, c := range change {
+		c(&p)
+	}
+	parameters := DefaultParameters()
+	parameters.AllowedNamespaces = map[string]Subjects{"team-a": {}}
+	return Policies{Parameters: parameters, PipePolicies: map[string]PipePolicy{"storage": p}}
+}
+
+func until(end time.Time) func(*PipePolicy) {
+	return func(p *PipePolicy) {
+		p.Subjects[0].ExpiresAt, p.Subjects[0].Owner, p.Subjects[0].Reason = end, "team", "moving"
+	}
+}
+
+func action(a Action) func(*PipePolicy) { return func(p *PipePolicy) { p.Action = a } }
+
+func requirement(r Requirement) func(*PipePolicy) { return func(p *PipePolicy) { p.Requirement = r } }
+
+// subjectPod is a pod of the subject of governedBy.
+func subjectPod() *corev1.Pod { return in("drivers", "node-sa", testPod(csiPipe)) }
+
+func TestOnlySubjectsMayMountAGovernedPipe(t *testing.T) {
+	second := governedBy()
+	second.PipePolicies["other"] = PipePolicy{Pipes: []string{csiPipe[len(pipeRoot):]}, Action: ActionAudit,
+		Subjects: []PolicySubject{{Name: "a", Namespace: "team-a", ServiceAccounts: []string{"builder"}}}}
+	own := governedBy()
+	own.Parameters.PipePolicies, own.PipePolicies = own.PipePolicies, nil
+	for name, c := range map[string]struct {
+		policies Policies
+		pod      *corev1.Pod
+		effect   Effect
+		codes    []string
+	}{
+		"another namespace, which the parameters allow": {governedBy(), testPod(csiPipe), EffectDeny, []string{"PG010"}},
+		"another service account":                       {governedBy(), in("drivers", "default", testPod(csiPipe)), EffectDeny, []string{"PG010"}},
+		"another container":                             {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Name = "sidecar" }), EffectDeny, []string{"PG010"}},
+		"another image":                                 {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example.com/application:1" }), EffectDeny, []string{"PG010"}},
+		"an init container beside the subject": {governedBy(), with(subjectPod(), func(p *corev1.Pod) {
+			c := p.Spec.Containers[0]
+			c.Name = "init"
+			p.Spec.InitContainers = []corev1.Container{c}
+		}), EffectDeny, []string{"PG010"}},
+		"a privileged container":                  {governedBy(), with(testPod(csiPipe), privileged), EffectDeny, []string{"PG010"}},
+		"the root of the pipes":                   {governedBy(), in("drivers", "node-sa", testPod(`\\.\pipe\`)), EffectDeny, []string{"PG003"}},
+		"the root of the pipes where that is lax": {governedBy(action(ActionAudit)), in("drivers", "node-sa", testPod(`\\.\pipe\`)), EffectDeny, []string{"PG003"}},
+		"a subPath that leaves the pipe where that is lax": {governedBy(action(ActionAudit)), with(testPod(csiPipe), func(p *corev1.Pod) {
+			p.Spec.Containers[0].VolumeMounts[0].SubPath = `..\csi-proxy-disk-v1`
+		}), EffectDeny, []string{"PG003"}},
+		"nobody's volume in another namespace": {governedBy(), with(testPod(), func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{pipeVolume("v", csiPipe)}
+		}), EffectDeny, []string{"PG002"}},
+		"a subject without privilege where it is asked": {governedBy(requirement(PrivilegedAndAllowedNamespace)), subjectPod(), EffectDeny, []string{"PG010"}},
+		"a subject whose permission has ended":          {governedBy(until(clock)), subjectPod(), EffectDeny, []string{"PG010"}},
+		"a strict policy beside a lax one":              {second, in("team-b", "builder", testPod(csiPipe)), EffectDeny, []string{"PG010"}},
+
+		"the subject":                          {governedBy(), subjectPod(), EffectAllow, nil},
+		"the subject, by the parameters":       {own, subjectPod(), EffectAllow, nil},
+		"the subject of one of two policies":   {second, testPod(csiPipe), EffectAllow, nil},
+		"the subject, until long from now":     {governedBy(until(clock.AddDate(0, 0, 8))), subjectPod(), EffectAllow, nil},
+		"the subject, until soon":              {governedBy(until(clock.Add(time.Second))), subjectPod(), EffectWarn, []string{"PG009"}},
+		"a subject with privilege as asked":    {governedBy(requirement(PrivilegedAndAllowedNamespace)), with(subjectPod(), privileged), EffectAllow, nil},
+		"nobody's volume in a subject's pod":   {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = nil }), EffectAllow, nil},
+		"privilege where it is enough":         {governedBy(requirement(PrivilegedOrAllowedNamespace)), with(testPod(csiPipe), privileged), EffectWarn, []string{"PG004"}},
+		"another namespace where that is told": {governedBy(action(ActionWarn)), testPod(csiPipe), EffectWarn, []string{"PG010"}},
+		"another namespace where that is kept": {governedBy(action(ActionAudit)), testPod(csiPipe), EffectAudit, []string{"PG010"}},
+		"a pipe that no policy names":          {governedBy(func(p *PipePolicy) { p.Pipes = []string{"csi-proxy-disk-*"} }), testPod(csiPipe), EffectAllow, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })
+			for _, kind := range holders() {
+				res := r.Review(t.Context(), requestFor(t, asKind(t, kind, c.pod), nil))
+				if res.Allowed != (c.effect != EffectDeny) || res.Effect != c.effect {
+					t.Errorf("%s: allowed %t with effect %s, want %s; %s", kind.Kind, res.Allowed, res.Effect, c.effect, res.Message)
+				}
+				if diff := cmp.Diff(c.codes, res.Codes); diff != "" {
+					t.Errorf("%s: codes (-want +got):\n%s", kind.Kind, diff)
+				}
+			}
+			if err := r.Canary(t.Context()); err != nil {
+				t.Errorf("canary: %v", err)
+			}
+		})
+	}
+}
+
+func TestAPersistentVolumeToAGovernedPipeFollowsTheActionOfItsPolicy(t *testing.T) {
+	for action, want := range map[Action]Effect{ActionDeny: EffectDeny, ActionWarn: EffectWarn, ActionAudit: EffectAudit} {
+		r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
+			o.Engine = newPolicyEngine(t, governedBy(func(p *PipePolicy) { p.Action = action }), nil)
+		})
+		res := r.Review(t.Context(), requestFor(t, marshal(t, testVolume(csiPipe)), nil))
+		if res.Effect != want || res.Code != "PG007" || res.Allowed != (want != EffectDeny) {
+			t.Errorf("%s: allowed %t, %s, %s", action, res.Allowed, res.Effect, res.Code)
+		}
+	}
+}
+
+func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
+	many := governedBy(until(clock))
+	for i := range 5 {
+		many.PipePolicies[fmt.Sprint("also-", i)] = PipePolicy{Pipes: []string{"csi-*"}}
+	}
+	open := governedBy(until(clock))
+	open.PipePolicies["also"] = PipePolicy{Pipes: []string{"csi-*"}, Requirement: PrivilegedAndAllowedNamespace,
+		Subjects: []PolicySubject{{Name: "open", Namespace: "drivers"}}}
+	image := governedBy(until(clock), func(p *PipePolicy) { p.Subjects[0].Images = []string{"elsewhere.com/*"} })
+	const ended = `; subject "node" of PipePolicy "storage" ended 2026-03-04T05:06:07Z`
+	for name, c := range map[string]struct {
+		policies Policies
+		pod      *corev1.Pod
+		want     string // after the path
+	}{
+		"one policy":               {governedBy(), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields},
+		"a subject that ended":     {governedBy(until(clock)), subjectPod(), `, governed by PipePolicy "storage"` + fields + ended},
+		"among many policies":      {many, subjectPod(), `, governed by PipePolicy "also-0", "also-1", "also-2" and 3 more` + fields + ended},
+		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields},
+		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields},
+		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })
+			res := r.Review(t.Context(), createRequest(t, c.pod))
+			want := `PG010: container "app" mounts volume "v0": "` + csiPipe + `"` + c.want
+			if !strings.Contains(res.Message, "\n"+want+"\n") {
+				t.Errorf("%s\nhas no line\n%s", res.Message, want)
+			}
+			if len(res.Details) != 1 || "PG010: "+res.Details[0].Text != want || len(res.Details[0].Policies) != len(c.policies.PipePolicies) {
+				t.Errorf("details %+v", res.Details)
+			}
+		})
+	}
+}
+
+const fields = ` (spec.containers[0].volumeMounts[0], spec.volumes[0].hostPath.path)`
+
+func TestWarningsAboutPoliciesAreShort(t *testing.T) {
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
+		o.Engine = newPolicyEngine(t, governedBy(action(ActionWarn), until(clock.Add(time.Second))), nil)
+	})
+	long := with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Name = strings.Repeat("long-", 12) })
+	for code, c := range map[string]struct {
+		raw []byte
+		end string
+	}{
+		"PG009": {marshal(t, subjectPod()), " (until 2026-03-04T05:06:08Z)"}, "PG010": {marshal(t, long), ""}, "PG007": {marshal(t, testVolume(csiPipe)), ""},
+	} {
+		res := r.Review(t.Context(), requestFor(t, c.raw, nil))
+		if len(res.Warnings) != 1 || len(res.Warnings[0]) > 120 || !strings.HasPrefix(res.Warnings[0], code+": ") || !strings.HasSuffix(res.Warnings[0], c.end) {
+			t.Errorf("%s: warnings %q", code, res.Warnings)
+		}
+	}
+	res := r.Review(t.Context(), createRequest(t, subjectPod()))
+	if want := `; subject "node" of PipePolicy "storage" ends 2026-03-04T05:06:08Z`; len(res.Details) != 1 || !strings.HasSuffix(res.Details[0].Text, want) {
+		t.Errorf("details %+v do not end with %s", res.Details, want)
+	}
+}
+
+// However many subjects there are, a denial costs no more than it is worth.
+func TestTheSearchForAnEndedPermissionIsBounded(t *testing.T) {
+	p := Policies{Parameters: DefaultParameters(), PipePolicies: map[string]PipePolicy{}}
+	var subjects []PolicySubject
+	for i := range maxSubjects {
+		subjects = append(subjects, PolicySubject{Name: fmt.Sprint("s", i), Namespace: "other"})
+	}
+	for i := range 200 {
+		p.PipePolicies[fmt.Sprintf("p%03d", i)] = PipePolicy{Pipes: []string{"csi-*"}, Subjects: subjects}
+	}
+	in := &Input{Namespace: "team-a", Now: "2026-01-01T00:00:00Z"}
+	scope := testScope(t, p)
+	for range 50 {
+		in.Mounts = append(in.Mounts, Mount{Target: Target{Policies: scope.governors.of("csi-x").names}})
+	}
+	d := newDescriber(in, scope)
+	for i := range in.Mounts {
+		d.describeMount(&in.Mounts[i])
+	}
+	if d.subjects < -len(in.Mounts) {
+		t.Errorf("%d subjects were looked at", maxSubjectsSearched-d.subjects)
+	}
+}
+
+// A scope is read by all reviews at once.
+func TestReviewsShareTheirScope(t *testing.T) {
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, governedBy(), nil) })
+	permitted, refused := createRequest(t, subjectPod()), createRequest(t, testPod(csiPipe, csiPipe))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				if res := r.Review(t.Context(), permitted); !res.Allowed {
+					t.Error(res.Message)
+				}
+				if res := r.Review(t.Context(), refused); res.Allowed {
+					t.Error("admitted")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

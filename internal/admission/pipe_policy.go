@@ -1,0 +1,190 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+)
+
+// Action says what follows if nobody permits what an object asks for.
+type Action string
+
+// Actions, from the strictest to the most lenient. Of several policies that govern a pipe the strictest counts.
+const (
+	ActionDeny  Action = "Deny"
+	ActionWarn  Action = "Warn"
+	ActionAudit Action = "Audit"
+)
+
+// PipePolicy guards pipes and says who may mount them. It governs each of them: the allowed namespaces of the
+// parameters no longer count for a pipe that any PipePolicy names.
+type PipePolicy struct {
+	// Pipes are names of pipes, or prefixes that end in "*", in any case.
+	Pipes []string
+	// Action is what follows for an object that nobody permits; empty means ActionDeny.
+	Action Action
+	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
+	Requirement Requirement
+	// Subjects may mount the pipes. Without any, nobody may.
+	Subjects []PolicySubject
+}
+
+// PolicySubject is containers of pods in one namespace, narrowed by each list that is not empty.
+type PolicySubject struct {
+	// Name tells the subjects of a policy apart.
+	Name      string
+	Namespace string
+	// ServiceAccounts of the pods.
+	ServiceAccounts []string
+	// Containers are names of containers.
+	Containers []string
+	// Images as written in the pod, or beginnings of them that end in "*".
+	Images []string
+	// Owner answers for a permission that ends, Reason is why there is one.
+	Owner, Reason string
+	// ExpiresAt is when the permission ends; zero means never.
+	ExpiresAt time.Time
+}
+
+// Bounds of a PipePolicy, the same as those of the API's schema: what the API server stores and what a parameters
+// file may hold must not differ.
+const (
+	maxSet           = 64 // of pipes, and of each list of a subject
+	maxSubjects      = 256
+	maxPattern       = 253
+	maxLabel         = 63
+	maxSubdomain     = 253
+	maxImage         = 512
+	maxReason        = 1024
+	latestExpiry     = 9999 // years of more digits do not sort as texts
+	expiryLayout     = "2006-01-02T15:04:05Z"
+	expiryWarnBefore = 7 * 24 * time.Hour
+)
+
+var (
+	pipePattern = regexp.MustCompile(`^[A-Za-z0-9._{}-]+\*?$`)
+	labelName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+)
+
+// Validate reports every fault of p at once.
+func (p PipePolicy) Validate() error {
+	var f faults
+	p.check(&f, "")
+	return errors.Join(f...)
+}
+
+// withDefaults gives the fields that may be left out their defaults, which are those of the API's schema.
+func (p PipePolicy) withDefaults() PipePolicy {
+	if p.Action == "" {
+		p.Action = ActionDeny
+	}
+	if p.Requirement == "" {
+		p.Requirement = AllowedNamespace
+	}
+	return p
+}
+
+// lenient says whether an object that nobody permits passes.
+func (p PipePolicy) lenient() bool { return p.Action == ActionWarn || p.Action == ActionAudit }
+
+func (p PipePolicy) check(f *faults, at string) {
+	p = p.withDefaults()
+	pipes := join(at, "pipes")
+	if len(p.Pipes) == 0 {
+		f.add(pipes, "at least one pipe is needed")
+	}
+	f.entries(pipes, p.Pipes, maxPattern)
+	for i, pattern := range p.Pipes {
+		if !pipePattern.MatchString(pattern) {
+			f.add(element(pipes, i), "%s is neither the name of a pipe nor a beginning followed by *", quote(pattern, maxName))
+		} else if _, err := pipepath.NewGuard(pattern); err != nil {
+			f.add(element(pipes, i), "%v", err)
+		}
+	}
+	choice(f, join(at, "admission.action"), string(p.Action), ActionDeny, ActionWarn, ActionAudit)
+	choice(f, join(at, "admission.requirement"), string(p.Requirement), AllowedNamespace, PrivilegedAndAllowedNamespace, PrivilegedOrAllowedNamespace)
+	if len(p.Subjects) > maxSubjects {
+		f.add(join(at, "subjects"), "%d entries, and at most %d are taken", len(p.Subjects), maxSubjects)
+		return
+	}
+	seen := map[string]bool{}
+	for i, s := range p.Subjects {
+		here := element(join(at, "subjects"), i)
+		s.check(f, here)
+		if seen[s.Name] {
+			f.add(join(here, "name"), "%s is the name of another subject as well", quote(s.Name, maxName))
+		}
+		seen[s.Name] = true
+	}
+}
+
+func (s PolicySubject) check(f *faults, at string) {
+	f.label(join(at, "name"), s.Name)
+	f.label(join(at, "namespace"), s.Namespace)
+	f.entries(join(at, "serviceAccounts"), s.ServiceAccounts, maxSubdomain)
+	f.entries(join(at, "containers"), s.Containers, maxLabel)
+	f.entries(join(at, "images"), s.Images, maxImage)
+	for i, image := range s.Images {
+		if prefix, ok := strings.CutSuffix(image, "*"); strings.Contains(prefix, "*") || ok && !strings.Contains(prefix, "/") {
+			f.add(element(join(at, "images"), i), `%s: a * stands at the end, with a "/" before it, or nowhere`, quote(image, maxName))
+		}
+	}
+	f.length(join(at, "owner"), s.Owner, maxSubdomain)
+	f.length(join(at, "reason"), s.Reason, maxReason)
+	if s.ExpiresAt.IsZero() {
+		return
+	}
+	if s.Owner == "" || s.Reason == "" {
+		f.add(at, "a subject that expires is an exception: name its owner and reason")
+	}
+	if year := s.ExpiresAt.UTC().Year(); year < 1 || year > latestExpiry {
+		f.add(join(at, "expiresAt"), "the year %d is not between 1 and %d", year, latestExpiry)
+	}
+}
+
+// expiry is when the permission ends and when its end is near, as policies compare them; empty for one that does not end.
+// Parts of a second are cut off, so that the end is never late.
+func (s PolicySubject) expiry() (at, warnFrom string) {
+	if s.ExpiresAt.IsZero() {
+		return "", ""
+	}
+	end := s.ExpiresAt.UTC()
+	return end.Format(expiryLayout), end.Add(-expiryWarnBefore).Format(expiryLayout)
+}
+
+// label holds a text against the form of a name that the API's schema asks for.
+func (f *faults) label(at, s string) {
+	if len(s) > maxLabel || !labelName.MatchString(s) {
+		f.add(at, "%s: want lower-case letters, digits and -, at most %d", quote(s, maxName), maxLabel)
+	}
+}
+
+func (f *faults) length(at, s string, most int) {
+	if n := len([]rune(s)); n > most {
+		f.add(at, "%d characters, and at most %d are taken", n, most)
+	}
+}
+
+// entries holds a list of texts against the bounds of a set.
+func (f *faults) entries(at string, list []string, longest int) {
+	if len(list) > maxSet {
+		f.add(at, "%d entries, and at most %d are taken", len(list), maxSet)
+		return
+	}
+	for i, s := range list {
+		if s == "" {
+			f.add(element(at, i), "it is empty")
+		}
+		f.length(element(at, i), s, longest)
+		if slices.Contains(list[:i], s) {
+			f.add(element(at, i), "%s is in the list already", quote(s, maxName))
+		}
+	}
+}
+
+func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -1,0 +1,108 @@
+package admission
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Policies are what decides together beside the Rego.
+type Policies struct {
+	Parameters Parameters
+	// PipePolicies of the API, by name. Those of the parameters go beside them as "parameters/" and their name.
+	PipePolicies map[string]PipePolicy
+	// ModuleParameters are for Rego alone, by the name of the PolicyModule that they belong to.
+	ModuleParameters map[string]any
+}
+
+// parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
+func parameterPolicy(name string) string { return "parameters/" + name }
+
+// Bind adds to files what they are to decide with: data, a *Scope as companion, and the checks that every policy must
+// hold. It reports every fault of p at once.
+func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
+	if err := p.validate(); err != nil {
+		return policy.Modules{}, err
+	}
+	pipes := p.pipePolicies()
+	scope, err := p.scope(pipes)
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	checks, err := p.checks(scope)
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	files.Data = p.data(pipes)
+	files.Companion = scope
+	files.Checks = slices.Concat(files.Checks, checks)
+	return files, nil
+}
+
+// validate reports every fault of p.
+func (p Policies) validate() error {
+	var f faults
+	p.Parameters.check(&f)
+	for _, name := range sortedKeys(p.PipePolicies) {
+		p.PipePolicies[name].check(&f, "PipePolicy "+quote(name, maxSubdomain))
+	}
+	return errors.Join(f...)
+}
+
+// pipePolicies are those of the API and those of the parameters.
+func (p Policies) pipePolicies() map[string]PipePolicy {
+	all := make(map[string]PipePolicy, len(p.PipePolicies)+len(p.Parameters.PipePolicies))
+	for name, own := range p.PipePolicies {
+		all[name] = own.withDefaults()
+	}
+	for name, own := range p.Parameters.PipePolicies {
+		all[parameterPolicy(name)] = own.withDefaults()
+	}
+	return all
+}
+
+// data is the document that policies see as data.
+func (p Policies) data(pipes map[string]PipePolicy) map[string]any {
+	policies := make(map[string]any, len(pipes))
+	governed := make(map[string]any, len(pipes))
+	for name, own := range pipes {
+		policies[name] = own.data()
+		governed[name] = anys(own.Pipes)
+	}
+	modules := maps.Clone(p.ModuleParameters)
+	if modules == nil {
+		modules = map[string]any{}
+	}
+	return map[string]any{"pipeguard": map[string]any{
+		"parameters": p.Parameters.data(),
+		"policies":   policies,
+		"modules":    modules,
+		// The rest of what the Scope was made from. No rule needs it, but the revision, which is the hash of files and
+		// data, must change with everything that changes a decision.
+		"scope": map[string]any{
+			"pipes":           governed,
+			"equalPowerPipes": anys(p.Parameters.EqualPowerPipes),
+			"equalPowerPaths": anys(p.Parameters.EqualPowerPaths),
+		},
+	}}
+}
+
+// data is what policies see of a PipePolicy: its subjects by namespace, so that few are looked at.
+func (p PipePolicy) data() map[string]any {
+	subjects := map[string]any{}
+	for _, s := range p.Subjects {
+		at, warnFrom := s.expiry()
+		before, _ := subjects[s.Namespace].([]any)
+		subjects[s.Namespace] = append(before, map[string]any{
+			"name":            s.Name,
+			"serviceAccounts": anys(s.ServiceAccounts),
+			"containers":      anys(s.Containers),
+			"images":          anys(s.Images),
+			"expiresAt":       at,
+			"warnFrom":        warnFrom,
+		})
+	}
+	return map[string]any{"action": string(p.Action), "requirement": string(p.Requirement), "subjects": subjects}
+}

@@ -1,0 +1,165 @@
+package admission
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Scope says which pipes are guarded, which host paths have equal power, and which PipePolicies govern a pipe. It goes with
+// a snapshot of policies as its companion, so that what is extracted and what decides are of one revision. It does not change.
+type Scope struct {
+	guard     *pipepath.Guard
+	powers    *pipepath.Powers
+	governors governors
+	policies  map[string]PipePolicy
+	// canary is the name of a guarded pipe that no lenient PipePolicy governs; empty if there is none.
+	canary string
+}
+
+var errNoScope = errors.New("the active policies came without the pipes that they guard")
+
+// scopeOf is the scope of a snapshot; nil if it has none.
+func scopeOf(s policy.Snapshot) *Scope {
+	scope, _ := s.Companion().(*Scope)
+	return scope
+}
+
+// governors finds the policies that govern a pipe, however many policies there are.
+type governors struct {
+	exact    map[string]*governing // by the folded name of a pipe
+	prefixes map[string]*governing // by the folded beginning of names
+	lengths  []int                 // of the beginnings, each once
+}
+
+// governing are the policies that govern a pipe.
+type governing struct {
+	names []string // sorted
+	// term is names as OPA wants them. The mounts of an object have the same one, so that OPA, which remembers what it found
+	// out about a value, need not compare thousands of names.
+	term *ast.Term
+}
+
+func governingBy(names []string) *governing { return &governing{names, list(names, text)} }
+
+// nobody governs a pipe that no policy names. A list that is empty differs from none in JSON.
+var nobody = governingBy([]string{})
+
+func newGovernors(policies map[string]PipePolicy) governors {
+	exact, prefixes := map[string][]string{}, map[string][]string{}
+	for _, name := range sortedKeys(policies) {
+		for _, pattern := range policies[name].Pipes {
+			to := exact
+			text, prefix := strings.CutSuffix(pipepath.Fold(pattern), "*")
+			if prefix {
+				to = prefixes
+			}
+			if names := to[text]; len(names) == 0 || names[len(names)-1] != name { // patterns may differ in case only
+				to[text] = append(names, name)
+			}
+		}
+	}
+	g := governors{exact: make(map[string]*governing, len(exact)), prefixes: make(map[string]*governing, len(prefixes))}
+	for text, names := range exact {
+		g.exact[text] = governingBy(names)
+	}
+	for text, names := range prefixes {
+		g.prefixes[text] = governingBy(names)
+	}
+	for text := range g.prefixes {
+		g.lengths = append(g.lengths, len(text))
+	}
+	slices.Sort(g.lengths)
+	g.lengths = slices.Compact(g.lengths)
+	return g
+}
+
+// of returns the policies that govern a pipe. The caller does not change them.
+func (g *governors) of(pipe string) *governing {
+	if pipe == "" {
+		return nobody
+	}
+	head, _, _ := strings.Cut(pipe, `\`) // what is written below a pipe belongs to it, as for a Guard
+	var one *governing
+	var names []string // of several
+	add := func(more *governing) {
+		switch {
+		case more == nil:
+		case one == nil:
+			one = more
+		default:
+			if names == nil {
+				names = slices.Clone(one.names)
+			}
+			names = append(names, more.names...)
+		}
+	}
+	add(g.exact[head])
+	for _, n := range g.lengths {
+		if n > len(pipe) {
+			break
+		}
+		add(g.prefixes[pipe[:n]])
+	}
+	switch {
+	case one == nil:
+		return nobody
+	case names == nil:
+		return one
+	}
+	slices.Sort(names)
+	return governingBy(slices.Compact(names))
+}
+
+// scope puts together what goes with the policies p, of which pipes are all PipePolicies.
+func (p Policies) scope(pipes map[string]PipePolicy) (*Scope, error) {
+	patterns := slices.Clone(p.Parameters.GuardedPipes)
+	for _, name := range sortedKeys(pipes) {
+		patterns = append(patterns, pipes[name].Pipes...)
+	}
+	for i := range patterns {
+		patterns[i] = pipepath.Fold(patterns[i])
+	}
+	slices.Sort(patterns)
+	patterns = slices.Compact(patterns)
+	guard, err := pipepath.NewGuard(patterns...)
+	if err != nil {
+		return nil, err
+	}
+	powers, err := pipepath.NewPowers(p.Parameters.EqualPowerPipes, p.Parameters.EqualPowerPaths)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scope{guard: guard, powers: powers, governors: newGovernors(pipes), policies: maps.Clone(pipes)}
+	s.canary = s.unforgivenPipe(slices.Concat(p.Parameters.GuardedPipes, patterns))
+	return s, nil
+}
+
+// unforgivenPipe looks for a pipe whose mount is refused for certain where nobody is permitted.
+func (s *Scope) unforgivenPipe(patterns []string) string {
+	for _, pattern := range patterns {
+		for _, name := range namesOf(pattern) {
+			governed := slices.ContainsFunc(s.governors.of(pipepath.Fold(name)).names, func(policy string) bool { return s.policies[policy].lenient() })
+			if !governed {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// namesOf gives names of pipes that a pattern covers.
+func namesOf(pattern string) []string {
+	prefix, ok := strings.CutSuffix(pattern, "*")
+	if !ok {
+		return []string{pattern}
+	}
+	return []string{prefix + "-filesystem-v1", prefix + "-pipeguard-canary", cmp.Or(prefix, "pipeguard-canary")}
+}

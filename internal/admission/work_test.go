@@ -1,0 +1,68 @@
+package admission
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
+	long := strings.Repeat(`\x`, 100_000)
+	repeat := func(n int, entry string) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
+	volumes := func(entries string) string { return `"volumes":[` + entries + `]` }
+	mounts := func(entries string) string { return `"containers":[{"name":"c","volumeMounts":[` + entries + `]}]` }
+	r := newReviewer(t, DefaultParameters())
+	for name, spec := range map[string]string{
+		"a long path, mounted ten thousand times": volumes(`{"name":"v","hostPath":{"path":`+string(marshal(t, long))+`}}`) + "," +
+			mounts(repeat(9_999, `{"name":"v"}`)),
+		"a long path, mounted with as many subPaths": volumes(`{"name":"v","hostPath":{"path":`+string(marshal(t, long))+`}}`) + "," +
+			mounts(repeat(9_999, `{"name":"v","subPath":"s"}`)),
+		"thousands of volumes and mounts of one name": volumes(repeat(9_999, `{"name":"v","hostPath":{"path":"\\\\.\\"}}`)) + "," +
+			mounts(repeat(9_999, `{"name":"v"}`)),
+		"thousands of volumes and mounts of other names": volumes(repeat(9_999, `{"name":"v","hostPath":{"path":"x"}}`)) + "," +
+			mounts(repeat(9_999, `{"name":"w"}`)),
+		"a hundred thousand containers": volumes(`{"name":"v","hostPath":{"path":"x"}}`) + `,"containers":[` + repeat(100_000, `{}`) + `]`,
+		"a path of two million bytes":   volumes(`{"name":"v","hostPath":{"path":"` + strings.Repeat("x", 2_000_000) + `"}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, kind := range holders() {
+				object := map[string]any{"spec": json.RawMessage(`{` + spec + `}`)}
+				if path := templatePaths[kind.Kind]; path != "" {
+					keys := strings.Split(path, ".")
+					for i := len(keys) - 1; i >= 0; i-- {
+						object = map[string]any{keys[i]: object}
+					}
+				}
+				object["apiVersion"], object["kind"] = apiVersionOf(kind), kind.Kind
+				_, answer := post(t, r, []byte(reviewOf(kind, string(marshal(t, object)))))
+				if answer == nil || answer.Allowed || !strings.HasPrefix(answer.Result.Message, CodeFailure) {
+					t.Fatalf("%s: answer %+v", kind.Kind, answer)
+				}
+			}
+		})
+	}
+}
+
+// Each policy that governs a mount is an entry of the input and of a loop in Rego, so that they count as work.
+func TestThousandMountsThatThousandPoliciesGovernAreRefused(t *testing.T) {
+	p := Policies{Parameters: DefaultParameters(), PipePolicies: map[string]PipePolicy{}}
+	for i := range 1000 {
+		p.PipePolicies[fmt.Sprint("p", i)] = PipePolicy{Pipes: []string{"csi-proxy*"}}
+	}
+	scope := testScope(t, p)
+	for mounts, want := range map[int]error{9: nil, 1000: errTooMuchWork} {
+		pod := testPod(csiPipe)
+		for len(pod.Spec.Containers[0].VolumeMounts) < mounts {
+			pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, pod.Spec.Containers[0].VolumeMounts[0])
+		}
+		obj, err := readObject(marshal(t, pod), podKind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err := extract(scope, &obj); !errors.Is(err, want) {
+			t.Errorf("%d mounts: %d, %v", mounts, len(e.mounts), err)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// Package controller keeps each replica of the webhook on the cluster's policies and says in their status what became of them.
+// It trusts the API server's copy of the objects, and the Leases of the replicas for what these decide by.
+package controller
+
+// What the parts need of the API server. All run with one service account; the last column says who makes use of it.
+//
+//	group                | resources                                         | verbs                                  | scope         | who
+//	pipeguard.dev        | pipepolicies, policymodules                       | get, list, watch                       | cluster       | every replica
+//	pipeguard.dev        | pipepolicies/status, policymodules/status         | patch                                  | cluster       | the leader
+//	events.k8s.io        | events                                            | create, patch                          | default       | the leader
+//	coordination.k8s.io  | leases                                            | get, list, watch, create, patch, delete | own namespace | every replica
+//	""                   | pods                                              | get                                    | own namespace | every replica
+//
+// Events about objects without a namespace are kept in the namespace default. Leader election of the manager needs
+// "update" on leases, and create and patch on events in its own namespace, besides.

@@ -1,0 +1,117 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	leasePrefix         = "pipeguard-replica-"
+	labelReplica        = "pipeguard.dev/replica"
+	labelManagedBy      = "app.kubernetes.io/managed-by"
+	annotationRevision  = "pipeguard.dev/revision"
+	annotationAttempted = "pipeguard.dev/attempted"
+	annotationFailed    = "pipeguard.dev/failed"
+
+	// liveFor is how long a replica counts after it reported: it may miss two reports.
+	liveFor = 90 * time.Second
+	// renewEvery is how often it reports without a reason.
+	renewEvery = 30 * time.Second
+)
+
+func leaseName(pod string) string { return leasePrefix + pod }
+
+// LeaseCache is what the manager's cache must keep of Leases, for cache.Options.ByObject: those of the replicas, in their
+// own namespace. Without it the cache would ask for all Leases of the cluster, which the replicas may not read.
+func LeaseCache(namespace string) map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {
+		Namespaces: map[string]cache.Config{namespace: {}},
+		Label:      labels.SelectorFromSet(labels.Set{labelReplica: "true"}),
+	}}
+}
+
+// newLease says what a replica decides by.
+func newLease(namespace, pod string, uid types.UID, o Outcome, started, now time.Time) *coordinationv1.Lease {
+	failed := ""
+	if o.Err != nil {
+		failed = "true"
+	}
+	seconds := int32(liveFor / time.Second)
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   namespace,
+			Name:        leaseName(pod),
+			Labels:      map[string]string{labelReplica: "true", labelManagedBy: "pipeguard"},
+			Annotations: map[string]string{annotationRevision: o.Revision, annotationAttempted: o.Attempted, annotationFailed: failed},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity:       &pod,
+			LeaseDurationSeconds: &seconds,
+			AcquireTime:          &metav1.MicroTime{Time: started},
+			RenewTime:            &metav1.MicroTime{Time: now},
+		},
+	}
+	if uid != "" { // the Lease goes with its Pod, also when the replica had no time to remove it
+		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod, UID: uid}}
+	}
+	return lease
+}
+
+// Census counts the replicas of the webhook.
+type Census struct {
+	// Live replicas have reported within the last minute and a half.
+	Live int32
+	// Current are live and decide by what the outcome that was asked about decides by.
+	Current int32
+	// Behind names the others that are live, in order; Refusing those among them whose newest attempt failed.
+	Behind, Refusing []string
+}
+
+// census counts the replicas that decide by the same as the one that o is of.
+func census(leases []coordinationv1.Lease, o Outcome, now time.Time) Census {
+	var c Census
+	for i := range leases {
+		l := &leases[i]
+		if l.Labels[labelReplica] != "true" || l.DeletionTimestamp != nil || !isLive(l, now) {
+			continue
+		}
+		c.Live++
+		if isCurrent(l, o) {
+			c.Current++
+			continue
+		}
+		name := l.Name
+		if l.Spec.HolderIdentity != nil {
+			name = cmp.Or(*l.Spec.HolderIdentity, name)
+		}
+		c.Behind = append(c.Behind, name)
+		if l.Annotations[annotationFailed] != "" {
+			c.Refusing = append(c.Refusing, name)
+		}
+	}
+	slices.Sort(c.Behind)
+	slices.Sort(c.Refusing)
+	return c
+}
+
+// isLive lets a time in the future count: whose clock is ahead still decides, and must not be overlooked.
+func isLive(l *coordinationv1.Lease, now time.Time) bool {
+	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < liveFor
+}
+
+// isCurrent compares, beside the revision, what was attempted: a revision does not cover all that goes beside the Rego.
+// After a failed attempt nothing is known of how the attempt before is called elsewhere, and the revision has to do.
+func isCurrent(l *coordinationv1.Lease, o Outcome) bool {
+	if o.Revision == "" || l.Annotations[annotationRevision] != o.Revision {
+		return false
+	}
+	return o.Err != nil || (l.Annotations[annotationAttempted] == o.Attempted && l.Annotations[annotationFailed] == "")
+}

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// lease is what a replica reported that long before noon.
+func lease(pod string, o Outcome, ago time.Duration) coordinationv1.Lease {
+	return *newLease("pipeguard-system", pod, "uid-"+"pod", o, noon.Add(-time.Hour), noon.Add(-ago))
+}
+
+func TestCensusCountsWhoIsLiveAndDecidesByTheSame(t *testing.T) {
+	mine := Outcome{Revision: "sha256:new", Attempted: "n"}
+	failed := Outcome{Revision: "sha256:new", Attempted: "later", Err: errDisk}
+	deleted := lease("c", mine, 0)
+	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	stranger := lease("c", mine, 0)
+	stranger.Labels = nil
+	never := lease("c", mine, 0)
+	never.Spec.RenewTime = nil
+	anonymous := lease("c", Outcome{}, 0)
+	anonymous.Spec.HolderIdentity = nil
+	for name, c := range map[string]struct {
+		outcome Outcome
+		leases  []coordinationv1.Lease
+		want    Census
+	}{
+		"nobody":                          {mine, nil, Census{}},
+		"all agree":                       {mine, []coordinationv1.Lease{lease("a", mine, 0), lease("b", mine, 0)}, Census{Live: 2, Current: 2}},
+		"almost too late to count":        {mine, []coordinationv1.Lease{lease("a", mine, liveFor-time.Second)}, Census{Live: 1, Current: 1}},
+		"too late to count":               {mine, []coordinationv1.Lease{lease("a", mine, liveFor)}, Census{}},
+		"a clock that is ahead":           {mine, []coordinationv1.Lease{lease("a", mine, -time.Hour)}, Census{Live: 1, Current: 1}},
+		"a Lease that is going":           {mine, []coordinationv1.Lease{deleted}, Census{}},
+		"a Lease of something else":       {mine, []coordinationv1.Lease{stranger}, Census{}},
+		"a Lease that was never renewed":  {mine, []coordinationv1.Lease{never}, Census{}},
+		"a Lease that does not say whose": {mine, []coordinationv1.Lease{anonymous}, Census{Live: 1, Behind: []string{"pipeguard-replica-c"}}},
+		"one is behind": {mine, []coordinationv1.Lease{lease("b", Outcome{Revision: "sha256:old", Attempted: "o"}, 0), lease("a", mine, 0)},
+			Census{Live: 2, Current: 1, Behind: []string{"b"}}},
+		"one refuses": {mine, []coordinationv1.Lease{lease("b", Outcome{Revision: "sha256:old", Attempted: "n", Err: errDisk}, 0), lease("a", Outcome{}, 0)},
+			Census{Live: 2, Behind: []string{"a", "b"}, Refusing: []string{"b"}}},
+		"the same revision with something else beside it": {mine, []coordinationv1.Lease{lease("a", Outcome{Revision: "sha256:new", Attempted: "o"}, 0)},
+			Census{Live: 1, Behind: []string{"a"}}},
+		"the same revision as the last good": {mine, []coordinationv1.Lease{lease("a", failed, 0)}, Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+		"the same attempt, which failed there": {mine, []coordinationv1.Lease{lease("a", Outcome{Revision: "sha256:new", Attempted: "n", Err: errDisk}, 0)},
+			Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+		"all refuse and keep the same": {failed, []coordinationv1.Lease{lease("a", failed, 0), lease("b", mine, 0)}, Census{Live: 2, Current: 2}},
+		"nothing decides":              {Outcome{Err: errDisk}, []coordinationv1.Lease{lease("a", Outcome{Err: errDisk}, 0)}, Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, census(c.leases, c.outcome, noon)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestALeaseGoesWithItsPod(t *testing.T) {
+	with := newLease("ns", "web-1", "uid-1", Outcome{}, noon, noon)
+	want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web-1", UID: "uid-1"}}
+	if diff := cmp.Diff(want, with.OwnerReferences); diff != "" {
+		t.Error(diff)
+	}
+	if without := newLease("ns", "web-1", "", Outcome{}, noon, noon); without.OwnerReferences != nil {
+		t.Errorf("owners %v without a Pod", without.OwnerReferences) // the garbage collector would remove it at once
+	}
+}

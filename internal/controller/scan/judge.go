@@ -1,0 +1,94 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// Judge judges one object, given as JSON with apiVersion and kind, as if it were created now. raw is valid during the
+// call only. An error means that the object could not be judged; the report says so.
+type Judge func(ctx context.Context, raw []byte) (Judged, error)
+
+// Judged is what the policies say of one object.
+type Judged struct {
+	// Revision is that of the policies that judged.
+	Revision string
+	// Findings are what they found.
+	Findings []Finding
+	// Failure says why there is no judgement; it is empty if there is one. It must be the same each time that the same
+	// object fails in the same way.
+	Failure string
+	// Passing is true if the failure has to do with the moment, such as too much work at once: another attempt may succeed.
+	Passing bool
+}
+
+// Finding is one thing that the policies have to say about an object.
+type Finding struct {
+	// Code of the rule: PG001.
+	Code string
+	// Known is true if the policies describe the code. Others may be computed, and are counted together.
+	Known bool
+	// Effect is deny, warn or audit. Anything else counts as deny.
+	Effect string
+	// Severity is what the rule's METADATA says.
+	Severity string
+	// Field is the path of what the finding is about.
+	Field string
+	// Text is for people.
+	Text string
+	// Policies are the PipePolicies that govern what the finding is about.
+	Policies []string
+}
+
+// Effects in reports, from the one to look at first.
+const (
+	effectDeny  = "deny"
+	effectError = "error"
+	effectWarn  = "warn"
+	effectAudit = "audit"
+)
+
+// judgeAttempts bounds how often an object is judged whose failure is one of the moment, and patience how often a whole
+// pass waits for that: if nothing can be judged any more, ten thousand waits would not help.
+const (
+	judgeAttempts = 4
+	patience      = 100
+)
+
+// judge judges raw, again if the failure is of the moment. An error ends the pass.
+func (p *pass) judge(ctx context.Context, raw []byte) (Judged, error) {
+	wait := p.options.RetryAfter / 10
+	for attempt := 1; ; attempt++ {
+		j, err := p.options.Judge(ctx, raw)
+		if ctx.Err() != nil { // what failed may have failed for this alone
+			return Judged{}, context.Cause(ctx)
+		}
+		if err != nil {
+			j = Judged{Failure: cmp.Or(err.Error(), "there is no judgement")}
+		}
+		if j.Revision != "" && j.Revision != p.revision {
+			return Judged{}, errSuperseded
+		}
+		if j.Failure == "" || !j.Passing || attempt == judgeAttempts || p.waited == patience {
+			return j, nil
+		}
+		p.waited++
+		if err := sleep(ctx, wait); err != nil {
+			return Judged{}, err
+		}
+		wait *= 2
+	}
+}
+
+// sleep waits, unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,61 @@
+package scan
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// kind is one kind of object that is listed.
+type kind struct {
+	gvk        schema.GroupVersionKind
+	resource   string
+	namespaced bool
+}
+
+// judgedKinds are the kinds of admission.Kinds, in the order in which reports name them.
+func judgedKinds() []kind {
+	core := schema.GroupVersion{Version: "v1"}
+	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
+	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
+	return []kind{
+		{core.WithKind("Pod"), "pods", true},
+		{apps.WithKind("DaemonSet"), "daemonsets", true},
+		{apps.WithKind("Deployment"), "deployments", true},
+		{apps.WithKind("StatefulSet"), "statefulsets", true},
+		{apps.WithKind("ReplicaSet"), "replicasets", true},
+		{core.WithKind("ReplicationController"), "replicationcontrollers", true},
+		{batch.WithKind("CronJob"), "cronjobs", true},
+		{batch.WithKind("Job"), "jobs", true},
+		{core.WithKind("PodTemplate"), "podtemplates", true},
+		{core.WithKind("PersistentVolume"), "persistentvolumes", false},
+	}
+}
+
+func namespaceKind() kind {
+	return kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false}
+}
+
+// Kinds of the reports. The one without a namespace has a kind of its own and otherwise the same shape.
+func reportKind() kind {
+	return kind{v1alpha1.GroupVersion().WithKind("PipeReport"), "pipereports", true}
+}
+
+func clusterReportKind() kind {
+	return kind{v1alpha1.GroupVersion().WithKind("ClusterPipeReport"), "clusterpipereports", false}
+}
+
+// path is the address of the kind's objects: of one namespace, or of all if namespace is "".
+func (k kind) path(namespace string) string {
+	p := "/api/" + k.gvk.Version
+	if k.gvk.Group != "" {
+		p = "/apis/" + k.gvk.Group + "/" + k.gvk.Version
+	}
+	if namespace != "" {
+		p += "/namespaces/" + namespace
+	}
+	return p + "/" + k.resource
+}
+
+// apiVersion is the kind's group and version, as objects write it.
+func (k kind) apiVersion() string { return k.gvk.GroupVersion().String() }

@@ -1,0 +1,92 @@
+package scan
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// Bounds of one part of a report. An object of the API has at most 1.5 MiB where etcd has its defaults; managedFields
+// and what others add must fit as well.
+const (
+	maxResults = 1000
+	maxBytes   = 768 << 10
+)
+
+// parts returns the report of a namespace, or of the objects without one if namespace is "": nothing if there is no
+// finding.
+func (s *state) parts(namespace string) ([]v1alpha1.Report, error) {
+	var summary v1alpha1.ReportSummary
+	var results []v1alpha1.ReportResult
+	for _, k := range judgedKinds() {
+		if slot := s.kinds[k.resource].slots[namespace]; slot != nil {
+			addSummary(&summary, slot.summary)
+			results = append(results, slot.all(k, namespace)...)
+		}
+	}
+	slices.SortStableFunc(results, compareResults)
+	return divide(s.revision, summary, results)
+}
+
+// divide makes as many parts as it takes. Each has one result at least, and those have bounded texts.
+func divide(revision string, summary v1alpha1.ReportSummary, results []v1alpha1.ReportResult) ([]v1alpha1.Report, error) {
+	var parts []v1alpha1.Report
+	for start := 0; start < len(results); {
+		size, end := 0, start
+		for ; end < len(results) && end-start < maxResults; end++ {
+			text, err := json.Marshal(results[end])
+			if err != nil {
+				return nil, fmt.Errorf("encode a result: %w", err)
+			}
+			if size += len(text) + 1; size > maxBytes && end > start {
+				break
+			}
+		}
+		parts = append(parts, v1alpha1.Report{
+			Source: managedBy, Revision: revision, Summary: summary, Results: results[start:end:end],
+		})
+		start = end
+	}
+	for i := range parts {
+		parts[i].Part = fmt.Sprintf("%d/%d", i+1, len(parts))
+	}
+	return parts, nil
+}
+
+// partName is the name of the object that has part i, counted from 0.
+func partName(i int) string {
+	if i == 0 {
+		return managedBy
+	}
+	return fmt.Sprintf("%s-%d", managedBy, i+1)
+}
+
+// isPart says whether name is that of some part.
+func isPart(name string) bool { return isStale(name, 0) }
+
+// isStale says whether name is that of a part beyond those that there are.
+func isStale(name string, parts int) bool {
+	if name == partName(0) {
+		return parts == 0
+	}
+	digits, ok := strings.CutPrefix(name, managedBy+"-")
+	n, err := strconv.Atoi(digits)
+	return ok && err == nil && name == partName(n-1) && n > 1 && n > parts
+}
+
+// contentOf stands for all that a report says, except when it began to say so.
+func contentOf(r v1alpha1.Report) (digest, error) {
+	r.ScannedAt = metav1.Time{}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return digest{}, fmt.Errorf("encode a report: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}

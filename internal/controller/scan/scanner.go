@@ -1,0 +1,185 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/version"
+)
+
+// Scanner judges what exists, at the beginning, from time to time, and when the policies change. It is a Runnable of
+// controller-runtime that the leader runs.
+type Scanner struct {
+	options    Options
+	lists      *lister
+	store      *store
+	metrics    *metrics
+	triggered  chan struct{}
+	violations atomic.Pointer[violations]
+	state      state // of the goroutine that is in Start
+}
+
+// violations are the objects that no policy permits what they have, by policy, as judged by one revision.
+type violations struct {
+	revision string
+	violated map[string]int32
+}
+
+// Rate of requests to the API server. A full pass over ten thousand pods makes about thirty, one after the other.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 100
+)
+
+// New returns a Scanner, or every fault of its options.
+func New(o Options) (*Scanner, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("scanner: %w", err)
+	}
+	client, err := newClient(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("scanner: %w", err)
+	}
+	s := &Scanner{
+		options:   o,
+		store:     &store{client},
+		metrics:   newMetrics(),
+		triggered: make(chan struct{}, 1),
+		state:     state{kinds: map[string]*kindState{}, written: map[address]written{}},
+	}
+	for _, k := range judgedKinds() {
+		s.state.kinds[k.resource] = &kindState{slots: map[string]*slot{}}
+	}
+	s.lists = &lister{
+		client: client, pageSize: o.pageSize, retryAfter: o.RetryAfter,
+		failed: func(path string, err error) {
+			s.metrics.failed()
+			o.Log.Info("a list of the scan is tried again", zap.String(logkeys.Path, path), zap.Error(err))
+		},
+	}
+	return s, nil
+}
+
+// newClient speaks JSON to any path.
+func newClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // Status, in which errors are told
+	c := rest.CopyConfig(config)
+	c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.UserAgent = "pipeguard-scan/" + version.Number() // the API server takes the first word as the reports' field manager
+	c.QPS, c.Burst, c.RateLimiter = requestsPerSecond, requestsAtOnce, nil
+	c.Timeout = 0 // each request has its own
+	client, err := rest.UnversionedRESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return client, nil
+}
+
+// NeedLeaderElection keeps all but one replica from scanning.
+func (s *Scanner) NeedLeaderElection() bool { return true }
+
+// Trigger asks for a pass soon; it does not wait. Call it after each new revision, and whenever the labels of
+// namespaces or anything else that judgements rest on has changed.
+func (s *Scanner) Trigger() {
+	select {
+	case s.triggered <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// Violations returns how many of the existing objects have a pipe that the PipePolicy governs and that nobody permits, be
+// it that they would be refused or only recorded. It is
+// false until everything was judged by the policies that decide now.
+func (s *Scanner) Violations(policy string) (int32, bool) {
+	v := s.violations.Load()
+	if v == nil || v.revision != s.options.Revision() {
+		return 0, false
+	}
+	return v.violated[policy], true
+}
+
+const (
+	// withoutPolicy is how soon the Scanner asks again whether there are policies.
+	withoutPolicy = 5 * time.Second
+	// incompleteAfter is the wait after the first of several incomplete passes; it doubles with each, up to the interval.
+	incompleteAfter = time.Minute
+)
+
+// Start scans until ctx ends, one pass at a time.
+func (s *Scanner) Start(ctx context.Context) error {
+	undo, err := s.metrics.register(s.options.Registerer)
+	if err != nil {
+		return err
+	}
+	defer undo()
+	var incomplete time.Duration
+	for {
+		var next time.Duration
+		revision := s.options.Revision()
+		if revision == "" {
+			next = withoutPolicy
+		} else {
+			isComplete, err := s.pass(ctx, revision)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, errSuperseded):
+				next = s.options.Settle
+			case isComplete:
+				incomplete, next = 0, s.untilNext()
+			default:
+				incomplete = min(max(incompleteAfter, 2*incomplete), s.options.Interval)
+				next = incomplete
+			}
+		}
+		if err := s.wait(ctx, next); err != nil {
+			return nil
+		}
+	}
+}
+
+// untilNext is the wait after a complete pass.
+func (s *Scanner) untilNext() time.Duration {
+	next := wait.Jitter(s.options.Interval, 0.1)
+	if change, ok := s.options.NextChange(s.state.began); ok {
+		// A second more: a permission that ends at an instant has ended after it.
+		next = min(next, max(change.Sub(s.options.Now()), 0)+time.Second)
+	}
+	return next
+}
+
+// wait returns after d, or Settle after a pass was asked for.
+func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	case <-s.triggered:
+	}
+	if err := sleep(ctx, s.options.Settle); err != nil {
+		return err
+	}
+	select { // what was asked for meanwhile is served as well
+	case <-s.triggered:
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package scan
+
+import (
+	"slices"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// maxListed bounds the results of one namespace and kind. It is beyond what clusters have, and below what would fill
+// memory and etcd if someone set out to; what is beyond it is counted, in results that say so.
+const maxListed = 50_000
+
+// slot is what is known of the objects of one namespace and kind.
+type slot struct {
+	epoch    int    // in which they were judged
+	labels   digest // of the namespace then
+	objects  digest
+	number   int
+	summary  v1alpha1.ReportSummary
+	results  []v1alpha1.ReportResult
+	more     counts // findings that results leaves out
+	counts   counts // all findings
+	violated map[string]int32
+	// isUnsure is true if an object could not be judged for a reason that may have passed.
+	isUnsure bool
+}
+
+// take adds an object to the slot.
+func (s *slot) take(h *head, v *verdict) {
+	s.objects.add(h.uid, h.version)
+	s.number++
+	s.isUnsure = s.isUnsure || v.isUnsure
+	addSummary(&s.summary, v.summary)
+	s.counts.add(v.counts)
+	for _, policy := range v.violated {
+		if s.violated == nil {
+			s.violated = map[string]int32{}
+		}
+		s.violated[policy]++
+	}
+	if len(s.results)+len(v.results) > maxListed {
+		s.more.add(v.counts)
+		return
+	}
+	s.results = append(s.results, v.results...)
+}
+
+// isCurrent says whether the slot stands for objects as they are now.
+func (s *slot) isCurrent(epoch int, labels, objects digest) bool {
+	return s != nil && s.epoch == epoch && !s.isUnsure && s.labels == labels && s.objects == objects
+}
+
+// all returns the results, the last of them about what is not listed.
+func (s *slot) all(k kind, namespace string) []v1alpha1.ReportResult {
+	out := slices.Clip(s.results)
+	for _, key := range s.more.sorted() {
+		out = append(out, v1alpha1.ReportResult{
+			Rule:    key.code,
+			Effect:  key.effect,
+			Subject: v1alpha1.ReportSubject{APIVersion: k.apiVersion(), Kind: k.gvk.Kind, Namespace: namespace, Name: "*"},
+			Message: notListed(s.more[key], "in objects of this kind"),
+		})
+	}
+	return out
+}
+
+func addSummary(sum *v1alpha1.ReportSummary, more v1alpha1.ReportSummary) {
+	sum.Judged += more.Judged
+	sum.Deny += more.Deny
+	sum.Warn += more.Warn
+	sum.Audit += more.Audit
+	sum.Error += more.Error
+}
+
+// findings is how many findings a summary counts.
+func findings(s v1alpha1.ReportSummary) int32 { return s.Deny + s.Warn + s.Audit + s.Error }

@@ -1,0 +1,31 @@
+package scan
+
+import (
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// sums are what all slots come to.
+type sums struct {
+	summary  v1alpha1.ReportSummary
+	counts   counts
+	objects  int
+	kinds    map[string]int   // objects by kind
+	violated map[string]int32 // objects that nobody permits what they have, by policy
+}
+
+func (s *state) sums() *sums {
+	out := &sums{counts: counts{}, kinds: map[string]int{}, violated: map[string]int32{}}
+	for _, k := range judgedKinds() {
+		out.kinds[k.gvk.Kind] = 0
+		for _, slot := range s.kinds[k.resource].slots {
+			addSummary(&out.summary, slot.summary)
+			out.counts.add(slot.counts)
+			out.objects += slot.number
+			out.kinds[k.gvk.Kind] += slot.number
+			for policy, n := range slot.violated {
+				out.violated[policy] += n
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+package scan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+)
+
+// maxPerObject bounds the results of one object. An object of one megabyte can have a hundred thousand findings, and
+// its author fixes the first of them first; the others are counted, in results that say so.
+const maxPerObject = 100
+
+// verdict is what is kept of one judged object.
+type verdict struct {
+	summary  v1alpha1.ReportSummary
+	results  []v1alpha1.ReportResult
+	counts   counts
+	violated []string // policies that govern what nobody permits, each once
+	// isUnsure asks for another judgement in the next pass, whether or not the object changes.
+	isUnsure bool
+}
+
+// newVerdict puts a judgement into the terms of a report.
+func newVerdict(k kind, h *head, j *Judged) *verdict {
+	v := &verdict{}
+	subject := v1alpha1.ReportSubject{
+		APIVersion: k.apiVersion(),
+		Kind:       k.gvk.Kind,
+		Namespace:  inert(h.namespace, maxShort),
+		Name:       inert(h.name, maxShort),
+		UID:        types.UID(h.uid),
+		Controller: inert(h.controller, maxShort),
+	}
+	isStatic := h.isMirror && k.gvk.Kind == "Pod"
+	result := func(rule, effect string) v1alpha1.ReportResult {
+		return v1alpha1.ReportResult{Rule: rule, Effect: effect, Subject: subject, StaticPod: isStatic}
+	}
+	if j.Failure != "" {
+		r := result(admission.CodeFailure, effectError)
+		r.Message = inert(j.Failure, maxMessage)
+		v.summary.Error = 1
+		v.isUnsure = j.Passing
+		v.counts.addOne(series{effectError, admission.CodeFailure, true})
+		v.results = []v1alpha1.ReportResult{r}
+		return v
+	}
+	v.summary.Judged = 1
+	if len(j.Findings) == 0 {
+		return v
+	}
+	for _, f := range j.Findings {
+		key := series{effectOf(f), ruleOf(f), f.Known}
+		v.counts.addOne(key)
+		v.count(key.effect)
+		if isViolation(key.effect, f) {
+			v.violated = append(v.violated, f.Policies...)
+		}
+	}
+	slices.Sort(v.violated)
+	v.violated = slices.Compact(v.violated)
+
+	sorted := slices.SortedStableFunc(slices.Values(j.Findings), compareFindings)
+	listed := sorted[:min(len(sorted), maxPerObject)]
+	left := maps.Clone(v.counts)
+	for _, f := range listed {
+		key := series{effectOf(f), ruleOf(f), f.Known}
+		r := result(key.code, key.effect)
+		r.Severity = inert(f.Severity, maxShort)
+		r.Field = inert(f.Field, maxField)
+		r.Message = inert(f.Text, maxMessage)
+		r.Policies = slices.Clone(f.Policies)
+		v.results = append(v.results, r)
+		if left[key]--; left[key] == 0 {
+			delete(left, key)
+		}
+	}
+	for _, key := range left.sorted() {
+		r := result(key.code, key.effect)
+		r.Message = notListed(left[key], "in this object")
+		v.results = append(v.results, r)
+	}
+	return v
+}
+
+func (v *verdict) count(effect string) {
+	switch effect {
+	case effectWarn:
+		v.summary.Warn++
+	case effectAudit:
+		v.summary.Audit++
+	default:
+		v.summary.Deny++
+	}
+}
+
+func notListed(n int32, where string) string {
+	return fmt.Sprintf("%d more findings of this rule %s, not listed one by one", n, where)
+}
+
+// effectOf is the effect of a finding. One that nobody knows refuses, as in admission.
+func effectOf(f Finding) string {
+	switch f.Effect {
+	case effectWarn, effectAudit:
+		return f.Effect
+	}
+	return effectDeny
+}
+
+// ruleOf is the code of a finding, made safe: a policy may compute it.
+func ruleOf(f Finding) string {
+	if f.Code == "" {
+		return "(no code)"
+	}
+	return inert(f.Code, maxShort)
+}
+
+// rank orders effects from the one to look at first.
+func rank(effect string) int {
+	return slices.Index([]string{effectDeny, effectError, effectWarn, effectAudit}, effect)
+}
+
+func compareFindings(a, b Finding) int {
+	return cmp.Or(
+		cmp.Compare(rank(effectOf(a)), rank(effectOf(b))),
+		cmp.Compare(a.Code, b.Code),
+		cmp.Compare(a.Field, b.Field),
+		cmp.Compare(a.Text, b.Text),
+	)
+}
+
+// compareResults orders the results of a report: what would be refused first, and the same order each time.
+func compareResults(a, b v1alpha1.ReportResult) int {
+	return cmp.Or(
+		cmp.Compare(rank(a.Effect), rank(b.Effect)),
+		cmp.Compare(a.Subject.Kind, b.Subject.Kind),
+		cmp.Compare(a.Subject.APIVersion, b.Subject.APIVersion),
+		cmp.Compare(a.Subject.Name, b.Subject.Name),
+		cmp.Compare(a.Subject.UID, b.Subject.UID),
+		cmp.Compare(a.Rule, b.Rule),
+		cmp.Compare(a.Field, b.Field),
+		cmp.Compare(a.Message, b.Message),
+	)
+}
+
+// isViolation says whether nobody permits what a finding is about. A policy that only warns or records violates nothing
+// less for it: its rules of high severity find the same. Lesser ones are about what is permitted, but not for long.
+func isViolation(effect string, f Finding) bool {
+	return effect == effectDeny || f.Severity == "critical" || f.Severity == "high"
+}

@@ -1,0 +1,67 @@
+package policyset
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+)
+
+// pipePolicy puts a spec into admission's terms. Fields that the API server would have given their defaults, and that a
+// file left out, get the same ones here.
+func pipePolicy(spec v1alpha1.PipePolicySpec) admission.PipePolicy {
+	p := admission.PipePolicy{
+		Pipes:       make([]string, len(spec.Pipes)),
+		Action:      admission.Action(spec.Admission.Action),
+		Requirement: admission.Requirement(spec.Admission.Requirement),
+		Subjects:    make([]admission.PolicySubject, len(spec.Subjects)),
+	}
+	if p.Action == "" {
+		p.Action = admission.ActionDeny
+	}
+	if p.Requirement == "" {
+		p.Requirement = admission.AllowedNamespace
+	}
+	for i, pattern := range spec.Pipes {
+		p.Pipes[i] = string(pattern)
+	}
+	for i, s := range spec.Subjects {
+		p.Subjects[i] = admission.PolicySubject{
+			Name:            s.Name,
+			Namespace:       s.Namespace,
+			ServiceAccounts: s.ServiceAccounts,
+			Containers:      s.Containers,
+			Images:          s.Images,
+			Owner:           s.Owner,
+			Reason:          s.Reason,
+		}
+		if s.ExpiresAt != nil {
+			p.Subjects[i].ExpiresAt = s.ExpiresAt.UTC()
+		}
+	}
+	return p
+}
+
+// moduleParameters decodes the parameters of a PolicyModule. Numbers keep their text, so that equal objects give equal data.
+func moduleParameters(raw *apiextensionsv1.JSON) (map[string]any, error) {
+	value := map[string]any{}
+	if raw == nil || len(bytes.TrimSpace(raw.Raw)) == 0 {
+		return value, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw.Raw))
+	d.UseNumber()
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("spec.parameters: want an object: %w", err)
+	}
+	if value == nil { // null
+		value = map[string]any{}
+	}
+	if d.More() {
+		return nil, fmt.Errorf("spec.parameters: more than one JSON value")
+	}
+	return value, nil
+}

@@ -1,0 +1,44 @@
+package policyset
+
+import (
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/json"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// Add takes a policy object as JSON. An object of another kind, or with fields that its type does not have, is an error.
+func (s *Sources) Add(apiVersion, kind string, raw []byte) error {
+	if apiVersion != v1alpha1.GroupVersion().String() {
+		return fmt.Errorf("%s %s is no policy object", apiVersion, kind)
+	}
+	switch kind {
+	case KindPipePolicy:
+		var p v1alpha1.PipePolicy
+		if err := Decode(raw, &p); err != nil {
+			return err
+		}
+		s.PipePolicies = append(s.PipePolicies, p)
+	case KindPolicyModule:
+		var m v1alpha1.PolicyModule
+		if err := Decode(raw, &m); err != nil {
+			return err
+		}
+		s.PolicyModules = append(s.PolicyModules, m)
+	default:
+		return fmt.Errorf("%s %s is no policy object", apiVersion, kind)
+	}
+	return nil
+}
+
+// Decode reads one JSON object as the API server does, by the exact case of its keys, and strictly: a field that the type does not have would mean nothing, and an author who wrote
+// it meant something.
+func Decode(raw []byte, into any) error {
+	strict, err := json.UnmarshalStrict(raw, into)
+	if err = errors.Join(append(strict, err)...); err != nil {
+		return fmt.Errorf("read the object: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package policyset
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// Sources are everything that decides together.
+type Sources struct {
+	// Base is the built-in policy, or that of a directory.
+	Base policy.Modules
+	// Parameters go with the base policy.
+	Parameters admission.Parameters
+	// PipePolicies and PolicyModules are the cluster's.
+	PipePolicies  []v1alpha1.PipePolicy
+	PolicyModules []v1alpha1.PolicyModule
+}
+
+// Assemble makes one set of modules of the sources, ready to be activated. Equal sources give equal modules, in whatever
+// order the objects come. The error joins an *ObjectError for each object that is unfit.
+func (s Sources) Assemble() (policy.Modules, error) {
+	var faults []error
+	fault := func(kind, name string, err error) {
+		faults = append(faults, &ObjectError{Kind: kind, Name: name, Err: err})
+	}
+	pipes := make(map[string]admission.PipePolicy, len(s.PipePolicies))
+	for i := range s.PipePolicies {
+		p := &s.PipePolicies[i]
+		if _, ok := pipes[p.Name]; ok {
+			fault(KindPipePolicy, p.Name, errTwice)
+			continue
+		}
+		if err := CheckPipePolicy(p).ToAggregate(); err != nil {
+			fault(KindPipePolicy, p.Name, err)
+			continue
+		}
+		pipes[p.Name] = pipePolicy(p.Spec)
+	}
+	for name := range s.Base.Files {
+		if _, _, ok := SplitFileName(name); ok {
+			faults = append(faults, fmt.Errorf("base policy: %s: the directory %s is for PolicyModules", name, directory))
+		}
+	}
+	added := map[string]string{}
+	parameters := make(map[string]any, len(s.PolicyModules))
+	seen := make(map[string]bool, len(s.PolicyModules))
+	for i := range s.PolicyModules {
+		m := &s.PolicyModules[i]
+		if seen[m.Name] {
+			fault(KindPolicyModule, m.Name, errTwice)
+			continue
+		}
+		seen[m.Name] = true
+		if err := CheckPolicyModule(m).ToAggregate(); err != nil {
+			fault(KindPolicyModule, m.Name, err)
+			continue
+		}
+		for _, f := range m.Spec.Modules {
+			added[FileName(m.Name, f.Name)] = f.Rego
+		}
+		value, err := moduleParameters(m.Spec.Parameters)
+		if err != nil {
+			fault(KindPolicyModule, m.Name, err)
+			continue
+		}
+		parameters[m.Name] = value
+	}
+	if err := errors.Join(faults...); err != nil {
+		return policy.Modules{}, err
+	}
+	all := admission.Policies{Parameters: s.Parameters, PipePolicies: pipes, ModuleParameters: parameters}
+	base, err := admission.Policies{Parameters: s.Parameters}.Bind(policy.Modules{Files: s.Base.Files})
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	files := s.Base.WithoutTests()
+	maps.Copy(files, added)
+	modules, err := all.Bind(policy.Modules{Files: files})
+	modules.Base = &base
+	return modules, err
+}
+
+// Kinds of policy objects.
+const (
+	KindPipePolicy   = "PipePolicy"
+	KindPolicyModule = "PolicyModule"
+)
+
+var errTwice = errors.New("the name occurs twice")
+
+// ObjectError is why a policy object cannot be taken.
+type ObjectError struct {
+	Kind, Name string
+	Err        error
+}
+
+// Error names the object and the reason.
+func (e *ObjectError) Error() string { return fmt.Sprintf("%s %q: %v", e.Kind, e.Name, e.Err) }
+
+// Unwrap returns the reason.
+func (e *ObjectError) Unwrap() error { return e.Err }

@@ -1,0 +1,108 @@
+package policyset
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// trialTimeout bounds the tests of one trial. The API server waits ten seconds for the answer.
+const trialTimeout = 8 * time.Second
+
+// Trial finds out whether sources could decide, without letting them. Its methods are for one caller at a time.
+type Trial struct{ engine *policy.Engine }
+
+// NewTrial returns a Trial that has tried nothing yet.
+func NewTrial() (*Trial, error) {
+	// The base decides already; it is not on trial.
+	engine, err := policy.New(policy.Options{TestTimeout: trialTimeout, BaseTested: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Trial{engine}, nil
+}
+
+// Try puts the sources together, compiles, tests and checks them.
+func (t *Trial) Try(ctx context.Context, s Sources) error {
+	modules, err := s.Assemble()
+	if err != nil {
+		return err
+	}
+	_, err = t.engine.Activate(ctx, modules) // this engine decides nothing
+	return err
+}
+
+// WithPipePolicy returns the sources with p in the place of its namesake.
+func (s Sources) WithPipePolicy(p v1alpha1.PipePolicy) Sources {
+	s = s.without(KindPipePolicy, p.Name)
+	s.PipePolicies = append(s.PipePolicies, p)
+	return s
+}
+
+// WithPolicyModule returns the sources with m in the place of its namesake.
+func (s Sources) WithPolicyModule(m v1alpha1.PolicyModule) Sources {
+	s = s.without(KindPolicyModule, m.Name)
+	s.PolicyModules = append(s.PolicyModules, m)
+	return s
+}
+
+// without copies the lists, less one object: what a cache returned is not changed.
+func (s Sources) without(kind, name string) Sources {
+	s.PipePolicies, s.PolicyModules = slices.Clone(s.PipePolicies), slices.Clone(s.PolicyModules)
+	switch kind {
+	case KindPipePolicy:
+		s.PipePolicies = slices.DeleteFunc(s.PipePolicies, func(p v1alpha1.PipePolicy) bool { return p.Name == name })
+	case KindPolicyModule:
+		s.PolicyModules = slices.DeleteFunc(s.PolicyModules, func(m v1alpha1.PolicyModule) bool { return m.Name == name })
+	}
+	return s
+}
+
+// only leaves one object of its kind, and no PolicyModule beside it.
+func (s Sources) only(kind, name string) Sources {
+	switch kind {
+	case KindPipePolicy:
+		s.PipePolicies = slices.DeleteFunc(slices.Clone(s.PipePolicies), func(p v1alpha1.PipePolicy) bool { return p.Name != name })
+		s.PolicyModules = nil
+	case KindPolicyModule:
+		s.PolicyModules = slices.DeleteFunc(slices.Clone(s.PolicyModules), func(m v1alpha1.PolicyModule) bool { return m.Name != name })
+		s.PipePolicies = nil
+	}
+	return s
+}
+
+// Examine says what would come of the sources because of the one object that is named: fault is what is wrong with it,
+// and elsewhere is why the set still would not decide although the object is not to blame. An object must not be refused
+// for the faults of others: whoever repairs a set that is broken in two places repairs one of them first.
+func (t *Trial) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
+	all := t.Try(ctx, s)
+	if all == nil || ctx.Err() != nil {
+		return all, nil
+	}
+	if blames(all, kind, name) {
+		return all, nil
+	}
+	before := t.Try(ctx, s.without(kind, name))
+	if before == nil { // it was fit without this object
+		return all, nil
+	}
+	if alone := t.Try(ctx, s.only(kind, name)); alone != nil {
+		return alone, nil
+	}
+	return nil, before
+}
+
+// blames says whether err names the object.
+func blames(err error, kind, name string) bool {
+	for _, e := range leaves(err) {
+		if o, ok := errors.AsType[*ObjectError](e); ok && o.Kind == kind && o.Name == name {
+			return true
+		}
+	}
+	byModule, _ := ProblemsOf(err)
+	return kind == KindPolicyModule && len(byModule[name]) > 0
+}

@@ -1,0 +1,65 @@
+package policies_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// BenchmarkDecide decides about a driver with six pipes: in its namespace, in another, and where a PipePolicy governs them.
+func BenchmarkDecide(b *testing.B) {
+	e, err := policy.New(patient)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := e.Activate(b.Context(), modules(b).WithData(parameters("Audit"))); err != nil {
+		b.Fatal(err)
+	}
+	for _, bb := range []struct {
+		name, namespace string
+		governors       []any
+		allowed         bool
+	}{
+		{"allowed", "kube-system", []any{}, true},
+		{"denied", "shop", []any{}, false},
+		{"subject", "kube-system", []any{"azuredisk"}, true},
+		{"subject whose permission ends", "storage", []any{"azuredisk"}, true},
+		{"nobody's subject", "shop", []any{"azuredisk"}, false},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			input := sixPipes(b, bb.namespace, bb.governors)
+			b.ReportAllocs()
+			for b.Loop() {
+				if d, err := e.Decide(b.Context(), input); err != nil || d.Allowed != bb.allowed {
+					b.Fatal(d, err)
+				}
+			}
+		})
+	}
+}
+
+func sixPipes(b *testing.B, namespace string, governors []any) ast.Value {
+	b.Helper()
+	document := example(b, "driver").(map[string]any)
+	document["namespace"] = namespace
+	if namespace == "storage" {
+		document["serviceAccount"] = "migration"
+	}
+	three := document["mounts"].([]any)
+	six := slices.Concat(three, three)
+	for i := range six {
+		m := maps.Clone(six[i].(map[string]any))
+		m["field"], m["policies"] = m["field"].(string)+string(rune('a'+i)), governors
+		six[i] = m
+	}
+	document["mounts"] = six
+	input, err := policy.ToValue(document)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return input
+}
