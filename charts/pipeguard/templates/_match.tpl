@@ -1,0 +1,54 @@
+{{/*
+What the API server asks the webhook about. Everything else never leaves the API server, so that pods of CNI, of
+kube-proxy on Linux and of the webhook itself do not depend on it.
+*/}}
+
+{{/*
+The part of a regular expression, after the first slash, of plain paths that are to be judged nevertheless: what names
+devices, what is below a directory of equal power, and that directory's parents.
+*/}}
+{{- define "pipeguard.judgedPaths" -}}
+{{- $judged := list "device" "dosdevices" "etc/kubernetes" "etc/?$" "global" "program" "users" "windows" -}}
+{{- range .Values.parameters.equalPowerPaths -}}
+{{- $path := . | lower | replace "\\" "/" | trimSuffix "/" -}}
+{{- if hasPrefix "c:/" $path -}}
+{{- $parents := list -}}
+{{- $names := splitList "/" (trimPrefix "c:/" $path) -}}
+{{- range $i, $name := $names -}}
+{{- $parents = append $parents (regexQuoteMeta $name) -}}
+{{- $end := lt (add1 $i) (len $names) | ternary "/?$" "" -}}
+{{- $judged = append $judged (printf "%s%s" (join "/" $parents) $end) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join "|" ($judged | uniq | sortAlpha) -}}
+{{- end -}}
+
+{{/*
+CEL: the path in the variable "path" is one that only Linux can mean, or that names nothing of interest on Windows. No
+name in it is "." or ".." or ends in a dot, which Windows would leave out.
+*/}}
+{{- define "pipeguard.isPlainPath" -}}
+path.matches(r'^(/[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])+/?$') && !path.contains('..') && !path.matches(r'(?i)^/({{ include "pipeguard.judgedPaths" . }})')
+{{- end -}}
+
+{{/*
+CEL: a pod could reach a pipe. spec and metadata are expressions for the parts of the pod or template; a part that is
+missing has nothing that could. An annotation of microsoft.com can make a HostProcess container.
+*/}}
+{{- define "pipeguard.podCouldReachAPipe" -}}
+[{{ .spec }}].exists(spec,
+  spec.?volumes.orValue([]).exists(volume, has(volume.hostPath) &&
+    [volume.hostPath.?path.orValue('')].exists(path, !({{ include "pipeguard.isPlainPath" .root }}))) ||
+  spec.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
+  [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].exists(list,
+    list.hasValue() && list.value() != null && list.value().exists(container,
+      container.?securityContext.?windowsOptions.?hostProcess.orValue(false)))) ||
+{{ .metadata }}.?annotations.orValue({}).exists(key, key.lowerAscii().contains('microsoft.com'))
+{{- end -}}
+
+{{/* CEL: a PersistentVolume could reach a pipe. */}}
+{{- define "pipeguard.volumeCouldReachAPipe" -}}
+[object.?spec.?hostPath.?path, object.?spec.?local.?path].exists(given, given.hasValue() &&
+  [given.value()].exists(path, !({{ include "pipeguard.isPlainPath" . }})))
+{{- end -}}

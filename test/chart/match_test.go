@@ -1,0 +1,161 @@
+package chart_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/pipeguard/pipeguard/internal/pipepath"
+)
+
+func configuration(t *testing.T, all []object, name string) admissionregistrationv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	return decode[admissionregistrationv1.ValidatingWebhookConfiguration](t, one(t, all, "ValidatingWebhookConfiguration", name))
+}
+
+func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
+	for rendering, all := range renderings(t) {
+		objects, policies := configuration(t, all, fullname(rendering)+"-webhook"), configuration(t, all, fullname(rendering)+"-policies")
+		for _, w := range slices.Concat(objects.Webhooks, policies.Webhooks) {
+			if w.NamespaceSelector != nil || w.ObjectSelector != nil {
+				t.Errorf("%s: %s has a selector: whoever sets labels could exempt objects", rendering, w.Name)
+			}
+			if want := admissionregistrationv1.Fail; *w.FailurePolicy != want && rendering != "everything" {
+				t.Errorf("%s: %s lets pass what nobody judged", rendering, w.Name)
+			}
+			if *w.MatchPolicy != admissionregistrationv1.Equivalent || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
+				t.Errorf("%s: %s matches %s, side effects %s", rendering, w.Name, *w.MatchPolicy, *w.SideEffects)
+			}
+			if w.ClientConfig.CABundle != nil {
+				t.Errorf("%s: %s has a caBundle: an upgrade would replace the one in use", rendering, w.Name)
+			}
+			for _, r := range w.Rules {
+				if !slices.Equal(r.Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
+					t.Errorf("%s: %s is asked about %v", rendering, w.Name, r.Operations)
+				}
+			}
+		}
+		if *policies.Webhooks[0].FailurePolicy != admissionregistrationv1.Fail {
+			t.Errorf("%s: policy objects pass unjudged", rendering)
+		}
+	}
+	if w := configuration(t, render(t), "pipeguard-webhook").Webhooks; *w[0].TimeoutSeconds != 3 {
+		t.Errorf("the API server waits %d s", *w[0].TimeoutSeconds)
+	}
+}
+
+func TestEveryRouteIsAskedAbout(t *testing.T) {
+	got := map[string][]string{}
+	for _, w := range configuration(t, render(t), "pipeguard-webhook").Webhooks {
+		for _, r := range w.Rules {
+			for _, resource := range r.Resources {
+				got[w.Name] = append(got[w.Name], r.APIGroups[0]+"/"+resource)
+			}
+		}
+		if len(w.MatchConditions) != 1 || *w.ClientConfig.Service.Path != "/validate" {
+			t.Errorf("%s: %d conditions, path %s", w.Name, len(w.MatchConditions), *w.ClientConfig.Service.Path)
+		}
+	}
+	want := map[string][]string{
+		"pods.pipeguard.dev":              {"/pods", "/pods/ephemeralcontainers"},
+		"workloads.pipeguard.dev":         {"apps/deployments", "apps/daemonsets", "apps/statefulsets", "apps/replicasets", "batch/jobs", "/replicationcontrollers"},
+		"cronjobs.pipeguard.dev":          {"batch/cronjobs"},
+		"podtemplates.pipeguard.dev":      {"/podtemplates"},
+		"persistentvolumes.pipeguard.dev": {"/persistentvolumes"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// plainPath is the part of the conditions that is a pair of regular expressions, as the API server would apply it.
+type plainPath struct{ form, judged *regexp.Regexp }
+
+var conditionPath = regexp.MustCompile(`path\.matches\(r'([^']+)'\) && !path\.contains\('\.\.'\) && !path\.matches\(r'([^']+)'\)`)
+
+// plainPaths reads the expressions from the conditions, which must all have the same.
+func plainPaths(t *testing.T, all []object) plainPath {
+	t.Helper()
+	var found []string
+	for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
+		m := conditionPath.FindStringSubmatch(w.MatchConditions[0].Expression)
+		if m == nil {
+			t.Fatalf("%s has another condition:\n%s", w.Name, w.MatchConditions[0].Expression)
+		}
+		if found != nil && !slices.Equal(found, m[1:]) {
+			t.Fatalf("%s has another idea of a plain path: %q, not %q", w.Name, m[1:], found)
+		}
+		found = m[1:]
+	}
+	return plainPath{regexp.MustCompile(found[0]), regexp.MustCompile(found[1])}
+}
+
+func (p plainPath) match(path string) bool {
+	return p.form.MatchString(path) && !strings.Contains(path, "..") && !p.judged.MatchString(path)
+}
+
+func TestWhatKeepsNodesRunningIsNotAskedAbout(t *testing.T) {
+	plain := plainPaths(t, render(t))
+	for _, path := range []string{
+		"/run/xtables.lock", "/lib/modules", "/opt/cni/bin", "/etc/cni/net.d", "/var/run/calico", "/proc/sys/net", "/sys/fs/bpf", "/dev",
+		"/var/lib/kubelet/pods", "/var/lib/kubelet/plugins_registry/", "/var/log", "/etc/ssl/certs", "/etc/pki", "/usr/share/ca-certificates",
+		"/run/containerd/containerd.sock", "/home/kubernetes/bin", "/mnt/data@1", "/var/lib/x+y_z-1.2",
+	} {
+		if !plain.match(path) {
+			t.Errorf("%s is asked about", path)
+		}
+	}
+	for _, path := range []string{
+		"", "/", "//", "/.", "/./windows", "/windows", "/WINDOWS/System32", "/etc", "/etc/", "/etc/kubernetes", "/etc./kubernetes", "/etc/./kubernetes",
+		`\\.\pipe\csi-proxy-disk-v1`, `//./pipe/csi-proxy-disk-v1`, `/\.\pipe\x`, `C:\`, `c:/windows`, `C:`, `/c:/x`, "/device/namedpipe/x", "/Device/HarddiskVolume1",
+		"/global/x", "/GLOBAL??/x", "/dosdevices/x", "/??/pipe/x", "relative", "npipe:////./pipe/x", "/WINDOW~1", "/a b", "/a\x00", "/a\n", "/ä", "/a/../b",
+	} {
+		if plain.match(path) {
+			t.Errorf("%q is not asked about", path)
+		}
+	}
+}
+
+// FuzzNothingOfInterestIsOnAPlainPath holds the conditions to what the webhook would say of a mount. A subPath that leads
+// out of its volume, or has characters that no file has, is mounted by no kubelet.
+func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
+	for _, path := range []string{"/var/lib/x", "/etc/kubernetes", "/windows/system32", "/device/x", "/k/secrets", "/K", "/Data.1/x", "/.", "/a/./b"} {
+		for _, subPath := range []string{"", "a/b", "system32", "kubernetes", "secrets/x", `C:\Windows`, `\\.\pipe\x`, `??\pipe\x`, "WINDOW~1"} {
+			f.Add(path, subPath)
+		}
+	}
+	guard, err := pipepath.NewGuard("*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	paths := append(pipepath.DefaultPowerPaths(), `C:\k\secrets`, `c:\Data.1`, `C:\Program Files\x`, `D:\other`, `C:\a b\c`)
+	powers, err := pipepath.NewPowers([]string{"*"}, paths)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var plain plainPath
+	f.Fuzz(func(t *testing.T, path, subPath string) {
+		if plain.form == nil {
+			quotedPaths := strings.ReplaceAll(`["`+strings.Join(paths, `","`)+`"]`, `\`, `\\`)
+			plain = plainPaths(t, render(t, "--set-json", "parameters.equalPowerPaths="+quotedPaths))
+		}
+		if !plain.match(path) || strings.Contains(subPath, "..") || strings.ContainsFunc(subPath, isOdd) {
+			return
+		}
+		if v := guard.JudgeMount(path, subPath); v.Match {
+			t.Errorf("%+q with subPath %+q: %+v", path, subPath, v)
+		}
+		if p := powers.JudgeMount(path, subPath); p != pipepath.PowerNone {
+			t.Errorf("%+q with subPath %+q has the power %q", path, subPath, p)
+		}
+	})
+}
+
+func isOdd(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar
+}

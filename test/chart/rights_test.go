@@ -1,0 +1,117 @@
+package chart_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// rights writes each rule as group/resources[names]: verbs.
+func rights(rules []rbacv1.PolicyRule) []string {
+	var out []string
+	for _, r := range rules {
+		text := strings.Join(r.APIGroups, ",") + "/" + strings.Join(r.Resources, ",")
+		if len(r.ResourceNames) > 0 {
+			text += "[" + strings.Join(r.ResourceNames, ",") + "]"
+		}
+		out = append(out, text+": "+strings.Join(r.Verbs, " "))
+	}
+	return out
+}
+
+func TestTheWebhookMayDoThisAndNothingElse(t *testing.T) {
+	all := render(t)
+	cluster := decode[rbacv1.ClusterRole](t, one(t, all, "ClusterRole", "pipeguard-webhook"))
+	if diff := cmp.Diff(clusterRights, rights(cluster.Rules)); diff != "" {
+		t.Errorf("in the cluster (-want +got):\n%s", diff)
+	}
+	own := decode[rbacv1.Role](t, one(t, all, "Role", "pipeguard-webhook"))
+	if diff := cmp.Diff(ownRights, rights(own.Rules)); diff != "" {
+		t.Errorf("in its namespace (-want +got):\n%s", diff)
+	}
+	events := decode[rbacv1.Role](t, one(t, all, "Role", "pipeguard-webhook-events"))
+	if diff := cmp.Diff(eventRights, rights(events.Rules)); diff != "" {
+		t.Errorf("in the namespace default (-want +got):\n%s", diff)
+	}
+}
+
+// These are written out, so that a new right is seen twice by whoever grants it.
+var (
+	clusterRights = []string{
+		"/pods,podtemplates,replicationcontrollers,persistentvolumes: list",
+		"apps/deployments,daemonsets,statefulsets,replicasets: list",
+		"batch/jobs,cronjobs: list",
+		"/namespaces: get list watch",
+		"pipeguard.dev/pipepolicies,policymodules: get list watch",
+		"pipeguard.dev/pipepolicies/status,policymodules/status: patch",
+		"pipeguard.dev/pipereports,clusterpipereports: get list create update delete",
+		"admissionregistration.k8s.io/validatingwebhookconfigurations[pipeguard-webhook,pipeguard-policies]: get list watch patch",
+	}
+	ownRights = []string{
+		"coordination.k8s.io/leases: get list watch create update patch delete",
+		"/pods: get",
+		",events.k8s.io/events: create patch",
+		"/secrets[pipeguard-webhook-cert]: get list watch patch",
+	}
+	eventRights = []string{"events.k8s.io/events: create patch"}
+)
+
+func TestWithCertManagerTheWebhookReadsNoSecretAndChangesNoConfiguration(t *testing.T) {
+	all := render(t, set("certificates.certManager.enabled=true")...)
+	rules := slices.Concat(decode[rbacv1.ClusterRole](t, one(t, all, "ClusterRole", "pipeguard-webhook")).Rules,
+		decode[rbacv1.Role](t, one(t, all, "Role", "pipeguard-webhook")).Rules)
+	for _, r := range rules {
+		if slices.Contains(r.Resources, "secrets") {
+			t.Errorf("it may %v Secrets", r.Verbs)
+		}
+		if slices.Contains(r.Resources, "validatingwebhookconfigurations") && slices.ContainsFunc(r.Verbs, func(v string) bool { return v != "get" && v != "list" && v != "watch" }) {
+			t.Errorf("it may %v configurations", r.Verbs)
+		}
+	}
+}
+
+func TestNoRoleGrantsWhatLeadsFurther(t *testing.T) {
+	for rendering, all := range renderings(t) {
+		for _, o := range all {
+			if o.kind() != "Role" && o.kind() != "ClusterRole" {
+				continue
+			}
+			for _, r := range decode[rbacv1.ClusterRole](t, object{"metadata": o["metadata"], "rules": o["rules"]}).Rules {
+				for _, word := range slices.Concat(r.APIGroups, r.Resources, r.Verbs) {
+					if strings.Contains(word, "*") || slices.Contains([]string{"bind", "escalate", "impersonate", "pods/exec", "serviceaccounts/token"}, word) {
+						t.Errorf("%s: %s grants %s", rendering, o.id(), word)
+					}
+				}
+				if slices.Contains(r.Resources, "secrets") && (o.kind() != "Role" || len(r.ResourceNames) != 1) {
+					t.Errorf("%s: %s grants Secrets that are not named", rendering, o.id())
+				}
+			}
+		}
+	}
+}
+
+func TestBindingsAreForTheWebhookAlone(t *testing.T) {
+	for rendering, all := range renderings(t) {
+		bound := 0
+		for _, o := range all {
+			if o.kind() != "RoleBinding" && o.kind() != "ClusterRoleBinding" {
+				continue
+			}
+			bound++
+			b := decode[rbacv1.ClusterRoleBinding](t, o)
+			want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: fullname(rendering) + "-webhook", Namespace: namespace}}
+			if diff := cmp.Diff(want, b.Subjects); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", rendering, o.id(), diff)
+			}
+			if b.RoleRef.Name != b.Name || !strings.HasPrefix(b.Name, fullname(rendering)+"-webhook") {
+				t.Errorf("%s: %s grants %s", rendering, o.id(), b.RoleRef.Name)
+			}
+		}
+		if bound != 3 {
+			t.Errorf("%s: %d bindings", rendering, bound)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package chart_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	for name, value := range map[string]string{
+		"an unknown value":                     `replicaCount=3`,
+		"an unknown value further down":        `drivers.azuredisk.enable=true`,
+		"an unknown driver":                    `drivers.floppy={"enabled":true}`,
+		"a driver without its values":          `drivers.smb=null`,
+		"a driver that is enabled by a string": `drivers.smb.enabled="true"`,
+		"a driver without pipes":               `drivers.smb.pipes=[]`,
+		"a driver's pipe with its path":        `drivers.smb.pipes=["\\\\.\\pipe\\csi-proxy-smb-v1"]`,
+		"a driver without a namespace":         `drivers.trident.namespace=""`,
+		"any namespace for a driver":           `drivers.trident.namespace="*"`,
+		"any service account for a driver":     `drivers.trident.serviceAccounts=["*"]`,
+		"any image for a driver":               `drivers.smb.images=["*"]`,
+		"an image's host with a star":          `drivers.smb.images=["mcr.microsoft.com*"]`,
+		"a service account that is no list":    `drivers.smb.serviceAccounts="csi-smb-node-sa"`,
+		"no guarded pipe":                      `parameters.guardedPipes=[]`,
+		"guarded pipes that are a string":      `parameters.guardedPipes="csi-proxy*"`,
+		"a star in a name":                     `parameters.guardedPipes=["a*b"]`,
+		"guarded pipes that are left out":      `parameters.guardedPipes=null`,
+		"an unknown requirement":               `parameters.requirement="None"`,
+		"an unknown verdict for HostProcess":   `parameters.hostProcess="deny"`,
+		"an unknown verdict for equal power":   `parameters.equalPower=true`,
+		"a path without a drive":               `parameters.equalPowerPaths=["\\Windows"]`,
+		"a path that would end the expression": `parameters.equalPowerPaths=["C:\\x') || true || path.matches(r'"]`,
+		"a path whose name ends in a dot":      `parameters.equalPowerPaths=["C:\\x.\\y"]`,
+		"a share as a path":                    `parameters.equalPowerPaths=["\\\\host\\c$"]`,
+		"any allowed namespace":                `parameters.allowedNamespaces={"*":{}}`,
+		"a list of allowed namespaces":         `parameters.allowedNamespaces=["kube-system"]`,
+		"a misspelt key of a namespace":        `parameters.allowedNamespaces={"a":{"serviceaccounts":["b"]}}`,
+		"a policy without pipes":               `policies.x={"subjects":[]}`,
+		"a policy with an object around it":    `policies.x={"spec":{"pipes":["a"]}}`,
+		"a policy's unknown action":            `policies.x={"pipes":["a"],"admission":{"action":"Allow"}}`,
+		"a policy's subject without namespace": `policies.x={"pipes":["a"],"subjects":[{"name":"b"}]}`,
+		"an exception without an owner":        `policies.x={"pipes":["a"],"subjects":[{"name":"b","namespace":"c","reason":"d","expiresAt":"2030-01-01T00:00:00Z"}]}`,
+		"an exception that ends on a day":      `policies.x={"pipes":["a"],"subjects":[{"name":"b","namespace":"c","owner":"e","reason":"d","expiresAt":"2030-01-01"}]}`,
+		"a failure policy in lower case":       `webhook.failurePolicy="fail"`,
+		"no time to answer":                    `webhook.timeoutSeconds=0`,
+		"more time than there is":              `webhook.timeoutSeconds=31`,
+		"a selector that exempts":              `webhook.namespaceSelector={}`,
+		"an interval without a unit":           `scanInterval="600"`,
+		"a level that there is not":            `logLevel="trace"`,
+		"no replica":                           `replicas=0`,
+		"half a replica":                       `replicas=1.5`,
+		"a digest that is none":                `image.digest="latest"`,
+		"a repository with a tag":              `image.repository="a/b:c"`,
+		"a secret that is a string":            `imagePullSecrets=["a"]`,
+		"a name too long":                      `fullnameOverride="` + strings.Repeat("x", 46) + `"`,
+		"a name in capitals":                   `fullnameOverride="Guard"`,
+		"a label that is a number":             `commonLabels={"a":1}`,
+		"a label with a space":                 `podLabels={"a":"b c"}`,
+		"an argument without dashes":           `extraArgs=["probe"]`,
+		"a budget that lets no pod go":         `podDisruptionBudget.maxUnavailable=0`,
+		"a budget of zero percent":             `podDisruptionBudget.maxUnavailable="0%"`,
+		"no sleep before the end":              `preStopSeconds=0`,
+		"a sleep longer than the grace":        `preStopSeconds=30`,
+		"an interval of scrapes in words":      `serviceMonitor.interval="often"`,
+		"an unknown key of cert-manager":       `certificates.certManager.issuer="x"`,
+		"an issuer's unknown key":              `certificates.certManager.issuerRef={"nam":"x"}`,
+		"CRDs as a string":                     `crds="no"`,
+	} {
+		if _, err := template(t, "--set-json", value); err == nil {
+			t.Errorf("%s: %s is taken", name, value)
+		} else if !strings.Contains(err.Error(), "specifications of the schema") && !strings.Contains(err.Error(), "preStopSeconds must be") {
+			t.Errorf("%s: refused for another reason: %v", name, err)
+		}
+	}
+}
+
+func TestValuesThatMustPassPass(t *testing.T) {
+	for _, value := range []string{
+		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":null}`, `parameters.equalPowerPaths=[]`,
+		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`, `extraArgs=["--enable-http2"]`,
+		`image.repository="registry.example.com:5000/a/b"`, `webhook.timeoutSeconds=30`, `podDisruptionBudget.maxUnavailable="50%"`,
+		`parameters.equalPowerPaths=["C:\\", "d:\\Program Files (x86)\\a.b\\"]`, `resources={}`, `affinity={"podAntiAffinity":{}}`,
+	} {
+		if _, err := template(t, "--set-json", value); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func TestOldServersAreRefused(t *testing.T) {
+	for version, isGood := range map[string]bool{"1.29.14": false, "1.30.0": true, "1.30.2-gke.100": true, "1.36.3": true} {
+		if _, err := template(t, "--kube-version", version); (err == nil) != isGood {
+			t.Errorf("Kubernetes %s: %v", version, err)
+		}
+	}
+}
+
+// Each value must be explained where it stands, or where the value around it does.
+func TestEveryValueHasASentence(t *testing.T) {
+	text := read(t, chart, "values.yaml")["values.yaml"]
+	key := regexp.MustCompile(`^( *)([A-Za-z]+):`)
+	explained := map[int]bool{} // by indentation: whether the last key there has a comment
+	comment := ""
+	for n, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch m := key.FindStringSubmatch(line); {
+		case strings.HasPrefix(trimmed, "# --"):
+			comment = ""
+		case strings.HasPrefix(trimmed, "#"):
+			comment += strings.TrimPrefix(trimmed, "#")
+		case trimmed == "":
+			comment = ""
+		case m != nil:
+			depth := len(m[1])
+			isGroup := strings.HasSuffix(trimmed, ":")
+			explained[depth] = strings.HasSuffix(comment, ".") || strings.HasSuffix(comment, ":")
+			ok := explained[depth]
+			for d := depth - 2; d >= 0; d -= 2 {
+				ok = ok || explained[d]
+			}
+			if !ok && !isGroup {
+				t.Errorf("values.yaml:%d: no sentence says what %s does", n+1, m[2])
+			}
+			comment = ""
+		}
+	}
+}
+
+func TestTheSchemaKnowsTheValuesAndNoOthers(t *testing.T) {
+	var schema struct {
+		AdditionalProperties bool           `json:"additionalProperties"`
+		Properties           map[string]any `json:"properties"`
+		Required             []string       `json:"required"`
+	}
+	if err := json.Unmarshal([]byte(read(t, chart, "values.schema.json")["values.schema.json"]), &schema); err != nil {
+		t.Fatal(err)
+	}
+	var values map[string]any
+	if err := yaml.UnmarshalStrict([]byte(read(t, chart, "values.yaml")["values.yaml"]), &values); err != nil {
+		t.Fatal(err)
+	}
+	for name := range schema.Properties {
+		if _, ok := values[name]; !ok && name != "global" {
+			t.Errorf("%s has a schema, but no default", name)
+		}
+	}
+	for name := range values {
+		if !slices.Contains(schema.Required, name) {
+			t.Errorf("%s may be left out by null, which no template expects", name)
+		}
+	}
+}
+
+func TestEverythingSetsEveryValue(t *testing.T) {
+	var values, set map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, chart, "values.yaml")["values.yaml"]), &values); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict([]byte(read(t, "testdata", "everything.yaml")["everything.yaml"]), &set); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := []string{"resourceQuota", "rbac", "podSecurityContext", "securityContext"} // off elsewhere, or to be kept
+	for name := range values {
+		if _, ok := set[name]; !ok && !slices.Contains(elsewhere, name) {
+			t.Errorf("testdata/everything.yaml does not set %s", name)
+		}
+	}
+}
