@@ -224,7 +224,12 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 		EqualPower:      EqualPowerAudit,
 		EqualPowerPipes: DefaultParameters().EqualPowerPipes,
 		EqualPowerPaths: DefaultParameters().EqualPowerPaths,
-		PipePolicies:    map[string]PipePolicy{},
+		PipePolicies: map[string]PipePolicy{"smb": {
+			Pipes: []string{"csi-proxy-smb-*"}, Action: ActionDeny, Requirement: AllowedNamespace,
+			Subjects: []PolicySubject{{
+				Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"csi-smb-node-sa"}, Containers: []string{"smb"},
+			}},
+		}},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Error(diff)
@@ -237,6 +242,7 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 	for _, word := range []string{
 		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess",
 		string(PrivilegedOrAllowedNamespace), string(AllowedNamespace), string(PrivilegedAndAllowedNamespace),
+		"equalPower", "equalPowerPipes", "equalPowerPaths", "pipePolicies",
 		string(HostProcessIgnore), string(HostProcessAudit), string(HostProcessWarn), string(HostProcessDeny),
 	} {
 		if !slices.Contains(words, word) {

@@ -31,9 +31,13 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 			[]v1alpha1.NodeAction{v1alpha1.NodeEnforce, v1alpha1.NodeLogOnly}))
 	}
 	for i, s := range p.Spec.Subjects {
-		if s.ExpiresAt != nil && s.ExpiresAt.Year() > maxYear {
-			faults = append(faults, field.Invalid(spec.Child("subjects").Index(i).Child("expiresAt"),
-				s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
+		at := spec.Child("subjects").Index(i).Child("expiresAt")
+		switch {
+		case s.ExpiresAt == nil:
+		case s.ExpiresAt.IsZero(): // elsewhere a time that is not set means that there is no end
+			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "not the end of a permission; leave it out if there is none"))
+		case s.ExpiresAt.Year() > maxYear:
+			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
 		}
 	}
 	return faults

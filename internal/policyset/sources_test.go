@@ -60,6 +60,7 @@ func TestAssembleNamesEachObjectThatIsUnfit(t *testing.T) {
 		"two subjects of one name":   {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects = append(s.Subjects, s.Subjects[0]) }), `PipePolicy "p"`},
 		"an image that is any":       {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Images = []string{"*"} }), `PipePolicy "p"`},
 		"an end after the year 9999": {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].ExpiresAt = &year10000 }), `PipePolicy "p"`},
+		"an end that is no time":     {pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].ExpiresAt = &metav1.Time{} }), `PipePolicy "p"`},
 		"a policy of no name":        {pipes(""), `PipePolicy ""`},
 		"a module without files":     {module("m"), `PolicyModule "m"`},
 		"a module without tests":     {module("m", "a.rego", goodRule), `PolicyModule "m"`},
