@@ -134,6 +134,7 @@ func (m *cluster) finish(s *server) error {
 	}
 	s.webhook.Register(policiesPath, &webhook.Admission{Handler: objects})
 	s.readiness.also = m.chain.verify
+	s.leave.delay = leaveFor
 	s.tasks = append(s.tasks,
 		m.manager.Start,
 		func(ctx context.Context) error { return s.source.follow(ctx, parts.Activator.Changed) },

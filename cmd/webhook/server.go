@@ -33,6 +33,7 @@ type server struct {
 	readiness *readiness
 	endpoints []*endpoint
 	policies  *policies // without a cluster
+	leave     leave
 	tasks     []func(context.Context) error
 }
 
@@ -75,7 +76,7 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 	if s.webhook, s.address, err = newWebhook(o, s.certs); err != nil {
 		return nil, err
 	}
-	s.webhook.Register(validatePath, s.reviewer)
+	s.webhook.Register(validatePath, s.leave.whileLeaving(s.reviewer))
 	s.readiness = newReadiness(s.reviewer, s.webhook.StartedChecker(), newCanaryMetrics(s.registry), log)
 	if err := m.finish(s); err != nil {
 		return nil, err
@@ -108,7 +109,8 @@ func (s *server) attempted(active policy.Snapshot, err error) {
 // run serves until ctx is done or a part fails, and waits until every part has stopped.
 func (s *server) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, task := range append(s.tasks, s.certs.Start, s.webhook.Start, s.readiness.run) {
+	serve := func(ctx context.Context) error { return s.webhook.Start(s.leave.after(ctx)) }
+	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run) {
 		group.Go(func() error { return task(ctx) })
 	}
 	for _, e := range s.endpoints {

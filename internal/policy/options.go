@@ -17,8 +17,9 @@ const DefaultEntrypoint = "data.pipeguard.admission.decision"
 type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
-	// Timeout bounds one evaluation, and the wait for a slot before it. Default 50 ms: an evaluation takes well under
-	// one, and the API server waits seconds. OPA looks at it between expressions, so a single builtin call may overrun it.
+	// Timeout bounds one evaluation, and the wait for a slot before it. Default 250 ms: an evaluation takes well under one,
+	// but the clock also runs while a starved process does not, and each time-out refuses somebody; the API server waits
+	// seconds. OPA looks at it between expressions, so a single builtin call may overrun it.
 	Timeout time.Duration
 	// MaxConcurrent bounds the evaluations at one time, and with them the memory. Evaluation is pure computation, so
 	// more than a few for each processor only lengthens all of them. Default 4 for each processor.
@@ -67,7 +68,7 @@ func (l Limits) withDefaults() Limits {
 
 func (o Options) withDefaults() (Options, error) {
 	o.Entrypoint = orDefault(o.Entrypoint, DefaultEntrypoint)
-	o.Timeout = orDefault(o.Timeout, 50*time.Millisecond)
+	o.Timeout = orDefault(o.Timeout, 250*time.Millisecond)
 	o.MaxConcurrent = orDefault(o.MaxConcurrent, 4*runtime.GOMAXPROCS(0))
 	o.MaxInputBytes = orDefault(o.MaxInputBytes, 4<<20)
 	o.TestTimeout = orDefault(o.TestTimeout, 30*time.Second)

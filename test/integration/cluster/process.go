@@ -1,0 +1,135 @@
+//go:build !windows
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a started program with what it writes.
+type Process struct {
+	Name   string
+	Stdout Output
+	Stderr Output
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it has ended
+	err    error         // how it ended; to be read after exited is closed
+}
+
+// Output collects what a program writes while others read it.
+type Output struct {
+	mu  sync.Mutex // guards buf
+	buf bytes.Buffer
+}
+
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+// Bytes returns a copy of what was written so far.
+func (o *Output) Bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.buf.Bytes())
+}
+
+// From returns a copy of what was written after the first n bytes.
+func (o *Output) From(n int) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.buf.Bytes()[n:])
+}
+
+func (o *Output) String() string { return string(o.Bytes()) }
+
+// StartProcess starts a program. env is added to the environment.
+func StartProcess(name, exe string, env []string, args ...string) (*Process, error) {
+	p := &Process{Name: name, cmd: exec.Command(exe, args...), exited: make(chan struct{})} // #nosec G204 -- a program that was just built
+	p.cmd.Env = append(p.cmd.Environ(), env...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.Stdout, &p.Stderr
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the program has ended.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Await asks again and again until ask returns nil, the program ends or the time is over.
+func (p *Process) Await(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s was not ready within %s", p.Name, limit))
+	defer cancel()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		last := ask(ctx)
+		if last == nil {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.Name, p.ending(), p.Stderr.String())
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last answer: %w\n%s", context.Cause(ctx), last, p.Stderr.String())
+		case <-again.C:
+		}
+	}
+}
+
+// Stop asks the program to end as a kubelet would, and reports an end that was not clean.
+func (p *Process) Stop(limit time.Duration) error {
+	select {
+	case <-p.exited:
+		return fmt.Errorf("%s had already ended: %w\n%s", p.Name, p.ending(), p.Stderr.String())
+	default:
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop %s: %w", p.Name, err)
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(limit):
+		p.Kill()
+		return fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.Name, limit)
+	}
+	if p.err != nil {
+		return fmt.Errorf("%s: %w\n%s", p.Name, p.err, p.Stderr.String())
+	}
+	return nil
+}
+
+func (p *Process) ending() error {
+	if p.err == nil {
+		return errors.New("exit code 0")
+	}
+	return p.err
+}
+
+// Kill ends the program at once if it still runs.
+func (p *Process) Kill() {
+	select {
+	case <-p.exited:
+	default:
+		if err := p.cmd.Process.Kill(); err == nil {
+			<-p.exited
+		}
+	}
+}

@@ -1,0 +1,135 @@
+//go:build !windows
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Webhook is a running cmd/webhook.
+type Webhook struct {
+	*Process
+	// Address is where it answers reviews: host:port.
+	Address string
+	health  string
+	metrics string
+
+	mu      sync.Mutex // guards what was read of the records so far
+	read    int
+	records []audit.Event
+}
+
+// StartWebhook starts a webhook on free ports of the loopback interface. It does not wait until it is ready.
+func StartWebhook(ctx context.Context, name, exe string, args ...string) (*Webhook, error) {
+	p, err := StartProcess(name, exe, []string{"GORACE=halt_on_error=1 exitcode=66"}, append([]string{
+		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
+	}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	w := &Webhook{Process: p}
+	err = p.Await(ctx, startLimit, func(context.Context) error {
+		found := servedAddresses(p.Stderr.Bytes())
+		w.Address, w.health, w.metrics = found["reviews"], found["health"], found["metrics"]
+		if w.Address == "" || w.health == "" || w.metrics == "" {
+			return errors.New("the log does not say yet where it serves")
+		}
+		return nil
+	})
+	if err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return w, nil
+}
+
+// servedAddresses finds in a log which part serves at which address.
+func servedAddresses(log []byte) map[string]string {
+	found := map[string]string{}
+	for line := range bytes.Lines(log) {
+		var entry struct{ Msg, Name, Address string }
+		if json.Unmarshal(line, &entry) == nil && entry.Msg == "serving" {
+			found[entry.Name] = entry.Address
+		}
+	}
+	return found
+}
+
+// AwaitReady returns when /readyz says yes.
+func (w *Webhook) AwaitReady(ctx context.Context) error {
+	return w.Await(ctx, startLimit, w.Ready)
+}
+
+// Ready asks /readyz; the error is its answer.
+func (w *Webhook) Ready(ctx context.Context) error {
+	status, text, err := get(ctx, "http://"+w.health+"/readyz")
+	if err == nil && status != http.StatusOK {
+		err = errors.New(strings.TrimSpace(text))
+	}
+	return err
+}
+
+// Metrics returns what /metrics says.
+func (w *Webhook) Metrics(ctx context.Context) (string, error) {
+	status, text, err := get(ctx, "http://"+w.metrics+"/metrics")
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", status, text)
+	}
+	return text, err
+}
+
+// Records returns the decision records that it wrote so far, to its standard output.
+func (w *Webhook) Records() ([]audit.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.Stdout.From(w.read)
+	for line := range bytes.Lines(text[:bytes.LastIndexByte(text, '\n')+1]) {
+		var e audit.Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("read a decision record: %w: %q", err, line)
+		}
+		w.records = append(w.records, e)
+		w.read += len(line)
+	}
+	return slices.Clone(w.records), nil
+}
+
+func get(ctx context.Context, url string) (status int, text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	return response.StatusCode, string(body), err
+}
+
+// Faults returns the warnings and errors of its log, and what is no line of a log: reports of the race detector, panics.
+func (w *Webhook) Faults() string {
+	var out strings.Builder
+	for line := range bytes.Lines(w.Stderr.Bytes()) {
+		var entry struct{ Level string }
+		if json.Unmarshal(line, &entry) != nil || entry.Level != "info" && entry.Level != "debug" {
+			out.Write(line)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,180 @@
+//go:build !windows
+
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/integration/cluster"
+)
+
+// sent are the objects that the recorder was asked about, as kind/name.
+func sent(r *cluster.Recorder) map[string]bool {
+	out := map[string]bool{}
+	for _, req := range r.Seen() {
+		out[req.Kind.Kind+"/"+req.Name] = true
+	}
+	return out
+}
+
+// reviewer judges in this process, with the built-in policy and its default parameters.
+func reviewer(t *testing.T) *admission.Reviewer {
+	t.Helper()
+	files, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := admission.Policies{Parameters: admission.DefaultParameters()}.Bind(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := policy.New(policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Activate(t.Context(), bound); err != nil {
+		t.Fatal(err)
+	}
+	r, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// judged says what the reviewer finds in an object.
+func judged(t *testing.T, r *admission.Reviewer, o client.Object) admission.Result {
+	t.Helper()
+	scheme, err := cluster.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gvk, err := apiutil.GVKForObject(o, scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.GetObjectKind().SetGroupVersionKind(gvk)
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := admission.ObjectReview(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Review(admission.WithoutTrace(t.Context()), req)
+}
+
+func TestWhateverCouldBeFoundIsSentAndPlainObjectsAreNot(t *testing.T) {
+	const samples = 400
+	recorder, r := recorded(t), reviewer(t)
+	c := newCorpus(t, namespace(t, "corpus"), 20261121)
+	var all []sample
+	for range samples {
+		s := c.next()
+		err := shared.api.Client.Create(t.Context(), s.object, client.DryRunAll)
+		if apierrors.IsInvalid(err) {
+			continue // nobody could store it
+		}
+		if err != nil {
+			t.Fatalf("%T %s: %v", s.object, s.object.GetName(), err)
+		}
+		all = append(all, s)
+	}
+	seen := sent(recorder)
+	found, plain := 0, 0
+	for _, s := range all {
+		res := judged(t, r, s.object)
+		isSent := seen[s.object.GetObjectKind().GroupVersionKind().Kind+"/"+s.object.GetName()]
+		has := !res.Allowed || len(res.Findings) > 0
+		if has && !isSent {
+			t.Errorf("%s is found (%v) and was not sent: %s", s.object.GetName(), res.Codes, text(t, s.object))
+		}
+		if has && s.plain {
+			t.Errorf("%s is plain and something is found in it: %v", s.object.GetName(), res.Codes)
+		}
+		if s.plain && isSent {
+			t.Errorf("%s is plain and was sent: %s", s.object.GetName(), text(t, s.object))
+		}
+		found, plain = found+count(has), plain+count(s.plain)
+	}
+	if len(all) < samples*2/3 || found < samples/6 || plain < samples/6 {
+		t.Errorf("%d objects, something is found in %d, %d are plain: the test says little", len(all), found, plain)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func text(t *testing.T, o client.Object) string {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// large is a pod with many containers and volumes, each of which mounts the volume of its number.
+func large(namespace string, containers, volumes int) *corev1.Pod {
+	p := pod(namespace, "")
+	p.Spec.Containers = nil
+	for i := range volumes {
+		p.Spec.Volumes = append(p.Spec.Volumes, hostPath(fmt.Sprintf("v%d", i), fmt.Sprintf("/var/lib/%s/%d", strings.Repeat("x", 60), i)))
+	}
+	for i := range containers {
+		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: image}
+		for j := range min(10, volumes) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprintf("v%d", (i+j)%volumes), MountPath: fmt.Sprintf("/m/%d", j), SubPath: "a/b"})
+		}
+		p.Spec.Containers = append(p.Spec.Containers, c)
+	}
+	return p
+}
+
+func TestLargePodsStayBelowTheLimitsOfConditions(t *testing.T) {
+	recorder := recorded(t)
+	space := namespace(t, "large")
+	plain := large(space, 200, 200)
+	created(t, plain)
+	guilty := large(space, 200, 200)
+	guilty.Spec.Volumes[199].HostPath.Path = pipe
+	created(t, guilty)
+	// The last thing that is looked at decides.
+	last := large(space, 200, 200)
+	last.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"}
+	created(t, last)
+	seen := sent(recorder)
+	if seen["Pod/"+plain.Name] || !seen["Pod/"+guilty.Name] || !seen["Pod/"+last.Name] {
+		t.Errorf("sent: %v", seen)
+	}
+}
+
+// Beyond the limits the API server gives up on the condition. With failurePolicy Fail that is a refusal.
+func TestWhatIsTooLargeForConditionsIsNotLetPass(t *testing.T) {
+	recorder := recorded(t)
+	p := pod(namespace(t, "large"), "")
+	for i := range 350 {
+		p.Spec.Volumes = append(p.Spec.Volumes, hostPath(fmt.Sprintf("v%d", i), fmt.Sprintf("/%s/%d", strings.Repeat("x", 3800), i)))
+	}
+	p.Spec.Volumes = append(p.Spec.Volumes, hostPath("last", pipe))
+	err := shared.api.Client.Create(t.Context(), p, client.DryRunAll)
+	if err == nil && !sent(recorder)["Pod/"+p.Name] {
+		t.Error("it passed without being sent")
+	}
+}

@@ -1,0 +1,95 @@
+//go:build !windows
+
+package integration
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// The definitions refuse these by themselves, whether or not a webhook answers.
+func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
+	later := metav1.NewTime(time.Now().Add(time.Hour))
+	many := func(n int) (out []v1alpha1.PipePattern) {
+		for range n {
+			out = append(out, v1alpha1.PipePattern("p"+strings.Repeat("x", len(out))))
+		}
+		return out
+	}
+	pipes := []v1alpha1.PipePattern{"csi-proxy-disk-v1"}
+	with := func(change func(*v1alpha1.Subject)) *v1alpha1.PipePolicy {
+		s := subject("kube-system")
+		change(&s)
+		return pipePolicy("bad", pipes, s)
+	}
+	action := pipePolicy("bad", pipes)
+	action.Spec.Admission.Action = "Allow"
+	requirement := pipePolicy("bad", pipes)
+	requirement.Spec.Admission.Requirement = "Privileged"
+	nodeAction := pipePolicy("bad", pipes)
+	nodeAction.Spec.Node.Action = "Warn"
+	for name, c := range map[string]struct {
+		object client.Object
+		field  string
+		text   string
+	}{
+		"no pipes":                {pipePolicy("bad", []v1alpha1.PipePattern{}), "spec.pipes", "at least 1"},
+		"too many pipes":          {pipePolicy("bad", many(65)), "spec.pipes", "at most 64"},
+		"a pipe twice":            {pipePolicy("bad", append(pipes, pipes...)), "spec.pipes[1]", "Duplicate"},
+		"every pipe":              {pipePolicy("bad", []v1alpha1.PipePattern{"*"}), "spec.pipes[0]", "should match"},
+		"a star in the middle":    {pipePolicy("bad", []v1alpha1.PipePattern{"csi-*-v1"}), "spec.pipes[0]", "should match"},
+		"a path":                  {pipePolicy("bad", []v1alpha1.PipePattern{`\\.\pipe\csi-proxy-disk-v1`}), "spec.pipes[0]", "should match"},
+		"an unknown action":       {action, "spec.admission.action", "Unsupported value"},
+		"an unknown requirement":  {requirement, "spec.admission.requirement", "Unsupported value"},
+		"an unknown node action":  {nodeAction, "spec.node.action", "Unsupported value"},
+		"a subject without name":  {with(func(s *v1alpha1.Subject) { s.Name = "" }), "spec.subjects[0].name", "at least 1"},
+		"no namespace":            {with(func(s *v1alpha1.Subject) { s.Namespace = "" }), "spec.subjects[0].namespace", "at least 1"},
+		"a pattern of namespaces": {with(func(s *v1alpha1.Subject) { s.Namespace = "kube-*" }), "spec.subjects[0].namespace", "should match"},
+		"an empty account":        {with(func(s *v1alpha1.Subject) { s.ServiceAccounts = []string{""} }), "spec.subjects[0].serviceAccounts[0]", "at least 1"},
+		"an exception without owner": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Reason = &later, "a migration" }),
+			"spec.subjects[0]", "name its owner and reason"},
+		"an exception without reason": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Owner = &later, "storage team" }),
+			"spec.subjects[0]", "name its owner and reason"},
+		"two subjects of one name": {pipePolicy("bad", pipes, subject("a"), subject("b")), "spec.subjects[1]", "Duplicate"},
+
+		"no modules":               {module("bad", nil), "spec.modules", "at least 1"},
+		"a module that is no Rego": {module("bad", map[string]string{"rules.txt": "x"}), "spec.modules[0].name", "should match"},
+		"a module in a directory":  {module("bad", map[string]string{"../rules.rego": "x"}), "spec.modules[0].name", "should match"},
+		"an empty module":          {module("bad", map[string]string{"rules.rego": ""}), "spec.modules[0].rego", "at least 1"},
+		"a module that is too large": {module("bad", map[string]string{"rules.rego": strings.Repeat("#", 262145)}),
+			"spec.modules[0].rego", "may not be more than 262144"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := shared.api.Client.Create(t.Context(), c.object, client.DryRunAll)
+			status, ok := errors.AsType[*apierrors.StatusError](err)
+			if !ok || !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "admission webhook") {
+				t.Fatalf("got %v", err)
+			}
+			for _, cause := range status.ErrStatus.Details.Causes {
+				if cause.Field == c.field && strings.Contains(string(cause.Type)+cause.Message, c.text) {
+					return
+				}
+			}
+			t.Errorf("no cause %q at %s: %+v", c.text, c.field, status.ErrStatus.Details.Causes)
+		})
+	}
+}
+
+func TestDefinitionsFillInTheStrictDefaults(t *testing.T) {
+	guarded(t)
+	p := pipePolicy("defaults", []v1alpha1.PipePattern{"csi-proxy-disk-v1"})
+	if err := shared.api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if p.Spec.Admission != (v1alpha1.AdmissionRules{Action: v1alpha1.ActionDeny, Requirement: v1alpha1.RequireSubject}) || p.Spec.Node.Action != v1alpha1.NodeEnforce {
+		t.Errorf("defaults: %+v", p.Spec)
+	}
+}

@@ -1,0 +1,43 @@
+//go:build !windows
+
+package integration
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/integration/cluster"
+)
+
+// recordsOf returns the decisions of a release about one namespace.
+func recordsOf(t *testing.T, r *cluster.Release, namespace string) (all []audit.Event) {
+	t.Helper()
+	for _, replica := range r.Replicas {
+		of, err := replica.Records()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, of...)
+	}
+	return slices.DeleteFunc(all, func(e audit.Event) bool { return e.Who == nil || e.Who.Pod == nil || e.Who.Pod.Namespace != namespace })
+}
+
+// audited waits for the one entry of the API server's audit log that is wanted: it is written as the answer goes out.
+func audited(t *testing.T, wanted func(*cluster.AuditEvent) bool) cluster.AuditEvent {
+	t.Helper()
+	var found []cluster.AuditEvent
+	eventually(t, "the audit log has the entry", func(context.Context) (err error) {
+		found, err = shared.api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && wanted(e) })
+		if err == nil && len(found) == 0 {
+			err = errors.New("there is none")
+		}
+		return err
+	})
+	if len(found) != 1 {
+		t.Fatalf("%d entries: %+v", len(found), found)
+	}
+	return found[0]
+}

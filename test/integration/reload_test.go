@@ -1,0 +1,154 @@
+//go:build !windows
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/integration/cluster"
+)
+
+// answer is what somebody who creates a pod hears.
+type answer struct {
+	name string
+	err  error
+}
+
+// load creates pods with several hands until stop is called; each name is used once. It leaves the machine room to
+// answer: it is about what the answers are, not about how many there can be.
+// next gets a number and returns the pod. stop returns all answers.
+func load(t *testing.T, hands int, next func(i int) client.Object) (stop func() []answer) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	impatient := newClient(t, shared.api.Config).Client
+	var wait sync.WaitGroup
+	answers := make([][]answer, hands)
+	for hand := range hands {
+		wait.Go(func() {
+			pace := time.NewTicker(10 * time.Millisecond)
+			defer pace.Stop()
+			for i := hand; ctx.Err() == nil; i += hands {
+				<-pace.C
+				o := next(i)
+				o.SetName(fmt.Sprintf("load-%05d", i))
+				err := impatient.Create(context.WithoutCancel(ctx), o, client.DryRunAll)
+				answers[hand] = append(answers[hand], answer{o.GetName(), err})
+			}
+		})
+	}
+	var all []answer
+	stopped := false
+	stop = func() []answer {
+		if !stopped {
+			stopped = true
+			cancel()
+			wait.Wait()
+			for _, some := range answers {
+				all = append(all, some...)
+			}
+		}
+		return all
+	}
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// ruled says whether an answer is a refusal by a rule with this code.
+func ruled(err error, code string) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "\n"+code+": ")
+}
+
+// Two revisions alternate under load: with the first one the pod is admitted, with the second refused. Whichever
+// decides, answer and revision must belong together, and no call may fail.
+func TestPoliciesAreReplacedUnderLoadWithoutOneWrongAnswer(t *testing.T) {
+	const rounds = 8
+	ungoverned(t)
+	release := guarded(t)
+	mine := namespace(t, "mine", driver)
+	p := pipePolicy("toggled", []v1alpha1.PipePattern{"csi-proxy-disk-v1"}, subject(mine))
+	open := ready(t, p).Revision
+	stop := load(t, 4, func(int) client.Object { return pod(mine, driver, diskPipe) })
+
+	closed := ""
+	for round := range rounds {
+		changed(t, p, func() { p.Spec.Subjects[0].ServiceAccounts = []string{[]string{"nobody", driver}[round%2]} })
+		eventually(t, "the other revision decides", func(ctx context.Context) error {
+			now, err := revision(ctx, release.Replicas[0])
+			if err != nil {
+				return err
+			}
+			if round == 0 && now != open {
+				closed = now
+			}
+			if want := []string{closed, open}[round%2]; now != want || want == "" {
+				return fmt.Errorf("it is still %s", now)
+			}
+			return nil
+		})
+		time.Sleep(100 * time.Millisecond) // let each revision decide for a while
+	}
+	answers := stop()
+
+	// The API server's audit log has the revision of every answer.
+	type audited struct{ effect, codes, revision string }
+	effects := map[string]audited{}
+	eventually(t, "the audit log has every answer", func(context.Context) error {
+		events, err := shared.api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == mine })
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			note := func(key string) string { return e.Annotations["pods.pipeguard.dev/"+key] }
+			effects[e.ObjectRef.Name] = audited{note("effect"), note("codes"), note("revision")}
+		}
+		if len(effects) < len(answers) {
+			return fmt.Errorf("%d of %d", len(effects), len(answers))
+		}
+		return nil
+	})
+	admitted, denied, late := 0, 0, 0
+	for _, a := range answers {
+		switch e := effects[a.name]; {
+		case tooLate(a.err):
+			late++
+		case a.err == nil && e.revision == open && (e.effect == "allow" || e.codes == policy.CodeAdviceFailed): // advice was too late
+			admitted++
+		case ruled(a.err, "PG010") && e.revision == closed && e.effect == "deny" && strings.Contains(a.err.Error(), closed[:19]):
+			denied++
+		default:
+			t.Errorf("%s: audited as %q, answered %v", a.name, e, a.err)
+		}
+	}
+	if admitted < rounds || denied < rounds || late > len(answers)/10 {
+		t.Errorf("%d admitted, %d denied, %d too late: the test says little", admitted, denied, late)
+	}
+	t.Logf("%d admitted, %d denied, %d too late over %d changes", admitted, denied, late, rounds)
+}
+
+// Parameters come from a file, as the kubelet changes it. What is allowed here stays allowed: the namespace is this test's.
+func TestParametersAreReplacedWhileItRuns(t *testing.T) {
+	release := guarded(t)
+	others := namespace(t, "others", driver)
+	refused(t, shared.api.Client.Create(t.Context(), pod(others, driver, pipe)), "PG001")
+	text, err := os.ReadFile(release.Parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release.SetParameters(string(text) + "  " + others + ":\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the namespace is allowed", func(ctx context.Context) error {
+		return shared.api.Client.Create(ctx, pod(others, driver, pipe), client.DryRunAll)
+	})
+}

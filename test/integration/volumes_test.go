@@ -1,0 +1,67 @@
+//go:build !windows
+
+package integration
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func sources() map[string]struct {
+	make  func(string) corev1.PersistentVolumeSource
+	field string
+} {
+	return map[string]struct {
+		make  func(string) corev1.PersistentVolumeSource
+		field string
+	}{
+		"hostPath": {onHost, "spec.hostPath.path"},
+		"local":    {local, "spec.local.path"},
+	}
+}
+
+func TestAPersistentVolumeLeadsNobodyToAPipe(t *testing.T) {
+	guarded(t)
+	for name, source := range sources() {
+		t.Run(name, func(t *testing.T) {
+			free := volume(source.make(pipe))
+			status := refused(t, shared.api.Client.Create(t.Context(), free), "PG007")
+			if diff := cmp.Diff([]string{"PG007 " + source.field}, causes(status)); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+			// The claim's namespace does not help: whoever may edit the claim decides which pod gets the volume.
+			bound := volume(source.make(pipe))
+			bound.Spec.ClaimRef = &corev1.ObjectReference{Namespace: drivers, Name: "claim"}
+			refused(t, shared.api.Client.Create(t.Context(), bound), "PG007")
+			refused(t, shared.api.Client.Create(t.Context(), volume(source.make(`\\.\pipe`))), "PG003")
+			harmless := volume(source.make("/mnt/disk"))
+			deleted(t, harmless)
+			created(t, harmless)
+		})
+	}
+}
+
+func TestAnOlderPersistentVolumeCannotBeBound(t *testing.T) {
+	others := namespace(t, "others")
+	older := map[string]*corev1.PersistentVolume{}
+	guarded(t)
+	before(t, func() {
+		for name, source := range sources() {
+			older[name] = volume(source.make(pipe))
+			created(t, older[name])
+			deleted(t, older[name])
+		}
+	})
+	for name, v := range older {
+		t.Run(name, func(t *testing.T) {
+			v.Labels = map[string]string{"example.com/note": "kept"}
+			if err := shared.api.Client.Update(t.Context(), v); err != nil {
+				t.Fatalf("a label: %v", err)
+			}
+			v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: others, Name: "claim"}
+			refused(t, shared.api.Client.Update(t.Context(), v), "PG007")
+		})
+	}
+}
