@@ -6,7 +6,7 @@ VERSION ?= v0.1.0-dev
 LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
 
-.PHONY: help build deps test test-linux test-windows bench lint generate verify run image
+.PHONY: help build deps test test-linux test-windows e2e bench lint generate verify run image
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,12 +20,18 @@ run: ## Show the main job: webhook and proxy refuse, admit, deny, allow and reco
 
 test: deps test-windows test-linux ## Run every test, the Windows ones under Wine. Installs what it needs on Debian, as root.
 
-test-linux: ## Run the Go and Rego tests, with the race detector where there is a C compiler.
+test-linux: ## Run the Go and Rego tests, a real API server among them, with the race detector where there is a C compiler.
 	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
+	test/tools/build api
 	go test $$(! command -v gcc >/dev/null || echo -race) -shuffle=on ./...
 
 test-windows: ## Run the cross-compiled tests and the real proxy.exe under Wine.
 	test/windows/run.sh
+
+e2e: image ## Install the chart on a whole cluster on this machine (Debian, as root) and try it.
+	hack/deps.sh cluster
+	test/tools/build cluster
+	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e
 
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh
@@ -42,8 +48,10 @@ bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	mv bin/golangci-lint $@
 
-generate: ## Rewrite what a tool writes: formatting, module lists.
+generate: ## Rewrite what a tool writes: deep copies, CRDs, the API reference, formatting, module lists.
 	go mod tidy
+	hack/generate.sh
+	go test ./test/chart -run Kustomize -update
 	gofmt -w $$(git ls-files '*.go')
 	go run ./cmd/pipeguard policy fmt --write policies
 
@@ -52,8 +60,10 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
 	go run ./cmd/pipeguard policy fmt policies
 	go vet ./...
+	go vet -tags e2e ./test/e2e/...
 	GOOS=windows go vet ./...
 	cd hack/image && go mod tidy -diff && go vet .
+	hack/verify-generated.sh
 
 image: ## Build the webhook's image for linux/amd64 and linux/arm64 as an OCI archive in dist/. Needs no Docker.
 	cd hack/image && go run . -version '$(VERSION)' -source ../.. -output ../../dist

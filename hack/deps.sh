@@ -1,17 +1,32 @@
 #!/usr/bin/env bash
-# Sees to it that what the tests need beside Go is there: a C compiler for the race detector; Wine and a C compiler for
-# Windows for the Windows tests. On Debian, as root, it installs what is missing; elsewhere it says what to install,
-# and fails only if CI=true.
+# Sees to it that what the tests need beside Go is there. On Debian, as root, it installs what is missing; elsewhere it says
+# what to install, and fails only if CI=true.
+#   deps.sh           a C compiler for the race detector; Wine and a C compiler for Windows for the Windows tests
+#   deps.sh cluster   what a node needs: CNI plugins, iptables, conntrack; a C compiler and libseccomp for runc
 set -euo pipefail
 
 declare -A package=(
 	[gcc]='gcc libc6-dev'
 	[wine]='wine wine64'
 	[x86_64-w64-mingw32-gcc]=gcc-mingw-w64-x86-64-win32
+	[/usr/lib/cni/bridge]=containernetworking-plugins
+	[iptables]=iptables
+	[conntrack]=conntrack
+	[ip]=iproute2
+	[pkg-config]=pkg-config
+	[/usr/include/seccomp.h]=libseccomp-dev
 )
+case "${1:-}" in
+'') needed=(gcc wine x86_64-w64-mingw32-gcc) ;;
+cluster) needed=(gcc /usr/lib/cni/bridge iptables conntrack ip pkg-config /usr/include/seccomp.h) ;;
+*)
+	sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
+	exit 2
+	;;
+esac
 missing=()
-for tool in gcc wine x86_64-w64-mingw32-gcc; do
-	if ! command -v "$tool" >/dev/null; then
+for tool in "${needed[@]}"; do
+	if [[ $tool == /* && ! -e $tool ]] || { [[ $tool != /* ]] && ! command -v "$tool" >/dev/null; }; then
 		read -ra names <<<"${package[$tool]}"
 		missing+=("${names[@]}")
 	fi
