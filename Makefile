@@ -36,9 +36,11 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh
 
-bench: ## Run the benchmarks beside the hot paths; compare runs with benchstat.
+bench: ## Run the benchmarks beside the hot paths, and measure the webhook behind a real API server; files in build/.
 	mkdir -p build
 	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 ./... | tee build/bench.txt
+	test/tools/build api
+	go run ./test/bench
 
 lint: bin/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Run the linters for Linux and for Windows.
 	$< run ./...

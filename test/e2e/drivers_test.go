@@ -1,0 +1,74 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The driver that the chart's profile azuredisk is for.
+const (
+	driverNamespace = "kube-system"
+	driverAccount   = "csi-azuredisk-node-sa"
+	driverContainer = "azuredisk"
+)
+
+// driverPod is a pod as the driver's DaemonSet makes them.
+func driverPod(name string, changes ...change) *corev1.Pod {
+	return pod(driverNamespace, name, append([]change{
+		as(driverAccount, driverContainer), onWindows,
+		mounts(diskPipe), mounts(`\\.\pipe\csi-proxy-volume-v1`), mounts(`\\.\pipe\csi-proxy-filesystem-v1`),
+	}, changes...)...)
+}
+
+func oneLineAdmitsADriver(t *testing.T) {
+	namespace(t, driverNamespace, driverAccount, "other")
+	mustRefuse(t, daemonSet(driverPod("driver-too-early")), "PG001")
+
+	pods := webhookUIDs(t)
+	upgrade(t, "--set", "drivers.azuredisk.enabled=true")
+	eventually(t, readyLimit, "every replica admits the driver", admitsDriver)
+	if diff := cmp.Diff(pods, webhookUIDs(t)); diff != "" {
+		t.Errorf("pods were replaced for a parameter (-before +after):\n%s", diff)
+	}
+
+	set := daemonSet(driverPod("driver"))
+	mustAdmit(t, set)
+	eventually(t, readyLimit, "the controller has made the driver's pod", func(ctx context.Context) error {
+		var made corev1.PodList
+		if err := shared.Client.List(ctx, &made, client.InNamespace(driverNamespace), client.MatchingLabels{"daemon": "driver"}); err != nil {
+			return err
+		}
+		if len(made.Items) != 1 {
+			return fmt.Errorf("%d pods", len(made.Items))
+		}
+		return nil
+	})
+
+	mustRefuse(t, daemonSet(driverPod("another-account", as("other", driverContainer))), "PG010")
+	mustRefuse(t, daemonSet(driverPod("another-container", as(driverAccount, "sidecar"))), "PG010")
+	mustRefuse(t, daemonSet(driverPod("another-pipe", mounts(`\\.\pipe\csi-proxy-smb-v1`))), "PG001")
+	mustRefuse(t, driverPod("all-pipes", mounts(`\\.\pipe\`)), "PG003")
+	elsewhere := driverPod("another-namespace")
+	elsewhere.Namespace, elsewhere.Spec.ServiceAccountName = "default", ""
+	mustRefuse(t, elsewhere, "PG010")
+}
+
+// admitsDriver asks so often that every replica was asked: a connection goes to any of them.
+func admitsDriver(ctx context.Context) error {
+	for i := range 10 * replicas {
+		err := shared.Client.Create(ctx, driverPod(fmt.Sprintf("asked-%d", i), unscheduled), client.DryRunAll)
+		if err != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func uninstallLeavesNothing(t *testing.T) {
+	left, err := leftovers(t.Context())
+	if err != nil || len(left) < 20 {
+		t.Fatalf("the search finds only %q of an installed release: %v", left, err)
+	}
+	l := startLoad(t, undisturbed...)
+	helm(t, "uninstall", release, "--wait", "--timeout=2m")
+	evil := pod("default", "nobody-refuses", mounts(diskPipe), onWindows)
+	mustAdmit(t, evil)
+	eventually(t, 2*time.Minute, "nothing is left", func(ctx context.Context) error {
+		left, err := leftovers(ctx)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("left: %s", strings.Join(left, ", "))
+		}
+		return err
+	})
+	l.judge(t)
+	plain := pod("default", "after")
+	mustAdmit(t, plain)
+	eventually(t, readyLimit, "ordinary pods run", running(plain))
+}
+
+// passing are resources whose objects go by themselves, or are made of others.
+var passing = []string{"events", "componentstatuses"}
+
+// leftovers names every object in the cluster that belongs to the release by a label, by its name or by its namespace.
+func leftovers(ctx context.Context) ([]string, error) {
+	resources, err := discovery.NewDiscoveryClientForConfigOrDie(shared.Config).ServerPreferredResources()
+	if err != nil {
+		return nil, fmt.Errorf("list the resources of the cluster: %w", err)
+	}
+	var found []string
+	for _, group := range resources {
+		gv, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range group.APIResources {
+			if !slices.Contains(r.Verbs, "list") || slices.Contains(passing, r.Name) {
+				continue
+			}
+			var objects metav1.PartialObjectMetadataList
+			objects.SetGroupVersionKind(gv.WithKind(r.Kind + "List"))
+			err := shared.Client.List(ctx, &objects, &client.ListOptions{})
+			if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+				continue // a definition that has just gone
+			}
+			if err != nil {
+				return nil, fmt.Errorf("list %s: %w", r.Name, err)
+			}
+			for _, o := range objects.Items {
+				if belongs(r.Kind, &o) {
+					found = append(found, fmt.Sprintf("%s %s/%s", r.Kind, o.Namespace, o.Name))
+				}
+			}
+		}
+	}
+	return found, nil
+}
+
+func belongs(kind string, o client.Object) bool {
+	// What every namespace has, and the namespace, which is the operator's.
+	if kind == "Namespace" || o.GetName() == "default" || o.GetName() == "kube-root-ca.crt" {
+		return false
+	}
+	labels := o.GetLabels()
+	return o.GetNamespace() == system || strings.Contains(o.GetName(), "pipeguard") ||
+		labels["app.kubernetes.io/instance"] == release || labels["app.kubernetes.io/managed-by"] == "pipeguard" || labels["owner"] == "helm"
+}
