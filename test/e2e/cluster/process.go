@@ -32,7 +32,7 @@ func (c *Cluster) start(program string, args ...string) (*process, error) {
 	}
 	defer log.Close()
 	p.cmd = exec.Command(filepath.Join(Tools(), program), args...) // #nosec G204 -- the programs of the cluster
-	p.cmd.Dir = c.logs // a host path that Linux takes for a relative one is made there
+	p.cmd.Dir = c.logs                                             // a host path that Linux takes for a relative one is made there
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(os.Environ(), "PATH="+Tools()+":"+os.Getenv("PATH"))
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the tests alone
