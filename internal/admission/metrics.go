@@ -32,7 +32,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		reviews: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "pipeguard_admission_review_duration_seconds",
 			Help:    "Time from the arrival of a review's headers to its answer.",
-			Buckets: []float64{.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .01, .05, .25, 1, 5},
+			Buckets: []float64{.00001, .000025, .00005, .0001, .00015, .00025, .0005, .001, .0025, .01, .05, .25, 1, 5},
 		}, []string{"allowed"}),
 		evaluations: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "pipeguard_policy_evaluation_duration_seconds",

@@ -204,17 +204,23 @@ func stored(ctx context.Context, s *stage, f *figures) error {
 	return f.lookAround(ctx, s.size.idle/2)
 }
 
-// allReady returns when every policy has been told that all replicas decide by it.
+// allReady returns when the status of every policy names the revision that decides: the leader writes them one by one, also
+// those that were ready before.
 func (s *stage) allReady(ctx context.Context) error {
 	return eventually(ctx, func() error {
+		now, err := reading(ctx, s.first())
+		if err != nil {
+			return err
+		}
 		list := &v1alpha1.PipePolicyList{}
 		if err := s.api.Client.List(ctx, list); err != nil {
 			return err
 		}
 		for i := range list.Items {
 			p := &list.Items[i]
-			if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
-				return fmt.Errorf("PipePolicy %s is not ready", p.Name)
+			isActive := now[`pipeguard_policy_info{revision="`+p.Status.Revision+`"}`] == 1
+			if !isActive || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
+				return fmt.Errorf("the status of PipePolicy %s does not say yet that it decides", p.Name)
 			}
 		}
 		return nil

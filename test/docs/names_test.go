@@ -105,7 +105,7 @@ func TestTheCheckOfFlagsSeesUnknownOnes(t *testing.T) {
 // foreign are flags of other programs that documents show: go, curl, jq, PowerShell, helm, kubectl.
 var foreign = []string{
 	"run", "bench", "benchtime", "cpu", "count", "cacert", "data", "c", "H", "S", "X", "schema", "p", "sS", "s", "r", "help",
-	"force", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "k", "A", "ItemType", "Name", "StartupType", "BinaryPathName",
+	"force", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "k", "A", "quick", "ItemType", "Name", "StartupType", "BinaryPathName",
 }
 
 var (
