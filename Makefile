@@ -24,6 +24,7 @@ test-linux: ## Run the Go and Rego tests, a real API server among them, with the
 	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
 	test/tools/build api
 	go test $$(! command -v gcc >/dev/null || echo -race) -shuffle=on ./...
+	go test -shuffle=on ./policies
 
 test-windows: ## Run the cross-compiled tests and the real proxy.exe under Wine.
 	test/windows/run.sh
