@@ -78,7 +78,7 @@ func TestAPolicyIsReadyOnceEveryReplicaDecidesByIt(t *testing.T) {
 	}
 	// Each answers by its own revision, and says which.
 	answers := map[string]int{}
-	for range 40 {
+	for attempt := 0; answers["admitted"]+answers["refused"] < 40 && attempt < 120; attempt++ {
 		release.Balancer.HangUp() // so that the API server's next connection goes to the other one
 		err := shared.api.Client.Create(t.Context(), pod(mine, driver, diskPipe), client.DryRunAll)
 		switch {
@@ -86,11 +86,13 @@ func TestAPolicyIsReadyOnceEveryReplicaDecidesByIt(t *testing.T) {
 			answers["admitted"]++
 		case ruled(err, "PG010") && strings.Contains(err.Error(), status.Revision[:19]):
 			answers["refused"]++
+		case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to call webhook: Post"):
+			// The API server took a connection that was just hung up on, before it had noticed. That was this test.
 		default:
 			answers[err.Error()]++
 		}
 	}
-	if answers["admitted"] == 0 || answers["refused"] == 0 || answers["admitted"]+answers["refused"] < 38 {
+	if answers["admitted"] == 0 || answers["refused"] == 0 || answers["admitted"]+answers["refused"] != 40 || len(answers) != 2 {
 		t.Errorf("answers: %v", answers)
 	}
 
