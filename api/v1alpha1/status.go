@@ -43,7 +43,7 @@ type PolicyStatus struct {
 type ReplicaCounts struct {
 	// Live replicas have reported within the last minute and a half.
 	Live int32 `json:"live"`
-	// Current are live and decide by the status's revision.
+	// Current are live and decide by the status's revision with this generation in it; none while it is not active.
 	Current int32 `json:"current"`
 	// Summary is "current/live".
 	Summary string `json:"summary,omitempty"`

@@ -23,7 +23,7 @@
 // # Permissions
 //
 // In the namespace: get, list, watch and patch of the Secret by its name; create of secrets, which cannot be limited to
-// a name and is only needed should the Secret be deleted; create and patch of events in events.k8s.io. In the cluster:
+// a name and is only needed if nobody else brings back a Secret that was deleted, as the chart does; create and patch of events in events.k8s.io. In the cluster:
 // get, list, watch and patch of validatingwebhookconfigurations by their names. Lists and watches select one name, and
 // so are allowed by a rule with resourceNames. A Chain alone needs only get, list and watch of the configurations.
 package certs

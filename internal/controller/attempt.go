@@ -21,7 +21,7 @@ type attempt struct {
 }
 
 // hash names what an attempt is about: equal inputs have equal hashes on every replica. It is of the inputs and not of the
-// modules that they become, because a revision does not cover all that goes beside the Rego.
+// modules that they become, so that it is known also where nothing comes of them.
 func (a attempt) hash() (string, error) {
 	type spec struct {
 		Name string
