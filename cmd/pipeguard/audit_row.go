@@ -177,6 +177,9 @@ func decision(d *audit.Decision, isWide bool) string {
 	if !strings.Contains(s, d.Rule) {
 		s += " [" + d.Rule + "]"
 	}
+	if len(d.Permits) > 0 {
+		s += " (permits " + strings.Join(d.Permits, ", ") + ")"
+	}
 	if d.Mode != "" && d.Mode != "Enforce" {
 		s += " (" + d.Mode + ")"
 	}
@@ -189,11 +192,18 @@ func outcome(o *audit.Outcome, isWide bool) string {
 	case o == nil:
 		return ""
 	case isWide:
-		return strings.TrimSpace(o.Result + " " + o.Code)
+		return strings.TrimSpace(o.Result+" "+o.Code) + left(o)
 	case o.Result == audit.ResultError || o.Result == audit.ResultRejected:
-		return firstOf(o.Code, o.Result)
+		return firstOf(o.Code, o.Result) + left(o)
 	}
-	return o.Result
+	return o.Result + left(o)
+}
+
+func left(o *audit.Outcome) string {
+	if o.CallerLeft {
+		return " (caller left)"
+	}
+	return ""
 }
 
 func firstOf(values ...string) string {

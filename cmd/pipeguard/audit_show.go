@@ -30,8 +30,10 @@ func newAuditShow() *cobra.Command {
   PIPE      without the leading csi-proxy-
   METHOD    in the words of the newest API; if it was served under another name, that one behind it
   TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes
-  OUTCOME   ok, denied, idle (a connection without a request), or the code of an error
-  DECISION  with the rule that allowed, or why not; (LogOnly) says that a denial was not enforced
+  OUTCOME   ok, denied, idle (a connection without a request), or the code of an error; (caller left) says that nobody
+            waited for it any more
+  DECISION  with the rule that allowed, or why not; (permits …) names dangerous steps that the rule allowed too, (LogOnly)
+            says that a denial was not enforced
 
 With --wide nothing is shortened: full times, stages as in the file, images with their directories, all targets as
 written and canonical, results with their codes, and in addition the id of each request, the rule and error texts.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -67,15 +66,14 @@ func marshal(e Event) ([]byte, error) {
 	if year := e.Time.Year(); year < 1 || year > 9999 {
 		return nil, errors.New("audit record has a time that RFC 3339 cannot express")
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		return nil, fmt.Errorf("encode audit record: %w", err)
-	}
-	return append(escapeInvisible(line), '\n'), nil
+	return append(appendEvent(make([]byte, 0, usual), &e), '\n'), nil
 }
 
+// usual is the room that most records need, in bytes.
+const usual = 1024
+
 // escapeInvisible writes DEL, the C1 controls and format characters (the bidirectional overrides among them)
-// as JSON escapes: encoding/json escapes only the ASCII controls, and a record must look in a terminal like what it is.
+// as JSON escapes: JSON asks only for the ASCII controls, and a record must look in a terminal like what it is.
 func escapeInvisible(line []byte) []byte {
 	first := bytes.IndexFunc(line, isInvisible)
 	if first < 0 {
@@ -84,14 +82,10 @@ func escapeInvisible(line []byte) []byte {
 	out := append(make([]byte, 0, len(line)+64), line[:first]...)
 	for rest := line[first:]; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
-		switch {
-		case !isInvisible(r):
+		if isInvisible(r) {
+			out = appendEscape(out, r)
+		} else {
 			out = append(out, rest[:n]...)
-		case r > 0xFFFF:
-			hi, lo := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
 		}
 		rest = rest[n:]
 	}

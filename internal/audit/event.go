@@ -140,6 +140,8 @@ type Decision struct {
 	Rule   string  `json:"rule,omitempty"`
 	Policy *Policy `json:"policy,omitempty"`
 	Mode   string  `json:"mode,omitempty"` // Enforce or LogOnly
+	// Permits are the dangerous steps that the rule allowed beside the operation.
+	Permits []string `json:"permits,omitempty"`
 }
 
 // Policy names the policy that decided and its revision.
@@ -154,6 +156,8 @@ type Outcome struct {
 	Code      string `json:"code"`            // gRPC code by name, or an HTTP status
 	Error     string `json:"error,omitempty"` //
 	LatencyUS int64  `json:"latency_us"`      // microseconds since arrival
+	// CallerLeft says that nobody waited for the answer any more: the caller was told of a deadline or nothing at all.
+	CallerLeft bool `json:"caller_left,omitempty"`
 }
 
 // Corr ties records of different logs together.

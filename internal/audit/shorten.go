@@ -28,6 +28,10 @@ func shorten(e Event, limit int) Event {
 	if e.Decision = clone(e.Decision); e.Decision != nil {
 		d := e.Decision
 		clip((*string)(&d.Effect), &d.Reason, &d.Rule, &d.Mode)
+		d.Permits = clipList(d.Permits, entries, func(mark string) string { return mark })
+		for i := range d.Permits {
+			clip(&d.Permits[i])
+		}
 		if d.Policy = clone(d.Policy); d.Policy != nil {
 			clip(&d.Policy.Name, &d.Policy.Revision)
 		}

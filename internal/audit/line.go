@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// line writes a record as encoding/json would, with invisible characters escaped, and a fifth of the time: two
+// records are on the way of every call. A test holds the two against each other for every field.
+type line struct{ out []byte }
+
+// open begins an object; the first field needs no comma.
+func (l *line) open() { l.out = append(l.out, '{') }
+
+func (l *line) close() { l.out = append(l.out, '}') }
+
+// key writes a field's name. Names are ours and need no escapes.
+func (l *line) key(name string) {
+	if l.out[len(l.out)-1] != '{' {
+		l.out = append(l.out, ',')
+	}
+	l.out = append(l.out, '"')
+	l.out = append(l.out, name...)
+	l.out = append(l.out, '"', ':')
+}
+
+func (l *line) text(name, value string) {
+	l.key(name)
+	l.out = appendText(l.out, value)
+}
+
+// some writes a text that is left out when it is empty.
+func (l *line) some(name, value string) {
+	if value != "" {
+		l.text(name, value)
+	}
+}
+
+func (l *line) number(name string, value int64) {
+	l.key(name)
+	l.out = strconv.AppendInt(l.out, value, 10)
+}
+
+func (l *line) count(name string, value uint64) {
+	l.key(name)
+	l.out = strconv.AppendUint(l.out, value, 10)
+}
+
+func (l *line) yes(name string, value bool) {
+	if value {
+		l.key(name)
+		l.out = append(l.out, "true"...)
+	}
+}
+
+// time writes RFC 3339 with nanoseconds; the year was checked.
+func (l *line) time(name string, value time.Time) {
+	l.key(name)
+	l.out = append(l.out, '"')
+	l.out = value.AppendFormat(l.out, time.RFC3339Nano)
+	l.out = append(l.out, '"')
+}
+
+func (l *line) texts(name string, values []string) {
+	if len(values) == 0 {
+		return
+	}
+	l.key(name)
+	l.out = append(l.out, '[')
+	for i, v := range values {
+		if i > 0 {
+			l.out = append(l.out, ',')
+		}
+		l.out = appendText(l.out, v)
+	}
+	l.out = append(l.out, ']')
+}
+
+// json writes what is valid JSON already.
+func (l *line) json(name string, value json.RawMessage) {
+	if len(value) == 0 {
+		return
+	}
+	l.key(name)
+	if isPlain(value) {
+		l.out = append(l.out, value...)
+		return
+	}
+	var compact, escaped bytes.Buffer
+	if err := json.Compact(&compact, value); err != nil { // it was checked
+		l.out = append(l.out, "null"...)
+		return
+	}
+	json.HTMLEscape(&escaped, compact.Bytes())
+	l.out = append(l.out, escapeInvisible(escaped.Bytes())...)
+}
+
+// isPlain says whether JSON has nothing that a record would write otherwise.
+func isPlain(value []byte) bool {
+	for _, c := range value {
+		if c <= 0x20 || c >= 0x7F || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendText writes a JSON string, with the escapes of encoding/json and those of invisible characters.
+func appendText(out []byte, s string) []byte {
+	out = append(out, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
+			i++
+			continue
+		}
+		out = append(out, s[start:i]...)
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c == '\b':
+			out = append(out, '\\', 'b')
+		case c == '\f':
+			out = append(out, '\\', 'f')
+		case c == '\n':
+			out = append(out, '\\', 'n')
+		case c == '\r':
+			out = append(out, '\\', 'r')
+		case c == '\t':
+			out = append(out, '\\', 't')
+		case c < 0x20 || r == utf8.RuneError && n == 1 || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || isInvisible(r):
+			out = appendEscape(out, r)
+		default:
+			out = append(out, s[i:i+n]...)
+		}
+		i += n
+		start = i
+	}
+	out = append(out, s[start:]...)
+	return append(out, '"')
+}
+
+func appendEscape(out []byte, r rune) []byte {
+	if r > 0xFFFF {
+		hi, lo := utf16.EncodeRune(r)
+		return appendEscape(appendEscape(out, hi), lo)
+	}
+	return append(out, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
+}

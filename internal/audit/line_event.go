@@ -1,0 +1,158 @@
+package audit
+
+// appendEvent writes an event with its fields in their order. Params must be valid JSON.
+func appendEvent(out []byte, e *Event) []byte {
+	l := &line{out: out}
+	l.open()
+	l.number("v", int64(e.V))
+	l.count("seq", e.Seq)
+	l.text("type", string(e.Type))
+	l.text("stage", string(e.Stage))
+	l.time("time", e.Time)
+	l.text("session", e.Session)
+	l.text("id", e.ID)
+	if e.IntentSeq != 0 {
+		l.count("intent_seq", e.IntentSeq)
+	}
+	l.yes("again", e.Again)
+	l.log(e.Log)
+	l.who(e.Who)
+	l.what(e.What)
+	l.decision(e.Decision)
+	l.outcome(e.Outcome)
+	if c := e.Corr; c != nil {
+		l.key("corr")
+		l.open()
+		l.some("conn", c.Conn)
+		l.some("admission_uid", c.AdmissionUID)
+		l.close()
+	}
+	if w := e.Where; w != nil {
+		l.key("where")
+		l.open()
+		l.some("node", w.Node)
+		l.close()
+	}
+	l.close()
+	return l.out
+}
+
+func (l *line) log(g *Log) {
+	if g == nil {
+		return
+	}
+	l.key("log")
+	l.open()
+	l.some("previous_session", g.PreviousSession)
+	if g.PreviousSeq != 0 {
+		l.count("previous_seq", g.PreviousSeq)
+	}
+	if g.TornBytes != 0 {
+		l.number("torn_bytes", int64(g.TornBytes))
+	}
+	l.close()
+}
+
+func (l *line) who(w *Who) {
+	if w == nil {
+		return
+	}
+	l.key("who")
+	l.open()
+	l.text("assurance", w.Assurance)
+	if p := w.Process; p != nil {
+		l.key("process")
+		l.open()
+		l.count("pid", uint64(p.PID))
+		if !p.Start.IsZero() {
+			l.time("start", p.Start)
+		}
+		l.some("exe", p.Exe)
+		l.close()
+	}
+	if u := w.User; u != nil {
+		l.key("user")
+		l.open()
+		l.some("sid", u.SID)
+		l.some("name", u.Name)
+		l.texts("groups", u.Groups)
+		l.close()
+	}
+	if p := w.Pod; p != nil {
+		l.key("pod")
+		l.open()
+		l.some("ns", p.Namespace)
+		l.some("name", p.Name)
+		l.some("uid", p.UID)
+		l.some("sa", p.ServiceAccount)
+		l.close()
+	}
+	l.close()
+}
+
+func (l *line) what(w *What) {
+	if w == nil {
+		return
+	}
+	l.key("what")
+	l.open()
+	l.some("pipe", w.Pipe)
+	l.some("group", w.Group)
+	l.some("version", w.Version)
+	l.some("method", w.Method)
+	l.some("full_method", w.FullMethod)
+	l.some("verb", w.Verb)
+	l.json("params", w.Params)
+	l.texts("redacted", w.Redacted)
+	if len(w.Targets) > 0 {
+		l.key("targets")
+		l.out = append(l.out, '[')
+		for i, t := range w.Targets {
+			if i > 0 {
+				l.out = append(l.out, ',')
+			}
+			l.open()
+			l.text("kind", t.Kind)
+			l.text("value", t.Value)
+			l.some("canonical", t.Canonical)
+			l.close()
+		}
+		l.out = append(l.out, ']')
+	}
+	l.close()
+}
+
+func (l *line) decision(d *Decision) {
+	if d == nil {
+		return
+	}
+	l.key("decision")
+	l.open()
+	l.text("effect", string(d.Effect))
+	l.text("reason", d.Reason)
+	l.some("rule", d.Rule)
+	if p := d.Policy; p != nil {
+		l.key("policy")
+		l.open()
+		l.some("name", p.Name)
+		l.text("rev", p.Revision)
+		l.close()
+	}
+	l.some("mode", d.Mode)
+	l.texts("permits", d.Permits)
+	l.close()
+}
+
+func (l *line) outcome(o *Outcome) {
+	if o == nil {
+		return
+	}
+	l.key("outcome")
+	l.open()
+	l.text("result", o.Result)
+	l.text("code", o.Code)
+	l.some("error", o.Error)
+	l.number("latency_us", o.LatencyUS)
+	l.yes("caller_left", o.CallerLeft)
+	l.close()
+}

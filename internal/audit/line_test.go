@@ -1,0 +1,78 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// reference is the record as encoding/json makes it.
+func reference(t testing.TB, e Event) string {
+	t.Helper()
+	line, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(escapeInvisible(line))
+}
+
+// numbers gives every number and bool of v a value of its own, so that a field left out or mixed up shows.
+func numbers(v reflect.Value, next *int) {
+	*next++
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			numbers(v.Elem(), next)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range v.NumField() {
+			numbers(v.Field(i), next)
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*next))
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(*next)) //nolint:gosec // a few hundred
+	case reflect.Bool:
+		v.SetBool(true)
+	}
+}
+
+func TestLinesAreThoseOfEncodingJSON(t *testing.T) {
+	full := filled("text", 2)
+	next := 0
+	numbers(reflect.ValueOf(&full).Elem(), &next)
+	full.What.Params = json.RawMessage(`{"path":"C:\\a","n":[1,null]}`)
+	structsOnly := Event{Log: &Log{}, Who: &Who{Process: &WhoProcess{}, User: &WhoUser{}, Pod: &WhoPod{}}, What: &What{}, Decision: &Decision{Policy: &Policy{}}, Outcome: &Outcome{LatencyUS: -1}, Corr: &Corr{}, Where: &Where{}}
+	for name, e := range map[string]Event{
+		"every field": full, "no field": {}, "only what holds fields": structsOnly, "a sample": *sample(),
+		"another zone": {Time: time.Date(2026, 3, 4, 5, 6, 7, 890, time.FixedZone("x", 3600))},
+	} {
+		if got, want := string(appendEvent(nil, &e)), reference(t, e); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("a", "b", []byte(`{"a": "<\u2028>"}`), uint64(1), int64(-5))
+	f.Add("\x00\b\f\n\r\t\"\\<>&\x7f\u0080\u202e\U000e0041\u2028\u2029\xff\xed\xa0\x80", "囧\U0001f600", []byte("{\"a\" :\n \"\u202e\"}"), uint64(1<<63), int64(1<<62))
+	f.Fuzz(func(t *testing.T, s, u string, params []byte, n uint64, m int64) {
+		e := filled(s, 2)
+		e.Who.User.Groups[1], e.ID, e.Outcome.Error, e.IntentSeq, e.Outcome.LatencyUS = u, u, u, n, m
+		if json.Valid(params) {
+			e.What.Params = params
+		}
+		got := appendEvent(nil, &e)
+		if want := reference(t, e); string(got) != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		if bytes.ContainsAny(got, "\n\r\x1b") || !json.Valid(got) {
+			t.Errorf("not a line of JSON: %q", got)
+		}
+	})
+}
