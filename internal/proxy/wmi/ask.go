@@ -1,0 +1,45 @@
+package wmi
+
+import (
+	"context"
+	"fmt"
+)
+
+// Query returns the instances that a query selects, in WMI's order, at most Options.MaxResults of them.
+// It ends early when ctx does.
+func (p *Pool) Query(ctx context.Context, q Query) ([]Instance, error) {
+	wql, err := q.WQL()
+	if err != nil {
+		return nil, fmt.Errorf("query %.64q: %w", q.Class, err)
+	}
+	return do(ctx, p, "query "+q.Class, func(ctx context.Context, s session) ([]Instance, error) {
+		found, err := s.query(ctx, q.Namespace, wql, q.Select)
+		return found, named("query", q.Class, err)
+	})
+}
+
+// Associated returns the instances at the other end of an association, at most Options.MaxResults of them.
+// It ends early when ctx does.
+func (p *Pool) Associated(ctx context.Context, of Instance, through Association) ([]Instance, error) {
+	wql, err := associators(of, through)
+	if err != nil {
+		return nil, fmt.Errorf("follow %.64q: %w", through.Through, err)
+	}
+	return do(ctx, p, "follow "+through.Through, func(ctx context.Context, s session) ([]Instance, error) {
+		found, err := s.query(ctx, of.Namespace, wql, nil)
+		return found, named("follow", through.Through, err)
+	})
+}
+
+// Call executes a method once. It is never repeated, also when the connection is lost on the way; and it goes on when ctx ends
+// after it has begun (ErrOutcome). No error repeats a parameter's value.
+func (p *Pool) Call(ctx context.Context, c Call) (Result, error) {
+	in, err := c.check()
+	if err != nil {
+		return Result{}, fmt.Errorf("call %.64q: %w", c.what(), err)
+	}
+	return do(ctx, p, "call "+c.what(), func(_ context.Context, s session) (Result, error) {
+		result, err := s.call(c, in)
+		return result, named("call", c.what(), withoutValues(err, c.In))
+	})
+}
