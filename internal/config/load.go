@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -24,15 +23,11 @@ func LoadProxy(file string) (Proxy, error) {
 	if file == "" {
 		return Proxy{}, nil
 	}
-	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	text, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Proxy{}, nil
 	}
 	if err != nil {
-		return Proxy{}, fmt.Errorf("read configuration: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return Proxy{}, fmt.Errorf("read configuration %s: %w", file, err)
 	}
 	return ParseProxy(file, text)
@@ -57,12 +52,15 @@ func ParseProxy(file string, text []byte) (Proxy, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return Proxy{}, fmt.Errorf("configuration %s: more than one document", file)
 	}
-	p.source = source{file: file, root: &root}
+	p.source = source{file: file, root: &root, digest: digest(text)}
 	return p, errors.Join(p.source.checkText(), p.check())
 }
 
 // IsMissing says that there was no file, so that every call is denied.
 func (p Proxy) IsMissing() bool { return p.source.root == nil }
+
+// Digest stands for the text that was read.
+func (p Proxy) Digest() Digest { return p.source.digest }
 
 // Policy returns the access list, after comparing it with the APIs that exist.
 func (p Proxy) Policy(known []acl.API) (*acl.Policy, error) {
@@ -101,6 +99,11 @@ func (p *Proxy) check() error {
 	}
 	span("prefaceTimeout", p.Limits.PrefaceTimeout, 10*time.Minute)
 	span("stopTimeout", p.Limits.StopTimeout, 10*time.Minute)
+	number("operations", p.Limits.Operations, 1024)
+	number("waiting", p.Limits.Waiting, 4096)
+	span("operationTimeout", p.Limits.OperationTimeout, 24*time.Hour)
+	p.checkLog(add)
+	p.checkBackend(add)
 	policy, err := acl.New(p.ACL.spec())
 	if err != nil {
 		faults = append(faults, p.aclFaults(err)...)

@@ -15,6 +15,7 @@ import (
 // known are the APIs that the sample may name.
 var known = []acl.API{
 	{Group: "filesystem", Version: "v1", Operations: []string{"PathExists", "Mkdir", "Rmdir", "CreateSymlink", "IsSymlink", "RmdirContents"}},
+	{Group: "disk", Version: "v1", Operations: []string{"ListDiskLocations", "ListDiskIDs", "PartitionDisk", "Rescan", "GetDiskStats", "GetDiskState", "SetDiskState"}},
 	{Group: "volume", Version: "v1", Operations: []string{"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume",
 		"ResizeVolume", "GetVolumeStats", "GetVolumeIDFromTargetPath", "WriteVolumeCache"}},
 	{Group: "volume", Version: "v1beta1", Operations: []string{"MountVolume"}},
@@ -46,8 +47,12 @@ func TestSampleLoads(t *testing.T) {
 			t.Errorf("%+v is allowed: %+v", r, d)
 		}
 	}
-	want := Limits{Connections: 256, ConnectionsPerCaller: 64, PrefaceTimeout: 20 * time.Second, StopTimeout: 20 * time.Second}
+	want := Limits{Connections: 256, ConnectionsPerCaller: 64, PrefaceTimeout: 20 * time.Second, StopTimeout: 20 * time.Second,
+		Operations: 64, Waiting: 256, OperationTimeout: 10 * time.Minute}
 	if diff := cmp.Diff(want, p.Limits); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Log{Path: `C:\ProgramData\Pipeguard\proxy.log`, MaxSizeMB: 100, MaxBackups: 5, MaxAgeDays: 30}, p.Log); diff != "" {
 		t.Error(diff)
 	}
 	if p.Audit != (Audit{Path: `C:\ProgramData\Pipeguard\audit.jsonl`}) {
@@ -111,6 +116,25 @@ func TestParseRefuses(t *testing.T) {
 		{"a limit without end", head + "limits:\n  connectionsPerCaller: 100000\n", []string{"f.yaml:4:25"}},
 		{"a time below a second", head + "limits: {stopTimeout: 20ms}\n", []string{"f.yaml:3:23: limits.stopTimeout: 20ms"}},
 		{"a time without unit", head + "limits: {stopTimeout: 20}\n", []string{"line 3", "time.Duration"}},
+		{"an unknown backend", head + "backend: linux\n", []string{"f.yaml:3:10: backend"}},
+		{"an upstream that nobody uses", head + "upstream: {pipe: \"up-*\"}\n", []string{"upstream: is used by backend"}},
+		{"an upstream without a pipe", head + "backend: upstream\n", []string{"upstream.pipe"}},
+		{"an upstream with this proxy's own names", head + "backend: upstream\nupstream: {pipe: \"CSI-proxy-*\"}\n", []string{"f.yaml:4:18: upstream.pipe"}},
+		{"an upstream with a path", head + "backend: upstream\nupstream: {pipe: 'a\\*'}\n", []string{"upstream.pipe"}},
+		{"a group twice", head + "backend: upstream\nupstream: {pipe: \"up-*\", groups: [disk, disk]}\n", []string{"upstream.groups[1]"}},
+		{"a group that there is not", head + "backend: upstream\nupstream: {pipe: \"up-*\", groups: [Disk]}\n", []string{"upstream.groups[0]"}},
+		{"no groups", head + "backend: upstream\nupstream: {pipe: \"up-*\", groups: []}\n", []string{"upstream.groups"}},
+		{"a forward to itself", head + "forward: [{pipe: a, to: A}]\n", []string{"forward[0]", "twice"}},
+		{"a forward in a circle", head + "forward: [{pipe: a, to: b}, {pipe: b, to: a}]\n", []string{"forward[1]", "twice"}},
+		{"a forward of a pipe of the node API", head + "forward: [{pipe: csi-proxy-disk-v1, to: b}]\n", []string{"forward[0]", "see backend"}},
+		{"a forward to a pipe of the node API", head + "forward: [{pipe: b, to: csi-proxy-disk-v1}]\n", []string{"forward[0]", "see backend"}},
+		{"a name that begins with a dash", head + "forward: [{pipe: -a, to: b}]\n", []string{"forward[0].pipe", "first"}},
+		{"a name that ends with a dot", head + "forward: [{pipe: a, to: b.}]\n", []string{"forward[0].to", "last"}},
+		{"a full name", head + "forward: [{pipe: '\\\\.\\pipe\\a', to: b}]\n", []string{"forward[0].pipe"}},
+		{"a log without end", head + "log: {maxSizeMB: 100000}\n", []string{"log.maxSizeMB"}},
+		{"a negative age", head + "log: {maxAgeDays: -1}\n", []string{"log.maxAgeDays"}},
+		{"an operation without end", head + "limits: {operationTimeout: 48h}\n", []string{"limits.operationTimeout"}},
+		{"a permit that there is not", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers: [{user: S-1-5-18}]\n      permits: [reformat]\n", []string{"acl.rules[0].permits[0]"}},
 		{"a mode in other case", head + "acl:\n  pipes:\n    - {pipe: volume-v1, mode: logonly}\n", []string{"f.yaml:5:31: acl.pipes[0].mode"}},
 		{"a caller that would be everybody", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers:\n        - {}\n", []string{"f.yaml:9:11: acl.rules[0].callers[0]", "everybody"}},
 		{"a user left empty, which would be any user", rule + "{user: , exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},

@@ -25,6 +25,16 @@ type Proxy struct {
 	Audit Audit `yaml:"audit"`
 	// Limits bound what callers can use up.
 	Limits Limits `yaml:"limits"`
+	// Log says where diagnostics go.
+	Log Log `yaml:"log"`
+	// Backend is who carries out the calls of CSI Proxy's pipes that are allowed: windows (this process), upstream (a
+	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials). --host on the command
+	// line goes before it. Without either it is windows, and memory outside Windows.
+	Backend string `yaml:"backend"`
+	// Upstream is where the backend upstream is.
+	Upstream Upstream `yaml:"upstream"`
+	// Forward are pipes of other gRPC servers, guarded in the same way.
+	Forward []Forward `yaml:"forward"`
 
 	source source
 	policy *acl.Policy
@@ -51,15 +61,21 @@ type PipeMode struct {
 type Rule struct {
 	// Name stands in audit records. It must be unique.
 	Name string `yaml:"name"`
-	// Pipes are patterns such as "filesystem-v1", "filesystem-*" or "*". Rules hold for older versions as for the newest,
+	// Pipes are patterns such as "filesystem-v1", "filesystem-*" or "*", or full names of forwarded pipes, \\.\pipe\NAME,
+	// which no pattern covers. Rules hold for older versions as for the newest,
 	// so naming one version only narrows a rule. "*" and "*-v1" never cover system and iscsi: the first stops
 	// any service of the node, the second connects it to other machines. Quote a pattern that begins with a star.
 	Pipes []string `yaml:"pipes"`
 	// Operations are names of the newest API version, such as CreateSymlink, or "*". "*" covers FormatVolume,
-	// and operations that a later version of the proxy adds.
+	// and operations that a later version of the proxy adds. Methods of a forwarded pipe, and methods of an upstream
+	// that this proxy does not know, are written /package.Service/Method or /package.Service/*.
 	Operations []string `yaml:"operations"`
 	// Callers are the programs that the rule trusts; each must set user or exe.
 	Callers []Caller `yaml:"callers"`
+	// Permits are dangerous steps that the rule allows beside the operations, which "*" does not include: Reformat, to
+	// format a volume that has a file system, and SystemDisk, to change a disk or volume that the node runs from.
+	// The first rule that allows a call decides what is permitted to it.
+	Permits []string `yaml:"permits"`
 }
 
 // Caller covers the programs that agree with every field it sets.
@@ -78,7 +94,8 @@ type Caller struct {
 type Audit struct {
 	// Path is the file that records are appended to, on a local disk. A full disk stops all calls, so give it room
 	// that pods cannot use up. One proxy writes to it at a time; a link, and a file that other users may write to, are
-	// refused. If it is moved away or removed, a new one is begun in its place. Without it the command line decides.
+	// refused. If it is moved away or removed, a new one is begun in its place. --audit-log on the command line goes before
+	// it. Without either it is C:\ProgramData\Pipeguard\audit.jsonl.
 	Path string `yaml:"path"`
 	// NoSync answers a call before its record is on the disk. It is faster, and a crash of the machine may lose the records
 	// of operations that were carried out.
@@ -95,6 +112,58 @@ type Limits struct {
 	PrefaceTimeout time.Duration `yaml:"prefaceTimeout"`
 	// StopTimeout is how long a stop waits for calls in flight before it cancels them, 20s if not set.
 	StopTimeout time.Duration `yaml:"stopTimeout"`
+	// Operations is how many operations the host carries out at once, over all pipes, 64 if not set.
+	Operations int `yaml:"operations"`
+	// Waiting is how many calls may wait for those, or for another call on the same disk, volume, path, share, target or
+	// service, 256 if not set. Calls beyond it are refused.
+	Waiting int `yaml:"waiting"`
+	// OperationTimeout is how long an operation may take before it is given up, 10m if not set. A caller that leaves
+	// earlier does not end an operation that changes the host.
+	OperationTimeout time.Duration `yaml:"operationTimeout"`
+}
+
+// Log says where diagnostics go. They are not the record of what was done: that is the audit log.
+type Log struct {
+	// Path is a file, made anew when it is full. -log_file on the command line goes before it. Without either diagnostics
+	// go to standard error, which a service does not have.
+	Path string `yaml:"path"`
+	// MaxSizeMB is the size in MiB at which the file is renamed and a new one begun, 100 if not set. -log_file_max_size on
+	// the command line goes before it.
+	MaxSizeMB int `yaml:"maxSizeMB"`
+	// MaxBackups is how many renamed files are kept, 5 if not set.
+	MaxBackups int `yaml:"maxBackups"`
+	// MaxAgeDays is after how many days a renamed file is removed, 30 if not set.
+	MaxAgeDays int `yaml:"maxAgeDays"`
+	// EventLog also reports starts, stops and faults to the Windows event log, source Pipeguard. A service always does.
+	EventLog bool `yaml:"eventLog"`
+}
+
+// Values of Proxy.Backend.
+const (
+	BackendWindows  = "windows"
+	BackendMemory   = "memory"
+	BackendUpstream = "upstream"
+)
+
+// Upstream is a csi-proxy.exe that serves pipes of other names.
+type Upstream struct {
+	// Pipe is the name of its pipes, without \\.\pipe\, with one "*" where GROUP-VERSION stands: "upstream-csi-proxy-*".
+	// Pods must not be able to mount it.
+	Pipe string `yaml:"pipe"`
+	// Exe is the full path of the program that must be serving them. Without it anybody who made the pipe first is believed.
+	Exe string `yaml:"exe"`
+	// Groups are the API groups that it serves. Without it, all six.
+	Groups []string `yaml:"groups"`
+}
+
+// Forward is a pipe whose calls, if allowed, are passed on as they are to the gRPC server on another pipe.
+type Forward struct {
+	// Pipe is the name that pods mount, without \\.\pipe\. It must not begin with csi-proxy-.
+	Pipe string `yaml:"pipe"`
+	// To is the name of the server's own pipe, without \\.\pipe\. Pods must not be able to mount it.
+	To string `yaml:"to"`
+	// Exe is the full path of the program that must be serving To. Without it anybody who made the pipe first is believed.
+	Exe string `yaml:"exe"`
 }
 
 // spec returns the access list in the words of package acl.
@@ -104,7 +173,7 @@ func (a ACL) spec() acl.Spec {
 		s.Modes = append(s.Modes, acl.PipeMode(m))
 	}
 	for _, r := range a.Rules {
-		rule := acl.Rule{Name: r.Name, Pipes: r.Pipes, Operations: r.Operations}
+		rule := acl.Rule{Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits}
 		for _, c := range r.Callers {
 			rule.Callers = append(rule.Callers, acl.CallerPattern(c))
 		}

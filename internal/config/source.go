@@ -13,8 +13,9 @@ import (
 
 // source knows where in a file a field stands.
 type source struct {
-	file string
-	root *yaml.Node
+	file   string
+	root   *yaml.Node
+	digest Digest
 }
 
 // locate makes one error of all faults, one a line, each with the line and column of its field or of the nearest

@@ -2,12 +2,14 @@ package acl
 
 import (
 	"fmt"
-	"slices"
 )
 
 // Decide answers a request: the first rule that covers pipe, operation and caller allows it, and nothing else does.
 func (p *Policy) Decide(r Request) Decision {
 	d := Decision{Effect: Deny, Mode: p.mode(r.Group, r.Version)}
+	if isUnknown(r.Group, r.Operation) { // to let it pass without a rule would be to let anything pass
+		d.Mode = Enforce
+	}
 	who, user, exe := level(r.Caller.Assurance), foldUser(r.Caller.User), foldExe(r.Caller.Exe)
 	reached := 0 // how far the best rule went: 1 the pipe, 2 the operation too
 	for i := range p.rules {
@@ -16,13 +18,13 @@ func (p *Policy) Decide(r Request) Decision {
 			continue
 		}
 		reached = max(reached, 1)
-		if rule.operations != nil && !slices.Contains(rule.operations, r.Operation) {
+		if !rule.coversOperation(r.Group, r.Operation) {
 			continue
 		}
 		reached = 2
 		for j := range rule.callers {
 			if rule.callers[j].covers(who, user, exe) {
-				d.Allowed, d.Effect, d.Rule = true, Allow, rule.name
+				d.Allowed, d.Effect, d.Rule, d.Permits = true, Allow, rule.name, rule.permits
 				d.Reason = "allowed by rule " + rule.name
 				return d
 			}

@@ -88,3 +88,10 @@ func foldRune(r rune) rune {
 	}
 	return upper
 }
+
+// SameExe says whether two full paths name one program, by the comparison that rules use. What is no full path is the
+// same as nothing.
+func SameExe(a, b string) bool {
+	folded := foldExe(a)
+	return folded != "" && folded == foldExe(b)
+}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// API is one pipe that could be served, with its operations under their newest names.
+// API is one pipe that could be served, with its operations under their newest names. A pipe that is not of the node API
+// has its full name for Group, and no operations: its methods are not known.
 type API struct {
 	Group, Version string
 	Operations     []string
@@ -23,6 +24,7 @@ func (p *Policy) Check(known []API) error {
 	}
 	for i, r := range p.rules {
 		var operations []string
+		all := true
 		for j, pipe := range r.pipes {
 			covered := false
 			for _, a := range known {
@@ -32,14 +34,18 @@ func (p *Policy) Check(known []API) error {
 				}
 			}
 			if !covered {
+				all = false
 				faults.add(fmt.Sprintf("rules[%d].pipes[%d]", i, j), "pipe %q covers no API; there are %s", p.spec.Rules[i].Pipes[j], names(known))
 			}
 		}
 		slices.Sort(operations)
 		operations = slices.Compact(operations)
 		for j, name := range p.spec.Rules[i].Operations {
-			if name != "*" && len(operations) > 0 && !slices.Contains(operations, name) {
+			if name != "*" && !isMethod(name) && all && !slices.Contains(operations, name) {
 				faults.add(fmt.Sprintf("rules[%d].operations[%d]", i, j), "no pipe of this rule has an operation %q under its newest name; there are %s", name, strings.Join(operations, ", "))
+			}
+			if op := knownAs(name, known); op != "" && !slices.ContainsFunc(r.pipes, func(p pipePattern) bool { return isFullName(p.group) }) {
+				faults.add(fmt.Sprintf("rules[%d].operations[%d]", i, j), "method %s is known here, and judged as operation %s on all pipes: name that", name, op)
 			}
 		}
 	}
@@ -49,9 +55,24 @@ func (p *Policy) Check(known []API) error {
 	return nil
 }
 
+// knownAs returns the operation that a method of the node API is judged as; empty if the method's name is not one of those.
+func knownAs(method string, known []API) string {
+	service, name, ok := cutMethod(method)
+	for _, a := range known {
+		if ok && strings.EqualFold(service, a.Version+"."+a.Group) && slices.Contains(a.Operations, name) {
+			return name
+		}
+	}
+	return ""
+}
+
 func names(known []API) string {
 	var list []string
 	for _, a := range known {
+		if isFullName(a.Group) {
+			list = append(list, a.Group)
+			continue
+		}
 		list = append(list, a.Group+"-"+a.Version)
 	}
 	return strings.Join(list, ", ")

@@ -10,10 +10,13 @@ import (
 // iscsi reaches other machines.
 var named = [...]string{"system", "iscsi"}
 
-// pipePattern is a parsed GROUP-VERSION; an empty half is "*".
+// pipePattern is a parsed GROUP-VERSION; an empty half is "*". With a full name the group is that name, in lower case.
 type pipePattern struct{ group, version string }
 
 func parsePipe(text string) (pipePattern, error) {
+	if isFullName(text) {
+		return parseFullName(text)
+	}
 	if text == "*" {
 		return pipePattern{}, nil
 	}
@@ -42,6 +45,9 @@ func isWord(s string) bool {
 }
 
 func (p pipePattern) covers(group, version string) bool {
+	if isFullName(group) {
+		return p.group == foldPipe(group)
+	}
 	if p.version != "" && p.version != version {
 		return false
 	}

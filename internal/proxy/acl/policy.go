@@ -25,8 +25,10 @@ type pipeMode struct {
 type rule struct {
 	name       string
 	pipes      []pipePattern
-	operations []string // nil is "*"
+	all        bool     // "*" is among the operations
+	operations []string // the others
 	callers    []callerPattern
+	permits    []string
 }
 
 // Fault is something wrong with a Spec.
@@ -113,13 +115,12 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		out.pipes = append(out.pipes, pipe)
 	}
 	for j, name := range r.Operations {
-		if name != "*" && !isOperation(name) {
-			faults.add(fmt.Sprintf("%s.operations[%d]", field, j), "operation %q: want * or a name such as CreateSymlink", name)
+		if name != "*" && !isOperation(name) && !isMethod(name) {
+			faults.add(fmt.Sprintf("%s.operations[%d]", field, j), "operation %q: want *, a name such as CreateSymlink, or /package.Service/Method", name)
 		}
 	}
-	if !slices.Contains(r.Operations, "*") {
-		out.operations = slices.Clone(r.Operations)
-	}
+	out.all = slices.Contains(r.Operations, "*")
+	out.operations = slices.DeleteFunc(slices.Clone(r.Operations), func(name string) bool { return name == "*" })
 	for j, text := range r.Callers {
 		caller, err := parseCaller(text)
 		if err != nil {
@@ -127,6 +128,12 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		}
 		out.callers = append(out.callers, caller)
 	}
+	for j, name := range r.Permits {
+		if name != Reformat && name != SystemDisk {
+			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "permit %q: want %s or %s", name, Reformat, SystemDisk)
+		}
+	}
+	out.permits = slices.Clone(r.Permits)
 	return out
 }
 
@@ -156,7 +163,7 @@ func (s Spec) clone() Spec {
 	s.Modes, s.Rules = slices.Clone(s.Modes), slices.Clone(s.Rules)
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		r.Pipes, r.Operations, r.Callers = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers)
+		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
 	}
 	return s
 }

@@ -26,14 +26,25 @@ type Rule struct {
 	// Name stands in audit records and must be unique.
 	Name string
 	// Pipes are patterns GROUP-VERSION such as "filesystem-v1", either half of which may be "*", or "*" alone.
-	// A pattern without a group never covers the groups in named.
+	// A pattern without a group never covers the groups in named. A pipe that is not of the node API has its full
+	// name, `\\.\pipe\NAME`, which no pattern covers.
 	Pipes []string
 	// Operations are names of the newest version of the group, such as "CreateSymlink", or "*".
-	// A call that arrives by an older name ("LinkPath") is judged by the newest one.
+	// A call that arrives by an older name ("LinkPath") is judged by the newest one. Methods without such a name are
+	// written "/package.Service/Method" or "/package.Service/*"; "*" covers them on pipes that have a full name only, and
+	// LogOnly lets them pass there only.
 	Operations []string
 	// Callers are those whom the rule allows.
 	Callers []CallerPattern
+	// Permits are Reformat and SystemDisk: dangerous steps that no operation includes, "*" neither.
+	Permits []string
 }
+
+// Permits of a Rule.
+const (
+	Reformat   = "Reformat"   // to format a volume that has a file system
+	SystemDisk = "SystemDisk" // to change a disk or volume that the node runs from
+)
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User or Exe.
 type CallerPattern struct {
@@ -54,7 +65,9 @@ type Caller struct {
 	Exe       string
 }
 
-// Request is what is asked, in the words of the newest API version, with the served version beside them.
+// Request is what is asked, in the words of the newest API version, with the served version beside them. For a pipe that is
+// not of the node API, Group is its full name, `\\.\pipe\NAME`, and Version is empty. Operation is a full method name,
+// "/package.Service/Method", where the method has no other.
 type Request struct {
 	Group, Version, Operation string
 	Caller                    Caller
@@ -74,6 +87,7 @@ type Decision struct {
 	Allowed bool // the call may proceed: a rule allows it, or the pipe's mode is LogOnly
 	Effect  Effect
 	Mode    Mode
-	Rule    string // the first rule that allows, empty in a denial
-	Reason  string // for the caller and the record
+	Rule    string   // the first rule that allows, empty in a denial
+	Reason  string   // for the caller and the record
+	Permits []string // of that rule; not to be changed
 }

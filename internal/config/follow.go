@@ -1,0 +1,135 @@
+package config
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Digest stands for the content of a file, or for the reason why it cannot be read. The zero value is a file that is not there.
+type Digest [sha256.Size]byte
+
+func digest(text []byte) Digest { return sha256.Sum256(text) }
+
+// DigestOf reads a file.
+func DigestOf(file string) Digest {
+	text, err := read(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Digest{}
+	case err != nil:
+		return digest([]byte("\x00" + err.Error()))
+	}
+	return digest(text)
+}
+
+// read returns the text of a file, and one byte too many of one that is too long.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	return text, errors.Join(err, f.Close())
+}
+
+// FollowOptions say how a file is watched. Zero values stand for the defaults.
+type FollowOptions struct {
+	// Look is how often the file's size, time and identity are looked at; 1s. There is no watch by the system: the audit
+	// log often lies in the same directory, and each of its records would be an event.
+	Look time.Duration
+	// Reread is how often the content is compared, whatever it looks like; 10s. A file can change within the resolution of its time.
+	Reread time.Duration
+	// Settle is how long a content must stay the same before it counts, so that a file that is being written is not read; 200ms.
+	Settle time.Duration
+	// Asked has a value when somebody asks for the file to be read, changed or not.
+	Asked <-chan struct{}
+}
+
+func (o FollowOptions) complete() FollowOptions {
+	for _, d := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{{&o.Look, time.Second}, {&o.Reread, 10 * time.Second}, {&o.Settle, 200 * time.Millisecond}} {
+		if *d.value == 0 {
+			*d.value = d.usual
+		}
+	}
+	return o
+}
+
+// Follow calls reload whenever the content of a file has become another one than that of loaded, and whenever it is
+// asked to, until ctx is done. Links are followed anew each time, so that a Kubernetes volume that swaps its
+// directory counts as a change.
+func Follow(ctx context.Context, file string, loaded Digest, o FollowOptions, reload func()) {
+	o = o.complete()
+	seen := look(file)
+	reread := time.Now().Add(o.Reread)
+	ticker := time.NewTicker(o.Look)
+	defer ticker.Stop()
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-o.Asked:
+			asked = true
+		case <-ticker.C:
+		}
+		now := look(file)
+		if !asked && now.is(seen) && time.Now().Before(reread) {
+			continue
+		}
+		seen, reread = now, time.Now().Add(o.Reread)
+		content, ok := settled(ctx, file, loaded, o.Settle)
+		if !ok {
+			return
+		}
+		if asked || content != loaded {
+			loaded = content
+			reload()
+		}
+	}
+}
+
+// settled returns the content once two looks in a row have found the same; what is loaded already needs no second look.
+func settled(ctx context.Context, file string, loaded Digest, pause time.Duration) (content Digest, ok bool) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for content = DigestOf(file); content != loaded; {
+		select {
+		case <-ctx.Done():
+			return content, false
+		case <-timer.C:
+		}
+		again := DigestOf(file)
+		if again == content {
+			break
+		}
+		content = again
+		timer.Reset(pause)
+	}
+	return content, true
+}
+
+// appearance is what a file looks like from outside; nil is one that cannot be looked at.
+type appearance struct{ fs.FileInfo }
+
+func look(file string) appearance {
+	info, err := os.Stat(file)
+	if err != nil {
+		return appearance{}
+	}
+	return appearance{info}
+}
+
+func (a appearance) is(b appearance) bool {
+	if a.FileInfo == nil || b.FileInfo == nil {
+		return a.FileInfo == nil && b.FileInfo == nil
+	}
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a.FileInfo, b.FileInfo)
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// groups are those of the node API.
+var groups = []string{"disk", "filesystem", "volume", "smb", "iscsi", "system"}
+
+// report takes a fault of one field.
+type report func(field, format string, args ...any)
+
+func (p *Proxy) checkLog(add report) {
+	for _, n := range []struct {
+		field     string
+		value, to int
+	}{{"maxSizeMB", p.Log.MaxSizeMB, 10_000}, {"maxBackups", p.Log.MaxBackups, 1000}, {"maxAgeDays", p.Log.MaxAgeDays, 3650}} {
+		if n.value < 0 || n.value > n.to {
+			add("log."+n.field, "%d: want 1 to %d", n.value, n.to)
+		}
+	}
+}
+
+// checkBackend finds pipes that would be served twice, or that would lead back to where they come from.
+func (p *Proxy) checkBackend(add report) {
+	switch p.Backend {
+	case "", BackendWindows, BackendMemory:
+		if p.Upstream.Pipe != "" || p.Upstream.Exe != "" || p.Upstream.Groups != nil {
+			add("upstream", "is used by backend: %s alone", BackendUpstream)
+		}
+	case BackendUpstream:
+		p.checkUpstream(add)
+	default:
+		add("backend", "%q: want %s, %s or %s", p.Backend, BackendWindows, BackendUpstream, BackendMemory)
+	}
+	taken := map[string]bool{}
+	for i, f := range p.Forward {
+		field := fmt.Sprintf("forward[%d]", i)
+		if err := checkPipeName(f.Pipe); err != nil {
+			add(field+".pipe", "%v", err)
+		}
+		if err := checkPipeName(f.To); err != nil {
+			add(field+".to", "%v", err)
+		}
+		for _, name := range []string{f.Pipe, f.To} {
+			name = strings.ToLower(name)
+			switch {
+			case strings.HasPrefix(name, "csi-proxy-"):
+				add(field, "%s is a pipe of the node API: see backend", name)
+			case name != "" && taken[name]:
+				add(field, "pipe %s is named twice", name)
+			}
+			taken[name] = true
+		}
+	}
+}
+
+func (p *Proxy) checkUpstream(add report) {
+	before, after, ok := strings.Cut(p.Upstream.Pipe, "*")
+	switch {
+	case !ok || strings.Contains(after, "*"):
+		add("upstream.pipe", "%q: want a name with one * in it", p.Upstream.Pipe)
+	case checkPipeName(before+"x"+after) != nil:
+		add("upstream.pipe", "%v", checkPipeName(before+"x"+after))
+	case strings.HasPrefix(strings.ToLower(p.Upstream.Pipe), "csi-proxy-"):
+		add("upstream.pipe", "%q: names that begin with csi-proxy- are this proxy's own", p.Upstream.Pipe)
+	}
+	for i, g := range p.Upstream.Groups {
+		if !slices.Contains(groups, g) || slices.Contains(p.Upstream.Groups[:i], g) {
+			add(fmt.Sprintf("upstream.groups[%d]", i), "%q: want each of %s at most once", g, strings.Join(groups, ", "))
+		}
+	}
+	if p.Upstream.Groups != nil && len(p.Upstream.Groups) == 0 {
+		add("upstream.groups", "is empty: nothing would be served")
+	}
+}
+
+// checkPipeName accepts names that need no second thought.
+func checkPipeName(name string) error {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	if name == "" || len(name) > 200 || strings.Trim(name, allowed) != "" || strings.ContainsAny(name[:1], "-_.") || strings.HasSuffix(name, ".") {
+		return fmt.Errorf("%q: want a name of letters, digits, dots, dashes and underscores, a letter or digit first and no dot last, without \\\\.\\pipe\\", name)
+	}
+	return nil
+}

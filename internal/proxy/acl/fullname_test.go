@@ -1,0 +1,226 @@
+package acl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const other = `\\.\pipe\other-Server.v1`
+
+// forwarding has rules for pipes with full names beside rules for the node API.
+var forwarding = Spec{
+	Modes: []PipeMode{{"*", Enforce}, {"disk-v1", LogOnly}, {`\\.\pipe\open`, LogOnly}},
+	Rules: []Rule{
+		{"one", []string{other}, []string{"/pkg.v1.Service/Get", "/pkg.v1.Watch/*"}, []CallerPattern{{User: "S-1-5-18"}}, nil},
+		{"all of it", []string{other}, []string{"*"}, []CallerPattern{{User: "S-1-5-19"}}, nil},
+		{"all of the node API", []string{"*", "system-*", "iscsi-*"}, []string{"*"}, []CallerPattern{{User: "S-1-5-20"}}, nil},
+		{"newer", []string{"disk-*", "volume-v1"}, []string{"*", "/v1.Disk/New", "/v9.Volume/*"}, []CallerPattern{{User: "S-1-5-21-1"}}, nil},
+	},
+}
+
+func TestFullNamesAndMethods(t *testing.T) {
+	policy, err := New(forwarding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name                     string
+		group, version, op, user string
+		rule                     string // empty: denied
+	}{
+		{"a method by its name", other, "", "/pkg.v1.Service/Get", "S-1-5-18", "one"},
+		{"a method by its service", other, "", "/pkg.v1.Watch/Anything_9", "S-1-5-18", "one"},
+		{"the case of a pipe does not count", `\\.\pipe\OTHER-server.V1`, "", "/pkg.v1.Service/Get", "S-1-5-18", "one"},
+		{"a star covers every method of a pipe with a full name", other, "", "/x.Y/Z", "S-1-5-19", "all of it"},
+		{"an unknown method of the node API by its name", "disk", "v1", "/v1.Disk/New", "S-1-5-21-1", "newer"},
+		{"and by its service", "volume", "v1", "/v9.Volume/Shrink", "S-1-5-21-1", "newer"},
+		{"a star beside method names covers operations", "disk", "v1", "Rescan", "S-1-5-21-1", "newer"},
+
+		{"another method of the service", other, "", "/pkg.v1.Service/Set", "S-1-5-18", ""},
+		{"methods mind case", other, "", "/pkg.v1.Service/get", "S-1-5-18", ""},
+		{"services mind case", other, "", "/pkg.v1.watch/Get", "S-1-5-18", ""},
+		{"a service that only begins alike", other, "", "/pkg.v1.Watcher/Get", "S-1-5-18", ""},
+		{"a service within the service", other, "", "/pkg.v1.Watch/Get/More", "S-1-5-18", ""},
+		{"a method with a slash at its end", other, "", "/pkg.v1.Watch/Get/", "S-1-5-18", ""},
+		{"a service without a method", other, "", "/pkg.v1.Watch/", "S-1-5-18", ""},
+		{"the pattern itself as a method", other, "", "/pkg.v1.Watch/*", "S-1-5-18", ""},
+		{"the star itself as an operation", other, "", "*", "S-1-5-18", ""},
+		{"out of the service by dots", other, "", "/pkg.v1.Watch/..", "S-1-5-18", ""},
+		{"out of the service by dots and a slash", other, "", "/pkg.v1.Watch/../pkg.v1.Service", "S-1-5-18", ""},
+		{"escapes", other, "", "/pkg.v1.Watch/%2e%2e", "S-1-5-18", ""},
+		{"a query", other, "", "/pkg.v1.Watch/Get?x", "S-1-5-18", ""},
+		{"a line end", other, "", "/pkg.v1.Watch/Get\n", "S-1-5-18", ""},
+		{"no slash first", other, "", "pkg.v1.Watch/Get", "S-1-5-18", ""},
+		{"a name without slashes", other, "", "Get", "S-1-5-19", ""},
+		{"a star does not cover what is no method name", other, "", "/x.Y/Z/..", "S-1-5-19", ""},
+		{"a star does not cover an empty service", other, "", "//Z", "S-1-5-19", ""},
+		{"a star does not cover an empty word of a service", other, "", "/x..Y/Z", "S-1-5-19", ""},
+		{"another pipe", `\\.\pipe\other-Server.v2`, "", "/pkg.v1.Service/Get", "S-1-5-18", ""},
+		{"a pipe with more at its end", other + "x", "", "/pkg.v1.Service/Get", "S-1-5-18", ""},
+		{"a pipe of another machine", `\\host\pipe\other-Server.v1`, "", "/pkg.v1.Service/Get", "S-1-5-18", ""},
+		{"a letter that only Unicode folds to ASCII", "\\\\.\\pipe\\other-\u017ferver.v1", "", "/pkg.v1.Service/Get", "S-1-5-18", ""},
+		{"a star for pipes covers no full name", other, "", "/pkg.v1.Service/Get", "S-1-5-20", ""},
+		{"nor with a version", other, "v1", "/pkg.v1.Service/Get", "S-1-5-20", ""},
+		{"a group that is called like the pipe", "other-server.v1", "", "/pkg.v1.Service/Get", "S-1-5-18", ""},
+		{"a star for operations covers no unknown method of the node API", "disk", "v1", "/v1.Disk/New", "S-1-5-20", ""},
+		{"nor one of system", "system", "v1alpha1", "/v1alpha1.System/Reboot", "S-1-5-20", ""},
+		{"nor beside other method names", "disk", "v1", "/v1.Disk/Newer", "S-1-5-21-1", ""},
+		{"a known operation by its method name", "disk", "v1", "/v1.Disk/Rescan", "S-1-5-21-1", ""},
+		{"an operation with a slash in it", "disk", "v1", "Rescan/", "S-1-5-20", ""},
+		{"LogOnly does not let an unknown method pass", "disk", "v1", "/v1.Disk/Newest", "S-1-1-0", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := policy.Decide(Request{tt.group, tt.version, tt.op, Caller{"process", tt.user, ""}})
+			if d.Rule != tt.rule || d.Allowed != (tt.rule != "") {
+				t.Errorf("got %+v, want rule %q", d, tt.rule)
+			}
+		})
+	}
+	open := policy.Decide(Request{`\\.\pipe\open`, "", "/a.B/C", Caller{"none", "", ""}})
+	if !open.Allowed || open.Effect != Deny || open.Mode != LogOnly {
+		t.Errorf("a forwarded pipe in LogOnly: %+v", open)
+	}
+	for method, want := range map[string]bool{
+		"/pkg.v1.Service/Get": true, "/pkg.v1.Watch/*": false, "/pkg.v1.Watch/Get": false, "*": false, "/v1.Disk/New": false, "": false,
+	} {
+		if policy.Names(other, "", method) != want {
+			t.Errorf("Names(%q) is %v", method, !want)
+		}
+	}
+}
+
+func TestNewRefusesFullNamesMethodsAndPermits(t *testing.T) {
+	rule := func(change func(*Rule)) Spec {
+		r := Rule{"r", []string{other}, []string{"*"}, []CallerPattern{{User: "S-1-5-18"}}, nil}
+		change(&r)
+		return Spec{Rules: []Rule{r}}
+	}
+	type test struct {
+		name, field string
+		spec        Spec
+	}
+	var tests []test
+	for name, pipe := range map[string]string{
+		"nothing after the prefix": `\\.\pipe\`, "a star": `\\.\pipe\*`, "a star within": `\\.\pipe\a*b`, "a directory": `\\.\pipe\a\b`,
+		"a slash": `\\.\pipe\a/b`, "the parent": `\\.\pipe\..`, "a dot at the end": `\\.\pipe\a.`, "a space": `\\.\pipe\a b`,
+		"a letter beyond ASCII": "\\\\.\\pipe\\\u212a", "two separators": `\\.\pipe\\a`, "another machine's": `\\host\pipe\a`, "long": `\\.\pipe\` + strings.Repeat("a", 201),
+		"of the node API": `\\.\pipe\csi-proxy-disk-v1`, "of the node API in capitals": `\\.\pipe\CSI-Proxy-disk-v1`, "doubled": `\\.\\pipe\\a-b`,
+	} {
+		tests = append(tests, test{"pipe: " + name, "rules[0].pipes[0]", rule(func(r *Rule) { r.Pipes = []string{pipe} })})
+	}
+	for name, method := range map[string]string{
+		"no method": "/a.B/", "no service": "//C", "a star for a service": "/*/C", "a star within": "/a.B/C*", "a star for all": "/*", "no slash first": "a.B/C",
+		"a path": "/a/b/C", "dots": "/a.B/..", "dots for a service": "/../C", "an escape": "/a.B/%43", "a service that ends in a dot": "/a./C",
+		"a space": "/a.B/C ", "a letter beyond ASCII": "/a.B/\u212a",
+	} {
+		tests = append(tests, test{"method: " + name, "rules[0].operations[0]", rule(func(r *Rule) { r.Operations = []string{method} })})
+	}
+	for name, permit := range map[string]string{"a star": "*", "lower case": "reformat", "a space": "Reformat ", "nothing": "", "an operation": "FormatVolume"} {
+		tests = append(tests, test{"permit: " + name, "rules[0].permits[1]", rule(func(r *Rule) { r.Permits = []string{SystemDisk, permit} })})
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			policy, err := New(tt.spec)
+			var faults Faults
+			if !errors.As(err, &faults) || policy != nil || faults[0].Field != tt.field {
+				t.Errorf("got %v, %v, want a fault at %s", policy, err, tt.field)
+			}
+		})
+	}
+}
+
+func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
+	callers := func(user string) []CallerPattern { return []CallerPattern{{User: user}} }
+	policy, err := New(Spec{
+		Modes: []PipeMode{{"disk-*", LogOnly}},
+		Rules: []Rule{
+			{"plain", []string{"volume-v1"}, []string{"MountVolume"}, callers("S-1-5-18"), nil},
+			{"format", []string{"volume-*"}, []string{"*"}, callers("S-1-5-18"), []string{Reformat}},
+			{"system", []string{"*"}, []string{"*"}, callers("S-1-5-18"), []string{SystemDisk, Reformat}},
+			{"star", []string{"*"}, []string{"*"}, callers("S-1-5-19"), nil},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, pipe, op, user string
+		want                 []string
+	}{
+		{"the first rule that allows decides", "volume-v1", "FormatVolume", "S-1-5-18", []string{Reformat}},
+		{"a later rule gives what it says", "disk-v1", "PartitionDisk", "S-1-5-18", []string{SystemDisk, Reformat}},
+		{"a rule without permits is not added to by a later one", "volume-v1", "MountVolume", "S-1-5-18", nil},
+		{"a star for operations permits nothing", "volume-v1", "FormatVolume", "S-1-5-19", nil},
+		{"a denied call has no permits", "volume-v1", "FormatVolume", "S-1-1-0", nil},
+		{"nor one that LogOnly lets pass", "disk-v1", "PartitionDisk", "S-1-1-0", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := policy.Decide(request(tt.pipe, tt.op, "process", tt.user, ""))
+			if diff := cmp.Diff(tt.want, d.Permits); diff != "" {
+				t.Errorf("%+v: %s", d, diff)
+			}
+		})
+	}
+}
+
+func TestCheckKnowsForwardedPipes(t *testing.T) {
+	known := []API{{"disk", "v1", []string{"Rescan"}}, {other, "", nil}}
+	callers := []CallerPattern{{User: "S-1-5-18"}}
+	policy, err := New(Spec{
+		Modes: []PipeMode{{`\\.\pipe\OTHER-SERVER.V1`, LogOnly}, {`\\.\pipe\nobody`, Enforce}},
+		Rules: []Rule{
+			{"methods", []string{other, "disk-v1"}, []string{"/a.B/C", "/a.B/*", "*", "Rescan"}, callers, nil},
+			{"a pipe that nobody serves", []string{`\\.\pipe\other`}, []string{"*"}, callers, nil},
+			{"an operation on a forwarded pipe", []string{other}, []string{"Rescan"}, callers, nil},
+			{"an operation that neither has", []string{other, "*"}, []string{"Format"}, callers, nil},
+			{"the star stands for the node API alone", []string{"*-v2"}, []string{"*"}, callers, nil},
+			{"a known operation by a method's name", []string{"disk-v1"}, []string{"/v1.Disk/New", "/v1.Disk/Rescan", "/v1.Disk/*"}, callers, nil},
+			{"a method of that name on another server", []string{other}, []string{"/v1.Disk/Rescan"}, callers, nil},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var faults Faults
+	if !errors.As(policy.Check(known), &faults) {
+		t.Fatal("no faults")
+	}
+	want := []string{"pipes[1].pipe", "rules[1].pipes[0]", "rules[2].operations[0]", "rules[3].operations[0]", "rules[4].pipes[0]", "rules[5].operations[1]"}
+	var got []string
+	for _, f := range faults {
+		got = append(got, f.Field)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff, faults)
+	}
+	if text := fmt.Sprint(faults); !strings.Contains(text, "there are disk-v1, "+other) {
+		t.Errorf("the fault does not say what there is: %s", text)
+	}
+}
+
+func TestSameExe(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{`C:\csi\proxy.exe`, `c:\CSI\Proxy.EXE`, true},
+		{"/opt/x", "/opt/x", true},
+		{"/opt/x", "/opt/X", false},
+		{`C:\csi\proxy.exe`, "C:\\c\u017fi\\proxy.exe", false}, // a directory that a user may make, and Unicode folds to the other
+		{`C:\csi\proxy.exe`, `C:\csi\proxy.exe:x`, false},
+		{`C:\csi\proxy.exe`, `\Device\HarddiskVolume1\csi\proxy.exe`, false},
+		{`C:\csi\proxy.exe`, `C:\csi\..\csi\proxy.exe`, false},
+		{"proxy.exe", "proxy.exe", false},
+		{"", "", false},
+	} {
+		if SameExe(tt.a, tt.b) != tt.want || SameExe(tt.b, tt.a) != tt.want {
+			t.Errorf("%q and %q: want %v", tt.a, tt.b, tt.want)
+		}
+	}
+}
