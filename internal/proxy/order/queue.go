@@ -1,0 +1,201 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Bounds of a Queue.
+type Bounds struct {
+	Running  int // operations at once
+	Waiting  int // operations that have not begun
+	PerOwner int // of one owner, running and waiting together
+}
+
+// ErrFull means that a bound is reached. Trying again later helps.
+var ErrFull = errors.New("too many operations")
+
+// Request asks for a place.
+type Request struct {
+	Keys   []Key
+	Shared bool   // the operation changes nothing, so it may run beside others that change nothing
+	Owner  any    // whom the place counts for; comparable
+	Name   string // the operation, and under which id its record is found: what others are told that they wait for
+	ID     string
+}
+
+// Queue is a line of operations. Nobody overtakes whom he would have to wait for, so nobody waits for ever while others pass.
+type Queue struct {
+	bounds Bounds
+
+	mu      sync.Mutex // guards what follows
+	line    []*place   // in the order of arrival, running and waiting
+	running int
+	owners  map[any]int
+}
+
+type place struct {
+	Request
+	arrived  time.Time
+	began    time.Time     // zero while it waits
+	blockers int           // places before it that it must wait for
+	turn     chan struct{} // closed when it begins
+}
+
+// New returns an empty queue.
+func New(bounds Bounds) *Queue { return &Queue{bounds: bounds, owners: map[any]int{}} }
+
+// Enter waits until nothing that came before is in the way, and returns the function by which the operation leaves; it may
+// be called more than once. The error is ErrFull, or the context's, with what was waited for.
+func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), err error) {
+	p, err := q.add(r)
+	if err != nil {
+		return nil, err
+	}
+	leave = sync.OnceFunc(func() { q.remove(p) })
+	select {
+	case <-p.turn:
+		return leave, nil
+	default:
+	}
+	select {
+	case <-p.turn:
+		return leave, nil
+	case <-ctx.Done():
+		why := q.reason(p)
+		leave()
+		return nil, fmt.Errorf("%s: %w", why, ctx.Err())
+	}
+}
+
+func (q *Queue) add(r Request) (*place, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.owners[r.Owner] >= q.bounds.PerOwner {
+		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, q.owners[r.Owner])
+	}
+	p := &place{Request: r, arrived: time.Now(), turn: make(chan struct{})}
+	for _, earlier := range q.line {
+		if p.conflicts(earlier) {
+			p.blockers++
+		}
+	}
+	if waiting := len(q.line) - q.running; (p.blockers > 0 || q.running >= q.bounds.Running) && waiting >= q.bounds.Waiting {
+		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, q.running, waiting)
+	}
+	q.line = append(q.line, p)
+	q.owners[r.Owner]++
+	q.advance()
+	return p, nil
+}
+
+func (q *Queue) remove(p *place) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	at := slices.Index(q.line, p)
+	q.line = slices.Delete(q.line, at, at+1)
+	if !p.began.IsZero() {
+		q.running--
+	}
+	if q.owners[p.Owner]--; q.owners[p.Owner] == 0 {
+		delete(q.owners, p.Owner)
+	}
+	for _, later := range q.line[at:] {
+		if later.conflicts(p) {
+			later.blockers--
+		}
+	}
+	q.advance()
+}
+
+// advance begins what may begin. q.mu must be held.
+func (q *Queue) advance() {
+	if q.running == len(q.line) {
+		return
+	}
+	for _, p := range q.line {
+		if q.running >= q.bounds.Running {
+			return
+		}
+		if p.began.IsZero() && p.blockers == 0 {
+			p.began = time.Now()
+			q.running++
+			close(p.turn)
+		}
+	}
+}
+
+func (p *place) conflicts(other *place) bool {
+	if p.Shared && other.Shared {
+		return false
+	}
+	for _, a := range p.Keys {
+		for _, b := range other.Keys {
+			if a.meets(b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reason says what a place waits for.
+func (q *Queue) reason(p *place) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, earlier := range q.line {
+		if earlier == p {
+			break
+		}
+		if p.conflicts(earlier) {
+			since, doing := earlier.began, "runs"
+			if since.IsZero() {
+				since, doing = earlier.arrived, "waits"
+			}
+			return fmt.Sprintf("not begun: %s (audit id %s) on the same object %s since %v", earlier.Name, earlier.ID, doing, time.Since(since).Round(time.Millisecond))
+		}
+	}
+	return fmt.Sprintf("not begun: %d other operations run", q.running)
+}
+
+// Load is how full a queue is.
+type Load struct {
+	Running, Waiting int
+	Oldest           time.Duration // of the operation that has run longest; 0 if none runs
+}
+
+// Load returns how full the queue is now.
+func (q *Queue) Load() Load {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	load := Load{Running: q.running, Waiting: len(q.line) - q.running}
+	for _, p := range q.line {
+		if !p.began.IsZero() {
+			load.Oldest = max(load.Oldest, time.Since(p.began))
+		}
+	}
+	return load
+}
+
+// Overdue is an operation that has run for long.
+type Overdue struct {
+	Name, ID string // as in its Request
+	Ran      time.Duration
+}
+
+// Overdue returns the operations that have run for longer than limit.
+func (q *Queue) Overdue(limit time.Duration) []Overdue {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var list []Overdue
+	for _, p := range q.line {
+		if ran := time.Since(p.began); !p.began.IsZero() && ran > limit {
+			list = append(list, Overdue{p.Name, p.ID, ran})
+		}
+	}
+	return list
+}
