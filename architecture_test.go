@@ -85,6 +85,15 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/proxy/winhost", "internal/audit", "a host does what it is told between the two records"},
 	{"internal/proxy/fakehost", "internal/policy", "a host does what it is told after the decision"},
 	{"internal/proxy/fakehost", "internal/audit", "a host does what it is told between the two records"},
+	{"internal/proxy/winhost", "internal/proxy/peer", "a host does not ask who wants it"},
+	{"internal/proxy/wmi", "internal", "WMI is asked by anybody, and knows nobody"},
+	{"internal/proxy/order", "internal/proxy/handler", "an object is its name here, whatever is done to it"},
+	{"internal/proxy/order", "google.golang.org/grpc", "a queue speaks no protocol"},
+	{"internal/proxy/forward", "internal/proxy/winhost", "what is forwarded is not carried out here"},
+	{"internal/proxy/forward", "internal/proxy/fakehost", "what is forwarded is not carried out here"},
+	{"internal/proxy/raw", "internal", "bytes that pass unread are of nobody's kind"},
+	{"internal/proxy/forward", "internal/policy", "calls are passed on after the decision"},
+	{"internal/proxy/forward", "internal/audit", "calls are passed on between the two records"},
 	{"internal/proxy/peer", "internal/proxy/acl", "who calls is established before anyone asks what they may do"},
 	{"api/v1alpha1", "internal", "types hold no logic"},
 	{"api/v1alpha1", "sigs.k8s.io/controller-runtime", "types are read by programs that reach no cluster"},
@@ -109,6 +118,7 @@ var forbidden = []struct{ from, to, because string }{
 var forbiddenDirect = []struct{ from, to, because string }{
 	{"internal/proxy", "internal/proxy/handler", "the chain guards any handler it is given"},
 	{"internal/proxy", "internal/proxy/winhost", "the chain guards any host"},
+	{"internal/proxy", "internal/proxy/forward", "the chain guards any server behind it"},
 	{"internal/proxy", "internal/proxy/fakehost", "the chain guards any host"},
 	{"internal/proxy", "k8s.io", "the node's enforcement does not parse Kubernetes objects"},
 }
@@ -194,6 +204,7 @@ var windowsFiles = []string{
 	"internal/proxy/peer",
 	"internal/proxy/pipe",
 	"internal/proxy/winhost",
+	"internal/proxy/wmi",
 	"internal/winsvc",
 	"test/windows",
 }

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 // flags are the command line: that of csi-proxy.exe, so that its install line works unchanged, and ours.
@@ -18,39 +22,44 @@ type flags struct {
 	kubeletPath    string
 	workingDirs    []string
 	windowsService bool
+	serviceName    string
 	metricsAddress string
 
-	config    string
-	host      string
-	socketDir string
-	sddl      string
-	auditLog  string
-	version   bool
+	config      string
+	checkOwners bool // nobody has named the configuration, so it must be where only administrators can put it
+	host        string
+	socketDir   string
+	sddl        string
+	auditLog    string
+	version     bool
 
-	klog     klogFlags
-	idle     []string // flags that were given and do nothing here
-	warnings []string
+	requirePrivacy bool
+
+	klog  klogFlags
+	given map[string]bool // flags that stand on the command line
+	idle  []string        // flags that were given and do nothing here
 }
 
-// privacyFlag is one of csi-proxy.exe for the smb group.
-const privacyFlag = "require-privacy"
+// defaultKubelet is the working directory of csi-proxy.exe.
+const defaultKubelet = `C:\var\lib\kubelet`
 
 func parseFlags(args []string, out io.Writer) (*flags, error) {
-	f := &flags{}
+	f := &flags{given: map[string]bool{}}
 	set := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // errors are printed once, by the caller
 	set.Usage = func() {}
-	set.StringVar(&f.kubeletPath, "kubelet-path", `C:\var\lib\kubelet`, "working `directory` of the kubelet; paths in requests must lie in it or in a -working-dir")
+	set.StringVar(&f.kubeletPath, "kubelet-path", defaultKubelet, "working `directory` of the kubelet; paths in requests must lie in it or in a -working-dir")
 	set.Func("working-dir", "further `directory` that paths in requests may lie in; may be repeated", func(dir string) error {
 		f.workingDirs = append(f.workingDirs, dir)
 		return nil
 	})
-	set.BoolVar(&f.windowsService, "windows-service", false, "run under the Windows service manager, as service csiproxy")
-	set.Bool(privacyFlag, true, "no smb pipes are served yet")
-	set.StringVar(&f.metricsAddress, "metrics-bind-address", "", "`address` for http://ADDRESS/metrics, without authentication; empty means none")
+	set.BoolVar(&f.windowsService, "windows-service", false, "run under the Windows service manager")
+	set.BoolVar(&f.requirePrivacy, "require-privacy", true, "map SMB shares with encryption; a server that cannot encrypt is refused")
+	set.StringVar(&f.metricsAddress, "metrics-bind-address", "", "`address` for http://ADDRESS/metrics, /healthz and /readyz, without authentication; empty means none")
 
-	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; without it, or while it is missing at the start, every call is denied")
-	set.StringVar(&f.host, "host", defaultHost, "what requests act on: windows (this machine) or memory (an invented one, for trials)")
+	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; while it is missing, every call is denied; empty means "+cmp.Or(defaultConfig, "none"))
+	set.StringVar(&f.serviceName, "service-name", winsvc.DefaultName, "`name` of this service, which no request may stop")
+	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials); empty means the configuration's backend, else "+defaultHost)
 	set.StringVar(&f.socketDir, "socket-dir", "", "`directory` of the unix sockets that stand in for pipes, mode 0700; required outside Windows")
 	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and nobody over the network")
 	set.StringVar(&f.auditLog, "audit-log", "", "`file` for audit records, or - for standard output; empty means the configuration's, else "+defaultAuditLog)
@@ -61,7 +70,7 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 		f.usage(set, out)
 		return nil, err
 	} else if err != nil {
-		return nil, fmt.Errorf("%w; see proxy -h", err)
+		return f, fmt.Errorf("%w; see proxy -h", err)
 	}
 	return f, f.check(set)
 }
@@ -75,8 +84,11 @@ func (f *flags) check(set *flag.FlagSet) error {
 	if set.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("unexpected argument %q: all settings are flags", set.Arg(0)))
 	}
-	if f.host != hostWindows && f.host != hostMemory {
-		errs = append(errs, fmt.Errorf("--host %q: want %s or %s", f.host, hostWindows, hostMemory))
+	if !slices.Contains([]string{"", hostWindows, hostMemory, hostUpstream}, f.host) {
+		errs = append(errs, fmt.Errorf("--host %q: want %s, %s or %s", f.host, hostWindows, hostUpstream, hostMemory))
+	}
+	if f.config == "" {
+		f.config, f.checkOwners = defaultConfig, true
 	}
 	onWindows := runtime.GOOS == "windows"
 	switch {
@@ -90,22 +102,20 @@ func (f *flags) check(set *flag.FlagSet) error {
 		errs = append(errs, errors.New("--pipe-sddl: only pipes of Windows have security descriptors"))
 	}
 	set.Visit(func(given *flag.Flag) {
+		f.given[given.Name] = true
 		if f.isIdle(given.Name) {
 			f.idle = append(f.idle, "-"+given.Name)
 		}
 	})
-	if !f.klog.toStderr && f.klog.file == "" {
-		f.warnings = append(f.warnings, "log goes to standard error: -logtostderr=false needs a -log_file here")
-	}
 	return errors.Join(errs...)
 }
 
 // warn says in one line which flags have no effect.
-func (f *flags) warn(log *zap.Logger) {
+func (f *flags) warn(c config.Log, log *zap.Logger) {
 	if len(f.idle) > 0 {
 		log.Warn("flags accepted without effect", zap.String(logkeys.Flag, strings.Join(f.idle, " ")))
 	}
-	for _, w := range f.warnings {
-		log.Warn(w)
+	if !f.klog.toStderr && f.logPath(c) == "" {
+		log.Warn("log goes to standard error: -logtostderr=false needs a -log_file, or log.path in the configuration")
 	}
 }

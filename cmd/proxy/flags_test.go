@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/config"
 )
 
 // needed are the flags without which this system's proxy does not start.
@@ -34,8 +36,8 @@ func TestInstallLineOfCSIProxyIsAccepted(t *testing.T) {
 	if diff := cmp.Diff([]string{`D:\a`, `D:\b`}, f.workingDirs); diff != "" {
 		t.Error(diff)
 	}
-	if len(f.idle) != 0 || len(f.warnings) != 0 {
-		t.Errorf("flags said to have no effect: %q, warnings %q", f.idle, f.warnings)
+	if len(f.idle) != 0 {
+		t.Errorf("flags said to have no effect: %q", f.idle)
 	}
 }
 
@@ -44,11 +46,40 @@ func TestDefaultsAreThoseOfCSIProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.kubeletPath != `C:\var\lib\kubelet` || f.windowsService || f.metricsAddress != "" || !f.klog.toStderr || f.klog.verbosity != 0 || f.config != "" {
+	if f.kubeletPath != `C:\var\lib\kubelet` || f.windowsService || f.metricsAddress != "" || !f.klog.toStderr || f.klog.verbosity != 0 || f.config != defaultConfig || !f.checkOwners {
 		t.Errorf("flags %+v", f)
 	}
-	if want := map[bool]string{true: hostWindows, false: hostMemory}[runtime.GOOS == "windows"]; f.host != want {
-		t.Errorf("host %s, want %s", f.host, want)
+	if !f.requirePrivacy {
+		t.Error("SMB shares are mapped without encryption")
+	}
+}
+
+func TestCommandLineGoesBeforeTheConfiguration(t *testing.T) {
+	own := map[bool]string{true: hostWindows, false: hostMemory}[runtime.GOOS == "windows"]
+	c := config.Proxy{Backend: hostUpstream, Log: config.Log{Path: "c.log", MaxSizeMB: 7}}
+	for name, tt := range map[string]struct {
+		args       []string
+		c          config.Proxy
+		host, path string
+		megabytes  int
+	}{
+		"neither says anything":           {nil, config.Proxy{}, own, "", 0},
+		"the configuration alone":         {nil, c, hostUpstream, "c.log", 7},
+		"both":                            {[]string{"--host", "memory", "-log_file=f.log", "-logtostderr=false", "-log_file_max_size=9"}, c, hostMemory, "f.log", 9},
+		"a size of no bound":              {[]string{"-log_file_max_size=0"}, c, hostUpstream, "c.log", -1},
+		"a size beyond all that are":      {[]string{"-log_file_max_size=99999999999"}, c, hostUpstream, "c.log", 1 << 20},
+		"standard error is asked for":     {[]string{"-logtostderr"}, c, hostUpstream, "", 7},
+		"a file that klog would not open": {[]string{"-log_file=f.log"}, c, hostUpstream, "c.log", 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := parseFlags(needed(tt.args...), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if host, path, size := f.backend(tt.c), f.logPath(tt.c.Log), f.logSize(tt.c.Log); host != tt.host || path != tt.path || size != tt.megabytes {
+				t.Errorf("host %s, log %q of %d MiB", host, path, size)
+			}
+		})
 	}
 }
 
@@ -62,11 +93,11 @@ func TestEveryFlagOfKlogIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "-add_dir_header -alsologtostderrthreshold -legacy_stderr_threshold_behavior -log_backtrace_at -log_dir -log_file_max_size -one_output -require-privacy -skip_headers -skip_log_headers -stderrthreshold -vmodule"
+	want := "-add_dir_header -alsologtostderrthreshold -legacy_stderr_threshold_behavior -log_backtrace_at -log_dir -one_output -skip_headers -skip_log_headers -stderrthreshold -vmodule"
 	if got := strings.Join(f.idle, " "); got != want {
 		t.Errorf("without effect: %s", got)
 	}
-	if f.klog.verbosity != 5 || !f.klog.alsoToStderr || f.klog.file != "y" {
+	if f.requirePrivacy || f.klog.maxSize != 5 || f.klog.verbosity != 5 || !f.klog.alsoToStderr || f.klog.file != "y" {
 		t.Errorf("klog flags %+v", f.klog)
 	}
 }
@@ -147,11 +178,11 @@ func TestLogGoesWhereTheFlagsSay(t *testing.T) {
 				t.Fatal(err)
 			}
 			var stderr bytes.Buffer
-			log, closeLog, err := newLog(f, &stderr)
+			log, closeLog, err := newLog(f, config.Log{}, &stderr)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.warn(log)
+			f.warn(config.Log{}, log)
 			log.Info("an info line")
 			log.Debug("a debug line")
 			closeLog()

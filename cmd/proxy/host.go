@@ -1,25 +1,72 @@
 package main
 
 import (
+	"fmt"
+
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
-// Values of --host.
+// Values of --host, and of backend in the configuration.
 const (
-	hostWindows = "windows"
-	hostMemory  = "memory"
+	hostWindows  = config.BackendWindows
+	hostMemory   = config.BackendMemory
+	hostUpstream = config.BackendUpstream
 )
 
-// newHosts returns what requests act on.
-func newHosts(name string, roots *safepath.Roots, log *zap.Logger) (handler.Hosts, error) {
-	if name == hostWindows {
-		return windowsHosts(roots)
+// backend says what requests act on: the command line's word, else the configuration's, else this system's.
+func (f *flags) backend(c config.Proxy) string {
+	switch {
+	case f.host != "":
+		return f.host
+	case c.Backend != "":
+		return c.Backend
 	}
-	log.Warn("memory host: answers come from an invented machine, and nothing is done on this one")
-	host := fakehost.New(fakehost.Options{Roots: roots})
-	return handler.Hosts{Filesystem: host, Volume: host, System: host}, nil
+	return defaultHost
+}
+
+// hostOptions are what a host needs to know.
+type hostOptions struct {
+	roots          *safepath.Roots
+	requirePrivacy bool
+	ownService     string // which is never stopped by a request
+	log            *zap.Logger
+}
+
+func (f *flags) hostOptions(roots *safepath.Roots, log *zap.Logger) hostOptions {
+	return hostOptions{roots: roots, requirePrivacy: f.requirePrivacy, ownService: f.serviceName, log: log}
+}
+
+// host is what requests act on.
+type host struct {
+	handler.Hosts
+	check func() error // says what does not answer
+	close func() error
+}
+
+func newHost(name string, o hostOptions) (*host, error) {
+	if name == hostWindows {
+		return windowsHost(o)
+	}
+	o.log.Warn("memory host: answers come from an invented machine, and nothing is done on this one")
+	return memoryHost(fakehost.New(fakehost.Options{Roots: o.roots})), nil
+}
+
+func memoryHost(h *fakehost.Host) *host {
+	hosts := handler.Hosts{Disk: h, Filesystem: h, Volume: h, SMB: h, ISCSI: h, System: h}
+	return &host{Hosts: hosts, check: func() error { return nil }, close: func() error { return nil }}
+}
+
+// noneStuck is a check.
+func noneStuck(count func() int) func() error {
+	return func() error {
+		if n := count(); n > 0 {
+			return fmt.Errorf("host: %d calls to WMI do not return", n)
+		}
+		return nil
+	}
 }

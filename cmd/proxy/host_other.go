@@ -2,19 +2,15 @@
 
 package main
 
-import (
-	"errors"
-
-	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
-)
+import "errors"
 
 // Outside Windows there is only the invented machine.
 const (
 	defaultHost     = hostMemory
+	defaultConfig   = ""
 	defaultAuditLog = "audit.jsonl in --socket-dir"
 )
 
-func windowsHosts(*safepath.Roots) (handler.Hosts, error) {
-	return handler.Hosts{}, errors.New("this is not Windows")
+func windowsHost(hostOptions) (*host, error) {
+	return nil, errors.New("this is not Windows")
 }

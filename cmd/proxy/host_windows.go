@@ -1,23 +1,49 @@
 package main
 
 import (
-	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/winhost"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 
-// On Windows the machine itself is meant unless the invented one is asked for.
+// On Windows the machine itself is meant unless another is asked for.
 const (
 	defaultHost     = hostWindows
+	defaultConfig   = configFile // so that an install line of csi-proxy.exe works as it is
 	defaultAuditLog = `C:\ProgramData\Pipeguard\audit.jsonl`
 )
 
-// windowsHosts acts on this machine. Only the filesystem group is carried out; a pipe whose operations would do
-// nothing is not served.
-func windowsHosts(roots *safepath.Roots) (handler.Hosts, error) {
-	filesystem, err := winhost.NewFilesystem(roots)
+// windowsHost acts on this machine.
+func windowsHost(o hostOptions) (*host, error) {
+	pool, err := wmi.Open(wmi.Options{Stuck: stuckAfter, OnStuck: stuck(o.log)})
 	if err != nil {
-		return handler.Hosts{}, err
+		return nil, err
 	}
-	return handler.Hosts{Filesystem: filesystem}, nil
+	h, err := winhost.New(winhost.Options{
+		Roots: o.roots, WMI: pool, RequirePrivacy: o.requirePrivacy, Log: o.log, OwnService: o.ownService,
+	})
+	if err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return &host{
+		Hosts: h.Hosts(),
+		check: noneStuck(func() int { return pool.Stats().Stuck }),
+		close: pool.Close,
+	}, nil
+}
+
+// stuckAfter is longer than any operation of a healthy disk takes: a call that is given up may still have its effect.
+const stuckAfter = 5 * time.Minute
+
+// stuck reports a call to the system that does not return.
+func stuck(log *zap.Logger) func(op string, since time.Duration) {
+	return func(op string, since time.Duration) {
+		log.Error("a call to the host does not return and was given up; its thread is left behind", event(eventStuck),
+			zap.String(logkeys.Name, op), zap.Duration(logkeys.Duration, since))
+	}
 }

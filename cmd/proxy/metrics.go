@@ -22,8 +22,16 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// serveMetrics serves /metrics until stop is called; an empty address serves nothing.
-func serveMetrics(address string, registry *prometheus.Registry, log *zap.Logger) (stop func() error, err error) {
+// serveMetrics serves /metrics and the health of the process until stop is called; an empty address serves nothing.
+func serveMetrics(address string, registry *prometheus.Registry, state *readiness, log *zap.Logger) (stop func() error, err error) {
+	return serveHTTP(address, func(mux *http.ServeMux) {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+		state.routes(mux)
+	}, func(address string) { log.Info("metrics served", zap.String(logkeys.Address, address)) })
+}
+
+// serveHTTP serves routes until stop is called; an empty address serves nothing.
+func serveHTTP(address string, routes func(*http.ServeMux), opened func(address string)) (stop func() error, err error) {
 	if address == "" {
 		return func() error { return nil }, nil
 	}
@@ -32,13 +40,13 @@ func serveMetrics(address string, registry *prometheus.Registry, log *zap.Logger
 		return nil, fmt.Errorf("open metrics address: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	routes(mux)
 	// Anybody who reaches the address may connect; the bounds keep idle or slow readers from piling up.
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
-	log.Info("metrics served", zap.Stringer(logkeys.Address, listener.Addr()))
+	opened(listener.Addr().String())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	return func() error {

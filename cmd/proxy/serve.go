@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -23,106 +23,142 @@ import (
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// groups are the API groups that this build knows. The host decides which of them it can serve.
-func groups() []string { return []string{"filesystem", "volume", "system"} }
+// proxyProgram is a proxy with what it was told.
+type proxyProgram struct {
+	flags    *flags
+	settings config.Proxy
+	log      *zap.Logger
+	stdout   io.Writer
+	live     atomic.Pointer[live] // nil until the access list is loaded
+}
 
-// serve puts the parts together and runs until ctx is done.
-func serve(ctx context.Context, f *flags, log *zap.Logger, stdout io.Writer) (err error) {
-	log.Info("starting", zap.String(logkeys.Version, version.Number()))
-	settings, policy, err := loadConfig(f.config, log)
-	if err != nil {
-		return err
+// reload has the configuration read again. What comes before there is one is not needed.
+func (p *proxyProgram) reload() {
+	if l := p.live.Load(); l != nil {
+		l.ask()
 	}
-	roots, err := safepath.NewRoots(append([]string{f.kubeletPath}, f.workingDirs...)...)
+}
+
+// serve puts the parts together and runs until ctx is done. It calls ready once the pipes are open.
+func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
+	p.log.Info("starting", event(eventStarting), zap.String(logkeys.Version, version.Number()))
+	policy, err := compare(p.settings)
 	if err != nil {
-		return fmt.Errorf("working directories: %w", err)
+		return because(exitConfiguration, err)
 	}
-	hosts, err := newHosts(f.host, roots, log)
+	sayConfig(p.flags.config, p.settings, policy, p.log)
+	access := newLive(p.flags, p.settings, policy, p.log)
+	p.live.Store(access)
+	records, err := openAuditLog(p.flags, p.settings.Audit, p.stdout, p.log)
 	if err != nil {
-		return fmt.Errorf("host %s: %w", f.host, err)
+		return because(exitAuditLog, err)
 	}
-	handlers, err := handler.New(hosts, roots)
-	if err != nil {
-		return err
-	}
-	apis, err := apiserver.Load(handlers.Groups()...)
-	if err != nil {
-		return err
-	}
-	logPipes(log, f.host, apis)
-	records, err := openAuditLog(f, settings.Audit, stdout, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, records.close()) }()
+	defer func() { err = errors.Join(err, because(exitAuditLog, records.close())) }()
+	state := &readiness{checks: []func() error{records.works}}
 	registry := newRegistry()
+	access.register(registry)
 	node, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("name of this node: %w", err)
 	}
-	server, err := proxy.New(proxy.Options{
-		APIs:   apis,
-		Handle: handlers.Handle,
-		Listen: func(name string) (net.Listener, error) {
-			return pipe.Listen(name, pipe.Options{SocketDir: f.socketDir, SDDL: f.sddl})
-		},
-		Peers:      peer.NewResolver(),
-		ACL:        func() *acl.Policy { return policy },
-		Audit:      records,
-		Limits:     limits(settings.Limits),
-		Log:        log,
-		Registerer: registry,
-		Node:       node,
+	o := proxy.Options{
+		Peers: peer.NewResolver(), ACL: access.policy.Load, Audit: records, Limits: limits(p.settings.Limits),
+		Log: p.log, Registerer: registry, Node: node,
+	}
+	closeHost, err := p.backend(&o, state)
+	if err != nil {
+		return because(exitHost, err)
+	}
+	defer func() { err = errors.Join(err, because(exitHost, closeHost())) }()
+	o.Listen = p.listen(len(o.APIs)+len(p.settings.Forward), func() {
+		state.open.Store(true)
+		p.log.Info("serving", event(eventServing), zap.String(logkeys.Version, version.Number()),
+			zap.String(logkeys.Revision, access.policy.Load().Revision()))
+		ready()
 	})
+	server, err := proxy.New(o)
 	if err != nil {
 		return err
 	}
-	stopMetrics, err := serveMetrics(f.metricsAddress, registry, log)
+	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, state, p.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopMetrics()) }()
-	return runServer(ctx, server, records, log)
+	return p.run(ctx, server, records, access, state)
 }
 
-// runServer keeps the audit log alive for as long as the server may need it, which is longer than ctx.
-func runServer(ctx context.Context, server *proxy.Server, records *auditLog, log *zap.Logger) error {
-	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
-	var keeper sync.WaitGroup
-	keeper.Go(func() { records.keep(keeping, log) })
-	err := server.Run(ctx)
-	stopKeeping()
-	keeper.Wait()
-	return err
+// backend sets what calls lead to, and returns what ends it.
+func (p *proxyProgram) backend(o *proxy.Options, state *readiness) (end func() error, err error) {
+	name := p.flags.backend(p.settings)
+	closeLinks, err := p.passOn(name, o, state)
+	if err != nil || name == hostUpstream {
+		return closeLinks, err
+	}
+	closeHost, err := p.ownHost(name, o, state)
+	if err != nil {
+		return nil, errors.Join(err, closeLinks())
+	}
+	return func() error { return errors.Join(closeHost(), closeLinks()) }, nil
 }
 
-func loadConfig(file string, log *zap.Logger) (config.Proxy, *acl.Policy, error) {
-	settings, err := config.LoadProxy(file)
+// ownHost has calls carried out by this process.
+func (p *proxyProgram) ownHost(name string, o *proxy.Options, state *readiness) (closeHost func() error, err error) {
+	roots, err := p.flags.roots()
 	if err != nil {
-		return settings, nil, err
+		return nil, err
 	}
-	apis, err := apiserver.Load(groups()...)
+	h, err := newHost(name, p.flags.hostOptions(roots, p.log))
 	if err != nil {
-		return settings, nil, err
+		return nil, fmt.Errorf("host %s: %w", name, err)
 	}
-	var known []acl.API
-	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
-		for _, op := range api.Operations() {
-			entry.Operations = append(entry.Operations, op.Name)
+	handlers, err := handler.New(h.Hosts, roots)
+	if err == nil {
+		o.APIs, err = apiserver.Load(handlers.Groups()...)
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	o.Handle = handlers.Handle
+	state.checks = append(state.checks, h.check)
+	logPipes(p.log, name, o.APIs)
+	return h.close, nil
+}
+
+// roots are the directories that paths in requests must lie in.
+func (f *flags) roots() (*safepath.Roots, error) {
+	roots, err := safepath.NewRoots(append([]string{f.kubeletPath}, f.workingDirs...)...)
+	if err != nil {
+		return nil, fmt.Errorf("working directories: %w", err)
+	}
+	return roots, nil
+}
+
+// listen opens pipes and calls opened after the last of all.
+func (p *proxyProgram) listen(all int, opened func()) func(name string) (net.Listener, error) {
+	var count atomic.Int64
+	return func(name string) (net.Listener, error) {
+		l, err := pipe.Listen(name, pipe.Options{SocketDir: p.flags.socketDir, SDDL: p.flags.sddl})
+		if err == nil && count.Add(1) == int64(all) {
+			opened()
 		}
-		known = append(known, entry)
+		return l, because(exitPipe, err)
 	}
-	policy, err := settings.Policy(known)
-	if err != nil {
-		return settings, nil, err
-	}
-	if settings.IsMissing() {
-		log.Error("no configuration: EVERY CALL WILL BE DENIED", zap.String(logkeys.Config, file))
-	} else {
-		log.Info("access list loaded", zap.String(logkeys.Config, file), zap.String(logkeys.Revision, policy.Revision()))
-	}
-	return settings, policy, nil
+}
+
+// run keeps the audit log alive for as long as the server may need it, which is longer than ctx.
+func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, records *auditLog, access *live, state *readiness) error {
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	var keepers sync.WaitGroup
+	keepers.Go(func() { records.keep(keeping, p.log) })
+	ctx, cancel := context.WithCancel(ctx)
+	keepers.Go(func() { access.follow(ctx) })
+	context.AfterFunc(ctx, func() { state.open.Store(false) })
+	err := server.Run(ctx)
+	cancel()
+	stopKeeping()
+	keepers.Wait()
+	return err
 }
 
 // logPipes names in one line what is served, and what csi-proxy.exe would serve and this host does not.
@@ -138,5 +174,6 @@ func limits(l config.Limits) proxy.Limits {
 	return proxy.Limits{
 		Connections: l.Connections, ConnectionsPerCaller: l.ConnectionsPerCaller,
 		PrefaceTimeout: l.PrefaceTimeout, StopTimeout: l.StopTimeout,
+		Operations: l.Operations, Waiting: l.Waiting, OperationTimeout: l.OperationTimeout,
 	}
 }

@@ -80,14 +80,19 @@ type program struct {
 
 func startProgram(t *testing.T, args ...string) *program {
 	t.Helper()
-	sockets := filepath.Join(t.TempDir(), "s")
+	dir, err := os.MkdirTemp("", "p") // a test's own directory has a long name, and that of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	sockets := filepath.Join(dir, "s")
 	p := &program{sockets: sockets, stdout: newOutput(), stderr: newOutput()}
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, append([]string{"--socket-dir", sockets}, args...), p.stdout, p.stderr) }()
 	p.stop = sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { p.stop() })
-	p.stderr.await(t, 12, `"pipe served"`)
+	p.stderr.await(t, 1, `"msg":"serving"`)
 	return p
 }
 

@@ -20,6 +20,7 @@ const (
 	Denied        = "denied"
 	Directory     = "directory"
 	Duration      = "duration"
+	Event         = "event"
 	Expires       = "expires"
 	Failures      = "failures"
 	Flag          = "flag"

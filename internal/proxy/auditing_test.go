@@ -131,7 +131,7 @@ func TestCancelledCallerDoesNotCancelTheRecord(t *testing.T) {
 		<-ctx.Done()
 		return answer(call)
 	})
-	_ = mkdirs["v1"](ctx, f.client(t, "filesystem-v1")) // the client has gone: it sees its own cancellation
+	_ = lookAt(ctx, f.client(t, "filesystem-v1")) // the client has gone: it sees its own cancellation
 	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Result != audit.ResultOK {
 		t.Errorf("outcome %+v", e.Outcome)
 	}

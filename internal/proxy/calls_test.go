@@ -259,11 +259,11 @@ func TestCancelledCallStillEndsItsRecord(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	if err := mkdirs["v1"](ctx, f.client(t, "filesystem-v1")); status.Code(err) != codes.Canceled {
+	if err := lookAt(ctx, f.client(t, "filesystem-v1")); status.Code(err) != codes.Canceled {
 		t.Errorf("got %v", err)
 	}
 	e := f.log.await(t, 1, terminal)[0]
-	if e.Outcome.Code != "Canceled" || e.Outcome.Result != audit.ResultError || e.IntentSeq == 0 {
+	if e.Outcome.Code != "Canceled" || !e.Outcome.CallerLeft || e.Outcome.Result != audit.ResultError || e.IntentSeq == 0 {
 		t.Errorf("outcome %+v", e.Outcome)
 	}
 }
@@ -280,7 +280,7 @@ func TestDeadlineOfTheClientReachesTheHandler(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
 	defer cancel()
-	if err := mkdirs["v1"](ctx, c); status.Code(err) != codes.DeadlineExceeded {
+	if err := lookAt(ctx, c); status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("got %v", err)
 	}
 	// The client's own clock may end the stream first; the server then sees a cancellation.

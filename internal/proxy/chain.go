@@ -31,11 +31,12 @@ func chain(handle apiserver.Handler, interceptors ...apiserver.Interceptor) apis
 func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 	return chain(handle,
 		p.recovered,  // a panic anywhere below is a record and an error
-		p.identified, // an id and a logger
 		p.audited,    // one terminal record, whatever happens below
 		p.authorized, // the access list
+		p.ordered,    // nobody else acts on the same object
 		p.alive,      // the caller is still the process that was asked about
 		p.intended,   // the intent is durable
+		p.operate,    // a time-out of the operation's own; a caller that leaves does not end what has begun
 	)
 }
 
@@ -46,7 +47,11 @@ type request struct {
 	result string      // set by the interceptor that refuses the call
 	ran    bool        // the intent is durable, so the operation may have run
 	closed bool        // the terminal record has been handed over
-	log    *zap.Logger
+}
+
+// log returns a logger that names the call. It is made when there is something to say, which is seldom.
+func (r *request) log() *zap.Logger {
+	return r.stream.conn.pipe.log.With(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, r.stream.fullMethod))
 }
 
 type requestKey struct{}
@@ -99,13 +104,6 @@ func (p *pipe) panicked(s *stream, v any) error {
 	return status.Errorf(codes.Internal, "%s: internal error (audit id %s)", s.fullMethod, s.id)
 }
 
-// identified gives the call its logger. The id came with the stream.
-func (p *pipe) identified(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	r := requestFrom(ctx)
-	r.log = p.log.With(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, call.FullMethod))
-	return next(ctx, call)
-}
-
 // audited opens the record, and closes it when all is over.
 func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
 	r := requestFrom(ctx)
@@ -125,13 +123,16 @@ func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver
 	}
 	e := r.event
 	e.Stage, e.Outcome = audit.StageResponseComplete, outcome(result, err, r.stream.arrived)
+	e.Outcome.CallerLeft = r.ran && ctx.Err() != nil
 	e.Time = r.stream.arrived.Add(microseconds(e.Outcome.LatencyUS))
 	r.closed = true
 	if failed := p.ledger.final(ctx, e); failed != nil && r.ran {
 		return nil, status.Errorf(codes.Internal, "%s ended with %s, but its audit record could not be written (audit id %s)",
 			call.FullMethod, e.Outcome.Code, r.stream.id)
 	}
-	r.log.Debug("call", zap.String(logkeys.Code, e.Outcome.Code))
+	if entry := p.log.Check(zap.DebugLevel, "call"); entry != nil {
+		entry.Write(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, call.FullMethod), zap.String(logkeys.Code, e.Outcome.Code))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +153,18 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	})
 	r.event.Decision = &audit.Decision{
 		Effect: audit.Effect(d.Effect), Reason: d.Reason, Rule: d.Rule, Mode: string(d.Mode),
-		Policy: &audit.Policy{Name: "acl", Revision: policy.Revision()},
+		Policy: &audit.Policy{Name: "acl", Revision: policy.Revision()}, Permits: d.Permits,
+	}
+	for _, name := range d.Permits {
+		call.Permits.Reformat = call.Permits.Reformat || name == acl.Reformat
+		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
 	}
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
 	if !d.Allowed {
 		return nil, p.deny(r, call, d.Reason)
 	}
 	if d.Effect == acl.Deny {
-		r.log.Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, d.Reason))
+		r.log().Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, d.Reason))
 	}
 	return next(ctx, call)
 }
@@ -167,7 +172,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 // deny is the answer to a refused call: what was asked, by whom, and where to read more.
 func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 	r.result = audit.ResultDenied
-	r.log.Info("call denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
+	r.log().Info("call denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
 	return status.Errorf(codes.PermissionDenied, "pipe %s: %s is denied to %s: %s (audit id %s)",
 		p.name, call.Operation.Name, caller(r), reason, r.stream.id)
 }
@@ -199,7 +204,7 @@ func (p *pipe) intended(ctx context.Context, call *apiserver.Call, next apiserve
 	r.event.IntentSeq = seq
 	if err != nil {
 		r.result = audit.ResultRejected
-		r.log.Error("call refused: its audit record cannot be written", zap.Error(err))
+		r.log().Error("call refused: its audit record cannot be written", zap.Error(err))
 		return nil, status.Errorf(codes.Unavailable, "audit_unavailable: %s did not run, since its audit record could not be written (audit id %s)",
 			call.FullMethod, r.stream.id)
 	}

@@ -48,11 +48,14 @@ func isMethodName(name string) bool {
 	return ok && strings.Contains(rest, "/")
 }
 
-// unknown answers requests for services and methods that this pipe does not have, in gRPC's words.
+// unknown passes on requests for services and methods that this pipe does not have, or answers them in gRPC's words.
 func (p *pipe) unknown(_ any, ss grpc.ServerStream) error {
 	s := streamFrom(ss.Context())
 	if s == nil {
 		return status.Error(codes.Internal, "the request belongs to no connection")
+	}
+	if p.pass != nil {
+		return p.passed(s, ss)
 	}
 	service, method := splitMethod(s.fullMethod)
 	err := status.Errorf(codes.Unimplemented, "unknown service %v", service)

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
 
 // Limits bound what callers can use up. A zero field means its default.
@@ -22,6 +24,13 @@ type Limits struct {
 	PeerTimeout time.Duration
 	// StopTimeout is how long a stop waits for calls in flight before it cancels them, and then again for them to return.
 	StopTimeout time.Duration
+	// Operations is how many operations the host carries out at once, over all pipes. Most of them wait for a disk or
+	// for another service.
+	Operations int
+	// Waiting is how many calls may wait for those, or for another call on the same object.
+	Waiting int
+	// OperationTimeout is how long an operation may take, whether or not its caller waits for it.
+	OperationTimeout time.Duration
 }
 
 // Defaults of Limits.
@@ -31,6 +40,9 @@ const (
 	defaultPrefaceTimeout       = 20 * time.Second // a busy node may take seconds to schedule a client
 	defaultPeerTimeout          = 5 * time.Second
 	defaultStopTimeout          = 20 * time.Second // within the 30 s that the kubelet and the service manager commonly give
+	defaultOperations           = 64
+	defaultWaiting              = 256
+	defaultOperationTimeout     = 10 * time.Minute // a large directory takes minutes to remove; no driver waits longer
 )
 
 // Bounds that nobody needs to change.
@@ -42,6 +54,9 @@ const (
 	maxHeaders = 16 << 10
 	// maxStreams is the number of calls at once on one connection. Drivers serialise their calls by volume.
 	maxStreams = 64
+	// streamWorkers is the number of goroutines of one pipe that wait for calls with a stack that has grown already; a call
+	// that finds all of them busy gets a new one. It saves a tenth of a call's time.
+	streamWorkers = 4
 	// pingInterval is the shortest time between a client's pings. Nothing is lost on a pipe without being noticed,
 	// so pings serve nobody here.
 	pingInterval = time.Minute
@@ -73,7 +88,15 @@ func (l Limits) withDefaults() (Limits, error) {
 	span("PrefaceTimeout", &l.PrefaceTimeout, defaultPrefaceTimeout)
 	span("PeerTimeout", &l.PeerTimeout, defaultPeerTimeout)
 	span("StopTimeout", &l.StopTimeout, defaultStopTimeout)
+	number("Operations", &l.Operations, defaultOperations)
+	number("Waiting", &l.Waiting, defaultWaiting)
+	span("OperationTimeout", &l.OperationTimeout, defaultOperationTimeout)
 	return l, errors.Join(errs...)
+}
+
+// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his.
+func (l Limits) queue() *order.Queue {
+	return order.New(order.Bounds{Running: l.Operations, Waiting: l.Waiting, PerOwner: max(1, (l.Operations+l.Waiting)/2)})
 }
 
 // grpcOptions are the limits in gRPC's words.
@@ -85,5 +108,6 @@ func (l Limits) grpcOptions() []grpc.ServerOption {
 		grpc.ConnectionTimeout(l.PrefaceTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingInterval}),
 		grpc.WaitForHandlers(true), // a call that was cancelled still writes its terminal record
+		grpc.NumStreamWorkers(streamWorkers),
 	}
 }

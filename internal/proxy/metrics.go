@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
 
 // metrics are the series of csi-proxy.exe under their old names and labels, and our own.
@@ -21,6 +22,7 @@ type metrics struct {
 	accepted, connections, streams, terminals, refused, decisions *prometheus.CounterVec
 	inFlight                                                      *prometheus.GaugeVec
 	auditErrors, auditLost, panics                                prometheus.Counter
+	queueFull, overdue                                            prometheus.Counter
 	backlog                                                       prometheus.Gauge
 }
 
@@ -62,6 +64,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		auditErrors: one("pipeguard_audit_errors_total", "Audit records that could not be written at the first attempt."),
 		auditLost:   one("pipeguard_audit_lost_total", "Audit records given up because too many were waiting."),
 		panics:      one("pipeguard_panics_total", "Panics while serving a request."),
+		queueFull:   one("pipeguard_operations_refused_total", "Calls refused because too many operations ran or waited."),
+		overdue:     one("pipeguard_operations_overdue_total", "Operations that did not end when their time was over."),
 		backlog: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "pipeguard_audit_backlog", Help: "Terminal records waiting for the audit log; while there are any, no call is admitted.",
 		}),
@@ -70,6 +74,18 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	register(m.inFlight)
 	register(m.backlog)
 	return m, errors.Join(errs...)
+}
+
+// registerQueue shows how full the queue of operations is.
+func registerQueue(r prometheus.Registerer, q *order.Queue) error {
+	gauge := func(name, help string, value func(order.Load) float64) error {
+		return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(q.Load()) }))
+	}
+	return errors.Join(
+		gauge("pipeguard_operations_running", "Operations that the host carries out now.", func(l order.Load) float64 { return float64(l.Running) }),
+		gauge("pipeguard_operations_waiting", "Calls that wait for their turn.", func(l order.Load) float64 { return float64(l.Waiting) }),
+		gauge("pipeguard_operations_oldest_seconds", "How long the oldest running operation has run.", func(l order.Load) float64 { return l.Oldest.Seconds() }),
+	)
 }
 
 // pipe makes the series of a pipe, so that they read 0 and not nothing.
@@ -97,20 +113,18 @@ func (m *metrics) recorded(e *audit.Event) {
 	m.inFlight.WithLabelValues(pipe).Dec()
 }
 
-const unary = "unary"
-
 // rpc keeps the series of csi-proxy.exe.
-func (m *metrics) rpc(label [2]string, event stats.RPCStats) {
-	service, method := label[0], label[1]
+func (m *metrics) rpc(label [3]string, event stats.RPCStats) {
+	kind, service, method := label[0], label[1], label[2]
 	switch e := event.(type) {
 	case *stats.Begin:
-		m.started.WithLabelValues(unary, service, method).Inc()
+		m.started.WithLabelValues(kind, service, method).Inc()
 	case *stats.InPayload:
-		m.received.WithLabelValues(unary, service, method).Inc()
+		m.received.WithLabelValues(kind, service, method).Inc()
 	case *stats.OutPayload:
-		m.sent.WithLabelValues(unary, service, method).Inc()
+		m.sent.WithLabelValues(kind, service, method).Inc()
 	case *stats.End:
-		m.handled.WithLabelValues(unary, service, method, status.Code(e.Error).String()).Inc()
-		m.seconds.WithLabelValues(unary, service, method).Observe(e.EndTime.Sub(e.BeginTime).Seconds())
+		m.handled.WithLabelValues(kind, service, method, status.Code(e.Error).String()).Inc()
+		m.seconds.WithLabelValues(kind, service, method).Observe(e.EndTime.Sub(e.BeginTime).Seconds())
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
+	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
 
 // pipe is one served group-version: a gRPC server on one listener.
@@ -31,17 +34,22 @@ type pipe struct {
 	ledger  *ledger
 	table   *table
 	server  *grpc.Server
+	queue   *order.Queue    // of all pipes
+	running context.Context // ends operations that outlive their callers, when the pipe is stopped by force
+	abandon context.CancelFunc
+	pass    passer // what becomes of methods that are not in methods; nil if there are none
 
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
 }
 
-func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger) *pipe {
+func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
 	gv := api.GroupVersion()
-	p := &pipe{
-		name: gv.Pipe(), gv: gv, methods: map[string]string{}, node: o.Node, limits: o.Limits, acl: o.ACL,
-		log: o.Log.With(zap.String(logkeys.Pipe, gv.Pipe())), metrics: m, ledger: l,
-		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}},
+	p := barePipe(gv.Pipe(), gv, o, m, l, queue)
+	if o.Pass != nil {
+		p.pass = func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error {
+			return o.Pass(ctx, gv, fullMethod, stream)
+		}
 	}
 	for _, method := range api.Methods() {
 		p.methods[method.FullMethod] = method.Operation.Name
@@ -51,27 +59,52 @@ func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger) *pipe {
 	for i := range desc.Methods {
 		desc.Methods[i].Handler = p.guard(desc.Methods[i].Handler)
 	}
-	p.server = grpc.NewServer(append(o.Limits.grpcOptions(),
+	p.server = p.newServer(o)
+	p.server.RegisterService(desc, nil)
+	return p
+}
+
+// barePipe is a pipe without its methods and its server.
+func barePipe(name string, gv apiserver.GroupVersion, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
+	p := &pipe{
+		name: name, gv: gv, methods: map[string]string{}, node: o.Node, limits: o.Limits, acl: o.ACL,
+		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: m, ledger: l,
+		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: queue,
+	}
+	p.running, p.abandon = context.WithCancel(context.Background())
+	m.pipe(p.name)
+	return p
+}
+
+func (p *pipe) newServer(o Options, more ...grpc.ServerOption) *grpc.Server {
+	options := append(o.Limits.grpcOptions(),
 		grpc.Creds(handshake{peers: o.Peers, timeout: o.Limits.PeerTimeout}),
 		grpc.InTapHandle(p.tap),
 		grpc.StatsHandler(hooks{p}),
 		grpc.UnknownServiceHandler(p.unknown),
-	)...)
-	p.server.RegisterService(desc, nil)
-	m.pipe(p.name)
-	return p
+	)
+	if p.pass != nil {
+		options = append(options, grpc.ForceServerCodecV2(raw.Codec{}))
+	}
+	return grpc.NewServer(append(options, more...)...)
 }
 
 // operation returns the hub operation behind a served method, or "".
 func (p *pipe) operation(fullMethod string) string { return p.methods[fullMethod] }
 
-// label returns service and method for a metric. What is not served has one label, or callers could make series at will.
-func (p *pipe) label(fullMethod string) [2]string {
-	if p.methods[fullMethod] == "" {
-		return [2]string{"unknown", "unknown"}
-	}
+// label returns type, service and method for a metric. What is not served has one label, or callers could make series at
+// will; what is passed on has its own name if the access list has it too.
+func (p *pipe) label(fullMethod string) [3]string {
 	service, method := splitMethod(fullMethod)
-	return [2]string{service, method}
+	switch {
+	case p.methods[fullMethod] != "":
+		return [3]string{"unary", service, method}
+	case p.isForwarded() && !p.isNamed(fullMethod):
+		return [3]string{"bidi_stream", "forwarded", "forwarded"}
+	case p.pass == nil || !p.isNamed(fullMethod):
+		return [3]string{"unary", "unknown", "unknown"}
+	}
+	return [3]string{"bidi_stream", service, method}
 }
 
 // serve blocks until the pipe is stopped or its listener fails.
@@ -100,9 +133,11 @@ func (p *pipe) stop() error {
 		p.background.Wait()
 	}()
 	if waitFor(stopped, p.limits.StopTimeout) {
+		p.abandon()
 		return nil
 	}
 	p.log.Warn("calls are cancelled: they did not end in time")
+	p.abandon()
 	go p.server.Stop()
 	if waitFor(stopped, p.limits.StopTimeout) {
 		return nil

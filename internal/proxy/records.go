@@ -45,6 +45,9 @@ func describe(e *audit.Event, call *apiserver.Call) {
 	if call.Operation.ReadOnly {
 		e.What.Verb = "read"
 	}
+	if call.Request == nil { // it is passed on unread
+		return
+	}
 	e.What.Params, e.What.Redacted = apiserver.Params(call)
 	for _, t := range apiserver.Targets(call) {
 		e.What.Targets = append(e.What.Targets, audit.Target{Kind: t.Kind, Value: t.Value})

@@ -5,24 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // Options are the parts of a Server. Those without a word on their absence are required.
 type Options struct {
-	// APIs are the group-versions to serve, one pipe each.
+	// APIs are the group-versions to serve, one pipe each. There may be none if there is something in Forward.
 	APIs []*apiserver.API
-	// Handle carries out a call that has been admitted.
+	// Handle carries out a call that has been admitted. Without APIs it may be missing.
 	Handle apiserver.Handler
+	// Pass passes on a call of an API's pipe whose method is in none of APIs, if the access list names that method;
+	// nil means that there are no such methods. See Forwarded.Serve.
+	Pass func(ctx context.Context, gv apiserver.GroupVersion, fullMethod string, stream grpc.ServerStream) error
+	// Forward are pipes of other gRPC servers; it may be empty.
+	Forward []Forwarded
 	// Listen opens the pipe of a name such as csi-proxy-filesystem-v1.
 	Listen func(name string) (net.Listener, error)
 	// Peers names callers.
@@ -43,10 +51,13 @@ type Options struct {
 
 // Server serves APIs on their pipes.
 type Server struct {
-	listen func(name string) (net.Listener, error)
-	log    *zap.Logger
-	ledger *ledger
-	pipes  []*pipe
+	listen  func(name string) (net.Listener, error)
+	log     *zap.Logger
+	ledger  *ledger
+	pipes   []*pipe
+	limits  Limits
+	metrics *metrics
+	queue   *order.Queue
 }
 
 // New checks the options and reports every fault at once.
@@ -57,8 +68,8 @@ func New(o Options) (*Server, error) {
 			errs = append(errs, fmt.Errorf("proxy.Options.%s is missing", name))
 		}
 	}
-	require(len(o.APIs) > 0, "APIs")
-	require(o.Handle != nil, "Handle")
+	require(len(o.APIs) > 0 || len(o.Forward) > 0, "APIs")
+	require(o.Handle != nil || len(o.APIs) == 0 && len(o.Forward) > 0, "Handle")
 	require(o.Listen != nil, "Listen")
 	require(o.Peers != nil, "Peers")
 	require(o.ACL != nil, "ACL")
@@ -75,6 +86,7 @@ func New(o Options) (*Server, error) {
 		}
 		names[name] = true
 	}
+	errs = append(errs, checkForward(o.Forward))
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -88,9 +100,16 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s := &Server{listen: o.Listen, log: o.Log, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
+	queue := o.Limits.queue()
+	if err := registerQueue(o.Registerer, queue); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
 	for _, api := range o.APIs {
-		s.pipes = append(s.pipes, newPipe(api, o, m, s.ledger))
+		s.pipes = append(s.pipes, newPipe(api, o, m, s.ledger, queue))
+	}
+	for _, f := range o.Forward {
+		s.pipes = append(s.pipes, newForwarded(f, o, m, s.ledger, queue))
 	}
 	return s, nil
 }
@@ -102,6 +121,11 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // also while calls in flight are waited for
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.watch(watching) })
+	defer watcher.Wait()
+	defer unwatch()
 	group, running := errgroup.WithContext(ctx)
 	for i, p := range s.pipes {
 		group.Go(func() error { return p.serve(listeners[i]) })

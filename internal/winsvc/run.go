@@ -17,20 +17,33 @@ type Options struct {
 	Service bool
 	// Name is the service's name; empty means DefaultName.
 	Name string
+	// Reload is called when someone asks for the configuration to be read again: by a ParamChange of the service
+	// manager, or by SIGHUP where there is one. It must not block. Nil ignores such requests.
+	Reload func()
+	// ExitCode gives the service-specific exit code of a run that ended with an error; 0 is taken for 1,
+	// because only a code other than 0 makes the recovery actions of the service apply. Nil means 1.
+	ExitCode func(error) uint32
 }
+
+// Function is what runs. It calls ready, any number of times, when it serves: a service is reported as starting until then.
+type Function func(ctx context.Context, ready func()) error
 
 // Run runs f until it ends by itself or its context is cancelled: by a Stop or a Shutdown of the service manager
 // with Options.Service, else by SIGINT (Ctrl+C, Ctrl+Break) or SIGTERM. It returns when f has
 // ended, with the error of f. A second signal ends the process at once, as is usual.
-func Run(ctx context.Context, o Options, f func(context.Context) error) error {
+func Run(ctx context.Context, o Options, f Function) error {
 	if o.Name == "" {
 		o.Name = DefaultName
 	}
+	if o.Reload == nil {
+		o.Reload = func() {}
+	}
 	if o.Service {
-		return runService(ctx, o.Name, f)
+		return runService(ctx, o, f)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next signal is the runtime's again
-	return f(ctx)
+	defer onHangup(o.Reload)()
+	return f(ctx, func() {})
 }

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("WINSVC_HANG") == "" {
 		os.Exit(m.Run())
 	}
-	err := Run(context.Background(), Options{}, func(ctx context.Context) error {
+	err := Run(context.Background(), Options{}, func(ctx context.Context, _ func()) error {
 		_, _ = os.Stdout.WriteString("1")
 		<-ctx.Done()
 		_, _ = os.Stdout.WriteString("2")
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func TestASignalEndsTheContext(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		err := Run(context.Background(), Options{}, func(ctx context.Context) error {
+		err := Run(context.Background(), Options{}, func(ctx context.Context, _ func()) error {
 			if err := syscall.Kill(os.Getpid(), sig); err != nil {
 				return err
 			}
@@ -79,5 +79,21 @@ func TestASecondSignalEndsAFunctionThatHangs(t *testing.T) {
 		default:
 			_ = program.Process.Signal(syscall.SIGTERM)
 		}
+	}
+}
+
+func TestAHangupAsksForAReload(t *testing.T) {
+	reloaded := make(chan struct{}, 1)
+	err := Run(context.Background(), Options{Reload: func() { reloaded <- struct{}{} }}, func(context.Context, func()) error {
+		for range 2 {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+				return err
+			}
+			<-reloaded
+		}
+		return errRun
+	})
+	if !errors.Is(err, errRun) {
+		t.Error(err)
 	}
 }

@@ -2,13 +2,6 @@
 
 package winsvc
 
-import (
-	"context"
-	"errors"
-)
+import "context"
 
-var errNoServiceManager = errors.New("there is no Windows service manager on this system")
-
-func runService(context.Context, string, func(context.Context) error) error {
-	return errNoServiceManager
-}
+func runService(context.Context, Options, Function) error { return ErrNoManager }

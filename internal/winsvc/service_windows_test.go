@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
-// manager plays the service manager to one service.
-type manager struct {
+// scm plays the service manager to one service.
+type scm struct {
 	t        *testing.T
 	requests chan svc.ChangeRequest
 	status   chan svc.Status
@@ -23,18 +23,23 @@ type exit struct {
 	err      error
 }
 
-func start(t *testing.T, run func(context.Context) error) manager {
-	m := manager{t, make(chan svc.ChangeRequest), make(chan svc.Status), make(chan exit, 1)}
-	s := &service{ctx: context.Background(), run: run}
+func start(t *testing.T, o Options, run Function) scm {
+	m := scm{t, make(chan svc.ChangeRequest), make(chan svc.Status), make(chan exit, 1)}
+	if o.Reload == nil {
+		o.Reload = func() {}
+	}
+	s := &service{ctx: context.Background(), options: o, run: run}
 	go func() {
 		specific, code := s.Execute(nil, m.requests, m.status)
 		m.exit <- exit{specific, code, s.err}
 	}()
-	m.want(svc.StartPending)
+	if starting := m.want(svc.StartPending); starting.Accepts != 0 || starting.WaitHint == 0 {
+		t.Errorf("reported %+v", starting)
+	}
 	return m
 }
 
-func (m manager) next() svc.Status {
+func (m scm) next() svc.Status {
 	m.t.Helper()
 	select {
 	case status := <-m.status:
@@ -45,7 +50,7 @@ func (m manager) next() svc.Status {
 	return svc.Status{}
 }
 
-func (m manager) want(state svc.State) svc.Status {
+func (m scm) want(state svc.State) svc.Status {
 	m.t.Helper()
 	status := m.next()
 	if status.State != state {
@@ -54,7 +59,7 @@ func (m manager) want(state svc.State) svc.Status {
 	return status
 }
 
-func (m manager) ended() exit {
+func (m scm) ended() exit {
 	m.t.Helper()
 	for {
 		select {
@@ -71,7 +76,9 @@ func TestAStopWaitsForTheFunction(t *testing.T) {
 	for name, command := range map[string]svc.Cmd{"stop": svc.Stop, "shutdown": svc.Shutdown} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan struct{})
-			m := start(t, func(ctx context.Context) error {
+			m := start(t, Options{}, func(ctx context.Context, ready func()) error {
+				ready()
+				ready() // said twice, it is heard once
 				<-ctx.Done()
 				<-release
 				return nil
@@ -98,7 +105,9 @@ func TestAStopWaitsForTheFunction(t *testing.T) {
 }
 
 func TestOtherRequestsDoNotStop(t *testing.T) {
-	m := start(t, func(ctx context.Context) error {
+	reloads := 0
+	m := start(t, Options{Reload: func() { reloads++ }}, func(ctx context.Context, ready func()) error {
+		ready()
 		<-ctx.Done()
 		return nil
 	})
@@ -110,19 +119,70 @@ func TestOtherRequestsDoNotStop(t *testing.T) {
 	m.requests <- svc.ChangeRequest{Cmd: svc.Stop}
 	m.want(svc.StopPending)
 	m.ended()
+	if reloads != 1 {
+		t.Errorf("%d reloads, want that of the one ParamChange", reloads)
+	}
+}
+
+func TestAServiceIsStartingUntilItSaysThatItServes(t *testing.T) {
+	release := make(chan struct{})
+	m := start(t, Options{}, func(ctx context.Context, ready func()) error {
+		<-release
+		ready()
+		<-ctx.Done()
+		return nil
+	})
+	first, second := m.want(svc.StartPending), m.want(svc.StartPending)
+	if second.CheckPoint <= first.CheckPoint || second.Accepts != 0 {
+		t.Errorf("reported %+v after %+v", second, first)
+	}
+	close(release)
+	for { // a tick may come before
+		if status := m.next(); status.State == svc.Running {
+			break
+		} else if status.State != svc.StartPending {
+			t.Fatalf("reported %+v", status)
+		}
+	}
+	m.requests <- svc.ChangeRequest{Cmd: svc.Stop}
+	m.want(svc.StopPending)
+	m.ended()
 }
 
 func TestAFailedRunIsAFailedService(t *testing.T) {
-	m := start(t, func(context.Context) error { return errRun })
+	for name, tt := range map[string]struct {
+		code func(error) uint32
+		want uint32
+	}{
+		"without codes":       {nil, 1},
+		"a code of its own":   {func(error) uint32 { return 7 }, 7},
+		"no code for a fault": {func(error) uint32 { return 0 }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := start(t, Options{ExitCode: tt.code}, func(context.Context, func()) error { return errRun })
+			if got := m.ended(); !got.specific || got.code != tt.want || !errors.Is(got.err, errRun) {
+				t.Errorf("ended with %+v", got)
+			}
+		})
+	}
+}
+
+func TestAFaultAtTheStopDoesNotStartTheServiceAgain(t *testing.T) {
+	m := start(t, Options{}, func(ctx context.Context, ready func()) error {
+		ready()
+		<-ctx.Done()
+		return errRun
+	})
 	m.want(svc.Running)
-	if got := m.ended(); !got.specific || got.code == 0 || !errors.Is(got.err, errRun) {
+	m.requests <- svc.ChangeRequest{Cmd: svc.Stop}
+	if got := m.ended(); got.code != 0 || !errors.Is(got.err, errRun) {
 		t.Errorf("ended with %+v", got)
 	}
 }
 
 func TestAServiceThatNoManagerStartedIsRefused(t *testing.T) {
 	t.Parallel() // Wine waits ten seconds for a manager
-	err := Run(context.Background(), Options{Service: true}, func(context.Context) error {
+	err := Run(context.Background(), Options{Service: true}, func(context.Context, func()) error {
 		t.Error("it ran")
 		return nil
 	})

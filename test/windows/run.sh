@@ -13,6 +13,7 @@ packages=(
 	./internal/pipepath
 	./internal/audit
 	./internal/config
+	./internal/logfile
 	./internal/winsvc
 	./internal/proxy
 	./internal/proxy/acl
@@ -23,6 +24,12 @@ packages=(
 	./internal/proxy/pipe
 	./internal/proxy/safepath
 	./internal/proxy/winhost
+	./internal/proxy/raw
+	./internal/proxy/wmi
+	./internal/proxy/order
+	./internal/proxy/forward
+	./cmd/proxy
+	./cmd/proxy/internal/install
 	./test/windows
 )
 if (($# > 0)); then
@@ -93,11 +100,15 @@ fi
 printf '{"Replace":{"%s":"%s"}}\n' "$deletion" "$out/_overlay/at_windows.go" >"$out/overlay.json"
 
 export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
-go test -vet=off -overlay "$out/overlay.json" -c -o "$out/bin/" "${packages[@]}"
+binary() { # PACKAGE: the name of its test binary; two packages may have the same last name
+	local name=${1#./}
+	echo "${name//\//_}"
+}
 for package in "${packages[@]}"; do
+	go test -vet=off -overlay "$out/overlay.json" -c -o "$out/bin/$(binary "$package").test.exe" "$package"
 	if [[ $package == ./test/windows ]]; then
 		go build -o "$out/bin/" ./cmd/proxy ./cmd/pipeguard
-		cp "$out/bin/windows.test.exe" "$out/bin/stranger.exe"
+		cp "$out/bin/$(binary "$package").test.exe" "$out/bin/stranger.exe"
 	fi
 done
 
@@ -114,7 +125,8 @@ PIPEGUARD_CLI=$(windows_path "$out/bin/pipeguard.exe")
 export PIPEGUARD_PROXY PIPEGUARD_STRANGER PIPEGUARD_CLI
 
 run() { # PACKAGE: prints what go test prints, and the output of a failure
-	local name=${1##*/} started=$EPOCHREALTIME status=0 seconds
+	local name started=$EPOCHREALTIME status=0 seconds
+	name=$(binary "$1")
 	local log=$out/log/$name
 	if [[ ! -e $out/bin/$name.test.exe ]]; then
 		echo "FAIL	$1	[no test binary]"

@@ -20,6 +20,14 @@ type Call struct {
 	Method     string        // served method, "LinkPath"
 	FullMethod string        // "/v1alpha1.Filesystem/LinkPath"
 	Request    proto.Message // newest request message
+	Served     proto.Message // request as it was served; not to be changed
+	Permits    Permits       // set by whoever decides; the zero value permits nothing
+}
+
+// Permits are dangerous steps of operations, which the right to the operation does not include.
+type Permits struct {
+	Reformat   bool // format a volume that has a file system
+	SystemDisk bool // change a disk or volume that the host itself runs from
 }
 
 // Handler carries out a call and returns the newest response message.

@@ -19,28 +19,15 @@ type classKey struct {
 }
 
 // publishedClasses classifies every text of every served message.
-var publishedClasses = map[classKey]class{
-	{"filesystem", "error"}:       classPublic,
-	{"filesystem", "path"}:        classPath,
-	{"filesystem", "source_path"}: classPath,
-	{"filesystem", "target_path"}: classPath,
-	{"system", "display_name"}:    classPublic,
-	{"system", "name"}:            classID,
-	{"system", "serial_number"}:   classPublic,
-	{"volume", "disk_id"}:         classPublic,
-	{"volume", "mount"}:           classPath,
-	{"volume", "path"}:            classPath,
-	{"volume", "target_path"}:     classPath,
-	{"volume", "volume_id"}:       classID,
-	{"volume", "volume_ids"}:      classID,
-}
-
-// targetKinds names what an id is the name of.
-var targetKinds = map[classKey]string{
-	{"system", "name"}:       "service",
-	{"volume", "volume_id"}:  "volume",
-	{"volume", "volume_ids"}: "volume",
-}
+var publishedClasses = func() map[classKey]class {
+	all := map[classKey]class{}
+	for _, g := range publishedGroups {
+		for field, c := range g.classes {
+			all[classKey{g.name, field}] = c
+		}
+	}
+	return all
+}()
 
 // classified finds texts of a message that are in no class, and ids of nothing.
 func (l *loader) classified(group string, m protoreflect.MessageDescriptor, depth int) {

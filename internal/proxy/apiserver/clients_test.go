@@ -6,11 +6,22 @@ import (
 	"reflect"
 	"testing"
 
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	diskv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
+	diskv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
+	diskv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
+	diskv1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta3"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	fsv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
 	fsv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
 	fsv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	iscsiv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	smbv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1alpha1"
+	smbv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta1"
+	smbv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta2"
 	sysv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volv1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	volv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
@@ -39,11 +50,22 @@ var stubs = map[GroupVersion]func(*grpc.ClientConn) any{
 	{"volume", "v1"}:           func(c *grpc.ClientConn) any { return volv1.NewVolumeClient(c) },
 	{"volume", "v2alpha1"}:     func(c *grpc.ClientConn) any { return volv2alpha1.NewVolumeClient(c) },
 	{"system", "v1alpha1"}:     func(c *grpc.ClientConn) any { return sysv1alpha1.NewSystemClient(c) },
+	{"disk", "v1"}:             func(c *grpc.ClientConn) any { return diskv1.NewDiskClient(c) },
+	{"disk", "v1alpha1"}:       func(c *grpc.ClientConn) any { return diskv1alpha1.NewDiskClient(c) },
+	{"disk", "v1beta1"}:        func(c *grpc.ClientConn) any { return diskv1beta1.NewDiskClient(c) },
+	{"disk", "v1beta2"}:        func(c *grpc.ClientConn) any { return diskv1beta2.NewDiskClient(c) },
+	{"disk", "v1beta3"}:        func(c *grpc.ClientConn) any { return diskv1beta3.NewDiskClient(c) },
+	{"iscsi", "v1alpha1"}:      func(c *grpc.ClientConn) any { return iscsiv1alpha1.NewIscsiClient(c) },
+	{"iscsi", "v1alpha2"}:      func(c *grpc.ClientConn) any { return iscsiv1alpha2.NewIscsiClient(c) },
+	{"smb", "v1"}:              func(c *grpc.ClientConn) any { return smbv1.NewSmbClient(c) },
+	{"smb", "v1alpha1"}:        func(c *grpc.ClientConn) any { return smbv1alpha1.NewSmbClient(c) },
+	{"smb", "v1beta1"}:         func(c *grpc.ClientConn) any { return smbv1beta1.NewSmbClient(c) },
+	{"smb", "v1beta2"}:         func(c *grpc.ClientConn) any { return smbv1beta2.NewSmbClient(c) },
 }
 
 func loadAll(t testing.TB) []*API {
 	t.Helper()
-	apis, err := Load("filesystem", "volume", "system")
+	apis, err := Load(Groups()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestCompileRefusesPairsThatDiffer(t *testing.T) {
 	}
 }
 
-// nested has what the groups that are not served yet will need: a message that may be absent, lists, bytes.
+// nested has a message that may be absent, lists of messages and of texts that become numbers, and bytes.
 const nested = `
 message_type { name: "SP" field { name: "address" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING } field { name: "port" number: 2 label: LABEL_OPTIONAL type: TYPE_UINT32 } }
 message_type { name: "HP" field { name: "port" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 } field { name: "host" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING } }

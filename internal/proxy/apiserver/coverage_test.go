@@ -31,9 +31,12 @@ func publishedMethodNames(services ...string) []string {
 }
 
 func TestEveryPublishedMethodIsServed(t *testing.T) {
-	want := publishedMethodNames("Filesystem", "Volume", "System")
-	if len(want) != 26+6+9+10+10+10+11+4 {
+	want := publishedMethodNames("Disk", "Filesystem", "Volume", "Smb", "System", "Iscsi")
+	if len(want) != 139 {
 		t.Fatalf("the descriptors name %d methods: was one added, or is the enumeration wrong?", len(want))
+	}
+	if n := len(loadAll(t)); n != 23 {
+		t.Errorf("%d versions of groups are served", n)
 	}
 	var got []string
 	for _, a := range loadAll(t) {
@@ -63,8 +66,10 @@ func TestEveryRequestFieldReachesTheHub(t *testing.T) {
 				f := descriptor.Fields().Get(i)
 				fields++
 				request := m.NewRequest()
-				if disk := descriptor.Fields().ByName("disk_id"); disk != nil {
-					request.ProtoReflect().Set(disk, protoreflect.ValueOfString("0")) // must be there, and is zero at the hub
+				for _, name := range []protoreflect.Name{"disk_id", "diskID"} {
+					if disk := descriptor.Fields().ByName(name); disk != nil {
+						request.ProtoReflect().Set(disk, protoreflect.ValueOfString("0")) // must be there, and is zero at the hub
+					}
 				}
 				fillField(request, f)
 				call, err := m.Call(request)
@@ -79,7 +84,7 @@ func TestEveryRequestFieldReachesTheHub(t *testing.T) {
 			}
 		}
 	}
-	if fields < 60 {
+	if fields < 120 {
 		t.Errorf("only %d request fields were looked at", fields)
 	}
 }
@@ -95,11 +100,11 @@ func TestOperationsAreOneForAllVersions(t *testing.T) {
 			seen[name] = op
 		}
 	}
-	if len(seen) != 6+11+4 {
+	if len(seen) != 8+6+11+2+4+8 {
 		t.Errorf("%d operations", len(seen))
 	}
 	for name, op := range seen {
-		asks := strings.HasPrefix(op.Name, "Get") || strings.HasPrefix(op.Name, "Is") || strings.HasPrefix(op.Name, "List") || op.Name == "PathExists"
+		asks := strings.HasPrefix(op.Name, "Get") || strings.HasPrefix(op.Name, "Is") || strings.HasPrefix(op.Name, "List") || op.Name == "PathExists" || op.Name == "DiscoverTargetPortal"
 		if op.ReadOnly != asks {
 			t.Errorf("%s: read only %v", name, op.ReadOnly)
 		}

@@ -5,42 +5,20 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	diskv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
+	diskv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
+	diskv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 )
 
-// disks are tables of a group that is not served: they show that rows alone can express it.
-func disks() tables {
-	t := tables{
-		groups: []groupRow{{"disk", "Disk", []string{"v1alpha1", "v1"}}},
-		methods: []methodRow{
-			{group: "disk", method: "GetDiskNumberByName", operation: "GetDiskNumberByName", hub: "v1alpha1"},
-		},
-		fields: []fieldRow{
-			{group: "disk", method: "PartitionDisk", part: inRequest, served: "diskID", hub: "disk_number", as: asDecimal},
-			{group: "disk", method: "ListDiskLocations", part: inResponse, served: "disk_locations", hub: "disk_locations", as: asDecimal},
-		},
-		classes: map[classKey]class{},
-	}
-	for _, op := range []string{"ListDiskLocations", "PartitionDisk", "Rescan", "GetDiskNumberByName", "ListDiskIDs", "GetDiskStats", "SetDiskState", "GetDiskState"} {
-		t.operations = append(t.operations, operationRow{"disk", op, op != "PartitionDisk" && op != "SetDiskState" && op != "Rescan"})
-	}
-	for _, text := range []string{"disk_locations", "Adapter", "Bus", "Target", "LUNID", "diskID", "disk_name", "disk_number", "page83", "serial_number"} {
-		t.classes[classKey{"disk", protoreflectName(text)}] = classPublic
-	}
-	return t
-}
-
-func TestRowsCanExpressTheDiskGroup(t *testing.T) {
-	apis, err := load(disks(), []string{"disk"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := apis[slices.IndexFunc(apis, func(a *API) bool { return a.GroupVersion().Version == "v1alpha1" })]
+func TestOldDiskVersionsSpeakOfDisksAsText(t *testing.T) {
+	old, _ := find(t, "disk", "v1alpha1", "Rescan")
 	var seen []uint32
 	conn := serve(t, old, func(_ context.Context, c *Call) (proto.Message, error) {
 		switch c.Operation.Name {
@@ -74,6 +52,42 @@ func TestRowsCanExpressTheDiskGroup(t *testing.T) {
 	number, err := client.GetDiskNumberByName(t.Context(), &diskv1alpha1.GetDiskNumberByNameRequest{DiskName: "d"})
 	if err != nil || number.GetDiskNumber() != "3" {
 		t.Errorf("number = %v, %v", number, err)
+	}
+}
+
+func TestOldVersionsAlwaysNameBothIDsOfADisk(t *testing.T) {
+	answer := &diskv1.ListDiskIDsResponse{DiskIDs: map[uint32]*diskv1.DiskIDs{
+		0: {}, 7: {Page83: "p"}, 1<<32 - 1: {Page83: "p", SerialNumber: "s"},
+	}}
+	want := map[string]map[string]string{
+		"0": {"page83": "", "serialNumber": ""}, "7": {"page83": "p", "serialNumber": ""}, "4294967295": {"page83": "p", "serialNumber": "s"},
+	}
+	for version, list := range map[string]func(*grpc.ClientConn) (map[string]map[string]string, error){
+		"v1beta1": func(c *grpc.ClientConn) (map[string]map[string]string, error) {
+			r, err := diskv1beta1.NewDiskClient(c).ListDiskIDs(t.Context(), &diskv1beta1.ListDiskIDsRequest{})
+			got := map[string]map[string]string{}
+			for disk, ids := range r.GetDiskIDs() {
+				got[disk] = ids.GetIdentifiers()
+			}
+			return got, err
+		},
+		"v1beta2": func(c *grpc.ClientConn) (map[string]map[string]string, error) {
+			r, err := diskv1beta2.NewDiskClient(c).ListDiskIDs(t.Context(), &diskv1beta2.ListDiskIDsRequest{})
+			got := map[string]map[string]string{}
+			for disk, ids := range r.GetDiskIDs() {
+				got[disk] = ids.GetIdentifiers()
+			}
+			return got, err
+		},
+	} {
+		a, _ := find(t, "disk", version, "ListDiskIDs")
+		got, err := list(serve(t, a, func(context.Context, *Call) (proto.Message, error) { return answer, nil }, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
 	}
 }
 

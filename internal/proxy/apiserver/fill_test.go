@@ -19,11 +19,32 @@ func fill(m proto.Message) {
 func fillField(m proto.Message, f protoreflect.FieldDescriptor) {
 	n := int(f.Number())
 	switch {
+	case f.IsMap():
+		entries := m.ProtoReflect().Mutable(f).Map()
+		for i := range 3 {
+			key := protoreflect.ValueOfUint32(uint32(100 + 10*n + i))
+			if f.MapKey().Kind() == protoreflect.StringKind {
+				key = protoreflect.ValueOfString(fmt.Sprint(100 + 10*n + i))
+			}
+			value := entries.NewValue()
+			if f.MapValue().Message() != nil {
+				fill(value.Message().Interface())
+			} else {
+				value = distinct(f.MapValue(), 10*n+i)
+			}
+			entries.Set(key.MapKey(), value)
+		}
 	case f.IsList():
 		list := m.ProtoReflect().Mutable(f).List()
 		for i := range 3 {
+			if f.Message() != nil {
+				fill(list.AppendMutable().Message().Interface())
+				continue
+			}
 			list.Append(distinct(f, 10*n+i))
 		}
+	case f.Message() != nil:
+		fill(m.ProtoReflect().Mutable(f).Message().Interface())
 	default:
 		m.ProtoReflect().Set(f, distinct(f, n))
 	}
@@ -33,7 +54,7 @@ func fillField(m proto.Message, f protoreflect.FieldDescriptor) {
 func distinct(f protoreflect.FieldDescriptor, n int) protoreflect.Value {
 	switch f.Kind() {
 	case protoreflect.StringKind:
-		if f.Name() == "disk_id" {
+		if f.Name() == "disk_id" || f.Name() == "diskID" {
 			return protoreflect.ValueOfString(fmt.Sprint(100 + n))
 		}
 		return protoreflect.ValueOfString(fmt.Sprintf("%s %d", f.Name(), n))
@@ -52,33 +73,52 @@ func distinct(f protoreflect.FieldDescriptor, n int) protoreflect.Value {
 // scramble gives fields values that nobody would send in earnest.
 func scramble(m proto.Message, r *rand.Rand) {
 	fields := m.ProtoReflect().Descriptor().Fields()
-	texts := []string{"", "0", "1", "4294967296", "-1", "\x00\n", "\u202e", `C:\x`, string(make([]byte, 3000)), "日本"}
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		var v protoreflect.Value
-		switch f.Kind() {
-		case protoreflect.StringKind:
-			v = protoreflect.ValueOfString(texts[r.IntN(len(texts))])
-		case protoreflect.BoolKind:
-			v = protoreflect.ValueOfBool(r.IntN(2) == 0)
-		case protoreflect.EnumKind:
-			v = protoreflect.ValueOfEnum(protoreflect.EnumNumber(r.Int32() - 1<<30))
-		case protoreflect.Int64Kind:
-			v = protoreflect.ValueOfInt64(int64(r.Uint64()))
-		case protoreflect.Uint32Kind:
-			v = protoreflect.ValueOfUint32(r.Uint32())
-		default:
-			panic("no value for " + string(f.FullName()))
-		}
 		switch {
 		case r.IntN(4) == 0:
+		case f.IsMap():
+			entries := m.ProtoReflect().Mutable(f).Map()
+			for range r.IntN(10) {
+				value := entries.NewValue()
+				if f.MapValue().Message() != nil {
+					scramble(value.Message().Interface(), r)
+				} else {
+					value = strange(f.MapValue(), r)
+				}
+				entries.Set(strange(f.MapKey(), r).MapKey(), value)
+			}
 		case f.IsList():
 			list := m.ProtoReflect().Mutable(f).List()
 			for range r.IntN(100) {
-				list.Append(v)
+				if f.Message() != nil {
+					scramble(list.AppendMutable().Message().Interface(), r)
+					continue
+				}
+				list.Append(strange(f, r))
 			}
+		case f.Message() != nil:
+			scramble(m.ProtoReflect().Mutable(f).Message().Interface(), r)
 		default:
-			m.ProtoReflect().Set(f, v)
+			m.ProtoReflect().Set(f, strange(f, r))
 		}
 	}
+}
+
+var strangeTexts = []string{"", "0", "1", "4294967296", "-1", "\x00\n", "\u202e", `C:\x`, string(make([]byte, 3000)), "日本"}
+
+func strange(f protoreflect.FieldDescriptor, r *rand.Rand) protoreflect.Value {
+	switch f.Kind() {
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(strangeTexts[r.IntN(len(strangeTexts))])
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(r.IntN(2) == 0)
+	case protoreflect.EnumKind:
+		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(r.Int32() - 1<<30))
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(int64(r.Uint64()))
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(r.Uint32())
+	}
+	panic("no value for " + string(f.FullName()))
 }

@@ -12,6 +12,10 @@ func without[T any](rows []T, drop func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), drop)
 }
 
+func methodAt(tb *tables, method string) int {
+	return slices.IndexFunc(tb.methods, func(r methodRow) bool { return r.method == method })
+}
+
 func TestLoadRefusesWhatItCannotMap(t *testing.T) {
 	dropField := func(method, served, hub string) func(*tables) {
 		return func(tb *tables) {
@@ -35,7 +39,7 @@ func TestLoadRefusesWhatItCannotMap(t *testing.T) {
 		want   string
 	}{
 		{"no group", nil, nil, "no API group to load"},
-		{"a group that does not exist", []string{"smb"}, nil, "smb: there is no such API group"},
+		{"a group that does not exist", []string{"nfs"}, nil, "nfs: there is no such API group"},
 		{"a group twice", []string{"system", "system"}, nil, "system: API group named twice"},
 		{"a request field of another name", []string{"volume"}, dropField("MountVolume", "path", "target_path"), "volume MountVolume request: field path has no counterpart in v2alpha1.MountVolumeRequest"},
 		{"a hub field that nothing fills", []string{"volume"}, dropField("ListVolumesOnDisk", "", "partition_number"), "field partition_number of the hub has no counterpart"},
@@ -51,11 +55,11 @@ func TestLoadRefusesWhatItCannotMap(t *testing.T) {
 		}, "the hub v2alpha1 has no operation LinkPath"},
 		{"a method that becomes an unknown one", []string{"filesystem"}, func(tb *tables) {
 			tb.methods = slices.Clone(tb.methods)
-			tb.methods[0].operation = "Symlink"
+			tb.methods[methodAt(tb, "LinkPath")].operation = "Symlink"
 		}, "the hub v2alpha1 has no operation Symlink"},
 		{"a hub that does not exist", []string{"filesystem"}, func(tb *tables) {
 			tb.methods = slices.Clone(tb.methods)
-			tb.methods[0].hub = "v9"
+			tb.methods[methodAt(tb, "LinkPath")].hub = "v9"
 		}, "find service v9.Filesystem"},
 		{"an operation that nobody has listed", []string{"filesystem"}, func(tb *tables) {
 			tb.operations = without(tb.operations, func(r operationRow) bool { return r.name == "Rmdir" })
@@ -85,6 +89,22 @@ func TestLoadRefusesWhatItCannotMap(t *testing.T) {
 			tb.classes = maps.Clone(tb.classes)
 			tb.classes[classKey{"volume", "mount"}] = "harmless"
 		}, "VolumeIDFromMountRequest.mount may be recorded"},
+		{"entries of a map in a request", []string{"disk"}, changeField("ListDiskIDs", "diskIDs.identifiers", func(r *fieldRow) { r.part = inRequest }), "identifiers has no counterpart"},
+		{"an entry that the hub does not have", []string{"disk"}, changeField("ListDiskIDs", "diskIDs.identifiers", func(r *fieldRow) { r.entries = []entryRow{{"nvme", "nvme"}} }), "has no text nvme"},
+		{"an entry that is twice in a map", []string{"disk"}, changeField("ListDiskIDs", "diskIDs.identifiers", func(r *fieldRow) {
+			r.entries = []entryRow{{"page83", "page83"}, {"serialNumber", "page83"}}
+		}), "page83 is in another field already"},
+		{"a field of the hub that is in no entry", []string{"disk"}, changeField("ListDiskIDs", "diskIDs.identifiers", func(r *fieldRow) { r.entries = r.entries[:1] }), "field diskIDs.serial_number of the hub has no counterpart"},
+		{"entries of what is no map", []string{"disk"}, changeField("DiskStats", "diskSize", func(r *fieldRow) { r.entries = []entryRow{{"a", "total_bytes"}} }), "is not a map of texts in a response"},
+		{"a disk number of another kind", []string{"disk"}, changeField("PartitionDisk", "diskID", func(r *fieldRow) { r.as = asIs }), "cannot become v1.PartitionDiskRequest.disk_number"},
+		{"a secret that nobody has classified", []string{"smb"}, func(tb *tables) {
+			tb.classes = maps.Clone(tb.classes)
+			delete(tb.classes, classKey{"smb", "password"})
+		}, "NewSmbGlobalMappingRequest.password may be recorded"},
+		{"a text within a message that nobody has classified", []string{"iscsi"}, func(tb *tables) {
+			tb.classes = maps.Clone(tb.classes)
+			delete(tb.classes, classKey{"iscsi", "target_address"})
+		}, "TargetPortal.target_address may be recorded"},
 		{"a row for a method that is not there", []string{"volume"}, func(tb *tables) {
 			tb.methods = append(slices.Clone(tb.methods), methodRow{group: "volume", method: "Mount", operation: "MountVolume"})
 		}, "the row for method Mount matches nothing"},

@@ -52,6 +52,12 @@ func (c compiler) message(served, hub protoreflect.MessageDescriptor, prefix str
 		s := served.Fields().Get(i)
 		name := prefix + string(s.Name())
 		row, ok := c.rows.field(c.group, c.method, c.part, name, "")
+		if ok && row.entries != nil {
+			if st := c.entries(s, hub, row, prefix, paired); st != nil {
+				p = append(p, st)
+			}
+			continue
+		}
 		if ok && row.hub == "" {
 			if row.why == "" {
 				c.fault("field %s is left out without a reason", name)
@@ -78,6 +84,29 @@ func (c compiler) message(served, hub protoreflect.MessageDescriptor, prefix str
 	}
 	c.unpaired(hub, paired, prefix)
 	return p
+}
+
+// entries compiles the step that makes a map of some fields of the hub.
+func (c compiler) entries(served protoreflect.FieldDescriptor, hub protoreflect.MessageDescriptor, row fieldRow, prefix string, paired map[protoreflect.Name]bool) step {
+	if c.part != inResponse || !served.IsMap() || served.MapKey().Kind() != protoreflect.StringKind || served.MapValue().Kind() != protoreflect.StringKind {
+		c.fault("field %s is not a map of texts in a response, and only that is made of entries", prefix+string(served.Name()))
+		return nil
+	}
+	var from []protoreflect.FieldDescriptor
+	for _, e := range row.entries {
+		h := hub.Fields().ByName(protoreflect.Name(e.hub))
+		switch {
+		case h == nil || h.Kind() != protoreflect.StringKind || h.IsList():
+			c.fault("entry %s of %s: %s has no text %s", e.key, prefix+string(served.Name()), hub.FullName(), e.hub)
+			return nil
+		case paired[h.Name()]:
+			c.fault("entry %s of %s: %s is in another field already", e.key, prefix+string(served.Name()), e.hub)
+			return nil
+		}
+		paired[h.Name()] = true
+		from = append(from, h)
+	}
+	return mapOfFields(served, row.entries, from)
 }
 
 func (c compiler) unpaired(hub protoreflect.MessageDescriptor, paired map[protoreflect.Name]bool, prefix string) {

@@ -1,12 +1,25 @@
 package apiserver
 
 import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	// The published packages register the messages and services that Load looks up by name.
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta3"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta2"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
@@ -15,6 +28,30 @@ import (
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 )
+
+// groupTable is everything that is said by hand about one group.
+type groupTable struct {
+	groupRow
+	operations []operationRow
+	methods    []methodRow
+	fields     []fieldRow
+	classes    map[protoreflect.Name]class
+	// kinds says what a field of the newest request names on the host, where a Target is to be made of it; for a
+	// message, with all that it holds.
+	kinds map[protoreflect.Name]string
+}
+
+// publishedGroups are all groups that the published client knows.
+var publishedGroups = []groupTable{diskTable, filesystemTable, volumeTable, smbTable, systemTable, iscsiTable}
+
+// Groups returns the names of all groups that can be loaded.
+func Groups() []string {
+	names := make([]string, len(publishedGroups))
+	for i, g := range publishedGroups {
+		names[i] = g.name
+	}
+	return names
+}
 
 // groupRow is an API group: the service that its versions declare, and those versions, the hub last.
 type groupRow struct {
@@ -40,37 +77,12 @@ type tables struct {
 
 // published returns the tables of the API that is served.
 func published() tables {
-	return tables{
-		groups: []groupRow{
-			{"filesystem", "Filesystem", []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}},
-			{"volume", "Volume", []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1", "v2alpha1"}},
-			{"system", "System", []string{"v1alpha1"}},
-		},
-		operations: []operationRow{
-			{"filesystem", "PathExists", true},
-			{"filesystem", "Mkdir", false},
-			{"filesystem", "Rmdir", false},
-			{"filesystem", "RmdirContents", false},
-			{"filesystem", "CreateSymlink", false},
-			{"filesystem", "IsSymlink", true},
-			{"volume", "ListVolumesOnDisk", true},
-			{"volume", "MountVolume", false},
-			{"volume", "UnmountVolume", false},
-			{"volume", "IsVolumeFormatted", true},
-			{"volume", "FormatVolume", false},
-			{"volume", "ResizeVolume", false},
-			{"volume", "GetVolumeStats", true},
-			{"volume", "GetDiskNumberFromVolumeID", true},
-			{"volume", "GetVolumeIDFromTargetPath", true},
-			{"volume", "GetClosestVolumeIDFromTargetPath", true},
-			{"volume", "WriteVolumeCache", false},
-			{"system", "GetBIOSSerialNumber", true},
-			{"system", "StartService", false},
-			{"system", "StopService", false},
-			{"system", "GetService", true},
-		},
-		methods: publishedMethods,
-		fields:  publishedFields,
-		classes: publishedClasses,
+	t := tables{classes: publishedClasses}
+	for _, g := range publishedGroups {
+		t.groups = append(t.groups, g.groupRow)
+		t.operations = append(t.operations, g.operations...)
+		t.methods = append(t.methods, g.methods...)
+		t.fields = append(t.fields, g.fields...)
 	}
+	return t
 }

@@ -4,7 +4,12 @@ import (
 	"context"
 	"testing"
 
+	diskapi "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	diskv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
+	diskv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	smbapi "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	smbv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1alpha1"
 	volapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -28,37 +33,71 @@ var renamed = map[string]struct{ request, response proto.Message }{
 	"IsMountPoint": {&fsapi.IsSymlinkRequest{Path: "path 1"}, protoadapt.MessageV2Of(&fsv1alpha1.IsMountPointResponse{IsMountPoint: true})},
 	"ListVolumesOnDisk": {&volapi.ListVolumesOnDiskRequest{DiskNumber: 101},
 		protoadapt.MessageV2Of(&volv1beta1.ListVolumesOnDiskResponse{VolumeIds: []string{"volume_ids 10", "volume_ids 11", "volume_ids 12"}})},
-	"MountVolume":          {&volapi.MountVolumeRequest{VolumeId: "volume_id 1", TargetPath: "path 2"}, protoadapt.MessageV2Of(&volv1beta1.MountVolumeResponse{})},
-	"DismountVolume":       {&volapi.UnmountVolumeRequest{VolumeId: "volume_id 1", TargetPath: "path 2"}, protoadapt.MessageV2Of(&volv1beta1.DismountVolumeResponse{})},
-	"ResizeVolume":         {&volapi.ResizeVolumeRequest{VolumeId: "volume_id 1", SizeBytes: 1<<40 + 2}, protoadapt.MessageV2Of(&volv1beta1.ResizeVolumeResponse{})},
-	"VolumeStats":          {&volapi.GetVolumeStatsRequest{VolumeId: "volume_id 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeStatsResponse{VolumeSize: 1<<40 + 1, VolumeUsedSize: 1<<40 + 2})},
-	"GetVolumeDiskNumber":  {&volapi.GetDiskNumberFromVolumeIDRequest{VolumeId: "volume_id 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeDiskNumberResponse{DiskNumber: 1<<31 + 1})},
-	"GetVolumeIDFromMount": {&volapi.GetVolumeIDFromTargetPathRequest{TargetPath: "mount 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeIDFromMountResponse{VolumeId: "volume_id 1"})},
+	"MountVolume":         {&volapi.MountVolumeRequest{VolumeId: "volume_id 1", TargetPath: "path 2"}, protoadapt.MessageV2Of(&volv1beta1.MountVolumeResponse{})},
+	"DismountVolume":      {&volapi.UnmountVolumeRequest{VolumeId: "volume_id 1", TargetPath: "path 2"}, protoadapt.MessageV2Of(&volv1beta1.DismountVolumeResponse{})},
+	"ResizeVolume":        {&volapi.ResizeVolumeRequest{VolumeId: "volume_id 1", SizeBytes: 1<<40 + 2}, protoadapt.MessageV2Of(&volv1beta1.ResizeVolumeResponse{})},
+	"VolumeStats":         {&volapi.GetVolumeStatsRequest{VolumeId: "volume_id 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeStatsResponse{VolumeSize: 1<<40 + 1, VolumeUsedSize: 1<<40 + 2})},
+	"GetVolumeDiskNumber": {&volapi.GetDiskNumberFromVolumeIDRequest{VolumeId: "volume_id 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeDiskNumberResponse{DiskNumber: 1<<31 + 1})},
+	"PartitionDisk":       {&diskapi.PartitionDiskRequest{DiskNumber: 101}, protoadapt.MessageV2Of(&diskv1beta1.PartitionDiskResponse{})},
+	"DiskStats":           {&diskapi.GetDiskStatsRequest{DiskNumber: 101}, protoadapt.MessageV2Of(&diskv1beta1.DiskStatsResponse{DiskSize: 1<<40 + 1})},
+	"SetAttachState":      {&diskapi.SetDiskStateRequest{DiskNumber: 101, IsOnline: true}, protoadapt.MessageV2Of(&diskv1beta2.SetAttachStateResponse{})},
+	"GetAttachState":      {&diskapi.GetDiskStateRequest{DiskNumber: 101}, protoadapt.MessageV2Of(&diskv1beta2.GetAttachStateResponse{IsOnline: true})},
+	"ListDiskIDs": {&diskapi.ListDiskIDsRequest{}, protoadapt.MessageV2Of(&diskv1beta1.ListDiskIDsResponse{DiskIDs: map[string]*diskv1beta1.DiskIDs{
+		"110": {Identifiers: map[string]string{"page83": "page83 1", "serialNumber": "serial_number 2"}},
+		"111": {Identifiers: map[string]string{"page83": "page83 1", "serialNumber": "serial_number 2"}},
+		"112": {Identifiers: map[string]string{"page83": "page83 1", "serialNumber": "serial_number 2"}}}})},
+	"NewSmbGlobalMapping": {&smbapi.NewSmbGlobalMappingRequest{RemotePath: "remote_path 1", LocalPath: "local_path 2", Username: "username 3", Password: "password 4"},
+		protoadapt.MessageV2Of(&smbv1alpha1.NewSmbGlobalMappingResponse{})},
+	"RemoveSmbGlobalMapping": {&smbapi.RemoveSmbGlobalMappingRequest{RemotePath: "remote_path 1"}, protoadapt.MessageV2Of(&smbv1alpha1.RemoveSmbGlobalMappingResponse{})},
+	"GetVolumeIDFromMount":   {&volapi.GetVolumeIDFromTargetPathRequest{TargetPath: "mount 1"}, protoadapt.MessageV2Of(&volv1beta1.VolumeIDFromMountResponse{VolumeId: "volume_id 1"})},
 }
 
-// named returns the values of a message by field name.
+// named returns the values of a message by field name, and those of maps by key.
 func named(m proto.Message) map[string]any {
 	values := map[string]any{}
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
+		case f.IsMap():
+			entries := map[string]any{}
+			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+				entries[k.String()] = plainValue(v)
+				return true
+			})
+			values[string(f.Name())] = entries
 		case f.IsList():
 			var list []any
 			for i := range v.List().Len() {
-				list = append(list, v.List().Get(i).Interface())
+				list = append(list, plainValue(v.List().Get(i)))
 			}
 			values[string(f.Name())] = list
 		default:
-			values[string(f.Name())] = v.Interface()
+			values[string(f.Name())] = plainValue(v)
 		}
 		return true
 	})
 	return values
 }
 
+func plainValue(v protoreflect.Value) any {
+	if m, ok := v.Interface().(protoreflect.Message); ok {
+		return named(m.Interface())
+	}
+	return v.Interface()
+}
+
 // sameNames says whether all fields of both messages have the names, so that they must have the values.
 func sameNames(a, b protoreflect.MessageDescriptor) bool {
 	for i := range a.Fields().Len() {
-		if b.Fields().ByName(a.Fields().Get(i).Name()) == nil {
+		f := a.Fields().Get(i)
+		g := b.Fields().ByName(f.Name())
+		switch {
+		case g == nil || f.IsMap() != g.IsMap():
+			return false
+		case f.IsMap() && f.MapValue().Message() != nil:
+			if !sameNames(f.MapValue().Message(), g.MapValue().Message()) {
+				return false
+			}
+		case !f.IsMap() && f.Message() != nil && !sameNames(f.Message(), g.Message()):
 			return false
 		}
 	}
@@ -102,7 +141,7 @@ func TestPublishedClientsReachTheHubAndAreAnswered(t *testing.T) {
 				if diff := cmp.Diff(wantResponse, named(response)); diff != "" {
 					t.Errorf("%s: response (-want +got):\n%s", m.FullMethod, diff)
 				}
-				wantCall := Call{Operation: m.Operation, Version: a.GroupVersion().Version, Method: m.Name, FullMethod: m.FullMethod, Request: call.Request}
+				wantCall := Call{Operation: m.Operation, Version: a.GroupVersion().Version, Method: m.Name, FullMethod: m.FullMethod, Request: call.Request, Served: request}
 				if diff := cmp.Diff(wantCall, *call, protocmp.Transform()); diff != "" {
 					t.Errorf("%s: call (-want +got):\n%s", m.FullMethod, diff)
 				}

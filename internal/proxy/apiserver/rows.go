@@ -10,15 +10,6 @@ type methodRow struct {
 	errorPrefix string
 }
 
-var publishedMethods = []methodRow{
-	{group: "filesystem", method: "LinkPath", operation: "CreateSymlink"},
-	{group: "filesystem", method: "IsMountPoint", operation: "IsSymlink"},
-	{group: "volume", method: "DismountVolume", operation: "UnmountVolume", errorPrefix: "Forward to UnmountVolume failed, err="},
-	{group: "volume", method: "VolumeStats", operation: "GetVolumeStats", errorPrefix: "Forward to GetVolumeStats failed, err="},
-	{group: "volume", method: "GetVolumeDiskNumber", operation: "GetDiskNumberFromVolumeID", errorPrefix: "Forward to GetDiskNumberFromVolumeID failed, err="},
-	{group: "volume", method: "GetVolumeIDFromMount", operation: "GetVolumeIDFromTargetPath", errorPrefix: "Forward to GetVolumeIDFromTargetPath failed, err="},
-}
-
 // part is one of the two messages of a method.
 type part string
 
@@ -37,26 +28,12 @@ type fieldRow struct {
 	part          part
 	served, hub   string     // field names; dotted below a message or the values of a map; "" if there is no such field
 	as            conversion // needed where the kinds differ
+	entries       []entryRow // of a served map that the hub has as fields; then there is no hub
 	why           string     // required where one of the names is ""
 }
 
-var publishedFields = []fieldRow{
-	{group: "filesystem", method: anyMethod, part: inRequest, served: "context",
-		why: "every context was checked against the same directories, so it never changed what was done"},
-	{group: "filesystem", method: anyMethod, part: inResponse, served: "error",
-		why: "was never set: errors have always been gRPC errors"},
-	{group: "filesystem", method: "IsMountPoint", part: inResponse, served: "is_mount_point", hub: "is_symlink"},
-	{group: "volume", method: "ListVolumesOnDisk", part: inRequest, served: "disk_id", hub: "disk_number", as: asDecimal},
-	{group: "volume", method: "ListVolumesOnDisk", part: inRequest, hub: "partition_number",
-		why: "versions without it list all partitions, which is what 0 means"},
-	{group: "volume", method: "MountVolume", part: inRequest, served: "path", hub: "target_path"},
-	{group: "volume", method: "DismountVolume", part: inRequest, served: "path", hub: "target_path"},
-	{group: "volume", method: "ResizeVolume", part: inRequest, served: "size", hub: "size_bytes"},
-	{group: "volume", method: "VolumeStats", part: inResponse, served: "volumeSize", hub: "total_bytes"},
-	{group: "volume", method: "VolumeStats", part: inResponse, served: "volumeUsedSize", hub: "used_bytes"},
-	{group: "volume", method: "GetVolumeDiskNumber", part: inResponse, served: "diskNumber", hub: "disk_number", as: asWider},
-	{group: "volume", method: "GetVolumeIDFromMount", part: inRequest, served: "mount", hub: "target_path"},
-}
+// entryRow is an entry of a map of texts, which is always there, and the hub's field that is its value.
+type entryRow struct{ key, hub string }
 
 // rowBook looks rows up and remembers which were of use, so that a row that says nothing any more is a fault.
 type rowBook struct {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -82,13 +83,23 @@ func (m Method) Call(request proto.Message) (*Call, error) {
 		Method:     m.Name,
 		FullMethod: m.FullMethod,
 		Request:    hub.Interface(),
+		Served:     request,
 	}, nil
 }
 
-// respond converts a response of the hub to this version. A response that is missing or of another type is the
-// handler's fault; taken for an empty one, it would tell the client that all went well.
+// respond converts a response of the hub to this version. One that is of this version already goes out as it is:
+// a handler that has asked a server of the same version has nothing else, and what it has needs no change.
+// A response that is missing or of another type is the handler's fault; taken for an empty one, it would tell the
+// client that all went well.
 func (m Method) respond(response proto.Message) (proto.Message, error) {
-	if response == nil || !response.ProtoReflect().IsValid() || response.ProtoReflect().Descriptor() != m.hub.response.Descriptor() {
+	if response == nil || !response.ProtoReflect().IsValid() {
+		return nil, status.Errorf(codes.Internal, "%s was answered with a %T", m.FullMethod, response)
+	}
+	switch response.ProtoReflect().Descriptor() {
+	case m.served.response.Descriptor():
+		return response, nil
+	case m.hub.response.Descriptor():
+	default:
 		return nil, status.Errorf(codes.Internal, "%s was answered with a %T", m.FullMethod, response)
 	}
 	served := m.served.response.New()
@@ -108,6 +119,8 @@ func (m Method) prefixed(err error) error {
 		st = status.FromContextError(err)
 	}
 	p := st.Proto()
-	p.Message = m.errorPrefix + p.GetMessage()
+	if !strings.HasPrefix(p.GetMessage(), m.errorPrefix) { // a server of the same version has put them there already
+		p.Message = m.errorPrefix + p.GetMessage()
+	}
 	return status.ErrorProto(p)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	volv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
 	volapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
@@ -26,30 +27,44 @@ func never(t *testing.T) Handler {
 func TestDiskIDsThatAreNotDisksAreRefused(t *testing.T) {
 	ids := []string{"", " ", "-1", "+1", " 1", "1 ", "1\n", "0x1", "1_0", "1.0", "1e3", "\uff11", "\u0661", "a", "\x00",
 		"4294967296", "4294967297", "18446744073709551616", strings.Repeat("9", 1<<16), strings.Repeat("0", 1<<16) + "x"}
-	for _, version := range []string{"v1alpha1", "v1beta1", "v1beta2"} {
-		a, m := find(t, "volume", version, "ListVolumesOnDisk")
-		var bad []string
-		conn := serve(t, a, never(t), func(_ context.Context, method string, err error) {
-			bad = append(bad, method)
-			if len(err.Error()) > 300 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
+	asked := 0
+	for _, a := range loadAll(t) {
+		for _, m := range a.Methods() {
+			d := m.NewRequest().ProtoReflect().Descriptor()
+			field := d.Fields().ByName("diskID")
+			if field == nil {
+				field = d.Fields().ByName("disk_id")
 			}
-		})
-		for _, id := range ids {
-			bad = nil
-			request := m.NewRequest()
-			request.ProtoReflect().Set(request.ProtoReflect().Descriptor().Fields().ByName("disk_id"), protoString(id))
-			_, err := invoke(t.Context(), stubs[a.GroupVersion()](conn), m.Name, request)
-			if status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(status.Convert(err).Message(), "Failed to parse diskId: err=") {
-				t.Errorf("%s: disk %.20q: %v", version, id, err)
+			if field == nil {
+				continue
 			}
-			if strings.ContainsAny(status.Convert(err).Message(), "\n\x00") {
-				t.Errorf("%s: the error for disk %.20q has its control characters", version, id)
-			}
-			if len(bad) != 1 || bad[0] != m.FullMethod {
-				t.Errorf("%s: disk %.20q: reported %q", version, id, bad)
+			asked++
+			var bad []string
+			conn := serve(t, a, never(t), func(_ context.Context, method string, err error) {
+				bad = append(bad, method)
+				if len(err.Error()) > 300 {
+					t.Errorf("the error has %d bytes", len(err.Error()))
+				}
+			})
+			for _, id := range ids {
+				bad = nil
+				request := m.NewRequest()
+				request.ProtoReflect().Set(field, protoString(id))
+				_, err := invoke(t.Context(), stubs[a.GroupVersion()](conn), m.Name, request)
+				if status.Code(err) != codes.InvalidArgument || !strings.HasPrefix(status.Convert(err).Message(), "Failed to parse diskId: err=") {
+					t.Errorf("%s: disk %.20q: %v", m.FullMethod, id, err)
+				}
+				if strings.ContainsAny(status.Convert(err).Message(), "\n\x00") {
+					t.Errorf("%s: the error for disk %.20q has its control characters", m.FullMethod, id)
+				}
+				if len(bad) != 1 || bad[0] != m.FullMethod {
+					t.Errorf("%s: disk %.20q: reported %q", m.FullMethod, id, bad)
+				}
 			}
 		}
+	}
+	if want := 3 + 1 + 2 + 4; asked != want { // volume ListVolumesOnDisk; disk PartitionDisk in v1alpha1, with DiskStats, with Set- and GetAttachState
+		t.Errorf("%d methods take a disk as text, want %d", asked, want)
 	}
 }
 
@@ -131,6 +146,31 @@ func TestResponsesThatAreNotTheHubsAreTheServersFault(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnswersOfTheServedVersionGoOutAsTheyAre(t *testing.T) {
+	for _, a := range loadAll(t) {
+		for _, m := range a.Methods() {
+			want := m.NewResponse()
+			fill(want)
+			conn := serve(t, a, func(_ context.Context, c *Call) (proto.Message, error) {
+				if c.Served.ProtoReflect().Descriptor() != m.served.request.Descriptor() {
+					t.Errorf("%s: the request was served as %T", m.FullMethod, c.Served)
+				}
+				return want, nil
+			}, nil)
+			request := m.NewRequest()
+			fill(request)
+			got, err := invoke(t.Context(), stubs[a.GroupVersion()](conn), m.Name, request)
+			if err != nil {
+				t.Errorf("%s: %v", m.FullMethod, err)
+				continue
+			}
+			if diff := cmp.Diff(named(want), named(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", m.FullMethod, diff)
+			}
+		}
 	}
 }
 

@@ -78,6 +78,17 @@ func mapOfMessages(from, to protoreflect.FieldDescriptor, key converter, inner p
 	})
 }
 
+// mapOfFields makes one entry of each field, also of those that are empty.
+func mapOfFields(to protoreflect.FieldDescriptor, entries []entryRow, from []protoreflect.FieldDescriptor) step {
+	return func(dst, src protoreflect.Message) error {
+		out := dst.Mutable(to).Map()
+		for i, e := range entries {
+			out.Set(protoreflect.ValueOfString(e.key).MapKey(), src.Get(from[i]))
+		}
+		return nil
+	}
+}
+
 // eachEntry converts the key of every entry. Two keys that become one ("1" and "01") are an error:
 // one of the values would be lost, and which one would be chance.
 func eachEntry(from, to protoreflect.FieldDescriptor, key converter,

@@ -13,8 +13,6 @@ import (
 
 func protoString(s string) protoreflect.Value { return protoreflect.ValueOfString(s) }
 
-func protoreflectName(s string) protoreflect.Name { return protoreflect.Name(s) }
-
 type methodHandler = func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 
 func handlerOf(t testing.TB, desc *grpc.ServiceDesc, method string) methodHandler {

@@ -141,6 +141,8 @@ func (h *Host) isSymlink(path safepath.Path) (bool, error) {
 		return false, fs.ErrNotExist
 	case at.node.kind != kindLink:
 		return at.node.mounted != nil, nil
+	case !at.node.remote.IsZero():
+		return h.isMapped(at.node.remote.Share()), nil
 	case at.node.target.IsZero():
 		return false, errLeadsOut
 	}

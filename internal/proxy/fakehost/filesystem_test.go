@@ -51,9 +51,9 @@ func newWorld(t *testing.T, change func(*Options)) world {
 	w.must(w.CreateSymlink(ctx, w.path("circle"), w.path("circle")))
 	w.must(w.PlantLink(w.path("out"), `C:\Windows`))
 	w.must(w.Mkdir(ctx, w.path("mount")))
-	w.must(w.MountVolume(ctx, FormattedVolume, w.path("mount")))
+	w.must(w.MountVolume(ctx, FormattedVolume, w.path("mount"), handler.Permits{}))
 	w.must(w.Mkdir(ctx, w.path("raw")))
-	w.must(w.MountVolume(ctx, UnformattedVolume, w.path("raw")))
+	w.must(w.MountVolume(ctx, UnformattedVolume, w.path("raw"), handler.Permits{}))
 	w.ledger = nil
 	return w
 }
@@ -191,7 +191,7 @@ func TestForcedRemovalLeavesLinkedAndMountedContents(t *testing.T) {
 	ctx := t.Context()
 	w.must(w.Mkdir(ctx, w.path(`mount\data`)))
 	w.must(w.Mkdir(ctx, w.path(`dir\m`)))
-	w.must(w.MountVolume(ctx, FormattedVolume, w.path(`dir\m`)))
+	w.must(w.MountVolume(ctx, FormattedVolume, w.path(`dir\m`), handler.Permits{}))
 	w.must(w.CreateSymlink(ctx, w.path("full"), w.path(`dir\l`)))
 	if !w.exists(`dir\m\data`) || !w.exists(`dir\l\file`) {
 		t.Fatal("the volume or the link shows nothing")

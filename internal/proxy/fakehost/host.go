@@ -19,14 +19,21 @@ type Host struct {
 
 	mu       sync.Mutex // guards everything below
 	drives   map[byte]*node
-	volumes  map[handler.VolumeID]*volume
-	services map[string]*service // by folded name
+	disks    map[uint32]*disk             // that the host sees
+	volumes  map[handler.VolumeID]*volume // of those disks and of disks that it has seen
+	services map[string]*service          // by folded name
+	shares   map[handler.Share]*share
+	network  []*portal
+	mutual   string // CHAP secret by which targets prove themselves
 	ledger   []Entry
 	touched  []string // services that the operation in hand has started or stopped
 }
 
 var (
+	_ handler.Disk       = (*Host)(nil)
 	_ handler.Filesystem = (*Host)(nil)
+	_ handler.SMB        = (*Host)(nil)
+	_ handler.ISCSI      = (*Host)(nil)
 	_ handler.Volume     = (*Host)(nil)
 	_ handler.System     = (*Host)(nil)
 )
@@ -40,16 +47,19 @@ func New(o Options) *Host {
 		fault:      o.Fault,
 		block:      o.Block,
 		drives:     map[byte]*node{},
+		disks:      map[uint32]*disk{},
 		volumes:    map[handler.VolumeID]*volume{},
+		shares:     map[handler.Share]*share{},
 		services:   map[string]*service{},
 	}
-	for _, disk := range o.Disks {
-		for _, v := range disk.Volumes {
-			h.volumes[v.ID] = &volume{Volume: v, disk: disk.Number, system: disk.System, root: newDir(string(v.ID))}
-			if v.Drive != 0 {
-				h.drives[v.Drive] = h.volumes[v.ID].root
-			}
-		}
+	for _, d := range o.Disks {
+		h.attach(newDisk(d))
+	}
+	for _, s := range o.Shares {
+		h.shares[s.Name] = &share{Share: s}
+	}
+	for _, p := range o.Portals {
+		h.network = append(h.network, newPortal(p))
 	}
 	for _, s := range o.Services {
 		s.DependsOn = slices.Clone(s.DependsOn)

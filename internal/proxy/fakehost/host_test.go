@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
@@ -97,7 +98,7 @@ func TestHostIsSafeForManyGoroutines(t *testing.T) {
 				if err := w.Mkdir(t.Context(), p); err != nil {
 					t.Error(err)
 				}
-				if err := w.MountVolume(t.Context(), FormattedVolume, p); err != nil {
+				if err := w.MountVolume(t.Context(), FormattedVolume, p, handler.Permits{}); err != nil {
 					t.Error(err)
 				}
 				if err := w.UnmountVolume(t.Context(), FormattedVolume, p); err != nil {

@@ -11,18 +11,18 @@ import (
 )
 
 // MountVolume implements [handler.Volume].
-func (h *Host) MountVolume(ctx context.Context, id handler.VolumeID, target safepath.Path) error {
+func (h *Host) MountVolume(ctx context.Context, id handler.VolumeID, target safepath.Path, permits handler.Permits) error {
 	return h.change(ctx, "MountVolume", []string{string(id), target.String()}, func() (bool, error) {
-		changed, err := h.mount(id, target)
+		changed, err := h.mount(id, target, permits)
 		return changed, failed("mount at", target, err)
 	})
 }
 
-func (h *Host) mount(id handler.VolumeID, target safepath.Path) (changed bool, err error) {
+func (h *Host) mount(id handler.VolumeID, target safepath.Path, permits handler.Permits) (changed bool, err error) {
 	if len(target.Rel()) == 0 {
 		return false, errIsRoot
 	}
-	v, err := h.writable(id)
+	v, err := h.writable(id, permits)
 	if err != nil {
 		return false, err
 	}
@@ -54,10 +54,6 @@ func (h *Host) UnmountVolume(ctx context.Context, id handler.VolumeID, target sa
 }
 
 func (h *Host) unmount(id handler.VolumeID, target safepath.Path) (changed bool, err error) {
-	v, err := h.volume(id)
-	if err != nil {
-		return false, err
-	}
 	at, err := h.find(target, false)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -66,7 +62,7 @@ func (h *Host) unmount(id handler.VolumeID, target safepath.Path) (changed bool,
 		return false, err
 	case at.node == nil, at.node.mounted == nil:
 		return false, nil
-	case at.node.mounted != v:
+	case at.node.mounted != h.volumes[id]:
 		return false, fmt.Errorf("volume %s is mounted there: %w", at.node.mounted.ID, handler.ErrPrecondition)
 	}
 	at.node.mounted = nil

@@ -22,9 +22,10 @@ const (
 type node struct {
 	name     string // as it was first spelled
 	kind     kind
-	children map[string]*node // of a directory, by folded name
-	target   safepath.Path    // of a link; zero if it leads out of the working directories
-	mounted  *volume          // at a directory: its own children are not seen while a volume is there
+	children map[string]*node   // of a directory, by folded name
+	target   safepath.Path      // of a link; zero if it leads out of the working directories
+	remote   handler.RemotePath // of a link to a share; zero if it leads elsewhere
+	mounted  *volume            // at a directory: its own children are not seen while a volume is there
 }
 
 func newDir(name string) *node {
@@ -75,7 +76,7 @@ func (h *Host) walk(p safepath.Path, how way) (at place, created bool, err error
 	at = place{node: h.drive(text[0])}
 	for i, segment := range segments {
 		last := i == len(segments)-1
-		dir, on, err := enter(at)
+		dir, on, err := h.enter(at)
 		if err != nil {
 			return place{}, created, err
 		}
@@ -114,12 +115,14 @@ func (h *Host) through(link *node, links int) (place, error) {
 }
 
 // enter returns the directory whose names are seen at a place, and the volume that it is on.
-func enter(p place) (*node, *volume, error) {
+func (h *Host) enter(p place) (*node, *volume, error) {
 	switch {
 	case p.node.kind != kindDir:
 		return nil, nil, fs.ErrNotExist // Windows says of a path through a file that it is not found
 	case p.node.mounted == nil:
 		return p.node, p.on, nil
+	case !h.shows(p.node.mounted.of):
+		return nil, nil, fs.ErrNotExist
 	case !p.node.mounted.Formatted:
 		return nil, nil, fmt.Errorf("volume %s has no file system: %w", p.node.mounted.ID, handler.ErrPrecondition)
 	}

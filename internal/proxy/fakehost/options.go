@@ -2,13 +2,15 @@ package fakehost
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
-// Options say what the host holds when it starts. The zero value is a node with a system disk, two data disks
-// with one volume each, and a few services.
+// Options say what the host holds when it starts, and what it can reach. The zero value is a node with a system disk, two
+// data disks with one volume each, a raw disk, and a few services, on a network with two shares and an iSCSI portal.
 type Options struct {
 	// Roots are the working directories. A link that was planted is followed only into one of them.
 	Roots *safepath.Roots
@@ -16,6 +18,10 @@ type Options struct {
 	Disks []Disk
 	// Services replace the default ones.
 	Services []Service
+	// Shares replace the default ones of the network.
+	Shares []Share
+	// Portals replace the default one of the network.
+	Portals []Portal
 	// BIOSSerial is the serial number of the machine.
 	BIOSSerial string
 
@@ -26,11 +32,15 @@ type Options struct {
 	Block func(ctx context.Context, op string, args ...string)
 }
 
-// Disk is a disk with its volumes.
+// Disk is a disk with its volumes. One without volumes is raw.
 type Disk struct {
-	Number  uint32
-	System  bool // the host runs from it: its volumes cannot be mounted, formatted or resized
-	Volumes []Volume
+	Number   uint32
+	System   bool  // the host runs from it: without a permit nothing about it can be changed
+	Size     int64 // in bytes; 0 for as much as its volumes can grow to
+	Offline  bool
+	IDs      handler.DiskIDs
+	Location handler.DiskLocation // the zero value is one that the host cannot tell
+	Volumes  []Volume
 }
 
 // Volume is a volume on a partition of its own.
@@ -65,18 +75,22 @@ const (
 	UnformattedVolume handler.VolumeID = `\\?\Volume{00000000-0000-4000-8000-000000000003}\` // disk 2, 5 GiB
 )
 
+// RawDisk is the number of the default disk that has no partition. It has 8 GiB and is offline.
+const RawDisk uint32 = 3
+
 func (o Options) withDefaults() Options {
 	if o.Disks == nil {
 		o.Disks = []Disk{
-			{Number: 0, System: true, Volumes: []Volume{
+			{Number: 0, System: true, IDs: diskIDs(0), Location: diskLocation(0), Volumes: []Volume{
 				{ID: SystemVolume, Partition: 1, Size: 100 * gib, MaxSize: 100 * gib, Used: 40 * gib, Formatted: true, Drive: 'C'},
 			}},
-			{Number: 1, Volumes: []Volume{
+			{Number: 1, IDs: diskIDs(1), Location: diskLocation(1), Volumes: []Volume{
 				{ID: FormattedVolume, Partition: 1, Size: 10 * gib, MaxSize: 20 * gib, Used: 50 * mib, Formatted: true},
 			}},
-			{Number: 2, Volumes: []Volume{
+			{Number: 2, IDs: diskIDs(2), Location: diskLocation(2), Volumes: []Volume{
 				{ID: UnformattedVolume, Partition: 1, Size: 5 * gib, MaxSize: 5 * gib},
 			}},
+			{Number: RawDisk, Size: 8 * gib, Offline: true, IDs: handler.DiskIDs{SerialNumber: "FAKE-DISK-3"}}, // of a kind without page 83, on a bus without places
 		}
 	}
 	if o.Services == nil {
@@ -90,8 +104,22 @@ func (o Options) withDefaults() Options {
 				DependsOn: []handler.ServiceName{"LanmanWorkstation"}},
 		}
 	}
+	if o.Shares == nil {
+		o.Shares = defaultShares()
+	}
+	if o.Portals == nil {
+		o.Portals = defaultPortals()
+	}
 	if o.BIOSSerial == "" {
 		o.BIOSSerial = "FAKE-0000-0001"
 	}
 	return o
+}
+
+func diskIDs(n uint32) handler.DiskIDs {
+	return handler.DiskIDs{Page83: fmt.Sprintf("6002248000000000000000000000%04x", n), SerialNumber: fmt.Sprintf("FAKE-DISK-%d", n)}
+}
+
+func diskLocation(n uint32) handler.DiskLocation {
+	return handler.DiskLocation{Adapter: "0", Bus: "0", Target: "0", LUN: strconv.FormatUint(uint64(n), 10)}
 }

@@ -13,9 +13,8 @@ import (
 
 type volume struct {
 	Volume
-	disk   uint32
-	system bool
-	root   *node // what is seen at its mount points
+	of   *disk
+	root *node // what is seen at its mount points
 }
 
 // minGrowth is the least by which a partition is resized: less is taken for rounding.
@@ -23,17 +22,17 @@ const minGrowth = 100 * mib
 
 func (h *Host) volume(id handler.VolumeID) (*volume, error) {
 	v := h.volumes[id]
-	if v == nil {
+	if v == nil || !h.shows(v.of) {
 		return nil, fmt.Errorf("volume %s: %w", id, fs.ErrNotExist)
 	}
 	return v, nil
 }
 
-// writable is volume, without those of the disk that the host runs from.
-func (h *Host) writable(id handler.VolumeID) (*volume, error) {
+// writable is volume, without those of the disk that the host runs from unless they are permitted.
+func (h *Host) writable(id handler.VolumeID, permits handler.Permits) (*volume, error) {
 	v, err := h.volume(id)
-	if err == nil && v.system {
-		return nil, fmt.Errorf("volume %s is on disk %d, which the host runs from: %w", id, v.disk, fs.ErrPermission)
+	if err == nil && v.of.System && !permits.SystemDisk {
+		return nil, fmt.Errorf("volume %s is on disk %d, which the host runs from: %w", id, v.of.Number, fs.ErrPermission)
 	}
 	return v, err
 }
@@ -44,7 +43,7 @@ func (h *Host) ListVolumesOnDisk(ctx context.Context, disk, partition uint32) ([
 	return ask(ctx, h, "ListVolumesOnDisk", args, func() ([]handler.VolumeID, error) {
 		var found []*volume
 		for _, v := range h.volumes {
-			if v.disk == disk && (partition == 0 || v.Partition == partition) {
+			if v.of.Number == disk && h.shows(v.of) && (partition == 0 || v.Partition == partition) {
 				found = append(found, v)
 			}
 		}
@@ -69,13 +68,13 @@ func (h *Host) IsVolumeFormatted(ctx context.Context, id handler.VolumeID) (bool
 }
 
 // FormatVolume implements [handler.Volume].
-func (h *Host) FormatVolume(ctx context.Context, id handler.VolumeID) error {
+func (h *Host) FormatVolume(ctx context.Context, id handler.VolumeID, permits handler.Permits) error {
 	return h.change(ctx, "FormatVolume", []string{string(id)}, func() (bool, error) {
-		v, err := h.writable(id)
+		v, err := h.writable(id, permits)
 		if err != nil {
 			return false, err
 		}
-		if v.Formatted {
+		if v.Formatted && !permits.Reformat {
 			return false, fmt.Errorf("volume %s has a file system: %w", id, fs.ErrExist)
 		}
 		v.Formatted = true
@@ -84,9 +83,9 @@ func (h *Host) FormatVolume(ctx context.Context, id handler.VolumeID) error {
 }
 
 // ResizeVolume implements [handler.Volume].
-func (h *Host) ResizeVolume(ctx context.Context, id handler.VolumeID, size int64) error {
+func (h *Host) ResizeVolume(ctx context.Context, id handler.VolumeID, size int64, permits handler.Permits) error {
 	return h.change(ctx, "ResizeVolume", []string{string(id), strconv.FormatInt(size, 10)}, func() (bool, error) {
-		v, err := h.writable(id)
+		v, err := h.writable(id, permits)
 		switch {
 		case err != nil:
 			return false, err
@@ -124,7 +123,7 @@ func (h *Host) DiskNumber(ctx context.Context, id handler.VolumeID) (uint32, err
 		if err != nil {
 			return 0, err
 		}
-		return v.disk, nil
+		return v.of.Number, nil
 	})
 }
 

@@ -18,23 +18,35 @@ func TestVolumeRefuses(t *testing.T) {
 		do   func(w world) error
 		want error
 	}{
-		{"mounting an unknown volume", func(w world) error { return w.MountVolume(t.Context(), unknownVolume, w.path("dir")) }, fs.ErrNotExist},
-		{"mounting at a path that is not there", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path("none")) }, fs.ErrNotExist},
-		{"mounting over something", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path("full")) }, fs.ErrExist},
-		{"mounting over another volume", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path("raw")) }, fs.ErrExist},
-		{"mounting at a link", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path("link")) }, handler.ErrPrecondition},
-		{"mounting at a file", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path(`full\file`)) }, handler.ErrPrecondition},
-		{"mounting at the working directory", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path("")) }, fs.ErrPermission},
-		{"mounting the system's volume", func(w world) error { return w.MountVolume(t.Context(), SystemVolume, w.path("dir")) }, fs.ErrPermission},
-		{"unmounting an unknown volume", func(w world) error { return w.UnmountVolume(t.Context(), unknownVolume, w.path("mount")) }, fs.ErrNotExist},
+		{"mounting an unknown volume", func(w world) error {
+			return w.MountVolume(t.Context(), unknownVolume, w.path("dir"), handler.Permits{})
+		}, fs.ErrNotExist},
+		{"mounting at a path that is not there", func(w world) error {
+			return w.MountVolume(t.Context(), FormattedVolume, w.path("none"), handler.Permits{})
+		}, fs.ErrNotExist},
+		{"mounting over something", func(w world) error {
+			return w.MountVolume(t.Context(), FormattedVolume, w.path("full"), handler.Permits{})
+		}, fs.ErrExist},
+		{"mounting over another volume", func(w world) error {
+			return w.MountVolume(t.Context(), FormattedVolume, w.path("raw"), handler.Permits{})
+		}, fs.ErrExist},
+		{"mounting at a link", func(w world) error {
+			return w.MountVolume(t.Context(), FormattedVolume, w.path("link"), handler.Permits{})
+		}, handler.ErrPrecondition},
+		{"mounting at a file", func(w world) error {
+			return w.MountVolume(t.Context(), FormattedVolume, w.path(`full\file`), handler.Permits{})
+		}, handler.ErrPrecondition},
+		{"mounting at the working directory", func(w world) error { return w.MountVolume(t.Context(), FormattedVolume, w.path(""), handler.Permits{}) }, fs.ErrPermission},
+		{"mounting the system's volume", func(w world) error { return w.MountVolume(t.Context(), SystemVolume, w.path("dir"), handler.Permits{}) }, fs.ErrPermission},
+		{"unmounting an unknown volume", func(w world) error { return w.UnmountVolume(t.Context(), unknownVolume, w.path("mount")) }, handler.ErrPrecondition},
 		{"unmounting another volume than is there", func(w world) error { return w.UnmountVolume(t.Context(), UnformattedVolume, w.path("mount")) }, handler.ErrPrecondition},
-		{"formatting an unknown volume", func(w world) error { return w.FormatVolume(t.Context(), unknownVolume) }, fs.ErrNotExist},
-		{"formatting a formatted volume", func(w world) error { return w.FormatVolume(t.Context(), FormattedVolume) }, fs.ErrExist},
-		{"formatting the system's volume", func(w world) error { return w.FormatVolume(t.Context(), SystemVolume) }, fs.ErrPermission},
-		{"resizing an unknown volume", func(w world) error { return w.ResizeVolume(t.Context(), unknownVolume, 1) }, fs.ErrNotExist},
-		{"resizing the system's volume", func(w world) error { return w.ResizeVolume(t.Context(), SystemVolume, 0) }, fs.ErrPermission},
-		{"resizing to less than nothing", func(w world) error { return w.ResizeVolume(t.Context(), FormattedVolume, -1) }, fs.ErrInvalid},
-		{"resizing beyond the disk", func(w world) error { return w.ResizeVolume(t.Context(), FormattedVolume, 21*gib) }, handler.ErrPrecondition},
+		{"formatting an unknown volume", func(w world) error { return w.FormatVolume(t.Context(), unknownVolume, handler.Permits{}) }, fs.ErrNotExist},
+		{"formatting a formatted volume", func(w world) error { return w.FormatVolume(t.Context(), FormattedVolume, handler.Permits{}) }, fs.ErrExist},
+		{"formatting the system's volume", func(w world) error { return w.FormatVolume(t.Context(), SystemVolume, handler.Permits{}) }, fs.ErrPermission},
+		{"resizing an unknown volume", func(w world) error { return w.ResizeVolume(t.Context(), unknownVolume, 1, handler.Permits{}) }, fs.ErrNotExist},
+		{"resizing the system's volume", func(w world) error { return w.ResizeVolume(t.Context(), SystemVolume, 0, handler.Permits{}) }, fs.ErrPermission},
+		{"resizing to less than nothing", func(w world) error { return w.ResizeVolume(t.Context(), FormattedVolume, -1, handler.Permits{}) }, fs.ErrInvalid},
+		{"resizing beyond the disk", func(w world) error { return w.ResizeVolume(t.Context(), FormattedVolume, 21*gib, handler.Permits{}) }, handler.ErrPrecondition},
 		{"sizes of an unknown volume", func(w world) error { _, err := w.GetVolumeStats(t.Context(), unknownVolume); return err }, fs.ErrNotExist},
 		{"state of an unknown volume", func(w world) error { _, err := w.IsVolumeFormatted(t.Context(), unknownVolume); return err }, fs.ErrNotExist},
 		{"disk of an unknown volume", func(w world) error { _, err := w.DiskNumber(t.Context(), unknownVolume); return err }, fs.ErrNotExist},
@@ -74,8 +86,8 @@ func TestVolumeRefuses(t *testing.T) {
 func TestMountAndUnmountMayBeRepeated(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
-	w.must(w.MountVolume(ctx, FormattedVolume, w.path("MOUNT"))) // is there already
-	w.must(w.MountVolume(ctx, FormattedVolume, w.path("dir")))   // a second mount point
+	w.must(w.MountVolume(ctx, FormattedVolume, w.path("MOUNT"), handler.Permits{})) // is there already
+	w.must(w.MountVolume(ctx, FormattedVolume, w.path("dir"), handler.Permits{}))   // a second mount point
 	w.must(w.Mkdir(ctx, w.path(`dir\x`)))
 	if !w.exists(`mount\x`) {
 		t.Error("two mount points of one volume show different things")
@@ -113,7 +125,7 @@ func TestResizeLeavesLessThan100MiBAlone(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			w.must(w.ResizeVolume(t.Context(), FormattedVolume, tt.to))
+			w.must(w.ResizeVolume(t.Context(), FormattedVolume, tt.to, handler.Permits{}))
 			got, err := w.GetVolumeStats(t.Context(), FormattedVolume)
 			w.must(err)
 			if diff := cmp.Diff(handler.VolumeStats{Total: tt.want, Used: 50 * mib}, got); diff != "" {
@@ -129,9 +141,9 @@ func TestFormatGivesAVolumeItsFileSystemOnce(t *testing.T) {
 	if is, err := w.IsVolumeFormatted(ctx, UnformattedVolume); is || err != nil {
 		t.Fatalf("IsVolumeFormatted = %v, %v", is, err)
 	}
-	w.must(w.FormatVolume(ctx, UnformattedVolume))
+	w.must(w.FormatVolume(ctx, UnformattedVolume, handler.Permits{}))
 	w.must(w.Mkdir(ctx, w.path(`raw\x`)))
-	if err := w.FormatVolume(ctx, UnformattedVolume); !errors.Is(err, fs.ErrExist) {
+	if err := w.FormatVolume(ctx, UnformattedVolume, handler.Permits{}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second FormatVolume: %v", err)
 	}
 	if !w.exists(`raw\x`) {

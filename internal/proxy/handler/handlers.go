@@ -31,14 +31,23 @@ func New(hosts Hosts, roots *safepath.Roots) (*Handlers, error) {
 	}
 	h := &Handlers{operations: map[key]operation{}}
 	check := paths{roots}
+	if hosts.Disk != nil {
+		h.offer("disk", disk{hosts.Disk}.operations())
+	}
 	if hosts.Filesystem != nil {
 		h.offer("filesystem", filesystem{hosts.Filesystem, check}.operations())
 	}
 	if hosts.Volume != nil {
 		h.offer("volume", volume{hosts.Volume, check}.operations())
 	}
+	if hosts.SMB != nil {
+		h.offer("smb", smb{hosts.SMB, check}.operations())
+	}
 	if hosts.System != nil {
 		h.offer("system", system{hosts.System}.operations())
+	}
+	if hosts.ISCSI != nil {
+		h.offer("iscsi", iscsi{hosts.ISCSI}.operations())
 	}
 	if len(h.groups) == 0 {
 		return nil, errors.New("handle the node API: no part of a host to act on")
@@ -94,7 +103,7 @@ func (h *Handlers) Handle(ctx context.Context, call *apiserver.Call) (proto.Mess
 	if err := ctx.Err(); err != nil {
 		return nil, asStatus(err)
 	}
-	response, err := do(ctx, call.Request)
+	response, err := do(ctx, call.Request, call.Permits)
 	if err != nil {
 		return nil, asStatus(err)
 	}

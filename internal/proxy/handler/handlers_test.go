@@ -3,12 +3,17 @@ package handler_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	diskapi "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	first "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbapi "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	sysapi "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"google.golang.org/grpc/codes"
@@ -27,6 +32,8 @@ const root = `C:\var\lib\kubelet`
 
 const volume = string(fakehost.FormattedVolume)
 
+var portal = &iscsiapi.TargetPortal{TargetAddress: fakehost.PortalAddress}
+
 type node struct {
 	host     *fakehost.Host
 	handlers *handler.Handlers
@@ -40,11 +47,16 @@ func newNode(t testing.TB, o fakehost.Options) node {
 	}
 	o.Roots = roots
 	host := fakehost.New(o)
-	handlers, err := handler.New(handler.Hosts{Filesystem: host, Volume: host, System: host}, roots)
+	handlers, err := handler.New(all(host), roots)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return node{host, handlers}
+}
+
+// all offers every group of a host.
+func all(host *fakehost.Host) handler.Hosts {
+	return handler.Hosts{Disk: host, Filesystem: host, Volume: host, SMB: host, ISCSI: host, System: host}
 }
 
 // call carries out an operation; its name is the request's without "Request".
@@ -76,6 +88,24 @@ func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
 		{"volume", &volapi.GetVolumeStatsRequest{VolumeId: unknown}, codes.NotFound},
 		{"volume", &volapi.GetVolumeIDFromTargetPathRequest{TargetPath: root + `\full`}, codes.FailedPrecondition},
 		{"volume", &volapi.MountVolumeRequest{VolumeId: volume, TargetPath: root + `\full`}, codes.AlreadyExists},
+		{"volume", &volapi.ResizeVolumeRequest{VolumeId: string(fakehost.SystemVolume)}, codes.PermissionDenied},
+		{"volume", &volapi.MountVolumeRequest{VolumeId: string(fakehost.SystemVolume), TargetPath: root + `\full\x`}, codes.PermissionDenied},
+		{"disk", &diskapi.PartitionDiskRequest{}, codes.PermissionDenied},
+		{"disk", &diskapi.PartitionDiskRequest{DiskNumber: 99}, codes.NotFound},
+		{"disk", &diskapi.SetDiskStateRequest{DiskNumber: 0}, codes.PermissionDenied},
+		{"disk", &diskapi.SetDiskStateRequest{DiskNumber: 99}, codes.NotFound},
+		{"disk", &diskapi.GetDiskStateRequest{DiskNumber: 99}, codes.NotFound},
+		{"disk", &diskapi.GetDiskStatsRequest{DiskNumber: 99}, codes.NotFound},
+		{"disk", &first.GetDiskNumberByNameRequest{DiskName: "none"}, codes.NotFound},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`}, codes.NotFound},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare), Username: "u", Password: "s3cret"}, codes.PermissionDenied},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare), LocalPath: root + `\full`}, codes.AlreadyExists},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.AbsentShare)}, codes.Unavailable},
+		{"smb", &smbapi.RemoveSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare)}, codes.NotFound},
+		{"iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{TargetAddress: "192.0.2.11"}}, codes.NotFound},
+		{"iscsi", &iscsiapi.RemoveTargetPortalRequest{TargetPortal: portal}, codes.NotFound},
+		{"iscsi", &iscsiapi.DiscoverTargetPortalRequest{TargetPortal: portal}, codes.NotFound},
+		{"iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.OpenTarget)}, codes.NotFound},
 		{"system", &sysapi.StartServiceRequest{Name: "none"}, codes.NotFound},
 		{"system", &sysapi.StopServiceRequest{Name: "RpcSs"}, codes.FailedPrecondition},
 	}
@@ -116,6 +146,36 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 		{"filesystem", &fsapi.IsSymlinkRequest{Path: dir}, &fsapi.IsSymlinkResponse{}},
 		{"filesystem", &fsapi.RmdirContentsRequest{Path: root + `\pods`}, &fsapi.RmdirContentsResponse{}},
 		{"filesystem", &fsapi.RmdirRequest{Path: root + `\pods`}, &fsapi.RmdirResponse{}},
+		{"disk", &diskapi.RescanRequest{}, &diskapi.RescanResponse{}},
+		{"disk", &diskapi.GetDiskStateRequest{DiskNumber: fakehost.RawDisk}, &diskapi.GetDiskStateResponse{}},
+		{"disk", &diskapi.PartitionDiskRequest{DiskNumber: fakehost.RawDisk}, &diskapi.PartitionDiskResponse{}},
+		{"disk", &diskapi.PartitionDiskRequest{DiskNumber: fakehost.RawDisk}, &diskapi.PartitionDiskResponse{}},
+		{"disk", &diskapi.GetDiskStateRequest{DiskNumber: fakehost.RawDisk}, &diskapi.GetDiskStateResponse{IsOnline: true}},
+		{"disk", &diskapi.SetDiskStateRequest{DiskNumber: fakehost.RawDisk}, &diskapi.SetDiskStateResponse{}},
+		{"disk", &diskapi.GetDiskStatsRequest{DiskNumber: fakehost.RawDisk}, &diskapi.GetDiskStatsResponse{TotalBytes: 8 << 30}},
+		{"disk", &diskapi.ListDiskIDsRequest{}, &diskapi.ListDiskIDsResponse{DiskIDs: map[uint32]*diskapi.DiskIDs{
+			0: {Page83: "60022480000000000000000000000000", SerialNumber: "FAKE-DISK-0"}, 1: {Page83: "60022480000000000000000000000001", SerialNumber: "FAKE-DISK-1"},
+			2: {Page83: "60022480000000000000000000000002", SerialNumber: "FAKE-DISK-2"}, 3: {SerialNumber: "FAKE-DISK-3"}}}},
+		{"disk", &diskapi.ListDiskLocationsRequest{}, &diskapi.ListDiskLocationsResponse{DiskLocations: map[uint32]*diskapi.DiskLocation{
+			0: {Adapter: "0", Bus: "0", Target: "0", LUNID: "0"}, 1: {Adapter: "0", Bus: "0", Target: "0", LUNID: "1"}, 2: {Adapter: "0", Bus: "0", Target: "0", LUNID: "2"}}}},
+		{"disk", &first.GetDiskNumberByNameRequest{DiskName: "60022480000000000000000000000002"}, &first.GetDiskNumberByNameResponse{DiskNumber: "2"}},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: `//Files.example/DATA/Some/where`, LocalPath: root + `\data`, Username: fakehost.DataUser, Password: fakehost.DataPassword}, &smbapi.NewSmbGlobalMappingResponse{}},
+		{"filesystem", &fsapi.IsSymlinkRequest{Path: root + `\data`}, &fsapi.IsSymlinkResponse{IsSymlink: true}},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare)}, &smbapi.NewSmbGlobalMappingResponse{}},
+		{"smb", &smbapi.RemoveSmbGlobalMappingRequest{RemotePath: `\\FILES.example\data\else`}, &smbapi.RemoveSmbGlobalMappingResponse{}},
+		{"iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: portal}, &iscsiapi.AddTargetPortalResponse{}},
+		{"iscsi", &iscsiapi.ListTargetPortalsRequest{}, &iscsiapi.ListTargetPortalsResponse{TargetPortals: []*iscsiapi.TargetPortal{{TargetAddress: fakehost.PortalAddress, TargetPort: 3260}}}},
+		{"iscsi", &iscsiapi.DiscoverTargetPortalRequest{TargetPortal: portal}, &iscsiapi.DiscoverTargetPortalResponse{Iqns: []string{string(fakehost.OpenTarget), string(fakehost.CHAPTarget), string(fakehost.MutualTarget)}}},
+		{"iscsi", &iscsiapi.SetMutualChapSecretRequest{MutualChapSecret: fakehost.MutualSecret}, &iscsiapi.SetMutualChapSecretResponse{}},
+		{"iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.OpenTarget), ChapUsername: "not", ChapSecret: "needed"}, &iscsiapi.ConnectTargetResponse{}},
+		{"iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.CHAPTarget), AuthType: iscsiapi.AuthenticationType_ONE_WAY_CHAP,
+			ChapUsername: fakehost.CHAPUser, ChapSecret: fakehost.CHAPSecret}, &iscsiapi.ConnectTargetResponse{}},
+		{"iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.MutualTarget), AuthType: iscsiapi.AuthenticationType_MUTUAL_CHAP,
+			ChapUsername: fakehost.CHAPUser, ChapSecret: fakehost.CHAPSecret}, &iscsiapi.ConnectTargetResponse{}},
+		{"iscsi", &iscsiapi.GetTargetDisksRequest{TargetPortal: portal, Iqn: string(fakehost.CHAPTarget)}, &iscsiapi.GetTargetDisksResponse{DiskIDs: []string{"11"}}},
+		{"iscsi", &iscsiapi.DisconnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.CHAPTarget)}, &iscsiapi.DisconnectTargetResponse{}},
+		{"iscsi", &iscsiapi.GetTargetDisksRequest{TargetPortal: portal, Iqn: string(fakehost.CHAPTarget)}, &iscsiapi.GetTargetDisksResponse{}},
+		{"iscsi", &iscsiapi.RemoveTargetPortalRequest{TargetPortal: portal}, &iscsiapi.RemoveTargetPortalResponse{}},
 		{"system", &sysapi.GetBIOSSerialNumberRequest{}, &sysapi.GetBIOSSerialNumberResponse{SerialNumber: "FAKE-0000-0001"}},
 		{"system", &sysapi.StartServiceRequest{Name: "msiscsi"}, &sysapi.StartServiceResponse{}},
 		{"system", &sysapi.GetServiceRequest{Name: "MSiSCSI"}, &sysapi.GetServiceResponse{DisplayName: "Microsoft iSCSI Initiator Service",
@@ -132,6 +192,9 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 		}
 	}
 	ledger := n.host.Ledger()
+	if all := fmt.Sprintf("%+v", ledger); strings.Contains(all, "s3cret") {
+		t.Error("the ledger has a secret")
+	}
 	if len(ledger) != len(steps) {
 		t.Errorf("the host has done %d things for %d requests", len(ledger), len(steps))
 	}
@@ -164,5 +227,33 @@ func TestFaultsOfTheHostAreInternal(t *testing.T) {
 	_, err := n.call(t.Context(), "filesystem", &fsapi.MkdirRequest{Path: root + `\x`})
 	if st := status.Convert(err); st.Code() != codes.Internal || st.Message() != "disk on fire" {
 		t.Errorf("error = %v", err)
+	}
+}
+
+func TestPermitsReachTheHost(t *testing.T) {
+	tests := []struct {
+		group, operation string
+		permits          handler.Permits
+		request          protoadapt.MessageV1
+	}{
+		{"volume", "FormatVolume", handler.Permits{Reformat: true}, &volapi.FormatVolumeRequest{VolumeId: volume}},
+		{"volume", "ResizeVolume", handler.Permits{SystemDisk: true}, &volapi.ResizeVolumeRequest{VolumeId: string(fakehost.SystemVolume)}},
+		{"volume", "MountVolume", handler.Permits{SystemDisk: true}, &volapi.MountVolumeRequest{VolumeId: string(fakehost.SystemVolume), TargetPath: root + `\m`}},
+		{"disk", "PartitionDisk", handler.Permits{SystemDisk: true}, &diskapi.PartitionDiskRequest{}},
+		{"disk", "SetDiskState", handler.Permits{SystemDisk: true}, &diskapi.SetDiskStateRequest{}},
+	}
+	for _, tt := range tests {
+		n := newNode(t, fakehost.Options{})
+		if _, err := n.call(t.Context(), "filesystem", &fsapi.MkdirRequest{Path: root + `\m`}); err != nil {
+			t.Fatal(err)
+		}
+		call := &apiserver.Call{Operation: &apiserver.Operation{Group: tt.group, Name: tt.operation}, Request: protoadapt.MessageV2Of(tt.request)}
+		if _, err := n.handlers.Handle(t.Context(), call); err == nil {
+			t.Errorf("%s without a permit is done", tt.operation)
+		}
+		call.Permits = tt.permits
+		if _, err := n.handlers.Handle(t.Context(), call); err != nil {
+			t.Errorf("%s with a permit: %v", tt.operation, err)
+		}
 	}
 }

@@ -3,16 +3,23 @@ package handler
 import (
 	"context"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Hosts are the parts of a host that this process can act on. The operations of a group
 // whose part is nil are not offered.
 type Hosts struct {
+	Disk       Disk
 	Filesystem Filesystem
 	Volume     Volume
+	SMB        SMB
+	ISCSI      ISCSI
 	System     System
 }
+
+// Permits are the dangerous steps that the access list allows this call by name.
+type Permits = apiserver.Permits
 
 // Filesystem is the part of a host that holds directories and links.
 // Absence is reported as fs.ErrNotExist, a name in the way as fs.ErrExist.
@@ -37,21 +44,21 @@ type VolumeStats struct {
 }
 
 // Volume is the part of a host that holds volumes. An unknown id is fs.ErrNotExist. To mount, format or resize
-// a volume of a disk that the host itself runs from is refused with fs.ErrPermission.
+// a volume of a disk that the host itself runs from is refused with fs.ErrPermission unless the call's permits name it.
 type Volume interface {
 	// ListVolumesOnDisk returns the volumes of one partition, or of all partitions if partition is 0.
 	ListVolumesOnDisk(ctx context.Context, disk, partition uint32) ([]VolumeID, error)
 	// MountVolume mounts id at an existing empty directory; a target that already shows id is success.
-	MountVolume(ctx context.Context, id VolumeID, target safepath.Path) error
+	MountVolume(ctx context.Context, id VolumeID, target safepath.Path, permits Permits) error
 	// UnmountVolume flushes id and removes its mount point; a target that is no mount point, or is not there, is
 	// success, a target that shows another volume is ErrPrecondition.
 	UnmountVolume(ctx context.Context, id VolumeID, target safepath.Path) error
 	IsVolumeFormatted(ctx context.Context, id VolumeID) (bool, error)
-	// FormatVolume makes an NTFS file system; a formatted volume is refused with fs.ErrExist.
-	FormatVolume(ctx context.Context, id VolumeID) error
+	// FormatVolume makes an NTFS file system; a formatted volume is refused with fs.ErrExist unless permits.Reformat.
+	FormatVolume(ctx context.Context, id VolumeID, permits Permits) error
 	// ResizeVolume grows the partition of id to size bytes; 0 means as far as it goes. Less than 100 MiB more than
 	// it has is success, and nothing is done; so is less than it has.
-	ResizeVolume(ctx context.Context, id VolumeID, size int64) error
+	ResizeVolume(ctx context.Context, id VolumeID, size int64, permits Permits) error
 	GetVolumeStats(ctx context.Context, id VolumeID) (VolumeStats, error)
 	DiskNumber(ctx context.Context, id VolumeID) (uint32, error)
 	// VolumeIDFromTargetPath names the volume mounted at exactly path; ErrPrecondition if none is.

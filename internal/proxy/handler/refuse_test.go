@@ -1,10 +1,14 @@
 package handler_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
+	first "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbapi "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	sysapi "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volapi "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"google.golang.org/grpc/codes"
@@ -35,8 +39,16 @@ func requestsWith(path string) map[string][]protoadapt.MessageV1 {
 			&volapi.MountVolumeRequest{VolumeId: volume, TargetPath: path}, &volapi.UnmountVolumeRequest{VolumeId: volume, TargetPath: path},
 			&volapi.GetVolumeIDFromTargetPathRequest{TargetPath: path}, &volapi.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path},
 		},
+		"smb": {
+			// An empty local path asks for no link.
+			&smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare), LocalPath: cmp.Or(path, " ")},
+			&smbapi.NewSmbGlobalMappingRequest{RemotePath: notRemote(path)}, &smbapi.RemoveSmbGlobalMappingRequest{RemotePath: notRemote(path)},
+		},
 	}
 }
+
+// notRemote spares the one path that is foreign here and at home on another machine.
+func notRemote(path string) string { return strings.TrimPrefix(path, `\`) }
 
 func TestNoRequestReachesTheHostWithAForeignPath(t *testing.T) {
 	n := newNode(t, fakehost.Options{})
@@ -54,6 +66,9 @@ func TestNoRequestReachesTheHostWithAForeignPath(t *testing.T) {
 	}
 }
 
+// newest are the versions whose messages hosts are asked with.
+var newest = map[string]string{"disk": "v1", "filesystem": "v2alpha1", "volume": "v2alpha1", "smb": "v1", "system": "v1alpha1", "iscsi": "v1alpha2"}
+
 func TestEveryRequestWithAPathIsInTheTestAbove(t *testing.T) {
 	covered := map[string]bool{}
 	for _, requests := range requestsWith("x") {
@@ -61,15 +76,15 @@ func TestEveryRequestWithAPathIsInTheTestAbove(t *testing.T) {
 			covered[string(protoadapt.MessageV2Of(r).ProtoReflect().Descriptor().FullName())] = true
 		}
 	}
-	apis, err := apiserver.Load("filesystem", "volume", "system")
+	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range apis {
-		if a.GroupVersion().Version != "v2alpha1" && a.GroupVersion().Group != "system" {
-			continue
-		}
 		for _, m := range a.Methods() {
+			if m.Name != m.Operation.Name || newest[a.GroupVersion().Group] != a.GroupVersion().Version {
+				continue
+			}
 			d := m.NewRequest().ProtoReflect().Descriptor()
 			for i := range d.Fields().Len() {
 				if strings.Contains(string(d.Fields().Get(i).Name()), "path") && !covered[string(d.FullName())] {
@@ -85,10 +100,11 @@ func TestTheWorkingDirectoryItselfIsNotChanged(t *testing.T) {
 	for _, path := range []string{root, root + `\`, strings.ToUpper(root)} {
 		for request, group := range map[protoadapt.MessageV1]string{
 			&fsapi.RmdirRequest{Path: path}: "filesystem", &fsapi.RmdirRequest{Path: path, Force: true}: "filesystem",
-			&fsapi.RmdirContentsRequest{Path: path}:                                "filesystem",
-			&fsapi.CreateSymlinkRequest{SourcePath: root + `\x`, TargetPath: path}: "filesystem",
-			&volapi.MountVolumeRequest{VolumeId: volume, TargetPath: path}:         "volume",
-			&volapi.UnmountVolumeRequest{VolumeId: volume, TargetPath: path}:       "volume",
+			&fsapi.RmdirContentsRequest{Path: path}:                                                        "filesystem",
+			&smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare), LocalPath: path}: "smb",
+			&fsapi.CreateSymlinkRequest{SourcePath: root + `\x`, TargetPath: path}:                         "filesystem",
+			&volapi.MountVolumeRequest{VolumeId: volume, TargetPath: path}:                                 "volume",
+			&volapi.UnmountVolumeRequest{VolumeId: volume, TargetPath: path}:                               "volume",
 		} {
 			if _, err := n.call(t.Context(), group, request); status.Code(err) != codes.InvalidArgument {
 				t.Errorf("%T of %s: error = %v", request, path, err)
@@ -103,6 +119,7 @@ func TestTheWorkingDirectoryItselfIsNotChanged(t *testing.T) {
 func TestRequestsWithBadFieldsAreRefused(t *testing.T) {
 	target := root + `\pods\m`
 	const other = `C:\`
+	const share, iqn = string(fakehost.DataShare), string(fakehost.OpenTarget)
 	tests := []struct {
 		name    string
 		group   string
@@ -130,6 +147,38 @@ func TestRequestsWithBadFieldsAreRefused(t *testing.T) {
 		{"flush of something else", "volume", &volapi.WriteVolumeCacheRequest{VolumeId: other}, "volume id "},
 		{"volume at no path", "volume", &volapi.GetVolumeIDFromTargetPathRequest{}, "target path is empty"},
 		{"closest volume of no path", "volume", &volapi.GetClosestVolumeIDFromTargetPathRequest{}, "target path is empty"},
+		{"disk without a name", "disk", &first.GetDiskNumberByNameRequest{}, "disk name empty"},
+		{"disk with a long name", "disk", &first.GetDiskNumberByNameRequest{DiskName: strings.Repeat("x", 511)}, "disk name "},
+		{"mapping of nothing", "smb", &smbapi.NewSmbGlobalMappingRequest{LocalPath: target}, "remote path is empty"},
+		{"mapping of a server", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: `\\server`}, `remote path (\\server) is invalid`},
+		{"mapping by an empty user", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: share, Password: "s3cret"}, "username is empty"},
+		{"mapping by a line break", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: share, Username: "a\nb", Password: "s3cret"}, `username "a\nb" contains`},
+		{"mapping by a long name", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: share, Username: strings.Repeat("u", 513)}, "username "},
+		{"mapping with a long password", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: share, Username: "u", Password: strings.Repeat("s3cret", 100)}, "password is longer than 512 bytes"},
+		{"mapping with a password that ends early", "smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: share, Username: "u", Password: "s3cret\x00"}, "password contains control characters"},
+		{"removal of nothing", "smb", &smbapi.RemoveSmbGlobalMappingRequest{}, "remote path is empty"},
+		{"removal of a device", "smb", &smbapi.RemoveSmbGlobalMappingRequest{RemotePath: `\\.\PhysicalDrive0`}, "remote path ("},
+		{"addition of no portal", "iscsi", &iscsiapi.AddTargetPortalRequest{}, "target portal is empty"},
+		{"addition of an empty portal", "iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{}}, "target portal address is empty"},
+		{"addition of a query", "iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{TargetAddress: "x' OR '1'='1"}}, "target portal address "},
+		{"addition of a port that would be cut off", "iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{TargetAddress: "a", TargetPort: 65536 + 3260}}, "target portal port 68796 is greater"},
+		{"discovery of no portal", "iscsi", &iscsiapi.DiscoverTargetPortalRequest{}, "target portal is empty"},
+		{"removal of no portal", "iscsi", &iscsiapi.RemoveTargetPortalRequest{}, "target portal is empty"},
+		{"connection to no portal", "iscsi", &iscsiapi.ConnectTargetRequest{Iqn: iqn}, "target portal is empty"},
+		{"connection to no target", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal}, "iqn is empty"},
+		{"connection to a query", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: "iqn.2026-01.a:x' OR '1'='1"}, "iqn "},
+		{"connection by an unknown way", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: iqn, AuthType: 9}, "invalid authentication type authType=9"},
+		{"connection by an impossible way", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: iqn, AuthType: -1}, "invalid authentication type authType=-1"},
+		{"connection without a secret", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: iqn, AuthType: 1, ChapUsername: "u"}, "CHAP secret is empty"},
+		{"connection with a long secret", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: iqn, AuthType: 2, ChapSecret: strings.Repeat("s3cret", 100)}, "CHAP secret is longer"},
+		{"connection by a line break", "iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: iqn, AuthType: 1, ChapUsername: "\n", ChapSecret: "s3cret"}, "CHAP username "},
+		{"disconnection of no portal", "iscsi", &iscsiapi.DisconnectTargetRequest{Iqn: iqn}, "target portal is empty"},
+		{"disconnection of no target", "iscsi", &iscsiapi.DisconnectTargetRequest{TargetPortal: portal}, "iqn is empty"},
+		{"disks of no portal", "iscsi", &iscsiapi.GetTargetDisksRequest{Iqn: iqn}, "target portal is empty"},
+		{"disks of no target", "iscsi", &iscsiapi.GetTargetDisksRequest{TargetPortal: portal}, "iqn is empty"},
+		{"no secret for all", "iscsi", &iscsiapi.SetMutualChapSecretRequest{}, "mutual CHAP secret is empty"},
+		{"a secret for all that is too long", "iscsi", &iscsiapi.SetMutualChapSecretRequest{MutualChapSecret: "s3cret-s3cret-s3c"}, "mutual CHAP secret is longer than 16 bytes"},
+		{"a secret for all that ends early", "iscsi", &iscsiapi.SetMutualChapSecretRequest{MutualChapSecret: "s3cret\x00"}, "mutual CHAP secret contains"},
 		{"start of no service", "system", &sysapi.StartServiceRequest{}, "service name empty"},
 		{"start of a path", "system", &sysapi.StartServiceRequest{Name: `a\b`}, "service name "},
 		{"stop of no service", "system", &sysapi.StopServiceRequest{Force: true}, "service name empty"},
@@ -143,6 +192,9 @@ func TestRequestsWithBadFieldsAreRefused(t *testing.T) {
 			_, err := n.call(t.Context(), tt.group, tt.request)
 			if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.HasPrefix(st.Message(), tt.text) {
 				t.Errorf("error = %v, want InvalidArgument and %q", err, tt.text)
+			}
+			if strings.Contains(status.Convert(err).Message(), "s3cret") {
+				t.Errorf("the error tells the secret: %v", err)
 			}
 		})
 	}

@@ -16,6 +16,10 @@ import (
 // volume, running services depend on the one to stop. Trying again helps once somebody has changed that state.
 var ErrPrecondition = errors.New("the host is not in a state for this")
 
+// ErrUnavailable is wrapped by a host when what it needs does not answer: another machine, or a part of Windows.
+// What was asked for was not begun, and trying again later may help.
+var ErrUnavailable = errors.New("the host cannot reach what it needs")
+
 // InvalidError says what is wrong with a request.
 type InvalidError struct{ text string }
 
@@ -23,6 +27,15 @@ type InvalidError struct{ text string }
 func (e *InvalidError) Error() string { return e.text }
 
 func invalid(format string, args ...any) error { return &InvalidError{fmt.Sprintf(format, args...)} }
+
+// NotFound is an error of exactly that text which is fs.ErrNotExist. It is for texts that clients know.
+func NotFound(format string, args ...any) error { return &missingError{fmt.Sprintf(format, args...)} }
+
+type missingError struct{ text string }
+
+func (e *missingError) Error() string { return e.text }
+
+func (*missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs.
 func asStatus(err error) error {
@@ -50,6 +63,8 @@ func codeOf(err error) codes.Code {
 		return codes.PermissionDenied
 	case errors.Is(err, ErrPrecondition):
 		return codes.FailedPrecondition
+	case errors.Is(err, ErrUnavailable):
+		return codes.Unavailable
 	case errors.Is(err, errors.ErrUnsupported):
 		return codes.Unimplemented
 	}

@@ -27,6 +27,8 @@ func TestErrorsOfHostsGetTheirCodes(t *testing.T) {
 		{&safepath.Error{Path: "p", Reason: "r"}, codes.InvalidArgument},
 		{fmt.Errorf("x: %w", ErrPrecondition), codes.FailedPrecondition},
 		{fmt.Errorf("x: %w", errors.ErrUnsupported), codes.Unimplemented},
+		{fmt.Errorf("x: %w", ErrUnavailable), codes.Unavailable},
+		{NotFound("x: not found"), codes.NotFound},
 		{fmt.Errorf("x: %w", context.Canceled), codes.Canceled},
 		{fmt.Errorf("x: %w", context.DeadlineExceeded), codes.DeadlineExceeded},
 		{status.Error(codes.Unavailable, "x"), codes.Unavailable},

@@ -16,11 +16,11 @@ type volume struct {
 func (v volume) operations() map[string]operation {
 	return map[string]operation{
 		"ListVolumesOnDisk":                typed(v.list),
-		"MountVolume":                      typed(v.mount),
+		"MountVolume":                      permitted(v.mount),
 		"UnmountVolume":                    typed(v.unmount),
 		"IsVolumeFormatted":                typed(v.isFormatted),
-		"FormatVolume":                     typed(v.format),
-		"ResizeVolume":                     typed(v.resize),
+		"FormatVolume":                     permitted(v.format),
+		"ResizeVolume":                     permitted(v.resize),
 		"GetVolumeStats":                   typed(v.stats),
 		"GetDiskNumberFromVolumeID":        typed(v.diskNumber),
 		"GetVolumeIDFromTargetPath":        typed(v.idFromTargetPath),
@@ -41,7 +41,7 @@ func (v volume) list(ctx context.Context, r *api.ListVolumesOnDiskRequest) (*api
 	return response, nil
 }
 
-func (v volume) mount(ctx context.Context, r *api.MountVolumeRequest) (*api.MountVolumeResponse, error) {
+func (v volume) mount(ctx context.Context, r *api.MountVolumeRequest, permits Permits) (*api.MountVolumeResponse, error) {
 	id, err := volumeID(r.GetVolumeId(), "MountVolumeRequest.VolumeId is empty")
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (v volume) mount(ctx context.Context, r *api.MountVolumeRequest) (*api.Moun
 	if err != nil {
 		return nil, err
 	}
-	return &api.MountVolumeResponse{}, v.host.MountVolume(ctx, id, target)
+	return &api.MountVolumeResponse{}, v.host.MountVolume(ctx, id, target, permits)
 }
 
 func (v volume) unmount(ctx context.Context, r *api.UnmountVolumeRequest) (*api.UnmountVolumeResponse, error) {
@@ -77,15 +77,15 @@ func (v volume) isFormatted(ctx context.Context, r *api.IsVolumeFormattedRequest
 	return &api.IsVolumeFormattedResponse{Formatted: formatted}, nil
 }
 
-func (v volume) format(ctx context.Context, r *api.FormatVolumeRequest) (*api.FormatVolumeResponse, error) {
+func (v volume) format(ctx context.Context, r *api.FormatVolumeRequest, permits Permits) (*api.FormatVolumeResponse, error) {
 	id, err := volumeID(r.GetVolumeId(), volumeIDEmpty)
 	if err != nil {
 		return nil, err
 	}
-	return &api.FormatVolumeResponse{}, v.host.FormatVolume(ctx, id)
+	return &api.FormatVolumeResponse{}, v.host.FormatVolume(ctx, id, permits)
 }
 
-func (v volume) resize(ctx context.Context, r *api.ResizeVolumeRequest) (*api.ResizeVolumeResponse, error) {
+func (v volume) resize(ctx context.Context, r *api.ResizeVolumeRequest, permits Permits) (*api.ResizeVolumeResponse, error) {
 	id, err := volumeID(r.GetVolumeId(), volumeIDEmpty)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (v volume) resize(ctx context.Context, r *api.ResizeVolumeRequest) (*api.Re
 	if r.GetSizeBytes() < 0 {
 		return nil, invalid("size %d of volume %s is negative", r.GetSizeBytes(), id)
 	}
-	return &api.ResizeVolumeResponse{}, v.host.ResizeVolume(ctx, id, r.GetSizeBytes())
+	return &api.ResizeVolumeResponse{}, v.host.ResizeVolume(ctx, id, r.GetSizeBytes(), permits)
 }
 
 func (v volume) stats(ctx context.Context, r *api.GetVolumeStatsRequest) (*api.GetVolumeStatsResponse, error) {

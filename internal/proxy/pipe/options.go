@@ -18,24 +18,30 @@ type Options struct {
 	SDDL string
 }
 
-// longest keeps \\.\pipe\NAME far below the 256 characters that CreateNamedPipe takes,
-// and DIR/NAME.sock within the 107 bytes of a socket address for an ordinary DIR.
-const longest = 64
+// longest keeps \\.\pipe\NAME below the 256 characters that CreateNamedPipe takes. DIR/NAME.sock must besides fit into the
+// 107 bytes of a socket address; the system says so if it does not.
+const longest = 200
 
-// checkName keeps separators, device syntax and upper case out of names. The names that are served are
-// made by this program, so a strange one is a mistake here and not a caller's input.
+// CheckName accepts the names that Listen and Dial take.
+func CheckName(name string) error { return checkName(name) }
+
+// checkName keeps separators, device syntax and letters beyond ASCII out of names. They are this program's own or come from
+// its configuration, so a strange one is a mistake and not a caller's input. A dot at the end is nothing to Windows.
 func checkName(name string) error {
 	if name == "" || len(name) > longest {
 		return fmt.Errorf("pipe name %q: must have 1 to %d characters", name, longest)
 	}
-	if name[0] == '-' || name[0] == '.' {
-		return fmt.Errorf("pipe name %q: must start with a letter or a digit", name)
+	if !isWord(name[0]) || name[len(name)-1] == '.' {
+		return fmt.Errorf("pipe name %q: must start with a letter or a digit, and not end in a dot", name)
 	}
 	for _, c := range []byte(name) {
-		isWord := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
-		if !isWord && c != '-' && c != '.' {
-			return fmt.Errorf("pipe name %q: %q is not a lower-case letter, a digit, '-' or '.'", name, c)
+		if !isWord(c) && c != '-' && c != '.' && c != '_' {
+			return fmt.Errorf("pipe name %q: %q is not a letter, a digit, '-', '.' or '_'", name, c)
 		}
 	}
 	return nil
+}
+
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }

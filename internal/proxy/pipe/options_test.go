@@ -16,7 +16,7 @@ func TestNamesThatAreNoPipeNamesAreRefused(t *testing.T) {
 		"the parent directory":         "..",
 		"a hidden file":                ".x",
 		"an option":                    "-x",
-		"upper case":                   "CSI-proxy",
+		"a dot at the end":             "csi-proxy.",
 		"a stream":                     "csi-proxy:x",
 		"a space":                      "csi proxy",
 		"a NUL":                        "csi\x00proxy",
@@ -36,7 +36,7 @@ func TestNamesThatAreNoPipeNamesAreRefused(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"csi-proxy-filesystem-v1", "csi-proxy-volume-v2alpha1", "x", strings.Repeat("x", longest)} {
+	for _, name := range []string{"csi-proxy-filesystem-v1", "csi-proxy-volume-v2alpha1", "x", "Other_Server.v1", strings.Repeat("x", longest)} {
 		if err := checkName(name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}

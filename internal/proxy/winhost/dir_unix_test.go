@@ -94,6 +94,9 @@ func (d unixDir) Readlink(name string) (string, error) {
 	return string(text[:n]), nil
 }
 
+// Volume names no volume: here they have no such names.
+func (d unixDir) Volume() (string, error) { return "", nil }
+
 func (d unixDir) TargetExists(text string) (bool, error) {
 	_, err := os.Lstat(text)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -112,3 +112,17 @@ func (d *openDir) Names(n int) ([]string, error) {
 	}
 	return names, errors.Join(err, directory.Close())
 }
+
+// Volume asks for the path by the volume's name, and takes that of the volume from its beginning.
+func (d *openDir) Volume() (string, error) {
+	const volumeNameGUID = 0x1
+	path, err := pathOf(d.handle, volumeNameGUID)
+	if errors.Is(err, windows.ERROR_PATH_NOT_FOUND) { // a volume that the mount manager does not know
+		return "", nil
+	}
+	name, _, isVolume := strings.Cut(path, `}\`)
+	if err != nil || !isVolume {
+		return "", err
+	}
+	return name + `}\`, nil
+}

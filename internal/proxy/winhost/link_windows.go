@@ -58,8 +58,7 @@ func (d *openDir) Readlink(name string) (string, error) {
 	return decodeReparse(data[:n])
 }
 
-// TargetExists looks at paths on drives and at volumes. A share is not looked at: this service would log on to
-// whatever server the link's author chose.
+// TargetExists looks at paths on drives and at volumes, and at nothing on other machines.
 func (d *openDir) TargetExists(text string) (bool, error) {
 	switch {
 	case strings.HasPrefix(text, `\\?\Volume{`), isDrivePath(text):

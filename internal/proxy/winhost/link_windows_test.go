@@ -72,7 +72,7 @@ func TestCreateSymlinkRefusesWhatIsInTheWay(t *testing.T) {
 
 // The library that Windows containers are made with writes the same buffers.
 func TestEncodeSymlinkAgreesWithGoWinio(t *testing.T) {
-	for _, target := range []string{`C:\a`, `C:\var\lib\kubelet\plugins\x\stage`, `D:\ä\𝄞`} {
+	for _, target := range []string{`C:\a`, `C:\var\lib\kubelet\plugins\x\stage`, `D:\ä\𝄞`, `\\server\share`, `\\server\share\Sub\ä`} {
 		got, err := encodeSymlink(target)
 		if err != nil {
 			t.Fatal(err)

@@ -34,8 +34,8 @@ func absent(err error) (bool, error) {
 }
 
 // isLink is true for a link or mount point whose target exists, false for one whose target is gone
-// and for everything else, and an error for a name that is not there.
-func (t tree) isLink(names []string) (isLink bool, err error) {
+// and for everything else, and an error for a name that is not there. reach looks at what is on shares.
+func (t tree) isLink(names []string, reach func(text string) (bool, error)) (isLink bool, err error) {
 	if len(names) == 0 {
 		root, err := t.descend(nil, false)
 		if err != nil {
@@ -52,7 +52,11 @@ func (t tree) isLink(names []string) (isLink bool, err error) {
 		if err != nil {
 			return err
 		}
-		isLink, err = at.parent.TargetExists(text)
+		if onShare(text) {
+			isLink, err = reach(text)
+		} else {
+			isLink, err = at.parent.TargetExists(text)
+		}
 		return err
 	})
 	return isLink, err

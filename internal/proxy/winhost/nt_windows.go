@@ -77,9 +77,13 @@ func describe(handle windows.Handle) (entry, error) {
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfinalpathnamebyhandlew
 func finalPath(handle windows.Handle) (string, error) {
 	const volumeNameNT = 0x2 // and FILE_NAME_NORMALIZED, which is 0: long names, not 8.3
+	return pathOf(handle, volumeNameNT)
+}
+
+func pathOf(handle windows.Handle, form uint32) (string, error) {
 	path := make([]uint16, windows.MAX_PATH)
 	for {
-		n, err := windows.GetFinalPathNameByHandle(handle, &path[0], uint32(len(path)), volumeNameNT) // #nosec G115 -- it grows to what the kernel asked for
+		n, err := windows.GetFinalPathNameByHandle(handle, &path[0], uint32(len(path)), form) // #nosec G115 -- it grows to what the kernel asked for
 		if err != nil {
 			return "", err
 		}

@@ -24,11 +24,15 @@ const (
 
 var errReparse = errors.New("malformed reparse point")
 
-// encodeSymlink is the REPARSE_DATA_BUFFER of a symbolic link to an absolute path with a drive letter: the
-// name that is followed is the kernel's (\??\X:\…), the name that is shown is the path.
+// encodeSymlink is the REPARSE_DATA_BUFFER of a symbolic link to an absolute path, with a drive letter or on a share:
+// the name that is followed is the kernel's (\??\X:\… or \??\UNC\…), the name that is shown is the path.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
 func encodeSymlink(target string) ([]byte, error) {
-	substitute := utf16.Encode([]rune(`\??\` + target + "\x00"))
+	kernel := `\??\` + target
+	if share, isShare := strings.CutPrefix(target, `\\`); isShare {
+		kernel = `\??\UNC\` + share
+	}
+	substitute := utf16.Encode([]rune(kernel + "\x00"))
 	shown := utf16.Encode([]rune(target + "\x00"))
 	size := reparseNames + reparseFlags + 2*(len(substitute)+len(shown))
 	if size > 16<<10-reparseHeader { // MAXIMUM_REPARSE_DATA_BUFFER_SIZE

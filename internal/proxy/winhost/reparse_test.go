@@ -23,6 +23,21 @@ func TestEncodeSymlinkIsTheDocumentedBuffer(t *testing.T) {
 	}
 }
 
+func TestALinkToAShareIsTheKernelsNameOfIt(t *testing.T) {
+	for _, target := range []string{`\\server\share`, `\\server\share\Sub Dir\ä`} {
+		got, err := encodeSymlink(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := reparsePoint(tagSymlink, `\??\UNC`+target[1:], target); !strings.Contains(string(got), string(want[reparseHeader+reparseNames+reparseFlags:][:20])) {
+			t.Errorf("%s is %x", target, got)
+		}
+		if back, err := decodeReparse(got); err != nil || back != target {
+			t.Errorf("%s came back as %s, %v", target, back, err)
+		}
+	}
+}
+
 func TestEncodeSymlinkIsBounded(t *testing.T) {
 	if b, err := encodeSymlink(`C:\` + strings.Repeat("a", 5000)); err == nil {
 		t.Errorf("made %d bytes", len(b))

@@ -94,7 +94,7 @@ var operations = map[string]func(t tree, names []string) error{
 	"RmdirContents": func(t tree, names []string) error { return t.empty(context.Background(), names) },
 	"CreateSymlink": func(t tree, names []string) error { return t.link(names, "dir", true, same) },
 	"its source":    func(t tree, names []string) error { _, err := t.isDirectory(names); return err },
-	"IsSymlink":     func(t tree, names []string) error { _, err := t.isLink(names); return err },
+	"IsSymlink":     func(t tree, names []string) error { _, err := t.isLink(names, nil); return err },
 }
 
 func same(a, b string) bool { return a == b }
@@ -269,7 +269,7 @@ func TestAnswers(t *testing.T) {
 				}
 			}
 			check("exists", tree.exists, test.exists)
-			check("isLink", tree.isLink, test.isLink)
+			check("isLink", func(names []string) (bool, error) { return tree.isLink(names, nil) }, test.isLink)
 			check("isDirectory", tree.isDirectory, test.directory)
 		})
 	}

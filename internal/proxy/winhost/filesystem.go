@@ -2,7 +2,6 @@ package winhost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
@@ -11,34 +10,11 @@ import (
 
 // Filesystem acts on the disk beneath the working directories.
 type Filesystem struct {
-	roots *safepath.Roots
+	places
+	reach func(ctx context.Context, text string) (bool, error) // looks at what is on shares
 }
 
 var _ handler.Filesystem = (*Filesystem)(nil)
-
-// NewFilesystem acts beneath the given working directories. They need not exist yet.
-func NewFilesystem(roots *safepath.Roots) (*Filesystem, error) {
-	if roots == nil {
-		return nil, errors.New("no working directories were given")
-	}
-	return &Filesystem{roots: roots}, nil
-}
-
-// at finds the working directory of a path. A path that other working directories allowed is not ours to act on.
-func (f *Filesystem) at(ctx context.Context, path safepath.Path) (tree, []string, error) {
-	if err := ctx.Err(); err != nil {
-		return tree{}, nil, err
-	}
-	if path.IsZero() {
-		return tree{}, nil, errors.New("a path that was never checked")
-	}
-	own, err := f.roots.Check(path.String())
-	if err != nil {
-		return tree{}, nil, err
-	}
-	root := own.Root()
-	return tree{name: root, open: func() (dir, error) { return openWorking(root) }}, own.Rel(), nil
-}
 
 // PathExists implements handler.Filesystem.
 func (f *Filesystem) PathExists(ctx context.Context, path safepath.Path) (bool, error) {
@@ -100,7 +76,7 @@ func (f *Filesystem) IsSymlink(ctx context.Context, path safepath.Path) (bool, e
 	if err != nil {
 		return false, err
 	}
-	isLink, err := tree.isLink(names)
+	isLink, err := tree.isLink(names, func(text string) (bool, error) { return f.reach(ctx, text) })
 	return isLink, wrap("look at", path, err)
 }
 

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
+)
+
+// keep keeps an installation as it should be until ctx is done, and leaves the service running.
+func (f *installFlags) keep(ctx context.Context, installer *install.Installer, say func(string, ...any)) error {
+	var last atomic.Pointer[error]
+	last.Store(new(errors.New("installation: not finished")))
+	state := &readiness{checks: []func() error{func() error { return *last.Load() }}}
+	state.open.Store(true)
+	stop, err := serveHTTP(f.healthAddress, func(mux *http.ServeMux) { state.routes(mux) }, func(address string) { say("health served on %s", address) })
+	if err != nil {
+		return err
+	}
+	said := ""
+	installer.Follow(ctx, func(changed bool, err error) {
+		last.Store(&err)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		switch {
+		case text != "" && text != said:
+			say("error: %s", text)
+		case text == "" && (said != "" || changed):
+			say("service %s is as it should be", f.name)
+		}
+		said = text
+	})
+	say("asked to stop; service %s is left running", f.name)
+	return stop()
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+)
+
+const selftestUsage = `proxy selftest asks this host what every group of the node API asks of it, in this process and without the service, and
+prints what it answered. It performs read-only operations alone: nothing on the host is changed.
+
+Usage:
+  proxy selftest [flags]
+
+Examples:
+  proxy.exe selftest
+  proxy.exe selftest --json -kubelet-path D:\kubelet
+
+Exit codes: 0 every operation was answered, 1 one was not, 2 wrong command line.
+`
+
+func selftestCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f := &flags{}
+	set := flag.NewFlagSet("selftest", flag.ContinueOnError)
+	asJSON := set.Bool("json", false, "print JSON")
+	set.StringVar(&f.kubeletPath, "kubelet-path", defaultKubelet, "working `directory` of the kubelet")
+	set.Func("working-dir", "further `directory`; may be repeated", func(dir string) error {
+		f.workingDirs = append(f.workingDirs, dir)
+		return nil
+	})
+	set.StringVar(&f.host, "host", defaultHost, "`what` is asked: windows (this machine) or memory (an invented one)")
+	set.BoolVar(&f.requirePrivacy, "require-privacy", true, "as for the service")
+	if code, ok := parseCommand(set, selftestUsage, args, 0, stdout, stderr); !ok {
+		return code
+	}
+	if f.host != hostWindows && f.host != hostMemory {
+		_, _ = fmt.Fprintf(stderr, "proxy selftest: --host %q: want %s or %s\n", f.host, hostWindows, hostMemory)
+		return exitUsage
+	}
+	answers, err := f.selftest(ctx, stderr)
+	if err == nil {
+		err = printAnswers(stdout, answers, *asJSON)
+	}
+	if err != nil {
+		return fail(stderr, "selftest", err)
+	}
+	for _, a := range answers {
+		if a.Result == resultFailed {
+			return exitFails
+		}
+	}
+	return exitDone
+}
+
+// selftest asks the host that serve would act on.
+func (f *flags) selftest(ctx context.Context, stderr io.Writer) (answers []answer, err error) {
+	roots, err := f.roots()
+	if err != nil {
+		return nil, err
+	}
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), zapcore.AddSync(stderr), zapcore.ErrorLevel)
+	h, err := newHost(f.host, f.hostOptions(roots, zap.New(core)))
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", f.host, err)
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	handlers, err := handler.New(h.Hosts, roots)
+	if err != nil {
+		return nil, err
+	}
+	asker, err := newAsker(handlers)
+	if err != nil {
+		return nil, err
+	}
+	return asker.all(ctx, append([]string{f.kubeletPath}, f.workingDirs...)), nil
+}
+
+func printAnswers(out io.Writer, answers []answer, asJSON bool) error {
+	if asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(answers)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "GROUP\tOPERATION\tRESULT\tTIME\tDETAIL") // Flush reports it
+	for _, a := range answers {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%.1f ms\t%s\n", a.Group, a.Operation, a.Result, a.Milliseconds, a.Detail)
+	}
+	return table.Flush()
+}

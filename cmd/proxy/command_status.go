@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, and how it last ended.
+
+Usage:
+  proxy status [flags]
+
+Examples:
+  proxy.exe status
+  proxy.exe status -o json
+
+Exit codes: 0 running, 1 could not be found out, 2 wrong command line, 3 installed and not running, 4 not installed.
+`
+
+// Exit codes of status.
+const (
+	exitNotRunning   = 3
+	exitNotInstalled = 4
+)
+
+// serviceStatus is what status shows.
+type serviceStatus struct {
+	Service         string   `json:"service"`
+	Installed       bool     `json:"installed"`
+	State           string   `json:"state,omitempty"`
+	StartType       string   `json:"startType,omitempty"`
+	Account         string   `json:"account,omitempty"`
+	PID             uint32   `json:"pid,omitempty"`
+	Command         string   `json:"command,omitempty"`
+	Program         string   `json:"program,omitempty"`
+	Version         string   `json:"version,omitempty"`
+	ExitCode        uint32   `json:"exitCode"`
+	ServiceExitCode uint32   `json:"serviceExitCode"`
+	ExitReason      string   `json:"exitReason,omitempty"`
+	Restarts        []string `json:"restarts,omitempty"` // delays
+}
+
+func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	set := flag.NewFlagSet("status", flag.ContinueOnError)
+	name := set.String("name", winsvc.DefaultName, "`name` of the service")
+	output := set.String("o", "table", "`form` of the answer: table or json")
+	if code, ok := parseCommand(set, statusUsage, args, 0, stdout, stderr); !ok {
+		return code
+	}
+	if *output != "table" && *output != "json" {
+		_, _ = fmt.Fprintf(stderr, "proxy status: -o %s: want table or json\n", *output)
+		return exitUsage
+	}
+	manager, err := winsvc.Connect()
+	if err != nil {
+		return fail(stderr, "status", err)
+	}
+	now, err := manager.Status(*name)
+	if err = errors.Join(err, manager.Close()); err != nil {
+		return fail(stderr, "status", err)
+	}
+	s := describeStatus(*name, now)
+	s.Version = versionOnDisk(ctx, s.Program)
+	if err := s.print(stdout, *output); err != nil {
+		return fail(stderr, "status", err)
+	}
+	return s.code()
+}
+
+func describeStatus(name string, now winsvc.Status) serviceStatus {
+	s := serviceStatus{
+		Service: name, Installed: now.Installed, State: string(now.State), StartType: now.StartType, Account: now.Account, PID: now.PID,
+		Command: now.Command, ExitCode: now.ExitCode, ServiceExitCode: now.ServiceExitCode,
+	}
+	if args := winsvc.SplitCommandLine(now.Command); len(args) > 0 {
+		s.Program = args[0]
+	}
+	const specific = 1066 // ERROR_SERVICE_SPECIFIC_ERROR
+	if now.ExitCode == specific {
+		s.ExitReason = exitReasons[now.ServiceExitCode]
+	}
+	for _, delay := range now.Restarts {
+		s.Restarts = append(s.Restarts, delay.String())
+	}
+	return s
+}
+
+func (s serviceStatus) code() int {
+	switch {
+	case !s.Installed:
+		return exitNotInstalled
+	case s.State != string(winsvc.Running):
+		return exitNotRunning
+	}
+	return exitDone
+}
+
+func (s serviceStatus) print(out io.Writer, form string) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return encoder.Encode(s)
+	}
+	if !s.Installed {
+		_, err := fmt.Fprintf(out, "service %s is not installed\n", s.Service)
+		return err
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	exit := fmt.Sprint(s.ExitCode)
+	if s.ServiceExitCode != 0 {
+		exit = fmt.Sprintf("%d, service-specific %d %s", s.ExitCode, s.ServiceExitCode, s.ExitReason)
+	}
+	for _, row := range [][2]string{
+		{"service", s.Service}, {"state", s.State}, {"start type", s.StartType}, {"account", s.Account}, {"process", fmt.Sprint(s.PID)},
+		{"program", s.Program}, {"version", s.Version}, {"command", s.Command}, {"last exit", strings.TrimSpace(exit)},
+		{"restarts after", strings.Join(s.Restarts, ", ")},
+	} {
+		_, _ = fmt.Fprintf(table, "%s\t%s\n", row[0], row[1]) // Flush reports it
+	}
+	return table.Flush()
+}
+
+// versionOnDisk asks an installed program of ours for its version. It is run as whoever asks; the service runs it as SYSTEM.
+// Programs of other names are not run.
+func versionOnDisk(ctx context.Context, program string) string {
+	const ours = `\proxy.exe`
+	if !strings.HasSuffix(strings.ToLower(program), ours) {
+		return "unknown"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "-version").Output() // #nosec G204 -- the service's own program
+	if err != nil {
+		return "unknown: " + err.Error()
+	}
+	line, _, _ := strings.Cut(string(out[:min(len(out), 500)]), "\n")
+	return strings.TrimSpace(line)
+}

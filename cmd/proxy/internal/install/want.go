@@ -1,0 +1,99 @@
+package install
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+// Want is an installation as it should be.
+type Want struct {
+	// Name is the service's.
+	Name string
+	// Source is the program that is installed: this one.
+	Source string
+	// Programs is the directory that it is installed in.
+	Programs string
+	// Data is the directory of configuration and records, for administrators alone.
+	Data string
+	// Args are the flags of the service.
+	Args []string
+	// Config is the configuration file that the flags name.
+	Config string
+	// ConfigFrom is copied to Config; empty leaves Config alone.
+	ConfigFrom string
+}
+
+// Parts are what an installation touches beside files.
+type Parts struct {
+	Manager winsvc.Manager
+	// MakePrivate makes Want.Data, MakePrograms makes Want.Programs.
+	MakePrivate, MakePrograms func(dir string) error
+	// AddEventSource registers the source of the event log.
+	AddEventSource func() (changed bool, err error)
+	// CheckOwners refuses a file that somebody else than an administrator may have put there.
+	CheckOwners func(file string) error
+	// CheckConfig refuses a configuration that would not be accepted by Source.
+	CheckConfig func(file string, text []byte) error
+	// Say tells of progress, in a line.
+	Say func(format string, args ...any)
+}
+
+// Bounds of an installation: a service that drains may take 40 s by default, one that starts opens 23 pipes.
+const (
+	stopTimeout  = 90 * time.Second
+	startTimeout = 60 * time.Second
+)
+
+// ConfigName is the name of the configuration in Want.Data.
+const ConfigName = "proxy.yaml"
+
+// exeName is the name of the installed program.
+const exeName = "proxy.exe"
+
+// Installer brings an installation about. It is used by one goroutine at a time.
+type Installer struct {
+	want  Want
+	parts Parts
+}
+
+// New reports every fault of what is wanted at once.
+func New(w Want, p Parts) (*Installer, error) {
+	var errs []error
+	for _, f := range []struct{ name, value string }{{"name of the service", w.Name}, {"program", w.Source}, {"directory for programs", w.Programs}, {"directory for data", w.Data}, {"configuration", w.Config}} {
+		if f.value == "" {
+			errs = append(errs, fmt.Errorf("no %s", f.name))
+		}
+	}
+	if strings.ContainsAny(w.Name, `/\`) || len(w.Name) > 256 {
+		errs = append(errs, fmt.Errorf("name of the service %q: want at most 256 characters, without / and \\", w.Name))
+	}
+	for _, dir := range []string{w.Programs, w.Data} {
+		if !filepath.IsAbs(dir) {
+			errs = append(errs, fmt.Errorf("directory %q: want a full path", dir))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Installer{want: w, parts: p}, nil
+}
+
+func (i *Installer) exe() string { return filepath.Join(i.want.Programs, exeName) }
+
+// spec is the service as it should be.
+func (i *Installer) spec() winsvc.Spec {
+	return specOf(i.want.Name, winsvc.CommandLine(i.exe(), i.want.Args...))
+}
+
+func specOf(name, command string) winsvc.Spec {
+	return winsvc.Spec{
+		Name: name, Command: command, DisplayName: "CSI Proxy (Pipeguard)",
+		Description:  "Serves the CSI Proxy APIs on named pipes, each call behind an access list and an audit record.",
+		RestartDelay: 10 * time.Second, ResetPeriod: 24 * time.Hour,
+	}
+}

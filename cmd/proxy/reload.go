@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// live is the access list that holds, and how it came to.
+type live struct {
+	file    string
+	load    func() (config.Proxy, error)
+	started config.Proxy // what the process was started with
+	policy  atomic.Pointer[acl.Policy]
+	asked   chan struct{} // has room for one: a request that waits stands for all that come meanwhile
+	log     *zap.Logger
+
+	reloads *prometheus.CounterVec
+	success prometheus.Gauge
+	info    *prometheus.GaugeVec
+
+	mu     sync.Mutex // guards warned
+	warned string     // the keys that were last said to need a restart
+}
+
+func newLive(f *flags, started config.Proxy, policy *acl.Policy, log *zap.Logger) *live {
+	l := &live{
+		file: f.config, load: f.loadConfig, started: started, asked: make(chan struct{}, 1), log: log,
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pipeguard_config_reloads_total", Help: "Attempts to reload the configuration, by result.",
+		}, []string{"result"}),
+		success: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "pipeguard_config_last_reload_success_timestamp_seconds", Help: "When the configuration that holds was loaded, as Unix time.",
+		}),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "pipeguard_config_info", Help: "The revision of the access list that holds, always 1.",
+		}, []string{"revision"}),
+	}
+	for _, result := range []string{"success", "failure"} {
+		l.reloads.WithLabelValues(result)
+	}
+	l.use(policy)
+	return l
+}
+
+func (l *live) register(registry prometheus.Registerer) {
+	registry.MustRegister(l.reloads, l.success, l.info)
+}
+
+func (l *live) use(policy *acl.Policy) {
+	l.policy.Store(policy)
+	l.success.SetToCurrentTime()
+	l.info.Reset()
+	l.info.WithLabelValues(policy.Revision()).Set(1)
+}
+
+// ask has the file read soon, changed or not.
+func (l *live) ask() {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
+}
+
+// follow reloads whenever the file changes or ask was called, until ctx is done. Without a file there is nothing to read.
+func (l *live) follow(ctx context.Context) {
+	if l.file == "" {
+		<-ctx.Done()
+		return
+	}
+	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked}, l.reload)
+}
+
+// reload puts the file's access list in force, or keeps the one that holds if the file is not fit.
+func (l *live) reload() {
+	var policy *acl.Policy
+	settings, err := l.load()
+	if err == nil && settings.IsMissing() {
+		err = errors.New("the file is gone")
+	}
+	if err == nil {
+		policy, err = compare(settings)
+	}
+	if err != nil {
+		l.reloads.WithLabelValues("failure").Inc()
+		l.log.Error("CONFIGURATION REFUSED: the access list that was loaded before goes on to hold", event(eventReloadFailed),
+			zap.String(logkeys.Config, l.file), zap.String(logkeys.Revision, l.policy.Load().Revision()), zap.Error(err))
+		return
+	}
+	before := l.policy.Load().Revision()
+	l.use(policy)
+	l.reloads.WithLabelValues("success").Inc()
+	l.log.Info("access list reloaded", event(eventReloaded), zap.String(logkeys.Config, l.file),
+		zap.String(logkeys.Revision, policy.Revision()), zap.String(logkeys.Note, "before "+before))
+	l.warn(settings)
+}
+
+// warn names keys that were changed and hold at the next start alone, once for each set of them.
+func (l *live) warn(settings config.Proxy) {
+	keys := settings.RestartNeeded(l.started)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := fmt.Sprint(keys)
+	if text == l.warned {
+		return
+	}
+	l.warned = text
+	if len(keys) > 0 {
+		l.log.Warn("settings have changed that take effect when the proxy is started again", event(eventNeedsRestart),
+			zap.String(logkeys.Config, l.file), zap.Strings(logkeys.Name, keys))
+	}
+}

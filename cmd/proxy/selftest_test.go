@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// asking returns an asker of a memory host.
+func asking(t *testing.T, fault func(op string, args ...string) error) (*asker, *fakehost.Host) {
+	t.Helper()
+	roots, err := safepath.NewRoots(defaultKubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := fakehost.New(fakehost.Options{Roots: roots, Fault: fault})
+	handlers, err := handler.New(memoryHost(fake).Hosts, roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newAsker(handlers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, fake
+}
+
+func TestSelftestChangesNothing(t *testing.T) {
+	a, fake := asking(t, nil)
+	answers := a.all(t.Context(), []string{defaultKubelet})
+	ledger := fake.Ledger()
+	for _, entry := range ledger {
+		if entry.Changed || len(entry.Services) > 0 {
+			t.Errorf("it changed the host: %+v", entry)
+		}
+	}
+	if len(ledger) < 20 {
+		t.Errorf("only %d operations reached the host", len(ledger))
+	}
+	for _, line := range answers {
+		if line.Result == resultFailed {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+func TestSelftestAsksEveryGroup(t *testing.T) {
+	a, _ := asking(t, nil)
+	var asked []string
+	for _, line := range a.all(t.Context(), []string{defaultKubelet}) {
+		asked = append(asked, line.Group)
+	}
+	for _, group := range groups() {
+		if !slices.Contains(asked, group) {
+			t.Errorf("%s is not in the table", group)
+		}
+	}
+}
+
+func TestAnOperationThatChangesTheHostIsNotPerformed(t *testing.T) {
+	a, fake := asking(t, nil)
+	a.ask(t.Context(), "system", "StopService", &system.StopServiceRequest{Name: "RpcSs", Force: true})
+	a.ask(t.Context(), "smb", "RemoveSmbGlobalMapping", &smb.RemoveSmbGlobalMappingRequest{RemotePath: `\\a\b`})
+	a.ask(t.Context(), "system", "NoSuchOperation", &system.StopServiceRequest{})
+	if got := fake.Ledger(); len(got) != 0 {
+		t.Errorf("performed: %+v", got)
+	}
+	for _, line := range a.answers {
+		if line.Result != resultFailed || !strings.Contains(line.Detail, "not performed") {
+			t.Errorf("%+v", line)
+		}
+	}
+}
+
+func TestSelftestGoesOnAfterAFault(t *testing.T) {
+	a, _ := asking(t, func(op string, _ ...string) error {
+		if strings.HasPrefix(op, "ListDisk") || op == "BIOSSerialNumber" {
+			return errors.New("the host does not answer")
+		}
+		return nil
+	})
+	failed := 0
+	answers := a.all(t.Context(), []string{defaultKubelet})
+	for _, line := range answers {
+		if line.Result == resultFailed {
+			failed++
+			if !strings.Contains(line.Detail, "the host does not answer") {
+				t.Errorf("%+v", line)
+			}
+		}
+	}
+	if failed != 3 || !slices.ContainsFunc(answers, func(l answer) bool { return l.Operation == `GetService {"name":"RpcSs"}` && l.Result == resultOK }) {
+		t.Errorf("%d operations failed: %+v", failed, answers)
+	}
+}
+
+func TestSelftestCommandPrintsATableOrJSON(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"selftest", "--host", "memory"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	if text := stdout.String(); !strings.HasPrefix(text, "GROUP ") || !strings.Contains(text, "GetBIOSSerialNumber") {
+		t.Error(text)
+	}
+	stdout.Reset()
+	if code := run(t.Context(), []string{"selftest", "--host", "memory", "-json"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	var answers []answer
+	if err := json.Unmarshal(stdout.Bytes(), &answers); err != nil || len(answers) < 20 {
+		t.Errorf("%d answers, %v", len(answers), err)
+	}
+	for name, args := range map[string][]string{
+		"an unknown host": {"--host", "upstream"}, "an argument": {"all"}, "an unknown flag": {"--write"},
+	} {
+		if code := run(t.Context(), append([]string{"selftest"}, args...), &stdout, &stderr); code != 2 {
+			t.Errorf("%s: exit code %d", name, code)
+		}
+	}
+	if code := run(t.Context(), []string{"selftest", "--host", "memory", "-kubelet-path", "relative"}, &stdout, &stderr); code != 1 {
+		t.Errorf("a relative directory: exit code %d", code)
+	}
+}

@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
+)
+
+// Forwarded is a pipe whose calls, if the access list allows them by method, are passed on unread.
+type Forwarded struct {
+	// Pipe is the name that callers open, without \\.\pipe\. Rules have the full name.
+	Pipe string
+	// Serve passes on one call that has been admitted, of whatever kind, and returns its status when it has ended. What is
+	// received from and sent to stream are *raw.Message. ctx ends with the call.
+	Serve func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error
+}
+
+// passer is Forwarded.Serve.
+type passer func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error
+
+const (
+	// fullName begins the groups of forwarded pipes, as in package acl.
+	fullName = `\\.\pipe\`
+	// MaxForwardedMessage is the largest message of a forwarded call in bytes, in either direction. It is what gRPC
+	// receives unless told otherwise. No message is read before its call has been allowed.
+	MaxForwardedMessage = 4 << 20
+)
+
+func checkForward(forward []Forwarded) error {
+	var errs []error
+	names := map[string]bool{}
+	for _, f := range forward {
+		name := strings.ToLower(f.Pipe)
+		switch {
+		case name == "" || strings.HasPrefix(name, "csi-proxy-"):
+			errs = append(errs, fmt.Errorf("proxy.Options.Forward: pipe %q is missing or one of the node API's", f.Pipe))
+		case names[name]:
+			errs = append(errs, fmt.Errorf("proxy.Options.Forward has %s twice", f.Pipe))
+		case f.Serve == nil:
+			errs = append(errs, fmt.Errorf("proxy.Options.Forward: nothing serves %s", f.Pipe))
+		}
+		names[name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// newForwarded makes a pipe that has no methods of its own.
+func newForwarded(f Forwarded, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
+	p := barePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, m, l, queue)
+	p.pass = f.Serve
+	p.server = p.newServer(o, grpc.MaxRecvMsgSize(MaxForwardedMessage))
+	return p
+}
+
+func (p *pipe) isForwarded() bool { return strings.HasPrefix(p.gv.Group, fullName) }
+
+// isNamed says whether the access list has a method by its own name.
+func (p *pipe) isNamed(fullMethod string) bool {
+	policy := p.acl()
+	return policy != nil && policy.Names(p.gv.Group, p.gv.Version, fullMethod)
+}
+
+// passed takes a call whose messages nobody here can read through the chain. It begins when the intent is durable.
+func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
+	call := &apiserver.Call{
+		Operation: &apiserver.Operation{Group: p.gv.Group, Name: s.fullMethod},
+		Version:   p.gv.Version, Method: s.fullMethod, FullMethod: s.fullMethod,
+	}
+	handle := func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
+		if err := p.pass(ctx, s.fullMethod, &vouched{ServerStream: ss, ctx: ctx, conn: s.conn}); err != nil {
+			return nil, statusOf(err).Err()
+		}
+		return &emptypb.Empty{}, nil // the responses have been sent; this says that the call was answered
+	}
+	_, err := p.chain(handle)(ss.Context(), call)
+	return err
+}
+
+// vouched is a stream whose caller is asked about again with every message after the first: each may be another request.
+type vouched struct {
+	grpc.ServerStream
+	ctx   context.Context
+	conn  *conn
+	begun atomic.Bool
+}
+
+// Context returns the context of the chain.
+func (v *vouched) Context() context.Context { return v.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (v *vouched) RecvMsg(m any) error {
+	if err := v.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if v.begun.CompareAndSwap(false, true) { // the chain has just asked
+		return nil
+	}
+	if err := v.conn.alive(); err != nil {
+		return status.Errorf(codes.PermissionDenied, "the caller cannot be vouched for any more: %v", err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// Secret is a text of a request that only the host may read. However it is printed, it says [secret].
+type Secret struct{ text string }
+
+// NewSecret hides a text.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal returns the text. Only what hands it to the system may ask.
+func (s Secret) Reveal() string { return s.text }
+
+// IsEmpty says whether there is no text.
+func (s Secret) IsEmpty() bool { return s.text == "" }
+
+// String implements fmt.Stringer.
+func (Secret) String() string { return "[secret]" }
+
+// GoString implements fmt.GoStringer.
+func (Secret) GoString() string { return "[secret]" }
+
+// MarshalText implements encoding.TextMarshaler.
+func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
+
+// SMBMapping asks for a share to be reachable from all of the node.
+type SMBMapping struct {
+	Remote   RemotePath
+	Local    safepath.Path // where a link to Remote is made; the zero Path makes none
+	Username string        // empty logs on as the node itself
+	Password Secret
+}
+
+// SMB is the part of a host that maps shares of other machines.
+type SMB interface {
+	// NewSMBGlobalMapping maps the share of m.Remote, once for all its paths, and makes the link. A share that is mapped
+	// and answers is kept if the credentials are those it was mapped with, else it is mapped again. A link that
+	// leads there already is success; anything else at m.Local is fs.ErrExist. A mapping that this call made
+	// goes away again if the link cannot be made.
+	NewSMBGlobalMapping(ctx context.Context, m SMBMapping) error
+	// RemoveSMBGlobalMapping removes the mapping of a share, for every pod that uses it; one that is not there is fs.ErrNotExist.
+	RemoveSMBGlobalMapping(ctx context.Context, share Share) error
+}

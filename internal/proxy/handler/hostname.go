@@ -1,0 +1,62 @@
+package handler
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// maxHostName is the limit of RFC 1035, in bytes.
+const maxHostName = 253
+
+// isHostName accepts names of machines as DNS and NetBIOS have them: labels of ASCII letters, digits, - and _. A name whose
+// last label is a number is an address to some and a name to others ("127.1", "0x7f000001"), and only accepted
+// as an IPv4 address of four numbers.
+func isHostName(s string) bool {
+	if s == "" || len(s) > maxHostName {
+		return false
+	}
+	labels := strings.Split(s, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			if c := label[i]; !isLetterOrDigit(c) && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	if last := labels[len(labels)-1]; isNumber(last) {
+		address, err := netip.ParseAddr(s)
+		return err == nil && address.Is4() && isOfAMachine(address)
+	}
+	return true
+}
+
+// isServer is isHostName with IPv6 addresses as UNC paths write them, 2001-db8--1.ipv6-literal.net.
+func isServer(s string) bool {
+	if literal, ok := strings.CutSuffix(strings.ToLower(s), ".ipv6-literal.net"); ok {
+		address, err := netip.ParseAddr(strings.ReplaceAll(literal, "-", ":"))
+		return err == nil && address.Is6() && !strings.Contains(literal, ":") && isOfAMachine(address)
+	}
+	return isHostName(s)
+}
+
+// isOfAMachine is false of addresses that name none, or many.
+func isOfAMachine(a netip.Addr) bool {
+	return a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+func isLetterOrDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// isNumber accepts decimal and hexadecimal numbers.
+func isNumber(label string) bool {
+	digits := label
+	if len(label) > 1 && label[0] == '0' && label[1]|0x20 == 'x' {
+		digits = label[2:]
+		return strings.Trim(digits, "0123456789abcdefABCDEF") == ""
+	}
+	return strings.Trim(digits, "0123456789") == ""
+}

@@ -1,0 +1,153 @@
+package handler
+
+import (
+	"context"
+
+	api "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+)
+
+type iscsi struct{ host ISCSI }
+
+func (i iscsi) operations() map[string]operation {
+	return map[string]operation{
+		"AddTargetPortal":      typed(i.add),
+		"DiscoverTargetPortal": typed(i.discover),
+		"RemoveTargetPortal":   typed(i.remove),
+		"ListTargetPortals":    typed(i.list),
+		"ConnectTarget":        typed(i.connect),
+		"DisconnectTarget":     typed(i.disconnect),
+		"GetTargetDisks":       typed(i.disks),
+		"SetMutualChapSecret":  typed(i.setSecret),
+	}
+}
+
+func (i iscsi) add(ctx context.Context, r *api.AddTargetPortalRequest) (*api.AddTargetPortalResponse, error) {
+	portal, err := parsePortal(r.GetTargetPortal())
+	if err != nil {
+		return nil, err
+	}
+	return &api.AddTargetPortalResponse{}, i.host.AddTargetPortal(ctx, portal)
+}
+
+func (i iscsi) discover(ctx context.Context, r *api.DiscoverTargetPortalRequest) (*api.DiscoverTargetPortalResponse, error) {
+	portal, err := parsePortal(r.GetTargetPortal())
+	if err != nil {
+		return nil, err
+	}
+	targets, err := i.host.DiscoverTargetPortal(ctx, portal)
+	if err != nil {
+		return nil, err
+	}
+	response := &api.DiscoverTargetPortalResponse{}
+	for _, target := range targets {
+		response.Iqns = append(response.Iqns, string(target))
+	}
+	return response, nil
+}
+
+func (i iscsi) remove(ctx context.Context, r *api.RemoveTargetPortalRequest) (*api.RemoveTargetPortalResponse, error) {
+	portal, err := parsePortal(r.GetTargetPortal())
+	if err != nil {
+		return nil, err
+	}
+	return &api.RemoveTargetPortalResponse{}, i.host.RemoveTargetPortal(ctx, portal)
+}
+
+func (i iscsi) list(ctx context.Context, _ *api.ListTargetPortalsRequest) (*api.ListTargetPortalsResponse, error) {
+	portals, err := i.host.ListTargetPortals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response := &api.ListTargetPortalsResponse{}
+	for _, p := range portals {
+		response.TargetPortals = append(response.TargetPortals, &api.TargetPortal{TargetAddress: p.Address, TargetPort: uint32(p.Port)})
+	}
+	return response, nil
+}
+
+func (i iscsi) connect(ctx context.Context, r *api.ConnectTargetRequest) (*api.ConnectTargetResponse, error) {
+	portal, target, err := portalAndTarget(r)
+	if err != nil {
+		return nil, err
+	}
+	login, err := parseLogin(r)
+	if err != nil {
+		return nil, err
+	}
+	return &api.ConnectTargetResponse{}, i.host.ConnectTarget(ctx, portal, target, login)
+}
+
+func (i iscsi) disconnect(ctx context.Context, r *api.DisconnectTargetRequest) (*api.DisconnectTargetResponse, error) {
+	portal, target, err := portalAndTarget(r)
+	if err != nil {
+		return nil, err
+	}
+	return &api.DisconnectTargetResponse{}, i.host.DisconnectTarget(ctx, portal, target)
+}
+
+func (i iscsi) disks(ctx context.Context, r *api.GetTargetDisksRequest) (*api.GetTargetDisksResponse, error) {
+	portal, target, err := portalAndTarget(r)
+	if err != nil {
+		return nil, err
+	}
+	disks, err := i.host.TargetDisks(ctx, portal, target)
+	if err != nil {
+		return nil, err
+	}
+	response := &api.GetTargetDisksResponse{}
+	for _, number := range disks {
+		response.DiskIDs = append(response.DiskIDs, decimal(number))
+	}
+	return response, nil
+}
+
+// maxCHAPSecret is the limit that the published API names, in bytes. It also asks for 12 at least, but only on
+// connections without IPsec, and which these will be is not known here.
+const maxCHAPSecret = 16
+
+func (i iscsi) setSecret(ctx context.Context, r *api.SetMutualChapSecretRequest) (*api.SetMutualChapSecretResponse, error) {
+	secret, err := checkSecret("mutual CHAP secret", r.GetMutualChapSecret(), maxCHAPSecret)
+	switch {
+	case err != nil:
+		return nil, err
+	case secret.IsEmpty():
+		return nil, invalid("mutual CHAP secret is empty")
+	}
+	return &api.SetMutualChapSecretResponse{}, i.host.SetMutualCHAPSecret(ctx, secret)
+}
+
+func portalAndTarget(r interface {
+	GetTargetPortal() *api.TargetPortal
+	GetIqn() string
+}) (TargetPortal, IQN, error) {
+	portal, err := parsePortal(r.GetTargetPortal())
+	if err != nil {
+		return TargetPortal{}, "", err
+	}
+	target, err := ParseIQN(r.GetIqn())
+	return portal, target, err
+}
+
+// parseLogin leaves out a name and a secret that the way to log in has no use for. A name may be missing: Windows
+// then takes the node's own.
+func parseLogin(r *api.ConnectTargetRequest) (Login, error) {
+	auth := AuthType(r.GetAuthType())
+	switch auth {
+	case AuthNone:
+		return Login{}, nil
+	case AuthOneWayCHAP, AuthMutualCHAP:
+	default:
+		return Login{}, invalid("invalid authentication type authType=%d", auth)
+	}
+	if err := checkUsername("CHAP username", r.GetChapUsername()); err != nil {
+		return Login{}, err
+	}
+	secret, err := checkSecret("CHAP secret", r.GetChapSecret(), maxCredential)
+	switch {
+	case err != nil:
+		return Login{}, err
+	case secret.IsEmpty():
+		return Login{}, invalid("CHAP secret is empty")
+	}
+	return Login{Auth: auth, Username: r.GetChapUsername(), Secret: secret}, nil
+}

@@ -1,0 +1,52 @@
+package handler
+
+import (
+	"context"
+
+	api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+)
+
+type smb struct {
+	host  SMB
+	paths paths
+}
+
+func (s smb) operations() map[string]operation {
+	return map[string]operation{
+		"NewSmbGlobalMapping":    typed(s.add),
+		"RemoveSmbGlobalMapping": typed(s.remove),
+	}
+}
+
+// add looks at all of a request before anything is done: a mapping is of use to every pod of the node, and must
+// not be left behind by a request that is refused for its local path.
+func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest) (*api.NewSmbGlobalMappingResponse, error) {
+	remote, err := ParseRemotePath(r.GetRemotePath())
+	if err != nil {
+		return nil, err
+	}
+	m := SMBMapping{Remote: remote, Username: r.GetUsername()}
+	if r.GetLocalPath() != "" {
+		if m.Local, err = s.paths.below(r.GetLocalPath()); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkUsername("username", m.Username); err != nil {
+		return nil, err
+	}
+	if m.Password, err = checkSecret("password", r.GetPassword(), maxCredential); err != nil {
+		return nil, err
+	}
+	if m.Username == "" && !m.Password.IsEmpty() { // it would be left out, and the node's own rights be used
+		return nil, invalid("username is empty, and there is a password")
+	}
+	return &api.NewSmbGlobalMappingResponse{}, s.host.NewSMBGlobalMapping(ctx, m)
+}
+
+func (s smb) remove(ctx context.Context, r *api.RemoveSmbGlobalMappingRequest) (*api.RemoveSmbGlobalMappingResponse, error) {
+	remote, err := ParseRemotePath(r.GetRemotePath())
+	if err != nil {
+		return nil, err
+	}
+	return &api.RemoveSmbGlobalMappingResponse{}, s.host.RemoveSMBGlobalMapping(ctx, remote.Share())
+}

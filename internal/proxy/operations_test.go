@@ -1,0 +1,342 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/order"
+)
+
+// lookAt is a call that changes nothing.
+func lookAt(ctx context.Context, c grpc.ClientConnInterface) error {
+	_, err := v1.NewFilesystemClient(c).PathExists(ctx, &v1.PathExistsRequest{Path: `C:\a`})
+	return err
+}
+
+func mkdir(ctx context.Context, c grpc.ClientConnInterface, path string) error {
+	_, err := v1.NewFilesystemClient(c).Mkdir(ctx, &v1.MkdirRequest{Path: path})
+	return err
+}
+
+// gate is a handler that lets operations go one by one and remembers which run.
+type gate struct {
+	began chan string
+	mu    sync.Mutex
+	doors map[string]chan struct{}
+}
+
+func newGate(f *fixture) *gate {
+	g := &gate{began: make(chan string, 100), doors: map[string]chan struct{}{}}
+	f.handler(func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
+		path := apiserver.Targets(call)[0].Value
+		g.began <- path
+		select {
+		case <-g.door(path):
+			return answer(call)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	return g
+}
+
+func (g *gate) door(path string) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.doors[path] == nil {
+		g.doors[path] = make(chan struct{})
+	}
+	return g.doors[path]
+}
+
+// await waits until these operations have begun, in any order, and no other.
+func (g *gate) await(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for range want {
+		select {
+		case path := <-g.began:
+			got = append(got, path)
+		case <-time.After(patience):
+			t.Fatalf("only %v have begun, want %v", got, want)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%v have begun, want %v", got, want)
+	}
+}
+
+func TestWriteGoesOnWhenItsCallerLeaves(t *testing.T) {
+	f := start(t, "unix")
+	g := newGate(f)
+	ctx, cancel := context.WithCancel(within(t))
+	left := make(chan error, 1)
+	c := f.client(t, "filesystem-v1")
+	go func() { left <- mkdir(ctx, c, `C:\a`) }()
+	g.await(t, `C:\a`)
+	cancel()
+	if err := <-left; status.Code(err) != codes.Canceled {
+		t.Errorf("the caller saw %v", err)
+	}
+	_ = c.Close()
+	f.log.await(t, 1, connection) // the connection is over, the operation is not
+	if n := len(f.log.await(t, 0, terminal)); n != 0 {
+		t.Errorf("%d records of an end while the operation runs", n)
+	}
+	close(g.door(`C:\a`))
+	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Result != audit.ResultOK || !e.Outcome.CallerLeft || e.IntentSeq == 0 {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+func TestPanicOfAnOperationWhoseCallerHasLeftIsRecorded(t *testing.T) {
+	f := start(t, "unix")
+	began, goOn := make(chan struct{}), make(chan struct{})
+	f.handler(func(context.Context, *apiserver.Call) (proto.Message, error) {
+		close(began)
+		<-goOn
+		panic("secret")
+	})
+	ctx, cancel := context.WithCancel(within(t))
+	left := make(chan error, 1)
+	go func() { left <- mkdir(ctx, f.client(t, "filesystem-v1"), `C:\a`) }()
+	<-began
+	cancel()
+	<-left
+	close(goOn)
+	if e := f.log.await(t, 1, terminal)[0]; e.Stage != audit.StagePanic || strings.Contains(e.Outcome.Error, "secret") {
+		t.Errorf("%s %+v", e.Stage, e.Outcome)
+	}
+}
+
+func TestOperationsOnOnePathFollowEachOther(t *testing.T) {
+	f := start(t, "unix")
+	g := newGate(f)
+	c := f.client(t, "filesystem-v1")
+	old := v1alpha1.NewFilesystemClient(f.client(t, "filesystem-v1alpha1"))
+	answers := make(chan error, 8)
+	go func() { answers <- mkdir(within(t), c, `C:\a\b`) }()
+	g.await(t, `C:\a\b`)
+	// The same path by another version and in other case, its parent, a look into it: all wait. A neighbour does not.
+	go func() {
+		_, err := old.Mkdir(within(t), &v1alpha1.MkdirRequest{Path: `c:\A\B`})
+		answers <- err
+	}()
+	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
+	go func() {
+		_, err := v1.NewFilesystemClient(c).PathExists(within(t), &v1.PathExistsRequest{Path: `C:\a\b\c`})
+		answers <- err
+	}()
+	f.waiting(t, 3)
+	go func() { answers <- mkdir(within(t), c, `C:\ab`) }()
+	g.await(t, `C:\ab`)
+	for _, path := range []string{`C:\a\b`, `c:\A\B`, `C:\a`, `C:\a\b\c`, `C:\ab`} {
+		close(g.door(path))
+	}
+	for range 5 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waiting waits until n calls stand in the queue.
+func (f *fixture) waiting(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); f.server.pipes[0].queue.Load().Waiting != n; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v, want %d waiting", f.server.pipes[0].queue.Load(), n)
+		}
+	}
+}
+
+func TestCallerThatLeavesTheQueueHasDoneNothing(t *testing.T) {
+	f := start(t, "unix")
+	g := newGate(f)
+	c := f.client(t, "filesystem-v1")
+	first := make(chan error, 1)
+	go func() { first <- mkdir(within(t), c, `C:\a`) }()
+	g.await(t, `C:\a`)
+	ctx, cancel := context.WithTimeout(within(t), 100*time.Millisecond)
+	defer cancel()
+	if err := mkdir(ctx, c, `C:\a`); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
+	e := f.log.await(t, 1, terminal)[0]
+	if e.Outcome.Result != audit.ResultRejected || e.IntentSeq != 0 || !strings.Contains(e.Outcome.Error, "not begun: Mkdir (audit id ") {
+		t.Errorf("%+v", e.Outcome)
+	}
+	close(g.door(`C:\a`))
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if n := f.ran.Load(); n != 1 {
+		t.Errorf("%d operations ran", n)
+	}
+}
+
+func TestCallsBeyondTheQueueAreRefused(t *testing.T) {
+	f := start(t, "unix", func(o *Options) { o.Limits.Operations, o.Limits.Waiting = 1, 3 })
+	g := newGate(f)
+	c := f.client(t, "filesystem-v1")
+	answers := make(chan error, 2)
+	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
+	g.await(t, `C:\a`)
+	go func() { answers <- mkdir(within(t), c, `C:\b`) }()
+	f.waiting(t, 1)
+	// Half of the places is what one caller may have.
+	if err := mkdir(within(t), c, `C:\c`); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "too many operations") {
+		t.Errorf("got %v", err)
+	}
+	if n := f.metric(t, "pipeguard_operations_refused_total"); n != 1 {
+		t.Errorf("%v refusals counted", n)
+	}
+	close(g.door(`C:\a`))
+	close(g.door(`C:\b`))
+	for range 2 {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCallerThatDiesWhileItWaitsIsRefused(t *testing.T) {
+	f := start(t, "unix")
+	g := newGate(f)
+	c := f.client(t, "filesystem-v1")
+	answers := make(chan error, 2)
+	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
+	g.await(t, `C:\a`)
+	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
+	f.waiting(t, 1)
+	f.peers.set(func(p *fakePeers) { p.dead = errors.New("it has ended") })
+	close(g.door(`C:\a`))
+	codesSeen := []codes.Code{status.Code(<-answers), status.Code(<-answers)}
+	slices.Sort(codesSeen)
+	if !slices.Equal(codesSeen, []codes.Code{codes.OK, codes.PermissionDenied}) || f.ran.Load() != 1 {
+		t.Errorf("codes %v, %d operations ran", codesSeen, f.ran.Load())
+	}
+}
+
+func TestStopWaitsForOperationsWhoseCallersHaveLeft(t *testing.T) {
+	for name, deaf := range map[string]bool{"one that ends": false, "one that must be cancelled": true} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, "unix", func(o *Options) {
+				if deaf {
+					o.Limits.StopTimeout = 100 * time.Millisecond
+				}
+			})
+			g := newGate(f)
+			ctx, cancel := context.WithCancel(within(t))
+			left := make(chan error, 1)
+			c := f.client(t, "filesystem-v1")
+			go func() { left <- mkdir(ctx, c, `C:\a`) }()
+			g.await(t, `C:\a`)
+			cancel()
+			<-left
+			stopped := make(chan error, 1)
+			go func() { stopped <- f.stop() }()
+			want := codes.Canceled
+			if !deaf {
+				close(g.door(`C:\a`))
+				want = codes.OK
+			}
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+			if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != want.String() {
+				t.Errorf("%+v", e.Outcome)
+			}
+		})
+	}
+}
+
+func TestOperationsHaveATimeOutOfTheirOwn(t *testing.T) {
+	f := start(t, "unix", func(o *Options) { o.Limits.OperationTimeout = 50 * time.Millisecond })
+	newGate(f)
+	err := mkdir(within(t), f.client(t, "filesystem-v1"), `C:\a`)
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("got %v", err)
+	}
+	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != "DeadlineExceeded" || e.IntentSeq == 0 || e.Outcome.CallerLeft {
+		t.Errorf("%+v", e.Outcome)
+	}
+}
+
+func TestOperationThatOutlivesItsTimeIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := newMetrics(newPrivateRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		core, logged := observer.New(zap.ErrorLevel)
+		s := &Server{limits: Limits{OperationTimeout: time.Minute}, queue: order.New(order.Bounds{Running: 2, Waiting: 2, PerOwner: 2}), metrics: m, log: zap.New(core)}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.watch(ctx)
+		leave, err := s.queue.Enter(ctx, order.Request{Name: "FormatVolume", ID: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute + watchInterval)
+		if n := value(t, m.overdue); n != 0 {
+			t.Errorf("%v overdue before the time is over", n)
+		}
+		time.Sleep(time.Minute)
+		leave()
+		time.Sleep(time.Minute)
+		if n := value(t, m.overdue); n != 1 || logged.Len() != 1 {
+			t.Errorf("%v overdue, %d log lines", n, logged.Len())
+		}
+	})
+}
+
+func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
+	spec := allowDriver
+	spec.Rules = []acl.Rule{
+		{Name: "plain", Pipes: []string{"filesystem-v1"}, Operations: []string{"PathExists"}, Callers: spec.Rules[0].Callers},
+		{Name: "bold", Pipes: []string{"filesystem-v1"}, Operations: []string{"*"}, Callers: spec.Rules[0].Callers, Permits: []string{acl.Reformat}},
+	}
+	policy, err := acl.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, "bufconn", func(o *Options) { o.ACL = func() *acl.Policy { return policy } })
+	seen := make(chan apiserver.Permits, 2)
+	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
+		seen <- call.Permits
+		return answer(call)
+	})
+	c := f.client(t, "filesystem-v1")
+	if err := errors.Join(lookAt(within(t), c), mkdir(within(t), c, `C:\a`)); err != nil {
+		t.Fatal(err)
+	}
+	if plain, bold := <-seen, <-seen; plain != (apiserver.Permits{}) || bold != (apiserver.Permits{Reformat: true}) {
+		t.Errorf("permits %+v, then %+v", plain, bold)
+	}
+	records := f.log.await(t, 2, terminal)
+	if records[0].Decision.Permits != nil || !slices.Equal(records[1].Decision.Permits, []string{acl.Reformat}) {
+		t.Errorf("recorded %v, then %v", records[0].Decision.Permits, records[1].Decision.Permits)
+	}
+}

@@ -1,0 +1,44 @@
+package raw
+
+import (
+	"bytes"
+	"testing"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+func TestMessagesAreLeftAsTheyAre(t *testing.T) {
+	for _, want := range [][]byte{{}, {0}, {0xff, 0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0x80}, 100_000)} {
+		in := Message(want)
+		data, err := Codec{}.Marshal(&in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		halves := mem.BufferSlice{mem.SliceBuffer(data.Materialize()[:len(want)/2]), mem.SliceBuffer(data.Materialize()[len(want)/2:])}
+		var out Message
+		if err := (Codec{}).Unmarshal(halves, &out); err != nil || !bytes.Equal(out, want) {
+			t.Errorf("%d bytes became %d: %v", len(want), len(out), err)
+		}
+	}
+}
+
+func TestOtherMessagesAreProtocolBuffers(t *testing.T) {
+	data, err := Codec{}.Marshal(wrapperspb.String("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []byte{10, 1, 'x'}; !bytes.Equal(data.Materialize(), want) {
+		t.Errorf("got %x, want %x", data.Materialize(), want)
+	}
+	got := &wrapperspb.StringValue{}
+	if err := (Codec{}).Unmarshal(data, got); err != nil || got.GetValue() != "x" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if err := (Codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer{0xff}}, got); err == nil {
+		t.Error("bytes that are no message were taken for one")
+	}
+	if _, err := (Codec{}).Marshal("text"); err == nil {
+		t.Error("a text was taken for a message")
+	}
+}

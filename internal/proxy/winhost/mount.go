@@ -1,0 +1,189 @@
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// mounts is the mount manager, which takes paths and follows links in them. Whoever calls it looks before and
+// after, by handle, at what it did.
+type mounts interface {
+	// Set makes a volume show at an empty directory.
+	Set(path string, id handler.VolumeID) error
+	// Delete makes a mount point an empty directory again.
+	Delete(path string) error
+	// At names the volume that shows at a mount point.
+	At(path string) (handler.VolumeID, error)
+}
+
+// errNotEmpty means that a mount would hide what a directory holds.
+var errNotEmpty = fmt.Errorf("the directory is not empty: %w", fs.ErrExist)
+
+// shown returns the volume that shows at a name, and false if none does. A junction is no mount point: it leads to
+// a path.
+func shown(at at) (handler.VolumeID, bool, error) {
+	entry, err := at.parent.Stat(at.name)
+	if err != nil || entry.kind != mount {
+		return "", false, err
+	}
+	text, err := at.parent.Readlink(at.name)
+	if err != nil {
+		return "", false, err
+	}
+	id, ok := volumeIn(text)
+	return id, ok, nil
+}
+
+// volumeIn says which volume a link leads to, if it leads to the whole of one.
+func volumeIn(text string) (handler.VolumeID, bool) {
+	if !strings.HasSuffix(text, `\`) {
+		text += `\`
+	}
+	id, err := handler.ParseVolumeID(text)
+	return id, err == nil
+}
+
+// MountVolume implements [handler.Volume].
+func (v volumes) MountVolume(ctx context.Context, id handler.VolumeID, target safepath.Path, permits handler.Permits) error {
+	tree, names, err := v.at(ctx, target)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return wrap("mount at", target, errRoot)
+	}
+	if _, err := v.writable(ctx, id, permits); err != nil {
+		return wrap("mount at", target, err)
+	}
+	return wrap("mount at", target, tree.with(names, func(at at) error {
+		if done, err := mountable(at, id); done || err != nil {
+			return err
+		}
+		if err := v.mounts.Set(target.String(), id); err != nil {
+			// Somebody may have mounted it there meanwhile, which is what was wanted.
+			if on, is, _ := shown(at); is && on == id {
+				return nil
+			}
+			return err
+		}
+		return v.confirm(at, id, target)
+	}))
+}
+
+// mountable says whether id shows at a place already, and refuses every place but an empty directory.
+func mountable(at at, id handler.VolumeID) (done bool, err error) {
+	on, is, err := shown(at)
+	switch {
+	case err != nil:
+		return false, err
+	case is && on == id:
+		return true, nil
+	case is:
+		return false, fmt.Errorf("volume %s is mounted there: %w", on, fs.ErrExist)
+	}
+	directory, err := at.parent.Open(at.name)
+	if errors.Is(err, errRedirected) || errors.Is(err, errNotDir) {
+		return false, fmt.Errorf("it is not a directory: %w", handler.ErrPrecondition)
+	}
+	if err != nil {
+		return false, err
+	}
+	names, err := directory.Names(1)
+	if err = errors.Join(err, directory.Close()); err != nil {
+		return false, err
+	}
+	if len(names) > 0 {
+		return false, errNotEmpty
+	}
+	return false, nil
+}
+
+// confirm looks through the handle of the parent whether what was asked of the mount manager by path was done here.
+// If not, somebody led the path elsewhere meanwhile, and what was done there is undone.
+func (v volumes) confirm(at at, id handler.VolumeID, target safepath.Path) error {
+	on, is, err := shown(at)
+	if err == nil && is && on == id {
+		return nil
+	}
+	err = errors.Join(fmt.Errorf("%w: the mount point was made elsewhere", errRedirected), err)
+	if there, atErr := v.mounts.At(target.String()); atErr != nil || there != id {
+		return err
+	}
+	return errors.Join(err, v.mounts.Delete(target.String()))
+}
+
+// UnmountVolume implements [handler.Volume]. A volume that is gone is unmounted without being flushed: its mount point
+// would stay for ever.
+func (v volumes) UnmountVolume(ctx context.Context, id handler.VolumeID, target safepath.Path) error {
+	tree, names, err := v.at(ctx, target)
+	if err != nil {
+		return err
+	}
+	isMounted := false
+	err = tree.with(names, func(at at) error {
+		on, is, err := shown(at)
+		switch {
+		case err != nil || !is:
+			return err
+		case on != id:
+			return fmt.Errorf("volume %s is mounted there: %w", on, handler.ErrPrecondition)
+		}
+		isMounted = true
+		volume, err := v.volume(ctx, id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return v.unmountGone(at, id, target)
+		case err != nil:
+			return err
+		}
+		if err := v.flush(ctx, id, volume); err != nil {
+			return err
+		}
+		return v.unmount(at, id, target)
+	})
+	if !isMounted && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir)) {
+		return nil
+	}
+	return wrap("unmount", target, err)
+}
+
+// unmountGone makes the mount point of a volume that the storage service does not know an empty directory again. If the
+// mount manager does not know the volume either, nothing is lost by doing it by handle.
+func (v volumes) unmountGone(at at, id handler.VolumeID, target safepath.Path) error {
+	v.log.Warn("the mount point of a volume that is gone is removed", zap.String(logkeys.Path, target.String()), zap.String(logkeys.Name, volumeName(id)))
+	if there, err := v.mounts.At(target.String()); err == nil && there == id {
+		return v.unmount(at, id, target)
+	}
+	if err := at.parent.Remove(at.name); err != nil {
+		return err
+	}
+	return at.parent.Mkdir(at.name)
+}
+
+// unmount looks once more where the path leads, since flushing may have taken its time, and afterwards by handle
+// whether the mount point here is the one that went.
+func (v volumes) unmount(at at, id handler.VolumeID, target safepath.Path) error {
+	there, err := v.mounts.At(target.String())
+	if err != nil {
+		return err
+	}
+	if there != id {
+		return fmt.Errorf("%w: by path, volume %s is mounted there", errRedirected, there)
+	}
+	if err := v.mounts.Delete(target.String()); err != nil {
+		return err
+	}
+	if _, is, err := shown(at); err != nil || is {
+		return errors.Join(fmt.Errorf("%w: another mount point was removed", errRedirected), err)
+	}
+	return nil
+}

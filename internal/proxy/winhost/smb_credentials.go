@@ -1,0 +1,103 @@
+package winhost
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+)
+
+// credentials remember with which credentials this process mapped shares, without knowing them: what is kept is a
+// digest under a key that dies with the process.
+type credentials struct {
+	key [32]byte
+
+	mu sync.Mutex
+	of map[handler.Share][sha256.Size]byte // guarded by mu
+}
+
+func newCredentials() *credentials {
+	c := &credentials{of: map[handler.Share][sha256.Size]byte{}}
+	_, _ = rand.Read(c.key[:]) // never fails
+	return c
+}
+
+// comparison is what can be said of the credentials of a mapping.
+type comparison int
+
+const (
+	untold    comparison = iota // this process did not make the mapping
+	unchanged                   // it was made with these
+	changed                     // it was made with others
+)
+
+func (c *credentials) digest(m handler.SMBMapping) (sum [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, c.key[:])
+	// The length keeps what is the name's from becoming the password's.
+	_, _ = mac.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(m.Username))))
+	_, _ = mac.Write([]byte(m.Username))
+	_, _ = mac.Write([]byte(m.Password.Reveal()))
+	mac.Sum(sum[:0])
+	return sum
+}
+
+func (c *credentials) compare(share handler.Share, m handler.SMBMapping) comparison {
+	sum := c.digest(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old, known := c.of[share]
+	switch {
+	case !known:
+		return untold
+	case hmac.Equal(old[:], sum[:]):
+		return unchanged
+	}
+	return changed
+}
+
+func (c *credentials) remember(share handler.Share, m handler.SMBMapping) {
+	sum := c.digest(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[share] = sum
+}
+
+func (c *credentials) forget(share handler.Share) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.of, share)
+}
+
+// escapes are those of the name in user:password.
+var escapes = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
+
+// credential is how the provider takes a name and a password.
+func credential(m handler.SMBMapping) string {
+	return escapes.Replace(m.Username) + ":" + m.Password.Reveal()
+}
+
+// withheld is an error whose text repeats a secret.
+type withheld struct{ err error }
+
+func (withheld) Error() string { return "the host's answer repeats a secret and is withheld" }
+
+// Is keeps the kind of the error, and not its text, within reach.
+func (w withheld) Is(target error) bool { return errors.Is(w.err, target) }
+
+// withhold takes the text of an error away if a password is in it, as it is or as the provider got it.
+func withhold(err error, m handler.SMBMapping) error { return withholdSecret(err, m.Password) }
+
+func withholdSecret(err error, secret handler.Secret) error {
+	if err == nil || secret.IsEmpty() {
+		return err
+	}
+	if strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret.Reveal())) {
+		return withheld{err}
+	}
+	return err
+}

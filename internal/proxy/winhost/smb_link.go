@@ -1,0 +1,121 @@
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
+)
+
+// linkFor returns what makes the link to a share, after a look at whether it can be made.
+func (s shares) linkFor(ctx context.Context, m handler.SMBMapping) (func() error, error) {
+	if m.Local.IsZero() {
+		return func() error { return nil }, nil
+	}
+	tree, names, err := s.at(ctx, m.Local)
+	if err != nil {
+		return nil, err
+	}
+	text := m.Remote.String()
+	free := func(at at) error {
+		entry, err := at.parent.Stat(at.name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case entry.kind != link:
+			return fmt.Errorf("%s: there is something that is not a link: %w", at.name, fs.ErrExist)
+		}
+		old, err := at.parent.Readlink(at.name)
+		if err != nil {
+			return err
+		}
+		if !leadTheSameWay(old, text) {
+			return fmt.Errorf("%s: there is a link to %s: %w", at.name, old, fs.ErrExist)
+		}
+		return nil
+	}
+	if err := tree.with(names, free); err != nil {
+		return nil, wrap("make link", m.Local, err)
+	}
+	return func() error {
+		return wrap("make link", m.Local, tree.link(names, text, true, leadTheSameWay))
+	}, nil
+}
+
+// leadTheSameWay compares link texts.
+func leadTheSameWay(a, b string) bool { return safepath.EqualFold(plain(a), plain(b)) }
+
+// plain is a link text as this package writes it. The old servers wrote \\?\\\server\share\.
+func plain(text string) string {
+	if rest, isOld := strings.CutPrefix(text, `\\?\`); isOld && strings.HasPrefix(rest, `\\`) {
+		text = rest
+	}
+	return strings.TrimSuffix(text, `\`)
+}
+
+// onShare says whether a link's text leads to another machine.
+func onShare(text string) bool {
+	text = plain(text)
+	return strings.HasPrefix(text, `\\`) && !strings.HasPrefix(text, `\\?\`) && !strings.HasPrefix(text, `\\.\`)
+}
+
+// reach says whether what a link leads to on a share can be looked at. A share that is not mapped is not looked at: this
+// service would log on to whatever server the link's author chose. Nothing is reached there, which is all that there is to say.
+func (s shares) reach(ctx context.Context, text string) (bool, error) {
+	remote, err := handler.ParseRemotePath(plain(text))
+	if err != nil {
+		return false, fmt.Errorf("a link to %s is not followed: %w", text, fs.ErrPermission)
+	}
+	found, err := s.mappings(ctx, remote.Share())
+	if err != nil || !connected(found) {
+		return false, err
+	}
+	answers, err := s.network.Answers(remote.String())
+	if err != nil {
+		return absent(err)
+	}
+	return answers, nil
+}
+
+// undoTime is how long a mapping that was made for nothing may take to go.
+const undoTime = 30 * time.Second
+
+// undo removes the mapping that was made for a link that failed, also if the caller has gone meanwhile.
+func (s shares) undo(ctx context.Context, share handler.Share, failure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	made, err := s.mappings(ctx, share)
+	if err == nil {
+		err = s.remove(ctx, share, made)
+	}
+	return errors.Join(failure, err)
+}
+
+// idle says whether nobody has a file of a share open. The share was looked at just now, so that the host that shows no
+// connection to it does not show them all.
+// https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbconnection
+func (s shares) idle(ctx context.Context, share handler.Share) (bool, error) {
+	server, name, _ := strings.Cut(strings.TrimPrefix(string(share), `\\`), `\`)
+	connections, err := s.rows(ctx, "the connections to "+string(share), wmi.Query{
+		Namespace: wmi.SMB, Class: "MSFT_SmbConnection", Select: []string{"ServerName", "ShareName", "NumOpens"},
+		Where: []wmi.Equal{{Property: "ServerName", Value: server}, {Property: "ShareName", Value: name}},
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, c := range connections {
+		opens, err := c.Uint("NumOpens")
+		if err != nil || opens > 0 {
+			return false, err
+		}
+	}
+	return len(connections) > 0, nil
+}

@@ -1,0 +1,264 @@
+//go:build linux
+
+package winhost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
+)
+
+// fakeNetwork answers for shares; one that is not in it answers.
+type fakeNetwork map[string]error
+
+func (n fakeNetwork) Answers(share string) (bool, error) {
+	err, is := n[share]
+	return !is, err
+}
+
+// newShares has no mapping. Methods change the table as the host would; its rows are hand-made.
+func newShares(t *testing.T) (shares, *fakeWMI, *ground) {
+	t.Helper()
+	f, g := newFakeWMI(t), newGround(t)
+	f.changes[smbMapping+".Create"] = func(c wmi.Call) {
+		f.classes[smbMapping] = append(f.classes[smbMapping], row("mapping", properties{"RemotePath": c.In["RemotePath"], "Status": uint64(mappingOK)}))
+	}
+	f.changes[smbMapping+".Remove"] = func(c wmi.Call) {
+		var left []wmi.Instance
+		for _, r := range f.classes[smbMapping] {
+			if r.Path != c.Path {
+				left = append(left, r)
+			}
+		}
+		f.classes[smbMapping] = left
+	}
+	return shares{asked{f}, g.places(), fakeNetwork{}, true, newCredentials(), zap.NewNop()}, f, g
+}
+
+// mapped is a mapping that this process did not make.
+func mapped(f *fakeWMI, status any, opens any) {
+	f.classes[smbMapping] = []wmi.Instance{row("old", properties{"RemotePath": `\\Server\Share`, "Status": status})}
+	f.classes["MSFT_SmbConnection"] = []wmi.Instance{row("connection", properties{"ServerName": "server", "ShareName": "share", "NumOpens": opens})}
+}
+
+const canary = `c4n4ry:\secret`
+
+func mapping(t *testing.T, g *ground, remote, local, user, password string) handler.SMBMapping {
+	t.Helper()
+	path, err := handler.ParseRemotePath(remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := handler.SMBMapping{Remote: path, Username: user, Password: handler.NewSecret(password)}
+	if local != "" {
+		m.Local = g.path(local)
+	}
+	return m
+}
+
+const (
+	created = smbMapping + ".Create"
+	removed = smbMapping + ".Remove"
+)
+
+// methods are the names of the methods that were called.
+func methods(f *fakeWMI) []string {
+	var names []string
+	for _, call := range f.calls {
+		name, _, _ := strings.Cut(call, " [")
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestAShareIsMappedOnceForAllItsPaths(t *testing.T) {
+	s, f, g := newShares(t)
+	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\Server\Share\Sub\Dir`, `C:\work\a`, `DOM\us:er`, `p:\w`)), nil)
+	f.wantCalls(created + ` [Credential:DOM\\us\:er:p:\w RemotePath:\\server\share RequirePrivacy:true]`)
+	if text := g.at(`C:\work\a`); text != `\\server\share\Sub\Dir` {
+		t.Errorf("the link leads to %s", text)
+	}
+	// Again, by another path of the share, and for another link.
+	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\Server\Share\Sub\Dir`, `C:\work\a`, `DOM\us:er`, `p:\w`)), nil)
+	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `//SERVER/share`, `C:\work\b`, `DOM\us:er`, `p:\w`)), nil)
+	if len(f.calls) != 1 {
+		t.Errorf("mapped again: %v", methods(f))
+	}
+}
+
+func TestAShareIsMappedAsTheNodeWithoutAUser(t *testing.T) {
+	s, f, g := newShares(t)
+	s.requirePrivacy = false
+	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "", canary)), nil)
+	f.wantCalls(created + ` [RemotePath:\\server\share RequirePrivacy:false]`)
+}
+
+func TestAMappingIsKeptOrReplaced(t *testing.T) {
+	silent := fakeNetwork{`\\server\share`: nil}
+	refused := fakeNetwork{`\\server\share`: failedAs("GetFileAttributesW", `\\server\share`, 1326)}
+	again := []string{removed + " old", created}
+	tests := []struct {
+		name    string
+		user    string
+		status  any
+		opens   any
+		network fakeNetwork
+		want    []string
+	}{
+		{"it is in use, and nobody knows the credentials", "user", uint64(0), "3", nil, nil},
+		{"nobody knows how much it is in use", "user", uint64(0), nil, nil, nil},
+		{"it is idle, and nobody knows the credentials", "user", uint64(0), "0", nil, again},
+		{"no credentials are given", "", uint64(0), "0", nil, nil},
+		{"it is disconnected", "user", uint64(2), "3", nil, again},
+		{"it does not say", "user", nil, "3", nil, again},
+		{"it does not answer", "user", uint64(0), "3", silent, again},
+		{"it does not take the credentials", "user", uint64(0), "3", refused, again},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s, f, g := newShares(t)
+			mapped(f, test.status, test.opens)
+			if test.network != nil {
+				s.network = test.network
+			}
+			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", test.user, "pw")), nil)
+			if diff := cmp.Diff(test.want, methods(f)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("the host shows no connections", func(t *testing.T) {
+		s, f, g := newShares(t)
+		mapped(f, uint64(0), "0")
+		f.classes["MSFT_SmbConnection"] = nil
+		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
+		f.wantCalls()
+	})
+	t.Run("nobody is told of connections", func(t *testing.T) {
+		s, f, g := newShares(t)
+		mapped(f, uint64(0), "0")
+		f.fails["MSFT_SmbConnection"] = errors.New("lost")
+		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
+		f.wantCalls()
+	})
+}
+
+func TestOtherCredentialsMapAgain(t *testing.T) {
+	for name, other := range map[string][2]string{
+		"another password": {"user", "pw2"},
+		"another user":     {"user2", "pw"},
+		"no user":          {"", ""},
+		"the boundary between them lies elsewhere": {"userp", "w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f, g := newShares(t)
+			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
+			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", other[0], other[1])), nil)
+			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", other[0], other[1])), nil)
+			if diff := cmp.Diff([]string{created, removed + " mapping", created}, methods(f)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAFailedMappingIsNotRemembered(t *testing.T) {
+	s, f, g := newShares(t)
+	f.says(created, 1326)
+	m := mapping(t, g, `\\server\share`, "", "user", "pw")
+	wants(t, s.NewSMBGlobalMapping(t.Context(), m), fs.ErrPermission, "code=1326", `\\server\share`)
+	if s.known.compare(`\\server\share`, m) != untold {
+		t.Error("the credentials are remembered")
+	}
+	delete(f.answers, created)
+	wants(t, s.NewSMBGlobalMapping(t.Context(), m), nil)
+	wants(t, s.RemoveSMBGlobalMapping(t.Context(), `\\server\share`), nil)
+	if s.known.compare(`\\server\share`, m) != untold {
+		t.Error("the credentials are remembered after the mapping is gone")
+	}
+}
+
+func TestRemoveSMBGlobalMapping(t *testing.T) {
+	s, f, _ := newShares(t)
+	wants(t, s.RemoveSMBGlobalMapping(t.Context(), `\\server\share`), fs.ErrNotExist, `\\server\share`)
+	mapped(f, uint64(0), "1")
+	f.says(removed, 5)
+	wants(t, s.RemoveSMBGlobalMapping(t.Context(), `\\server\share`), fs.ErrPermission, "code=5")
+	delete(f.answers, removed)
+	f.fails[smbMapping] = errors.New("lost")
+	wants(t, s.RemoveSMBGlobalMapping(t.Context(), `\\server\share`), f.fails[smbMapping])
+	delete(f.fails, smbMapping)
+	wants(t, s.RemoveSMBGlobalMapping(ended(t), `\\server\share`), context.Canceled)
+	f.calls = nil
+	wants(t, s.RemoveSMBGlobalMapping(t.Context(), `\\server\share`), nil)
+	f.wantCalls(removed + " old [Force:true]")
+}
+
+func TestNoPasswordIsEverInAnErrorOrALog(t *testing.T) {
+	echo := func(c string) error {
+		return &wmi.Error{Op: "call", What: created, Code: 0x80070005, Text: "cannot log on with " + c}
+	}
+	core, logged := observer.New(zap.DebugLevel)
+	tests := map[string]func(*shares, *fakeWMI, *ground){
+		"the provider repeats the password":    func(_ *shares, f *fakeWMI, _ *ground) { f.fails[created] = echo(canary) },
+		"the provider shouts the password":     func(_ *shares, f *fakeWMI, _ *ground) { f.fails[created] = echo(strings.ToUpper(canary)) },
+		"the provider repeats the credential":  func(_ *shares, f *fakeWMI, _ *ground) { f.fails[created] = echo("user:" + canary) },
+		"the provider answers with a number":   func(_ *shares, f *fakeWMI, _ *ground) { f.says(created, 5) },
+		"a query repeats the password":         func(_ *shares, f *fakeWMI, _ *ground) { f.fails[smbMapping] = echo(canary) },
+		"the old mapping repeats the password": func(_ *shares, f *fakeWMI, _ *ground) { mapped(f, uint64(2), "0"); f.fails[removed] = echo(canary) },
+		"the status of the mapping is missing": func(_ *shares, f *fakeWMI, _ *ground) { mapped(f, nil, "0"); f.fails[created] = echo(canary) },
+		"the link is in the way of its name":   func(_ *shares, _ *fakeWMI, g *ground) { g.link("C/work/link", `\\other\`+canary) },
+		"the link fails, and so does to undo it": func(_ *shares, f *fakeWMI, g *ground) {
+			f.answers[created] = func() answer { g.write("C/work/link"); return answer{} }
+			f.fails[removed] = echo(canary)
+		},
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, f, g := newShares(t)
+			s.log = zap.New(core)
+			spoil(&s, f, g)
+			err := s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, `C:\work\link`, "user", canary))
+			if err == nil {
+				t.Fatal("it was done")
+			}
+			for _, text := range []string{err.Error(), fmt.Sprintf("%+v %#v", err.Error(), s.known.of)} {
+				if strings.Contains(strings.ToLower(text), canary) {
+					t.Errorf("the error is %s", text)
+				}
+			}
+			if strings.HasPrefix(name, "the provider") && !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("its kind is lost: %v", err)
+			}
+		})
+	}
+	for _, entry := range logged.All() {
+		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, canary) {
+			t.Errorf("logged: %s", text)
+		}
+	}
+}
+
+func TestWhatIsRememberedDiffersFromProcessToProcess(t *testing.T) {
+	m := handler.SMBMapping{Username: "user", Password: handler.NewSecret(canary)}
+	if a, b := newCredentials(), newCredentials(); a.digest(m) == b.digest(m) {
+		t.Error("the digest has no key")
+	}
+}
+
+func TestAnUncheckedRemotePathIsRefused(t *testing.T) {
+	s, f, _ := newShares(t)
+	wants(t, s.NewSMBGlobalMapping(t.Context(), handler.SMBMapping{Username: "user"}), fs.ErrInvalid)
+	wants(t, s.NewSMBGlobalMapping(ended(t), mapping(t, nil, `\\server\share`, "", "", "")), context.Canceled)
+	f.wantCalls()
+}

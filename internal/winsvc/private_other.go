@@ -1,0 +1,19 @@
+//go:build !windows
+
+package winsvc
+
+import "os"
+
+// MakePrivate makes a directory that only its owner can open, or leaves it so.
+func MakePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700) // #nosec G302 -- a directory
+}
+
+// MakePrograms makes a directory for programs that only its owner can change.
+func MakePrograms(dir string) error { return os.MkdirAll(dir, 0o755) } // #nosec G301 -- programs are no secret
+
+// CheckOwners is for files at places that this system does not have.
+func CheckOwners(string) error { return nil }
