@@ -68,5 +68,5 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	cd hack/image && go mod tidy -diff && go vet .
 	hack/verify-generated.sh
 
-image: ## Build the webhook's image for linux/amd64 and linux/arm64 as an OCI archive in dist/. Needs no Docker.
-	cd hack/image && go run . -version '$(VERSION)' -source ../.. -output ../../dist
+image: ## Build the webhook's image for linux/amd64 and linux/arm64 and the nodes' for Windows, as OCI archives in dist/. Needs no Docker.
+	cd hack/image && go test . && go run . -version '$(VERSION)' -source ../.. -output ../../dist

@@ -46,7 +46,10 @@ type Parameters struct {
 	// AllowedNamespaces are the namespaces whose pods may mount guarded pipes. Empty by default.
 	AllowedNamespaces map[string]Subjects
 	HostProcess       HostProcess
-	EqualPower        EqualPower
+	// HostProcessAllowed are the service accounts, by their namespace, whose HostProcess containers nothing follows from.
+	// Empty by default. Each runs whatever it likes on the node, so whoever may create pods there must be trusted with that.
+	HostProcessAllowed map[string]Subjects
+	EqualPower         EqualPower
 	// EqualPowerPipes are names of pipes, or prefixes that end in "*", that are not guarded and lead to the node all the same.
 	EqualPowerPipes []string
 	// EqualPowerPaths are directories of Windows nodes from which the node can be taken over, and all that lies below them;
@@ -65,14 +68,15 @@ type Subjects struct {
 // DefaultParameters guards CSI Proxy's pipes and allows no namespace.
 func DefaultParameters() Parameters {
 	return Parameters{
-		GuardedPipes:      pipepath.DefaultPatterns(),
-		Requirement:       PrivilegedOrAllowedNamespace,
-		AllowedNamespaces: map[string]Subjects{},
-		HostProcess:       HostProcessAudit,
-		EqualPower:        EqualPowerAudit,
-		EqualPowerPipes:   pipepath.DefaultPowerPipes(),
-		EqualPowerPaths:   pipepath.DefaultPowerPaths(),
-		PipePolicies:      map[string]PipePolicy{},
+		GuardedPipes:       pipepath.DefaultPatterns(),
+		Requirement:        PrivilegedOrAllowedNamespace,
+		AllowedNamespaces:  map[string]Subjects{},
+		HostProcess:        HostProcessAudit,
+		HostProcessAllowed: map[string]Subjects{},
+		EqualPower:         EqualPowerAudit,
+		EqualPowerPipes:    pipepath.DefaultPowerPipes(),
+		EqualPowerPaths:    pipepath.DefaultPowerPaths(),
+		PipePolicies:       map[string]PipePolicy{},
 	}
 }
 
@@ -83,6 +87,11 @@ func (p Parameters) check(f *faults) {
 	}
 	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
 	choice(f, "hostProcess", string(p.HostProcess), HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
+	for _, name := range sortedKeys(p.HostProcessAllowed) {
+		if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
+			f.add(join("hostProcessAllowed", name), "names no service account: it would allow nobody")
+		}
+	}
 	choice(f, "equalPower", string(p.EqualPower), EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
 	if _, err := pipepath.NewPowers(p.EqualPowerPipes, p.EqualPowerPaths); err != nil {
 		f.add("equalPowerPipes, equalPowerPaths", "%v", err)
@@ -94,17 +103,22 @@ func (p Parameters) check(f *faults) {
 
 // data is what policies see of the parameters.
 func (p Parameters) data() map[string]any {
-	namespaces := make(map[string]any, len(p.AllowedNamespaces))
-	for name, s := range p.AllowedNamespaces {
-		namespaces[name] = map[string]any{"serviceAccounts": anys(s.ServiceAccounts)}
-	}
 	return map[string]any{
-		"guardedPipes":      anys(p.GuardedPipes),
-		"requirement":       string(p.Requirement),
-		"allowedNamespaces": namespaces,
-		"hostProcess":       string(p.HostProcess),
-		"equalPower":        string(p.EqualPower),
+		"guardedPipes":       anys(p.GuardedPipes),
+		"requirement":        string(p.Requirement),
+		"allowedNamespaces":  subjectsData(p.AllowedNamespaces),
+		"hostProcess":        string(p.HostProcess),
+		"hostProcessAllowed": subjectsData(p.HostProcessAllowed),
+		"equalPower":         string(p.EqualPower),
 	}
+}
+
+func subjectsData(byNamespace map[string]Subjects) map[string]any {
+	out := make(map[string]any, len(byNamespace))
+	for name, s := range byNamespace {
+		out[name] = map[string]any{"serviceAccounts": anys(s.ServiceAccounts)}
+	}
+	return out
 }
 
 func anys(s []string) []any {

@@ -59,6 +59,14 @@ func ParseParameters(data []byte) (Parameters, error) {
 		"hostProcess": func(path string, v any) {
 			p.HostProcess = choice(&f, path, v, HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
 		},
+		"hostProcessAllowed": func(path string, v any) {
+			p.HostProcessAllowed = f.allowedNamespaces(path, v)
+			for _, name := range sortedKeys(p.HostProcessAllowed) {
+				if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
+					f.add(join(path, name), "names no service account: it would allow nobody")
+				}
+			}
+		},
 		"equalPower": func(path string, v any) {
 			p.EqualPower = choice(&f, path, v, EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
 		},

@@ -46,7 +46,7 @@ allowedNamespace: {}
 		`allowedNamespaces.kube-system: unknown key "serviceaccounts"; known are serviceAccounts`,
 		"allowedNamespaces.other: a list where a mapping is expected",
 		"hostProcess: true is none of Ignore, Audit, Warn, Deny",
-		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedPipes, hostProcess, pipePolicies, requirement`,
+		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedPipes, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
 		"equalPower: deny is none of Ignore, Audit, Warn, Deny",
 		"equalPowerPipes[0]: ",
 		"equalPowerPaths[0]: ",
@@ -85,6 +85,10 @@ func TestParseParametersRefuses(t *testing.T) {
 		"a requirement that is null":         "requirement:",
 		"accounts as a string":               "allowedNamespaces: {a: {serviceAccounts: b}}",
 		"namespaces as a list":               "allowedNamespaces: [a]",
+		"host processes of a namespace":      "hostProcessAllowed: {a: {}}",
+		"host processes of nobody":           "hostProcessAllowed: {a: {serviceAccounts: []}}",
+		"host processes of anybody":          `hostProcessAllowed: {a: {serviceAccounts: ["*"]}}`,
+		"host processes of any namespace":    `hostProcessAllowed: {"*": {serviceAccounts: [b]}}`,
 		"a wildcard for namespaces":          `allowedNamespaces: {"*": {}}`,
 		"an equal power that is null":        "equalPower:",
 		"pipes of equal power as a string":   "equalPowerPipes: docker_engine",
@@ -145,6 +149,9 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"allowedNamespaces: {a: , b: {}, c: {serviceAccounts: }, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "c": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
+		"hostProcessAllowed: {a: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
+			p.HostProcessAllowed = map[string]Subjects{"a": {ServiceAccounts: []string{"x", "y.z"}}}
+		},
 	} {
 		want := DefaultParameters()
 		change(&want)
@@ -179,11 +186,12 @@ func TestLoadParametersNamesTheFile(t *testing.T) {
 
 func TestDataIsWhatPoliciesAreDocumentedToSee(t *testing.T) {
 	want := map[string]any{
-		"guardedPipes":      []any{"csi-proxy*"},
-		"requirement":       "PrivilegedOrAllowedNamespace",
-		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
-		"hostProcess":       "Audit",
-		"equalPower":        "Audit",
+		"guardedPipes":       []any{"csi-proxy*"},
+		"requirement":        "PrivilegedOrAllowedNamespace",
+		"allowedNamespaces":  map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
+		"hostProcess":        "Audit",
+		"hostProcessAllowed": map[string]any{},
+		"equalPower":         "Audit",
 	}
 	if diff := cmp.Diff(want, allowing().data()); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
@@ -220,10 +228,11 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
 			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},
 		},
-		HostProcess:     HostProcessWarn,
-		EqualPower:      EqualPowerAudit,
-		EqualPowerPipes: DefaultParameters().EqualPowerPipes,
-		EqualPowerPaths: DefaultParameters().EqualPowerPaths,
+		HostProcess:        HostProcessWarn,
+		HostProcessAllowed: map[string]Subjects{"pipeguard-node": {ServiceAccounts: []string{"pipeguard-node"}}},
+		EqualPower:         EqualPowerAudit,
+		EqualPowerPipes:    DefaultParameters().EqualPowerPipes,
+		EqualPowerPaths:    DefaultParameters().EqualPowerPaths,
 		PipePolicies: map[string]PipePolicy{"smb": {
 			Pipes: []string{"csi-proxy-smb-*"}, Action: ActionDeny, Requirement: AllowedNamespace,
 			Subjects: []PolicySubject{{
@@ -240,7 +249,7 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 	}
 	words := strings.FieldsFunc(string(text), func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, word := range []string{
-		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess",
+		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess", "hostProcessAllowed",
 		string(PrivilegedOrAllowedNamespace), string(AllowedNamespace), string(PrivilegedAndAllowedNamespace),
 		"equalPower", "equalPowerPipes", "equalPowerPaths", "pipePolicies",
 		string(HostProcessIgnore), string(HostProcessAudit), string(HostProcessWarn), string(HostProcessDeny),

@@ -161,3 +161,13 @@ func one(t *testing.T, all []object, kind, name string) object {
 	}
 	return found[0]
 }
+
+// text is the object as YAML.
+func text(t *testing.T, o object) string {
+	t.Helper()
+	out, err := yaml.Marshal(map[string]any(o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}

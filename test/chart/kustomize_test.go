@@ -13,7 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite config/rbac and config/webhook from the chart")
+var update = flag.Bool("update", false, "rewrite config/rbac, config/webhook and config/node from the chart")
+
+// nodeValues are those that config/node is made with.
+var nodeValues = set("node.enabled=true", "node.namespace="+nodeNamespace)
 
 // Who installs without Helm has nothing that is managed by it.
 var (
@@ -27,24 +30,35 @@ const generated = "# Written from charts/pipeguard by: go test ./test/chart -run
 // bases are what config/ holds of the chart, by file.
 func bases(t *testing.T) map[string]string {
 	t.Helper()
-	stream, err := template(t)
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := map[string]string{"rbac/rbac.yaml": generated, "webhook/webhook.yaml": generated}
-	for _, document := range separator.Split(stream, -1) {
-		all := objects(t, document)
-		if len(all) == 0 || all[0].kind() == "CustomResourceDefinition" || all[0].at("metadata", "annotations", "helm.sh/hook") != nil {
-			continue
+	texts := map[string]string{"rbac/rbac.yaml": generated, "webhook/webhook.yaml": generated, "node/node.yaml": generated}
+	for _, values := range [][]string{nil, nodeValues} {
+		stream, err := template(t, values...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		file := "webhook/webhook.yaml"
-		if slices.Contains(rbacKinds, all[0].kind()) {
-			file = "rbac/rbac.yaml"
+		for _, document := range separator.Split(stream, -1) {
+			all := objects(t, document)
+			if len(all) == 0 || !isOfOverlay(all[0], values) || all[0].kind() == "CustomResourceDefinition" {
+				continue
+			}
+			file := "webhook/webhook.yaml"
+			switch {
+			case isOfNode(all[0]):
+				file = "node/node.yaml"
+			case slices.Contains(rbacKinds, all[0].kind()):
+				file = "rbac/rbac.yaml"
+			}
+			text := helmSource.ReplaceAllString(helmLabels.ReplaceAllString(document, ""), "")
+			texts[file] += "---\n" + strings.TrimSpace(text) + "\n"
 		}
-		text := helmSource.ReplaceAllString(helmLabels.ReplaceAllString(document, ""), "")
-		texts[file] += "---\n" + strings.TrimSpace(text) + "\n"
 	}
 	return texts
+}
+
+// isOfOverlay says whether config/ has the object: of the release without values all but hooks, of the other one the node
+// component.
+func isOfOverlay(o object, values []string) bool {
+	return isOfNode(o) == (len(values) > 0) && o.at("metadata", "annotations", "helm.sh/hook") == nil
 }
 
 func TestKustomizeBasesAreThoseOfTheChart(t *testing.T) {
@@ -66,7 +80,18 @@ func TestKustomizeBasesAreThoseOfTheChart(t *testing.T) {
 }
 
 func TestKustomizeMakesWhatHelmMakes(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), tool(t, "kubectl"), "kustomize", filepath.Join(root, "config", "default")).Output()
+	of := func(values []string) []object {
+		return slices.DeleteFunc(render(t, values...), func(o object) bool { return !isOfOverlay(o, values) })
+	}
+	sameAsKustomize(t, "default", of(nil), namespace, "restricted")
+	sameAsKustomize(t, "node", of(nodeValues), nodeNamespace, "privileged")
+}
+
+// sameAsKustomize compares what an overlay of config/ makes with objects, which it is to put into a namespace of that
+// pod security standard.
+func sameAsKustomize(t *testing.T, overlay string, want []object, namespace, standard string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), tool(t, "kubectl"), "kustomize", filepath.Join(root, "config", overlay)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +99,11 @@ func TestKustomizeMakesWhatHelmMakes(t *testing.T) {
 	for _, o := range objects(t, string(out)) {
 		got[o.id()] = o
 	}
-	if ns, ok := got["Namespace/"+namespace]; !ok || ns.at("metadata", "labels", "pod-security.kubernetes.io/enforce") != "restricted" {
+	if ns, ok := got["Namespace/"+namespace]; !ok || ns.at("metadata", "labels", "pod-security.kubernetes.io/enforce") != standard {
 		t.Errorf("the namespace is %v", ns)
 	}
 	delete(got, "Namespace/"+namespace)
-	for _, o := range render(t) {
-		if o.at("metadata", "annotations", "helm.sh/hook") != nil {
-			continue
-		}
+	for _, o := range want {
 		g, ok := got[o.id()]
 		if !ok {
 			t.Errorf("there is no %s", o.id())

@@ -31,6 +31,9 @@ func renderings(t *testing.T) map[string][]object {
 			"networkPolicy.enabled=false", "rbac.aggregateToView=false", "rbac.breakGlassRole=false", "replicas=1",
 			"priorityClassName=", "resources.limits=null"), "--set-json", "tolerations=[]"),
 		"everything": {everything},
+		"nodes":      set("node.enabled=true"),
+		"nodes elsewhere": append(nodeValues, set("drivers.vsphere.enabled=true", "node.driverRules.enabled=true",
+			"node.metricsAddress=:9187", "node.podMonitor.enabled=true")...),
 	}
 	for driver := range drivers {
 		all[driver] = set("drivers." + driver + ".enabled=true")
@@ -51,6 +54,7 @@ var typed = map[string]func(*testing.T, object){
 	"v1/ResourceQuota":                                 strictly[corev1.ResourceQuota],
 	"v1/Pod":                                           strictly[corev1.Pod],
 	"apps/v1/Deployment":                               strictly[appsv1.Deployment],
+	"apps/v1/DaemonSet":                                strictly[appsv1.DaemonSet],
 	"policy/v1/PodDisruptionBudget":                    strictly[policyv1.PodDisruptionBudget],
 	"networking.k8s.io/v1/NetworkPolicy":               strictly[networkingv1.NetworkPolicy],
 	"coordination.k8s.io/v1/Lease":                     strictly[coordinationv1.Lease],
@@ -63,6 +67,7 @@ var typed = map[string]func(*testing.T, object){
 	"cert-manager.io/v1/Issuer":                                      nil,
 	"cert-manager.io/v1/Certificate":                                 nil,
 	"monitoring.coreos.com/v1/ServiceMonitor":                        nil,
+	"monitoring.coreos.com/v1/PodMonitor":                            nil,
 	"monitoring.coreos.com/v1/PrometheusRule":                        nil,
 }
 
@@ -114,6 +119,10 @@ func TestEveryObjectSaysWhoseItIsAndWhereItBelongs(t *testing.T) {
 				case strings.HasSuffix(o.name(), "-webhook-events"):
 					if at != "default" {
 						t.Errorf("%s has the namespace %v, but Events are kept in default", o.id(), at)
+					}
+				case isOfNode(o):
+					if at != nodeNamespaces[name] {
+						t.Errorf("%s has the namespace %v", o.id(), at)
 					}
 				case !slices.Contains(clusterWide, o.kind()) && at != namespace:
 					t.Errorf("%s has the namespace %v", o.id(), at)

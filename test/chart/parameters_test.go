@@ -82,10 +82,13 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 		Requirement:       admission.AllowedNamespace,
 		AllowedNamespaces: map[string]admission.Subjects{"kube-system": {ServiceAccounts: []string{"csi-smb-node-sa"}}, "legacy": {}},
 		HostProcess:       admission.HostProcessWarn,
-		EqualPower:        admission.EqualPowerDeny,
-		EqualPowerPipes:   []string{"*"},
-		EqualPowerPaths:   []string{`C:\`, `C:\Windows`, `C:\k\secrets`, `D:\data`},
-		PipePolicies:      map[string]admission.PipePolicy{},
+		HostProcessAllowed: map[string]admission.Subjects{
+			"kube-system": {ServiceAccounts: []string{"kube-proxy"}}, "guard-nodes": {ServiceAccounts: []string{"other", "guard-node"}},
+		},
+		EqualPower:      admission.EqualPowerDeny,
+		EqualPowerPipes: []string{"*"},
+		EqualPowerPaths: []string{`C:\`, `C:\Windows`, `C:\k\secrets`, `D:\data`},
+		PipePolicies:    map[string]admission.PipePolicy{},
 	}
 	for value, d := range drivers {
 		p := d.pipePolicy()

@@ -1,0 +1,84 @@
+{{/* Name of the node component's objects. */}}
+{{- define "pipeguard.node" -}}
+{{ include "pipeguard.fullname" . }}-node
+{{- end -}}
+
+{{/* Namespace of the node component. */}}
+{{- define "pipeguard.nodeNamespace" -}}
+{{ .Values.node.namespace | default .Release.Namespace }}
+{{- end -}}
+
+{{/* What selects the node component's pods. It must stay as it is from release to release. */}}
+{{- define "pipeguard.nodeSelector" -}}
+app.kubernetes.io/name: pipeguard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: node
+{{- end -}}
+
+{{/* Labels of the node component's objects. */}}
+{{- define "pipeguard.nodeLabels" -}}
+{{- toYaml (merge (include "pipeguard.nodeSelector" . | fromYaml) (include "pipeguard.labels" . | fromYaml)) -}}
+{{- end -}}
+
+{{/* The node component's image: by digest if there is one. */}}
+{{- define "pipeguard.nodeImage" -}}
+{{- with .Values.node.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default ($.Chart.AppVersion | trimPrefix "v") }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The root of a HostProcess container as the runtime writes it into a command, whatever it is: C:\hpc where it can bind
+directories, C:\hpc\ID or C:\C\ID where it cannot. Only the runtime replaces it: no shell has to.
+*/}}
+{{- define "pipeguard.sandbox" -}}
+%CONTAINER_SANDBOX_MOUNT_POINT%
+{{- end -}}
+
+{{/* Port of node.metricsAddress, or nothing. */}}
+{{- define "pipeguard.nodeMetricsPort" -}}
+{{- with .Values.node.metricsAddress -}}
+{{- regexFind "[0-9]+$" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The node's proxy.yaml as an object: node.config, and with node.driverRules.enabled a rule for each driver whose profile is
+enabled. Pipes of the group system get a rule of their own, because that group stops any service.
+*/}}
+{{- define "pipeguard.nodeConfig" -}}
+{{- $config := mergeOverwrite (dict "apiVersion" "pipeguard.dev/v1alpha1" "kind" "ProxyConfig") (deepCopy .Values.node.config) -}}
+{{- if .Values.node.driverRules.enabled -}}
+{{- $acl := $config.acl | default dict -}}
+{{- $rules := $acl.rules | default list -}}
+{{- $callers := list (dict "user" .Values.node.driverRules.user "assurance" "process") -}}
+{{- range $key, $driver := .Values.drivers -}}
+{{- if $driver.enabled -}}
+{{- $pipes := list -}}
+{{- $system := list -}}
+{{- range $driver.pipes -}}
+{{- if hasPrefix "csi-proxy-system-" . -}}
+{{- $system = append $system (trimPrefix "csi-proxy-" .) -}}
+{{- else if hasPrefix "csi-proxy-" . -}}
+{{- $pipes = append $pipes (trimPrefix "csi-proxy-" .) -}}
+{{- end -}}
+{{- end -}}
+{{- $name := printf "driver-%s" (kebabcase $key) -}}
+{{- with $pipes -}}
+{{- $rules = append $rules (dict "name" $name "pipes" . "operations" (list "*") "callers" $callers) -}}
+{{- end -}}
+{{- with $system -}}
+{{- $rules = append $rules (dict "name" (printf "%s-system" $name) "pipes" . "operations" (list "GetBIOSSerialNumber") "callers" $callers) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $rules -}}
+{{- $_ := set $config "acl" (set (deepCopy $acl) "rules" $rules) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
