@@ -12,7 +12,7 @@ import (
 )
 
 // groups are the API groups that this version speaks.
-func groups() []string { return []string{"filesystem", "volume", "system"} }
+func groups() []string { return []string{"disk", "filesystem", "volume", "smb", "iscsi", "system"} }
 
 func findAPI(name string) (*apiserver.API, error) {
 	if name == "" {

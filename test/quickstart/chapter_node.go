@@ -8,10 +8,14 @@ import (
 
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	oldfilesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	oldvolume "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 )
 
 // driverDir is where a CSI driver works, inside the proxy's working directories.
@@ -98,6 +102,25 @@ func calls(ctx context.Context, s *story, n node) {
 			return n.onPipe("csi-proxy-volume-v1", func(conn *grpc.ClientConn) error { return volumes(ctx, s, conn) })
 		})
 
+	s.step("A format that would destroy data",
+		`A rule allows this driver to format volumes on the older pipe. This volume has a file system, and the right to format
+		does not include that: it takes a word of its own in the rule.`,
+		func() error {
+			return n.onPipe("csi-proxy-volume-v1beta3", func(conn *grpc.ClientConn) error { return reformat(ctx, s, conn) })
+		})
+
+	s.step("A share with a password",
+		`The share is mapped. That the password is in no record is checked further down.`,
+		func() error {
+			return n.onPipe("csi-proxy-smb-v1", func(conn *grpc.ClientConn) error {
+				r, err := smb.NewSmbClient(conn).NewSmbGlobalMapping(ctx, &smb.NewSmbGlobalMappingRequest{
+					RemotePath: string(fakehost.DataShare), Username: fakehost.DataUser, Password: fakehost.DataPassword,
+				})
+				s.show(answer("v1 NewSmbGlobalMapping "+string(fakehost.DataShare)+" as "+fakehost.DataUser, r, err))
+				return err
+			})
+		})
+
 	s.step("The system pipe",
 		`It starts and stops any service of the node. No pattern covers it, it has to be named in a rule, and no rule names it.`,
 		func() error {
@@ -152,6 +175,13 @@ func volumes(ctx context.Context, s *story, conn *grpc.ClientConn) error {
 	r, err := client.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeId: list.VolumeIds[0]})
 	s.show(answer("v1 FormatVolume "+list.VolumeIds[0], r, err))
 	return failedWith(err, codes.PermissionDenied, "FormatVolume")
+}
+
+func reformat(ctx context.Context, s *story, conn *grpc.ClientConn) error {
+	id := string(fakehost.FormattedVolume)
+	r, err := oldvolume.NewVolumeClient(conn).FormatVolume(ctx, &oldvolume.FormatVolumeRequest{VolumeId: id})
+	s.show(answer("v1beta3 FormatVolume "+id, r, err))
+	return failedWith(err, codes.AlreadyExists)
 }
 
 func otherProgram(ctx context.Context, s *story, n node) error {

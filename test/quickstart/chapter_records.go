@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 )
 
 // records shows the audit records after both programs have stopped, and has them checked.
@@ -19,7 +22,7 @@ func records(ctx context.Context, s *story, st *stage) {
 			if err != nil {
 				return err
 			}
-			return mentions(out, "Mkdir", "PathExists", "Rmdir", "StopService", "FormatVolume", "FormatEverything", "kubelet-evil", "pipeguard[")
+			return mentions(out, "Mkdir", "PathExists", "Rmdir", "StopService", "FormatVolume", "NewSmbGlobalMapping", "FormatEverything", "kubelet-evil", "pipeguard[")
 		})
 
 	s.step("Every judged pod is there",
@@ -30,6 +33,24 @@ func records(ctx context.Context, s *story, st *stage) {
 				return err
 			}
 			return mentions(out, "shop/web: ", "shop/web-again", "shop/web-once-more", "ops/disk-maintenance", "kube-system/csi-azuredisk-node-win-", "UPDATE", "PG001", "PG003", "PG004")
+		})
+
+	s.step("The password is not there",
+		`The request that mapped the share is recorded with its fields, and what is secret is withheld by name.`,
+		func() error {
+			text, err := os.ReadFile(st.auditFile)
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, `"RequestReceived"`) && strings.Contains(line, "NewSmbGlobalMapping") {
+					s.show(line)
+				}
+			}
+			if strings.Contains(string(text), fakehost.DataPassword) {
+				return errors.New("a record has the password")
+			}
+			return mentions(string(text), `"password":"[redacted]"`, `"redacted":["password"]`)
 		})
 
 	s.step("No record is missing",

@@ -97,11 +97,23 @@ acl:
       callers:
         - user: "uid:%[1]d"
           exe: %[2]q
+    - name: old-volumes
+      pipes: ["volume-v1beta3"]
+      operations: [FormatVolume]
+      callers:
+        - user: "uid:%[1]d"
+          exe: %[2]q
+    - name: shares
+      pipes: ["smb-*"]
+      operations: ["*"]
+      callers:
+        - user: "uid:%[1]d"
+          exe: %[2]q
 `
 
 // proxyIsReady looks for the sockets without connecting: a connection would leave a record.
 func (st *stage) proxyIsReady(context.Context) error {
-	for _, name := range []string{"filesystem-v1", "filesystem-v1alpha1", "volume-v1", "system-v1alpha1"} {
+	for _, name := range []string{"filesystem-v1", "filesystem-v1alpha1", "volume-v1", "volume-v1beta3", "smb-v1", "system-v1alpha1"} {
 		info, err := os.Stat(filepath.Join(st.socketDir, "csi-proxy-"+name+".sock"))
 		if err != nil {
 			return err

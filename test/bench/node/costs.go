@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+)
+
+// costs are the time to start and the memory that connections take.
+func (s *stage) costs(ctx context.Context, out io.Writer) error {
+	began := map[string][]time.Duration{}
+	for range s.starts {
+		for _, one := range []struct {
+			name  string
+			start func() (*server, error)
+		}{
+			{"bare server, 1 pipe", func() (*server, error) { return s.bare(ctx) }},
+			{"proxy, all pipes", func() (*server, error) { return s.guard(ctx, "file", false) }},
+		} {
+			running, err := one.start()
+			if err != nil {
+				return err
+			}
+			began[one.name] = append(began[one.name], running.began)
+			if err := running.stop(); err != nil {
+				return err
+			}
+		}
+	}
+	_, _ = fmt.Fprintf(out, "\n| from the start of the process to the first answer, of %d | median | slowest |\n|---|---|---|\n", s.starts)
+	for _, name := range []string{"bare server, 1 pipe", "proxy, all pipes"} {
+		times := began[name]
+		slices.Sort(times)
+		_, _ = fmt.Fprintf(out, "| %s | %s | %s |\n", name, times[len(times)/2].Round(time.Millisecond/10), times[len(times)-1].Round(time.Millisecond/10))
+	}
+	return s.memory(ctx, out)
+}
+
+// memory opens connections of which each makes a call, and asks the system what the proxy holds.
+func (s *stage) memory(ctx context.Context, out io.Writer) (err error) {
+	_, _ = fmt.Fprint(out, "\n| resident memory | without connections | with "+fmt.Sprint(s.connections)+", after a call on each |\n|---|---|---|\n")
+	for _, one := range []struct {
+		name  string
+		start func() (*server, error)
+	}{
+		{"bare server", func() (*server, error) { return s.bare(ctx) }},
+		{"proxy", func() (*server, error) { return s.guard(ctx, "file", true) }},
+	} {
+		running, err := one.start()
+		if err != nil {
+			return err
+		}
+		row := []string{one.name, resident(running.command.Process.Pid)}
+		var open []*grpc.ClientConn
+		for range s.connections {
+			connection, err := running.connect()
+			if err != nil {
+				return errors.Join(err, running.stop())
+			}
+			open = append(open, connection)
+			if _, err := v1.NewFilesystemClient(connection).PathExists(ctx, &v1.PathExistsRequest{Path: workingDir}); err != nil {
+				return errors.Join(fmt.Errorf("connection %d: %w", len(open), err), running.stop())
+			}
+		}
+		row = append(row, resident(running.command.Process.Pid))
+		for _, connection := range open {
+			_ = connection.Close()
+		}
+		if err := running.stop(); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(out, "| "+strings.Join(row, " | ")+" |")
+	}
+	return nil
+}
