@@ -30,7 +30,7 @@ func BenchmarkEncode(b *testing.B) {
 	e.stamp("session", 1, time.Now)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := encode(e); err != nil {
+		if _, err := encode(nil, e); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,19 +13,19 @@ import (
 // dropped by common log shippers, and a bound keeps one caller from filling the disk with one request.
 const MaxRecord = 8192
 
-// encode returns one line of JSON, at most MaxRecord bytes long. A longer event is shortened in steps,
+// encode returns one line of JSON, at most MaxRecord bytes long, in the memory of dst if there is room. A longer event is shortened in steps,
 // each cut leaving a mark in its place.
-func encode(e Event) ([]byte, error) {
+func encode(dst []byte, e Event) ([]byte, error) {
 	var line []byte
 	var err error
 	if leastSize(e) <= MaxRecord { // the usual case; what is longer for certain is not encoded in vain
-		if line, err = marshal(e); err != nil || len(line) <= MaxRecord {
+		if line, err = marshal(dst, e); err != nil || len(line) <= MaxRecord {
 			return line, err
 		}
 	}
 	for _, limit := range []int{1024, 256, 64} {
 		short := shorten(e, limit)
-		if line, err = marshal(short); err != nil || len(line) <= MaxRecord {
+		if line, err = marshal(dst, short); err != nil || len(line) <= MaxRecord {
 			return line, err
 		}
 	}
@@ -53,7 +53,7 @@ func leastSize(e Event) int {
 }
 
 // marshal makes the line. Params that are not JSON are kept as a string rather than lost.
-func marshal(e Event) ([]byte, error) {
+func marshal(dst []byte, e Event) ([]byte, error) {
 	if e.What != nil && len(e.What.Params) > 0 && !json.Valid(e.What.Params) {
 		what := *e.What
 		text, err := json.Marshal(string(what.Params))
@@ -66,11 +66,8 @@ func marshal(e Event) ([]byte, error) {
 	if year := e.Time.Year(); year < 1 || year > 9999 {
 		return nil, errors.New("audit record has a time that RFC 3339 cannot express")
 	}
-	return append(appendEvent(make([]byte, 0, usual), &e), '\n'), nil
+	return append(appendEvent(dst[:0], &e), '\n'), nil
 }
-
-// usual is the room that most records need, in bytes.
-const usual = 1024
 
 // escapeInvisible writes DEL, the C1 controls and format characters (the bidirectional overrides among them)
 // as JSON escapes: JSON asks only for the ASCII controls, and a record must look in a terminal like what it is.

@@ -58,7 +58,7 @@ func TestRecordsAreBoundedWhateverTheyHold(t *testing.T) {
 			e.What.Params, _ = json.Marshal(s)
 			before := e.What.Targets[0].Value
 			e.stamp("session", 1, time.Now)
-			line, err := encode(e)
+			line, err := encode(nil, e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +84,7 @@ func TestShortRecordsAreWhole(t *testing.T) {
 	e := filled("text", 2)
 	e.What.Params = json.RawMessage(`{"path":"C:\\a"}`)
 	e.stamp("session", 7, time.Now)
-	line, err := encode(e)
+	line, err := encode(nil, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestHostileTextStaysInert(t *testing.T) {
 	hostile := "a\nb\r\x1b[31m\u202etxt\u2028</script>\x00\x7f\u009b31m\xff\U000e0041=cmd()"
 	e := Event{Type: TypeRequest, Stage: StageResponseComplete, ID: "a", Outcome: &Outcome{Result: ResultDenied, Error: hostile}, What: &What{Params: json.RawMessage("not json\n{")}}
 	e.stamp("session", 1, time.Now)
-	line, err := encode(e)
+	line, err := encode(nil, e)
 	if err != nil {
 		t.Fatal(err)
 	}

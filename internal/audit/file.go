@@ -22,6 +22,8 @@ type FileOptions struct {
 	// It must not call the File. Nil means that nobody wants to know.
 	OnMoved func(error)
 
+	// alwaysLook is set by tests that cannot wait for lookInterval.
+	alwaysLook bool
 	// open is replaced by tests that need a disk that fails.
 	open func(path string) (handle, error)
 }
@@ -43,7 +45,7 @@ type handle interface {
 // the session: every later Append returns an error until Reopen has begun a new one.
 //
 // A file has one writer: a second one, in this process or another, is refused with ErrInUse. A file that is moved
-// away or removed while it is written to is left, and the next record begins a session in a new file at the path.
+// away or removed while it is written to is left within lookInterval, and the next record begins a session in a new file at the path.
 type File struct {
 	path    string
 	options FileOptions
@@ -55,9 +57,15 @@ type File struct {
 	seq     uint64
 	err     error // why no more records are taken, nil while they are
 	closed  bool
+	line    []byte    // memory for the next record
+	looked  time.Time // when the path was last compared with the file
 }
 
 var _ Writer = (*File)(nil)
+
+// lookInterval is how long records may go on into a file that was moved away. To look before each of them takes as long as
+// half of the record.
+const lookInterval = 20 * time.Millisecond
 
 // OpenFile opens or creates the file at path for appending, with mode 0600 in a directory that is
 // created with mode 0700 if it is missing. It refuses links, and files that other users may write to.
@@ -92,7 +100,11 @@ func (f *File) Append(ctx context.Context, event *Event) (uint64, error) {
 // follow begins a session in a new file if the present one is no longer at the path: records in a file that nobody can
 // find are lost. A new file that cannot be opened is why Append then refuses. f.mu must be held.
 func (f *File) follow() {
-	if f.err != nil || isAt(f.path, f.opened) {
+	if f.err != nil || !f.options.alwaysLook && time.Since(f.looked) < lookInterval {
+		return
+	}
+	f.looked = time.Now()
+	if isAt(f.path, f.opened) {
 		return
 	}
 	_, _ = f.append(Event{Type: TypeLog, Stage: StageLogClose}, "") // for whoever moved it; nothing depends on it
@@ -109,10 +121,11 @@ func (f *File) append(e Event, prefix string) (uint64, error) {
 		return 0, fmt.Errorf("audit log %s takes no records: %w", f.path, f.err)
 	}
 	e.stamp(f.session, f.seq+1, f.options.Now)
-	line, err := encode(e)
+	line, err := encode(f.line, e)
 	if err != nil {
 		return 0, err
 	}
+	f.line = line
 	if prefix != "" {
 		line = append([]byte(prefix), line...)
 	}

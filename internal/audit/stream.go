@@ -19,6 +19,7 @@ type Stream struct {
 	w    io.Writer
 	seq  uint64
 	torn bool // the last write ended within a line
+	line []byte
 }
 
 var _ Writer = (*Stream)(nil)
@@ -37,10 +38,11 @@ func (s *Stream) Append(ctx context.Context, event *Event) (uint64, error) {
 	defer s.mu.Unlock()
 	e := *event
 	e.stamp(s.session, s.seq+1, time.Now)
-	line, err := encode(e)
+	line, err := encode(s.line, e)
 	if err != nil {
 		return 0, err
 	}
+	s.line = line
 	s.seq = e.Seq
 	if s.torn {
 		line = append([]byte{'\n'}, line...)

@@ -19,7 +19,7 @@ const (
 // as numbers, and secrets left out; redacted lists those. Long texts and lists are cut and say so, so it serves
 // to read, and nothing may be decided by it: decide by call.Request.
 func Params(call *Call) (params json.RawMessage, redacted []string) {
-	p := printer{group: call.Operation.Group}
+	p := printer{group: call.Operation.Group, out: make([]byte, 0, 256)}
 	p.message(call.Request.ProtoReflect(), "", 0)
 	return json.RawMessage(p.out), p.redacted
 }

@@ -78,7 +78,8 @@ func (q *Queue) add(r Request) (*place, error) {
 	if q.owners[r.Owner] >= q.bounds.PerOwner {
 		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, q.owners[r.Owner])
 	}
-	p := &place{Request: r, arrived: time.Now(), turn: make(chan struct{})}
+	now := time.Now()
+	p := &place{Request: r, arrived: now, turn: make(chan struct{})}
 	for _, earlier := range q.line {
 		if p.conflicts(earlier) {
 			p.blockers++
@@ -89,7 +90,7 @@ func (q *Queue) add(r Request) (*place, error) {
 	}
 	q.line = append(q.line, p)
 	q.owners[r.Owner]++
-	q.advance()
+	q.advance(now)
 	return p, nil
 }
 
@@ -109,11 +110,11 @@ func (q *Queue) remove(p *place) {
 			later.blockers--
 		}
 	}
-	q.advance()
+	q.advance(time.Time{})
 }
 
-// advance begins what may begin. q.mu must be held.
-func (q *Queue) advance() {
+// advance begins what may begin; it looks at the clock only if it must. q.mu must be held.
+func (q *Queue) advance(now time.Time) {
 	if q.running == len(q.line) {
 		return
 	}
@@ -122,7 +123,10 @@ func (q *Queue) advance() {
 			return
 		}
 		if p.began.IsZero() && p.blockers == 0 {
-			p.began = time.Now()
+			if now.IsZero() {
+				now = time.Now()
+			}
+			p.began = now
 			q.running++
 			close(p.turn)
 		}
