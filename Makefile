@@ -37,9 +37,10 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh
 
-bench: ## Run the benchmarks beside the hot paths, and measure the webhook behind a real API server; files in build/.
+bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook against servers without them; files in build/.
 	mkdir -p build
 	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 ./... | tee build/bench.txt
+	go run ./test/bench/node -table build/node.md
 	test/tools/build api
 	go run ./test/bench
 
