@@ -11,14 +11,11 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// groups are the API groups that this version speaks.
-func groups() []string { return []string{"disk", "filesystem", "volume", "smb", "iscsi", "system"} }
-
 func findAPI(name string) (*apiserver.API, error) {
 	if name == "" {
 		return nil, errors.New("name a pipe with --pipe")
 	}
-	apis, err := apiserver.Load(groups()...)
+	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +31,7 @@ func callList(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) > 0 {
 		return badInput(errors.New("--list takes no method"))
 	}
-	apis, err := apiserver.Load(groups()...)
+	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return badInput(err)
 	}

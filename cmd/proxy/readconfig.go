@@ -12,12 +12,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// groups are the API groups of a node.
-func groups() []string { return []string{"disk", "filesystem", "volume", "smb", "iscsi", "system"} }
-
 // knownAPIs are the pipes that the rules of a configuration may name.
 func knownAPIs(settings config.Proxy) ([]acl.API, error) {
-	apis, err := apiserver.Load(groups()...)
+	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return nil, err
 	}

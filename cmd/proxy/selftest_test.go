@@ -11,6 +11,7 @@ import (
 	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -60,7 +61,7 @@ func TestSelftestAsksEveryGroup(t *testing.T) {
 	for _, line := range a.all(t.Context(), []string{defaultKubelet}) {
 		asked = append(asked, line.Group)
 	}
-	for _, group := range groups() {
+	for _, group := range apiserver.Groups() {
 		if !slices.Contains(asked, group) {
 			t.Errorf("%s is not in the table", group)
 		}
