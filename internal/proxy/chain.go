@@ -42,11 +42,12 @@ func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 
 // request is what the chain knows about a call.
 type request struct {
-	stream *stream
-	event  audit.Event // of the intent, and with an outcome of the terminal record
-	result string      // set by the interceptor that refuses the call
-	ran    bool        // the intent is durable, so the operation may have run
-	closed bool        // the terminal record has been handed over
+	stream  *stream
+	event   audit.Event        // of the intent, and with an outcome of the terminal record
+	result  string             // set by the interceptor that refuses the call
+	targets []apiserver.Target // what the call names
+	ran     bool               // the intent is durable, so the operation may have run
+	closed  bool               // the terminal record has been handed over
 }
 
 // log returns a logger that names the call. It is made when there is something to say, which is seldom.
@@ -108,7 +109,7 @@ func (p *pipe) panicked(s *stream, v any) error {
 func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
 	r := requestFrom(ctx)
 	r.event = p.record(r.stream.conn, audit.TypeRequest, audit.StageRequestReceived, r.stream.id)
-	describe(&r.event, call)
+	r.targets = describe(&r.event, call)
 
 	resp, err := next(ctx, call)
 	if err == nil && resp == nil {
@@ -153,7 +154,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	})
 	r.event.Decision = &audit.Decision{
 		Effect: audit.Effect(d.Effect), Reason: d.Reason, Rule: d.Rule, Mode: string(d.Mode),
-		Policy: &audit.Policy{Name: "acl", Revision: policy.Revision()}, Permits: d.Permits,
+		Policy: p.listed(policy.Revision()), Permits: d.Permits,
 	}
 	for _, name := range d.Permits {
 		call.Permits.Reformat = call.Permits.Reformat || name == acl.Reformat
@@ -167,6 +168,16 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		r.log().Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, d.Reason))
 	}
 	return next(ctx, call)
+}
+
+// listed names the access list in records, which share it for as long as it holds.
+func (p *pipe) listed(revision string) *audit.Policy {
+	if last := p.policy.Load(); last != nil && last.Revision == revision {
+		return last
+	}
+	named := &audit.Policy{Name: "acl", Revision: revision}
+	p.policy.Store(named)
+	return named
 }
 
 // deny is the answer to a refused call: what was asked, by whom, and where to read more.

@@ -20,6 +20,7 @@ type conn struct {
 	net.Conn
 	pipe     *pipe
 	id       string
+	corr     *audit.Corr // of all its records
 	accepted time.Time
 	serial   uint64        // order of acceptance
 	bare     atomic.Bool   // nothing has arrived yet
@@ -28,6 +29,7 @@ type conn struct {
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
+	named       *audit.Who // how records name the peer; nil until it was asked for
 	scan        scanner
 	established bool // HTTP/2 has begun
 	readErr     error
@@ -41,7 +43,8 @@ type conn struct {
 }
 
 func newConn(raw net.Conn, p *pipe, serial uint64) *conn {
-	c := &conn{Conn: raw, pipe: p, id: rand.Text(), accepted: time.Now(), serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	id := rand.Text()
+	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, accepted: time.Now(), serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
 	c.bare.Store(true)
 	return c
 }

@@ -24,7 +24,7 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 	r := requestFrom(ctx)
 	who := r.stream.conn.identity()
 	leave, err := p.queue.Enter(ctx, order.Request{
-		Keys:   keys(call),
+		Keys:   keys(call, r.targets),
 		Shared: call.Operation.ReadOnly,
 		Owner:  callerKey{who.Process.PID, who.Process.Start},
 		Name:   call.Operation.Name,
@@ -44,8 +44,7 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 }
 
 // keys are the objects that a call acts on. An operation that names none and changes the host is its own object.
-func keys(call *apiserver.Call) []order.Key {
-	targets := apiserver.Targets(call)
+func keys(call *apiserver.Call, targets []apiserver.Target) []order.Key {
 	list := make([]order.Key, 0, len(targets)+1)
 	for _, t := range targets {
 		if t.Kind == "path" {

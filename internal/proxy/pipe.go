@@ -26,7 +26,7 @@ type pipe struct {
 	gv      apiserver.GroupVersion
 	service string            // v1.Filesystem
 	methods map[string]string // full method -> hub operation
-	node    string
+	where   *audit.Where      // of all records; nil if the node has no name
 	limits  Limits
 	acl     func() *acl.Policy
 	log     *zap.Logger
@@ -39,6 +39,7 @@ type pipe struct {
 	abandon context.CancelFunc
 	pass    passer // what becomes of methods that are not in methods; nil if there are none
 
+	policy     atomic.Pointer[audit.Policy] // the access list that decided last
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
 }
@@ -67,9 +68,12 @@ func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger, queue *order.
 // barePipe is a pipe without its methods and its server.
 func barePipe(name string, gv apiserver.GroupVersion, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
 	p := &pipe{
-		name: name, gv: gv, methods: map[string]string{}, node: o.Node, limits: o.Limits, acl: o.ACL,
+		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, acl: o.ACL,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: m, ledger: l,
 		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: queue,
+	}
+	if o.Node != "" {
+		p.where = &audit.Where{Node: o.Node}
 	}
 	p.running, p.abandon = context.WithCancel(context.Background())
 	m.pipe(p.name)

@@ -18,14 +18,25 @@ import (
 func (p *pipe) record(c *conn, kind audit.Type, stage audit.Stage, id string) audit.Event {
 	e := audit.Event{
 		Type: kind, Stage: stage, Time: time.Now(), ID: id,
-		Who:  who(c.identity()),
-		What: &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
-		Corr: &audit.Corr{Conn: c.id},
-	}
-	if p.node != "" {
-		e.Where = &audit.Where{Node: p.node}
+		Who:   c.who(),
+		What:  &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
+		Corr:  c.corr,
+		Where: p.where,
 	}
 	return e
+}
+
+// who is how records name the caller. They share it: nobody changes what a record points to.
+func (c *conn) who() *audit.Who {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.named == nil {
+		if c.peer == nil {
+			return who(peer.Identity{Assurance: peer.AssuranceNone})
+		}
+		c.named = who(c.peer.Identity())
+	}
+	return c.named
 }
 
 func who(i peer.Identity) *audit.Who {
@@ -39,19 +50,21 @@ func who(i peer.Identity) *audit.Who {
 	return w
 }
 
-// describe adds what a decoded call asks for.
-func describe(e *audit.Event, call *apiserver.Call) {
+// describe adds what a decoded call asks for, and returns what it names.
+func describe(e *audit.Event, call *apiserver.Call) []apiserver.Target {
 	e.What.Method, e.What.FullMethod, e.What.Verb = call.Operation.Name, call.FullMethod, "write"
 	if call.Operation.ReadOnly {
 		e.What.Verb = "read"
 	}
 	if call.Request == nil { // it is passed on unread
-		return
+		return nil
 	}
 	e.What.Params, e.What.Redacted = apiserver.Params(call)
-	for _, t := range apiserver.Targets(call) {
+	targets := apiserver.Targets(call)
+	for _, t := range targets {
 		e.What.Targets = append(e.What.Targets, audit.Target{Kind: t.Kind, Value: t.Value})
 	}
+	return targets
 }
 
 // connectionRecord is the one record of a connection.

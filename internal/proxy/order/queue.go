@@ -43,7 +43,8 @@ type place struct {
 	arrived  time.Time
 	began    time.Time     // zero while it waits
 	blockers int           // places before it that it must wait for
-	turn     chan struct{} // closed when it begins
+	turn     chan struct{} // closed when it begins; nil if it began at once
+	left     bool
 }
 
 // New returns an empty queue.
@@ -56,11 +57,9 @@ func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), err error) 
 	if err != nil {
 		return nil, err
 	}
-	leave = sync.OnceFunc(func() { q.remove(p) })
-	select {
-	case <-p.turn:
+	leave = func() { q.remove(p) }
+	if p.turn == nil {
 		return leave, nil
-	default:
 	}
 	select {
 	case <-p.turn:
@@ -79,7 +78,7 @@ func (q *Queue) add(r Request) (*place, error) {
 		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, q.owners[r.Owner])
 	}
 	now := time.Now()
-	p := &place{Request: r, arrived: now, turn: make(chan struct{})}
+	p := &place{Request: r, arrived: now}
 	for _, earlier := range q.line {
 		if p.conflicts(earlier) {
 			p.blockers++
@@ -91,12 +90,19 @@ func (q *Queue) add(r Request) (*place, error) {
 	q.line = append(q.line, p)
 	q.owners[r.Owner]++
 	q.advance(now)
+	if p.began.IsZero() {
+		p.turn = make(chan struct{})
+	}
 	return p, nil
 }
 
 func (q *Queue) remove(p *place) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
 	at := slices.Index(q.line, p)
 	q.line = slices.Delete(q.line, at, at+1)
 	if !p.began.IsZero() {
@@ -128,7 +134,9 @@ func (q *Queue) advance(now time.Time) {
 			}
 			p.began = now
 			q.running++
-			close(p.turn)
+			if p.turn != nil {
+				close(p.turn)
+			}
 		}
 	}
 }
