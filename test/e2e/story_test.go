@@ -29,6 +29,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"a node comes back with the webhook down", nodeComesBack},
 		{"a lost certificate is replaced", lostCertificateIsReplaced},
 		{"an upgrade and a rollback leave no gap", upgradeAndRollbackLeaveNoGap},
+		{"the node component's pods pass where other HostProcess containers are refused", nodeComponentPassesAlone},
 		{"the guard can be turned off and on", breakGlass},
 		{"an uninstall leaves nothing", uninstallLeavesNothing},
 	} {
