@@ -22,8 +22,6 @@ type FileOptions struct {
 	// It must not call the File. Nil means that nobody wants to know.
 	OnMoved func(error)
 
-	// alwaysLook is set by tests that cannot wait for lookInterval.
-	alwaysLook bool
 	// open is replaced by tests that need a disk that fails.
 	open func(path string) (handle, error)
 }
@@ -45,7 +43,8 @@ type handle interface {
 // the session: every later Append returns an error until Reopen has begun a new one.
 //
 // A file has one writer: a second one, in this process or another, is refused with ErrInUse. A file that is moved
-// away or removed while it is written to is left within lookInterval, and the next record begins a session in a new file at the path.
+// away or removed while it is written to is left, and the next record begins a session in a new file at the path; with
+// NoSync, some records may go on into the old one for lookInterval.
 type File struct {
 	path    string
 	options FileOptions
@@ -58,13 +57,13 @@ type File struct {
 	err     error // why no more records are taken, nil while they are
 	closed  bool
 	line    []byte    // memory for the next record
-	looked  time.Time // when the path was last compared with the file
+	looked  time.Time // when the path was last compared with the file, for NoSync
 }
 
 var _ Writer = (*File)(nil)
 
-// lookInterval is how long records may go on into a file that was moved away. To look before each of them takes as long as
-// half of the record.
+// lookInterval is how often a file whose records are not flushed is looked for at its path: to look before each takes as
+// long as half of the record. Beside a flush it is nothing, so records that must be durable are never written blindly.
 const lookInterval = 20 * time.Millisecond
 
 // OpenFile opens or creates the file at path for appending, with mode 0600 in a directory that is
@@ -100,7 +99,7 @@ func (f *File) Append(ctx context.Context, event *Event) (uint64, error) {
 // follow begins a session in a new file if the present one is no longer at the path: records in a file that nobody can
 // find are lost. A new file that cannot be opened is why Append then refuses. f.mu must be held.
 func (f *File) follow() {
-	if f.err != nil || !f.options.alwaysLook && time.Since(f.looked) < lookInterval {
+	if f.err != nil || f.options.NoSync && time.Since(f.looked) < lookInterval {
 		return
 	}
 	f.looked = time.Now()

@@ -13,7 +13,7 @@ import (
 func TestFileThatIsMovedAwayIsFollowedByANewOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	told := 0
-	f, err := OpenFile(path, FileOptions{alwaysLook: true, OnMoved: func(err error) {
+	f, err := OpenFile(path, FileOptions{OnMoved: func(err error) {
 		if told++; err != nil {
 			t.Errorf("told of %v", err)
 		}
@@ -90,7 +90,7 @@ func TestLinksAndSharedFilesAreRefused(t *testing.T) {
 func TestRepeatedAttemptsOnAFullDiskLeaveNoFault(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	full := false
-	f, err := OpenFile(path, FileOptions{alwaysLook: true, open: func(path string) (handle, error) {
+	f, err := OpenFile(path, FileOptions{open: func(path string) (handle, error) {
 		h, err := openAppend(path)
 		if err != nil {
 			return nil, err
