@@ -94,9 +94,11 @@ func (l Limits) withDefaults() (Limits, error) {
 	return l, errors.Join(errs...)
 }
 
-// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his.
+// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too.
 func (l Limits) queue() *order.Queue {
-	return order.New(order.Bounds{Running: l.Operations, Waiting: l.Waiting, PerOwner: max(1, (l.Operations+l.Waiting)/2)})
+	return order.New(order.Bounds{
+		Running: l.Operations, Waiting: l.Waiting, PerOwner: max(1, (l.Operations+l.Waiting)/2), RunningPerOwner: max(1, l.Operations/2),
+	})
 }
 
 // grpcOptions are the limits in gRPC's words.

@@ -14,6 +14,8 @@ type Bounds struct {
 	Running  int // operations at once
 	Waiting  int // operations that have not begun
 	PerOwner int // of one owner, running and waiting together
+	// RunningPerOwner is how many of one owner run at once, so that an owner of long operations does not hold up the others.
+	RunningPerOwner int
 }
 
 // ErrFull means that a bound is reached. Trying again later helps.
@@ -35,7 +37,8 @@ type Queue struct {
 	mu      sync.Mutex // guards what follows
 	line    []*place   // in the order of arrival, running and waiting
 	running int
-	owners  map[any]int
+	owners  map[any]int // places
+	acting  map[any]int // of those, running
 }
 
 type place struct {
@@ -48,7 +51,9 @@ type place struct {
 }
 
 // New returns an empty queue.
-func New(bounds Bounds) *Queue { return &Queue{bounds: bounds, owners: map[any]int{}} }
+func New(bounds Bounds) *Queue {
+	return &Queue{bounds: bounds, owners: map[any]int{}, acting: map[any]int{}}
+}
 
 // Enter waits until nothing that came before is in the way, and returns the function by which the operation leaves; it may
 // be called more than once. The error is ErrFull, or the context's, with what was waited for.
@@ -84,7 +89,7 @@ func (q *Queue) add(r Request) (*place, error) {
 			p.blockers++
 		}
 	}
-	if waiting := len(q.line) - q.running; (p.blockers > 0 || q.running >= q.bounds.Running) && waiting >= q.bounds.Waiting {
+	if waiting := len(q.line) - q.running; (p.blockers > 0 || !q.hasRoom(r.Owner)) && waiting >= q.bounds.Waiting {
 		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, q.running, waiting)
 	}
 	q.line = append(q.line, p)
@@ -107,6 +112,9 @@ func (q *Queue) remove(p *place) {
 	q.line = slices.Delete(q.line, at, at+1)
 	if !p.began.IsZero() {
 		q.running--
+		if q.acting[p.Owner]--; q.acting[p.Owner] == 0 {
+			delete(q.acting, p.Owner)
+		}
 	}
 	if q.owners[p.Owner]--; q.owners[p.Owner] == 0 {
 		delete(q.owners, p.Owner)
@@ -128,17 +136,23 @@ func (q *Queue) advance(now time.Time) {
 		if q.running >= q.bounds.Running {
 			return
 		}
-		if p.began.IsZero() && p.blockers == 0 {
+		if p.began.IsZero() && p.blockers == 0 && q.hasRoom(p.Owner) {
 			if now.IsZero() {
 				now = time.Now()
 			}
 			p.began = now
 			q.running++
+			q.acting[p.Owner]++
 			if p.turn != nil {
 				close(p.turn)
 			}
 		}
 	}
+}
+
+// hasRoom says whether one more operation of an owner may run. q.mu must be held.
+func (q *Queue) hasRoom(owner any) bool {
+	return q.running < q.bounds.Running && q.acting[owner] < q.bounds.RunningPerOwner
 }
 
 func (p *place) conflicts(other *place) bool {

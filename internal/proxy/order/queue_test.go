@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000}
+var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000, RunningPerOwner: 4}
 
 func disk(n string) Request {
 	return Request{Keys: []Key{Object("disk", n)}, Name: "FormatDisk", ID: "id-" + n}
@@ -99,7 +99,7 @@ func TestLaterDoesNotOvertakeWhatItWouldWaitFor(t *testing.T) {
 
 func TestBoundsRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2})
+		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2, RunningPerOwner: 1})
 		leave := mustEnter(t, q, disk("1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
@@ -127,7 +127,7 @@ func TestBoundsRefuse(t *testing.T) {
 }
 
 func TestOneOwnerLeavesRoom(t *testing.T) {
-	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2})
+	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, RunningPerOwner: 2})
 	first := mustEnter(t, q, Request{Owner: "a"})
 	second := mustEnter(t, q, Request{Owner: "a"})
 	if _, err := q.Enter(t.Context(), Request{Owner: "a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "the caller has 2") {
@@ -142,6 +142,29 @@ func TestOneOwnerLeavesRoom(t *testing.T) {
 	if len(q.owners) != 0 {
 		t.Errorf("owners %v are left", q.owners)
 	}
+}
+
+func TestOneOwnerDoesNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Bounds{Running: 4, Waiting: 100, PerOwner: 50, RunningPerOwner: 2})
+		first := mustEnter(t, q, Request{Owner: "a"})
+		defer mustEnter(t, q, Request{Owner: "a"})()
+		began := make(chan func(), 1)
+		go func() {
+			leave, err := q.Enter(t.Context(), Request{Owner: "a"})
+			if err != nil {
+				t.Error(err)
+			}
+			began <- leave
+		}()
+		synctest.Wait()
+		if load := q.Load(); load.Running != 2 || load.Waiting != 1 {
+			t.Errorf("%+v", load)
+		}
+		mustEnter(t, q, Request{Owner: "b"})() // comes later, and does not wait
+		first()
+		(<-began)()
+	})
 }
 
 func TestWaitingSaysForWhat(t *testing.T) {
@@ -203,7 +226,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if load := q.Load(); load != (Load{}) || len(q.owners) != 0 {
+		if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.acting) != 0 {
 			t.Errorf("%+v is left, of %d owners", load, len(q.owners))
 		}
 	})
@@ -213,7 +236,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 func BenchmarkEnter(b *testing.B) {
 	for _, others := range []int{0, 10, 60} {
 		b.Run("beside-"+strconv.Itoa(others), func(b *testing.B) {
-			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320})
+			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, RunningPerOwner: 64})
 			for i := range others {
 				if _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\pods\` + strconv.Itoa(i))}}); err != nil {
 					b.Fatal(err)
