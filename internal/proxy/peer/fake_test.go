@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,11 @@ func (k *fakeKernel) Open(net.Conn, uint32) (process, error) {
 	return k.process, nil
 }
 
+// Jobs are two for each container, as on Windows.
+func (k *fakeKernel) Jobs(id string) []job {
+	return []job{{name: `\Container_` + id}, {name: `JobContainer_` + id, isHostProcess: true}}
+}
+
 // fakeProcess is a process that tells what it is told to tell.
 type fakeProcess struct {
 	pid        uint32
@@ -54,9 +60,15 @@ type fakeProcess struct {
 	image      string
 	imageErr   error
 	closeErr   error
+	jobs       []string         // that it belongs to
+	jobErrs    map[string]error // by name of the job
 
 	asked int
 	held  int
+}
+
+func (p *fakeProcess) InJob(name string) (bool, error) {
+	return slices.Contains(p.jobs, name), p.jobErrs[name]
 }
 
 func (p *fakeProcess) PID() (uint32, error)        { return p.pid, p.pidErr }

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewResolver names callers of unix sockets.
-func NewResolver() Resolver {
-	return resolver{kernel: linuxKernel{}}
+func newResolver(p *placer) Resolver {
+	return resolver{kernel: linuxKernel{}, placer: p}
 }
 
 type linuxKernel struct{}

@@ -11,12 +11,17 @@ import (
 // systemPID is the process in which Windows runs its own threads.
 const systemPID = 4
 
-// NewResolver names callers of named pipes.
-func NewResolver() Resolver {
-	return resolver{kernel: windowsKernel{}, system: []uint32{systemPID}}
+func newResolver(p *placer) Resolver {
+	k := windowsKernel{}
+	if p != nil {
+		k.rights = windows.PROCESS_QUERY_INFORMATION
+	}
+	return resolver{kernel: k, system: []uint32{systemPID}, placer: p}
 }
 
-type windowsKernel struct{}
+type windowsKernel struct {
+	rights uint32 // to a process, besides those that every question needs
+}
 
 // Now is precise, since a coarse clock could put the accept before the start of a caller that came quickly.
 func (windowsKernel) Now() (time.Time, error) {
@@ -38,8 +43,8 @@ func (windowsKernel) ClientPID(conn net.Conn) (pid uint32, err error) {
 // Open asks for no more than is needed to read who the process is and to see it end.
 // While the handle is open, Windows does not give the PID to another process.
 // https://learn.microsoft.com/windows/win32/procthread/process-security-and-access-rights
-func (windowsKernel) Open(_ net.Conn, pid uint32) (process, error) {
-	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, pid)
+func (k windowsKernel) Open(_ net.Conn, pid uint32) (process, error) {
+	handle, err := windows.OpenProcess(k.rights|windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, pid)
 	if err != nil {
 		return nil, err
 	}

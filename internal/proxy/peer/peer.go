@@ -5,18 +5,6 @@ import (
 	"time"
 )
 
-// Assurance says how far the identity of a caller was proven.
-type Assurance string
-
-// The steps of assurance that this package can reach, strongest first.
-const (
-	// AssuranceProcess means that the kernel named the caller's process and that
-	// the process was held open while its user and image were read.
-	AssuranceProcess Assurance = "process"
-	// AssuranceNone means that nothing is known about the caller.
-	AssuranceNone Assurance = "none"
-)
-
 // Process is the program at the other end of a pipe.
 type Process struct {
 	PID   uint32
@@ -37,6 +25,13 @@ type Identity struct {
 	Assurance Assurance
 	Process   Process
 	User      User
+	// Container and Pod are set together, with AssurancePod.
+	Container *Container
+	Pod       *Pod
+	// IsHost says that the runtime was asked after the process had connected, and that none of its containers holds it.
+	IsHost bool
+	// Doubt is, for people, what could not be found out: whether there is a container, or the pod's service account.
+	Doubt string
 }
 
 // Peer is a caller whose process is held open for the life of its connection,

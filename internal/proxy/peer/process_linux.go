@@ -23,7 +23,8 @@ type linuxProcess struct {
 	pid uint32
 	uid uint32 // effective user at the connect
 
-	image fs.FileInfo // the file that Image named, nil before that
+	image      fs.FileInfo // the file that Image named, nil before that
+	containers []string    // those that InJob found, nil before that
 }
 
 func (p *linuxProcess) Close() error { return unix.Close(p.fd) }

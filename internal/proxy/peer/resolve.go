@@ -16,6 +16,8 @@ type kernel interface {
 	ClientPID(net.Conn) (uint32, error)
 	// Open takes hold of a process. From then on the process can be asked about without a PID.
 	Open(conn net.Conn, pid uint32) (process, error)
+	// Jobs are what the system groups the processes of a container by.
+	Jobs(container string) []job
 }
 
 // process is one that is held: if it ends, it is known to have ended, and nothing else is mistaken for it.
@@ -26,6 +28,8 @@ type process interface {
 	Alive() error
 	User() (User, error)
 	Image() (string, error)
+	// InJob says whether the process belongs to a job of that name. There may be no such job.
+	InJob(name string) (bool, error)
 	Close() error
 }
 
@@ -35,6 +39,8 @@ type resolver struct {
 	// system are processes that the kernel keeps for itself. They open no pipe: to be told one of
 	// them is to be told nothing about the caller.
 	system []uint32
+	// placer finds the container of a process; nil leaves it at the process.
+	placer *placer
 }
 
 // Resolve names the caller. It is to be called as soon as the connection was accepted, since a process that was
@@ -58,6 +64,11 @@ func (r resolver) Resolve(conn net.Conn) (Peer, error) {
 	identity, err := r.identify(conn, proc, pid, accepted)
 	if err != nil {
 		return nil, errors.Join(err, proc.Close())
+	}
+	if r.placer != nil {
+		if err := r.placer.place(r.kernel, proc, &identity); err != nil {
+			return nil, errors.Join(fmt.Errorf("process %d: %w", pid, err), proc.Close())
+		}
 	}
 	return &held{identity: identity, process: proc}, nil
 }

@@ -1,0 +1,94 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
+)
+
+// Endpoint is where a runtime listens.
+type Endpoint struct {
+	// Address is a pipe, as \\.\pipe\NAME or npipe:////./pipe/NAME, or a socket, as unix:///PATH.
+	Address string
+	// Users are the accounts that a runtime may run as: whoever answers at the address tells who callers are. Nil is the
+	// system's own (S-1-5-18, and uid:0 elsewhere).
+	Users []string
+	// Servers names the process that answers; nil asks the kernel.
+	Servers peer.Resolver
+}
+
+// Dialer returns what opens connections to the endpoint. The runtime's process is held for as long as one is open.
+func Dialer(e Endpoint) (func(context.Context) (net.Conn, error), error) {
+	open, err := opener(e.Address)
+	if err != nil {
+		return nil, err
+	}
+	if e.Users == nil {
+		e.Users = []string{"S-1-5-18", "uid:0"}
+	}
+	if e.Servers == nil {
+		e.Servers = peer.NewServerResolver()
+	}
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := open(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", e.Address, err)
+		}
+		held, err := e.check(conn)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", e.Address, err), conn.Close())
+		}
+		return &connection{Conn: conn, held: held}, nil
+	}, nil
+}
+
+func opener(address string) (func(context.Context) (net.Conn, error), error) {
+	if path, ok := strings.CutPrefix(address, "unix://"); ok && strings.HasPrefix(path, "/") {
+		return func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}, nil
+	}
+	name, ok := strings.CutPrefix(address, "npipe:////./pipe/")
+	if !ok {
+		name, ok = strings.CutPrefix(address, `\\.\pipe\`)
+	}
+	if !ok {
+		return nil, fmt.Errorf(`runtime endpoint %q: want \\.\pipe\NAME, npipe:////./pipe/NAME or unix:///PATH`, address)
+	}
+	if err := pipe.CheckName(name); err != nil {
+		return nil, fmt.Errorf("runtime endpoint %q: %w", address, err)
+	}
+	if runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("runtime endpoint %q: there are no pipes here", address)
+	}
+	return func(ctx context.Context) (net.Conn, error) { return pipe.Dial(ctx, name, pipe.Options{}) }, nil
+}
+
+// check names the process at the other end and holds it.
+func (e Endpoint) check(conn net.Conn) (peer.Peer, error) {
+	held, err := e.Servers.Resolve(conn)
+	if err != nil {
+		return nil, fmt.Errorf("find out who serves it: %w", err)
+	}
+	if who := held.Identity(); !slices.Contains(e.Users, who.User.SID) {
+		err := fmt.Errorf("process %d of %s (%s) serves it, which is none of %q", who.Process.PID, who.User.SID, who.Process.Exe, e.Users)
+		return nil, errors.Join(err, held.Close())
+	}
+	return held, nil
+}
+
+// connection holds the server's process.
+type connection struct {
+	net.Conn
+	held peer.Peer
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error { return errors.Join(c.Conn.Close(), c.held.Close()) }

@@ -1,0 +1,117 @@
+package cri
+
+import (
+	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// maxListed is how many containers and sandboxes a machine may have together: several times what a kubelet runs.
+const maxListed = 4096
+
+// candidates puts together what the runtime lists. Where a single container's description does not hold, the container
+// stays in the list with a fault, so that nobody in it is taken for somebody else. Where ids do not hold the whole answer
+// is worth nothing, since nothing can be said of whoever is in a container that cannot be asked for.
+func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodSandbox) ([]peer.Candidate, error) {
+	if n := len(containers) + len(sandboxes); n > maxListed {
+		return nil, fmt.Errorf("the runtime lists %d containers and sandboxes; %d are the bound", n, maxListed)
+	}
+	ids := make(map[string]bool, len(containers)+len(sandboxes))
+	claim := func(id string) error {
+		if !isID(id) {
+			return fmt.Errorf("the runtime lists a container with the id %.100q", id)
+		}
+		if ids[id] {
+			return fmt.Errorf("the runtime lists two containers with the id %s", id)
+		}
+		ids[id] = true
+		return nil
+	}
+	list := make([]peer.Candidate, 0, len(containers)+len(sandboxes))
+	pods := newPods()
+	for _, s := range sandboxes {
+		if err := claim(s.GetId()); err != nil {
+			return nil, err
+		}
+		pods.add(s)
+		// The sandbox has a process of its own, which has no business here.
+		list = append(list, peer.Candidate{Container: peer.Container{ID: s.GetId()}, Fault: "it is the sandbox of a pod"})
+	}
+	for _, c := range containers {
+		if err := claim(c.GetId()); err != nil {
+			return nil, err
+		}
+		list = append(list, pods.candidate(c))
+	}
+	return list, nil
+}
+
+// pods are the pods of the listed sandboxes.
+type pods struct {
+	sandboxes map[string]peer.Candidate // by sandbox id; the container is empty
+	uids      map[string]peer.Pod
+	torn      map[string]bool // uids of which two pods make use
+}
+
+func newPods() *pods {
+	return &pods{sandboxes: map[string]peer.Candidate{}, uids: map[string]peer.Pod{}, torn: map[string]bool{}}
+}
+
+func (p *pods) add(s *runtimeapi.PodSandbox) {
+	meta, labels := s.GetMetadata(), s.GetLabels()
+	pod := peer.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid()}
+	c := peer.Candidate{Pod: pod}
+	switch {
+	case !isUID(pod.UID):
+		c.Fault = fmt.Sprintf("the uid of its pod is %.100q", pod.UID)
+	case !isLabel(pod.Namespace):
+		c.Fault = fmt.Sprintf("the namespace of its pod is %.100q", pod.Namespace)
+	case !isSubdomain(pod.Name):
+		c.Fault = fmt.Sprintf("the name of its pod is %.300q", pod.Name)
+	case !agree(labels, pod):
+		c.Fault = "the labels of its sandbox are another pod's"
+	}
+	p.sandboxes[s.GetId()] = c
+	if before, ok := p.uids[pod.UID]; ok && before != pod {
+		p.torn[pod.UID] = true
+	}
+	p.uids[pod.UID] = pod
+}
+
+func agree(labels map[string]string, pod peer.Pod) bool {
+	return labels[labelUID] == pod.UID && labels[labelNamespace] == pod.Namespace && labels[labelPod] == pod.Name
+}
+
+// candidate describes a container. Its name and pod are told more than once, and have to be the same each time.
+func (p *pods) candidate(c *runtimeapi.Container) peer.Candidate {
+	image := imageOf(c.GetImage())
+	found := peer.Candidate{Container: peer.Container{ID: c.GetId()}}
+	sandbox, ok := p.sandboxes[c.GetPodSandboxId()]
+	labels, name := c.GetLabels(), c.GetMetadata().GetName()
+	switch state := c.GetState(); {
+	case !ok:
+		found.Fault = "the runtime lists no sandbox of it"
+	case sandbox.Fault != "":
+		found.Fault = sandbox.Fault
+	case p.torn[sandbox.Pod.UID]:
+		found.Fault = "the runtime lists two pods with the uid of its own"
+	case !agree(labels, sandbox.Pod):
+		found.Fault = "its labels are another pod's"
+	case !isLabel(name):
+		found.Fault = fmt.Sprintf("its name is %.100q", name)
+	case labels[labelContainer] != name:
+		found.Fault = "its labels are another container's"
+	case !isImage(image):
+		found.Fault = fmt.Sprintf("its image is %.100q", image)
+	case state == runtimeapi.ContainerState_CONTAINER_EXITED:
+		found.Fault = "it has ended"
+	case state != runtimeapi.ContainerState_CONTAINER_RUNNING && state != runtimeapi.ContainerState_CONTAINER_CREATED:
+		// A container counts as created until its first process has been started, and that may already call.
+		found.Fault = "the runtime does not know its state"
+	default:
+		found.Container.Name, found.Container.Image, found.Pod = name, image, sandbox.Pod
+	}
+	return found
+}

@@ -1,0 +1,76 @@
+package cri
+
+import (
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// The labels that the kubelet puts on what it makes.
+// https://github.com/kubernetes/kubernetes, staging/src/k8s.io/kubelet/pkg/types/labels.go
+const (
+	labelPod       = "io.kubernetes.pod.name"
+	labelNamespace = "io.kubernetes.pod.namespace"
+	labelUID       = "io.kubernetes.pod.uid"
+	labelContainer = "io.kubernetes.container.name"
+)
+
+const (
+	hex   = "0123456789abcdef"
+	lower = "abcdefghijklmnopqrstuvwxyz0123456789"
+)
+
+func only(s, set string) bool { return strings.Trim(s, set) == "" }
+
+// isID says whether s is what runtimes draw for a container or a sandbox.
+func isID(s string) bool { return len(s) == 64 && only(s, hex) }
+
+// isUID says whether s is the UID of a pod: a UUID, or what the kubelet makes of the file of a static pod.
+func isUID(s string) bool {
+	if len(s) == 32 {
+		return only(s, hex)
+	}
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	plain := strings.ReplaceAll(s, "-", "")
+	return len(plain) == 32 && only(plain, hex)
+}
+
+// isLabel says whether s is a name as namespaces and containers have them (RFC 1123, section 2.1).
+func isLabel(s string) bool {
+	return s != "" && len(s) <= 63 && only(s, lower+"-") && s[0] != '-' && s[len(s)-1] != '-'
+}
+
+// isSubdomain says whether s is a name as pods have them: labels with dots between them.
+func isSubdomain(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || !only(label, lower+"-") || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxImage is more than any registry lets a reference be long.
+const maxImage = 1024
+
+// isImage says whether s may be a reference to an image. It is compared with patterns and never taken apart.
+func isImage(s string) bool {
+	if len(s) > maxImage {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+// imageOf is the reference in the pod's specification. A kubelet that does not pass it on (before 1.28) leaves the
+// image's own name.
+func imageOf(spec *runtimeapi.ImageSpec) string {
+	if image := spec.GetUserSpecifiedImage(); image != "" {
+		return image
+	}
+	return spec.GetImage()
+}

@@ -1,0 +1,131 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// Options are where the kubelet is and what proves either side.
+type Options struct {
+	// URL is https://HOST:PORT, with port 10250 as a rule.
+	URL string
+	// CAFile has the certificates that the kubelet's is to be signed by, in PEM. There is no other trust.
+	CAFile string
+	// ServerName is the name in the kubelet's certificate; empty means the host of URL.
+	ServerName string
+	// TokenFile has a bearer token that may get nodes/pods or nodes/proxy, which is more than this program needs and not
+	// within its power to narrow. CertFile and KeyFile are a client certificate. One of the two is needed.
+	TokenFile, CertFile, KeyFile string
+	// Timeout is how long the kubelet may take, 2 s if not set.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 2 * time.Second
+
+// Client asks the kubelet. It is a peer.Accounts. Files are read each time, so that they may be replaced.
+type Client struct {
+	options Options
+	url     string
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil is TCP
+	flights singleflight.Group
+	good    atomic.Int64
+	failed  atomic.Int64
+
+	mu     sync.RWMutex // guards what follows
+	known  pods
+	listed time.Time // when the last good list was asked for
+}
+
+var _ peer.Accounts = (*Client)(nil)
+
+// New asks nothing yet, and reports all that is wrong with the options.
+func New(o Options) (*Client, error) {
+	u, err := url.Parse(o.URL)
+	var errs []error
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Path != "" && u.Path != "/") {
+		errs = append(errs, fmt.Errorf("url %q: want https://HOST:PORT", o.URL))
+	}
+	if o.CAFile == "" {
+		errs = append(errs, errors.New("no authority to know the kubelet by"))
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		errs = append(errs, errors.New("a client certificate and its key come together"))
+	}
+	if (o.TokenFile == "") == (o.CertFile == "") {
+		errs = append(errs, errors.New("want either a token or a client certificate"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("kubelet: %w", err)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	c := &Client{options: o, url: "https://" + u.Host + "/pods"}
+	if o.ServerName == "" {
+		c.options.ServerName = u.Hostname()
+	}
+	if _, err := c.trust(); err != nil {
+		return nil, fmt.Errorf("kubelet: %w", err)
+	}
+	return c, nil
+}
+
+// ServiceAccount implements peer.Accounts.
+func (c *Client) ServiceAccount(ctx context.Context, pod peer.Pod) (string, error) {
+	asked := time.Now()
+	c.mu.RLock()
+	account := c.known.find(pod)
+	c.mu.RUnlock()
+	for range 2 {
+		if account != "" {
+			return account, nil
+		}
+		select {
+		case r := <-c.flights.DoChan("", func() (any, error) { return c.fetch() }):
+			if r.Err != nil {
+				return "", r.Err
+			}
+			f := r.Val.(flight)
+			if account = f.pods.find(pod); !f.began.Before(asked) {
+				return account, nil
+			}
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for the kubelet: %w", ctx.Err())
+		}
+		// That list was under way before the question: the pod may be newer.
+	}
+	return account, nil
+}
+
+// flight is a list that several may wait for.
+type flight struct {
+	pods  pods
+	began time.Time
+}
+
+// fetch lists the pods for whoever waits. It ends by itself, and outlives none of them by more than its time.
+func (c *Client) fetch() (flight, error) {
+	f := flight{began: time.Now()}
+	ctx, cancel := context.WithTimeout(context.Background(), c.options.Timeout)
+	defer cancel()
+	var err error
+	if f.pods, err = c.list(ctx); err != nil {
+		c.failed.Add(1)
+		return flight{}, fmt.Errorf("list the kubelet's pods: %w", err)
+	}
+	c.good.Add(1)
+	c.mu.Lock()
+	c.known, c.listed = f.pods, f.began // pods that are gone are forgotten
+	c.mu.Unlock()
+	return f, nil
+}

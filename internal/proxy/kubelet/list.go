@@ -1,0 +1,111 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+const (
+	maxList = 32 << 20 // bytes; a pod is at most 1.5 MB in the API server, and some 10 kB in life
+	maxFile = 1 << 20  // bytes of a token, certificate or key
+)
+
+// list asks once, over a connection of its own: that happens once for each new pod, and leaves nothing behind.
+func (c *Client) list(ctx context.Context) (pods, error) {
+	config, err := c.trust()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{TLSClientConfig: config, DialContext: c.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}
+	defer transport.CloseIdleConnections()
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("the kubelet sends us elsewhere")
+	}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if c.options.TokenFile != "" {
+		token, err := read(c.options.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxList+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxList {
+		return nil, fmt.Errorf("more than %d bytes", maxList)
+	}
+	return decodeList(content)
+}
+
+// trust reads who the kubelet must be, and who we are.
+func (c *Client) trust() (*tls.Config, error) {
+	authorities, err := read(c.options.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("%s has no certificates", c.options.CAFile)
+	}
+	config := &tls.Config{RootCAs: roots, ServerName: c.options.ServerName, MinVersion: tls.VersionTLS12}
+	if c.options.CertFile == "" {
+		return config, nil
+	}
+	certificate, err := read(c.options.CertFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := read(c.options.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate %s: %w", c.options.CertFile, err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
+}
+
+// read returns a file of bounded length.
+func read(path string) ([]byte, error) { return readUpTo(path, maxFile) }
+
+func readUpTo(path string, bound int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	content, err := io.ReadAll(io.LimitReader(file, bound+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > bound {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, bound)
+	}
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return content, nil
+}

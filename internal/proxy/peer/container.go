@@ -1,0 +1,78 @@
+package peer
+
+import (
+	"context"
+	"time"
+)
+
+// Container is what a container runtime says of a container.
+type Container struct {
+	// ID is 64 hexadecimal digits that the runtime drew. Nobody else has had them or will.
+	ID string
+	// Name is the container's in its pod.
+	Name string
+	// Image is the reference in the pod's specification, as the kubelet passed it on.
+	Image string
+	// HostProcess is a container whose processes are the host's own, in a job (Windows alone).
+	HostProcess bool
+}
+
+// Pod is what a container belongs to.
+type Pod struct {
+	Namespace, Name, UID string
+	// ServiceAccount is empty if it is not known.
+	ServiceAccount string
+}
+
+// Candidate is a container that a process may turn out to be in.
+type Candidate struct {
+	// Container has no HostProcess yet: the job that holds the process says that.
+	Container Container
+	// Pod has no ServiceAccount yet.
+	Pod Pod
+	// Fault is why nobody may be taken for this container. A process that is in it is refused, since it is neither
+	// that container nor a process of the host.
+	Fault string
+}
+
+// Containers knows the containers of this machine.
+type Containers interface {
+	// Known returns what was heard last, at once. It may be old, and empty if nothing was heard yet. The list is not changed
+	// by either side.
+	Known() []Candidate
+	// Refresh returns an answer that the runtime began after the call, and ends with ctx at the latest.
+	Refresh(ctx context.Context) ([]Candidate, error)
+}
+
+// Accounts knows the service accounts of this machine's pods.
+type Accounts interface {
+	// ServiceAccount returns "" if it does not know that very pod, and ends with ctx at the latest.
+	ServiceAccount(ctx context.Context, pod Pod) (string, error)
+}
+
+// Options say how far callers are to be named.
+type Options struct {
+	// Containers leads from a process to its container and pod. Nil ends at the process.
+	Containers Containers
+	// Accounts leads from a pod to its service account. Nil leaves it unknown.
+	Accounts Accounts
+	// Timeout is how long both may take together for one caller, 3 s if not set. It has to be shorter than what a connection
+	// is given to be named in: out of time the caller is named less well, out of that it is refused.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 3 * time.Second
+
+// NewResolver names callers by their processes: those of named pipes on Windows and of unix sockets on Linux.
+func NewResolver() Resolver { return newResolver(nil) }
+
+// New names callers by their processes and, as far as the options go, by their containers and pods.
+func New(o Options) Resolver {
+	if o.Containers == nil {
+		return NewResolver()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	return newResolver(&placer{containers: o.Containers, accounts: o.Accounts, timeout: o.Timeout})
+}

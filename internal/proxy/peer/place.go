@@ -1,0 +1,137 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxCandidates is several times what a node can run. Each is a question or two to the kernel, for each connection.
+const maxCandidates = 4096
+
+// containerAccounts begin the SIDs of ContainerAdministrator and ContainerUser, as which nothing runs outside of a
+// process-isolated container.
+const containerAccounts = "S-1-5-93-2-"
+
+// job is a group of processes of one container, by the name that the kernel knows it by.
+type job struct {
+	name          string
+	isHostProcess bool
+}
+
+// placer finds the container that a held process is in.
+type placer struct {
+	containers Containers
+	accounts   Accounts // may be nil
+	timeout    time.Duration
+}
+
+// place completes an identity that was proven as far as the process. Only the kernel says which container that is, and
+// only of the process that is held: the runtime contributes names of jobs to ask for. If the runtime cannot be asked,
+// the identity stays what it is; a caller about whom the answers contradict each other is refused.
+func (p *placer) place(k kernel, proc process, who *Identity) error {
+	if isVirtualMachine(who.Process.Exe) {
+		return fmt.Errorf("it is %s, behind which are all processes of a virtual machine", who.Process.Exe)
+	}
+	found, err := find(k, proc, p.containers.Known())
+	if err != nil {
+		return err
+	}
+	if found == nil || check(found) != nil { // a list may have been made while the container was
+		switch candidates, err := p.refresh(); {
+		case err != nil && found != nil:
+			return check(found)
+		case err != nil:
+			who.Doubt = "whether it is in a container: " + err.Error()
+			return proc.Alive()
+		default:
+			if found, err = find(k, proc, candidates); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case found != nil:
+		if err := check(found); err != nil {
+			return err
+		}
+		p.settle(who, found)
+	case strings.HasPrefix(who.User.SID, containerAccounts):
+		return errors.New("it runs as an account of containers, in none that the runtime knows")
+	case strings.HasPrefix(who.Process.Exe, `\Device\`):
+		return fmt.Errorf("its program %s is on a volume that has no name here, as a container's has, and no container that the runtime knows holds it", who.Process.Exe)
+	default:
+		who.IsHost = true
+	}
+	return proc.Alive() // where membership is read by number, it was the process's own only if the number still is
+}
+
+func (p *placer) refresh() ([]Candidate, error) {
+	// What is left of the time is for the service account.
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout*2/3)
+	defer cancel()
+	return p.containers.Refresh(ctx)
+}
+
+func (p *placer) settle(who *Identity, c *Candidate) {
+	who.Assurance, who.Container, who.Pod = AssurancePod, &c.Container, &c.Pod
+	if p.accounts == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout/3)
+	defer cancel()
+	account, err := p.accounts.ServiceAccount(ctx, c.Pod)
+	switch {
+	case err != nil:
+		who.Doubt = "the pod's service account: " + err.Error()
+	case account == "":
+		who.Doubt = "the pod's service account: nobody knows it"
+	default:
+		c.Pod.ServiceAccount = account
+	}
+}
+
+// find returns the one candidate that the process is in, or nil. All are asked about, since a process that is in two
+// is in neither for our purposes.
+func find(k kernel, proc process, candidates []Candidate) (*Candidate, error) {
+	if len(candidates) > maxCandidates {
+		return nil, fmt.Errorf("%d containers to ask about; %d are the bound", len(candidates), maxCandidates)
+	}
+	var found *Candidate
+	for i := range candidates {
+		for _, j := range k.Jobs(candidates[i].Container.ID) {
+			in, err := proc.InJob(j.name)
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("ask whether it is in job %s: %w", j.name, err)
+			case in && found != nil:
+				return nil, fmt.Errorf("it is in job %s, and in a job of container %s as well", j.name, found.Container.ID)
+			case in:
+				c := candidates[i]
+				c.Container.HostProcess = j.isHostProcess
+				found = &c
+			}
+		}
+	}
+	return found, nil
+}
+
+// check returns why nobody may be taken for the container.
+func check(c *Candidate) error {
+	switch {
+	case c.Fault != "":
+		return fmt.Errorf("it is in container %s: %s", c.Container.ID, c.Fault)
+	case c.Pod.UID == "" || c.Pod.Namespace == "" || c.Pod.Name == "":
+		return fmt.Errorf("it is in container %s, of which no pod is known", c.Container.ID)
+	}
+	return nil
+}
+
+// isVirtualMachine says whether an image is one of the programs that stand, on the host, for a virtual machine: what
+// calls is then one of all the processes inside. Someone else's program of that name is refused as well.
+func isVirtualMachine(exe string) bool {
+	name := strings.ToLower(exe[strings.LastIndexAny(exe, `\/`)+1:])
+	return name == "vmwp.exe" || name == "vmmem" || strings.HasPrefix(name, "vmmem.") || strings.HasPrefix(name, "vmmemwsl")
+}

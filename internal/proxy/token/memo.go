@@ -1,0 +1,134 @@
+package token
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAllows and maxDenies bound what is remembered; they are apart, so that guessing pushes out no answer that allows.
+	maxAllows, maxDenies = 4096, 4096
+	// maxAsking bounds the questions that are open at one time, and maxAskingPerProcess those of one caller.
+	maxAsking, maxAskingPerProcess = 16, 4
+)
+
+// key is what an answer was given about. What is not in it must be the same for all callers.
+type key struct {
+	token   [32]byte // SHA-256 of the token, or of the question about its identity
+	facts   factsKey
+	basis   [32]byte // SHA-256 of the keys that signatures were compared with
+	subject string   // what access was asked to
+}
+
+// factsKey are the facts that an answer depends on.
+type factsKey struct{ process, podUID, namespace, pod, account string }
+
+func (f Facts) key() factsKey {
+	return factsKey{f.Process, f.PodUID, f.Namespace, f.Pod, f.ServiceAccount}
+}
+
+// answer is what was found out, and when.
+type answer[T any] struct {
+	value   T
+	refusal *Refusal
+	checked time.Time
+	expires time.Time // the token's
+	retry   time.Time // do not ask again before
+}
+
+// memo remembers answers, and asks once when many want to know the same.
+type memo[T any] struct {
+	allowFor, denyFor, staleFor, timeout time.Duration
+	bounded                              bool // asking costs others something, so that few may at a time
+	now                                  func() time.Time
+
+	mu      sync.Mutex // guards what follows
+	allows  *lru[key, answer[T]]
+	denies  *lru[key, answer[T]]
+	flights map[key]*flight[T]
+	asking  map[string]int // questions that are open, by process
+	open    int
+}
+
+func newMemo[T any](c Config, bounded bool) *memo[T] {
+	return &memo[T]{
+		allowFor: c.AllowFor, denyFor: c.DenyFor, staleFor: c.StaleFor, timeout: c.Timeout, bounded: bounded, now: time.Now,
+		allows: newLRU[key, answer[T]](maxAllows), denies: newLRU[key, answer[T]](maxDenies),
+		flights: map[key]*flight[T]{}, asking: map[string]int{},
+	}
+}
+
+// question is something to find out for a caller.
+type question[T any] struct {
+	key     key
+	expires time.Time // of the token; no answer outlives it
+	alive   func() error
+	ask     func(context.Context) (T, *Refusal)
+}
+
+// found is an answer for one call.
+type found[T any] struct {
+	value         T
+	checked       time.Time
+	cached, stale bool
+}
+
+// fresh returns an answer that allows and needs nobody to be asked.
+func (m *memo[T]) fresh(k key) (answer[T], bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, ok := m.allows.get(k)
+	now := m.now()
+	return a, ok && now.Before(a.expires) && now.Sub(a.checked) < m.allowFor
+}
+
+// remembers says whether there is an answer that allows, fresh or not.
+func (m *memo[T]) remembers(k key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.allows.get(k)
+	return ok
+}
+
+// find returns an answer that holds now, asking if there is none.
+func (m *memo[T]) find(ctx context.Context, q question[T]) (found[T], *Refusal) {
+	m.mu.Lock()
+	now := m.now()
+	if a, ok := m.allows.get(q.key); ok {
+		if !now.Before(a.expires) {
+			m.allows.remove(q.key)
+		} else if now.Sub(a.checked) < m.allowFor {
+			m.mu.Unlock()
+			return found[T]{value: a.value, checked: a.checked, cached: true}, nil
+		} else if now.Before(a.retry) && now.Sub(a.checked) < m.staleFor {
+			m.mu.Unlock()
+			return vouch(q, found[T]{value: a.value, checked: a.checked, cached: true, stale: true})
+		}
+	}
+	if a, ok := m.denies.get(q.key); ok {
+		if now.Sub(a.checked) < m.denyFor {
+			m.mu.Unlock()
+			return found[T]{checked: a.checked, cached: true}, a.refusal
+		}
+		m.denies.remove(q.key)
+	}
+	f, flying := m.flights[q.key]
+	if !flying {
+		f = &flight[T]{done: make(chan struct{})}
+		m.flights[q.key] = f
+		m.mu.Unlock()
+		m.fly(ctx, q, f)
+	} else {
+		m.mu.Unlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return found[T]{}, unavailable("the call was over before the API server answered", ctx.Err())
+		}
+	}
+	if f.answer.refusal != nil {
+		return found[T]{checked: f.answer.checked}, f.answer.refusal
+	}
+	return vouch(q, found[T]{value: f.answer.value, checked: f.answer.checked, stale: f.stale})
+}
