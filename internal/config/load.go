@@ -1,14 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"slices"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -35,24 +32,12 @@ func LoadProxy(file string) (Proxy, error) {
 
 // ParseProxy is LoadProxy for text that has been read from file.
 func ParseProxy(file string, text []byte) (Proxy, error) {
-	if len(text) > maxFile {
-		return Proxy{}, fmt.Errorf("configuration %s is longer than %d bytes", file, maxFile)
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return Proxy{}, fmt.Errorf("configuration %s: %w", file, err)
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
 	var p Proxy
-	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
-	if err := decoder.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
-		return Proxy{}, fmt.Errorf("configuration %s: %w", file, err)
+	root, err := decode(file, text, &p)
+	if err != nil {
+		return Proxy{}, err
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Proxy{}, fmt.Errorf("configuration %s: more than one document", file)
-	}
-	p.source = source{file: file, root: &root, digest: digest(text)}
+	p.source = source{file: file, root: root, digest: digest(text)}
 	return p, errors.Join(p.source.checkText(), p.check())
 }
 
@@ -68,7 +53,7 @@ func (p Proxy) Policy(known []acl.API) (*acl.Policy, error) {
 		return acl.DenyAll(), nil
 	}
 	if err := p.policy.Check(known); err != nil {
-		return nil, p.source.locate(p.aclFaults(err))
+		return nil, p.source.locate(p.ACL.place("acl.", err))
 	}
 	return p.policy, nil
 }
@@ -104,9 +89,13 @@ func (p *Proxy) check() error {
 	span("operationTimeout", p.Limits.OperationTimeout, 24*time.Hour)
 	p.checkLog(add)
 	p.checkBackend(add)
-	policy, err := acl.New(p.ACL.spec())
+	spec, wrong := p.ACL.spec()
+	for _, f := range wrong {
+		add("acl."+f.Field, "%s", f.Problem)
+	}
+	policy, err := acl.New(spec)
 	if err != nil {
-		faults = append(faults, p.aclFaults(err)...)
+		faults = append(faults, p.ACL.place("acl.", err)...)
 	}
 	if len(faults) > 0 {
 		return p.source.locate(faults)
@@ -115,15 +104,14 @@ func (p *Proxy) check() error {
 	return nil
 }
 
-// aclFaults gives faults of the access list their place in the file.
-func (p *Proxy) aclFaults(err error) acl.Faults {
-	var faults acl.Faults
-	if !errors.As(err, &faults) {
-		return acl.Faults{{Field: "acl", Problem: err.Error()}}
+// Warnings are what is in order and yet perhaps not meant, each with its place in the file. They stop nothing.
+func (p Proxy) Warnings() []string {
+	if p.policy == nil {
+		return nil
 	}
-	placed := make(acl.Faults, len(faults))
-	for i, f := range faults {
-		placed[i] = acl.Fault{Field: "acl." + f.Field, Problem: f.Problem}
+	var lines []string
+	for _, f := range p.policy.Warnings() {
+		lines = append(lines, p.source.line(acl.Fault{Field: "acl." + p.ACL.fieldOf(f.Field), Problem: f.Problem}))
 	}
-	return placed
+	return slices.Compact(lines) // two rules of a profile have one place
 }

@@ -17,7 +17,8 @@ var known = []acl.API{
 	{Group: "filesystem", Version: "v1", Operations: []string{"PathExists", "Mkdir", "Rmdir", "CreateSymlink", "IsSymlink", "RmdirContents"}},
 	{Group: "disk", Version: "v1", Operations: []string{"ListDiskLocations", "ListDiskIDs", "PartitionDisk", "Rescan", "GetDiskStats", "GetDiskState", "SetDiskState"}},
 	{Group: "volume", Version: "v1", Operations: []string{"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume",
-		"ResizeVolume", "GetVolumeStats", "GetVolumeIDFromTargetPath", "WriteVolumeCache"}},
+		"ResizeVolume", "GetVolumeStats", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath", "WriteVolumeCache"}},
+	{Group: "smb", Version: "v1", Operations: []string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"}},
 	{Group: "volume", Version: "v1beta1", Operations: []string{"MountVolume"}},
 	{Group: "system", Version: "v1alpha1", Operations: []string{"GetBIOSSerialNumber", "GetService", "StartService", "StopService"}},
 }
@@ -38,7 +39,12 @@ func TestSampleLoads(t *testing.T) {
 	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1alpha1", Operation: "Mkdir", Caller: driver}); d.Rule != "azuredisk-node" {
 		t.Errorf("the driver's Mkdir: %+v", d)
 	}
+	blob := acl.Caller{Assurance: "pod", Namespace: "storage", ServiceAccount: "csi-blob-node-sa", Container: "blob"}
+	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods\x`}}); d.Rule != "blob-node" {
+		t.Errorf("the pod's Mkdir: %+v", d)
+	}
 	for _, r := range []acl.Request{
+		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods-evil`}},
 		{Group: "filesystem", Version: "v1", Operation: "RmdirContents", Caller: driver},
 		{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: driver},
 		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\support\x.exe`}},

@@ -45,8 +45,23 @@ type ACL struct {
 	// Pipes sets the mode of pipes. A pipe in LogOnly mode serves everybody who can open it: use it to learn
 	// what a driver calls, on nodes that could do without the guard for that time.
 	Pipes []PipeMode `yaml:"pipes"`
-	// Rules allow; what no rule allows is denied. The order decides only which rule's name is recorded.
+	// Rules allow; what no rule allows is denied. The first that covers a call is recorded, and its permits and limits hold.
 	Rules []Rule `yaml:"rules"`
+	// Profiles are ready-made rules for known drivers, which come after Rules.
+	Profiles []Profile `yaml:"profiles"`
+	// Limits hold for every caller for whom the rule that decides sets none.
+	Limits CallerLimits `yaml:"limits"`
+}
+
+// CallerLimits bound one caller: a container of a pod, or a process of the node. What is not set is not bounded here; the
+// limits of the proxy hold beside them.
+type CallerLimits struct {
+	// Connections is how many connections to one pipe the caller may hold open. A driver needs two.
+	Connections int `yaml:"connections"`
+	// CallsPerSecond is how many calls it may make on average, each rule counted by itself.
+	CallsPerSecond int `yaml:"callsPerSecond"`
+	// Burst is how many calls it may make at once after a pause, as many as callsPerSecond if not set.
+	Burst int `yaml:"burst"`
 }
 
 // PipeMode sets the mode of the pipes that a pattern covers. Where patterns overlap, Enforce wins.
@@ -70,15 +85,21 @@ type Rule struct {
 	// and operations that a later version of the proxy adds. Methods of a forwarded pipe, and methods of an upstream
 	// that this proxy does not know, are written /package.Service/Method or /package.Service/*.
 	Operations []string `yaml:"operations"`
-	// Callers are the programs that the rule trusts; each must set user or exe.
+	// Callers are those whom the rule trusts; each must set user, exe, namespace or a service account with its namespace.
 	Callers []Caller `yaml:"callers"`
 	// Permits are dangerous steps that the rule allows beside the operations, which "*" does not include: Reformat, to
 	// format a volume that has a file system, and SystemDisk, to change a disk or volume that the node runs from.
 	// The first rule that allows a call decides what is permitted to it.
 	Permits []string `yaml:"permits"`
+	// Paths are directories such as C:\var\lib\kubelet\plugins. If there are any, the rule covers only calls all of whose
+	// paths lie in one of them, both ends of a link and the local path of an SMB mapping among them. An operation that
+	// names no path, such as FormatVolume, cannot be confined: it needs a rule without paths.
+	Paths []string `yaml:"paths"`
+	// Limits are what each caller of the rule may use up.
+	Limits CallerLimits `yaml:"limits"`
 }
 
-// Caller covers the programs that agree with every field it sets.
+// Caller covers the callers that agree with every field it sets. What is not known about a caller agrees with nothing.
 type Caller struct {
 	// User is a SID (S-1-5-18), or uid:N where there are no SIDs. S-1-5-93-2-1 is every process-isolated container that
 	// runs as ContainerAdministrator, of whatever pod: a user alone tells drivers from nothing that runs beside them.
@@ -87,7 +108,22 @@ type Caller struct {
 	// file, or write into the directory, is trusted as well; and a path within a container's image is the image author's choice.
 	Exe string `yaml:"exe"`
 	// Assurance is the least that must be proven about the caller: sid, process or pod. An exe needs process.
+	// All fields below but token need pod, which then goes without saying.
 	Assurance string `yaml:"assurance"`
+	// Namespace is that of the pod. Alone it trusts whoever may make pods there.
+	Namespace string `yaml:"namespace"`
+	// ServiceAccount is NAME beside a namespace, or NAMESPACE/NAME. A node that cannot learn service accounts matches none.
+	ServiceAccount string `yaml:"serviceAccount"`
+	// Container is the name of the container in its pod: it keeps a driver's sidecars out, and is the pod author's choice.
+	Container string `yaml:"container"`
+	// Image is the image as the runtime names it: registry/driver:v1, registry/driver@sha256:…, a digest alone, or a prefix
+	// that ends at a boundary and * (registry/team/*). A tag is what the registry says it is today; a digest cannot be moved.
+	Image string `yaml:"image"`
+	// HostProcess asks for a container that is a HostProcess container (true), or that is none (false). A HostProcess
+	// container that runs as SYSTEM can leave its job, and then is no container any more.
+	HostProcess *bool `yaml:"hostProcess"`
+	// Token asks for a caller that has shown a valid token of its pod.
+	Token bool `yaml:"token"`
 }
 
 // Audit says where the records of all requests go.
@@ -164,20 +200,4 @@ type Forward struct {
 	To string `yaml:"to"`
 	// Exe is the full path of the program that must be serving To. Without it anybody who made the pipe first is believed.
 	Exe string `yaml:"exe"`
-}
-
-// spec returns the access list in the words of package acl.
-func (a ACL) spec() acl.Spec {
-	var s acl.Spec
-	for _, m := range a.Pipes {
-		s.Modes = append(s.Modes, acl.PipeMode(m))
-	}
-	for _, r := range a.Rules {
-		rule := acl.Rule{Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits}
-		for _, c := range r.Callers {
-			rule.Callers = append(rule.Callers, acl.CallerPattern(c))
-		}
-		s.Rules = append(s.Rules, rule)
-	}
-	return s
 }

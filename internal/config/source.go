@@ -23,10 +23,14 @@ type source struct {
 func (s source) locate(faults acl.Faults) error {
 	errs := make([]error, len(faults))
 	for i, f := range faults {
-		node := s.find(f.Field)
-		errs[i] = fmt.Errorf("%s:%d:%d: %s: %s", s.file, max(node.Line, 1), max(node.Column, 1), f.Field, f.Problem)
+		errs[i] = errors.New(s.line(f))
 	}
 	return errors.Join(errs...)
+}
+
+func (s source) line(f acl.Fault) string {
+	node := s.find(f.Field)
+	return fmt.Sprintf("%s:%d:%d: %s: %s", s.file, max(node.Line, 1), max(node.Column, 1), f.Field, f.Problem)
 }
 
 // find follows a path such as acl.rules[0].name as far as it goes.

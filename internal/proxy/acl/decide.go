@@ -1,60 +1,101 @@
 package acl
 
 import (
-	"fmt"
+	"strconv"
+	"strings"
 )
 
-// Decide answers a request: the first rule that covers pipe, operation and caller allows it, and nothing else does.
+// Decide answers a request: the first rule that covers pipe, operation, paths and caller allows it, and nothing else does.
+// What it costs does not depend on how many rules there are that do not cover it.
 func (p *Policy) Decide(r Request) Decision {
-	d := Decision{Effect: Deny, Mode: p.mode(r.Group, r.Version)}
+	d := Decision{Effect: Deny, Mode: p.mode(r.Group, r.Version), Limits: p.limits}
 	if isUnknown(r.Group, r.Operation) { // to let it pass without a rule would be to let anything pass
 		d.Mode = Enforce
 	}
-	who, user, exe := level(r.Caller.Assurance), foldUser(r.Caller.User), foldExe(r.Caller.Exe)
-	reached := 0 // how far the best rule went: 1 the pipe, 2 the operation too
-	for i := range p.rules {
+	q := queryOf(r)
+	if i, ok := p.find(&q); ok {
 		rule := &p.rules[i]
-		if !coversAny(rule.pipes, r.Group, r.Version) {
-			continue
-		}
-		reached = max(reached, 1)
-		if !rule.coversOperation(r.Group, r.Operation) {
-			continue
-		}
-		reached = 2
-		for j := range rule.callers {
-			if rule.callers[j].covers(who, user, exe) {
-				d.Allowed, d.Effect, d.Rule, d.Permits = true, Allow, rule.name, rule.permits
-				d.Reason = "allowed by rule " + rule.name
-				return d
-			}
-		}
+		d.Allowed, d.Effect, d.Rule, d.Permits, d.Reason = true, Allow, rule.name, rule.permits, rule.reason
+		d.Limits = rule.limits.or(p.limits)
+		return d
 	}
 	d.Allowed = d.Mode == LogOnly
-	switch {
-	case reached == 2 && who == 0:
-		d.Reason = "the caller is not identified"
-	case reached == 2:
-		d.Reason = fmt.Sprintf("no rule that allows %s here names this caller", r.Operation)
-	case reached == 1:
-		d.Reason = fmt.Sprintf("no rule for this pipe allows %s", r.Operation)
-	default:
-		d.Reason = "no rule names this pipe"
-	}
+	d.Reason = p.whyDenied(&q)
 	return d
+}
+
+func queryOf(r Request) query {
+	return query{
+		group: r.Group, version: r.Version, operation: r.Operation, caller: foldCaller(r.Caller),
+		paths: pathArguments{written: r.Paths, least: takesPaths[r.Operation]},
+	}
+}
+
+// whyDenied says how far the best rule went.
+func (p *Policy) whyDenied(q *query) string {
+	hasPipe, hasOperation := p.reaches(q)
+	switch {
+	case hasOperation && q.caller.level == 0:
+		return "the caller is not identified"
+	case hasOperation:
+		q.goal = goalAnyPath
+		if i, ok := p.find(q); ok {
+			return "rule " + p.rules[i].name + " allows " + q.operation + " to this caller, but " + p.rules[i].outside(q)
+		}
+		return "no rule that allows " + q.operation + " here names this caller"
+	case hasPipe:
+		return "no rule for this pipe allows " + q.operation
+	}
+	return "no rule names this pipe"
+}
+
+// outside says why a rule's paths do not hold those of the call.
+func (r *rule) outside(q *query) string {
+	path, _ := r.holdsPaths(&q.paths)
+	switch {
+	case path != "":
+		return strconv.Quote(path) + " is not within its paths"
+	case len(q.paths.written) > 0 && q.paths.least > 0:
+		return "it names a path that is empty, or too few of them"
+	}
+	return "the call names no path, and the rule is for certain paths only"
+}
+
+// reaches says whether any rule is for the pipe, and whether one of those has the operation.
+func (p *Policy) reaches(q *query) (pipe, operation bool) {
+	patterns, n := patternsOf(q.group, q.version)
+	for _, pattern := range patterns[:n] {
+		if found := p.pipes[pattern]; found != nil {
+			pipe = true
+			operation = operation || found.covers(q.group, q.operation)
+		}
+	}
+	return pipe, operation
+}
+
+// covers is rule.coversOperation for many rules at once.
+func (o *pipeOperations) covers(group, operation string) bool {
+	if !strings.Contains(operation, "/") && !isFullName(group) {
+		return o.all || o.operations[operation]
+	}
+	service, method, ok := cutMethod(operation)
+	if !ok || !isService(service) || !isWordOnly(method) {
+		return false
+	}
+	return o.all && isFullName(group) || o.operations[operation] || o.operations["/"+service+"/*"]
 }
 
 // mode is LogOnly if a PipeMode says so and none says otherwise: of two that overlap the stricter holds.
 func (p *Policy) mode(group, version string) Mode {
 	mode := Enforce
-	for _, m := range p.modes {
-		if !m.pipe.covers(group, version) {
-			continue
-		}
-		if m.mode == Enforce {
+	patterns, n := patternsOf(group, version)
+	for _, pattern := range patterns[:n] {
+		switch p.modeOf[pattern] {
+		case Enforce:
 			return Enforce
+		case LogOnly:
+			mode = LogOnly
 		}
-		mode = LogOnly
 	}
 	return mode
 }

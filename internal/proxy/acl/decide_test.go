@@ -11,11 +11,11 @@ const driver = `C:\Program Files\driver\csi-node.exe`
 var spec = Spec{
 	Modes: []PipeMode{{"volume-v1beta1", LogOnly}, {"volume-*", LogOnly}, {"volume-v1", Enforce}, {"*-v9", LogOnly}},
 	Rules: []Rule{
-		{"driver", []string{"filesystem-*", "volume-v1"}, []string{"Mkdir", "MountVolume", "CreateSymlink"}, []CallerPattern{{User: "S-1-5-18", Exe: driver}}, nil},
-		{"plugins", []string{"filesystem-v1"}, []string{"*"}, []CallerPattern{{Exe: `D:\plugins\*`}, {User: "uid:1000"}}, nil},
-		{"all-v2", []string{"*-v2alpha1"}, []string{"*"}, []CallerPattern{{User: "S-1-5-19", Assurance: "process"}}, nil},
-		{"everything", []string{"*"}, []string{"*"}, []CallerPattern{{User: "S-1-5-20"}}, nil},
-		{"services", []string{"system-v1alpha1"}, []string{"GetService"}, []CallerPattern{{User: "S-1-5-18"}}, nil},
+		{Name: "driver", Pipes: []string{"filesystem-*", "volume-v1"}, Operations: []string{"Mkdir", "MountVolume", "CreateSymlink"}, Callers: []CallerPattern{{User: "S-1-5-18", Exe: driver}}},
+		{Name: "plugins", Pipes: []string{"filesystem-v1"}, Operations: []string{"*"}, Callers: []CallerPattern{{Exe: `D:\plugins\*`}, {User: "uid:1000"}}},
+		{Name: "all-v2", Pipes: []string{"*-v2alpha1"}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-19", Assurance: "process"}}},
+		{Name: "everything", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-20"}}},
+		{Name: "services", Pipes: []string{"system-v1alpha1"}, Operations: []string{"GetService"}, Callers: []CallerPattern{{User: "S-1-5-18"}}},
 	},
 }
 
@@ -24,7 +24,7 @@ func request(pipe, operation, assurance, user, exe string) Request {
 	if err != nil {
 		panic(err)
 	}
-	return Request{p.group, p.version, operation, Caller{assurance, user, exe}}
+	return Request{Group: p.group, Version: p.version, Operation: operation, Caller: Caller{Assurance: assurance, User: user, Exe: exe}}
 }
 
 func TestDecide(t *testing.T) {
@@ -95,7 +95,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestUnixPathsMindCase(t *testing.T) {
-	policy, err := New(Spec{Rules: []Rule{{"r", []string{"*"}, []string{"*"}, []CallerPattern{{Exe: "/opt/driver/*"}}, nil}}})
+	policy, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Exe: "/opt/driver/*"}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestUnixPathsMindCase(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	caller := []CallerPattern{{User: "S-1-5-18"}}
 	good := func(change func(*Rule)) Spec {
-		r := Rule{"r", []string{"filesystem-v1"}, []string{"Mkdir"}, caller, nil}
+		r := Rule{Name: "r", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Callers: caller}
 		change(&r)
 		return Spec{Rules: []Rule{r}}
 	}
@@ -173,7 +173,7 @@ func TestNewRefuses(t *testing.T) {
 func TestNewReportsEveryFault(t *testing.T) {
 	_, err := New(Spec{
 		Modes: []PipeMode{{"nothing", "Sometimes"}},
-		Rules: []Rule{{"", []string{"x", "*", "y"}, []string{"a", "B"}, []CallerPattern{{}, {User: "me", Exe: "you"}}, nil}},
+		Rules: []Rule{{Name: "", Pipes: []string{"x", "*", "y"}, Operations: []string{"a", "B"}, Callers: []CallerPattern{{}, {User: "me", Exe: "you"}}}},
 	})
 	var faults Faults
 	if !errors.As(err, &faults) || len(faults) != 8 {
@@ -187,11 +187,11 @@ func TestCheckRefusesNamesThatDoNotExist(t *testing.T) {
 	policy, err := New(Spec{
 		Modes: []PipeMode{{"disk-v1", LogOnly}, {"*", Enforce}},
 		Rules: []Rule{
-			{"good", []string{"*"}, []string{"Mkdir", "MountVolume", "*"}, caller, nil},
-			{"no such pipe", []string{"filesystem-v1", "filesystem-v7"}, []string{"Mkdir"}, caller, nil},
-			{"older name", []string{"filesystem-*"}, []string{"LinkPath", "Mkdir"}, caller, nil},
-			{"other group's name", []string{"volume-*"}, []string{"Mkdir"}, caller, nil},
-			{"system by star", []string{"*-v1"}, []string{"StopService"}, caller, nil},
+			{Name: "good", Pipes: []string{"*"}, Operations: []string{"Mkdir", "MountVolume", "*"}, Callers: caller},
+			{Name: "no such pipe", Pipes: []string{"filesystem-v1", "filesystem-v7"}, Operations: []string{"Mkdir"}, Callers: caller},
+			{Name: "older name", Pipes: []string{"filesystem-*"}, Operations: []string{"LinkPath", "Mkdir"}, Callers: caller},
+			{Name: "other group's name", Pipes: []string{"volume-*"}, Operations: []string{"Mkdir"}, Callers: caller},
+			{Name: "system by star", Pipes: []string{"*-v1"}, Operations: []string{"StopService"}, Callers: caller},
 		},
 	})
 	if err != nil {

@@ -6,40 +6,36 @@ import (
 	"unicode"
 )
 
-// exePattern is a folded path, and whether it stands for all that is beneath it.
-type exePattern struct {
-	path    string
-	beneath bool
-}
-
 // image is the folded path of a caller's program; empty if there is none that can be compared.
 type image string
 
-func (p exePattern) any() bool { return p.path == "" }
-
-func (p exePattern) covers(exe image) bool {
-	if !p.beneath {
-		return exe != "" && string(exe) == p.path
+// coversExe compares with a folded path, or with a directory, which ends in its separator and stands for what is beneath it.
+func coversExe(pattern, exe string) bool {
+	if !isExeDir(pattern) {
+		return exe != "" && exe == pattern
 	}
-	// path ends in a separator, so this is a comparison by segments.
-	return len(exe) > len(p.path) && strings.HasPrefix(string(exe), p.path)
+	return len(exe) > len(pattern) && strings.HasPrefix(exe, pattern)
 }
 
-func parseExe(text string) (exePattern, error) {
+func isExeDir(pattern string) bool {
+	return pattern != "" && (pattern[len(pattern)-1] == '\\' || pattern[len(pattern)-1] == '/')
+}
+
+func parseExe(text string) (string, error) {
 	path, beneath := text, false
 	for _, end := range []string{`\*`, `/*`} {
 		if dir, ok := strings.CutSuffix(text, end); ok && sameSeparator(dir, end[0]) {
 			path, beneath = dir, true
 		}
 	}
-	folded := foldExe(path)
+	folded := string(foldExe(path))
 	if folded == "" {
-		return exePattern{}, fmt.Errorf("exe %q: want the full path of a program (C:\\dir\\driver.exe), or C:\\dir\\* for all programs beneath a directory that is not the root of a drive", text)
+		return "", fmt.Errorf("exe %q: want the full path of a program (C:\\dir\\driver.exe), or C:\\dir\\* for all programs beneath a directory that is not the root of a drive", text)
 	}
 	if beneath {
-		folded += image(separator(string(folded)))
+		folded += separator(folded)
 	}
-	return exePattern{string(folded), beneath}, nil
+	return folded, nil
 }
 
 func sameSeparator(dir string, separator byte) bool {
@@ -63,7 +59,7 @@ func foldExe(path string) image {
 		}
 		sep, rest = `\`, path[2:]
 	}
-	for _, segment := range strings.Split(rest[1:], sep) {
+	for segment := range strings.SplitSeq(rest[1:], sep) {
 		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, "*?\"<>|\x00") {
 			return ""
 		}

@@ -15,10 +15,10 @@ const other = `\\.\pipe\other-Server.v1`
 var forwarding = Spec{
 	Modes: []PipeMode{{"*", Enforce}, {"disk-v1", LogOnly}, {`\\.\pipe\open`, LogOnly}},
 	Rules: []Rule{
-		{"one", []string{other}, []string{"/pkg.v1.Service/Get", "/pkg.v1.Watch/*"}, []CallerPattern{{User: "S-1-5-18"}}, nil},
-		{"all of it", []string{other}, []string{"*"}, []CallerPattern{{User: "S-1-5-19"}}, nil},
-		{"all of the node API", []string{"*", "system-*", "iscsi-*"}, []string{"*"}, []CallerPattern{{User: "S-1-5-20"}}, nil},
-		{"newer", []string{"disk-*", "volume-v1"}, []string{"*", "/v1.Disk/New", "/v9.Volume/*"}, []CallerPattern{{User: "S-1-5-21-1"}}, nil},
+		{Name: "one", Pipes: []string{other}, Operations: []string{"/pkg.v1.Service/Get", "/pkg.v1.Watch/*"}, Callers: []CallerPattern{{User: "S-1-5-18"}}},
+		{Name: "all of it", Pipes: []string{other}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-19"}}},
+		{Name: "all of the node API", Pipes: []string{"*", "system-*", "iscsi-*"}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-20"}}},
+		{Name: "newer", Pipes: []string{"disk-*", "volume-v1"}, Operations: []string{"*", "/v1.Disk/New", "/v9.Volume/*"}, Callers: []CallerPattern{{User: "S-1-5-21-1"}}},
 	},
 }
 
@@ -75,13 +75,13 @@ func TestFullNamesAndMethods(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := policy.Decide(Request{tt.group, tt.version, tt.op, Caller{"process", tt.user, ""}})
+			d := policy.Decide(Request{Group: tt.group, Version: tt.version, Operation: tt.op, Caller: Caller{Assurance: "process", User: tt.user, Exe: ""}})
 			if d.Rule != tt.rule || d.Allowed != (tt.rule != "") {
 				t.Errorf("got %+v, want rule %q", d, tt.rule)
 			}
 		})
 	}
-	open := policy.Decide(Request{`\\.\pipe\open`, "", "/a.B/C", Caller{"none", "", ""}})
+	open := policy.Decide(Request{Group: `\\.\pipe\open`, Version: "", Operation: "/a.B/C", Caller: Caller{Assurance: "none", User: "", Exe: ""}})
 	if !open.Allowed || open.Effect != Deny || open.Mode != LogOnly {
 		t.Errorf("a forwarded pipe in LogOnly: %+v", open)
 	}
@@ -96,7 +96,7 @@ func TestFullNamesAndMethods(t *testing.T) {
 
 func TestNewRefusesFullNamesMethodsAndPermits(t *testing.T) {
 	rule := func(change func(*Rule)) Spec {
-		r := Rule{"r", []string{other}, []string{"*"}, []CallerPattern{{User: "S-1-5-18"}}, nil}
+		r := Rule{Name: "r", Pipes: []string{other}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-18"}}}
 		change(&r)
 		return Spec{Rules: []Rule{r}}
 	}
@@ -139,10 +139,10 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	policy, err := New(Spec{
 		Modes: []PipeMode{{"disk-*", LogOnly}},
 		Rules: []Rule{
-			{"plain", []string{"volume-v1"}, []string{"MountVolume"}, callers("S-1-5-18"), nil},
-			{"format", []string{"volume-*"}, []string{"*"}, callers("S-1-5-18"), []string{Reformat}},
-			{"system", []string{"*"}, []string{"*"}, callers("S-1-5-18"), []string{SystemDisk, Reformat}},
-			{"star", []string{"*"}, []string{"*"}, callers("S-1-5-19"), nil},
+			{Name: "plain", Pipes: []string{"volume-v1"}, Operations: []string{"MountVolume"}, Callers: callers("S-1-5-18")},
+			{Name: "format", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{Reformat}},
+			{Name: "system", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{SystemDisk, Reformat}},
+			{Name: "star", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: callers("S-1-5-19")},
 		},
 	})
 	if err != nil {
@@ -175,13 +175,13 @@ func TestCheckKnowsForwardedPipes(t *testing.T) {
 	policy, err := New(Spec{
 		Modes: []PipeMode{{`\\.\pipe\OTHER-SERVER.V1`, LogOnly}, {`\\.\pipe\nobody`, Enforce}},
 		Rules: []Rule{
-			{"methods", []string{other, "disk-v1"}, []string{"/a.B/C", "/a.B/*", "*", "Rescan"}, callers, nil},
-			{"a pipe that nobody serves", []string{`\\.\pipe\other`}, []string{"*"}, callers, nil},
-			{"an operation on a forwarded pipe", []string{other}, []string{"Rescan"}, callers, nil},
-			{"an operation that neither has", []string{other, "*"}, []string{"Format"}, callers, nil},
-			{"the star stands for the node API alone", []string{"*-v2"}, []string{"*"}, callers, nil},
-			{"a known operation by a method's name", []string{"disk-v1"}, []string{"/v1.Disk/New", "/v1.Disk/Rescan", "/v1.Disk/*"}, callers, nil},
-			{"a method of that name on another server", []string{other}, []string{"/v1.Disk/Rescan"}, callers, nil},
+			{Name: "methods", Pipes: []string{other, "disk-v1"}, Operations: []string{"/a.B/C", "/a.B/*", "*", "Rescan"}, Callers: callers},
+			{Name: "a pipe that nobody serves", Pipes: []string{`\\.\pipe\other`}, Operations: []string{"*"}, Callers: callers},
+			{Name: "an operation on a forwarded pipe", Pipes: []string{other}, Operations: []string{"Rescan"}, Callers: callers},
+			{Name: "an operation that neither has", Pipes: []string{other, "*"}, Operations: []string{"Format"}, Callers: callers},
+			{Name: "the star stands for the node API alone", Pipes: []string{"*-v2"}, Operations: []string{"*"}, Callers: callers},
+			{Name: "a known operation by a method's name", Pipes: []string{"disk-v1"}, Operations: []string{"/v1.Disk/New", "/v1.Disk/Rescan", "/v1.Disk/*"}, Callers: callers},
+			{Name: "a method of that name on another server", Pipes: []string{other}, Operations: []string{"/v1.Disk/Rescan"}, Callers: callers},
 		},
 	})
 	if err != nil {

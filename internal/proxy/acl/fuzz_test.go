@@ -10,12 +10,12 @@ func FuzzExe(f *testing.F) {
 	for _, seed := range []string{driver, `C:\dir\x`, `c:\DIR\y\z.exe`, `C:\dir`, `C:\dirx\y`, `C:\dir\..\x`, "C:\\dir\\\u212a", `\\?\C:\dir\x`, "/dir/x", ""} {
 		f.Add(seed)
 	}
-	policy, err := New(Spec{Rules: []Rule{{"r", []string{"*"}, []string{"*"}, []CallerPattern{{Exe: `C:\dir\*`}}, nil}}})
+	policy, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Exe: `C:\dir\*`}}}}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, exe string) {
-		if !policy.Decide(Request{"disk", "v1", "Rescan", Caller{"process", "", exe}}).Allowed {
+		if !policy.Decide(Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: Caller{Assurance: "process", User: "", Exe: exe}}).Allowed {
 			return
 		}
 		if len(exe) < 8 || !strings.EqualFold(exe[:7], `C:\dir\`) || strings.Contains(exe, `\..`) && strings.Contains(exe+`\`, `\..\`) || strings.Contains(exe, "/") {
@@ -30,14 +30,14 @@ func FuzzPatterns(f *testing.F) {
 	f.Add("*-v1alpha1", "Mkdir", "", `C:\dir\*`, "process")
 	f.Add("filesystem-*", "Mkdir", "uid:0", "", "sid")
 	f.Fuzz(func(t *testing.T, pipe, operation, user, exe, assurance string) {
-		policy, err := New(Spec{Rules: []Rule{{"r", []string{pipe}, []string{operation}, []CallerPattern{{user, exe, assurance}}, nil}}})
+		policy, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{pipe}, Operations: []string{operation}, Callers: []CallerPattern{{User: user, Exe: exe, Assurance: assurance}}}}})
 		if err != nil {
 			return
 		}
-		if policy.Decide(Request{"filesystem", "v1", operation, Caller{"none", user, exe}}).Allowed {
+		if policy.Decide(Request{Group: "filesystem", Version: "v1", Operation: operation, Caller: Caller{Assurance: "none", User: user, Exe: exe}}).Allowed {
 			t.Error("an unidentified caller is allowed")
 		}
-		if !strings.HasPrefix(pipe, "system-") && policy.Decide(Request{"system", "v1alpha1", operation, Caller{"pod", user, exe}}).Allowed {
+		if !strings.HasPrefix(pipe, "system-") && policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: operation, Caller: Caller{Assurance: "pod", User: user, Exe: exe}}).Allowed {
 			t.Errorf("pipe pattern %q covers system", pipe)
 		}
 	})
@@ -49,21 +49,94 @@ func FuzzMethod(f *testing.F) {
 		f.Add(seed, "disk")
 	}
 	policy, err := New(Spec{Rules: []Rule{
-		{"s", []string{other, "*"}, []string{"/a.B/*", "*"}, []CallerPattern{{User: "S-1-5-18"}}, nil},
+		{Name: "s", Pipes: []string{other, "*"}, Operations: []string{"/a.B/*", "*"}, Callers: []CallerPattern{{User: "S-1-5-18"}}},
 	}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	caller := Caller{"sid", "S-1-5-18", ""}
+	caller := Caller{Assurance: "sid", User: "S-1-5-18", Exe: ""}
 	f.Fuzz(func(t *testing.T, method, group string) {
-		if policy.Decide(Request{other, "", method, caller}).Allowed && (strings.Count(method, "/") != 2 || method[0] != '/' || strings.ContainsAny(method, "%?*\\ \n") || strings.Contains(method, "..")) {
+		if policy.Decide(Request{Group: other, Version: "", Operation: method, Caller: caller}).Allowed && (strings.Count(method, "/") != 2 || method[0] != '/' || strings.ContainsAny(method, "%?*\\ \n") || strings.Contains(method, "..")) {
 			t.Errorf("method %q is allowed", method)
 		}
-		if !isFullName(group) && strings.Contains(method, "/") && policy.Decide(Request{group, "v1", method, caller}).Allowed && !strings.HasPrefix(method, "/a.B/") {
+		if !isFullName(group) && strings.Contains(method, "/") && policy.Decide(Request{Group: group, Version: "v1", Operation: method, Caller: caller}).Allowed && !strings.HasPrefix(method, "/a.B/") {
 			t.Errorf("unknown method %q of %q is allowed", method, group)
 		}
-		if isFullName(group) && policy.Decide(Request{group, "", "/a.B/C", caller}).Allowed && !strings.EqualFold(group, other) {
+		if isFullName(group) && policy.Decide(Request{Group: group, Version: "", Operation: "/a.B/C", Caller: caller}).Allowed && !strings.EqualFold(group, other) {
 			t.Errorf("pipe %q is covered", group)
 		}
 	})
+}
+
+// FuzzPaths looks for a path that a rule covers although it does not lie in the rule's directory.
+func FuzzPaths(f *testing.F) {
+	for _, seed := range []string{`C:\dir\x`, `c:\DIR`, `C:\dir-evil\x`, `C:\dir\..\x`, `C:\dir\`, "C:\\d\u0131r\\x", `\\?\C:\dir\x`, "C:/dir/x", "", `C:\dir \x`, `C:\dir\a:b`} {
+		f.Add(seed, seed)
+	}
+	policy, err := New(Spec{Rules: []Rule{{
+		Name: "r", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-18"}}, Paths: []string{`C:\dir`},
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	isWithin := func(path string) bool {
+		return len(path) >= 6 && strings.ToUpper(path[:6]) == `C:\DIR` && (len(path) == 6 || path[6] == '\\') && !strings.Contains(path+`\`, `\..\`) && !strings.Contains(path, "/")
+	}
+	f.Fuzz(func(t *testing.T, source, target string) {
+		r := Request{Group: "filesystem", Version: "v1", Operation: "CreateSymlink", Caller: Caller{Assurance: "sid", User: "S-1-5-18"}, Paths: []string{source, target}}
+		if policy.Decide(r).Allowed && (!isWithin(source) || !isWithin(target)) {
+			t.Errorf("a link from %q to %q is allowed", source, target)
+		}
+	})
+}
+
+// FuzzPods: whatever compiles covers nobody of whom no pod is proven, nor anybody of another namespace, nor an image that
+// does not begin as the pattern does.
+func FuzzPods(f *testing.F) {
+	f.Add("kube-system", "node", "driver", "r.io/team-a/*", "r.io/team-ab/x:v1")
+	f.Add("a", "a/b", "", "r.io/x:v1", "r.io/x:v1@"+digest)
+	f.Add("a", "", "c", digest, "r.io/x@"+digest)
+	f.Fuzz(func(t *testing.T, namespace, account, container, pattern, image string) {
+		policy, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{
+			{Namespace: namespace, ServiceAccount: account, Container: container, Image: pattern},
+		}}}})
+		if err != nil {
+			return
+		}
+		_, name, ok := strings.Cut(account, "/")
+		if !ok {
+			name = account
+		} else if namespace == "" {
+			namespace, _, _ = strings.Cut(account, "/")
+		}
+		who := Caller{Assurance: "pod", Namespace: namespace, ServiceAccount: name, Container: container, Image: image}
+		ask := func(c Caller) bool {
+			r := Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}
+			d := policy.Decide(r)
+			if (straightforward(policy, r) != "") != d.Allowed {
+				t.Errorf("%+v: the index and the loop differ", c)
+			}
+			return d.Allowed
+		}
+		if ask(who) && pattern != "" && !strings.HasPrefix(image, strings.TrimSuffix(pattern, "*")) && !strings.Contains(image, "@"+digestOf(pattern)) && image != pattern {
+			t.Errorf("pattern %q covers image %q", pattern, image)
+		}
+		for _, other := range []Caller{
+			{Assurance: "process", Namespace: namespace, ServiceAccount: name, Container: container, Image: image},
+			{Assurance: "pod", Namespace: namespace + "x", ServiceAccount: name, Container: container, Image: image},
+			{Assurance: "pod", ServiceAccount: name, Container: container, Image: image},
+		} {
+			if ask(other) {
+				t.Errorf("%+v is covered", other)
+			}
+		}
+	})
+}
+
+// digestOf returns the digest in a pattern, or what no image has.
+func digestOf(pattern string) string {
+	if at := strings.Index(pattern, "sha256:"); at >= 0 {
+		return pattern[at:]
+	}
+	return "\x00"
 }

@@ -64,8 +64,9 @@ func (p *Policy) Names(group, version, method string) bool {
 	if !isMethod(method) || strings.HasSuffix(method, "/*") {
 		return false
 	}
-	for i := range p.rules {
-		if slices.Contains(p.rules[i].operations, method) && coversAny(p.rules[i].pipes, group, version) {
+	patterns, n := patternsOf(group, version)
+	for _, pattern := range patterns[:n] {
+		if pipe := p.pipes[pattern]; pipe != nil && pipe.operations[method] {
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package acl
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -62,107 +61,16 @@ func (p pipePattern) covers(group, version string) bool {
 	return true
 }
 
-// level puts the steps of assurance in rising order; 0 is unknown and is covered by no pattern.
-func level(assurance string) int {
-	switch assurance {
-	case "sid":
-		return 1
-	case "process":
-		return levelProcess
-	case "pod":
-		return 3
+// patternsOf returns all patterns that cover a pipe: the first n of four.
+func patternsOf(group, version string) (patterns [4]pipePattern, n int) {
+	if isFullName(group) {
+		return [4]pipePattern{{foldPipe(group), ""}}, 1
 	}
-	return 0
-}
-
-const levelProcess = 2
-
-// callerPattern is a parsed CallerPattern.
-type callerPattern struct {
-	user  string
-	exe   exePattern
-	least int
-}
-
-func parseCaller(c CallerPattern) (callerPattern, error) {
-	if c.User == "" && c.Exe == "" {
-		return callerPattern{}, errors.New("names neither a user nor an exe: it would stand for everybody")
-	}
-	var p callerPattern
-	var errs []error
-	if c.User != "" {
-		p.user = foldUser(c.User)
-		errs = append(errs, checkUser(p.user))
-	}
-	p.least = 1
-	if c.Exe != "" {
-		var err error
-		p.exe, err = parseExe(c.Exe)
-		errs = append(errs, err)
-		p.least = levelProcess
-	}
-	if c.Assurance != "" {
-		n := level(c.Assurance)
-		if n == 0 {
-			errs = append(errs, fmt.Errorf("assurance %q: want sid, process or pod", c.Assurance))
-		}
-		if n < p.least {
-			errs = append(errs, fmt.Errorf("assurance %q: an exe is known only from assurance process upwards", c.Assurance))
-		}
-		p.least = max(p.least, n)
-	}
-	return p, errors.Join(errs...)
-}
-
-// covers takes the caller with its fields folded.
-func (p *callerPattern) covers(level int, user string, exe image) bool {
-	if level < p.least {
-		return false
-	}
-	if p.user != "" && p.user != user {
-		return false
-	}
-	return p.exe.any() || p.exe.covers(exe)
-}
-
-// foldUser makes one spelling of a SID; uid:N has only one.
-func foldUser(user string) string {
-	if strings.HasPrefix(user, "s-") {
-		return "S" + user[1:]
-	}
-	return user
-}
-
-// checkUser accepts S-1-… as Microsoft's "SID string format" has it, and uid:N.
-func checkUser(user string) error {
-	if n, ok := strings.CutPrefix(user, "uid:"); ok {
-		if !isNumber(n) {
-			return fmt.Errorf("user %q: want uid: and a decimal number", user)
-		}
-		return nil
-	}
-	rest, ok := strings.CutPrefix(user, "S-1-")
-	parts := strings.Split(rest, "-")
-	if !ok || len(parts) < 2 || len(parts) > 16 {
-		return fmt.Errorf("user %q: want a SID (S-1-5-18) or uid:N", user)
-	}
-	for _, part := range parts {
-		if !isNumber(part) {
-			return fmt.Errorf("user %q: %q is not a number", user, part)
+	patterns = [4]pipePattern{{group, version}, {group, ""}, {"", version}, {"", ""}}
+	for _, name := range named {
+		if name == group {
+			return patterns, 2
 		}
 	}
-	return nil
-}
-
-// isNumber accepts the one decimal spelling that systems print: no sign, no leading zero.
-func isNumber(s string) bool {
-	if s == "" || len(s) > 15 || len(s) > 1 && s[0] == '0' {
-		return false
-	}
-	for _, r := range s {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return true
+	return patterns, 4
 }

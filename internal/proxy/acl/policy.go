@@ -15,6 +15,12 @@ type Policy struct {
 	revision string
 	modes    []pipeMode
 	rules    []rule
+	limits   Limits
+
+	// What follows is derived from the above, so that a decision need not look at every rule.
+	modeOf  map[pipePattern]Mode
+	pipes   map[pipePattern]*pipeOperations
+	callers index
 }
 
 type pipeMode struct {
@@ -29,6 +35,9 @@ type rule struct {
 	operations []string // the others
 	callers    []callerPattern
 	permits    []string
+	paths      []place
+	limits     Limits
+	reason     string
 }
 
 // Fault is something wrong with a Spec.
@@ -56,13 +65,14 @@ func (f *Faults) add(field, format string, args ...any) {
 
 // DenyAll is the policy without rules.
 func DenyAll() *Policy {
-	return &Policy{revision: revisionOf(Spec{})}
+	return &Policy{revision: revisionOf(Spec{})} // empty maps hold nothing
 }
 
 // New compiles spec. The error is of type Faults and names every fault.
 func New(spec Spec) (*Policy, error) {
 	var faults Faults
-	p := &Policy{spec: spec.clone(), revision: revisionOf(spec)}
+	p := &Policy{spec: spec.clone(), revision: revisionOf(spec), limits: spec.Limits}
+	checkLimits("limits", spec.Limits, &faults)
 	seen := map[string]bool{}
 	for i, m := range spec.Modes {
 		field := fmt.Sprintf("pipes[%d]", i)
@@ -86,6 +96,7 @@ func New(spec Spec) (*Policy, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
+	p.derive(mostKids)
 	return p, nil
 }
 
@@ -97,7 +108,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		faults.add(field+".name", "name %q is taken by another rule", r.Name)
 	}
 	names[r.Name] = true
-	out := rule{name: r.Name}
+	out := rule{name: r.Name, limits: r.Limits, reason: "allowed by rule " + r.Name}
 	if len(r.Pipes) == 0 {
 		faults.add(field+".pipes", "is empty: the rule would allow nothing")
 	}
@@ -134,6 +145,17 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		}
 	}
 	out.permits = slices.Clone(r.Permits)
+	for j, text := range r.Paths {
+		path, err := parsePath(text)
+		if err != nil {
+			faults.add(fmt.Sprintf("%s.paths[%d]", field, j), "%v", err)
+		}
+		out.paths = append(out.paths, path)
+	}
+	if r.Paths != nil && len(r.Paths) == 0 {
+		faults.add(field+".paths", "is empty: leave it out to allow every path")
+	}
+	checkLimits(field+".limits", r.Limits, faults)
 	return out
 }
 
@@ -164,6 +186,7 @@ func (s Spec) clone() Spec {
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
+		r.Paths = slices.Clone(r.Paths)
 	}
 	return s
 }

@@ -4,6 +4,8 @@ package acl
 type Spec struct {
 	Modes []PipeMode
 	Rules []Rule
+	// Limits hold for every caller, where the rule that decides does not set its own.
+	Limits Limits `json:",omitzero"`
 }
 
 // PipeMode sets the mode of the pipes that a pattern covers.
@@ -38,6 +40,20 @@ type Rule struct {
 	Callers []CallerPattern
 	// Permits are Reformat and SystemDisk: dangerous steps that no operation includes, "*" neither.
 	Permits []string
+	// Paths are directories (`C:\var\lib\kubelet\plugins`). If there are any, the rule covers a call only if it names all the
+	// paths that its operation takes, and each of them is one of the directories or lies in one: both ends of a link, and
+	// the local path of an SMB mapping. Operations that take no path, and calls that are forwarded, cannot be confined and
+	// are not covered: they need a rule without Paths.
+	Paths []string `json:",omitempty"`
+	// Limits are what each caller of the rule may use up.
+	Limits Limits `json:",omitzero"`
+}
+
+// Limits bound one caller: a container of a pod, or a process of the node. Zero means that no bound is set here.
+type Limits struct {
+	Connections    int // open connections to one pipe
+	CallsPerSecond int // on average
+	Burst          int // calls at once after a pause; CallsPerSecond if it is 0
 }
 
 // Permits of a Rule.
@@ -46,7 +62,9 @@ const (
 	SystemDisk = "SystemDisk" // to change a disk or volume that the node runs from
 )
 
-// CallerPattern covers the callers that agree with every field it sets. It must set User or Exe.
+// CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
+// ServiceAccount with its namespace: the other fields are chosen by whoever writes a pod, in any namespace.
+// What is not known about a caller agrees with nothing.
 type CallerPattern struct {
 	// User is a Windows SID ("S-1-5-18") or "uid:" and a decimal number.
 	User string
@@ -54,15 +72,37 @@ type CallerPattern struct {
 	// whoever may write there is trusted too. Windows paths are compared without regard to case, by segments.
 	// An Exe covers only callers whose process was held open while its image was read.
 	Exe string
-	// Assurance is the least assurance that the caller must have: "sid", "process" or "pod". Empty is "sid".
+	// Assurance is the least assurance that the caller must have: "sid", "process" or "pod". Empty is "sid", or what the
+	// other fields need.
 	Assurance string
+	// Namespace is that of the caller's pod. This field and those below it, Token aside, need assurance "pod".
+	Namespace string `json:",omitempty"`
+	// ServiceAccount is NAME beside a Namespace, or NAMESPACE/NAME.
+	ServiceAccount string `json:",omitempty"`
+	// Container is the container's name within its pod.
+	Container string `json:",omitempty"`
+	// Image is the container's image as the runtime names it: all of it ("registry/driver:v1", "registry/driver@sha256:…"),
+	// a digest alone ("sha256:…"), or a prefix and "*" that ends at a boundary ("registry/team/*", "registry/driver:*",
+	// "registry/driver:v1.*"). It is never looked for in the middle of a name.
+	Image string `json:",omitempty"`
+	// HostProcess, if set, says whether the container must or must not be a HostProcess container.
+	HostProcess *bool `json:",omitempty"`
+	// Token asks for a caller that has shown a valid token.
+	Token bool `json:",omitempty"`
 }
 
-// Caller is who asks.
+// Caller is who asks. An empty string is something that is not known.
 type Caller struct {
 	Assurance string // "none", "sid", "process" or "pod"; anything else is none
 	User      string // SID or uid:N
 	Exe       string
+
+	// The following are believed at assurance "pod" alone.
+	Namespace, ServiceAccount, Pod string // names; ServiceAccount without its namespace
+	Container, Image               string
+	HostProcess                    bool // the container is a HostProcess container
+
+	Token bool // a token was verified, and is that of the pod
 }
 
 // Request is what is asked, in the words of the newest API version, with the served version beside them. For a pipe that is
@@ -71,6 +111,8 @@ type Caller struct {
 type Request struct {
 	Group, Version, Operation string
 	Caller                    Caller
+	// Paths are all the path arguments of the call, empty ones too.
+	Paths []string
 }
 
 // Effect is what the rules say, whatever the mode makes of it.
@@ -90,4 +132,5 @@ type Decision struct {
 	Rule    string   // the first rule that allows, empty in a denial
 	Reason  string   // for the caller and the record
 	Permits []string // of that rule; not to be changed
+	Limits  Limits   // to be kept by the caller: those of the rule, and where it sets none those of all callers
 }

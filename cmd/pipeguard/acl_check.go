@@ -1,0 +1,99 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// aclCheckReport is the JSON form of the result; its fields are promised to users.
+type aclCheckReport struct {
+	Schema   string   `json:"schema"` // pipeguard.dev/acl-check/v1
+	OK       bool     `json:"ok"`
+	Revision string   `json:"revision,omitempty"`
+	Rules    int      `json:"rules"`
+	Profiles int      `json:"profiles"`
+	LogOnly  int      `json:"logOnly"`
+	Faults   []string `json:"faults"`
+	Hints    []string `json:"hints"`
+	Warnings []string `json:"warnings"`
+}
+
+func newACLCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Find the faults of an access list, and what it may not mean",
+		Long: `Reads FILE as the proxy would and reports each fault as FILE:LINE:COLUMN: FIELD: MESSAGE. A list with a fault is not
+taken by a proxy: at its start it does not start, and later it keeps the list that it has.
+
+Warnings stop nothing. They name rules that never decide because an earlier one covers all that they do, permits that
+no operation of their rule uses, operations without a path in rules for certain paths, callers that are more than they
+seem (a user that all containers share, every pod of a namespace, * for a container, images by tag) and pipes in mode
+LogOnly. Rules are named by their place; those of a profile by the profile's.
+
+With -o json it prints one object:
+  schema    "pipeguard.dev/acl-check/v1"
+  ok        true if there are no faults
+  revision  of the list, as in audit records; left out if there are faults
+  rules, profiles, logOnly    how many there are; rules with those of profiles
+  faults, hints, warnings     lines of text
+
+Exit code: 0 no faults, 1 faults, 2 FILE cannot be read.`,
+		Example: `  pipeguard acl check proxy.yaml
+  pipeguard acl check -o json - < proxy.yaml`,
+		Args: argument("a configuration of a proxy"),
+	}
+	out := addTableFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l, err := loadList(cmd, args[0])
+		if err != nil {
+			return err
+		}
+		return aclCheck(cmd, l, out.format)
+	}
+	return cmd
+}
+
+func aclCheck(cmd *cobra.Command, l list, out format) error {
+	spec := l.settings.Spec()
+	report := aclCheckReport{
+		Schema: "pipeguard.dev/acl-check/v1", OK: l.policy != nil, Rules: len(spec.Rules), Profiles: len(l.settings.ACL.Profiles),
+		Faults: append([]string{}, l.faults...), Hints: append([]string{}, l.hints...), Warnings: []string{},
+	}
+	if report.OK {
+		report.Revision = l.policy.Revision()
+		report.Warnings = append(report.Warnings, l.settings.Warnings()...)
+	}
+	for _, m := range spec.Modes {
+		if m.Mode == acl.LogOnly {
+			report.LogOnly++
+		}
+	}
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		p.json(report)
+	} else {
+		printACLCheck(&p, report)
+	}
+	if !report.OK {
+		return p.done(no(nil))
+	}
+	return p.done(nil)
+}
+
+func printACLCheck(p *printer, r aclCheckReport) {
+	for _, f := range r.Faults {
+		p.printf("%s\n", plain.Line(f))
+	}
+	for _, h := range r.Hints {
+		p.printf("hint: %s\n", plain.Line(h))
+	}
+	for _, w := range r.Warnings {
+		p.printf("warning: %s\n", plain.Line(w))
+	}
+	if r.OK {
+		p.printf("in order: %d rules, those of %d profiles among them, %d modes LogOnly, %d warnings, revision %s\n",
+			r.Rules, r.Profiles, r.LogOnly, len(r.Warnings), r.Revision)
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// aclExplainReport is the JSON form of the result; its fields are promised to users.
+type aclExplainReport struct {
+	Schema   string           `json:"schema"` // pipeguard.dev/acl-explain/v1
+	Allowed  bool             `json:"allowed"`
+	Effect   acl.Effect       `json:"effect"`
+	Mode     acl.Mode         `json:"mode"`
+	Rule     string           `json:"rule"`
+	Reason   string           `json:"reason"`
+	Permits  []string         `json:"permits"`
+	Limits   explainedLimits  `json:"limits"`
+	Revision string           `json:"revision"`
+	Request  explainedRequest `json:"request"`
+	Rules    []explainedRule  `json:"rules"`
+}
+
+type explainedLimits struct {
+	Connections    int `json:"connections"`
+	CallsPerSecond int `json:"callsPerSecond"`
+	Burst          int `json:"burst"`
+}
+
+type explainedRequest struct {
+	Group     string          `json:"group"`
+	Version   string          `json:"version"`
+	Operation string          `json:"operation"`
+	Paths     []string        `json:"paths"`
+	Caller    explainedCaller `json:"caller"`
+}
+
+type explainedCaller struct {
+	Assurance      string `json:"assurance"`
+	User           string `json:"user"`
+	Exe            string `json:"exe"`
+	Namespace      string `json:"namespace"`
+	ServiceAccount string `json:"serviceAccount"`
+	Pod            string `json:"pod"`
+	Container      string `json:"container"`
+	Image          string `json:"image"`
+	HostProcess    bool   `json:"hostProcess"`
+	Token          bool   `json:"token"`
+}
+
+type explainedRule struct {
+	Rule    string `json:"rule"`
+	Covers  bool   `json:"covers"`
+	Decides bool   `json:"decides"`
+	Why     string `json:"why"`
+}
+
+func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, out format) error {
+	d := policy.Decide(r)
+	report := aclExplainReport{
+		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
+		Permits: append([]string{}, d.Permits...), Limits: explainedLimits(d.Limits), Revision: policy.Revision(),
+		Request: explainedRequest{
+			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Caller: explainedCaller(r.Caller),
+		},
+		Rules: []explainedRule{},
+	}
+	for _, v := range policy.Explain(r) {
+		report.Rules = append(report.Rules, explainedRule(v))
+	}
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		p.json(report)
+	} else {
+		printACLExplain(&p, report)
+	}
+	if !d.Allowed {
+		return p.done(no(nil))
+	}
+	return p.done(nil)
+}
+
+func printACLExplain(p *printer, r aclExplainReport) {
+	verdict := "denied"
+	switch {
+	case r.Effect == acl.Allow:
+		verdict = "allowed"
+	case r.Allowed:
+		verdict = "would be denied, and passes because the pipe is in mode LogOnly"
+	}
+	pipe := r.Request.Group
+	if r.Request.Version != "" {
+		pipe += "-" + r.Request.Version
+	}
+	p.printf("%s on %s is %s: %s\n", plain.Line(r.Request.Operation), plain.Line(pipe), verdict, plain.Line(r.Reason))
+	if len(r.Permits) > 0 {
+		p.printf("permits: %s\n", strings.Join(r.Permits, ", "))
+	}
+	if r.Limits != (explainedLimits{}) {
+		p.printf("limits: %d connections, %d calls per second, burst %d (0 is none)\n", r.Limits.Connections, r.Limits.CallsPerSecond, r.Limits.Burst)
+	}
+	p.printf("revision %s\n", r.Revision)
+	if len(r.Rules) == 0 {
+		return
+	}
+	p.printf("\n")
+	table := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	rows := printer{w: table}
+	rows.printf("RULE\tRESULT\tWHY\n")
+	for _, v := range r.Rules {
+		result := "no"
+		switch {
+		case v.Decides:
+			result = "decides"
+		case v.Covers:
+			result = "covers"
+		}
+		rows.printf("%s\t%s\t%s\n", plain.Line(v.Rule), result, plain.Line(v.Why))
+	}
+	if rows.err == nil {
+		rows.err = table.Flush()
+	}
+	if p.err == nil {
+		p.err = rows.err
+	}
+}

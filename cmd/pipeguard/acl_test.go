@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// aclFile has a rule for a driver of a pod, one for a process of the node, a profile and a forwarded pipe.
+const aclFile = `apiVersion: pipeguard.dev/v1alpha1
+kind: ProxyConfig
+acl:
+  pipes: [{pipe: volume-v1beta1, mode: LogOnly}]
+  rules:
+    - name: driver
+      pipes: ["filesystem-*"]
+      operations: [CreateSymlink, Mkdir]
+      paths: ['C:\var\lib\kubelet\pods']
+      limits: {connections: 4, callsPerSecond: 20}
+      callers: [{serviceAccount: team-a/node, container: driver}]
+    - name: host
+      pipes: ["filesystem-*", '\\.\pipe\guarded']
+      operations: [PathExists, /a.B/*]
+      callers: [{user: S-1-5-18, exe: 'C:\agent, inc\x.exe'}]
+    - name: late
+      pipes: [filesystem-v1]
+      operations: [Mkdir]
+      callers: [{serviceAccount: team-a/node}]
+  profiles: [smb]
+forward: [{pipe: guarded, to: unguarded}]
+`
+
+// executeACL runs the command line beside the others.
+func executeACL(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	root := newRoot()
+	if cmd, _, err := root.Find([]string{"acl"}); err != nil || cmd == root {
+		root.AddCommand(newACL())
+	}
+	var out, errOut bytes.Buffer
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	root.SetOut(&out)
+	root.SetErr(&errOut)
+	cmd, err := root.ExecuteContextC(t.Context())
+	code, message := verdict(err)
+	if message != "" {
+		errOut.WriteString(cmd.CommandPath() + ": " + plain.Text(message))
+	}
+	return result{code, out.String(), errOut.String()}
+}
+
+func writeACL(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestACLCheck(t *testing.T) {
+	got := executeACL(t, "", "acl", "check", writeACL(t, aclFile))
+	if got.code != exitYes || !strings.Contains(got.out, "in order: 5 rules, those of 1 profiles among them, 1 modes LogOnly, 1 warnings, revision sha256:") {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(got.out, "warning: ") || !strings.Contains(got.out, ":4:11: acl.pipes[0]: volume-v1beta1 is in mode LogOnly") {
+		t.Errorf("warnings: %s", got.out)
+	}
+	sample := executeACL(t, "", "acl", "check", "../../config/samples/proxy.yaml")
+	if sample.code != exitYes {
+		t.Errorf("the sample: %+v", sample)
+	}
+	var report aclCheckReport
+	stdin := executeACL(t, aclFile, "acl", "check", "-o", "json", "-")
+	if err := json.Unmarshal([]byte(stdin.out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Schema != "pipeguard.dev/acl-check/v1" || !report.OK || report.Rules != 5 || report.Profiles != 1 || report.LogOnly != 1 || len(report.Warnings) != 1 || report.Faults == nil || report.Hints == nil {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestACLCheckNamesFaults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"an older name of an operation": {"CreateSymlink", "LinkPath", []string{":8:20: acl.rules[0].operations[0]", "hint: acl.rules[0].operations[0]: LinkPath of an older API version is CreateSymlink in the newest"}},
+		"a pipe that there is not":      {"[filesystem-v1]", "[filesystem-v7]", []string{":17:15: acl.rules[2].pipes[0]"}},
+		"a key that there is not":       {"container: driver", "containers: driver", []string{"line 11", "containers"}},
+		"a namespace in capitals":       {"team-a/node, container", "Team-A/node, container", []string{":11:17: acl.rules[0].callers[0]", "namespace"}},
+		"two faults":                    {"[Mkdir]", "[mkdir, rmdir]", []string{"operations[0]", "operations[1]"}},
+		"an unknown profile":            {"[smb]", "[cifs]", []string{":20:14: acl.profiles[0]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := writeACL(t, strings.Replace(aclFile, tt.from, tt.to, 1))
+			got := executeACL(t, "", "acl", "check", file)
+			if got.code != exitNo || strings.Contains(got.out, "in order") {
+				t.Errorf("exit code %d, want 1: %s%s", got.code, got.out, got.errOut)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q does not say %q", got.out, want)
+				}
+			}
+			explained := executeACL(t, "", "acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir")
+			if explained.code != exitBadInput {
+				t.Errorf("explain takes the file: %+v", explained)
+			}
+		})
+	}
+}
+
+func TestACLExplain(t *testing.T) {
+	file := writeACL(t, aclFile)
+	const path = `C:\var\lib\kubelet\pods\x`
+	driver := "assurance=pod,serviceAccount=team-a/node,container=driver"
+	tests := []struct {
+		name string
+		args []string
+		code int
+		want []string
+	}{
+		{"an older method is its operation", []string{"--pipe", "filesystem-v1beta1", "--method", "LinkPath", "--caller", driver, "--path", path, "--path", path + "2"}, exitYes,
+			[]string{"CreateSymlink on filesystem-v1beta1 is allowed: allowed by rule driver", "limits: 4 connections, 20 calls per second", "driver", "decides", "callers[0] agrees", "no "}},
+		{"the newest name on an older pipe", []string{"--pipe", "csi-proxy-filesystem-v1beta1", "--method", "CreateSymlink", "--caller", driver, "--path", path, "--path", path}, exitYes, []string{"rule driver"}},
+		{"a full method name", []string{"--pipe", `\\.\pipe\csi-proxy-filesystem-v1`, "--method", "/v1.Filesystem/Mkdir", "--caller", driver, "--path", path}, exitYes, []string{"Mkdir on filesystem-v1 is allowed", "covers"}},
+		{"a comma in a value", []string{"--pipe", "filesystem-v1", "--method", "PathExists", "--caller", `user=S-1-5-18,exe=C:\agent, inc\x.exe`}, exitYes, []string{"allowed by rule host"}},
+		{"a forwarded pipe", []string{"--pipe", `\\.\pipe\guarded`, "--method", "/a.B/C", "--caller", `user=S-1-5-18`, "--caller", `exe=C:\agent, inc\x.exe`}, exitYes, []string{"allowed by rule host"}},
+		{"a profile", []string{"--pipe", "smb-v1", "--method", "RemoveSmbGlobalMapping", "--caller", "serviceAccount=kube-system/csi-smb-node-sa,container=smb"}, exitYes, []string{"smb@kube-system/csi-smb-node-sa:rest"}},
+		{"a mode that lets it pass", []string{"--pipe", "volume-v1beta1", "--method", "FormatVolume"}, exitYes, []string{"would be denied, and passes because the pipe is in mode LogOnly"}},
+
+		{"one end of a link elsewhere", []string{"--pipe", "filesystem-v1beta1", "--method", "LinkPath", "--caller", driver, "--path", path, "--path", `C:\Windows`}, exitNo,
+			[]string{"is denied: rule driver allows CreateSymlink to this caller, but", "is not within its paths"}},
+		{"a sidecar", []string{"--pipe", "filesystem-v1beta1", "--method", "Mkdir", "--caller", "serviceAccount=team-a/node,container=other", "--path", path}, exitNo, []string{`container is "other", not "driver"`}},
+		{"a namespace that begins alike", []string{"--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "serviceAccount=team-ab/node,container=driver", "--path", path}, exitNo, []string{`namespace is "team-ab", not "team-a"`}},
+		{"a service account that is not known", []string{"--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "namespace=team-a,container=driver", "--path", path}, exitNo, []string{"serviceAccount is not known"}},
+		{"nobody", []string{"--pipe", "filesystem-v1", "--method", "Mkdir"}, exitNo, []string{"the caller is not identified"}},
+		{"a method of an upstream", []string{"--pipe", "filesystem-v1", "--method", "/v1.Filesystem/New", "--caller", driver}, exitNo, []string{"no rule for this pipe allows /v1.Filesystem/New"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := executeACL(t, "", append([]string{"acl", "explain", file}, tt.args...)...)
+			if got.code != tt.code {
+				t.Errorf("exit code %d, want %d", got.code, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("does not say %q:\n%s%s", want, got.out, got.errOut)
+				}
+			}
+		})
+	}
+}
+
+func TestACLExplainInJSON(t *testing.T) {
+	got := executeACL(t, aclFile, "acl", "explain", "-", "-o", "json", "--pipe", "filesystem-v1", "--method", "Mkdir", "--path", `C:\x`,
+		"--caller", "namespace=team-a,serviceAccount=node,container=driver,hostProcess=true,token=true,image=r.io/a:v1,pod=p")
+	var r aclExplainReport
+	if err := json.Unmarshal([]byte(got.out), &r); err != nil {
+		t.Fatal(err, got)
+	}
+	caller := explainedCaller{Assurance: "pod", Namespace: "team-a", ServiceAccount: "node", Pod: "p", Container: "driver", Image: "r.io/a:v1", HostProcess: true, Token: true}
+	if got.code != exitYes || !r.Allowed || r.Effect != acl.Allow || r.Mode != acl.Enforce || r.Rule != "late" || r.Request.Caller != caller || len(r.Rules) != 5 ||
+		!strings.HasPrefix(r.Rules[0].Why, "paths: ") || !r.Rules[2].Decides || r.Schema != "pipeguard.dev/acl-explain/v1" || r.Permits == nil {
+		t.Errorf("%+v", r)
+	}
+}
+
+const recordedACL = `{"v":1,"seq":1,"type":"log","stage":"LogOpen","time":"2026-01-02T03:04:05Z","session":"S","id":"x"}
+{"v":1,"seq":2,"type":"request","stage":"RequestReceived","time":"2026-01-02T03:04:05Z","session":"S","id":"R1","who":{"assurance":"pod","process":{"pid":7,"exe":"C:\\driver.exe"},"user":{"sid":"S-1-5-93-2-1"},"pod":{"ns":"team-a","name":"p","sa":"node"}},"what":{"pipe":"csi-proxy-filesystem-v1beta1","group":"filesystem","version":"v1beta1","method":"CreateSymlink","full_method":"/v1beta1.Filesystem/LinkPath","targets":[{"kind":"path","value":"C:\\var\\lib\\kubelet\\pods\\a"},{"kind":"path","value":"C:\\var\\lib\\kubelet\\pods\\b"}]}}
+not a record
+{"v":1,"seq":3,"type":"request","stage":"ResponseComplete","time":"2026-01-02T03:04:05Z","session":"S","id":"R2","what":{"pipe":"csi-proxy-filesystem-v1beta1","group":"filesystem","version":"v1beta1"},"outcome":{"result":"rejected","code":"Unimplemented","latency_us":1}}
+`
+
+func TestACLExplainsARecord(t *testing.T) {
+	file, records := writeACL(t, aclFile), filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(records, []byte(recordedACL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1")
+	if got.code != exitNo || !strings.Contains(got.out, `container is not known, and must be "driver"`) {
+		t.Errorf("a record without the container: %+v", got)
+	}
+	got = executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1", "--caller", "container=driver")
+	if got.code != exitYes || !strings.Contains(got.out, "allowed by rule driver") {
+		t.Errorf("with the container: %+v", got)
+	}
+	got = executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1", "--caller", "container=driver,assurance=process")
+	if got.code != exitNo {
+		t.Errorf("with less assurance: %+v", got)
+	}
+	for id, want := range map[string]string{"R2": `no request "R2" whose method is known`, "R9": `no request "R9"`, "x": `no request "x"`} {
+		if got := executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", id); got.code != exitBadInput || !strings.Contains(got.errOut, want) {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+}
+
+func TestBadACLCommandLines(t *testing.T) {
+	file := writeACL(t, aclFile)
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":                {[]string{"acl"}, "name a command"},
+		"check without a file":      {[]string{"acl", "check"}, "name a configuration of a proxy"},
+		"a missing file":            {[]string{"acl", "check", "missing.yaml"}, "missing.yaml"},
+		"a directory":               {[]string{"acl", "check", t.TempDir()}, "is a directory"},
+		"an unknown format":         {[]string{"acl", "check", "-o", "yaml", file}, "must be table or json"},
+		"explain without a request": {[]string{"acl", "explain", file}, "name a pipe with --pipe and a method with --method"},
+		"explain without a method":  {[]string{"acl", "explain", file, "--pipe", "filesystem-v1"}, "--method"},
+		"an unknown pipe":           {[]string{"acl", "explain", file, "--pipe", "filesystem-v9", "--method", "Mkdir"}, `no pipe "filesystem-v9"`},
+		"an unknown method":         {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Format"}, `has no method "Format"`},
+		"an older method elsewhere": {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "LinkPath"}, `has no method "LinkPath"`},
+		"an unknown key":            {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "sa=x"}, "the keys are"},
+		"a key twice":               {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "pod=x,pod=y"}, "twice"},
+		"a word for a bool":         {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "token=maybe"}, "true or false"},
+		"an unknown assurance":      {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "assurance=Pod"}, "want none, sid"},
+		"two namespaces":            {[]string{"acl", "explain", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "namespace=a,serviceAccount=b/c"}, "not of namespace"},
+		"an id without a file":      {[]string{"acl", "explain", file, "--id", "x"}, "--id needs --from-audit"},
+		"a file without an id":      {[]string{"acl", "explain", file, "--from-audit", "x"}, "needs the --id"},
+		"a record and a pipe":       {[]string{"acl", "explain", file, "--from-audit", "x", "--id", "y", "--pipe", "filesystem-v1"}, "leave them out"},
+		"missing records":           {[]string{"acl", "explain", file, "--from-audit", "missing.jsonl", "--id", "y"}, "missing.jsonl"},
+		"standard input twice":      {[]string{"acl", "explain", "-", "--from-audit", "-", "--id", "y"}, "one file only"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := executeACL(t, aclFile, c.args...); got.code != exitBadInput || !strings.Contains(got.errOut, c.want) {
+				t.Errorf("exit code %d, standard error %q; want 2 and %q", got.code, got.errOut, c.want)
+			}
+		})
+	}
+}
+
+func TestACLOutputIsInert(t *testing.T) {
+	got := executeACL(t, "", "acl", "explain", writeACL(t, strings.Replace(aclFile, "name: late", `name: "la\u202ete\x1b[2J"`, 1)),
+		"--pipe", "filesystem-v1", "--method", "Mkdir", "--caller", "namespace=a\x1bb", "--path", "C:\\\u202e")
+	if bytes.ContainsAny([]byte(got.out+got.errOut), "\x1b\u202e") {
+		t.Errorf("%q", got.out)
+	}
+}

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
+)
+
+// ParseACL reads an access list that stands alone, as in a bundle: what the key acl of a configuration holds, in YAML or
+// JSON. The error names every fault with its line in file.
+func ParseACL(file string, text []byte, known []acl.API) (*acl.Policy, error) {
+	var list ACL
+	root, err := decode(file, text, &list)
+	if err != nil {
+		return nil, err
+	}
+	s := source{file: file, root: root}
+	spec, faults := list.spec()
+	policy, err := acl.New(spec)
+	if err == nil && len(faults) == 0 {
+		err = policy.Check(known)
+	}
+	if err != nil {
+		faults = append(faults, list.place("", err)...)
+	}
+	if err := s.checkText(); err != nil || len(faults) > 0 {
+		return nil, errors.Join(err, s.locate(faults))
+	}
+	return policy, nil
+}
+
+// decode reads one document strictly.
+func decode(file string, text []byte, into any) (*yaml.Node, error) {
+	if len(text) > maxFile {
+		return nil, fmt.Errorf("configuration %s is longer than %d bytes", file, maxFile)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("configuration %s: %w", file, err)
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("configuration %s: more than one document", file)
+	}
+	return &root, nil
+}
+
+// Spec returns the access list in the words of package acl, the rules of the profiles last.
+func (p Proxy) Spec() acl.Spec {
+	spec, _ := p.ACL.spec() // a configuration whose profiles have faults is not returned to anybody
+	return spec
+}
+
+// spec also returns the faults of the profiles, whose fields lack the "acl." in front.
+func (a ACL) spec() (acl.Spec, acl.Faults) {
+	s := acl.Spec{Limits: acl.Limits(a.Limits)}
+	for _, m := range a.Pipes {
+		s.Modes = append(s.Modes, acl.PipeMode(m))
+	}
+	for _, r := range a.Rules {
+		rule := acl.Rule{Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits, Paths: r.Paths, Limits: acl.Limits(r.Limits)}
+		for _, c := range r.Callers {
+			rule.Callers = append(rule.Callers, acl.CallerPattern(c))
+		}
+		s.Rules = append(s.Rules, rule)
+	}
+	var faults acl.Faults
+	for i, p := range a.Profiles {
+		rules, err := profiles.Rules(profiles.Options(p))
+		if err != nil {
+			faults = append(faults, acl.Fault{Field: fmt.Sprintf("profiles[%d]", i), Problem: err.Error()})
+		}
+		s.Rules = append(s.Rules, rules...)
+	}
+	return s, faults
+}
+
+// place gives faults of the access list their place in the file: those of a profile's rules are the profile's.
+func (a ACL) place(prefix string, err error) acl.Faults {
+	var faults acl.Faults
+	if !errors.As(err, &faults) {
+		return acl.Faults{{Field: prefix + "rules", Problem: err.Error()}}
+	}
+	placed := make(acl.Faults, len(faults))
+	for i, f := range faults {
+		placed[i] = acl.Fault{Field: prefix + a.fieldOf(f.Field), Problem: f.Problem}
+	}
+	return placed
+}
+
+func (a ACL) fieldOf(field string) string {
+	var n int
+	if _, err := fmt.Sscanf(field, "rules[%d]", &n); err != nil || n < len(a.Rules) {
+		return field
+	}
+	end := len(a.Rules)
+	for i, p := range a.Profiles {
+		rules, err := profiles.Rules(profiles.Options(p))
+		if end += len(rules); err == nil && n < end {
+			return fmt.Sprintf("profiles[%d]", i)
+		}
+	}
+	return "profiles"
+}

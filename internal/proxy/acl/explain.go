@@ -1,0 +1,93 @@
+package acl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Verdict is what one rule says to a request.
+type Verdict struct {
+	Rule    string
+	Covers  bool   // the rule would allow the call if no other did before it
+	Decides bool   // it is the first that does
+	Why     string // which caller of the rule agrees, or what the first thing is that does not
+}
+
+// Explain asks one rule after the other, in their order. It is what Decide comes to without looking anything up.
+func (p *Policy) Explain(r Request) []Verdict {
+	q := queryOf(r)
+	verdicts := make([]Verdict, len(p.rules))
+	decided := ""
+	for i := range p.rules {
+		v := p.explain(i, r, &q)
+		switch {
+		case v.Covers && decided == "":
+			v.Decides, decided = true, v.Rule
+		case v.Covers:
+			v.Why += "; but rule " + decided + " comes before it"
+		}
+		verdicts[i] = v
+	}
+	return verdicts
+}
+
+func (p *Policy) explain(i int, r Request, q *query) Verdict {
+	rule, written := &p.rules[i], &p.spec.Rules[i]
+	v := Verdict{Rule: rule.name}
+	if !coversAny(rule.pipes, q.group, q.version) {
+		v.Why = fmt.Sprintf("pipes: none of %s covers this pipe", strings.Join(written.Pipes, ", "))
+		return v
+	}
+	if !rule.coversOperation(q.group, q.operation) {
+		v.Why = fmt.Sprintf("operations: %s is not among them", q.operation)
+		return v
+	}
+	if _, ok := rule.holdsPaths(&q.paths); !ok {
+		v.Why = "paths: " + rule.outside(q)
+		return v
+	}
+	if q.caller.level == 0 {
+		v.Why = "callers: nothing is known about this one"
+		return v
+	}
+	var faults []string
+	for j := range rule.callers {
+		field := rule.callers[j].differs(&q.caller)
+		if field == "" {
+			v.Covers, v.Why = true, fmt.Sprintf("callers[%d] agrees", j)
+			return v
+		}
+		faults = append(faults, fmt.Sprintf("callers[%d]: %s", j, rule.callers[j].difference(field, written.Callers[j], r.Caller, &q.caller)))
+	}
+	v.Why = strings.Join(faults, "; ")
+	return v
+}
+
+// difference says in words what the pattern asks for and what the caller has.
+func (p *callerPattern) difference(field string, want CallerPattern, have Caller, folded *caller) string {
+	text := func(want, have string) string {
+		if have == "" {
+			return fmt.Sprintf("%s is not known, and must be %q", field, want)
+		}
+		return fmt.Sprintf("%s is %q, not %q", field, have, want)
+	}
+	switch field {
+	case "assurance":
+		return fmt.Sprintf("assurance is %q, and must be %s", have.Assurance, []string{"", "sid", "process", "pod"}[p.least])
+	case "user":
+		return text(want.User, have.User)
+	case "exe":
+		return text(want.Exe, have.Exe)
+	case "namespace":
+		return text(p.names.namespace, have.Namespace)
+	case "serviceAccount":
+		return text(p.names.account, folded.names.account)
+	case "container":
+		return text(want.Container, have.Container)
+	case "image":
+		return text(want.Image, have.Image)
+	case "hostProcess":
+		return fmt.Sprintf("hostProcess is %v, not %v", have.HostProcess, *p.hostProcess)
+	}
+	return "no valid token was shown"
+}

@@ -1,0 +1,102 @@
+package acl
+
+// goal is what a search is for.
+type goal int
+
+const (
+	goalRule        goal = iota // the first rule that covers the call
+	goalAnyPath                 // the first rule that would, whatever the paths
+	goalConnections             // the first rule for the pipe and caller that bounds connections
+)
+
+// query is a request with its fields folded.
+type query struct {
+	group, version, operation string
+	caller                    caller
+	paths                     pathArguments
+	goal                      goal
+}
+
+// covers compares a rule with all that is asked, except the caller.
+func (r *rule) covers(q *query) bool {
+	if !coversAny(r.pipes, q.group, q.version) {
+		return false
+	}
+	if q.goal == goalConnections {
+		return r.limits.Connections > 0
+	}
+	if !r.coversOperation(q.group, q.operation) {
+		return false
+	}
+	if q.goal == goalAnyPath {
+		return true
+	}
+	_, ok := r.holdsPaths(&q.paths)
+	return ok
+}
+
+// find returns the first rule, in the order of the list, that covers q.
+func (p *Policy) find(q *query) (rule int, ok bool) {
+	best := len(p.rules)
+	if q.caller.level == 0 {
+		return best, false
+	}
+	for i := range p.callers.shapes {
+		p.callers.shapes[i].each(&q.caller, func(key callerNames) {
+			if n := p.callers.nodes[key]; n != nil {
+				best = p.search(n, q, best)
+			}
+		})
+	}
+	return best, best < len(p.rules)
+}
+
+// search returns the first rule below best that covers q, or best.
+func (p *Policy) search(n *node, q *query, best int) int {
+	if n.entries[0].rule >= best {
+		return best
+	}
+	if n.kids == nil || q.goal == goalConnections {
+		return p.scan(n.entries, q, best)
+	}
+	kid := func(key kidKey) {
+		if k := n.kids[key]; k != nil {
+			best = p.search(k, q, best)
+		}
+	}
+	switch n.level {
+	case byOperation:
+		kid(kidKey{a: "*"})
+		kid(kidKey{a: q.operation})
+		if service, _, ok := cutMethod(q.operation); ok {
+			kid(kidKey{a: "/" + service + "/*"})
+		}
+	case byPipe:
+		patterns, count := patternsOf(q.group, q.version)
+		for _, pipe := range patterns[:count] {
+			kid(kidKey{pipe.group, pipe.version})
+		}
+	case byPath:
+		if q.goal == goalAnyPath {
+			return p.scan(n.entries, q, best)
+		}
+		kid(kidKey{})
+		if len(q.paths.written) > 0 { // all paths must lie within, so the first must
+			eachAncestor(q.paths.all()[0].key, func(dir string) { kid(kidKey{a: dir}) })
+		}
+	}
+	return best
+}
+
+func (p *Policy) scan(entries []entry, q *query, best int) int {
+	for _, e := range entries {
+		if e.rule >= best {
+			return best
+		}
+		r := &p.rules[e.rule]
+		if r.callers[e.caller].covers(&q.caller) && r.covers(q) {
+			return e.rule
+		}
+	}
+	return best
+}

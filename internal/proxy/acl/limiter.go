@@ -1,0 +1,145 @@
+package acl
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Principal is who a bound counts: a container of a pod where that is proven, else a process. All processes of a
+// container are one, so that starting more of them wins nothing.
+type Principal struct {
+	PodUID, Container string
+	PID               uint32    // 0 if PodUID is set
+	Start             time.Time // of the process: its number may be used again
+}
+
+// Limiter counts what principals use up. It may be used by many goroutines.
+//
+// It remembers a bounded number of principals. A principal that has not called for as long as its bound takes to fill is
+// forgotten without loss. If there are still too many, those that are new share one bound for each rule: nobody gets more
+// by being many, and those that were there before are not disturbed.
+type Limiter struct {
+	most int
+
+	mu          sync.Mutex // guards what follows
+	buckets     map[bucketKey]*bucket
+	shared      map[string]*bucket // by rule
+	swept       time.Time
+	connections map[connectionKey]int
+}
+
+type bucketKey struct {
+	who  Principal
+	rule string
+}
+
+type connectionKey struct {
+	who  Principal
+	pipe string
+}
+
+// bucket is a token bucket: https://www.rfc-editor.org/rfc/rfc2697 has the idea.
+type bucket struct {
+	tokens float64
+	at     time.Time
+	full   time.Time // when it will be as good as new
+}
+
+// DefaultPrincipals is how many principals of a rule are told apart: a node has far fewer containers that use pipes.
+const DefaultPrincipals = 4096
+
+// sweepInterval bounds how often all principals are looked at.
+const sweepInterval = time.Second
+
+// NewLimiter returns a Limiter that remembers most principals; 0 stands for DefaultPrincipals.
+func NewLimiter(most int) *Limiter {
+	if most <= 0 {
+		most = DefaultPrincipals
+	}
+	return &Limiter{most: most, buckets: map[bucketKey]*bucket{}, shared: map[string]*bucket{}, connections: map[connectionKey]int{}}
+}
+
+// Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. A rule that is
+// empty stands for all calls that no rule has allowed.
+func (l *Limiter) Call(who Principal, rule string, limits Limits) bool {
+	if limits.CallsPerSecond <= 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	return l.bucket(bucketKey{who, rule}, now).take(limits, now)
+}
+
+// bucket finds or makes a bucket. One that is made is at its zero time, which is as good as full.
+func (l *Limiter) bucket(key bucketKey, now time.Time) *bucket {
+	if b := l.buckets[key]; b != nil {
+		return b
+	}
+	if len(l.buckets) >= l.most && now.Sub(l.swept) >= sweepInterval {
+		l.sweep(now)
+	}
+	b := &bucket{}
+	if len(l.buckets) < l.most {
+		l.buckets[key] = b
+		return b
+	}
+	if found := l.shared[key.rule]; found != nil {
+		return found
+	}
+	l.shared[key.rule] = b
+	return b
+}
+
+func (l *Limiter) sweep(now time.Time) {
+	l.swept = now
+	for key, b := range l.buckets {
+		if !b.full.After(now) {
+			delete(l.buckets, key)
+		}
+	}
+	for rule, b := range l.shared {
+		if !b.full.After(now) {
+			delete(l.shared, rule)
+		}
+	}
+}
+
+func (b *bucket) take(limits Limits, now time.Time) bool {
+	rate, most := float64(limits.CallsPerSecond), float64(limits.Burst)
+	if most == 0 {
+		most = rate
+	}
+	if b.at.IsZero() {
+		b.tokens = most
+	} else {
+		b.tokens = math.Min(most, b.tokens+now.Sub(b.at).Seconds()*rate)
+	}
+	b.at = now
+	ok := b.tokens >= 1
+	if ok {
+		b.tokens--
+	}
+	b.full = now.Add(time.Duration((most - b.tokens) / rate * float64(time.Second)))
+	return ok
+}
+
+// Connect counts a connection of who to a pipe, unless there are most of them already; 0 is no bound. The connection
+// counts until release is called, which may be done more than once.
+func (l *Limiter) Connect(who Principal, pipe string, most int) (release func(), ok bool) {
+	key := connectionKey{who, pipe}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if most > 0 && l.connections[key] >= most {
+		return nil, false
+	}
+	l.connections[key]++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.connections[key]--; l.connections[key] == 0 {
+			delete(l.connections, key)
+		}
+	}), true
+}

@@ -1,0 +1,110 @@
+package acl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// takesPaths is how many path arguments an operation has, by its newest name. What is not in it has none.
+var takesPaths = map[string]int{
+	"PathExists": 1, "Mkdir": 1, "Rmdir": 1, "RmdirContents": 1, "IsSymlink": 1,
+	"CreateSymlink": 2, // both ends
+	"MountVolume":   1, "UnmountVolume": 1, "GetVolumeIDFromTargetPath": 1, "GetClosestVolumeIDFromTargetPath": 1,
+	"NewSmbGlobalMapping": 1, // the local path, which a caller may leave out
+}
+
+// TakesPaths returns how many paths of the host an operation of the node API names. A rule with Paths covers only
+// operations that name one.
+func TakesPaths(operation string) int { return takesPaths[operation] }
+
+// place is a directory or a path, taken apart. The zero place is what safepath refuses and a whole drive: it lies in
+// nothing, and nothing in it.
+type place struct {
+	drive    byte
+	segments []string
+	// key is the same for all spellings of a place, and for some other places beside them: it is for looking up.
+	key string
+}
+
+func placeOf(path string) place {
+	drive, segments, err := safepath.Split(path)
+	if err != nil || len(segments) == 0 {
+		return place{}
+	}
+	return place{drive, segments, placeKey(strings.TrimSuffix(path, `\`))}
+}
+
+// placeKey folds ASCII, which safepath never takes for anything else, and keeps nothing of other letters.
+func placeKey(path string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= utf8.RuneSelf:
+			return '?' // no path has it
+		}
+		return r
+	}, path)
+}
+
+// holds compares by segments, so that kubelet-evil is not within kubelet.
+func (dir *place) holds(path *place) bool {
+	return len(dir.segments) > 0 && dir.drive == path.drive && len(path.segments) >= len(dir.segments) &&
+		slices.EqualFunc(path.segments[:len(dir.segments)], dir.segments, safepath.EqualFold)
+}
+
+// parsePath accepts what safepath takes for a working directory.
+func parsePath(text string) (place, error) {
+	if _, err := safepath.NewRoots(text); err != nil {
+		return place{}, fmt.Errorf("path: %w", err)
+	}
+	return placeOf(text), nil
+}
+
+// pathArguments are the paths of a call, taken apart when they are first asked for.
+type pathArguments struct {
+	written []string
+	least   int // how many the operation takes
+	places  []place
+}
+
+func (a *pathArguments) all() []place {
+	if a.places == nil {
+		a.places = make([]place, len(a.written))
+		for i, path := range a.written {
+			a.places[i] = placeOf(path)
+		}
+	}
+	return a.places
+}
+
+// holdsPaths says whether every path lies in one of the directories, and names the first, as it was written, that does
+// not. It is false if there are fewer paths than the operation takes: what was left out is not known, so not within.
+func (r *rule) holdsPaths(a *pathArguments) (outside string, ok bool) {
+	if len(r.paths) == 0 {
+		return "", true
+	}
+	if len(a.written) == 0 || a.least == 0 || len(a.written) < a.least {
+		return "", false
+	}
+	places := a.all()
+	for i := range places {
+		if !r.holdsPath(&places[i]) {
+			return a.written[i], false
+		}
+	}
+	return "", true
+}
+
+func (r *rule) holdsPath(path *place) bool {
+	for i := range r.paths {
+		if r.paths[i].holds(path) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,88 @@
+package profiles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// Options choose a driver, and say what differs from its own manifests. Only Name is needed.
+type Options struct {
+	Name           string
+	Namespace      string
+	ServiceAccount string // without its namespace; "*" is any, for nodes that cannot learn it
+	Container      string
+	Image          string // as in acl.CallerPattern; empty is any
+	KubeletDir     string // C:\var\lib\kubelet if empty
+}
+
+// AnyServiceAccount in Options leaves the service account out of the rules.
+const AnyServiceAccount = "*"
+
+// usualKubeletDir is the kubelet's --root-dir on Windows nodes, where staging and target paths of all drivers lie.
+const usualKubeletDir = `C:\var\lib\kubelet`
+
+// Names are the profiles that there are, sorted.
+func Names() []string {
+	names := make([]string, len(drivers))
+	for i, d := range drivers {
+		names[i] = d.name
+	}
+	return names
+}
+
+// Rules returns the rules of a profile: one for the operations that name paths, confined to the kubelet's plugins and pods,
+// and one for those that name disks, volumes and shares. They permit nothing beyond the operations.
+func Rules(o Options) ([]acl.Rule, error) {
+	at := slices.IndexFunc(drivers, func(d driver) bool { return d.name == o.Name })
+	if at < 0 {
+		return nil, fmt.Errorf("there is no profile %q; there are %s", o.Name, strings.Join(Names(), ", "))
+	}
+	d := drivers[at]
+	for _, f := range []struct {
+		field *string
+		value string
+	}{{&d.namespace, o.Namespace}, {&d.account, o.ServiceAccount}, {&d.container, o.Container}} {
+		if f.value != "" {
+			*f.field = f.value
+		}
+	}
+	kubelet := usualKubeletDir
+	if o.KubeletDir != "" {
+		kubelet = strings.TrimSuffix(o.KubeletDir, `\`)
+	}
+	who := acl.CallerPattern{Namespace: d.namespace, ServiceAccount: d.account, Container: d.container, Image: o.Image, Assurance: "pod"}
+	if d.account == AnyServiceAccount {
+		who.ServiceAccount = ""
+	}
+	name := fmt.Sprintf("%s@%s/%s", d.name, d.namespace, d.account)
+	paths := acl.Rule{Name: name + ":paths", Callers: []acl.CallerPattern{who}, Paths: []string{kubelet + `\plugins`, kubelet + `\pods`}}
+	rest := acl.Rule{Name: name + ":rest", Callers: []acl.CallerPattern{who}}
+	for _, s := range d.uses {
+		for _, op := range s.operations {
+			rule := &rest
+			if acl.TakesPaths(op) > 0 {
+				rule = &paths
+			}
+			add(rule, s.group+"-*", op)
+		}
+	}
+	var rules []acl.Rule
+	for _, rule := range []acl.Rule{paths, rest} {
+		if len(rule.Operations) > 0 {
+			rules = append(rules, rule)
+		}
+	}
+	return rules, nil
+}
+
+func add(rule *acl.Rule, pipe, operation string) {
+	if !slices.Contains(rule.Pipes, pipe) {
+		rule.Pipes = append(rule.Pipes, pipe)
+	}
+	if !slices.Contains(rule.Operations, operation) {
+		rule.Operations = append(rule.Operations, operation)
+	}
+}

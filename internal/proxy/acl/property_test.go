@@ -1,0 +1,174 @@
+package acl
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// straightforward is what a decision means: the first rule, in their order, all of whose parts cover the request.
+func straightforward(p *Policy, r Request) (rule string) {
+	who := foldCaller(r.Caller)
+	for i := range p.rules {
+		rule := &p.rules[i]
+		if !coversAny(rule.pipes, r.Group, r.Version) || !rule.coversOperation(r.Group, r.Operation) {
+			continue
+		}
+		if _, ok := rule.holdsPaths(&pathArguments{written: r.Paths, least: takesPaths[r.Operation]}); !ok {
+			continue
+		}
+		for j := range rule.callers {
+			if who.level > 0 && rule.callers[j].covers(&who) {
+				return rule.name
+			}
+		}
+	}
+	return ""
+}
+
+// words are few, so that rules and requests meet.
+var words = struct{ pipes, operations, users, exes, exePatterns, namespaces, accounts, containers, images, imagePatterns, paths, assurances, groups, versions []string }{
+	pipes:         []string{"*", "*-v1", "disk-*", "filesystem-v1", "filesystem-*", "volume-v1", "system-v1", "smb-*", other},
+	operations:    []string{"*", "Mkdir", "CreateSymlink", "MountVolume", "Rescan", "StopService", "NewSmbGlobalMapping", "/a.B/C", "/a.B/*"},
+	users:         []string{"", "S-1-5-18", "S-1-5-93-2-1", "s-1-5-18"},
+	exes:          []string{"", `C:\d\a.exe`, `c:\D\sub\b.exe`, `C:\dx\a.exe`, "/opt/a", `C:\d`},
+	exePatterns:   []string{"", "", `C:\d\*`, `C:\d\a.exe`, `C:\d\sub\*`, "/opt/*"},
+	namespaces:    []string{"", "kube-system", "team-a", "team-ab"},
+	accounts:      []string{"", "", "node", "other"},
+	containers:    []string{"", "", "driver", "sidecar"},
+	images:        []string{"", "r.io/team-a/x:v1", "r.io/team-ab/x:v1", "r.io/team-a/x:v1@" + digest, "r.io/evil@" + digest, digest},
+	imagePatterns: []string{"", "", "", "r.io/team-a/*", "r.io/team-a/x:v1", "r.io/team-a/x@" + digest, digest, "r.io/team-a/x:*"},
+	paths:         []string{`C:\k`, `C:\k\plugins`, `C:\k\plugins\a`, `c:\K\plugins\A\b`, `C:\kx`, `C:\`, "", `C:\k\..\x`, `D:\k`},
+	assurances:    []string{"pod", "pod", "pod", "process", "sid", "none"},
+	groups:        []string{"filesystem", "disk", "volume", "system", "smb", other, `\\.\PIPE\front`, ""},
+	versions:      []string{"v1", "v1beta1", ""},
+}
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) } //nolint:gosec // the same each time
+
+// numberOf is n of rules[n].
+func numberOf(field string) (n int) {
+	_, _ = fmt.Sscanf(field, "rules[%d]", &n)
+	return n
+}
+
+func pick(r *rand.Rand, from []string) string { return from[r.IntN(len(from))] }
+
+func randomSpec(r *rand.Rand) Spec {
+	var s Spec
+	crowded := r.IntN(2) == 0 // most rules name one of two callers, so that these are told apart by more than their names
+	for i := range 1 + r.IntN(60) {
+		rule := Rule{Name: fmt.Sprint("r", i)}
+		for range 1 + r.IntN(3) {
+			rule.Pipes = append(rule.Pipes, pick(r, words.pipes))
+			rule.Operations = append(rule.Operations, pick(r, words.operations))
+		}
+		for range 1 + r.IntN(2) {
+			c := CallerPattern{
+				User: pick(r, words.users), Exe: pick(r, words.exePatterns), Namespace: pick(r, words.namespaces),
+				Container: pick(r, words.containers), Image: pick(r, words.imagePatterns), Token: r.IntN(8) == 0,
+			}
+			if c.Namespace != "" {
+				c.ServiceAccount = pick(r, words.accounts)
+			}
+			if r.IntN(6) == 0 {
+				yes := r.IntN(2) == 0
+				c.HostProcess = &yes
+			}
+			if crowded && r.IntN(10) > 0 {
+				c = CallerPattern{Namespace: pick(r, words.namespaces[1:3])}
+			}
+			if _, err := parseCaller(c); err == nil {
+				rule.Callers = append(rule.Callers, c)
+			}
+		}
+		if len(rule.Callers) == 0 {
+			rule.Callers = []CallerPattern{{Namespace: "kube-system"}}
+		}
+		for r.IntN(3) == 0 {
+			rule.Paths = append(rule.Paths, pick(r, words.paths[:5]))
+		}
+		if r.IntN(3) == 0 {
+			rule.Limits.Connections = 1 + r.IntN(9)
+		}
+		s.Rules = append(s.Rules, rule)
+	}
+	return s
+}
+
+func randomRequest(r *rand.Rand) Request {
+	q := Request{
+		Group: pick(r, words.groups), Version: pick(r, words.versions), Operation: pick(r, words.operations[1:8]),
+		Caller: Caller{
+			Assurance: pick(r, words.assurances), User: pick(r, words.users), Exe: pick(r, words.exes), Namespace: pick(r, words.namespaces),
+			ServiceAccount: pick(r, words.accounts), Container: pick(r, words.containers), Image: pick(r, words.images),
+			HostProcess: r.IntN(2) == 0, Token: r.IntN(2) == 0,
+		},
+	}
+	for range r.IntN(3) {
+		q.Paths = append(q.Paths, pick(r, words.paths))
+	}
+	return q
+}
+
+func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
+	allowed, denied := 0, 0
+	for seed := range uint64(500) {
+		r := newRand(seed)
+		spec := randomSpec(r)
+		policy, err := New(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seed%3 == 0 { // an index that was cut off somewhere
+			policy.callers = index{}
+			policy.derive(r.IntN(200))
+		}
+		for range 60 {
+			q := randomRequest(r)
+			want, got := straightforward(policy, q), policy.Decide(q)
+			if got.Rule != want || got.Allowed != (want != "") {
+				t.Fatalf("seed %d: %+v: rule %q, want %q\n%+v", seed, q, got.Rule, want, spec)
+			}
+			explained := ""
+			for _, v := range policy.Explain(q) {
+				if v.Decides {
+					explained += v.Rule
+				}
+			}
+			if explained != want {
+				t.Fatalf("seed %d: %+v: explained as %q, want %q", seed, q, explained, want)
+			}
+			if want == "" {
+				denied++
+			} else {
+				allowed++
+			}
+			checkConnections(t, policy, q)
+		}
+	}
+	if allowed < 1000 || denied < 1000 {
+		t.Errorf("%d requests were allowed and %d denied: too few of one kind to prove anything", allowed, denied)
+	}
+}
+
+func checkConnections(t *testing.T, p *Policy, r Request) {
+	t.Helper()
+	who, want := foldCaller(r.Caller), 0
+	for i := range p.rules {
+		rule := &p.rules[i]
+		if want != 0 || rule.limits.Connections == 0 || !coversAny(rule.pipes, r.Group, r.Version) {
+			continue
+		}
+		for j := range rule.callers {
+			if who.level > 0 && want == 0 && rule.callers[j].covers(&who) {
+				want = rule.limits.Connections
+			}
+		}
+	}
+	if got := p.Connections(r.Group, r.Version, r.Caller); got != want {
+		t.Fatalf("%+v may hold %d connections, want %d", r, got, want)
+	}
+}

@@ -1,0 +1,48 @@
+package acl
+
+import (
+	"fmt"
+	"strings"
+)
+
+// foldUser makes one spelling of a SID; uid:N has only one.
+func foldUser(user string) string {
+	if strings.HasPrefix(user, "s-") {
+		return "S" + user[1:]
+	}
+	return user
+}
+
+// checkUser accepts S-1-… as Microsoft's "SID string format" has it, and uid:N.
+func checkUser(user string) error {
+	if n, ok := strings.CutPrefix(user, "uid:"); ok {
+		if !isNumber(n) {
+			return fmt.Errorf("user %q: want uid: and a decimal number", user)
+		}
+		return nil
+	}
+	rest, ok := strings.CutPrefix(user, "S-1-")
+	parts := strings.Split(rest, "-")
+	if !ok || len(parts) < 2 || len(parts) > 16 {
+		return fmt.Errorf("user %q: want a SID (S-1-5-18) or uid:N", user)
+	}
+	for _, part := range parts {
+		if !isNumber(part) {
+			return fmt.Errorf("user %q: %q is not a number", user, part)
+		}
+	}
+	return nil
+}
+
+// isNumber accepts the one decimal spelling that systems print: no sign, no leading zero.
+func isNumber(s string) bool {
+	if s == "" || len(s) > 15 || len(s) > 1 && s[0] == '0' {
+		return false
+	}
+	for _, r := range s {
+		if r < '0' || r > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,211 @@
+package acl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Warnings are faults that stop nothing: rules that never decide, steps that are never permitted, and callers that are
+// more than they may seem. They are in the order of the rules.
+func (p *Policy) Warnings() Faults {
+	var w Faults
+	for i, m := range p.modes {
+		if m.mode == LogOnly {
+			w.add(fmt.Sprintf("pipes[%d]", i), "%s is in mode LogOnly: whoever can open it is served", p.spec.Modes[i].Pipe)
+		}
+	}
+	if len(p.rules) == 0 {
+		w.add("rules", "there are none, so every call is denied")
+	}
+	for i := range p.rules {
+		field := fmt.Sprintf("rules[%d]", i)
+		if by := p.shadow(i); by >= 0 {
+			w.add(field, "never decides: rule %s comes before it and covers all that it does%s", p.rules[by].name, p.lost(i, by))
+			continue
+		}
+		p.warnPaths(field, i, &w)
+		p.warnPermits(field, i, &w)
+		p.warnCallers(field, i, &w)
+	}
+	return w
+}
+
+// shadow returns a rule before i that covers every call that i does, or -1. It looks for one rule alone: what several
+// cover together goes unnoticed.
+func (p *Policy) shadow(i int) int {
+	r := &p.rules[i]
+	for _, by := range p.namedBefore(i) {
+		if p.rules[by].includes(r) {
+			return by
+		}
+	}
+	return -1
+}
+
+// namedBefore returns the rules before i that have a caller who includes the first caller of i. A pattern is looked up
+// as if it were a caller.
+func (p *Policy) namedBefore(i int) (rules []int) {
+	first := caller{names: p.rules[i].callers[0].names}
+	first.names.exe += anything(isExeDir(first.names.exe))
+	first.names.image += anything(isImagePrefix(first.names.image))
+	for s := range p.callers.shapes {
+		p.callers.shapes[s].each(&first, func(key callerNames) {
+			n := p.callers.nodes[key]
+			if n == nil {
+				return
+			}
+			for _, e := range n.entries {
+				if e.rule >= i || len(rules) > mostCompared {
+					break
+				}
+				rules = append(rules, e.rule)
+			}
+		})
+	}
+	slices.Sort(rules)
+	return rules
+}
+
+// mostCompared bounds the work on lists in which thousands of rules name one caller.
+const mostCompared = 2000
+
+// anything stands for what is beneath a directory or prefix, so that the same and shorter ones are found.
+func anything(isPrefix bool) string {
+	if isPrefix {
+		return "x"
+	}
+	return ""
+}
+
+// includes says that r covers every call that o does. It may say no where yes would be right.
+func (r *rule) includes(o *rule) bool {
+	for _, pipe := range o.pipes {
+		if !slices.ContainsFunc(r.pipes, func(p pipePattern) bool { return p.includes(pipe) }) {
+			return false
+		}
+	}
+	if o.all && !r.all {
+		return false
+	}
+	for _, op := range o.operations {
+		known := r.all && !strings.Contains(op, "/")
+		if !known && !slices.Contains(r.operations, op) {
+			return false
+		}
+	}
+	for i := range o.paths {
+		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i]) {
+			return false
+		}
+	}
+	if len(o.paths) == 0 && len(r.paths) > 0 {
+		return false
+	}
+	for i := range o.callers {
+		if !slices.ContainsFunc(r.callers, func(c callerPattern) bool { return c.includes(&o.callers[i]) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p pipePattern) includes(o pipePattern) bool {
+	if isFullName(p.group) || isFullName(o.group) {
+		return p == o
+	}
+	if o.group == "" {
+		return p.group == "" && (p.version == "" || p.version == o.version)
+	}
+	version := o.version
+	if version == "" && p.version != "" {
+		return false
+	}
+	return p.covers(o.group, version)
+}
+
+func (p *callerPattern) includes(o *callerPattern) bool {
+	want, have := p.names, o.names
+	image := have.image == want.image || isImagePrefix(want.image) && strings.HasPrefix(have.image, want.image)
+	exe := have.exe == want.exe || isExeDir(want.exe) && strings.HasPrefix(have.exe, want.exe)
+	return p.least <= o.least && (want.user == "" || want.user == have.user) && (want.exe == "" || exe) &&
+		(want.namespace == "" || want.namespace == have.namespace) && (want.account == "" || want.account == have.account) &&
+		(want.container == "" || want.container == have.container) && (want.image == "" || image) &&
+		(p.hostProcess == nil || o.hostProcess != nil && *p.hostProcess == *o.hostProcess) && (!p.token || o.token)
+}
+
+// lost names what a rule that never decides would have permitted.
+func (p *Policy) lost(i, by int) string {
+	var lost []string
+	for _, name := range p.rules[i].permits {
+		if !slices.Contains(p.rules[by].permits, name) {
+			lost = append(lost, name)
+		}
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+	return ", and does not permit " + strings.Join(lost, ", ")
+}
+
+// uses are the operations that a permit changes something about.
+var uses = map[string][]string{
+	Reformat: {"FormatVolume"},
+	SystemDisk: {
+		"PartitionDisk", "SetDiskState", "MountVolume", "FormatVolume", "ResizeVolume",
+	},
+}
+
+func (p *Policy) warnPermits(field string, i int, w *Faults) {
+	r := &p.rules[i]
+	for j, name := range r.permits {
+		reachable := slices.ContainsFunc(uses[name], func(op string) bool {
+			return (r.all || slices.Contains(r.operations, op)) && (len(r.paths) == 0 || takesPaths[op] > 0)
+		})
+		if !reachable {
+			w.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s is for %s, which this rule does not allow", name, strings.Join(uses[name], ", "))
+		}
+	}
+}
+
+func (p *Policy) warnPaths(field string, i int, w *Faults) {
+	r := &p.rules[i]
+	if len(r.paths) == 0 {
+		return
+	}
+	if r.all {
+		w.add(field+".operations", "* with paths covers only operations that name a path: not Rescan, FormatVolume and others")
+	}
+	for j, name := range p.spec.Rules[i].Operations {
+		if name != "*" && takesPaths[name] == 0 {
+			w.add(fmt.Sprintf("%s.operations[%d]", field, j), "%s names no path, so a rule with paths never covers it", name)
+		}
+	}
+}
+
+// containerUsers are the users of process-isolated containers, the same in all of them:
+// https://learn.microsoft.com/virtualization/windowscontainers/manage-containers/container-security
+var containerUsers = map[string]string{"S-1-5-93-2-1": "ContainerAdministrator", "S-1-5-93-2-2": "ContainerUser"}
+
+func (p *Policy) warnCallers(field string, i int, w *Faults) {
+	r := &p.rules[i]
+	for j := range r.callers {
+		at, names := fmt.Sprintf("%s.callers[%d]", field, j), r.callers[j].names
+		name, isContainer := containerUsers[names.user]
+		switch {
+		case isContainer && names.namespace == "" && names.exe == "":
+			w.add(at, "is every process-isolated container of the node that runs as %s, of whatever pod: name a namespace", name)
+		case isContainer && names.namespace == "":
+			w.add(at, "a path within a container is the choice of whoever made its image: name a namespace")
+		case names.namespace != "" && names.account == "" && r.all:
+			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", names.namespace)
+		case names.namespace != "" && names.account == "":
+			w.add(at, "is every pod of namespace %s: name a service account", names.namespace)
+		case names.namespace != "" && r.all:
+			w.add(field+".operations", "* for a container covers FormatVolume and what a later version adds: name the operations")
+		}
+		if image := names.image; image != "" && !strings.Contains(image, "sha256:") {
+			w.add(at+".image", "a name is what the registry says it is today: a digest cannot be moved")
+		}
+	}
+}
