@@ -69,7 +69,7 @@ type list struct {
 
 // loadList reads a file. Faults of the list are in it; the error is of a file that cannot be read at all.
 func loadList(cmd *cobra.Command, name string) (l list, err error) {
-	l.apis, err = apiserver.Load(groups()...)
+	l.apis, err = apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return l, badInput(err)
 	}

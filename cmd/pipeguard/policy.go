@@ -13,13 +13,14 @@ import (
 func newPolicy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, test, format and begin policies",
+		Short: "Check, test, format, begin and try policies",
 		Long: `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
-under the same limits and with the same few builtin functions.`,
+under the same limits and with the same few builtin functions. Modules of package pipeguard.node are policies of nodes, and
+treated as the proxy would.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
 	}
-	cmd.AddCommand(newPolicyCheck(), newPolicyTest(), newPolicyFmt(), newPolicyInit())
+	cmd.AddCommand(newPolicyCheck(), newPolicyTest(), newPolicyFmt(), newPolicyInit(), newPolicyEval())
 	return cmd
 }
 

@@ -22,7 +22,8 @@ func newPolicyCheck() *cobra.Command {
 		Short: "Parse and compile policies under the limits of the webhook",
 		Long: `Reports every problem as FILE:LINE:COLUMN: CODE: MESSAGE, files relative to DIR. Test modules are parsed here
 and compiled by "pipeguard policy test". Without DIR, the built-in policies stand for it: with --policies, that is what a
-cluster would compile. The files of a PolicyModule are called policymodules/OBJECT/FILE.
+cluster would compile. The files of a PolicyModule are called policymodules/OBJECT/FILE. Modules of package pipeguard.node are
+policies of nodes, and are compiled as the proxy would; DIR may hold both kinds, in subdirectories.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/policy-check/v1"
@@ -38,7 +39,7 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 	out := addFormat(cmd)
 	with.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := loadSources(first(args), with, cmd.InOrStdin())
+		s, err := loadAllSources(first(args), with, cmd.InOrStdin())
 		if err != nil {
 			return badInput(err)
 		}
@@ -47,11 +48,11 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 	return cmd
 }
 
-func policyCheck(cmd *cobra.Command, s sources, out format) error {
-	report := checkReport{
-		Schema:   "pipeguard.dev/policy-check/v1",
-		Modules:  len(s.modules.Files),
-		Problems: policy.Validate(s.modules, policy.Options{}),
+func policyCheck(cmd *cobra.Command, all []sources, out format) error {
+	report := checkReport{Schema: "pipeguard.dev/policy-check/v1"}
+	for _, s := range all {
+		report.Modules += len(s.modules.Files)
+		report.Problems = append(report.Problems, policy.Validate(s.modules, s.options)...)
 	}
 	report.OK = len(report.Problems) == 0
 	p := printer{w: cmd.OutOrStdout()}

@@ -10,22 +10,32 @@ import (
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
 	"github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/policies/node"
 )
 
 func newPolicyInit() *cobra.Command {
-	return &cobra.Command{
+	var isOfNode bool
+	cmd := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Write the built-in policies into an empty directory, to edit them",
 		Long: `Writes the built-in Rego modules with their tests, the example inputs under examples/ and the JSON schema of the
 input (input.schema.json) into DIR, which is made if it does not exist. A directory with anything in it is left alone.
+With --node they are those that the proxy asks about calls.
 
 Exit code: 0 written, 2 not.`,
 		Args: argument("a new or empty directory"),
-		RunE: func(cmd *cobra.Command, args []string) error { return policyInit(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if isOfNode {
+				return policyInit(cmd, args[0], node.FS(), node.Examples(), node.InputSchema())
+			}
+			return policyInit(cmd, args[0], policies.FS(), policies.Examples(), policies.InputSchema())
+		},
 	}
+	cmd.Flags().BoolVar(&isOfNode, "node", false, "policies of nodes instead of those of admission")
+	return cmd
 }
 
-func policyInit(cmd *cobra.Command, dir string) error {
+func policyInit(cmd *cobra.Command, dir string, rules, examples fs.FS, schema []byte) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return badInput(err)
 	}
@@ -36,13 +46,13 @@ func policyInit(cmd *cobra.Command, dir string) error {
 	if len(entries) > 0 {
 		return badInput(fmt.Errorf("%s is not empty: nothing written", dir))
 	}
-	if err := os.CopyFS(dir, policies.FS()); err != nil {
+	if err := os.CopyFS(dir, rules); err != nil {
 		return badInput(err)
 	}
-	if err := os.CopyFS(filepath.Join(dir, "examples"), policies.Examples()); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "examples"), examples); err != nil {
 		return badInput(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "input.schema.json"), policies.InputSchema(), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "input.schema.json"), schema, 0o600); err != nil {
 		return badInput(err)
 	}
 	p := printer{w: cmd.OutOrStdout()}

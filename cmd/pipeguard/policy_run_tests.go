@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,6 +55,9 @@ func newPolicyTest() *cobra.Command {
 		Long: `Compiles DIR, runs every rule test_… of its *_test.rego, and then what the webhook asks of any policy before it
 activates it: that a known breach is refused, that missing parameters refuse, and more. A policy without tests fails.
 Without DIR, the built-in policies stand for it: with --policies, that is what a cluster would test.
+Modules of package pipeguard.node are policies of nodes: they are tested as the proxy would, which asks for instance that a service
+is not stopped for a caller that nobody knows, and --params names their parameters. DIR may hold both kinds, in subdirectories;
+--params is then the webhook's.
 
 With -o json it prints one object:
   schema      "pipeguard.dev/policy-test/v1"
@@ -69,7 +74,7 @@ Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR, the parameter
 	with.add(cmd)
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "list the tests that passed, too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := loadSources(first(args), with, cmd.InOrStdin())
+		s, err := loadAllSources(first(args), with, cmd.InOrStdin())
 		if err != nil {
 			return badInput(err)
 		}
@@ -78,10 +83,18 @@ Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR, the parameter
 	return cmd
 }
 
-func policyTest(cmd *cobra.Command, s sources, out format, isVerbose bool) error {
-	report, err := runTests(cmd, s)
-	if err != nil {
-		return badInput(err)
+func policyTest(cmd *cobra.Command, all []sources, out format, isVerbose bool) error {
+	var report testReport
+	for i, s := range all {
+		one, err := runTests(cmd, s)
+		if err != nil {
+			return badInput(err)
+		}
+		if i == 0 {
+			report = one
+			continue
+		}
+		report = report.and(one)
 	}
 	p := printer{w: cmd.OutOrStdout()}
 	if out == formatJSON {
@@ -98,7 +111,7 @@ func policyTest(cmd *cobra.Command, s sources, out format, isVerbose bool) error
 func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	report := testReport{
 		Schema: "pipeguard.dev/policy-test/v1", Tests: []testLine{}, Problems: []policy.Problem{},
-		Invariants: invariants{Outcome: outcomeSkipped, Count: len(s.modules.Checks)},
+		Invariants: invariants{Outcome: outcomeSkipped, Count: len(s.modules.Checks) + len(s.options.Checks)},
 	}
 	results, err := s.test(cmd.Context())
 	var problems *policy.ProblemsError
@@ -115,7 +128,9 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	if report.Failed > 0 {
 		return report, nil
 	}
-	engine, err := policy.New(policy.Options{BaseTested: s.isBuiltIn})
+	options := s.options
+	options.BaseTested = s.isBuiltIn
+	engine, err := policy.New(options)
 	if err != nil {
 		return report, err
 	}
@@ -129,12 +144,25 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 
 // test runs the tests of the base and of what was added to it, each with what it knows of.
 func (s sources) test(ctx context.Context) ([]policy.TestResult, error) {
-	added, err := policy.Test(ctx, s.modules, policy.Options{})
+	added, err := policy.Test(ctx, s.modules, s.options)
 	if err != nil || s.modules.Base == nil {
 		return added, err
 	}
-	base, err := policy.Test(ctx, *s.modules.Base, policy.Options{})
+	base, err := policy.Test(ctx, *s.modules.Base, s.options)
 	return append(base, added...), err
+}
+
+// and joins the reports of two kinds of policies: what is wrong with one of them is wrong with both.
+func (r testReport) and(other testReport) testReport {
+	r.OK = r.OK && other.OK
+	r.Passed, r.Failed, r.Skipped = r.Passed+other.Passed, r.Failed+other.Failed, r.Skipped+other.Skipped
+	r.Tests, r.Problems = append(r.Tests, other.Tests...), append(r.Problems, other.Problems...)
+	r.Invariants.Count += other.Invariants.Count
+	if worse := []string{outcomePassed, outcomeSkipped, outcomeFailed}; slices.Index(worse, other.Invariants.Outcome) > slices.Index(worse, r.Invariants.Outcome) {
+		r.Invariants.Outcome = other.Invariants.Outcome
+	}
+	r.Invariants.Message = strings.TrimSpace(r.Invariants.Message + "\n" + other.Invariants.Message)
+	return r
 }
 
 func (r *testReport) add(t policy.TestResult) {

@@ -55,6 +55,9 @@ Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the quest
 		newPolicy(),
 		newCall(),
 		newAudit(),
+		newACL(),
+		newKeys(),
+		newBundle(),
 		newVersion(),
 	)
 	return root

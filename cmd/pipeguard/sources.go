@@ -18,6 +18,8 @@ type sources struct {
 	modules policy.Modules // with what follows from the parameters
 	// isBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.
 	isBuiltIn bool
+	// options are how these policies are compiled and asked; of admission, as they are by default.
+	options policy.Options
 }
 
 // additions are what decides beside the policies of a directory.
@@ -60,6 +62,11 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 	}
 	if s.Base, err = loadModules(policyDir); err != nil {
 		return sources{}, err
+	}
+	if policyDir != "" {
+		if s.Base, _ = byKind(s.Base); len(s.Base.Files) == 0 {
+			return sources{}, fmt.Errorf("%s holds policies of nodes only", policyDir)
+		}
 	}
 	if err := readPolicies(&s, with.objects, stdin); err != nil {
 		return sources{}, err

@@ -17,7 +17,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 	"github.com/pipeguard/pipeguard/internal/version"
@@ -61,8 +60,13 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	if err != nil {
 		return fmt.Errorf("name of this node: %w", err)
 	}
+	names, err := newNaming(p.settings.Containers, registry, p.log)
+	if err != nil {
+		return because(exitConfiguration, fmt.Errorf("containers: %w", err))
+	}
+	defer func() { err = errors.Join(err, names.close()) }()
 	o := proxy.Options{
-		Peers: peer.NewResolver(), ACL: access.policy.Load, Audit: records, Limits: limits(p.settings.Limits),
+		Peers: names.peers, ACL: access.policy.Load, Audit: records, Limits: limits(p.settings.Limits),
 		Log: p.log, Registerer: registry, Node: node,
 	}
 	closeHost, err := p.backend(&o, state)
@@ -76,6 +80,17 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 			zap.String(logkeys.Revision, access.policy.Load().Revision()))
 		ready()
 	})
+	guards, freshen, err := newTokens(p.settings.Tokens, o.APIs, registry, p.log)
+	if err != nil {
+		return because(exitConfiguration, err)
+	}
+	o.Tokens = guards
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { names.run(background) })
+	running.Go(func() { freshen(background) })
+	defer running.Wait()
+	defer stop()
 	server, err := proxy.New(o)
 	if err != nil {
 		return err

@@ -89,6 +89,20 @@ type Who struct {
 	Process   *WhoProcess `json:"process,omitempty"`
 	User      *WhoUser    `json:"user,omitempty"`
 	Pod       *WhoPod     `json:"pod,omitempty"`
+	// Container is the one that holds the process, proven with the pod.
+	Container *WhoContainer `json:"container,omitempty"`
+	// Host says that no container of the runtime holds the process.
+	Host bool `json:"host,omitempty"`
+	// Doubt is what could not be found out about the caller.
+	Doubt string `json:"doubt,omitempty"`
+}
+
+// WhoContainer is the container that a caller runs in.
+type WhoContainer struct {
+	ID          string `json:"id"`
+	Name        string `json:"name,omitempty"`
+	Image       string `json:"image,omitempty"`
+	HostProcess bool   `json:"host_process,omitempty"`
 }
 
 // WhoProcess is the caller's process.

@@ -87,6 +87,17 @@ func (l *line) who(w *Who) {
 		l.some("sa", p.ServiceAccount)
 		l.close()
 	}
+	if c := w.Container; c != nil {
+		l.key("container")
+		l.open()
+		l.text("id", c.ID)
+		l.some("name", c.Name)
+		l.some("image", c.Image)
+		l.yes("host_process", c.HostProcess)
+		l.close()
+	}
+	l.yes("host", w.Host)
+	l.some("doubt", w.Doubt)
 	l.close()
 }
 

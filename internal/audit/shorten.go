@@ -63,6 +63,10 @@ func shortenWho(w *Who, clip func(...*string), entries int) {
 	if w.Pod = clone(w.Pod); w.Pod != nil {
 		clip(&w.Pod.Namespace, &w.Pod.Name, &w.Pod.UID, &w.Pod.ServiceAccount)
 	}
+	if w.Container = clone(w.Container); w.Container != nil {
+		clip(&w.Container.ID, &w.Container.Name, &w.Container.Image)
+	}
+	clip(&w.Doubt)
 }
 
 func shortenWhat(w *What, clip func(...*string), entries, limit int) {

@@ -89,6 +89,7 @@ func (p *Proxy) check() error {
 	span("operationTimeout", p.Limits.OperationTimeout, 24*time.Hour)
 	p.checkLog(add)
 	p.checkBackend(add)
+	p.checkCallers(add)
 	spec, wrong := p.ACL.spec()
 	for _, f := range wrong {
 		add("acl."+f.Field, "%s", f.Problem)

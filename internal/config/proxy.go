@@ -27,6 +27,10 @@ type Proxy struct {
 	Limits Limits `yaml:"limits"`
 	// Log says where diagnostics go.
 	Log Log `yaml:"log"`
+	// Containers says how a caller's process leads to its container and pod.
+	Containers Containers `yaml:"containers"`
+	// Tokens says which pipes look at their callers' tokens.
+	Tokens Tokens `yaml:"tokens"`
 	// Backend is who carries out the calls of CSI Proxy's pipes that are allowed: windows (this process), upstream (a
 	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials). --host on the command
 	// line goes before it. Without either it is windows, and memory outside Windows.

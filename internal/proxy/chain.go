@@ -32,6 +32,7 @@ func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 	return chain(handle,
 		p.recovered,  // a panic anywhere below is a record and an error
 		p.audited,    // one terminal record, whatever happens below
+		p.vouched,    // the caller's token, on pipes that look at it
 		p.authorized, // the access list
 		p.ordered,    // nobody else acts on the same object
 		p.alive,      // the caller is still the process that was asked about
@@ -42,12 +43,13 @@ func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 
 // request is what the chain knows about a call.
 type request struct {
-	stream  *stream
-	event   audit.Event        // of the intent, and with an outcome of the terminal record
-	result  string             // set by the interceptor that refuses the call
-	targets []apiserver.Target // what the call names
-	ran     bool               // the intent is durable, so the operation may have run
-	closed  bool               // the terminal record has been handed over
+	stream   *stream
+	event    audit.Event        // of the intent, and with an outcome of the terminal record
+	result   string             // set by the interceptor that refuses the call
+	targets  []apiserver.Target // what the call names
+	hasToken bool               // a token came, and is that of the caller's pod
+	ran      bool               // the intent is durable, so the operation may have run
+	closed   bool               // the terminal record has been handed over
 }
 
 // log returns a logger that names the call. It is made when there is something to say, which is seldom.
@@ -150,7 +152,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	who := r.stream.conn.identity()
 	d := policy.Decide(acl.Request{
 		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
-		Caller: acl.Caller{Assurance: string(who.Assurance), User: who.User.SID, Exe: who.Process.Exe},
+		Caller: r.caller(who), Paths: pathsOf(r.targets),
 	})
 	r.event.Decision = &audit.Decision{
 		Effect: audit.Effect(d.Effect), Reason: d.Reason, Rule: d.Rule, Mode: string(d.Mode),
@@ -161,6 +163,11 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
 	}
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
+	if !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
+		r.result = audit.ResultRejected
+		p.metrics.limited.WithLabelValues(p.name).Inc()
+		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, caller(r), r.stream.id)
+	}
 	if !d.Allowed {
 		return nil, p.deny(r, call, d.Reason)
 	}

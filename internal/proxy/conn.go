@@ -29,6 +29,7 @@ type conn struct {
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
+	release     func()     // lets go of the caller's count of connections; may be nil
 	named       *audit.Who // how records name the peer; nil until it was asked for
 	scan        scanner
 	established bool // HTTP/2 has begun
@@ -146,8 +147,11 @@ func (c *conn) finish() {
 	for s := range c.streams {
 		open = append(open, s)
 	}
-	held := c.peer
+	held, release := c.peer, c.release
 	c.mu.Unlock()
+	if release != nil {
+		release()
+	}
 	for _, e := range c.takePending(true) {
 		c.pipe.final(e)
 	}

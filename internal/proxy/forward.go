@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
 
 // Forwarded is a pipe whose calls, if the access list allows them by method, are passed on unread.
@@ -56,8 +55,8 @@ func checkForward(forward []Forwarded) error {
 }
 
 // newForwarded makes a pipe that has no methods of its own.
-func newForwarded(f Forwarded, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
-	p := barePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, m, l, queue)
+func newForwarded(f Forwarded, o Options, all shared) *pipe {
+	p := barePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, all)
 	p.pass = f.Serve
 	p.server = p.newServer(o, grpc.MaxRecvMsgSize(MaxForwardedMessage))
 	return p

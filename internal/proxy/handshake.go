@@ -11,6 +11,7 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -36,6 +37,10 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 	if !c.hold(held) {
 		return nil, nil, errors.Join(errEnded, held.Close())
 	}
+	if err := c.count(held.Identity()); err != nil {
+		c.because(audit.ResultRejected, err.Error())
+		return nil, nil, err
+	}
 	victim, err := c.pipe.table.identify(c, held.Identity())
 	if victim != nil {
 		victim.end(audit.ResultIdle, "gave way to a newer connection: nothing had been sent, and its caller held as many as it may")
@@ -45,6 +50,27 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 		return nil, nil, err
 	}
 	return c, authInfo{conn: c}, nil
+}
+
+// count counts the connection for its caller, as far as the access list bounds those.
+func (c *conn) count(who peer.Identity) error {
+	policy := c.pipe.acl()
+	if policy == nil {
+		policy = acl.DenyAll()
+	}
+	most := policy.Connections(c.pipe.gv.Group, c.pipe.gv.Version, asCaller(who))
+	release, ok := c.pipe.limiter.Connect(asPrincipal(who), c.pipe.name, most)
+	if !ok {
+		return fmt.Errorf("the caller holds %d connections to this pipe, the most that the access list lets it hold", most)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		release()
+		return errEnded
+	}
+	c.release = release
+	return nil
 }
 
 // resolve bounds the time that naming the caller takes. An answer that comes too late is closed.

@@ -22,6 +22,7 @@ type metrics struct {
 	accepted, connections, streams, terminals, refused, decisions *prometheus.CounterVec
 	inFlight                                                      *prometheus.GaugeVec
 	auditErrors, auditLost, panics                                prometheus.Counter
+	limited                                                       *prometheus.CounterVec
 	queueFull, overdue                                            prometheus.Counter
 	backlog                                                       prometheus.Gauge
 }
@@ -64,6 +65,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		auditErrors: one("pipeguard_audit_errors_total", "Audit records that could not be written at the first attempt."),
 		auditLost:   one("pipeguard_audit_lost_total", "Audit records given up because too many were waiting."),
 		panics:      one("pipeguard_panics_total", "Panics while serving a request."),
+		limited:     vec("pipeguard_calls_limited_total", "Calls refused because their caller calls more often than it may.", "pipe"),
 		queueFull:   one("pipeguard_operations_refused_total", "Calls refused because too many operations ran or waited."),
 		overdue:     one("pipeguard_operations_overdue_total", "Operations that did not end when their time was over."),
 		backlog: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -94,6 +96,7 @@ func (m *metrics) pipe(name string) {
 	m.streams.WithLabelValues(name)
 	m.refused.WithLabelValues(name)
 	m.inFlight.WithLabelValues(name)
+	m.limited.WithLabelValues(name)
 }
 
 // arrived counts a request that is to have a terminal record.

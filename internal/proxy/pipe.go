@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
 // pipe is one served group-version: a gRPC server on one listener.
@@ -35,6 +36,8 @@ type pipe struct {
 	table   *table
 	server  *grpc.Server
 	queue   *order.Queue    // of all pipes
+	limiter *acl.Limiter    // of all pipes
+	tokens  *token.Guard    // nil looks at none
 	running context.Context // ends operations that outlive their callers, when the pipe is stopped by force
 	abandon context.CancelFunc
 	pass    passer // what becomes of methods that are not in methods; nil if there are none
@@ -44,9 +47,17 @@ type pipe struct {
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
 }
 
-func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
+// shared is what all pipes of a server have in common.
+type shared struct {
+	metrics *metrics
+	ledger  *ledger
+	queue   *order.Queue
+	limiter *acl.Limiter
+}
+
+func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	gv := api.GroupVersion()
-	p := barePipe(gv.Pipe(), gv, o, m, l, queue)
+	p := barePipe(gv.Pipe(), gv, o, all)
 	if o.Pass != nil {
 		p.pass = func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error {
 			return o.Pass(ctx, gv, fullMethod, stream)
@@ -66,17 +77,21 @@ func newPipe(api *apiserver.API, o Options, m *metrics, l *ledger, queue *order.
 }
 
 // barePipe is a pipe without its methods and its server.
-func barePipe(name string, gv apiserver.GroupVersion, o Options, m *metrics, l *ledger, queue *order.Queue) *pipe {
+func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, acl: o.ACL,
-		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: m, ledger: l,
-		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: queue,
+		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter,
+		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: all.queue,
+	}
+	if o.Tokens != nil {
+		guard := o.Tokens(name)
+		p.tokens = &guard
 	}
 	if o.Node != "" {
 		p.where = &audit.Where{Node: o.Node}
 	}
 	p.running, p.abandon = context.WithCancel(context.Background())
-	m.pipe(p.name)
+	all.metrics.pipe(p.name)
 	return p
 }
 

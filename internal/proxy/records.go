@@ -47,6 +47,13 @@ func who(i peer.Identity) *audit.Who {
 	if i.User != (peer.User{}) {
 		w.User = &audit.WhoUser{SID: i.User.SID, Name: i.User.Name}
 	}
+	if p := i.Pod; p != nil {
+		w.Pod = &audit.WhoPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
+	}
+	if c := i.Container; c != nil {
+		w.Container = &audit.WhoContainer{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
+	}
+	w.Host, w.Doubt = i.IsHost, i.Doubt
 	return w
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
 // Options are the parts of a Server. Those without a word on their absence are required.
@@ -37,6 +38,8 @@ type Options struct {
 	Peers peer.Resolver
 	// ACL is asked once for each call; it may return another policy each time. A nil policy denies all.
 	ACL func() *acl.Policy
+	// Tokens looks at the tokens of a pipe's callers, by the pipe's name; nil looks at none.
+	Tokens func(pipe string) token.Guard
 	// Audit takes the records.
 	Audit audit.Writer
 	// Limits bound what callers can use up; the zero value means the defaults.
@@ -105,11 +108,12 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
+	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0)}
 	for _, api := range o.APIs {
-		s.pipes = append(s.pipes, newPipe(api, o, m, s.ledger, queue))
+		s.pipes = append(s.pipes, newPipe(api, o, all))
 	}
 	for _, f := range o.Forward {
-		s.pipes = append(s.pipes, newForwarded(f, o, m, s.ledger, queue))
+		s.pipes = append(s.pipes, newForwarded(f, o, all))
 	}
 	return s, nil
 }

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+const diskPolicy = `apiVersion: pipeguard.dev/v1alpha1
+kind: PipePolicy
+metadata: {name: azuredisk}
+spec:
+  pipes: ["csi-proxy-disk-*"]
+  subjects: [{name: node, namespace: kube-system, serviceAccounts: [csi-azuredisk-node-sa]}]
+`
+
+// desk is a directory to work in, with a key and policies.
+type desk struct {
+	t   *testing.T
+	dir string
+}
+
+func newDesk(t *testing.T) desk {
+	d := desk{t, t.TempDir()}
+	d.write("policies.yaml", diskPolicy)
+	d.run(0, "keys", "generate", d.file("key"))
+	return d
+}
+
+func (d desk) file(name string) string { return filepath.Join(d.dir, name) }
+
+func (d desk) write(name, text string) {
+	d.t.Helper()
+	if err := os.WriteFile(d.file(name), []byte(text), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d desk) read(name string) []byte {
+	d.t.Helper()
+	text, err := os.ReadFile(d.file(name))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return text
+}
+
+// run expects an exit code and returns what was printed.
+func (d desk) run(want int, args ...string) string {
+	d.t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	if found, _, err := root.Find([]string{"keys"}); err != nil || found == root {
+		root.AddCommand(newKeys(), newBundle())
+	}
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(""))
+	root.SetOut(&out)
+	root.SetErr(&out)
+	code, message := verdict(root.ExecuteContext(d.t.Context()))
+	out.WriteString(message)
+	if code != want {
+		d.t.Fatalf("%q: exit code %d, want %d\n%s", args, code, want, out.String())
+	}
+	return out.String()
+}
+
+func (d desk) build(want int, more ...string) string {
+	d.t.Helper()
+	return d.run(want, append([]string{
+		"bundle", "build", "--key", d.file("key"), "--pool", "windows", "--policies", d.file("policies.yaml"), "--out", d.file("bundle"), "--now", "2026-01-02T03:04:05Z",
+	}, more...)...)
+}
+
+func (d desk) verify(want int, more ...string) string {
+	d.t.Helper()
+	return d.run(want, append([]string{"bundle", "verify", d.file("bundle"), "--keys", d.file("key.pub"), "--pool", "windows", "--now", "2026-01-03T00:00:00Z"}, more...)...)
+}
+
+func TestKeysAreMadeOnceAndForTheirOwnerAlone(t *testing.T) {
+	d := newDesk(t)
+	info, err := os.Stat(d.file("key"))
+	if err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	before := d.read("key")
+	d.run(2, "keys", "generate", d.file("key"))
+	d.write("other.pub", "")
+	d.run(2, "keys", "generate", d.file("other"))
+	if _, err := os.Stat(d.file("other")); err == nil {
+		t.Error("half a pair of keys is left")
+	}
+	if !bytes.Equal(before, d.read("key")) {
+		t.Error("a key was overwritten")
+	}
+	shown := d.run(0, "keys", "show", d.file("key"), d.file("key.pub"))
+	lines := strings.Split(strings.TrimSpace(shown), "\n")
+	if len(lines) != 2 || lines[0][:38] != lines[1][:38] || !strings.Contains(lines[0], "  private  ") || !strings.Contains(lines[1], "  public   ") || strings.Contains(shown, "BEGIN") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	d.run(2, "keys", "show", d.file("policies.yaml"))
+	d.run(2, "keys", "show", d.file("missing"))
+	d.run(2, "keys", "show")
+	var report struct{ Keys []keyReport }
+	if err := json.Unmarshal([]byte(d.run(0, "keys", "show", "-o", "json", d.file("key"))), &report); err != nil || len(report.Keys) != 1 || report.Keys[0].Kind != "private" {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestARotationHasATimeOfBothKeys(t *testing.T) {
+	d := newDesk(t)
+	d.build(0)
+	d.run(0, "keys", "rotate", d.file("key"), d.file("next"))
+	d.run(2, "keys", "rotate", d.file("key"), d.file("next"))
+	d.run(2, "keys", "rotate", d.file("next.both.pub"), d.file("third"))
+	d.run(2, "keys", "rotate", d.file("policies.yaml"), d.file("third"))
+	d.verify(0, "--keys", d.file("next.both.pub"))
+	d.verify(1, "--keys", d.file("next.pub"))
+	d.build(0, "--key", d.file("next"))
+	d.verify(0, "--keys", d.file("next.both.pub"))
+	d.verify(0, "--keys", d.file("next.pub"))
+	if out := d.verify(1); !strings.Contains(out, "refused: key: ") {
+		t.Errorf("the old key alone:\n%s", out)
+	}
+}
+
+func TestEqualInputBuildsEqualBytes(t *testing.T) {
+	d := newDesk(t)
+	d.build(0)
+	one := d.read("bundle")
+	d.build(0)
+	if !bytes.Equal(one, d.read("bundle")) {
+		t.Error("other bytes")
+	}
+	if out := d.verify(0); !strings.Contains(out, "revision   1767323045\n") || !strings.Contains(out, "PipePolicy azuredisk\n") {
+		t.Errorf("verified:\n%s", out)
+	}
+}
+
+func TestVerifySaysWhyNot(t *testing.T) {
+	d := newDesk(t)
+	d.build(0, "--revision", "5", "--expires", "48h")
+	d.run(0, "keys", "generate", d.file("stranger"))
+	for reason, args := range map[string][]string{
+		"audience": {"--pool", "linux"},
+		"key":      {"--keys", d.file("stranger.pub")},
+		"expired":  {"--now", "2026-01-04T03:04:05Z"},
+		"not-yet":  {"--now", "2026-01-02T00:00:00Z"},
+		"rollback": {"--minimum-revision", "6"},
+	} {
+		if out := d.verify(1, args...); !strings.Contains(out, "refused: "+reason+": ") {
+			t.Errorf("%s:\n%s", reason, out)
+		}
+		var r bundleReport
+		if err := json.Unmarshal([]byte(d.verify(1, append(args, "-o", "json")...)), &r); err != nil || r.OK || string(r.Reason) != reason || r.Verified != (reason != "key") {
+			t.Errorf("%s: %+v, %v", reason, r, err)
+		}
+	}
+	raw := d.read("bundle")
+	d.write("bundle", string(raw[:len(raw)/2]))
+	if out := d.verify(1); !strings.Contains(out, "refused: archive: ") {
+		t.Errorf("half of it:\n%s", out)
+	}
+	d.write("bundle", strings.Repeat(" ", 2<<20))
+	if out := d.verify(1); !strings.Contains(out, "refused: size: ") {
+		t.Errorf("too large:\n%s", out)
+	}
+	d.verify(2, "--keys", d.file("policies.yaml"))
+	d.verify(2, "--keys", d.file("key")) // the private half
+	d.verify(2, "--keys", d.file("missing"))
+	d.verify(2, "--now", "yesterday")
+	d.run(2, "bundle", "verify", d.file("missing"), "--keys", d.file("key.pub"), "--pool", "windows")
+	d.run(2, "bundle", "verify", d.file("bundle"))
+}
+
+func TestShowSaysWhatWasVerified(t *testing.T) {
+	d := newDesk(t)
+	d.build(0, "--revision", "5", "--minimum-revision", "3", "--policy-revision", "sha256:00ff")
+	if out := d.run(0, "bundle", "show", d.file("bundle")); !strings.Contains(out, "NOT VERIFIED") || !strings.Contains(out, "minimum    3\npolicies   sha256:00ff\n") {
+		t.Errorf("shown:\n%s", out)
+	}
+	if out := d.run(0, "bundle", "show", d.file("bundle"), "--keys", d.file("key.pub")); strings.Contains(out, "NOT VERIFIED") {
+		t.Errorf("shown:\n%s", out)
+	}
+	d.run(0, "keys", "generate", d.file("stranger"))
+	d.run(1, "bundle", "show", d.file("bundle"), "--keys", d.file("stranger.pub"))
+	d.run(1, "bundle", "show", d.file("policies.yaml"))
+	d.run(2, "bundle", "show", d.file("missing"))
+}
+
+func TestBuildRefusesWhatIsUnfit(t *testing.T) {
+	d := newDesk(t)
+	d.build(1, "--pool", "*")
+	d.build(1, "--revision", "0")
+	d.build(1, "--expires", "8760h")
+	d.build(1, "--revision", "5", "--minimum-revision", "6")
+	d.build(2, "--key", d.file("key.pub"))
+	d.build(2, "--out", filepath.Join(d.dir, "missing", "bundle"))
+	d.build(2, "--rego", d.dir)
+	d.write("policies.yaml", diskPolicy+"---\n"+diskPolicy)
+	d.build(1)
+	d.write("policies.yaml", strings.ReplaceAll(diskPolicy, "kube-system", "Kube_System"))
+	if out := d.build(1); !strings.Contains(out, `PipePolicy "azuredisk"`) {
+		t.Errorf("built:\n%s", out)
+	}
+	d.write("policies.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n")
+	d.build(2)
+	if _, err := os.Stat(d.file("bundle")); err == nil {
+		t.Error("a bundle was written")
+	}
+}
+
+func TestABundleWhoseTestsFailIsRefused(t *testing.T) {
+	d := newDesk(t)
+	rego := filepath.Join(d.dir, "rego")
+	if err := os.Mkdir(rego, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d.write("rego/node.rego", "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n")
+	d.write("rego/node_test.rego", "package pipeguard.node_test\n\nimport data.pipeguard.node\n\ntest_x if node.decision.allowed\n")
+	d.build(0, "--rego", rego)
+	if out := d.verify(0); !strings.Contains(out, "module     node.rego\n") {
+		t.Errorf("verified:\n%s", out)
+	}
+	d.write("rego/node_test.rego", "package pipeguard.node_test\n\ntest_x if false\n")
+	d.build(0, "--rego", rego)
+	if out := d.verify(1); !strings.Contains(out, "refused: self-test: ") {
+		t.Errorf("verified:\n%s", out)
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// recordedCall is what a record says was decided.
+type recordedCall struct {
+	Effect   string    `json:"effect"`
+	Rule     string    `json:"rule"`
+	Reason   string    `json:"reason"`
+	Policy   string    `json:"policy"`
+	Revision string    `json:"revision"`
+	Mode     string    `json:"mode"`
+	Time     time.Time `json:"time"`
+}
+
+type difference struct {
+	Field    string `json:"field"`
+	Recorded string `json:"recorded"`
+	Now      string `json:"now"`
+}
+
+func (r *evalReport) ofRecord(cmd *cobra.Command, e *request.Evaluator, file, id string) error {
+	event, err := findRecord(cmd, file, id)
+	if err != nil {
+		return err
+	}
+	input, err := request.FromRecord(event)
+	switch {
+	case errors.Is(err, request.ErrNotShown):
+		r.Decision = request.NotShown(err)
+	case err != nil:
+		return fmt.Errorf("call %s: %w", id, err)
+	default:
+		if err := r.decide(cmd, e, input); err != nil {
+			return err
+		}
+	}
+	r.compare(event)
+	return nil
+}
+
+// findRecord returns the last record of a call that holds a decision: the one of its end, unless the call never ended.
+func findRecord(cmd *cobra.Command, file, id string) (found *audit.Event, err error) {
+	bad := 0
+	err = withFile(cmd, file, func(in io.Reader) error {
+		for event, err := range audit.Read(in) {
+			var line *audit.LineError
+			switch {
+			case errors.As(err, &line):
+				bad++
+			case err != nil:
+				return err
+			case event.ID == id && event.Type == audit.TypeRequest && event.Decision != nil:
+				found = &event
+			}
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("%s holds no call %q that was decided", file, id)
+		if bad > 0 {
+			err = fmt.Errorf("%w; %d lines are no records", err, bad)
+		}
+	}
+	return found, err
+}
+
+// compare says where the decision differs. What the access list refused was not asked about.
+func (r *evalReport) compare(event *audit.Event) {
+	d := event.Decision
+	r.Recorded = &recordedCall{Effect: string(d.Effect), Rule: d.Rule, Reason: d.Reason, Mode: d.Mode, Time: event.Time}
+	if d.Policy != nil {
+		r.Recorded.Policy, r.Recorded.Revision = d.Policy.Name, d.Policy.Revision
+	}
+	if event.Who != nil && event.Who.Pod != nil {
+		r.note("the record does not hold the container and the token of the caller: a rule that asks for them may decide otherwise here")
+	}
+	isOurs := r.Recorded.Policy == request.PolicyName
+	if d.Effect == audit.EffectDeny && !isOurs {
+		r.note("the access list refused this call, so the request policy was not asked about it")
+		return
+	}
+	if r.Recorded.Effect != string(r.Decision.Effect) {
+		r.Differences = append(r.Differences, difference{"effect", r.Recorded.Effect, string(r.Decision.Effect)})
+	}
+	rule := d.Rule
+	if !isOurs {
+		rule = "" // it is the access list's
+	}
+	if rule != r.Decision.Rule {
+		r.Differences = append(r.Differences, difference{"rule", rule, r.Decision.Rule})
+	}
+	if isOurs && r.Recorded.Revision != r.Decision.Revision {
+		r.note("other policies or parameters were asked then: revision " + r.Recorded.Revision)
+	}
+}
+
+func (r *evalReport) note(text string) { r.Notes = append(r.Notes, text) }

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// nodeCopy is a directory with the built-in policies of nodes.
+func nodeCopy(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "node")
+	if got := execute(t, "", "policy", "init", "--node", dir); got.code != exitYes {
+		t.Fatalf("init: %+v", got)
+	}
+	return dir
+}
+
+func TestInitWritesPoliciesOfNodesThatPassAllTools(t *testing.T) {
+	dir := nodeCopy(t)
+	for _, name := range []string{"named.rego", "input.schema.json", "examples"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, args := range [][]string{{"check", dir}, {"test", dir}, {"fmt", dir}, {"test", "-o", "json", dir}} {
+		if got := execute(t, "", append([]string{"policy"}, args...)...); got.code != exitYes || got.errOut != "" {
+			t.Errorf("%s: %+v", args[0], got)
+		}
+	}
+}
+
+func TestPolicyTestAsksOfNodesWhatTheProxyDoes(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, from, to, want string
+	}{
+		"a test that fails":      {"service_control.rego", "	not is_named\n", "", "failed: service_control_test.rego"},
+		"a service for anybody":  {"service_control_test.rego", "package pipeguard.node_test", "package pipeguard.node_test\n\ntest_more if true", "invariants: passed"},
+		"a function of the net":  {"named.rego", "default is_named := false", "default is_named := false\n\nx := http.send({})", "not available to policies"},
+		"a decision of any kind": {"decision.rego", `decision := {"allowed": allowed, "findings": findings}`, "decision := true", "not compiled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := nodeCopy(t)
+			edit(t, dir, c.file, c.from, c.to)
+			got := execute(t, "", "policy", "test", dir)
+			if want := name != "a service for anybody"; (got.code == exitNo) != want || !strings.Contains(got.out, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	dir := t.TempDir()
+	add(t, dir, "open.rego", "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": []}\n")
+	add(t, dir, "open_test.rego", "package pipeguard.node_test\n\ntest_open if true\n")
+	if got := execute(t, "", "policy", "test", dir); got.code != exitNo || !strings.Contains(got.out, "a service is not stopped for an unknown caller") {
+		t.Errorf("a policy that allows everything: %+v", got)
+	}
+}
+
+func TestADirectoryMayHoldBothKinds(t *testing.T) {
+	dir := copyOfDefaults(t)
+	if err := os.Rename(nodeCopy(t), filepath.Join(dir, "node")); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"check", "test"} {
+		if got := execute(t, "", "policy", command, dir); got.code != exitYes || got.errOut != "" {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+	if got := execute(t, "", "review", "--policy-dir", dir, "-f", "testdata/review/ordinary.yaml"); got.code != exitYes {
+		t.Errorf("review: %+v", got)
+	}
+	edit(t, dir, "node/partition_disk.rego", "	not is_named\n", "")
+	got := execute(t, "", "policy", "test", dir)
+	if got.code != exitNo || !strings.Contains(got.out, "failed: node/partition_disk_test.rego") || !strings.Contains(got.out, "invariants: skipped") {
+		t.Errorf("a fault in the policies of nodes: %+v", got)
+	}
+	add(t, dir, "node/bad.rego", "package pipeguard.node\n\nx := y\n")
+	for _, command := range []string{"check", "test"} {
+		if got := execute(t, "", "policy", command, dir); got.code != exitNo || !strings.Contains(got.out, "node/bad.rego:3:") {
+			t.Errorf("%s: %+v", command, got)
+		}
+	}
+}
+
+const namedParameters = `
+named:
+  system:
+    StopService:
+      pods:
+        kube-system:
+          driver:
+            - services: [msiscsi]
+`
+
+// recordedLog is a log with one call to stop a service, as it ended.
+func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Event)) string {
+	t.Helper()
+	e := &audit.Event{
+		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: "CALL1", Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC),
+		Who: &audit.Who{
+			Assurance: "pod", Process: &audit.WhoProcess{PID: 7, Exe: `C:\driver.exe`}, User: &audit.WhoUser{SID: "S-1-5-93-2-1"},
+			Pod: &audit.WhoPod{Namespace: "kube-system", Name: "driver-x", UID: "u", ServiceAccount: "driver"},
+		},
+		What: &audit.What{
+			Pipe: "csi-proxy-system-v1alpha1", Group: "system", Version: "v1alpha1", Method: "StopService",
+			FullMethod: "/v1alpha1.System/StopService", Params: json.RawMessage(`{"name":"MSiSCSI","force":false}`),
+		},
+		Decision: decision,
+		Outcome:  &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", LatencyUS: 1_000_000},
+		Where:    &audit.Where{Node: "win-1"},
+	}
+	if change != nil {
+		change(e)
+	}
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f, err := audit.OpenFile(path, audit.FileOptions{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Append(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func builtInRevision(t *testing.T) string {
+	t.Helper()
+	m, err := request.Modules(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := request.New(policy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Activate(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Revision()
+}
+
+func TestPolicyEvalReplaysARecord(t *testing.T) {
+	params := filepath.Join(t.TempDir(), "named.yaml")
+	if err := os.WriteFile(params, []byte(namedParameters), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := &audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "r", Mode: "Enforce", Policy: &audit.Policy{Name: "request", Revision: builtInRevision(t)}}
+	older := *refused
+	older.Policy = &audit.Policy{Name: "request", Revision: "sha256:older"}
+	otherRule := *refused
+	otherRule.Rule = "PN002"
+	allowed := &audit.Decision{Effect: audit.EffectAllow, Rule: "drivers", Reason: "r", Policy: &audit.Policy{Name: "acl", Revision: "1"}}
+	byList := &audit.Decision{Effect: audit.EffectDeny, Reason: "r", Policy: &audit.Policy{Name: "acl", Revision: "1"}}
+	long := func(e *audit.Event) {
+		e.What.Params = json.RawMessage(`{"name":"` + strings.Repeat("x", 1024) + `[9 bytes cut]","force":false}`)
+	}
+	for name, c := range map[string]struct {
+		decision *audit.Decision
+		change   func(*audit.Event)
+		args     []string
+		code     int
+		want     []string
+		without  string
+	}{
+		"the same":                     {refused, nil, nil, exitYes, []string{"now       deny by PN001: ", "recorded  deny by PN001: r"}, "other policies"},
+		"other policies, the same":     {&older, nil, nil, exitYes, []string{"deny by PN001", "note      other policies or parameters were asked then: revision sha256:older"}, "DIFFERS"},
+		"the caller is named now":      {refused, nil, []string{"--params", params}, exitNo, []string{"now       allow", "DIFFERS   effect: recorded deny, now allow", "DIFFERS   rule: recorded PN001, now none", "other policies"}, ""},
+		"another rule":                 {&otherRule, nil, nil, exitNo, []string{"DIFFERS   rule: recorded PN002, now PN001"}, "effect:"},
+		"it was allowed":               {allowed, nil, nil, exitNo, []string{"recorded  allow by drivers", "effect: recorded allow, now deny", "rule: recorded none, now PN001"}, ""},
+		"it was and is allowed":        {allowed, nil, []string{"--params", params}, exitYes, []string{"now       allow"}, "DIFFERS"},
+		"the access list refused":      {byList, nil, nil, exitYes, []string{"the request policy was not asked about it"}, "DIFFERS"},
+		"a text that is not shown":     {allowed, long, []string{"--params", params}, exitNo, []string{"deny by PN910", "request.name has more than 1024 bytes"}, ""},
+		"an unknown pod has no note":   {refused, func(e *audit.Event) { e.Who.Pod = nil }, nil, exitYes, []string{"PN001"}, "the container and the token"},
+		"a known pod has a note":       {refused, nil, nil, exitYes, []string{"does not hold the container and the token"}, ""},
+		"with the input":               {refused, nil, []string{"-v"}, exitYes, []string{`"now": "2026-01-02T03:04:05Z"`, `"name": "MSiSCSI"`, `"node": "win-1"`, `"container": null`}, ""},
+		"a control character is shown": {&audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "a\x1b[2J", Policy: refused.Policy}, nil, nil, exitYes, []string{"<U+001B>"}, "\x1b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, "", append([]string{"policy", "eval", "--from-audit", recordedLog(t, c.decision, c.change), "--id", "CALL1"}, c.args...)...)
+			if got.code != c.code || got.errOut != "" {
+				t.Errorf("%+v", got)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%q is not in\n%s", want, got.out)
+				}
+			}
+			if c.without != "" && strings.Contains(got.out, c.without) {
+				t.Errorf("%q is in\n%s", c.without, got.out)
+			}
+		})
+	}
+}
+
+// The same record gives the same answer, to the byte.
+func TestPolicyEvalIsDeterministic(t *testing.T) {
+	log := recordedLog(t, &audit.Decision{Effect: audit.EffectAllow, Policy: &audit.Policy{Name: "acl", Revision: "1"}}, nil)
+	args := []string{"policy", "eval", "-o", "json", "--from-audit", log, "--id", "CALL1"}
+	first := execute(t, "", args...)
+	var report struct {
+		Schema      string
+		Decision    map[string]any
+		Recorded    map[string]any
+		Differences []map[string]any
+		Notes       []string
+		Input       map[string]any
+	}
+	if err := json.Unmarshal([]byte(first.out), &report); err != nil || first.code != exitNo {
+		t.Fatalf("%v: %+v", err, first)
+	}
+	if report.Schema != "pipeguard.dev/policy-eval/v1" || report.Decision["rule"] != "PN001" || len(report.Differences) != 2 || report.Input["operation"] != "StopService" || report.Recorded["effect"] != "allow" {
+		t.Errorf("%+v", report)
+	}
+	for range 3 {
+		if again := execute(t, "", args...); again != first {
+			t.Errorf("%s\n%s", first.out, again.out)
+		}
+	}
+}
+
+func TestPolicyEvalAsksAboutAnInput(t *testing.T) {
+	dir := nodeCopy(t)
+	for name, want := range map[string]struct {
+		code int
+		rule string
+	}{
+		"driver": {exitYes, "now       allow"}, "service_control": {exitNo, "PN001"}, "partition_disk": {exitNo, "PN002"},
+		"disk_offline": {exitNo, "PN003"}, "format_volume": {exitNo, "PN004"}, "input": {exitNo, "PN000"},
+	} {
+		file := filepath.Join(dir, "examples", name, "input.json")
+		for _, args := range [][]string{{"--input", file}, {"--input", file, "--policy", dir}} {
+			if got := execute(t, "", append([]string{"policy", "eval"}, args...)...); got.code != want.code || !strings.Contains(got.out, want.rule) || got.errOut != "" {
+				t.Errorf("%s: %+v", name, got)
+			}
+		}
+	}
+	if got := execute(t, "{}", "policy", "eval", "--input", "-"); got.code != exitNo || !strings.Contains(got.out, "PN000") {
+		t.Errorf("standard input: %+v", got)
+	}
+}
+
+func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
+	decided := &audit.Decision{Effect: audit.EffectDeny, Policy: &audit.Policy{Name: "request", Revision: "1"}}
+	log := recordedLog(t, decided, nil)
+	admission, bad, params := copyOfDefaults(t), nodeCopy(t), filepath.Join(t.TempDir(), "p.yaml")
+	edit(t, bad, "service_control.rego", "	not is_named\n", "")
+	if err := os.WriteFile(params, []byte("named: {system: {HaltService: {}}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cut := recordedLog(t, decided, func(e *audit.Event) { e.What.Params = json.RawMessage(`"[1 bytes cut]"`) })
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":                        {nil, "name a recorded call with --from-audit"},
+		"a file without an id":           {[]string{"--from-audit", log}, "--from-audit needs --id"},
+		"an id without a file":           {[]string{"--id", "x"}, "name a recorded call"},
+		"both":                           {[]string{"--from-audit", log, "--id", "CALL1", "--input", "x"}, "exclude each other"},
+		"an id and an input":             {[]string{"--id", "CALL1", "--input", "x"}, "exclude each other"},
+		"a missing log":                  {[]string{"--from-audit", "missing", "--id", "x"}, "missing"},
+		"an unknown id":                  {[]string{"--from-audit", log, "--id", "CALL2"}, `holds no call "CALL2" that was decided`},
+		"a log of another kind":          {[]string{"--from-audit", "main.go", "--id", "x"}, "lines are no records"},
+		"a record that was shortened":    {[]string{"--from-audit", cut, "--id", "CALL1"}, "the record was shortened"},
+		"a call that was not decided":    {[]string{"--from-audit", recordedLog(t, nil, nil), "--id", "CALL1"}, "that was decided"},
+		"a missing input":                {[]string{"--input", "missing.json"}, "missing.json"},
+		"an input that is no JSON":       {[]string{"--input", "main.go"}, "input main.go"},
+		"an argument":                    {[]string{"x"}, `unexpected argument "x"`},
+		"policies of admission":          {[]string{"--input", "x", "--policy", admission}, "holds no policies of nodes"},
+		"policies that are not there":    {[]string{"--input", "x", "--policy", "missing"}, "missing"},
+		"policies whose tests fail":      {[]string{"--input", "x", "--policy", bad}, "run policy tests"},
+		"parameters that name no thing":  {[]string{"--input", "x", "--params", params}, `unknown name "HaltService"`},
+		"parameters that are not there":  {[]string{"--input", "x", "--params", "missing.yaml"}, "missing.yaml"},
+		"an output of an unknown format": {[]string{"--input", "x", "-o", "yaml"}, "must be text or json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := execute(t, "", append([]string{"policy", "eval"}, c.args...)...)
+			if got.code != exitBadInput || got.out != "" || !strings.Contains(got.errOut, c.want) {
+				t.Errorf("%+v; want %q", got, c.want)
+			}
+		})
+	}
+	if got := execute(t, `{} {}`, "policy", "eval", "--input", "-"); got.code != exitBadInput || !strings.Contains(got.errOut, "something follows") {
+		t.Errorf("two inputs: %+v", got)
+	}
+	if got := execute(t, `"`+strings.Repeat("x", maxEvalInput)+`"`, "policy", "eval", "--input", "-"); got.code != exitBadInput || !strings.Contains(got.errOut, "more than") {
+		t.Errorf("a large input: %+v", got)
+	}
+	if got := execute(t, "", "review", "--policy-dir", nodeCopy(t), "-f", "testdata/review/ordinary.yaml"); got.code != exitBadInput || !strings.Contains(got.errOut, "policies of nodes only") {
+		t.Errorf("review: %+v", got)
+	}
+	if got := execute(t, "", "policy", "test", nodeCopy(t), "--policies", "testdata/review/policies.yaml"); got.code != exitBadInput || !strings.Contains(got.errOut, "--policies goes with") {
+		t.Errorf("objects with policies of nodes: %+v", got)
+	}
+}

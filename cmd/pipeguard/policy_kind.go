@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// Policies judge objects at admission or calls on a node. The package of a module says which; one that is of neither may serve both.
+var (
+	ofNode      = regexp.MustCompile(`(?m)^package[ \t]+pipeguard\.node(_test|\.[\w.]+)?[ \t]*(#.*)?\r?$`)
+	ofAdmission = regexp.MustCompile(`(?m)^package[ \t]+pipeguard\.admission(_test|\.[\w.]+)?[ \t]*(#.*)?\r?$`)
+)
+
+// byKind splits modules. Either part has no files if nothing is of its kind; a directory of neither kind is of admission.
+func byKind(m policy.Modules) (admission, node policy.Modules) {
+	hasNode, hasAdmission := false, false
+	for _, text := range m.Files {
+		hasNode = hasNode || ofNode.MatchString(text)
+		hasAdmission = hasAdmission || ofAdmission.MatchString(text)
+	}
+	admission, node = m, m
+	admission.Files, node.Files = map[string]string{}, map[string]string{}
+	for name, text := range m.Files {
+		if !ofNode.MatchString(text) && (hasAdmission || !hasNode) {
+			admission.Files[name] = text
+		}
+		if !ofAdmission.MatchString(text) && hasNode {
+			node.Files[name] = text
+		}
+	}
+	return admission, node
+}
+
+// loadAllSources reads what a directory holds for admission and for nodes.
+func loadAllSources(dir string, with additions, stdin io.Reader) ([]sources, error) {
+	if dir == "" {
+		s, err := loadSources(dir, with, stdin)
+		return []sources{s}, err
+	}
+	modules, err := loadModules(dir)
+	if err != nil {
+		return nil, err
+	}
+	admission, node := byKind(modules)
+	var all []sources
+	if len(admission.Files) > 0 {
+		s, err := loadSources(dir, with, stdin)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	if len(node.Files) > 0 {
+		params := with.params
+		switch {
+		case len(all) > 0: // they are the webhook's
+			params = ""
+		case len(with.objects) > 0:
+			return nil, errors.New("--policies goes with policies of admission, and these are of nodes")
+		}
+		s, err := nodeSources(node, params)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// nodeSources are policies of nodes with the parameters of a file, or none.
+func nodeSources(modules policy.Modules, params string) (sources, error) {
+	s := sources{modules: modules, options: request.Options(policy.Options{})}
+	if params == "" {
+		return s, nil
+	}
+	text, err := os.ReadFile(filepath.Clean(params))
+	if err != nil {
+		return sources{}, err
+	}
+	if s.modules.Data, err = request.ParseParameters(text); err != nil {
+		return sources{}, fmt.Errorf("parameters %s: %s", params, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+	}
+	return s, nil
+}

@@ -1,0 +1,183 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	opa "github.com/open-policy-agent/opa/v1/bundle"
+)
+
+// Names in the archive, as OPA writes them.
+const (
+	manifestFile   = "/.manifest"
+	signaturesFile = "/.signatures.json"
+	dataFile       = "/data.json"
+	aclFile        = "/acl/data.json"
+	modulesDir     = "/policies/"
+)
+
+// pack writes files in the order of their names, with nothing that differs from one run to the next.
+func pack(files map[string][]byte) ([]byte, error) {
+	var out bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewWriter(zip)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := files[name]
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o600, Size: int64(len(text)), Format: tar.FormatPAX}
+		if err := archive.WriteHeader(h); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", name, err)
+		}
+		if _, err := archive.Write(text); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", name, err)
+		}
+	}
+	if err := errors.Join(archive.Close(), zip.Close()); err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// unpack reads an archive into memory. Every name is one that a bundle has; nothing is written anywhere.
+func unpack(raw []byte) (map[string][]byte, error) {
+	if len(raw) > MaxCompressed {
+		return nil, refuse(ReasonSize, fmt.Errorf("%d bytes, and at most %d are taken", len(raw), MaxCompressed))
+	}
+	packed := bytes.NewReader(raw)
+	zip, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, refuse(ReasonArchive, err)
+	}
+	zip.Multistream(false) // one archive: what follows it would be read by some and not by others
+	// Headers and padding count as well, or empty files without end would cost nothing.
+	bounded := &bound{r: zip, left: MaxUncompressed}
+	files, err := unpackTar(tar.NewReader(bounded))
+	if err == nil {
+		err = onlyZeros(bounded)
+	}
+	if bounded.over {
+		return nil, refuse(ReasonSize, fmt.Errorf("more than %d bytes unpacked", MaxUncompressed))
+	}
+	if err == nil && packed.Len() > 0 {
+		err = fmt.Errorf("%d bytes behind the archive", packed.Len())
+	}
+	if err != nil {
+		if ReasonOf(err) != "" {
+			return nil, err
+		}
+		return nil, refuse(ReasonArchive, err)
+	}
+	return files, nil
+}
+
+func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == MaxFiles {
+			return nil, refuse(ReasonSize, fmt.Errorf("more than %d files", MaxFiles))
+		}
+		if h.Typeflag != tar.TypeReg {
+			return nil, refuse(ReasonContent, fmt.Errorf("%q is no plain file", h.Name))
+		}
+		if err := checkName(h.Name); err != nil {
+			return nil, refuse(ReasonContent, err)
+		}
+		if _, twice := files[h.Name]; twice {
+			return nil, refuse(ReasonContent, fmt.Errorf("%q is there twice", h.Name))
+		}
+		if files[h.Name], err = readAll(archive, MaxUncompressed); err != nil {
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+}
+
+// checkName accepts the names of a snapshot of policies and data. Patches, Wasm and plans are none of them, and neither
+// is what OPA would skip: a file that somebody signed is there for a purpose.
+func checkName(name string) error {
+	switch name {
+	case manifestFile, signaturesFile, dataFile, aclFile:
+		return nil
+	}
+	if module, ok := strings.CutPrefix(name, modulesDir); ok && isModuleName(module) {
+		return nil
+	}
+	what := "has no place in a bundle"
+	if strings.HasSuffix(name, "patch.json") {
+		what = "makes this a delta bundle; only whole ones are taken"
+	}
+	return fmt.Errorf("%q %s", name, what)
+}
+
+// bound ends a reader at a number of bytes, and knows it.
+type bound struct {
+	r    io.Reader
+	left int64
+	over bool
+}
+
+func (b *bound) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		if n, err := b.r.Read(make([]byte, 1)); n == 0 {
+			return 0, err
+		}
+		b.over = true
+		return 0, errors.New("too long")
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// onlyZeros reads what follows the end of an archive: padding, and the checksum of the compressor behind it.
+func onlyZeros(r io.Reader) error {
+	block := make([]byte, 4096)
+	for {
+		n, err := r.Read(block)
+		if slices.ContainsFunc(block[:n], func(b byte) bool { return b != 0 }) {
+			return errors.New("bytes behind the last file")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hashFile is OPA's hash of a file: of the value if it is a document, so that blanks do not count, and else of the bytes.
+func hashFile(name string, text []byte) (string, error) {
+	var value any = text
+	if opa.IsStructuredDoc(name) {
+		value = nil
+		if err := unmarshal(text, &value); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	hasher, err := opa.NewSignatureHasher(opa.SHA256)
+	if err != nil {
+		return "", err
+	}
+	sum, err := hasher.HashFile(value)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	return hex.EncodeToString(sum), nil
+}

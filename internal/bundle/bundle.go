@@ -1,0 +1,104 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bundle is what a node is to decide by, and for how long.
+type Bundle struct {
+	// Revision rises with each bundle of an audience, by whatever amount. It is never 0.
+	Revision uint64
+	// MinimumRevision is the oldest that a node may still take once it has this one; 0 leaves it at Revision's own.
+	MinimumRevision uint64
+	// PolicyRevision is what admission calls the policies that this was made of. It may be empty.
+	PolicyRevision string
+	// Audience is the pool of nodes that this is for, a DNS label.
+	Audience string
+	// IssuedAt and ExpiresAt are whole seconds of UTC. From ExpiresAt on nothing in the bundle permits anything.
+	IssuedAt, ExpiresAt time.Time
+	// Modules are Rego by relative path, tests among them.
+	Modules map[string]string
+	// ACL is the access list, one JSON object in the words of package rules.
+	ACL []byte
+	// Data becomes data.pipeguard for the modules; it has no other key than "pipeguard".
+	Data map[string]any
+}
+
+// Bounds of a bundle.
+const (
+	// MaxCompressed bounds an archive in bytes, less than the 1 MiB that a ConfigMap holds with its base64 and names.
+	MaxCompressed = 1000 << 10
+	// MaxUncompressed bounds all files of an archive together: the modules and data that the policy engine takes.
+	// A compressor gains a factor of a thousand on zeros, so the compressed size bounds nothing.
+	MaxUncompressed = 12 << 20
+	// MaxFiles bounds their number: each costs a header and a hash before anything is known to be signed.
+	MaxFiles = 300
+	// MaxLife bounds ExpiresAt - IssuedAt: a bundle that never ends is one that nobody can take back.
+	MaxLife = 90 * 24 * time.Hour
+)
+
+// ACL and data have documents of their own in the archive; these are the roots in its manifest.
+var roots = []string{"acl", "pipeguard"}
+
+// moduleName is a relative path whose segments begin with no dot. Modules never become files of a node.
+var moduleName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*/){0,4}[A-Za-z0-9_][A-Za-z0-9_.-]*\.rego$`)
+
+// longestName bounds the path of a module in bytes: that of a PolicyModule with a file of it.
+const longestName = 600
+
+func isModuleName(s string) bool { return len(s) <= longestName && moduleName.MatchString(s) }
+
+var audienceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// CheckAudience says what is wrong with the name of a node pool.
+func CheckAudience(s string) error {
+	if !audienceName.MatchString(s) {
+		return fmt.Errorf("audience %q: want the name of a node pool, lower-case letters, digits and -, at most 63", s)
+	}
+	return nil
+}
+
+// check reports every fault of what a bundle says, whoever signed it.
+func (b Bundle) check() error {
+	var faults []error
+	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if b.Revision == 0 {
+		add("revision 0 is none")
+	}
+	if b.MinimumRevision > b.Revision {
+		add("minimum revision %d is newer than the revision %d", b.MinimumRevision, b.Revision)
+	}
+	if len(b.PolicyRevision) > 128 || strings.ContainsFunc(b.PolicyRevision, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		add("policy revision %q: want up to 128 printing characters", b.PolicyRevision)
+	}
+	if err := CheckAudience(b.Audience); err != nil {
+		faults = append(faults, err)
+	}
+	switch {
+	case b.IssuedAt.Year() < 2000 || b.ExpiresAt.Year() > 9999:
+		add("issued at %s, expires at %s: want years that RFC 3339 can write", stamp(b.IssuedAt), stamp(b.ExpiresAt))
+	case !b.ExpiresAt.After(b.IssuedAt):
+		add("expires at %s, before it was issued at %s", stamp(b.ExpiresAt), stamp(b.IssuedAt))
+	case b.ExpiresAt.Sub(b.IssuedAt) > MaxLife:
+		add("lives for %v, and at most %v are taken", b.ExpiresAt.Sub(b.IssuedAt), MaxLife)
+	}
+	for name := range b.Modules {
+		if !isModuleName(name) {
+			add("module %q: want a relative path of letters, digits, -, _ and dots, with .rego at the end", name)
+		}
+	}
+	for key := range b.Data {
+		if key != "pipeguard" {
+			add("data %q: only pipeguard is taken", key)
+		}
+	}
+	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,136 @@
+package compile
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/policyset"
+)
+
+var end = metav1.NewTime(time.Date(2026, 3, 1, 2, 0, 0, 999, time.FixedZone("", 3600)))
+
+func azuredisk(change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
+	p := v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: "azuredisk"}, Spec: v1alpha1.PipePolicySpec{
+		Pipes: []v1alpha1.PipePattern{"csi-proxy-Volume-*", "csi-proxy-disk-*"},
+		Node:  v1alpha1.NodeRules{Methods: []string{"ListDiskIDs", "FormatVolume"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true},
+		Subjects: []v1alpha1.Subject{
+			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"b", "a"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
+			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: &end},
+		},
+	}}
+	for _, c := range change {
+		c(&p.Spec)
+	}
+	return p
+}
+
+func TestAPolicyIsPutIntoTheWordsOfNodes(t *testing.T) {
+	got, err := Document([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })})
+	want := rules.Document{Schema: rules.Schema, Policies: []rules.Policy{{
+		Name: "azuredisk", Pipes: []string{"csi-proxy-disk-*", "csi-proxy-volume-*"}, LogOnly: true,
+		Methods: []string{"FormatVolume", "ListDiskIDs"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true,
+		Subjects: []rules.Subject{
+			{Name: "migration", Namespace: "storage", ExpiresAt: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)},
+			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"a", "b"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
+		},
+	}}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestEqualObjectsGiveEqualContentInWhateverOrder(t *testing.T) {
+	other := azuredisk()
+	other.Name = "another"
+	turned := azuredisk(func(s *v1alpha1.PipePolicySpec) {
+		slices.Reverse(s.Pipes)
+		slices.Reverse(s.Subjects)
+		slices.Reverse(s.Node.Methods)
+		s.Subjects[1].ServiceAccounts = []string{"a", "b"}
+	})
+	one, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{azuredisk(), other}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{other, turned}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(one.ACL), string(two.ACL)); diff != "" {
+		t.Error(diff)
+	}
+	a, _ := json.Marshal(one.Data)
+	b, _ := json.Marshal(two.Data)
+	if diff := cmp.Diff(string(a), string(b)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhoeverSpellsOutAMethodNamesItsSubjects(t *testing.T) {
+	got, err := Bundle(Source{
+		PipePolicies: []v1alpha1.PipePolicy{azuredisk(), {
+			ObjectMeta: metav1.ObjectMeta{Name: "everything"},
+			Spec: v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"csi-proxy*"}, Subjects: []v1alpha1.Subject{
+				{Name: "x", Namespace: "kube-system", ServiceAccounts: []string{"x"}},
+			}},
+		}},
+		Named: map[string]any{"system": map[string]any{"StartService": map[string]any{}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := got.Data["pipeguard"].(map[string]any)
+	parameters, _ := root["parameters"].(map[string]any)
+	node, _ := parameters["node"].(map[string]any)
+	entry := []any{map[string]any{"containers": []any{"azuredisk"}}}
+	pods := map[string]any{"pods": map[string]any{"kube-system": map[string]any{"a": entry, "b": entry}}}
+	methods := map[string]any{"FormatVolume": pods, "ListDiskIDs": pods}
+	want := map[string]any{"disk": methods, "volume": methods, "system": map[string]any{"StartService": map[string]any{}}}
+	if diff := cmp.Diff(want, node["named"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnfitPoliciesAreNamed(t *testing.T) {
+	many := make([]string, 64)
+	for i := range many {
+		many[i] = "a" + strings.Repeat("b", i)
+		many[i] = many[i][:min(len(many[i]), 60)] + string(rune('a'+i/26)) + string(rune('a'+i%26))
+	}
+	for name, objects := range map[string][]v1alpha1.PipePolicy{
+		"no pipes":            {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Pipes = nil })},
+		"a subject of nobody": {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Namespace = "" })},
+		"an unknown action":   {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = "Off" })},
+		"one name twice":      {azuredisk(), azuredisk()},
+		"too many combinations": {azuredisk(func(s *v1alpha1.PipePolicySpec) {
+			s.Subjects[0].ServiceAccounts, s.Subjects[0].Containers = many, append([]string{"one-more"}, many[1:]...)
+			s.Subjects[0].Images = []string{"r/a", "r/b"}
+		})},
+		"an exception of nobody": {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[1].Owner = "" })},
+	} {
+		_, err := Bundle(Source{PipePolicies: objects})
+		if o, ok := errors.AsType[*policyset.ObjectError](err); !ok || o.Name != "azuredisk" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if b, err := Bundle(Source{}); err != nil || !strings.Contains(string(b.ACL), `"policies":[]`) {
+		t.Errorf("no policies: %s, %v", b.ACL, err)
+	}
+}
+
+func TestWhoIsNamedMustBeOfTheForm(t *testing.T) {
+	for _, named := range []map[string]any{{"disk": 1}, {"disk": map[string]any{"FormatVolume": []any{}}}, {"x": make(chan int)}} {
+		if _, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{azuredisk()}, Named: named}); err == nil {
+			t.Errorf("%v is taken", named)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+// state is what must outlive the process.
+type state struct {
+	Schema   string `json:"schema"`
+	Audience string `json:"audience"`
+	// Oldest is the oldest revision that may still be taken.
+	Oldest uint64 `json:"oldest"`
+	// Revision and Digest are those of the bundle that was taken last.
+	Revision uint64 `json:"revision"`
+	Digest   string `json:"digest"`
+	// Ended says that its time was seen to be over, by whatever clock.
+	Ended bool `json:"ended"`
+}
+
+const (
+	stateSchema = "pipeguard.dev/bundle-state/v1"
+	stateFile   = "state.json"
+	// maxState bounds the file in bytes.
+	maxState = 4 << 10
+)
+
+// admits says whether a bundle may follow what was seen.
+func (s state) admits(b Bundle, seal Seal, minimum uint64) error {
+	oldest := max(s.Oldest, minimum)
+	switch {
+	case b.Revision < oldest:
+		return refuse(ReasonRollback, fmt.Errorf("revision %d is older than %d", b.Revision, oldest))
+	case b.Revision == s.Revision && seal.Digest != s.Digest:
+		return refuse(ReasonTwice, fmt.Errorf("revision %d had another content before", b.Revision))
+	case b.Revision == s.Revision && s.Ended:
+		return refuse(ReasonExpired, fmt.Errorf("revision %d was seen to have ended at %s; a newer one is needed, or the clock was wrong then", b.Revision, stamp(b.ExpiresAt)))
+	}
+	return nil
+}
+
+func (s state) with(b Bundle, seal Seal) state {
+	s.Oldest = max(s.Oldest, b.MinimumRevision, b.Revision)
+	s.Revision, s.Digest, s.Ended = b.Revision, seal.Digest, false
+	return s
+}
+
+// disk keeps a state and a bundle in a private directory.
+type disk struct{ dir string }
+
+// load returns an empty state if nothing was kept yet, or if it was kept for another audience. raw is nil if there is no
+// bundle; it is not verified.
+func (d disk) load(audience string) (s state, raw []byte, err error) {
+	fresh := state{Schema: stateSchema, Audience: audience}
+	if err := winsvc.MakePrivate(d.dir); err != nil {
+		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
+	}
+	text, err := readFile(filepath.Join(d.dir, stateFile), maxState)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fresh, nil, nil
+	}
+	if err == nil {
+		err = decode(bytes.TrimSuffix(text, []byte("\n")), &s)
+	}
+	if err == nil && s.Schema != stateSchema {
+		err = fmt.Errorf("schema %q: want %q", s.Schema, stateSchema)
+	}
+	if err != nil {
+		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", filepath.Join(d.dir, stateFile), err)
+	}
+	if s.Audience != audience {
+		return fresh, nil, nil
+	}
+	raw, err = readFile(d.bundle(s), MaxCompressed)
+	if err != nil { // a bundle that is lost is offered again; what was seen still counts
+		return s, nil, nil //nolint:nilerr // as said
+	}
+	return s, raw, nil
+}
+
+// bundle is the name of a state's bundle. It follows from a digest that was read back from the disk, so only its base counts.
+func (d disk) bundle(s state) string {
+	return filepath.Join(d.dir, "bundle-"+filepath.Base(s.Digest)+".tar.gz")
+}
+
+// save stores the bundle first: a state never names one that is not there.
+func (d disk) save(s state, raw []byte) error {
+	if err := d.replace(d.bundle(s), raw); err != nil {
+		return err
+	}
+	if err := d.saveState(s); err != nil {
+		return err
+	}
+	d.removeOthers(s)
+	return nil
+}
+
+func (d disk) saveState(s state) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return d.replace(filepath.Join(d.dir, stateFile), append(text, '\n'))
+}
+
+// removeOthers removes bundles of earlier states. One that stays takes room and nothing else.
+func (d disk) removeOthers(s state) {
+	all, err := filepath.Glob(filepath.Join(d.dir, "bundle-*"))
+	if err != nil {
+		return
+	}
+	for _, name := range all {
+		if name != d.bundle(s) {
+			_ = os.Remove(name)
+		}
+	}
+}
+
+// replace writes a file so that after a crash there is the old one or the new one.
+func (d disk) replace(name string, text []byte) (err error) {
+	f, err := os.CreateTemp(d.dir, "bundle-*.new") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(d.dir)
+}
+
+// syncDir makes a rename last. Windows does it by itself and cannot open a directory for it.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir) //nolint:gosec // the directory of this program
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// readFile reads a plain file of at most limit bytes.
+func readFile(name string, limit int64) (_ []byte, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no plain file", name)
+	}
+	f, err := os.Open(name) //nolint:gosec // a file that the administrator names
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return readAll(f, limit)
+}

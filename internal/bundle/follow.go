@@ -1,0 +1,59 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Follow offers the file at once and after each change, until ctx is done. The kubelet replaces a mounted ConfigMap as a
+// whole, so there is never half a file. It is read again every interval: a link that is exchanged far above it tells
+// nobody. What stays the same is offered again once a minute, because the clock or the disk may have been the fault. A
+// file that is not there is waited for.
+func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration) error {
+	var last []byte
+	var again time.Time
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		raw, err := readFile(file, MaxCompressed)
+		sum := sha256.Sum256(raw)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			k.note(err)
+		case !bytes.Equal(last, sum[:]) || !k.o.Now().Before(again):
+			last, again = sum[:], k.o.Now().Add(time.Minute)
+			if _, err := k.Offer(ctx, raw); err != nil && ctx.Err() != nil {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// note records why a source gave nothing.
+func (k *Keeper) note(err error) {
+	if ReasonOf(err) == "" {
+		err = refuse(ReasonArchive, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refuse(err)
+	k.o.Log.Debug("source of bundles", zap.Error(err))
+}
+
+// ReadFile reads an archive, bounded in its size.
+func ReadFile(name string) ([]byte, error) { return readFile(name, MaxCompressed) }
+
+// ReadKeyFile reads a file of keys, bounded in its size.
+func ReadKeyFile(name string) ([]byte, error) { return readFile(name, maxKeyFile) }

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	builtin "github.com/pipeguard/pipeguard/policies"
+)
+
+// pod mounts the pipe disk-v1.
+func pod(t *testing.T, namespace, account string) *admissionv1.AdmissionRequest {
+	t.Helper()
+	raw, err := json.Marshal(corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "x", Namespace: namespace},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account,
+			Containers: []corev1.Container{{
+				Name: "azuredisk", Image: "registry.example/azuredisk-csi:v1", VolumeMounts: []corev1.VolumeMount{{Name: "p", MountPath: `\\.\pipe\csi-proxy-disk-v1`}},
+			}},
+			Volumes: []corev1.Volume{{Name: "p", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: `\\.\pipe\csi-proxy-disk-v1`}}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	resource := metav1.GroupVersionResource{Version: "v1", Resource: "pods"}
+	return &admissionv1.AdmissionRequest{
+		UID: "u", Kind: kind, RequestKind: &kind, Resource: resource, RequestResource: &resource,
+		Namespace: namespace, Name: "x", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
+	}
+}
+
+// One object decides at both ends, and both say its name and the same revision.
+func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
+	objects := []v1alpha1.PipePolicy{object("disks-of-azure")}
+	base, err := policy.LoadFS(builtin.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules, err := policyset.Sources{Base: base, Parameters: admission.DefaultParameters(), PipePolicies: objects}.Assemble()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := policy.New(policy.Options{BaseTested: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	active, err := engine.Activate(t.Context(), modules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: active.Revision()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Revision = 42
+	clock := now
+	l, err := Try(t.Context(), options(&clock), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		namespace, account string
+		allowed            bool
+	}{{"kube-system", "csi-azuredisk-node-sa", true}, {"kube-system", "default", false}, {"default", "csi-azuredisk-node-sa", false}} {
+		result := reviewer.Review(t.Context(), pod(t, c.namespace, c.account))
+		review := result.Response("u")
+		decision := l.Decide(call("disk", "v1", "ListDiskIDs", driver(func(who *acl.Caller) { who.Namespace, who.ServiceAccount = c.namespace, c.account })))
+		if review.Allowed != c.allowed || decision.Allowed != c.allowed {
+			t.Errorf("%s/%s: admission %t, node %t, want %t", c.namespace, c.account, review.Allowed, decision.Allowed, c.allowed)
+		}
+		if c.allowed {
+			continue
+		}
+		revision := active.Revision()[:19]
+		for where, text := range map[string]string{"admission": review.Result.Message, "node": decision.Reason} {
+			if !strings.Contains(text, "disks-of-azure") || !strings.Contains(text, revision) {
+				t.Errorf("%s names neither the policy nor %s: %s", where, revision, text)
+			}
+		}
+	}
+}

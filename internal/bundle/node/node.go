@@ -1,0 +1,191 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// Options say what a bundle meets on this node.
+type Options struct {
+	// Known are the pipes that this node serves.
+	Known []acl.API
+	// BuiltIn judges calls if a bundle brings no Rego. Its data is not used.
+	BuiltIn policy.Modules
+	// Policy are the options of the engine that tries and then judges: its entry point, limits and checks.
+	Policy policy.Options
+	// Now is the clock of the node, time.Now if not set.
+	Now func() time.Time
+}
+
+// Node holds what decides now. Its methods may be called by many at once.
+type Node struct {
+	o       Options
+	current atomic.Pointer[Live]
+}
+
+// New returns a Node that nothing decides on yet.
+func New(o Options) *Node {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Node{o: o}
+}
+
+// Current returns what decides; nil before a bundle was taken. Load it once for each call.
+func (n *Node) Current() *Live { return n.current.Load() }
+
+// Prepare compiles a bundle, runs its tests and shows it strangers. It is Options.Prepare of a bundle.Keeper.
+func (n *Node) Prepare(ctx context.Context, b bundle.Bundle, _ bundle.Seal) (commit func(), err error) {
+	live, err := Try(ctx, n.o, b)
+	if err != nil {
+		return nil, err
+	}
+	return func() { n.current.Store(live) }, nil
+}
+
+// Live is a bundle that decides, or could.
+type Live struct {
+	// Revision and PolicyRevision are the bundle's.
+	Revision       uint64
+	PolicyRevision string
+	// Engine judges in Rego what the access list has allowed.
+	Engine *policy.Engine
+
+	document rules.Document
+	known    []acl.API
+	now      func() time.Time
+	table    atomic.Pointer[table]
+	again    sync.Mutex // one compilation at a time
+}
+
+// Try makes a Live of a bundle. It fails if the bundle does not compile, if a test or check fails, or if it permits
+// anything to a caller that nobody named.
+func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	document, err := rules.Parse(b.ACL)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTable(document, o.Known, o.Now())
+	if err != nil {
+		return nil, err
+	}
+	live := &Live{Revision: b.Revision, PolicyRevision: b.PolicyRevision, document: document, known: o.Known, now: o.Now}
+	live.table.Store(t)
+	if err := live.refusesStrangers(); err != nil {
+		return nil, err
+	}
+	if live.Engine, err = policy.New(o.Policy); err != nil {
+		return nil, err
+	}
+	modules := o.BuiltIn
+	if len(b.Modules) > 0 {
+		modules = policy.Modules{Files: b.Modules, Checks: o.BuiltIn.Checks}
+	}
+	if len(modules.Files) == 0 {
+		return nil, errors.New("there is no Rego: neither in the bundle nor built in")
+	}
+	if _, err := live.Engine.Activate(ctx, modules.WithData(b.Data)); err != nil {
+		return nil, err
+	}
+	return live, nil
+}
+
+// strangers are callers that no policy can name: nobody, a pod of a namespace that cannot be, and a process of the node.
+var strangers = []acl.Caller{
+	{},
+	{Assurance: "pod", User: "S-1-5-93-2-1", Namespace: "pipeguard-canary-", ServiceAccount: "canary", Container: "canary", Image: "canary", Token: true},
+	{Assurance: "pod", User: "S-1-5-18"},
+	{Assurance: "process", User: "S-1-5-18", Exe: `C:\canary.exe`},
+}
+
+func (l *Live) refusesStrangers() error {
+	t := l.table.Load()
+	for _, api := range l.known {
+		for _, operation := range append([]string{"/canary.Canary/Call"}, api.Operations...) {
+			for _, who := range strangers {
+				d := t.policy.Decide(acl.Request{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
+				if d.Effect != acl.Deny {
+					return fmt.Errorf("rule %s allows %s on %s-%s to a caller that nobody named", d.Rule, operation, api.Group, api.Version)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Decide answers a request by the subjects that have not ended. A denial names the policies that guard the pipe.
+func (l *Live) Decide(r acl.Request) acl.Decision {
+	t := l.fresh()
+	d := t.policy.Decide(r)
+	if d.Effect == acl.Deny {
+		if by := t.guardedBy[pipe{r.Group, r.Version}]; len(by) > 0 {
+			d.Reason = fmt.Sprintf("PipePolicy %s, %s: %s", shown(by), l.revision(), d.Reason)
+		} else {
+			d.Reason = "no PipePolicy names this pipe, " + l.revision()
+		}
+	}
+	return d
+}
+
+// revision names the policies as admission does in its refusals, and the bundle that they came in.
+func (l *Live) revision() string {
+	const most = len("sha256:") + 12
+	if l.PolicyRevision == "" {
+		return fmt.Sprintf("revision %d", l.Revision)
+	}
+	return fmt.Sprintf("policy %s, revision %d", l.PolicyRevision[:min(len(l.PolicyRevision), most)], l.Revision)
+}
+
+// shown names at most three.
+func shown(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Guards returns the names of the policies that guard a pipe.
+func (l *Live) Guards(group, version string) []string {
+	return slices.Clone(l.table.Load().guardedBy[pipe{group, version}])
+}
+
+// Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
+func (l *Live) Notes() []string { return slices.Clone(l.table.Load().notes) }
+
+// Policy is the access list as it is now, for the other questions that it answers.
+func (l *Live) Policy() *acl.Policy { return l.fresh().policy }
+
+// fresh returns the table, compiled again if a subject has ended since. A clock that is set back brings nobody back.
+func (l *Live) fresh() *table {
+	t := l.table.Load()
+	if t.until.IsZero() || l.now().Before(t.until) {
+		return t
+	}
+	l.again.Lock()
+	defer l.again.Unlock()
+	now := l.now()
+	if t = l.table.Load(); t.until.IsZero() || now.Before(t.until) {
+		return t
+	}
+	next, err := newTable(l.document, l.known, now)
+	if err != nil { // it was compiled before, with more in it
+		next = &table{policy: acl.DenyAll(), guardedBy: t.guardedBy, notes: []string{err.Error()}}
+	}
+	l.table.Store(next)
+	return next
+}

@@ -1,0 +1,351 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const spire = `\\.\pipe\spire-agent`
+
+// known is a node with a few of the API's groups and one forwarded pipe.
+var known = []acl.API{
+	{Group: "disk", Version: "v1", Operations: []string{"ListDiskIDs", "PartitionDisk"}},
+	{Group: "disk", Version: "v1beta3", Operations: []string{"ListDiskIDs", "PartitionDisk"}},
+	{Group: "filesystem", Version: "v1", Operations: []string{"Mkdir", "CreateSymlink"}},
+	{Group: "system", Version: "v1alpha1", Operations: []string{"StartService", "GetBIOSSerialNumber"}},
+	{Group: "iscsi", Version: "v1alpha2", Operations: []string{"ConnectTarget"}},
+	{Group: spire},
+}
+
+// permissive is Rego that allows what the access list does.
+const permissive = "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n"
+
+// passes is a test that it passes.
+const passes = "package pipeguard.node_test\n\nimport data.pipeguard.node\n\ntest_x if node.decision.allowed\n"
+
+// tested are modules with a test that passes.
+func tested(files ...string) map[string]string {
+	out := map[string]string{"node_test.rego": passes}
+	for i := 0; i+1 < len(files); i += 2 {
+		out[files[i]] = files[i+1]
+	}
+	return out
+}
+
+type spec = v1alpha1.PipePolicySpec
+
+func object(name string, change ...func(*spec)) v1alpha1.PipePolicy {
+	p := v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec{
+		Pipes:    []v1alpha1.PipePattern{"csi-proxy-disk-*"},
+		Subjects: []v1alpha1.Subject{{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"csi-azuredisk-node-sa"}}},
+	}}
+	for _, c := range change {
+		c(&p.Spec)
+	}
+	return p
+}
+
+func options(clock *time.Time) Options {
+	return Options{
+		Known: known, BuiltIn: policy.Modules{Files: tested("node.rego", permissive)},
+		Policy: policy.Options{Entrypoint: "data.pipeguard.node.decision"}, Now: func() time.Time { return *clock },
+	}
+}
+
+func content(t testing.TB, objects ...v1alpha1.PipePolicy) bundle.Bundle {
+	t.Helper()
+	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: "sha256:00ff"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Revision, b.Audience, b.IssuedAt, b.ExpiresAt = 42, "windows", now, now.Add(24*time.Hour)
+	return b
+}
+
+func live(t testing.TB, clock *time.Time, objects ...v1alpha1.PipePolicy) *Live {
+	t.Helper()
+	l, err := Try(t.Context(), options(clock), content(t, objects...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func driver(change ...func(*acl.Caller)) acl.Caller {
+	c := acl.Caller{
+		Assurance: "pod", User: "S-1-5-93-2-1", Namespace: "kube-system", ServiceAccount: "csi-azuredisk-node-sa",
+		Pod: "driver-x", Container: "azuredisk", Image: "registry.example/azuredisk-csi:v1",
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func call(group, version, operation string, who acl.Caller, paths ...string) acl.Request {
+	return acl.Request{Group: group, Version: version, Operation: operation, Caller: who, Paths: paths}
+}
+
+func TestASubjectMayCallAndNobodyElse(t *testing.T) {
+	clock := now
+	ends := metav1.NewTime(now.Add(time.Hour))
+	l := live(t, &clock,
+		object("azuredisk", func(s *spec) {
+			s.Subjects[0].Containers = []string{"azuredisk"}
+			s.Subjects[0].Images = []string{"registry.example/azuredisk-csi*"}
+			s.Subjects = append(s.Subjects, v1alpha1.Subject{Name: "migration", Namespace: "storage", ServiceAccounts: []string{"m"}, Owner: "o", Reason: "r", ExpiresAt: &ends})
+		}),
+		object("everything", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy*"}; s.Subjects[0].Namespace = "everywhere" }),
+		object("files", func(s *spec) {
+			s.Pipes = []v1alpha1.PipePattern{"CSI-Proxy-Filesystem-v1"}
+			s.Node = v1alpha1.NodeRules{PathPrefixes: []string{`C:\var\lib\kubelet\plugins`}, RequireToken: true}
+		}),
+		object("listing", func(s *spec) {
+			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-v1"}
+			s.Subjects[0].Namespace, s.Node.Methods = "lists", []string{"ListDiskIDs", "NoSuchMethod"}
+		}),
+		object("control", func(s *spec) {
+			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-system-*"}
+			s.Subjects[0].Namespace = "control"
+		}),
+		object("spire", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire*"} }),
+	)
+	in := func(namespace string) func(*acl.Caller) { return func(c *acl.Caller) { c.Namespace = namespace } }
+	token := func(c *acl.Caller) { c.Token = true }
+	m := driver(in("storage"), func(c *acl.Caller) { c.ServiceAccount = "m" })
+	for name, c := range map[string]struct {
+		request acl.Request
+		rule    string // that allows; empty: refused
+	}{
+		"its driver":                          {call("disk", "v1", "PartitionDisk", driver()), "azuredisk/node"},
+		"its driver, an older version":        {call("disk", "v1beta3", "ListDiskIDs", driver()), "azuredisk/node"},
+		"an image with a digest":              {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "registry.example/azuredisk-csi@sha256:" + strings.Repeat("a", 64) })), "azuredisk/node"},
+		"a subject that ends":                 {call("disk", "v1", "ListDiskIDs", m), "azuredisk/migration"},
+		"a method that is listed":             {call("disk", "v1", "ListDiskIDs", driver(in("lists"))), "listing/node"},
+		"a group that is named":               {call("system", "v1alpha1", "StartService", driver(in("control"))), "control/node"},
+		"a path with a token":                 {call("filesystem", "v1", "Mkdir", driver(token), `C:\var\lib\kubelet\plugins\x`), "files/node/paths"},
+		"a forwarded pipe":                    {call(spire, "", "/spire.api.Agent/Attest", driver()), "spire/node"},
+		"any group that need not be named":    {call("filesystem", "v1", "Mkdir", driver(in("everywhere")), `C:\x`), "everything/node"},
+		"nobody":                              {call("disk", "v1", "ListDiskIDs", acl.Caller{}), ""},
+		"another namespace":                   {call("disk", "v1", "ListDiskIDs", driver(in("default"))), ""},
+		"another service account":             {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.ServiceAccount = "default" })), ""},
+		"a service account that is not known": {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.ServiceAccount = "" })), ""},
+		"another container of the pod":        {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Container = "sidecar" })), ""},
+		"another image":                       {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "evil/azuredisk-csi:v1" })), ""},
+		"an image whose name goes on":         {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "registry.example/azuredisk-csi-evil:v1" })), ""},
+		"the same names without proof":        {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Assurance = "process" })), ""},
+		"a process of the node":               {call("disk", "v1", "ListDiskIDs", acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\x.exe`}), ""},
+		"a method that is not listed":         {call("disk", "v1", "PartitionDisk", driver(in("lists"))), ""},
+		"a pipe that is not listed":           {call("disk", "v1beta3", "ListDiskIDs", driver(in("lists"))), ""},
+		"a group that is not named":           {call("system", "v1alpha1", "StartService", driver(in("everywhere"))), ""},
+		"the other such group":                {call("iscsi", "v1alpha2", "ConnectTarget", driver(in("everywhere"))), ""},
+		"a path without a token":              {call("filesystem", "v1", "Mkdir", driver(), `C:\var\lib\kubelet\plugins\x`), ""},
+		"a path outside":                      {call("filesystem", "v1", "Mkdir", driver(token), `C:\Windows`), ""},
+		"a path that begins alike":            {call("filesystem", "v1", "Mkdir", driver(token), `C:\var\lib\kubelet\plugins-evil`), ""},
+		"one of two paths outside":            {call("filesystem", "v1", "CreateSymlink", driver(token), `C:\var\lib\kubelet\plugins\x`, `C:\Windows`), ""},
+		"another pipe of the driver":          {call("iscsi", "v1alpha2", "ConnectTarget", driver()), ""},
+	} {
+		d := l.Decide(c.request)
+		if d.Rule != c.rule || d.Allowed != (c.rule != "") {
+			t.Errorf("%s: %+v, want rule %q", name, d, c.rule)
+		}
+		if !d.Allowed && !strings.Contains(d.Reason, "revision 42") {
+			t.Errorf("%s: the reason names no revision: %s", name, d.Reason)
+		}
+	}
+	if notes := strings.Join(l.Notes(), "\n"); notes != "PipePolicy listing: no pipe of this node has a method NoSuchMethod, so it permits nothing" {
+		t.Errorf("notes %q", notes)
+	}
+	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver(in("default")))); !strings.HasPrefix(d.Reason, "PipePolicy azuredisk, everything, listing, policy sha256:00ff, revision 42: ") {
+		t.Errorf("reason %q", d.Reason)
+	}
+
+	clock = ends.Time.Add(-time.Second)
+	if d := l.Decide(call("disk", "v1", "ListDiskIDs", m)); !d.Allowed {
+		t.Errorf("before its end: %+v", d)
+	}
+	clock = ends.Time
+	if d := l.Decide(call("disk", "v1", "ListDiskIDs", m)); d.Allowed {
+		t.Errorf("at its end: %+v", d)
+	}
+	clock = now
+	if d := l.Decide(call("disk", "v1", "ListDiskIDs", m)); d.Allowed {
+		t.Errorf("with the clock back: %+v", d)
+	}
+	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver())); !d.Allowed {
+		t.Errorf("those that do not end: %+v", d)
+	}
+}
+
+func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
+	clock := now
+	lenient := func(s *spec) { s.Node.Action = v1alpha1.NodeLogOnly }
+	stranger := driver(func(c *acl.Caller) { c.Namespace = "default" })
+	l := live(t, &clock, object("a", lenient), object("b", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-v1"} }),
+		object("c", lenient, func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy*"} }))
+	for _, c := range []struct {
+		group, version string
+		allowed        bool
+	}{{"disk", "v1", false}, {"disk", "v1beta3", true}, {"filesystem", "v1", true}, {"system", "v1alpha1", false}, {"iscsi", "v1alpha2", false}} {
+		d := l.Decide(call(c.group, c.version, "ListDiskIDs", stranger))
+		if d.Allowed != c.allowed || d.Effect != acl.Deny {
+			t.Errorf("%s-%s: %+v", c.group, c.version, d)
+		}
+	}
+}
+
+// What is written and cannot be compared permits nothing; it must never be taken for something that was not written.
+func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
+	clock := now
+	for name, c := range map[string]struct {
+		change func(*spec)
+		note   string
+	}{
+		"a service account that cannot be": {func(s *spec) { s.Subjects[0].ServiceAccounts = []string{"Not_A_Name"} }, "service account"},
+		"a container that cannot be":       {func(s *spec) { s.Subjects[0].Containers = []string{"Not_A_Name"} }, "container"},
+		"an image that cannot be":          {func(s *spec) { s.Subjects[0].Images = []string{"a b"} }, "image"},
+		"a prefix that cannot be":          {func(s *spec) { s.Subjects[0].Images = []string{"a b/c*"} }, "image"},
+		"a path that cannot be": {func(s *spec) {
+			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-filesystem-*"}
+			s.Node.PathPrefixes = []string{"/etc"}
+		}, "path"},
+		"only methods that are not there": {func(s *spec) { s.Node.Methods = []string{"Nothing"} }, "method"},
+		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Attest"} }, "forwarded"},
+		"paths of a forwarded pipe":       {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.PathPrefixes = []string{`C:\x`} }, "forwarded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := live(t, &clock, object("p", c.change))
+			for _, api := range known {
+				for _, operation := range append([]string{"/spire.api.Agent/Attest", "Attest"}, api.Operations...) {
+					if d := l.Decide(call(api.Group, api.Version, operation, driver(), `C:\x`)); d.Effect == acl.Allow {
+						t.Errorf("%s of %s: %+v", operation, api.Group, d)
+					}
+				}
+			}
+			if !slices.ContainsFunc(l.Notes(), func(n string) bool { return strings.Contains(n, c.note) }) {
+				t.Errorf("notes %q", l.Notes())
+			}
+		})
+	}
+}
+
+func TestABundleThatFailsIsNotPrepared(t *testing.T) {
+	clock := now
+	for name, change := range map[string]func(*bundle.Bundle){
+		"an access list of another form": func(b *bundle.Bundle) { b.ACL = []byte(`{"schema":"v2","policies":[]}`) },
+		"unknown words": func(b *bundle.Bundle) {
+			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v1","policies":[],"allowAll":true}`)
+		},
+		"a subject of every namespace": func(b *bundle.Bundle) {
+			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v1","policies":[{"name":"p","pipes":["csi-proxy*"],"subjects":[{"name":"s","namespace":""}]}]}`)
+		},
+		"Rego that does not parse": func(b *bundle.Bundle) { b.Modules = tested("node.rego", permissive, "a.rego", "package") },
+		"a test that fails": func(b *bundle.Bundle) {
+			b.Modules = map[string]string{"node.rego": permissive, "node_test.rego": "package pipeguard.node_test\n\ntest_x if false\n"}
+		},
+		"Rego that nothing tests": func(b *bundle.Bundle) { b.Modules = map[string]string{"node.rego": permissive} },
+		"Rego that asks the network": func(b *bundle.Bundle) {
+			b.Modules = tested("node.rego", "package pipeguard.node\n\ndecision := http.send({\"url\": \"http://x\", \"method\": \"get\"})\n")
+		},
+		"no decision": func(b *bundle.Bundle) { b.Modules = tested("a.rego", "package pipeguard.node\n\nx := 1\n") },
+		"a rule in the place of the data": func(b *bundle.Bundle) {
+			b.Modules = tested("node.rego", permissive, "a.rego", "package pipeguard.parameters\n\nnode := 1\n")
+		},
+	} {
+		b := content(t, object("p"))
+		change(&b)
+		n := New(options(&clock))
+		if commit, err := n.Prepare(t.Context(), b, bundle.Seal{}); err == nil || commit != nil || n.Current() != nil {
+			t.Errorf("%s: prepared", name)
+		}
+	}
+	n := New(options(&clock))
+	commit, err := n.Prepare(t.Context(), content(t, object("p")), bundle.Seal{})
+	if err != nil || n.Current() != nil {
+		t.Fatalf("%v; decides before it was committed: %t", err, n.Current() != nil)
+	}
+	commit()
+	if l := n.Current(); l == nil || l.Revision != 42 || l.PolicyRevision != "sha256:00ff" || l.Engine == nil {
+		t.Errorf("%+v", l)
+	}
+	o := options(&clock)
+	o.BuiltIn = policy.Modules{}
+	if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
+		t.Error("a node without Rego")
+	}
+}
+
+func thousand() []v1alpha1.PipePolicy {
+	all := make([]v1alpha1.PipePolicy, 1000)
+	for i := range all {
+		all[i] = object(fmt.Sprintf("policy-%04d", i), func(s *spec) {
+			s.Subjects[0].Namespace = fmt.Sprintf("team-%d", i)
+			s.Subjects[0].Containers = []string{"driver"}
+			s.Subjects[0].Images = []string{"registry.example/driver*"}
+		})
+	}
+	return all
+}
+
+// BenchmarkActivation is all that a node does with a new bundle of 1,000 policies: verify, compile, test, store, switch.
+func BenchmarkActivation(b *testing.B) {
+	key, err := bundle.NewKey()
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys, err := bundle.ParseKeys(key.PublicPEM())
+	if err != nil {
+		b.Fatal(err)
+	}
+	clock := now
+	made := content(b, thousand()...)
+	n := New(options(&clock))
+	k, err := bundle.NewKeeper(b.Context(), bundle.Options{
+		Keys: keys, Audience: "windows", Dir: b.TempDir(), Prepare: n.Prepare, Now: func() time.Time { return clock },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		made.Revision++
+		raw, err := bundle.Build(made, key)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(len(raw)), "bytes/bundle")
+		b.StartTimer()
+		if _, err := k.Offer(b.Context(), raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDecide is one call under 1,000 policies.
+func BenchmarkDecide(b *testing.B) {
+	clock := now
+	l := live(b, &clock, thousand()...)
+	r := call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) {
+		c.Namespace, c.Container, c.Image = "team-999", "driver", "registry.example/driver:v1"
+	}))
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := l.Decide(r); !d.Allowed {
+			b.Fatal(d)
+		}
+	}
+}

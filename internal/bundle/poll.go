@@ -1,0 +1,85 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// pollWait is how long a request waits at the server for the next bundle, in seconds.
+	pollWait = "60"
+	// pollTimeout bounds a request with its wait.
+	pollTimeout = 90 * time.Second
+	// pollPause is the least time between two requests: a server that answers at once is not asked in a circle.
+	pollPause = 5 * time.Second
+)
+
+// Poll offers what url has, at once and whenever it changes, until ctx is done. The client's TLS settings say whom it
+// asks; what it gets is believed by its signature alone. A redirection is refused: it would name another server.
+func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) error {
+	c := *client
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	etag := ""
+	for {
+		raw, tag, err := fetch(ctx, &c, url, etag)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			k.o.Log.Warn("no bundle from the server", zap.Error(err))
+		case raw != nil:
+			_, err := k.Offer(ctx, raw)
+			if ctx.Err() != nil {
+				return nil
+			}
+			etag = tag
+			if reason := ReasonOf(err); reason == ReasonNotYet || reason == ReasonStore {
+				etag = "" // it may be taken later as it is
+			}
+		}
+		timer := time.NewTimer(pollPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// fetch returns nil without an error if nothing has changed.
+func fetch(ctx context.Context, c *http.Client, url, etag string) (raw []byte, tag string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if etag != "" {
+		r.Header.Set("If-None-Match", etag)
+		r.Header.Set("Prefer", "modes=snapshot;wait="+pollWait)
+	}
+	// The archive is compressed already, and a second layer would unpack to more than was bounded.
+	r.Header.Set("Accept-Encoding", "identity")
+	answer, err := c.Do(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	switch answer.StatusCode {
+	case http.StatusNotModified:
+		return nil, "", nil
+	case http.StatusOK:
+		raw, err := readAll(answer.Body, MaxCompressed)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", url, err)
+		}
+		return raw, answer.Header.Get("ETag"), nil
+	}
+	return nil, "", fmt.Errorf("%s answers %s", url, answer.Status)
+}

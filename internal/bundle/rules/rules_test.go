@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestADocumentComesBack(t *testing.T) {
+	want := Document{Schema: Schema, Policies: []Policy{{
+		Name: "p", Pipes: []string{"csi-proxy-*"}, LogOnly: true, Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true,
+		Subjects: []Subject{{Name: "s", Namespace: "n", Containers: []string{"c"}, ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+	}}}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(text)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	policy := func(text string) string { return fmt.Sprintf(`{"schema":%q,"policies":[%s]}`, Schema, text) }
+	many := `"` + strings.Repeat(`x","`, 64) + `x"`
+	for name, text := range map[string]string{
+		"nothing":                   "",
+		"null":                      "null",
+		"a list":                    "[]",
+		"another form":              `{"schema":"pipeguard.dev/node-rules/v2","policies":[]}`,
+		"two values":                policy("") + policy(""),
+		"unknown words":             policy(`{"name":"p","pipes":["a"],"callers":[]}`),
+		"a policy of no name":       policy(`{"name":"","pipes":["a"]}`),
+		"a policy of no pipes":      policy(`{"name":"p","pipes":[]}`),
+		"a name twice":              policy(`{"name":"p","pipes":["a"]},{"name":"p","pipes":["b"]}`),
+		"a subject of no name":      policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"","namespace":"n"}]}`),
+		"a subject of no namespace": policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":""}]}`),
+		"a subject twice":           policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n"},{"name":"s","namespace":"m"}]}`),
+		"an end that is no time":    policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","expiresAt":"soon"}]}`),
+		"too many combinations":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","containers":[` + many + `],"images":[` + many + `]}]}`),
+	} {
+		if d, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestASubjectEndsAtItsEnd(t *testing.T) {
+	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := Subject{ExpiresAt: end}
+	if s.HasEnded(end.Add(-time.Nanosecond)) || !s.HasEnded(end) || !s.HasEnded(end.Add(time.Hour)) || (Subject{}).HasEnded(end) {
+		t.Error("it ends at another time")
+	}
+}

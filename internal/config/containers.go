@@ -1,0 +1,76 @@
+package config
+
+import (
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
+)
+
+// Containers says how a caller's process leads to its container and pod. Without an endpoint, callers are known by their
+// process alone.
+type Containers struct {
+	// Endpoint is the container runtime's CRI: \\.\pipe\containerd-containerd, or unix:///PATH.
+	Endpoint string `yaml:"endpoint"`
+	// Users are the accounts that the runtime may run as, S-1-5-18 if not set: whoever answers says who callers are.
+	Users []string `yaml:"users"`
+	// Poll is how often the runtime is asked without any news, 30s if not set.
+	Poll time.Duration `yaml:"poll"`
+	// Timeout is how long the runtime may take for one list, 5s if not set.
+	Timeout time.Duration `yaml:"timeout"`
+	// NameTimeout is how long container and service account of one caller may take, 3s if not set and at most 4s: out of
+	// that time the caller is named less well.
+	NameTimeout time.Duration `yaml:"nameTimeout"`
+	// Kubelet is asked for the service accounts of pods.
+	Kubelet Kubelet `yaml:"kubelet"`
+	// Snapshot is a file with service accounts, for pods that the kubelet does not tell. Whoever can write it says who callers are.
+	Snapshot string `yaml:"snapshot"`
+}
+
+// Kubelet is this node's.
+type Kubelet struct {
+	// URL is https://HOST:PORT, with port 10250 as a rule.
+	URL string `yaml:"url"`
+	// CAFile has the certificates, in PEM, that the kubelet's must be signed by. There is no other trust.
+	CAFile string `yaml:"caFile"`
+	// ServerName is the name in the kubelet's certificate; without it, the host of URL.
+	ServerName string `yaml:"serverName"`
+	// TokenFile, or CertFile and KeyFile, are the credentials.
+	TokenFile string `yaml:"tokenFile"`
+	CertFile  string `yaml:"certFile"`
+	KeyFile   string `yaml:"keyFile"`
+	// Timeout is how long the kubelet may take, 2s if not set.
+	Timeout time.Duration `yaml:"timeout"`
+}
+
+// Tokens says which pipes look at their callers' tokens, and how those are verified.
+type Tokens struct {
+	// Verify says which tokens are believed.
+	Verify token.Config `yaml:"verify"`
+	// Pipes are the modes of pipes by their names, "disk-v1". Of a pipe that is not named, tokens are not looked at.
+	Pipes map[string]token.Mode `yaml:"pipes"`
+}
+
+// maxNameTimeout leaves room below what a connection is given to be named in.
+const maxNameTimeout = 4 * time.Second
+
+func (p *Proxy) checkCallers(add report) {
+	c := p.Containers
+	if c.Endpoint == "" {
+		if len(c.Users) > 0 || c.Poll != 0 || c.Timeout != 0 || c.NameTimeout != 0 || c.Kubelet != (Kubelet{}) || c.Snapshot != "" {
+			add("containers.endpoint", "is not set, so that the rest has no meaning")
+		}
+	}
+	for _, d := range []struct {
+		field     string
+		value, to time.Duration
+	}{{"poll", c.Poll, time.Hour}, {"timeout", c.Timeout, time.Minute}, {"nameTimeout", c.NameTimeout, maxNameTimeout}, {"kubelet.timeout", c.Kubelet.Timeout, maxNameTimeout}} {
+		if d.value != 0 && (d.value < 100*time.Millisecond || d.value > d.to) {
+			add("containers."+d.field, "%v: want 100ms to %v", d.value, d.to)
+		}
+	}
+	for pipe, mode := range p.Tokens.Pipes {
+		if !mode.IsValid() {
+			add("tokens.pipes."+pipe, "%q: want %s, %s or %s", mode, token.Off, token.IfPresent, token.Required)
+		}
+	}
+}

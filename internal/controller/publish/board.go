@@ -1,0 +1,198 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+const (
+	// longest bounds how long a request may wait for a change.
+	longest = 2 * time.Minute
+	// mostWaiting bounds the requests that wait at one time; more get their answer at once.
+	mostWaiting = 4096
+	// mirror is how often a replica looks at the store.
+	mirror = 5 * time.Second
+	// typeBundle tells OPA's own client that requests may wait for a change.
+	typeBundle = "application/vnd.openpolicyagent.bundles"
+)
+
+// Board serves the bundles of all pools: GET /…/POOL or /…/POOL.tar.gz, with an ETag, and with "Prefer: wait=SECONDS" beside
+// If-None-Match an answer as soon as there is another bundle. Bundles are signed and hold no secrets, but they
+// say who may do what: serve them over TLS, and to nodes.
+type Board struct {
+	pools   map[string]*posted
+	waiting chan struct{}
+}
+
+// posted is what a pool has now.
+type posted struct {
+	mu      sync.Mutex // guards what follows
+	raw     []byte
+	etag    string
+	changed chan struct{} // closed when raw is replaced
+}
+
+// NewBoard returns a Board without bundles.
+func NewBoard(pools []string) *Board {
+	b := &Board{pools: map[string]*posted{}, waiting: make(chan struct{}, mostWaiting)}
+	for _, pool := range pools {
+		b.pools[pool] = &posted{changed: make(chan struct{})}
+	}
+	return b
+}
+
+// Put replaces the bundle of a pool, and answers those who wait for it. Pools that the Board does not have are ignored.
+func (b *Board) Put(pool string, raw []byte) {
+	p, ok := b.pools[pool]
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if bytes.Equal(p.raw, raw) {
+		return
+	}
+	sum := sha256.Sum256(raw)
+	p.raw, p.etag = bytes.Clone(raw), `"`+hex.EncodeToString(sum[:16])+`"`
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *posted) now() (raw []byte, etag string, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.raw, p.etag, p.changed
+}
+
+// ServeHTTP implements http.Handler.
+func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "want GET", http.StatusMethodNotAllowed)
+		return
+	}
+	p, ok := b.pools[strings.TrimSuffix(path.Base(r.URL.Path), ".tar.gz")]
+	if !ok {
+		http.Error(w, "there is no such node pool", http.StatusNotFound)
+		return
+	}
+	raw, etag, changed := p.now()
+	wait := waitOf(r.Header)
+	if wait > 0 && (raw == nil || matches(r.Header, etag)) && b.wait(w, r, changed, wait) {
+		raw, etag, _ = p.now()
+	}
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("Vary", "Prefer")
+	switch {
+	case raw == nil:
+		http.Error(w, "there is no bundle for this node pool yet", http.StatusNotFound)
+		return
+	case matches(r.Header, etag):
+		w.Header().Set("ETag", etag)
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("ETag", etag)
+	w.Header().Set("Content-Type", "application/gzip")
+	if wait > 0 {
+		w.Header().Set("Content-Type", typeBundle)
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(raw) // a client that has left is none to be told
+	}
+}
+
+// wait returns true if there may be something new.
+func (b *Board) wait(w http.ResponseWriter, r *http.Request, changed <-chan struct{}, wait time.Duration) bool {
+	select {
+	case b.waiting <- struct{}{}:
+		defer func() { <-b.waiting }()
+	default:
+		return false
+	}
+	// Servers bound the time of an answer; this one may take longer. Those that cannot be asked have no bound of that kind.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-changed:
+		return true
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+	return false
+}
+
+// waitOf is how long a request prefers to wait (RFC 7240, 4.3).
+func waitOf(h http.Header) time.Duration {
+	for _, line := range h.Values("Prefer") {
+		for preference := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ',' || r == ';' }) {
+			value, ok := strings.CutPrefix(strings.TrimSpace(preference), "wait=")
+			if n, err := strconv.Atoi(value); ok && err == nil && n > 0 {
+				return min(time.Duration(min(n, 3600))*time.Second, longest)
+			}
+		}
+	}
+	return 0
+}
+
+// matches says whether the client has this one (RFC 9110, 13.1.2).
+func matches(h http.Header, etag string) bool {
+	if etag == "" {
+		return false
+	}
+	for _, line := range h.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(line, ",") {
+			if tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/"); tag == etag || tag == "*" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Mirror puts on a Board what is in a Store. It runs on every replica: requests come to any of them.
+type Mirror struct {
+	Store Store
+	Board *Board
+	Log   *zap.Logger
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (m *Mirror) NeedLeaderElection() bool { return false }
+
+// Start looks every few seconds until ctx is done. What cannot be read stays on the Board as it was: nodes hold it
+// against its own end.
+func (m *Mirror) Start(ctx context.Context) error {
+	tick := time.NewTicker(mirror)
+	defer tick.Stop()
+	for {
+		for pool := range m.Board.pools {
+			s, err := m.Store.Get(ctx, pool)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				m.Log.Warn("bundle not read", zap.String(logkeys.Name, pool), zap.Error(err))
+			case err == nil && len(s.Raw) > 0:
+				m.Board.Put(pool, s.Raw)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

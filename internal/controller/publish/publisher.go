@@ -1,0 +1,217 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+// Options of a Publisher.
+type Options struct {
+	// Store keeps the bundles.
+	Store Store
+	// Key signs them.
+	Key *bundle.Key
+	// Pools are the pools of nodes, at least one.
+	Pools []string
+	// Life is how long nodes may decide by a bundle without hearing of another, 7 days if not set. It is renewed at half
+	// of it, so that a cluster whose controller is away for that long still has nodes that work.
+	Life time.Duration
+	// MinimumRevision is the oldest revision that nodes may still take once they have a bundle of this Publisher.
+	MinimumRevision uint64
+	// Source returns the content of the bundles, as package compile makes it.
+	Source func(context.Context) (bundle.Bundle, error)
+	// Tell is called with what became of each pool, after each attempt. It may be nil.
+	Tell func([]Result)
+	// Now is time.Now if not set.
+	Now func() time.Time
+	// Log receives diagnostics; none if not set.
+	Log *zap.Logger
+}
+
+const (
+	defaultLife = 7 * 24 * time.Hour
+	// look is how often the store is held against the content without a reason: somebody may have changed it by hand.
+	look = time.Minute
+	// quiet is how long nothing must change before an attempt: kubectl apply writes one object after the other.
+	quiet = time.Second
+	// tries bounds the attempts to write an object that others write to at the same time.
+	tries = 5
+)
+
+// Publisher keeps the bundles of all pools on the cluster's policies. It runs on the leader.
+type Publisher struct {
+	o       Options
+	changed chan struct{}
+
+	mu      sync.Mutex // guards results
+	results []Result
+}
+
+// New returns a Publisher, or every fault of the options.
+func New(o Options) (*Publisher, error) {
+	var faults []error
+	if o.Store == nil || o.Key == nil || o.Source == nil {
+		faults = append(faults, errors.New("a store, a key and a source are needed"))
+	}
+	if len(o.Pools) == 0 {
+		faults = append(faults, errors.New("at least one node pool is needed"))
+	}
+	for i, pool := range o.Pools {
+		if err := bundle.CheckAudience(pool); err != nil {
+			faults = append(faults, err)
+		}
+		if slices.Contains(o.Pools[:i], pool) {
+			faults = append(faults, fmt.Errorf("node pool %q twice", pool))
+		}
+	}
+	if o.Life == 0 {
+		o.Life = defaultLife
+	}
+	if o.Life < 10*time.Minute || o.Life > bundle.MaxLife {
+		faults = append(faults, fmt.Errorf("life of %v: want 10m to %v", o.Life, bundle.MaxLife))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("publish bundles: %w", err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Tell == nil {
+		o.Tell = func([]Result) {}
+	}
+	return &Publisher{o: o, changed: make(chan struct{}, 1)}, nil
+}
+
+// Changed says that Source would return something else than before. It does not wait.
+func (p *Publisher) Changed() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: two who publish would only undo each other's work.
+func (p *Publisher) NeedLeaderElection() bool { return true }
+
+// Start publishes at once, after each change, and as often as lives must be renewed, until ctx is done.
+func (p *Publisher) Start(ctx context.Context) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		p.publish(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-p.changed:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(quiet):
+			}
+		}
+	}
+}
+
+// Results returns what became of each pool at the last attempt.
+func (p *Publisher) Results() []Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.results)
+}
+
+func (p *Publisher) publish(ctx context.Context) {
+	content, err := p.o.Source(ctx)
+	results := make([]Result, 0, len(p.o.Pools))
+	for _, pool := range p.o.Pools {
+		r := Result{Pool: pool, Reason: ReasonUnfit, Err: err}
+		if err == nil {
+			r = p.pool(ctx, pool, content)
+		}
+		if ctx.Err() != nil {
+			return // what was cut off did not fail
+		}
+		switch {
+		case r.Err != nil:
+			p.o.Log.Error("bundle not published; nodes go on with the one before until it ends", zap.String(logkeys.Name, pool), zap.String(logkeys.Reason, string(r.Reason)), zap.Error(r.Err))
+		case r.Written:
+			p.o.Log.Info("bundle published", zap.String(logkeys.Name, pool), zap.Uint64(logkeys.Revision, r.Revision))
+		}
+		results = append(results, r)
+	}
+	p.mu.Lock()
+	p.results = results
+	p.mu.Unlock()
+	p.o.Tell(slices.Clone(results))
+}
+
+// pool brings one pool up to date.
+func (p *Publisher) pool(ctx context.Context, pool string, content bundle.Bundle) Result {
+	content.Audience, content.MinimumRevision = pool, p.o.MinimumRevision
+	var last error
+	for range tries {
+		r, err := p.once(ctx, pool, content)
+		if !errors.Is(err, ErrConflict) {
+			return r
+		}
+		last = err
+	}
+	return Result{Pool: pool, Reason: ReasonConflict, Err: last}
+}
+
+func (p *Publisher) once(ctx context.Context, pool string, content bundle.Bundle) (Result, error) {
+	stored, err := p.o.Store.Get(ctx, pool)
+	if err != nil {
+		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("read the bundle of pool %s: %w", pool, err)}, err
+	}
+	now := p.o.Now().UTC().Truncate(time.Second)
+	before, ours := p.before(stored.Raw, pool, now)
+	if ours && bundle.SameContent(before, content) && before.ExpiresAt.Sub(now) > p.o.Life/2 && !before.IssuedAt.After(now.Add(bundle.Skew)) {
+		return Result{Pool: pool, Revision: before.Revision, PolicyRevision: before.PolicyRevision, ExpiresAt: before.ExpiresAt, Reason: ReasonPublished}, nil
+	}
+	content.IssuedAt, content.ExpiresAt = now, now.Add(p.o.Life)
+	// Seconds since 1970, so that a ConfigMap that was deleted does not make revisions begin anew, which nodes would refuse.
+	content.Revision = max(before.Revision+1, uint64(max(1, now.Unix()))) //nolint:gosec // positive
+	raw, err := bundle.Build(content, p.o.Key)
+	if err != nil {
+		return failed(pool, err), err
+	}
+	if err := p.o.Store.Put(ctx, pool, Stored{Raw: raw, Revision: content.Revision, Version: stored.Version}); err != nil {
+		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("write the bundle of pool %s: %w", pool, err)}, err
+	}
+	return Result{Pool: pool, Revision: content.Revision, PolicyRevision: content.PolicyRevision, ExpiresAt: content.ExpiresAt, Written: true, Reason: ReasonPublished}, nil
+}
+
+// ahead bounds what is believed of a revision that the key in use has not signed: after a change of keys it counts, and
+// somebody who may write ConfigMaps must not be able to use up all revisions there are.
+const ahead = 24 * time.Hour
+
+// before is the bundle that is stored, and whether it was signed with the key in use for this pool.
+func (p *Publisher) before(raw []byte, pool string, now time.Time) (b bundle.Bundle, ours bool) {
+	if len(raw) == 0 {
+		return bundle.Bundle{}, false
+	}
+	pinned, err := bundle.ParseKeys(p.o.Key.PublicPEM())
+	if err == nil {
+		if b, _, err := pinned.Verify(raw); err == nil && b.Audience == pool {
+			return b, true
+		}
+	}
+	b, _, err = bundle.Inspect(raw)
+	if err != nil || b.Revision > uint64(max(1, now.Add(ahead).Unix())) { //nolint:gosec // positive
+		return bundle.Bundle{}, false
+	}
+	return bundle.Bundle{Revision: b.Revision}, false
+}

@@ -1,0 +1,319 @@
+package publish
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+)
+
+var begin = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+// desk is a publisher whose clock and content a test sets.
+type desk struct {
+	t       *testing.T
+	api     *api
+	store   Store
+	key     *bundle.Key
+	now     time.Time
+	content bundle.Bundle
+	err     error
+	pools   []string
+}
+
+func newDesk(t *testing.T) *desk {
+	key, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, store := newAPI(t)
+	return &desk{t: t, api: a, store: store, key: key, now: begin, pools: []string{"windows"}, content: bundle.Bundle{ACL: []byte(`{"policies":[]}`), PolicyRevision: "one"}}
+}
+
+// publish is what a leader does that starts now.
+func (d *desk) publish() Result {
+	d.t.Helper()
+	p, err := New(Options{
+		Store: d.store, Key: d.key, Pools: d.pools, Now: func() time.Time { return d.now },
+		Source: func(context.Context) (bundle.Bundle, error) { return d.content, d.err },
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	p.publish(d.t.Context())
+	results := p.Results()
+	if len(results) != len(d.pools) {
+		d.t.Fatalf("results %+v", results)
+	}
+	return results[0]
+}
+
+// published is the bundle that a node would find.
+func (d *desk) published() bundle.Bundle {
+	d.t.Helper()
+	keys, err := bundle.ParseKeys(d.key.PublicPEM())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	b, _, err := keys.Verify(d.api.get("pipeguard-bundle-windows").BinaryData[File])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return b
+}
+
+func TestABundleIsWrittenOnceForEachContent(t *testing.T) {
+	d := newDesk(t)
+	first := d.publish()
+	b := d.published()
+	if first.Err != nil || !first.Written || b.Revision != uint64(begin.Unix()) || b.Audience != "windows" || b.ExpiresAt.Sub(b.IssuedAt) != defaultLife {
+		t.Fatalf("%+v\n%+v", first, b)
+	}
+	o := d.api.get("pipeguard-bundle-windows")
+	if o.Namespace != "pipeguard-system" || o.Annotations[annotationRevision] != "1767323045" || o.Labels[labelPool] != "windows" {
+		t.Errorf("object %+v", o.ObjectMeta)
+	}
+	d.now = begin.Add(time.Hour)
+	if again := d.publish(); again.Written || again.Revision != first.Revision || again.Err != nil || d.api.written() != 1 {
+		t.Errorf("unchanged: %+v, %d writes", again, d.api.written())
+	}
+	d.content.PolicyRevision = "two"
+	if next := d.publish(); !next.Written || next.Revision <= first.Revision || d.published().PolicyRevision != "two" {
+		t.Errorf("changed: %+v", next)
+	}
+}
+
+func TestRevisionsRiseWhateverHappens(t *testing.T) {
+	d := newDesk(t)
+	last := d.publish().Revision
+	rises := func(what string) {
+		t.Helper()
+		r := d.publish()
+		if r.Err != nil || !r.Written || r.Revision <= last {
+			t.Errorf("%s: %+v after revision %d", what, r, last)
+		}
+		last = r.Revision
+	}
+	for _, content := range []string{"a", "b", "c"} { // within one second
+		d.content.PolicyRevision = content
+		rises("another content")
+	}
+	d.now = begin.Add(-24 * time.Hour)
+	rises("the clock was set back, so that the bundle is of the future")
+	d.now = begin.Add(defaultLife/2 + time.Minute)
+	rises("half of its life is over")
+	d.now = d.now.Add(time.Minute)
+	d.api.remove("pipeguard-bundle-windows")
+	rises("the object was deleted")
+	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData[File] = o.BinaryData[File][:50] })
+	d.now = d.now.Add(time.Second)
+	rises("the bundle was damaged")
+	d.now = d.now.Add(time.Second)
+	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData = nil })
+	rises("the bundle was taken out")
+	key, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.key = key
+	rises("another key signs")
+}
+
+// Whoever may write ConfigMaps must not be able to bring nodes to a revision that nothing can follow.
+func TestARevisionThatNobodySignedIsNotBelieved(t *testing.T) {
+	d := newDesk(t)
+	d.publish()
+	stranger, err := bundle.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := bundle.Build(bundle.Bundle{Revision: 1 << 63, Audience: "windows", IssuedAt: begin, ExpiresAt: begin.Add(time.Hour), ACL: []byte(`{}`)}, stranger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) {
+		o.BinaryData[File], o.Annotations[annotationRevision] = raw, "18446744073709551615"
+	})
+	d.now = begin.Add(time.Minute)
+	if r := d.publish(); r.Err != nil || r.Revision != uint64(d.now.Unix()) || d.published().Revision != r.Revision {
+		t.Errorf("%+v", r)
+	}
+	// A bundle of another pool, signed with the right key, is none of this one.
+	other, err := bundle.Build(bundle.Bundle{Revision: uint64(d.now.Unix()) + 5, Audience: "linux", IssuedAt: begin, ExpiresAt: begin.Add(bundle.MaxLife), ACL: d.content.ACL, PolicyRevision: "one"}, d.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData[File] = other })
+	if r := d.publish(); r.Err != nil || !r.Written || d.published().Audience != "windows" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOthersWhoWriteAreNotOverwritten(t *testing.T) {
+	d := newDesk(t)
+	d.publish()
+	d.content.PolicyRevision = "two"
+	times := 2
+	d.api.before = func(method string) {
+		if method == http.MethodPut && times > 0 {
+			times--
+			d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.Annotations["other"] = "kept" })
+		}
+	}
+	if r := d.publish(); r.Err != nil || !r.Written || d.api.get("pipeguard-bundle-windows").Annotations["other"] != "kept" {
+		t.Errorf("%+v", r)
+	}
+	d.content.PolicyRevision, times = "three", 1000
+	if r := d.publish(); r.Reason != ReasonConflict || !errors.Is(r.Err, ErrConflict) {
+		t.Errorf("without end: %+v", r)
+	}
+}
+
+func TestTwoLeadersDoNotMakeTheSameObject(t *testing.T) {
+	d := newDesk(t)
+	d.api.before = func(method string) {
+		if method == http.MethodPost {
+			d.api.before = func(string) {}
+			d.api.mu.Lock()
+			d.api.put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "pipeguard-system", Name: "pipeguard-bundle-windows"}})
+			d.api.mu.Unlock()
+		}
+	}
+	if r := d.publish(); r.Err != nil || !r.Written || d.published().Revision == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhatCannotBePublishedIsSaid(t *testing.T) {
+	d := newDesk(t)
+	d.publish()
+	before := d.published()
+	noise := make([]byte, bundle.MaxCompressed)
+	if _, err := rand.Read(noise); err != nil {
+		t.Fatal(err)
+	}
+	good := d.content
+	d.content.Modules = map[string]string{"x.rego": hex.EncodeToString(noise)}
+	if r := d.publish(); r.Reason != ReasonTooLarge || !strings.Contains(r.Err.Error(), "at most 1024000") {
+		t.Errorf("too large: %+v", r)
+	}
+	d.content = bundle.Bundle{ACL: []byte("x")}
+	if r := d.publish(); r.Reason != ReasonUnfit || r.Err == nil {
+		t.Errorf("no JSON: %+v", r)
+	}
+	d.err = errors.New(`PipePolicy "p": no`)
+	if r := d.publish(); r.Reason != ReasonUnfit || !errors.Is(r.Err, d.err) {
+		t.Errorf("unfit: %+v", r)
+	}
+	ok, reason, message := Condition([]Result{d.publish(), {Pool: "linux", Revision: 7}})
+	if ok || reason != ReasonUnfit || !strings.Contains(message, `PipePolicy "p"`) {
+		t.Errorf("condition %t %s %s", ok, reason, message)
+	}
+	d.err, d.content = nil, good
+	d.api.refuse = http.StatusForbidden
+	if r := d.publish(); r.Reason != ReasonStore || r.Err == nil {
+		t.Errorf("forbidden: %+v", r)
+	}
+	d.api.refuse = 0
+	if b := d.published(); b.Revision != before.Revision {
+		t.Errorf("revision %d is published, and was %d", b.Revision, before.Revision)
+	}
+	if ok, reason, message := Condition([]Result{d.publish()}); !ok || reason != ReasonPublished || !strings.Contains(message, "windows at revision") {
+		t.Errorf("condition %t %s %s", ok, reason, message)
+	}
+	if ok, _, _ := Condition(nil); ok {
+		t.Error("nothing is published, and that is called well")
+	}
+}
+
+// memory is a Store without a network, which a bubble of synctest can wait for.
+type memory struct {
+	mu     sync.Mutex
+	stored Stored
+}
+
+func (m *memory) Get(context.Context, string) (Stored, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stored, nil
+}
+
+func (m *memory) Put(_ context.Context, _ string, s Stored) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.Version += "x"
+	m.stored = s
+	return nil
+}
+
+func TestALeaderRenewsAndFollowsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key, err := bundle.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		content := bundle.Bundle{ACL: []byte(`{}`)}
+		store, told := &memory{}, 0
+		p, err := New(Options{
+			Store: store, Key: key, Pools: []string{"windows"}, Life: time.Hour,
+			Source: func(context.Context) (bundle.Bundle, error) { mu.Lock(); defer mu.Unlock(); return content, nil },
+			Tell:   func([]Result) { told++ },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		group.Go(func() { _ = p.Start(ctx) })
+		synctest.Wait()
+		first := p.Results()[0]
+		mu.Lock()
+		content.PolicyRevision = "two"
+		mu.Unlock()
+		p.Changed()
+		p.Changed()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		second := p.Results()[0]
+		if second.Revision <= first.Revision || second.PolicyRevision != "two" {
+			t.Errorf("first %+v, second %+v", first, second)
+		}
+		time.Sleep(32 * time.Minute)
+		synctest.Wait()
+		if third := p.Results()[0]; third.Revision <= second.Revision || told < 30 {
+			t.Errorf("second %+v, third %+v, told %d times", second, third, told)
+		}
+		stop()
+		group.Wait()
+	})
+}
+
+func TestAPublisherNeedsAllItsParts(t *testing.T) {
+	d := newDesk(t)
+	source := func(context.Context) (bundle.Bundle, error) { return d.content, nil }
+	for name, o := range map[string]Options{
+		"nothing":        {},
+		"no key":         {Store: d.store, Pools: d.pools, Source: source},
+		"no pools":       {Store: d.store, Key: d.key, Source: source},
+		"a pool twice":   {Store: d.store, Key: d.key, Source: source, Pools: []string{"a", "a"}},
+		"a pool of dots": {Store: d.store, Key: d.key, Source: source, Pools: []string{"../a"}},
+		"a short life":   {Store: d.store, Key: d.key, Source: source, Pools: d.pools, Life: time.Second},
+		"a long life":    {Store: d.store, Key: d.key, Source: source, Pools: d.pools, Life: 2 * bundle.MaxLife},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}

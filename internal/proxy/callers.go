@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+)
+
+// asCaller puts an identity into the words of the access list.
+func asCaller(i peer.Identity) acl.Caller {
+	c := acl.Caller{Assurance: string(i.Assurance), User: i.User.SID, Exe: i.Process.Exe}
+	if p := i.Pod; p != nil {
+		c.Namespace, c.Pod, c.ServiceAccount = p.Namespace, p.Name, p.ServiceAccount
+	}
+	if k := i.Container; k != nil {
+		c.Container, c.Image, c.HostProcess = k.Name, k.Image, k.HostProcess
+	}
+	return c
+}
+
+// asPrincipal is for whom limits are counted: the container of a pod if it is proven, else the process.
+func asPrincipal(i peer.Identity) acl.Principal {
+	if i.Pod != nil && i.Container != nil {
+		return acl.Principal{PodUID: i.Pod.UID, Container: i.Container.ID}
+	}
+	return acl.Principal{PID: i.Process.PID, Start: i.Process.Start}
+}
+
+// pathsOf are the paths that a call names.
+func pathsOf(targets []apiserver.Target) []string {
+	var paths []string
+	for _, t := range targets {
+		if t.Kind == "path" {
+			paths = append(paths, t.Value)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,103 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+// Entrypoint is the document that is asked for.
+const Entrypoint = "data.pipeguard.node.decision"
+
+// maxInput bounds an input in bytes. It holds the longest lists of the longest texts that Input shows, twice.
+const maxInput = 256 << 10
+
+// Evaluator decides about calls with the policies that were activated last. Until then it refuses all of them. Its
+// methods may be called by many at once.
+type Evaluator struct{ engine *policy.Engine }
+
+// New returns an evaluator without policies. Entrypoint of o is replaced, and the checks of this package are added;
+// Timeout and MaxConcurrent bound each evaluation and their number.
+func New(o policy.Options) (*Evaluator, error) {
+	o = Options(o)
+	engine, err := policy.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("request policy: %w", err)
+	}
+	return &Evaluator{engine}, nil
+}
+
+// Options returns o as New uses it, for tools that compile and test the same policies.
+func Options(o policy.Options) policy.Options {
+	o.Entrypoint = Entrypoint
+	o.Checks = slices.Concat(checks(), o.Checks)
+	if o.MaxInputBytes == 0 {
+		o.MaxInputBytes = maxInput
+	}
+	return o
+}
+
+// Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before goes on
+// deciding.
+func (e *Evaluator) Activate(ctx context.Context, m policy.Modules) (policy.Snapshot, error) {
+	return e.engine.Activate(ctx, m)
+}
+
+// Watch activates the policies of a directory whenever they change, as the engine does, until ctx is done.
+func (e *Evaluator) Watch(ctx context.Context, dir string, bind func(policy.Modules) (policy.Modules, error), onResult func(policy.Snapshot, error)) error {
+	return e.engine.Watch(ctx, dir, bind, onResult)
+}
+
+// Active returns the policies that decide now, and whether there are any.
+func (e *Evaluator) Active() (policy.Snapshot, bool) { return e.engine.Active() }
+
+// Decide judges a call. Whatever keeps the policy from answering is a denial.
+func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Subject) Decision {
+	return e.decide(ctx, func() (ast.Value, error) { return Input(call, s) })
+}
+
+// DecideInput judges an input that was made before, as FromRecord does.
+func (e *Evaluator) DecideInput(ctx context.Context, input ast.Value) Decision {
+	return e.decide(ctx, func() (ast.Value, error) { return input, nil })
+}
+
+func (e *Evaluator) decide(ctx context.Context, input func() (ast.Value, error)) (d Decision) {
+	active, ok := e.engine.Active()
+	revision := ""
+	if ok {
+		revision = active.Revision()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			d = deny(CodePanic, "the request policy could not be asked: panic", revision, fmt.Errorf("%T\n%s", v, debug.Stack()))
+		}
+	}()
+	in, err := input()
+	if err != nil {
+		return deny(CodeInput, "the call cannot be shown to the request policy: "+err.Error(), revision, nil)
+	}
+	decided, err := e.engine.DecideWith(ctx, active, in)
+	if err != nil {
+		return failed(err, revision)
+	}
+	return explain(active, decided)
+}
+
+// failed is the denial of an evaluation without a decision. The caller hears the kind of the fault and no more.
+func failed(err error, revision string) Decision {
+	code, reason := CodeInternal, policy.ReasonInternal
+	if own, ok := errors.AsType[*policy.Error](err); ok {
+		reason = own.Reason
+		if known, ok := failures[reason]; ok {
+			code = known
+		}
+	}
+	return deny(code, "the request policy gave no decision: "+string(reason), revision, err)
+}

@@ -1,0 +1,184 @@
+package request
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
+
+var arrived = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+
+func driver() *Subject {
+	return &Subject{
+		Peer: Peer{
+			Assurance: "pod", Process: Process{PID: 4242, Start: arrived.Add(-time.Hour), Exe: `\Device\HarddiskVolume3\driver.exe`},
+			User: User{SID: "S-1-5-93-2-1"}, Pod: &Pod{Namespace: "kube-system", Name: "driver-x", UID: "u", ServiceAccount: "driver"},
+			Container: &Container{ID: "c0ffee", Name: "plugin", Image: "registry.example/driver:1"},
+		},
+		Pipe: "csi-proxy-disk-v1", Node: "win-1", Now: arrived,
+	}
+}
+
+// callOf takes messages of both generators.
+func callOf(group, operation string, request any) *apiserver.Call {
+	c := &apiserver.Call{
+		Operation: &apiserver.Operation{Group: group, Name: operation}, Version: "v1", Method: operation, FullMethod: "/v1.X/" + operation,
+	}
+	switch m := request.(type) {
+	case proto.Message:
+		c.Request = m
+	case protoadapt.MessageV1:
+		c.Request = protoadapt.MessageV2Of(m)
+	}
+	return c
+}
+
+// shown is the request of an input as JSON.
+func shown(t testing.TB, call *apiserver.Call) string {
+	t.Helper()
+	in, err := Input(call, driver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(t, in.(ast.Object).Get(ast.StringTerm("request")).Value)
+}
+
+func text(t testing.TB, v ast.Value) string {
+	t.Helper()
+	plain, err := ast.JSON(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// evaluator has one module beside the built-in policy, or another policy altogether.
+func evaluator(t testing.TB, o policy.Options, files map[string]string) *Evaluator {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 20 * time.Second // a slow machine is no fault
+	}
+	e, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Modules(files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Activate(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// unchecked is an evaluator of which nothing was asked before it decides.
+func unchecked(t testing.TB, o policy.Options, text string) *Evaluator {
+	t.Helper()
+	o.Entrypoint = Entrypoint
+	engine, err := policy.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"p.rego": "package pipeguard.node\n\n" + text, "p_test.rego": "package p_test\n\ntest_p if true"}
+	if _, err := engine.Activate(t.Context(), policy.Modules{Files: files}); err != nil {
+		t.Fatal(err)
+	}
+	return &Evaluator{engine}
+}
+
+// operations visits the newest request type of every operation.
+func operations(t testing.TB, visit func(op *apiserver.Operation, m apiserver.Method)) {
+	t.Helper()
+	apis, err := apiserver.Load(apiserver.Groups()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := len(apis) - 1; i >= 0; i-- {
+		for _, m := range apis[i].Methods() {
+			if name := m.Operation.Group + m.Operation.Name; m.Name == m.Operation.Name && !seen[name] {
+				seen[name] = true
+				visit(m.Operation, m)
+			}
+		}
+	}
+	if len(seen) < 39 {
+		t.Fatalf("only %d operations", len(seen))
+	}
+}
+
+// set gives every field of m a value.
+func set(m protoreflect.Message, text string, list int) {
+	for i := range m.Descriptor().Fields().Len() {
+		f := m.Descriptor().Fields().Get(i)
+		one := func() protoreflect.Value {
+			switch f.Kind() {
+			case protoreflect.StringKind:
+				return protoreflect.ValueOfString(text)
+			case protoreflect.BoolKind:
+				return protoreflect.ValueOfBool(true)
+			case protoreflect.EnumKind:
+				return protoreflect.ValueOfEnum(1)
+			case protoreflect.Int64Kind:
+				return protoreflect.ValueOfInt64(-1 << 63)
+			default:
+				return protoreflect.ValueOfUint32(1<<32 - 1)
+			}
+		}
+		switch {
+		case f.IsList():
+			for range list {
+				m.Mutable(f).List().Append(one())
+			}
+		case f.Message() != nil:
+			set(m.Mutable(f).Message(), text, list)
+		default:
+			m.Set(f, one())
+		}
+	}
+}
+
+// record is what the chain writes of a call, as a reader of the log has it.
+func record(t testing.TB, call *apiserver.Call, s *Subject) *audit.Event {
+	t.Helper()
+	e := &audit.Event{
+		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: s.Now.Add(1500 * time.Millisecond),
+		Who: &audit.Who{
+			Assurance: s.Peer.Assurance,
+			Process:   &audit.WhoProcess{PID: s.Peer.Process.PID, Start: s.Peer.Process.Start, Exe: s.Peer.Process.Exe},
+			User:      &audit.WhoUser{SID: s.Peer.User.SID, Name: s.Peer.User.Name},
+		},
+		What:    &audit.What{Pipe: s.Pipe, Group: call.Operation.Group, Version: call.Version, Method: call.Operation.Name, FullMethod: call.FullMethod},
+		Outcome: &audit.Outcome{LatencyUS: 1_500_000},
+		Where:   &audit.Where{Node: s.Node},
+	}
+	if p := s.Peer.Pod; p != nil {
+		e.Who.Pod = &audit.WhoPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
+	}
+	if call.Request != nil {
+		e.What.Params, e.What.Redacted = apiserver.Params(call)
+	}
+	raw, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &audit.Event{}
+	if err := json.Unmarshal(raw, back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}

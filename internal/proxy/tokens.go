@@ -1,0 +1,56 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
+)
+
+// vouched looks at the caller's token, before anybody asks what the caller may do, and takes it out of the call: whoever
+// is behind the proxy has no use for it.
+func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	if p.tokens == nil || p.tokens.Mode() == token.Off {
+		return next(ctx, call)
+	}
+	r := requestFrom(ctx)
+	md, _ := metadata.FromIncomingContext(ctx)
+	id, _, err := p.tokens.Check(ctx, md, r.stream.conn.facts())
+	if err != nil {
+		code := token.CodeOf(err)
+		r.result = audit.ResultRejected
+		if code == codes.PermissionDenied || code == codes.Unauthenticated {
+			r.result = audit.ResultDenied
+		}
+		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: "token: " + err.Error(), Mode: string(acl.Enforce)}
+		return nil, status.Errorf(code, "pipe %s: %v (audit id %s)", p.name, err, r.stream.id)
+	}
+	r.hasToken = id.PodUID != ""
+	return next(metadata.NewIncomingContext(ctx, p.tokens.Strip(md)), call)
+}
+
+// caller puts the caller of a request into the words of the access list.
+func (r *request) caller(who peer.Identity) acl.Caller {
+	c := asCaller(who)
+	c.Token = r.hasToken
+	return c
+}
+
+// facts are what the kernel and the runtime say of a caller, for its token to agree with.
+func (c *conn) facts() token.Facts {
+	i := c.identity()
+	f := token.Facts{Process: fmt.Sprintf("%d/%d", i.Process.PID, i.Process.Start.UnixNano()), Alive: c.alive}
+	if i.Pod != nil {
+		f.PodUID, f.Namespace, f.Pod, f.ServiceAccount = i.Pod.UID, i.Pod.Namespace, i.Pod.Name, i.Pod.ServiceAccount
+	}
+	return f
+}

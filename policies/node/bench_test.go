@@ -1,0 +1,96 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// naming is data that names n service accounts and the driver of the examples for each of the guarded operations.
+func naming(n int) map[string]any {
+	pods := map[string]any{"kube-system": map[string]any{"driver": []any{map[string]any{"containers": []any{"plugin"}}}}}
+	for i := range n {
+		pods[fmt.Sprintf("tenant-%d", i)] = map[string]any{"driver": []any{map[string]any{"containers": []any{"plugin"}}}}
+	}
+	grant := map[string]any{"pods": pods, "hosts": map[string]any{}}
+	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{"node": map[string]any{"named": map[string]any{
+		"system": map[string]any{"StartService": grant, "StopService": grant},
+		"disk":   map[string]any{"PartitionDisk": grant}, "volume": map[string]any{"FormatVolume": grant},
+	}}}}}
+}
+
+var sizes = []int{10, 1_000, 10_000}
+
+var cases = []struct {
+	name, example string
+	isAllowed     bool
+}{
+	{"an ordinary call", "driver", true},
+	{"a named caller", "partition_disk", true},
+	{"a caller that is not named", "service_control", false},
+}
+
+// BenchmarkNamed decides where the data names that many callers. It is data that policies are compiled to.
+func BenchmarkNamed(b *testing.B) {
+	for _, n := range sizes {
+		m := modules(b).WithData(naming(n))
+		for _, c := range cases {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) { decide(b, m, input(b, example(b, c.example)), c.isAllowed) })
+		}
+	}
+}
+
+// BenchmarkRules decides where that many rules were added, of which none is about the call. OPA looks rules up by comparisons of a part
+// of the input with a constant; those that begin with anything else it tries one by one.
+func BenchmarkRules(b *testing.B) {
+	for _, way := range []struct{ name, condition string }{
+		{"compared with a constant", "input.operation == \"Op%d-%d\"\n\tinput.peer.pod.namespace == \"x\""},
+		{"tried one by one", `contains(input.operation, "Op%d-%d")`},
+	} {
+		for _, n := range sizes {
+			m := policy.Modules{Files: modules(b).WithoutTests()}
+			for i := range 10 {
+				m.Files[fmt.Sprintf("added%d.rego", i)] = rules(way.condition, i, n/10)
+			}
+			m.Files["x_test.rego"] = "package x_test\n\ntest_x if true"
+			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) { decide(b, m, input(b, example(b, "driver")), true) })
+		}
+	}
+}
+
+func rules(condition string, file, n int) string {
+	var s strings.Builder
+	s.WriteString("package pipeguard.node\n\n")
+	for i := range n {
+		fmt.Fprintf(&s, "findings contains {\"code\": \"R\", \"effect\": \"deny\"} if {\n\t"+condition+"\n}\n\n", file, i)
+	}
+	return s.String()
+}
+
+func decide(b *testing.B, m policy.Modules, in ast.Value, isAllowed bool) {
+	b.Helper()
+	o := request.Options(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
+	o.Limits = policy.Limits{TotalBytes: 16 << 20, FileBytes: 1 << 20}
+	e, err := request.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if _, err := e.Activate(b.Context(), m); err != nil {
+		b.Fatal(err)
+	}
+	activation := time.Since(start)
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := e.DecideInput(b.Context(), in); d.Allowed() != isAllowed {
+			b.Fatalf("%+v", d)
+		}
+	}
+	b.ReportMetric(float64(activation.Milliseconds()), "ms/activation")
+}

@@ -1,0 +1,15 @@
+package pipeguard.node
+
+# METADATA
+# title: A volume would be formatted by a caller that is not named
+# description: Formatting ends what was on a volume.
+# custom:
+#   code: PN004
+#   severity: high
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn004
+#   remedy: If this is a driver of block volumes, name it under named.volume.FormatVolume.
+findings contains {"code": "PN004", "effect": "deny"} if {
+	input.group == "volume"
+	input.operation == "FormatVolume"
+	not is_named
+}

@@ -1,0 +1,15 @@
+package pipeguard.node
+
+# METADATA
+# title: A disk would be partitioned by a caller that is not named
+# description: Partitioning takes a disk by its number, which says nothing about whose disk it is.
+# custom:
+#   code: PN002
+#   severity: high
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn002
+#   remedy: If this is a driver of block volumes, name it under named.disk.PartitionDisk.
+findings contains {"code": "PN002", "effect": "deny"} if {
+	input.group == "disk"
+	input.operation == "PartitionDisk"
+	not is_named
+}

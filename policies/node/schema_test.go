@@ -1,0 +1,145 @@
+package node_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"testing"
+	"time"
+
+	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/policies/node"
+)
+
+func schema(t *testing.T) map[string]any {
+	t.Helper()
+	var s map[string]any
+	if err := json.Unmarshal(node.InputSchema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// matcher returns a function that says whether an input is of the schema.
+func matcher(t *testing.T) func(any) bool {
+	t.Helper()
+	q, err := rego.New(rego.Query(`x := json.match_schema(input.document, input.schema)[0]`), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := schema(t)
+	return func(v any) bool {
+		t.Helper()
+		rs, err := q.Eval(t.Context(), rego.EvalInput(map[string]any{"document": v, "schema": s}))
+		if err != nil || len(rs) != 1 {
+			t.Fatalf("%d results, %v", len(rs), err)
+		}
+		return rs[0].Bindings["x"] == true
+	}
+}
+
+func TestExamplesAreOfTheSchema(t *testing.T) {
+	matches := matcher(t)
+	entries, err := fs.ReadDir(node.Examples(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if want := e.Name() != "input"; matches(example(t, e.Name())) != want { // the example of PN000 is of no schema
+			t.Errorf("%s: matches is %v", e.Name(), !want)
+		}
+	}
+}
+
+// What the proxy makes is of the schema, whatever is known of the caller.
+func TestInputsAreOfTheSchema(t *testing.T) {
+	matches := matcher(t)
+	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "filesystem", Name: "Mkdir"}, Version: "v1", Method: "Mkdir", Request: &fsapi.MkdirRequest{Path: `C:\x`}}
+	for name, s := range map[string]*request.Subject{
+		"nothing known": {Peer: request.Peer{Assurance: "none"}},
+		"all known": {Peer: request.Peer{
+			Assurance: "pod", Process: request.Process{PID: 1, Start: time.Now(), Exe: "x"}, User: request.User{SID: "s", Name: "n"},
+			Pod: &request.Pod{Namespace: "a", Name: "b", UID: "c", ServiceAccount: "d"}, Container: &request.Container{ID: "e", Name: "f", Image: "g", HostProcess: true}, Token: true,
+		}, Pipe: "p", Node: "n", Now: time.Now()},
+	} {
+		in, err := request.Input(call, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		document, err := ast.JSON(in)
+		if err != nil || !matches(document) {
+			t.Errorf("%s: %v, %v", name, document, err)
+		}
+	}
+}
+
+// Each change of one place makes an input that is refused: a part left out, one too many, and one of the wrong type.
+func TestSchemaRefusesEveryDeparture(t *testing.T) {
+	matches := matcher(t)
+	refused := 0
+	document := example(t, "driver")
+	try := func(path, what string) {
+		t.Helper()
+		if matches(document) {
+			t.Errorf("%s: %s: it is of the schema", path, what)
+		}
+		refused++
+	}
+	var visit func(path string, v any)
+	visit = func(path string, v any) {
+		m, ok := v.(map[string]any)
+		if !ok || path == ".request" {
+			return
+		}
+		m["unknown"] = "x"
+		try(path, "a key more")
+		delete(m, "unknown")
+		for k, before := range m {
+			delete(m, k)
+			try(path+"."+k, "left out")
+			m[k] = 7.5
+			try(path+"."+k, "a number")
+			m[k] = before
+			visit(path+"."+k, before)
+		}
+	}
+	visit("", document)
+	if !matches(document) || refused < 55 {
+		t.Errorf("%d departures were tried", refused)
+	}
+}
+
+// The type checker is what `opa check --schema` runs.
+func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
+	check := func(extra string) error {
+		set := ast.NewSchemaSet()
+		set.Put(ast.SchemaRootRef, schema(t))
+		parsed := map[string]*ast.Module{}
+		for name, text := range modules(t).WithoutTests() {
+			parsed[name] = ast.MustParseModuleWithOpts(text, ast.ParserOptions{ProcessAnnotation: true})
+		}
+		if extra != "" {
+			parsed["extra.rego"] = ast.MustParseModule("package pipeguard.node\n\nextra if " + extra)
+		}
+		c := ast.NewCompiler().WithSchemas(set).WithUseTypeCheckAnnotations(true)
+		if c.Compile(parsed); c.Failed() {
+			return c.Errors
+		}
+		return nil
+	}
+	if err := check(""); err != nil {
+		t.Fatal(err)
+	}
+	for _, misspelt := range []string{`input.namespace == "x"`, `input.peer.namespace == "x"`, `input.peer.user.group`, `input.peer.pid`, `input.params.path`} {
+		if check(misspelt) == nil {
+			t.Errorf("%s passes", misspelt)
+		}
+	}
+	if err := check(`input.request.anything == 1`); err != nil {
+		t.Errorf("the request is free: %v", err)
+	}
+}

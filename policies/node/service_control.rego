@@ -1,0 +1,26 @@
+package pipeguard.node
+
+# METADATA
+# title: A service of the node would be started or stopped by a caller that is not named
+# description: >-
+#   Whoever starts and stops services of Windows can stop what guards the node. No driver needs it for volumes of other
+#   kinds than iSCSI and SMB.
+# custom:
+#   code: PN001
+#   severity: critical
+#   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn001
+#   remedy: Name the driver under named.system, and the services that it may control.
+findings contains {"code": "PN001", "effect": "deny"} if {
+	controls_services
+	not is_named
+}
+
+controls_services if {
+	input.group == "system"
+	input.operation == "StartService"
+}
+
+controls_services if {
+	input.group == "system"
+	input.operation == "StopService"
+}
