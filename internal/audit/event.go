@@ -91,11 +91,23 @@ type Who struct {
 	Pod       *WhoPod     `json:"pod,omitempty"`
 	// Container is the one that holds the process, proven with the pod.
 	Container *WhoContainer `json:"container,omitempty"`
+	// Token says that a token was verified and is of the pod that holds the process.
+	Token bool `json:"token,omitempty"`
+	// TokenID is the verified token's own, by which the audit log of the API server names it too.
+	TokenID string `json:"token_id,omitempty"`
+	// TokenState is empty, or one of TokenStale and TokenUnbound.
+	TokenState string `json:"token_state,omitempty"`
 	// Host says that no container of the runtime holds the process.
 	Host bool `json:"host,omitempty"`
 	// Doubt is what could not be found out about the caller.
 	Doubt string `json:"doubt,omitempty"`
 }
+
+// States of tokens.
+const (
+	TokenStale   = "stale"   // the API server was away; this is what it said last of this token of this process
+	TokenUnbound = "unbound" // the caller's pod is not known, so that the token proves nothing
+)
 
 // WhoContainer is the container that a caller runs in.
 type WhoContainer struct {
@@ -162,6 +174,8 @@ type Decision struct {
 type Policy struct {
 	Name     string `json:"name,omitempty"`
 	Revision string `json:"rev"`
+	// Bundle is the revision of the signed bundle that the policy came in, 0 if it came in none.
+	Bundle uint64 `json:"bundle,omitempty"`
 }
 
 // Outcome is how a request ended.

@@ -96,6 +96,9 @@ func (l *line) who(w *Who) {
 		l.yes("host_process", c.HostProcess)
 		l.close()
 	}
+	l.yes("token", w.Token)
+	l.some("token_id", w.TokenID)
+	l.some("token_state", w.TokenState)
 	l.yes("host", w.Host)
 	l.some("doubt", w.Doubt)
 	l.close()
@@ -147,6 +150,9 @@ func (l *line) decision(d *Decision) {
 		l.open()
 		l.some("name", p.Name)
 		l.text("rev", p.Revision)
+		if p.Bundle != 0 {
+			l.count("bundle", p.Bundle)
+		}
 		l.close()
 	}
 	l.some("mode", d.Mode)

@@ -49,7 +49,7 @@ func shorten(e Event, limit int) Event {
 }
 
 func shortenWho(w *Who, clip func(...*string), entries int) {
-	clip(&w.Assurance)
+	clip(&w.Assurance, &w.TokenID, &w.TokenState)
 	if w.Process = clone(w.Process); w.Process != nil {
 		clip(&w.Process.Exe)
 	}

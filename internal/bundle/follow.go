@@ -18,6 +18,7 @@ import (
 func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration) error {
 	var last []byte
 	var again time.Time
+	var pinned uint64 // what was refused may be taken under other keys
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -27,8 +28,8 @@ func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			k.note(err)
-		case !bytes.Equal(last, sum[:]) || !k.o.Now().Before(again):
-			last, again = sum[:], k.o.Now().Add(time.Minute)
+		case !bytes.Equal(last, sum[:]) || !k.o.Now().Before(again) || pinned != k.pinned.Load():
+			last, again, pinned = sum[:], k.o.Now().Add(time.Minute), k.pinned.Load()
 			if _, err := k.Offer(ctx, raw); err != nil && ctx.Err() != nil {
 				return nil
 			}

@@ -56,6 +56,7 @@ type Keeper struct {
 	o      Options
 	disk   disk
 	active atomic.Pointer[active]
+	pinned atomic.Uint64 // how often keys were pinned anew
 
 	mu      sync.Mutex // one offer at a time; guards what follows
 	seen    state

@@ -17,6 +17,8 @@ const (
 	pollTimeout = 90 * time.Second
 	// pollPause is the least time between two requests: a server that answers at once is not asked in a circle.
 	pollPause = 5 * time.Second
+	// wholeAgain is how often a node without a valid bundle asks for one that it has refused before.
+	wholeAgain = time.Minute
 )
 
 // Poll offers what url has, at once and whenever it changes, until ctx is done. The client's TLS settings say whom it
@@ -25,17 +27,23 @@ func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) erro
 	c := *client
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	etag := ""
+	var whole time.Time // when the bundle itself came last
 	for {
+		if k.Valid() != nil && time.Since(whole) > wholeAgain {
+			etag = "" // what was refused may be taken by now: a key was pinned, or a clock was set
+		}
 		raw, tag, err := fetch(ctx, &c, url, etag)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // to be told to stop is no fault
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			k.o.Log.Warn("no bundle from the server", zap.Error(err))
 		case raw != nil:
+			whole = time.Now()
 			_, err := k.Offer(ctx, raw)
 			if ctx.Err() != nil {
-				return nil
+				return nil //nolint:nilerr // to be told to stop is no fault
 			}
 			etag = tag
 			if reason := ReasonOf(err); reason == ReasonNotYet || reason == ReasonStore {

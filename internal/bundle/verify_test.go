@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -387,7 +388,11 @@ func TestParseKeysRefuses(t *testing.T) {
 	if _, err := ParseKey([]byte(public)); err == nil {
 		t.Error("a public key signs")
 	}
-	if s := fmt.Sprintf("%v %+v %#v", key, key, key); strings.Contains(s, key.private.D.String()) || !strings.Contains(s, string(key.ID())) {
+	secret, err := key.private.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := fmt.Sprintf("%v %+v %#v", key, key, key); strings.Contains(s, new(big.Int).SetBytes(secret).String()) || !strings.Contains(s, string(key.ID())) {
 		t.Errorf("printed as %s", s)
 	}
 }

@@ -125,9 +125,9 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 }
 
 // prepare makes a query ready that can be evaluated any number of times, by many at once.
-func (p *program) prepare(ctx context.Context, query string, data document) (rego.PreparedEvalQuery, error) {
+func (p *program) prepare(ctx context.Context, text string, data document) (query, error) {
 	q, err := rego.New(
-		rego.Query(query),
+		rego.Query(text),
 		rego.Compiler(p.compiler),
 		rego.Store(inmem.NewFromASTObject(data.object)),
 		rego.StrictBuiltinErrors(true),
@@ -135,7 +135,7 @@ func (p *program) prepare(ctx context.Context, query string, data document) (reg
 		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t, nil }),
 	).PrepareForEval(ctx)
 	if err != nil {
-		return q, fmt.Errorf("prepare %s: %w", query, err)
+		return query{}, fmt.Errorf("prepare %s: %w", text, err)
 	}
-	return q, nil
+	return query{q, baseDocuments{data.object}}, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
@@ -180,7 +179,7 @@ func TestDecideRefusesForACallerThatIsGone(t *testing.T) {
 }
 
 func TestEvaluateTurnsAPanicIntoARefusal(t *testing.T) {
-	v, err := evaluate(t.Context(), rego.PreparedEvalQuery{}, ast.NewObject(), topdown.NewCancel()) // a query that was never prepared
+	v, err := evaluate(t.Context(), query{}, ast.NewObject(), topdown.NewCancel()) // a query that was never prepared
 	if reasonOf(err) != ReasonPanic || v != nil {
 		t.Fatalf("got %v, %v", v, err)
 	}

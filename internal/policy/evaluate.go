@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
@@ -28,7 +29,7 @@ func limit(ctx context.Context, timeout time.Duration) (cancel topdown.Cancel, s
 
 // evaluate asks one query about one input, on the caller's goroutine, until cancel stops it. A builtin that is running
 // finishes first; the allowed builtins take time in proportion to their operands.
-func evaluate(ctx context.Context, q rego.PreparedEvalQuery, input ast.Value, cancel topdown.Cancel) (v ast.Value, err error) {
+func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel) (v ast.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
@@ -37,7 +38,9 @@ func evaluate(ctx context.Context, q rego.PreparedEvalQuery, input ast.Value, ca
 	if err := ctx.Err(); err != nil {
 		return nil, fault(ReasonTimeout, err)
 	}
-	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel))
+	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
+	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel),
+		rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
 	if err != nil {
 		return nil, evaluationFault(ctx, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
 )
 
 // snapshot is an activated set of policies. Nothing in it changes after it is published.
@@ -17,8 +16,8 @@ type snapshot struct {
 	tests     int
 	object    bool
 	companion any
-	decision  rego.PreparedEvalQuery
-	advice    *rego.PreparedEvalQuery // nil if no module gives advice
+	decision  query
+	advice    *query // nil if no module gives advice
 }
 
 // Snapshot describes an activated set of policies.

@@ -35,60 +35,66 @@ func checkInput(v ast.Value, limit int) error {
 	if v == nil {
 		return errInputValue
 	}
-	_, err := measure(v, limit, 0)
-	return err
+	m := meter{left: limit}
+	m.pair = func(k, e *ast.Term) bool { return m.term(k) || m.term(e) }
+	m.term(ast.NewTerm(v))
+	return m.err
 }
 
-// measure returns what is left of a budget after v.
-func measure(v ast.Value, left, depth int) (int, error) {
-	if depth > maxInputDepth {
-		return 0, errInputDepth
-	}
-	left -= valueBytes
-	var err error
-	switch v := v.(type) {
-	case *ast.Array:
-		for i := 0; i < v.Len() && err == nil; i++ {
-			left, err = measureTerm(v.Elem(i), left, depth)
-		}
-	case ast.Object:
-		// Until, and not Iter: its callback is what this spends its time on, and here it makes no error values.
-		v.Until(func(k, e *ast.Term) bool {
-			if left, err = measureTerm(k, left, depth); err == nil {
-				left, err = measureTerm(e, left, depth)
-			}
-			return err != nil
-		})
-	case ast.Set:
-		v.Until(func(e *ast.Term) bool {
-			left, err = measureTerm(e, left, depth)
-			return err != nil
-		})
-	default:
-		return measureTerm(ast.NewTerm(v), left+valueBytes, depth)
-	}
-	if err == nil && left < 0 {
-		err = errInputSize
-	}
-	return left, err
+// meter subtracts values from a budget. Its first fault ends it.
+type meter struct {
+	left, depth int
+	err         error
+	// pair measures a member of an object, and says whether that ended it. It is made once: it is what this would spend its
+	// time on.
+	pair func(k, e *ast.Term) bool
 }
 
-// measureTerm is measure without a call for what holds no other values, which most of an input is.
-func measureTerm(t *ast.Term, left, depth int) (int, error) {
+func (m *meter) fault(err error) (isOver bool) {
+	m.err = err
+	return true
+}
+
+// spend takes n bytes and what a value costs.
+func (m *meter) spend(n int) (isOver bool) {
+	m.left -= n + valueBytes
+	return m.left < 0 && m.fault(errInputSize)
+}
+
+func (m *meter) term(t *ast.Term) (isOver bool) {
 	switch v := t.Value.(type) {
 	case ast.String:
-		left -= len(v) + valueBytes
+		return m.spend(len(v))
 	case ast.Number:
-		left -= len(v) + valueBytes
+		return m.spend(len(v))
 	case ast.Null, ast.Boolean:
-		left -= valueBytes
+		return m.spend(0)
 	case *ast.Array, ast.Object, ast.Set:
-		return measure(v, left, depth+1)
-	default: // a variable or a reference would make OPA evaluate the input
-		return 0, errInputValue
+		return m.collection(v)
 	}
-	if left < 0 {
-		return 0, errInputSize
+	return m.fault(errInputValue) // a variable or a reference would make OPA evaluate the input
+}
+
+func (m *meter) collection(v ast.Value) (isOver bool) {
+	if m.depth > maxInputDepth {
+		return m.fault(errInputDepth)
 	}
-	return left, nil
+	m.depth++
+	defer func() { m.depth-- }()
+	if m.spend(0) {
+		return true
+	}
+	switch v := v.(type) {
+	case *ast.Array:
+		for i := range v.Len() {
+			if m.term(v.Elem(i)) {
+				return true
+			}
+		}
+	case ast.Object:
+		return v.Until(m.pair)
+	case ast.Set:
+		return v.Until(m.term)
+	}
+	return false
 }

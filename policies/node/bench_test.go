@@ -46,22 +46,41 @@ func BenchmarkNamed(b *testing.B) {
 	}
 }
 
-// BenchmarkRules decides where that many rules were added, of which none is about the call. OPA looks rules up by comparisons of a part
-// of the input with a constant; those that begin with anything else it tries one by one.
+// BenchmarkRules decides where that many rules were added, of which none is about the call; 0 is what the others are held
+// against. OPA looks rules up by comparisons of a part of the input with a constant; those that begin with anything else it
+// tries one by one.
 func BenchmarkRules(b *testing.B) {
+	b.Run("none/0", func(b *testing.B) { decide(b, modules(b), input(b, example(b, "driver")), true) })
 	for _, way := range []struct{ name, condition string }{
 		{"compared with a constant", "input.operation == \"Op%d-%d\"\n\tinput.peer.pod.namespace == \"x\""},
 		{"tried one by one", `contains(input.operation, "Op%d-%d")`},
 	} {
 		for _, n := range sizes {
-			m := policy.Modules{Files: modules(b).WithoutTests()}
-			for i := range 10 {
-				m.Files[fmt.Sprintf("added%d.rego", i)] = rules(way.condition, i, n/10)
-			}
-			m.Files["x_test.rego"] = "package x_test\n\ntest_x if true"
-			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) { decide(b, m, input(b, example(b, "driver")), true) })
+			b.Run(fmt.Sprintf("%s/%d", way.name, n), func(b *testing.B) {
+				decide(b, adding(b, way.condition, 10, n/10), input(b, example(b, "driver")), true)
+			})
 		}
 	}
+}
+
+// BenchmarkModules is BenchmarkRules with the rules in a module each, which a bundle cannot have more than 256 of.
+func BenchmarkModules(b *testing.B) {
+	for _, n := range []int{0, 10, 1_000} {
+		b.Run(fmt.Sprintf("compared with a constant/%d", n), func(b *testing.B) {
+			decide(b, adding(b, `input.operation == "Op%d-%d"`, n, 1), input(b, example(b, "driver")), true)
+		})
+	}
+}
+
+// adding is the built-in policy and modules of that many rules each.
+func adding(b *testing.B, condition string, files, rulesEach int) policy.Modules {
+	b.Helper()
+	m := policy.Modules{Files: modules(b).WithoutTests()}
+	for i := range files {
+		m.Files[fmt.Sprintf("added%d.rego", i)] = rules(condition, i, rulesEach)
+	}
+	m.Files["x_test.rego"] = "package x_test\n\ntest_x if true"
+	return m
 }
 
 func rules(condition string, file, n int) string {
@@ -76,7 +95,7 @@ func rules(condition string, file, n int) string {
 func decide(b *testing.B, m policy.Modules, in ast.Value, isAllowed bool) {
 	b.Helper()
 	o := request.Options(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
-	o.Limits = policy.Limits{TotalBytes: 16 << 20, FileBytes: 1 << 20}
+	o.Limits = policy.Limits{Files: 2_000, TotalBytes: 16 << 20, FileBytes: 1 << 20}
 	e, err := request.New(o)
 	if err != nil {
 		b.Fatal(err)

@@ -120,6 +120,23 @@ test_a_service_may_be_asked_for if {
 	refused_with(stop(driver), naming(stop(driver), [{"services": {"a": "msiscsi"}}], []))
 }
 
+test_an_entry_may_end if {
+	every until in ["2026-01-02T03:04:06Z", "2026-12-31T00:00:00Z", "9999-12-31T23:59:59Z"] {
+		allowed_with(stop(driver), naming(stop(driver), [{"until": until}], []))
+	}
+	every until in ["2026-01-02T03:04:05Z", "2026-01-02T03:04:04Z", "0001-01-01T00:00:00Z", "tomorrow", "2027", "", null, false, 9999, ["*"], "2027-01-01T00:00:00Z ", "2027-01-01T00:00:00+01:00", "x2027-01-01T00:00:00Z", "*x"] {
+		refused_with(stop(driver), naming(stop(driver), [{"until": until}], []))
+	}
+	allowed_with(stop(driver), naming(stop(driver), [{"until": "2026-01-01T00:00:00Z"}, {"until": "2027-01-01T00:00:00Z"}], []))
+}
+
+test_without_a_time_what_may_end_has_ended if {
+	every now in ["", "2026-01-02", "x", "2026-01-02T03:04:05+00:00", null, 0, ["2026-01-02T03:04:05Z"]] {
+		refused_with(replaced(stop(driver), {"now": now}), naming(stop(driver), [{"until": "2027-01-01T00:00:00Z"}], []))
+	}
+	refused_with(object.remove(stop(driver), ["now"]), naming(stop(driver), [{"until": "2027-01-01T00:00:00Z"}], []))
+}
+
 test_one_entry_of_several_suffices_and_limits_do_not_mix if {
 	allowed_with(stop(driver), naming(stop(driver), [{"containers": ["other"]}, {"services": ["msiscsi"]}], []))
 	refused_with(stop(driver), naming(stop(driver), [{"containers": ["plugin"], "services": ["winrm"]}, {"containers": ["other"], "services": ["msiscsi"]}], []))
@@ -145,5 +162,38 @@ test_a_pod_that_cannot_be_read_is_not_named if {
 			refused_with(stop(replaced(driver, {key: value})), naming(stop(driver), [{"containers": ["plugin"]}], []))
 		}
 		refused_with(stop(object.remove(driver, {key})), naming(stop(driver), [{"containers": ["plugin"]}], []))
+	}
+}
+
+# naming_any names a container of any pod of a namespace.
+naming_any(asked, entries) := {"named": {asked.group: {asked.operation: {"pods": {"kube-system": {"*": entries}}}}}}
+
+test_a_container_may_be_named_without_an_account if {
+	every account in ["driver", "other", ""] {
+		allowed_with(stop(replaced(driver, {"pod": replaced(driver.pod, {"serviceAccount": account})})), naming_any(stop(driver), [{"containers": ["plugin"]}]))
+	}
+	allowed_with(stop(driver), naming_any(stop(driver), [{"containers": ["plugin"], "services": ["msiscsi"], "until": "2026-12-31T00:00:00Z"}]))
+}
+
+test_without_an_account_the_container_must_be_said if {
+	every entry in [{}, {"services": ["msiscsi"]}, {"containers": "*"}, {"containers": []}, {"containers": null}, {"containers": ["*"]}, {"containers": ["other"]}, {"containers": {"a": "plugin"}}, {"containers": ["plugin"], "x": 1}, {"containers": ["plugin"], "services": ["winrm"]}, {"containers": ["plugin"], "until": "2026-01-01T00:00:00Z"}] {
+		refused_with(stop(driver), naming_any(stop(driver), [entry]))
+	}
+}
+
+test_without_an_account_the_rest_must_hold if {
+	parameters := naming_any(stop(driver), [{"containers": ["plugin"]}])
+	refused_with(start(driver), parameters)
+	refused_with(stop(host), parameters)
+	every assurance in ["none", "sid", "process", ""] {
+		refused_with(stop(replaced(driver, {"assurance": assurance})), parameters)
+	}
+	every namespace in ["shop", "", "*", null] {
+		refused_with(stop(replaced(driver, {"pod": replaced(driver.pod, {"namespace": namespace})})), parameters)
+	}
+	refused_with(stop(replaced(driver, {"pod": replaced(driver.pod, {"namespace": ""})})), {"named": {"system": {"StopService": {"pods": {"": {"*": [{"containers": ["plugin"]}]}}}}}})
+	refused_with(stop(replaced(driver, {"container": null})), parameters)
+	every entries in [null, "x", {}, [], [null], {"a": {"containers": ["plugin"]}}] {
+		refused_with(stop(driver), naming_any(stop(driver), entries))
 	}
 }

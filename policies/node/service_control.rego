@@ -11,16 +11,7 @@ package pipeguard.node
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn001
 #   remedy: Name the driver under named.system, and the services that it may control.
 findings contains {"code": "PN001", "effect": "deny"} if {
-	controls_services
+	input.group == "system"
+	input.operation in {"StartService", "StopService"}
 	not is_named
-}
-
-controls_services if {
-	input.group == "system"
-	input.operation == "StartService"
-}
-
-controls_services if {
-	input.group == "system"
-	input.operation == "StopService"
 }

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 )
@@ -39,8 +40,9 @@ func data(d rules.Document, named map[string]any) (map[string]any, error) {
 
 // grant names the subjects of a policy for the methods that it spells out, on the groups that it spells out: an operator
 // who writes FormatVolume beside a service account means it, and one who writes nothing has not thought of it. The access
-// list still has to allow the call, so that images, paths and ends count although they are not repeated here.
-func grant(named map[string]any, p rules.Policy) error {
+// list still has to allow the call, for images, paths and tokens too. Ends are repeated here: another policy may go on to allow
+// the same caller everything on a pipe.
+func grant(all map[string]any, p rules.Policy) error {
 	for _, pattern := range p.Pipes {
 		group, ok := groupOf(pattern)
 		if !ok {
@@ -48,8 +50,12 @@ func grant(named map[string]any, p rules.Policy) error {
 		}
 		for _, method := range p.Methods {
 			for _, s := range p.Subjects {
-				for _, account := range s.ServiceAccounts {
-					accounts, err := child(named, group, method, "pods", s.Namespace)
+				named := s.ServiceAccounts
+				if len(named) == 0 && len(s.Containers) > 0 {
+					named = []string{"*"} // any, in the words of the default policy, which then wants containers
+				}
+				for _, account := range named {
+					accounts, err := child(all, group, method, "pods", s.Namespace)
 					if err != nil {
 						return err
 					}
@@ -64,6 +70,9 @@ func grant(named map[string]any, p rules.Policy) error {
 							containers[i] = c
 						}
 						entry["containers"] = containers
+					}
+					if !s.ExpiresAt.IsZero() {
+						entry["until"] = s.ExpiresAt.UTC().Format(time.RFC3339)
 					}
 					accounts[account] = append(entries, entry)
 				}

@@ -40,13 +40,19 @@ func TestASpelledOutMethodIsPermittedByTheDefaultPolicy(t *testing.T) {
 			s.Node.Methods, s.Subjects[0].ServiceAccounts = []string{"PartitionDisk"}, []string{"other"}
 		}, false},
 		"every service account": {func(s *spec) { s.Node.Methods, s.Subjects[0].ServiceAccounts = []string{"PartitionDisk"}, nil }, false},
-		"another container":     {func(s *spec) { s.Node.Methods, s.Subjects[0].Containers = []string{"PartitionDisk"}, []string{"other"} }, false},
+		"every service account of a container": {func(s *spec) {
+			s.Node.Methods, s.Subjects[0].ServiceAccounts, s.Subjects[0].Containers = []string{"PartitionDisk"}, nil, []string{"plugin"}
+		}, true},
+		"every service account of another container": {func(s *spec) {
+			s.Node.Methods, s.Subjects[0].ServiceAccounts, s.Subjects[0].Containers = []string{"PartitionDisk"}, nil, []string{"other"}
+		}, false},
+		"another container": {func(s *spec) { s.Node.Methods, s.Subjects[0].Containers = []string{"PartitionDisk"}, []string{"other"} }, false},
 		"a group that is not spelled out": {func(s *spec) {
 			s.Node.Methods, s.Pipes = []string{"PartitionDisk"}, []v1alpha1.PipePattern{"csi-proxy*"}
 		}, false},
 	} {
 		o := options(&clock)
-		o.BuiltIn = builtIn
+		o.Modules = over(builtIn.Files)
 		l, err := Try(t.Context(), o, content(t, object("p", func(s *spec) { s.Subjects[0].ServiceAccounts = []string{"driver"} }, c.change)))
 		if err != nil {
 			t.Fatal(err)

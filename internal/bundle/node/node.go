@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Known are the pipes that this node serves.
 	Known []acl.API
-	// BuiltIn judges calls if a bundle brings no Rego. Its data is not used.
-	BuiltIn policy.Modules
+	// Modules are the Rego of a bundle beside what is built into the node, over the bundle's data.
+	Modules func(files map[string]string, data map[string]any) (policy.Modules, error)
 	// Policy are the options of the engine that tries and then judges: its entry point, limits and checks.
 	Policy policy.Options
 	// Now is the clock of the node, time.Now if not set.
@@ -91,14 +91,14 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if live.Engine, err = policy.New(o.Policy); err != nil {
 		return nil, err
 	}
-	modules := o.BuiltIn
-	if len(b.Modules) > 0 {
-		modules = policy.Modules{Files: b.Modules, Checks: o.BuiltIn.Checks}
+	modules, err := o.Modules(b.Modules, b.Data)
+	if err != nil {
+		return nil, err
 	}
 	if len(modules.Files) == 0 {
 		return nil, errors.New("there is no Rego: neither in the bundle nor built in")
 	}
-	if _, err := live.Engine.Activate(ctx, modules.WithData(b.Data)); err != nil {
+	if _, err := live.Engine.Activate(ctx, modules); err != nil {
 		return nil, err
 	}
 	return live, nil
@@ -188,4 +188,19 @@ func (l *Live) fresh() *table {
 	}
 	l.table.Store(next)
 	return next
+}
+
+// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
+func (l *Live) Connections(group, version string, who acl.Caller) int {
+	return l.fresh().policy.Connections(group, version, who)
+}
+
+// Names says whether a rule for the pipe has the method by its own name.
+func (l *Live) Names(group, version, method string) bool {
+	return l.fresh().policy.Names(group, version, method)
+}
+
+// IsGuarded says whether a policy guards a pipe. What it permits there is Decide's to say.
+func (l *Live) IsGuarded(group, version string) bool {
+	return len(l.table.Load().guardedBy[pipe{group, version}]) > 0
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +59,18 @@ func object(name string, change ...func(*spec)) v1alpha1.PipePolicy {
 
 func options(clock *time.Time) Options {
 	return Options{
-		Known: known, BuiltIn: policy.Modules{Files: tested("node.rego", permissive)},
+		Known: known, Modules: over(tested("node.rego", permissive)),
 		Policy: policy.Options{Entrypoint: "data.pipeguard.node.decision"}, Now: func() time.Time { return *clock },
+	}
+}
+
+// over has the modules of a bundle decide if there are any, and else those of files.
+func over(files map[string]string) func(map[string]string, map[string]any) (policy.Modules, error) {
+	return func(added map[string]string, data map[string]any) (policy.Modules, error) {
+		if len(added) > 0 {
+			return policy.Modules{Files: added, Data: data}, nil
+		}
+		return policy.Modules{Files: files, Data: data}, nil
 	}
 }
 
@@ -173,7 +182,7 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 		t.Errorf("reason %q", d.Reason)
 	}
 
-	clock = ends.Time.Add(-time.Second)
+	clock = ends.Add(-time.Second)
 	if d := l.Decide(call("disk", "v1", "ListDiskIDs", m)); !d.Allowed {
 		t.Errorf("before its end: %+v", d)
 	}
@@ -282,70 +291,8 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	o := options(&clock)
-	o.BuiltIn = policy.Modules{}
+	o.Modules = over(nil)
 	if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
 		t.Error("a node without Rego")
-	}
-}
-
-func thousand() []v1alpha1.PipePolicy {
-	all := make([]v1alpha1.PipePolicy, 1000)
-	for i := range all {
-		all[i] = object(fmt.Sprintf("policy-%04d", i), func(s *spec) {
-			s.Subjects[0].Namespace = fmt.Sprintf("team-%d", i)
-			s.Subjects[0].Containers = []string{"driver"}
-			s.Subjects[0].Images = []string{"registry.example/driver*"}
-		})
-	}
-	return all
-}
-
-// BenchmarkActivation is all that a node does with a new bundle of 1,000 policies: verify, compile, test, store, switch.
-func BenchmarkActivation(b *testing.B) {
-	key, err := bundle.NewKey()
-	if err != nil {
-		b.Fatal(err)
-	}
-	keys, err := bundle.ParseKeys(key.PublicPEM())
-	if err != nil {
-		b.Fatal(err)
-	}
-	clock := now
-	made := content(b, thousand()...)
-	n := New(options(&clock))
-	k, err := bundle.NewKeeper(b.Context(), bundle.Options{
-		Keys: keys, Audience: "windows", Dir: b.TempDir(), Prepare: n.Prepare, Now: func() time.Time { return clock },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		b.StopTimer()
-		made.Revision++
-		raw, err := bundle.Build(made, key)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(len(raw)), "bytes/bundle")
-		b.StartTimer()
-		if _, err := k.Offer(b.Context(), raw); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkDecide is one call under 1,000 policies.
-func BenchmarkDecide(b *testing.B) {
-	clock := now
-	l := live(b, &clock, thousand()...)
-	r := call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) {
-		c.Namespace, c.Container, c.Image = "team-999", "driver", "registry.example/driver:v1"
-	}))
-	b.ReportAllocs()
-	for b.Loop() {
-		if d := l.Decide(r); !d.Allowed {
-			b.Fatal(d)
-		}
 	}
 }

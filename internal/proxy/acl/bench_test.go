@@ -2,8 +2,12 @@ package acl
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
+
+// pod is where the kubelet puts what belongs to a pod, which is as long as paths in requests usually are.
+const pod = `\pods\6b0a4bd2-5cf5-4d5c-9d2f-5d1f6f6b2a10\volumes\kubernetes.io~csi\pvc-0c1de6f4-21a3-4a8f-8a0e-7b7c5a1b2c3d\mount`
 
 // benchmarks are lists whose rules differ in one way each, so that nearly all of them do not match.
 var benchmarks = []struct {
@@ -50,6 +54,18 @@ var benchmarks = []struct {
 			return r
 		},
 	},
+	{
+		"forwarded-pipe",
+		func(i int) Rule {
+			return Rule{Pipes: []string{fmt.Sprintf(`\\.\pipe\agent-%d`, i)}, Operations: []string{"/agent.v1.Workload/*"},
+				Callers: []CallerPattern{{ServiceAccount: "team/node"}}}
+		},
+		func(n int) Request {
+			r := benchRequest("team")
+			r.Group, r.Version, r.Operation, r.Paths = fmt.Sprintf(`\\.\pipe\agent-%d`, n-1), "", "/agent.v1.Workload/Fetch", nil
+			return r
+		},
+	},
 }
 
 func benchRequest(namespace string) Request {
@@ -58,19 +74,35 @@ func benchRequest(namespace string) Request {
 			Image: "r.io/drivers/node:v1"}}
 }
 
+// BenchmarkDecide asks about the first rule of a list, the last, none, and a rule that holds but for its paths: of a path as
+// long as most, and of a short one.
 func BenchmarkDecide(b *testing.B) {
 	for _, bm := range benchmarks {
 		for _, n := range []int{10, 1_000, 10_000} {
 			policy := benchPolicy(b, bm.rule, n)
-			for name, r := range map[string]Request{"last-rule": bm.last(n), "denied": bm.last(n + 1)} {
+			decide := func(name string, r Request, rule, reason string) {
 				b.Run(fmt.Sprintf("%s/rules=%d/%s", bm.name, n, name), func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
-						if d := policy.Decide(r); d.Allowed != (name == "last-rule") {
-							b.Fatal(d)
+						if d := policy.Decide(r); d.Rule != rule || !strings.Contains(d.Reason, reason) {
+							b.Fatalf("%+v", d)
 						}
 					}
 				})
+			}
+			decide("first", bm.last(1), "rule-0", "allowed by")
+			decide("last", bm.last(n), fmt.Sprintf("rule-%d", n-1), "allowed by")
+			if bm.name != "one-account-many-paths" {
+				decide("denied", bm.last(n+1), "", "no rule")
+			}
+			if len(bm.rule(0).Paths) > 0 {
+				r := bm.last(n)
+				r.Paths = []string{`D:\var\lib\kubelet\plugins\driver\x`}
+				decide("denied-for-a-short-path", r, "", "is not within its paths")
+				r.Paths = []string{`D:\var\lib\kubelet` + pod}
+				decide("denied-for-a-path", r, "", "is not within its paths")
+				r.Paths = []string{bm.rule(n - 1).Paths[0] + pod}
+				decide("last-with-a-long-path", r, fmt.Sprintf("rule-%d", n-1), "allowed by")
 			}
 		}
 	}

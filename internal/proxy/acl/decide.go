@@ -33,15 +33,19 @@ func queryOf(r Request) query {
 
 // whyDenied says how far the best rule went.
 func (p *Policy) whyDenied(q *query) string {
+	if p.isConfined { // else a rule that holds but for its paths would hold
+		q.goal = goalAnyPath
+		if i, ok := p.find(q); ok {
+			const most = 256 // bytes of nearly every answer
+			text := append(make([]byte, 0, most), "rule "+p.rules[i].name+" allows "+q.operation+" to this caller, but "...)
+			return string(p.rules[i].appendOutside(text, q))
+		}
+	}
 	hasPipe, hasOperation := p.reaches(q)
 	switch {
 	case hasOperation && q.caller.level == 0:
 		return "the caller is not identified"
 	case hasOperation:
-		q.goal = goalAnyPath
-		if i, ok := p.find(q); ok {
-			return "rule " + p.rules[i].name + " allows " + q.operation + " to this caller, but " + p.rules[i].outside(q)
-		}
 		return "no rule that allows " + q.operation + " here names this caller"
 	case hasPipe:
 		return "no rule for this pipe allows " + q.operation
@@ -50,15 +54,35 @@ func (p *Policy) whyDenied(q *query) string {
 }
 
 // outside says why a rule's paths do not hold those of the call.
-func (r *rule) outside(q *query) string {
+func (r *rule) outside(q *query) string { return string(r.appendOutside(nil, q)) }
+
+func (r *rule) appendOutside(text []byte, q *query) []byte {
 	path, _ := r.holdsPaths(&q.paths)
 	switch {
 	case path != "":
-		return strconv.Quote(path) + " is not within its paths"
+		return append(appendQuoted(text, path), " is not within its paths"...)
 	case len(q.paths.written) > 0 && q.paths.least > 0:
-		return "it names a path that is empty, or too few of them"
+		return append(text, "it names a path that is empty, or too few of them"...)
 	}
-	return "the call names no path, and the rule is for certain paths only"
+	return append(text, "the call names no path, and the rule is for certain paths only"...)
+}
+
+// appendQuoted is strconv.AppendQuote, which takes its time with each character: nearly all paths need their separators
+// doubled and nothing more.
+func appendQuoted(text []byte, path string) []byte {
+	start := len(text)
+	text = append(text, '"')
+	for i := range len(path) {
+		switch c := path[i]; {
+		case c == '\\':
+			text = append(text, c, c)
+		case c < ' ' || c == '"' || c > '~':
+			return strconv.AppendQuote(text[:start], path)
+		default:
+			text = append(text, c)
+		}
+	}
+	return append(text, '"')
 }
 
 // reaches says whether any rule is for the pipe, and whether one of those has the operation.

@@ -52,25 +52,40 @@ func separator(path string) string {
 // foldExe returns the one spelling by which a full path is compared, or "" for anything else: a relative path,
 // a root, one with wildcards, empty, "." or ".." segments. Paths beginning with a slash keep their case.
 func foldExe(path string) image {
-	sep, rest := "/", path
-	if !strings.HasPrefix(path, "/") {
-		if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || strings.Contains(path, "/") {
+	if strings.HasPrefix(path, "/") {
+		if !hasOnlySegments(path[1:], '/') {
 			return ""
 		}
-		sep, rest = `\`, path[2:]
-	}
-	for segment := range strings.SplitSeq(rest[1:], sep) {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, "*?\"<>|\x00") {
-			return ""
-		}
-		if sep == `\` && strings.ContainsRune(segment, ':') { // a stream of a file is another program
-			return ""
-		}
-	}
-	if sep == "/" {
 		return image(path)
 	}
-	return image(strings.Map(foldRune, path))
+	if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || !hasOnlySegments(path[3:], '\\') {
+		return ""
+	}
+	return image(upperCase(path, foldRune))
+}
+
+// hasOnlySegments says whether a path is names with one separator between them. It is asked about every caller, so it looks
+// at each byte once.
+func hasOnlySegments(path string, separator byte) bool {
+	start := 0
+	for i := 0; i <= len(path); i++ {
+		if i == len(path) || path[i] == separator {
+			if name := path[start:i]; name == "" || name == "." || name == ".." {
+				return false
+			}
+			start = i + 1
+			continue
+		}
+		switch path[i] {
+		case '*', '?', '"', '<', '>', '|', 0:
+			return false
+		case ':', '/': // on Windows a stream of a file, which is another program, and a second separator
+			if separator == '\\' {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

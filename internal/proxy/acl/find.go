@@ -81,9 +81,8 @@ func (p *Policy) search(n *node, q *query, best int) int {
 			return p.scan(n.entries, q, best)
 		}
 		kid(kidKey{})
-		if len(q.paths.written) > 0 { // all paths must lie within, so the first must
-			eachAncestor(q.paths.all()[0].key, func(dir string) { kid(kidKey{a: dir}) })
-		}
+		// All paths must lie within, so the first must.
+		eachAncestor(q.paths.key(), n.longest, func(dir string) { kid(kidKey{a: dir}) })
 	}
 	return best
 }

@@ -17,6 +17,7 @@ type node struct {
 	entries []entry
 	level   dimension
 	kids    map[kidKey]*node
+	longest int // bytes of a kid's directory
 }
 
 // dimension is by what the kids of a node are told apart.
@@ -56,6 +57,7 @@ func (p *Policy) derive(room int) {
 	entries := map[callerNames][]entry{}
 	for i := range p.rules {
 		r := &p.rules[i]
+		p.isConfined = p.isConfined || len(r.paths) > 0
 		for _, pattern := range r.pipes {
 			pipe := p.pipes[pattern]
 			if pipe == nil {
@@ -100,6 +102,7 @@ func (p *Policy) grow(entries []entry, by dimension, room *int) *node {
 	n.kids = make(map[kidKey]*node, len(lists))
 	for key, list := range lists {
 		n.kids[key] = p.grow(list, by+1, room)
+		n.longest = max(n.longest, len(key.a))
 	}
 	return n
 }
@@ -129,10 +132,12 @@ func (r *rule) keys(by dimension) (keys []kidKey) {
 	return keys
 }
 
-// eachAncestor calls visit with the key of a path and those of all directories that it lies in.
-func eachAncestor(path string, visit func(string)) {
+// eachAncestor calls visit with the key of a path and those of all directories that it lies in, but those longer than longest.
+func eachAncestor(path string, longest int, visit func(string)) {
 	for path != "" {
-		visit(path)
+		if len(path) <= longest {
+			visit(path)
+		}
 		at := strings.LastIndexByte(path, '\\')
 		if at < 0 {
 			return

@@ -26,7 +26,11 @@ func TakesPaths(operation string) int { return takesPaths[operation] }
 type place struct {
 	drive    byte
 	segments []string
-	// key is the same for all spellings of a place, and for some other places beside them: it is for looking up.
+}
+
+// directory is a place in a rule.
+type directory struct {
+	place
 	key string
 }
 
@@ -35,34 +39,61 @@ func placeOf(path string) place {
 	if err != nil || len(segments) == 0 {
 		return place{}
 	}
-	return place{drive, segments, placeKey(strings.TrimSuffix(path, `\`))}
+	return place{drive, segments}
 }
 
-// placeKey folds ASCII, which safepath never takes for anything else, and keeps nothing of other letters.
+// placeKey is the same for all spellings of a place, and for some other places beside them: it is for looking up. It folds
+// ASCII, which safepath never takes for anything else, and keeps nothing of other letters.
 func placeKey(path string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z':
-			return r - 'a' + 'A'
-		case r >= utf8.RuneSelf:
-			return '?' // no path has it
+	return upperCase(strings.TrimSuffix(path, `\`), placeRune)
+}
+
+// upperCase is the upper case of ASCII; other letters are left to fold, which has to know ASCII as well.
+func upperCase(path string, fold func(rune) rune) string {
+	var out strings.Builder
+	out.Grow(len(path))
+	for i := range len(path) {
+		c := path[i]
+		if c >= utf8.RuneSelf {
+			return strings.Map(fold, path)
 		}
-		return r
-	}, path)
+		out.WriteByte(upperByte(c))
+	}
+	return out.String()
+}
+
+func placeRune(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z':
+		return r - 'a' + 'A'
+	case r >= utf8.RuneSelf:
+		return '?' // no path has it
+	}
+	return r
+}
+
+func upperByte(c byte) byte {
+	if 'a' <= c && c <= 'z' {
+		return c - ('a' - 'A')
+	}
+	return c
 }
 
 // holds compares by segments, so that kubelet-evil is not within kubelet.
 func (dir *place) holds(path *place) bool {
 	return len(dir.segments) > 0 && dir.drive == path.drive && len(path.segments) >= len(dir.segments) &&
-		slices.EqualFunc(path.segments[:len(dir.segments)], dir.segments, safepath.EqualFold)
+		slices.EqualFunc(path.segments[:len(dir.segments)], dir.segments, isSameName)
 }
 
+// isSameName is EqualFold, which need not be asked about what is written in the same way.
+func isSameName(a, b string) bool { return a == b || safepath.EqualFold(a, b) }
+
 // parsePath accepts what safepath takes for a working directory.
-func parsePath(text string) (place, error) {
+func parsePath(text string) (directory, error) {
 	if _, err := safepath.NewRoots(text); err != nil {
-		return place{}, fmt.Errorf("path: %w", err)
+		return directory{}, fmt.Errorf("path: %w", err)
 	}
-	return placeOf(text), nil
+	return directory{placeOf(text), placeKey(text)}, nil
 }
 
 // pathArguments are the paths of a call, taken apart when they are first asked for.
@@ -80,6 +111,14 @@ func (a *pathArguments) all() []place {
 		}
 	}
 	return a.places
+}
+
+// key is that of the first path; empty if there is none that a directory could hold.
+func (a *pathArguments) key() string {
+	if places := a.all(); len(places) == 0 || len(places[0].segments) == 0 {
+		return ""
+	}
+	return placeKey(a.written[0])
 }
 
 // holdsPaths says whether every path lies in one of the directories, and names the first, as it was written, that does

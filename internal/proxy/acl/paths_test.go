@@ -148,3 +148,25 @@ func TestLimitsOfTheRuleGoBeforeThoseOfAll(t *testing.T) {
 		}
 	}
 }
+
+func TestARuleThatHoldsButForItsPathsIsNamedWhereverItStands(t *testing.T) {
+	confined := Rule{Name: "confined", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Paths: []string{`C:\k`},
+		Callers: []CallerPattern{{ServiceAccount: "a/node"}}}
+	other := Rule{Name: "other", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Callers: []CallerPattern{{ServiceAccount: "b/node"}}}
+	want := `rule confined allows Mkdir to this caller, but "D:\\x" is not within its paths`
+	for _, list := range [][]Rule{{confined, other}, {other, confined}, {confined}} {
+		p, err := New(Spec{Rules: list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Paths: []string{`D:\x`},
+			Caller: Caller{Assurance: "pod", Namespace: "a", ServiceAccount: "node"}}
+		if d := p.Decide(r); d.Allowed || d.Reason != want {
+			t.Errorf("%v: %s", list, d.Reason)
+		}
+		r.Caller.Namespace = "c"
+		if d := p.Decide(r); d.Allowed || d.Reason != "no rule that allows Mkdir here names this caller" {
+			t.Errorf("%v: a stranger: %s", list, d.Reason)
+		}
+	}
+}

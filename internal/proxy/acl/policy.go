@@ -18,9 +18,10 @@ type Policy struct {
 	limits   Limits
 
 	// What follows is derived from the above, so that a decision need not look at every rule.
-	modeOf  map[pipePattern]Mode
-	pipes   map[pipePattern]*pipeOperations
-	callers index
+	modeOf     map[pipePattern]Mode
+	pipes      map[pipePattern]*pipeOperations
+	callers    index
+	isConfined bool // some rule has paths
 }
 
 type pipeMode struct {
@@ -35,7 +36,7 @@ type rule struct {
 	operations []string // the others
 	callers    []callerPattern
 	permits    []string
-	paths      []place
+	paths      []directory
 	limits     Limits
 	reason     string
 }

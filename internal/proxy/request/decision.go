@@ -53,6 +53,16 @@ type Decision struct {
 	Findings []policy.Finding `json:"findings"`
 	// Err is what went wrong where no rule refused. It is for the log of this process: it may hold a stack.
 	Err error `json:"-"`
+
+	isDescribed bool // by the policies: there are as many such codes as somebody wrote down
+}
+
+// Label is Rule for a metric. Codes that a policy has computed, from what a caller sent perhaps, have one label.
+func (d Decision) Label() string {
+	if d.Rule == "" || d.isDescribed {
+		return d.Rule
+	}
+	return "other"
 }
 
 // Allowed says whether the call may go on.
@@ -68,8 +78,11 @@ func (d Decision) Record(into *audit.Decision) {
 	into.Policy = &audit.Policy{Name: PolicyName, Revision: cmp.Or(d.Revision, "none")}
 }
 
+// MayChange says that the same call may fare better later: the policy had no time to answer.
+func (d Decision) MayChange() bool { return d.Rule == CodeTimeout || d.Rule == CodeOverload }
+
 func deny(code, reason, revision string, err error) Decision {
-	return Decision{Effect: audit.EffectDeny, Rule: code, Reason: reason, Revision: revision, Findings: []policy.Finding{}, Err: err}
+	return Decision{Effect: audit.EffectDeny, Rule: code, Reason: reason, Revision: revision, Findings: []policy.Finding{}, Err: err, isDescribed: true}
 }
 
 // explain turns a decision of the engine into one that says which rule refused.
@@ -77,13 +90,14 @@ func explain(s policy.Snapshot, d policy.Decision) Decision {
 	out := Decision{Effect: audit.EffectAllow, Revision: d.Revision, Findings: d.Findings}
 	for _, f := range d.Findings {
 		if f.Effect == policy.EffectDeny {
-			rule, _ := s.Rule(f.Code)
-			out.Effect, out.Rule = audit.EffectDeny, f.Code
+			rule, known := s.Rule(f.Code)
+			out.Effect, out.Rule, out.isDescribed = audit.EffectDeny, f.Code, known
 			out.Reason = cmp.Or(f.Message, rule.Title, "refused by rule "+f.Code)
 			return out
 		}
 	}
 	if !d.Allowed {
+		out.isDescribed = true
 		out.Effect, out.Rule, out.Reason = audit.EffectDeny, CodeUnexplained, "the request policy refuses and does not say why"
 		return out
 	}

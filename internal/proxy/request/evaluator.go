@@ -5,25 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
-
-// Entrypoint is the document that is asked for.
-const Entrypoint = "data.pipeguard.node.decision"
-
-// maxInput bounds an input in bytes. It holds the longest lists of the longest texts that Input shows, twice.
-const maxInput = 256 << 10
 
 // Evaluator decides about calls with the policies that were activated last. Until then it refuses all of them. Its
 // methods may be called by many at once.
 type Evaluator struct{ engine *policy.Engine }
 
-// New returns an evaluator without policies. Entrypoint of o is replaced, and the checks of this package are added;
+// New returns an evaluator without policies. Entrypoint of o is replaced, and the checks of package nodepolicy are added;
 // Timeout and MaxConcurrent bound each evaluation and their number.
 func New(o policy.Options) (*Evaluator, error) {
 	o = Options(o)
@@ -34,14 +28,15 @@ func New(o policy.Options) (*Evaluator, error) {
 	return &Evaluator{engine}, nil
 }
 
+// Over returns an evaluator that asks an engine of Options. What the engine has activated decides.
+func Over(engine *policy.Engine) *Evaluator { return &Evaluator{engine} }
+
 // Options returns o as New uses it, for tools that compile and test the same policies.
-func Options(o policy.Options) policy.Options {
-	o.Entrypoint = Entrypoint
-	o.Checks = slices.Concat(checks(), o.Checks)
-	if o.MaxInputBytes == 0 {
-		o.MaxInputBytes = maxInput
-	}
-	return o
+func Options(o policy.Options) policy.Options { return nodepolicy.Options(o) }
+
+// Modules are the built-in policy and what is added to it, over data: see nodepolicy.Modules.
+func Modules(added map[string]string, data map[string]any) (policy.Modules, error) {
+	return nodepolicy.Modules(added, data)
 }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before goes on

@@ -119,11 +119,29 @@ func TestAPolicyThatDoesNotAnswerRefuses(t *testing.T) {
 		"a long message":           {`decision := {"allowed": false, "findings": [{"code": "X", "effect": "deny", "message": concat("", [m, m, m])}]}` + "\n\nm := \"" + strings.Repeat("m", 1000) + `"`, CodeType},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := unchecked(t, policy.Options{Timeout: 50 * time.Millisecond}, c.text).Decide(t.Context(), mkdir(), driver())
+			o := policy.Options{}
+			if c.code == CodeTimeout {
+				o.Timeout = 50 * time.Millisecond
+			}
+			d := unchecked(t, o, c.text).Decide(t.Context(), mkdir(), driver())
 			if d.Allowed() || d.Rule != c.code || d.Reason == "" || d.Revision == "" {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+func TestACodeThatWasComputedIsNoLabel(t *testing.T) {
+	text := `decision := {"allowed": false, "findings": [{"code": upper(concat("", ["X", substring(input.request.path, 3, 1)])), "effect": "deny"}]}`
+	d := unchecked(t, policy.Options{}, text).Decide(t.Context(), mkdir(), driver())
+	if d.Allowed() || !strings.HasPrefix(d.Rule, "X") || d.Label() != "other" {
+		t.Errorf("%q, label %q", d.Rule, d.Label())
+	}
+	if d := evaluator(t, policy.Options{}, nil).Decide(t.Context(), stop(), driver()); d.Rule != "PN001" || d.Label() != "PN001" {
+		t.Errorf("%q, label %q", d.Rule, d.Label())
+	}
+	if d := (Decision{}); d.Label() != "" {
+		t.Errorf("nothing has the label %q", d.Label())
 	}
 }
 
@@ -157,7 +175,7 @@ func TestAPanicRefuses(t *testing.T) {
 
 func TestAnInputThatIsTooLargeIsRefused(t *testing.T) {
 	e := evaluator(t, policy.Options{}, nil)
-	large := ast.NewObject(ast.Item(ast.StringTerm("a"), ast.StringTerm(strings.Repeat("x", maxInput))))
+	large := ast.NewObject(ast.Item(ast.StringTerm("a"), ast.StringTerm(strings.Repeat("x", 256<<10))))
 	for name, in := range map[string]ast.Value{"large": large, "none": nil, "a reference": ast.MustParseRef("data.x")} {
 		if d := e.DecideInput(t.Context(), in); d.Allowed() || d.Rule != CodeInputSize {
 			t.Errorf("%s: %+v", name, d)

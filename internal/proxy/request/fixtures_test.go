@@ -1,6 +1,7 @@
 package request
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -88,7 +90,7 @@ func evaluator(t testing.TB, o policy.Options, files map[string]string) *Evaluat
 // unchecked is an evaluator of which nothing was asked before it decides.
 func unchecked(t testing.TB, o policy.Options, text string) *Evaluator {
 	t.Helper()
-	o.Entrypoint = Entrypoint
+	o.Entrypoint = nodepolicy.Entrypoint
 	engine, err := policy.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -158,9 +160,9 @@ func record(t testing.TB, call *apiserver.Call, s *Subject) *audit.Event {
 	e := &audit.Event{
 		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: s.Now.Add(1500 * time.Millisecond),
 		Who: &audit.Who{
-			Assurance: s.Peer.Assurance,
-			Process:   &audit.WhoProcess{PID: s.Peer.Process.PID, Start: s.Peer.Process.Start, Exe: s.Peer.Process.Exe},
-			User:      &audit.WhoUser{SID: s.Peer.User.SID, Name: s.Peer.User.Name},
+			Assurance: s.Peer.Assurance, Token: s.Peer.Token,
+			Process: &audit.WhoProcess{PID: s.Peer.Process.PID, Start: s.Peer.Process.Start, Exe: s.Peer.Process.Exe},
+			User:    &audit.WhoUser{SID: s.Peer.User.SID, Name: s.Peer.User.Name},
 		},
 		What:    &audit.What{Pipe: s.Pipe, Group: call.Operation.Group, Version: call.Version, Method: call.Operation.Name, FullMethod: call.FullMethod},
 		Outcome: &audit.Outcome{LatencyUS: 1_500_000},
@@ -169,16 +171,28 @@ func record(t testing.TB, call *apiserver.Call, s *Subject) *audit.Event {
 	if p := s.Peer.Pod; p != nil {
 		e.Who.Pod = &audit.WhoPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
 	}
+	if c := s.Peer.Container; c != nil {
+		e.Who.Container = &audit.WhoContainer{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
+	}
 	if call.Request != nil {
 		e.What.Params, e.What.Redacted = apiserver.Params(call)
 	}
-	raw, err := json.Marshal(e)
-	if err != nil {
+	return reread(t, e)
+}
+
+// reread writes a record as the proxy does and reads it as its readers do.
+func reread(t testing.TB, e *audit.Event) *audit.Event {
+	t.Helper()
+	var log bytes.Buffer
+	if _, err := audit.NewStream(&log).Append(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	back := &audit.Event{}
-	if err := json.Unmarshal(raw, back); err != nil {
-		t.Fatal(err)
+	for back, err := range audit.Read(&log) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &back
 	}
-	return back
+	t.Fatal("the record is not there")
+	return nil
 }

@@ -1,7 +1,6 @@
 package request
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
@@ -23,7 +23,7 @@ const maxParameters = 1 << 20
 //	    StopService:            # operation, in the words of the newest version
 //	      pods:
 //	        kube-system:        # namespace
-//	          csi-iscsi-node:   # service account
+//	          csi-iscsi-node:   # service account, or "*" for any, which needs containers
 //	            - containers: [iscsi]    # left out: any
 //	              services: [MSiSCSI]    # left out: any; only of operations on services
 //	      hosts:
@@ -37,22 +37,42 @@ func ParseParameters(text []byte) (map[string]any, error) {
 	if err := yaml.UnmarshalStrict(text, &document); err != nil {
 		return nil, fmt.Errorf("not valid YAML: %w", err)
 	}
-	known, err := knownOperations()
-	if err != nil {
-		return nil, err
-	}
 	var f faults
-	for path, groups := range f.members("", document, "named") {
-		for group, operations := range f.members(path, groups, slices.Collect(maps.Keys(known))...) {
-			for operation, grant := range f.members(group, operations, known[group[len(path)+1:]]...) {
-				f.grant(operation, grant)
-			}
+	for path, named := range f.members("", document, "named") {
+		if err := f.named(path, named); err != nil {
+			return nil, err
 		}
 	}
 	if len(f) > 0 {
-		return nil, errors.Join(f...)
+		return nil, f
 	}
 	return Data(document), nil
+}
+
+// CheckNamed checks the value of the parameter "named" alone. An error that is an acl.Faults has their fields.
+func CheckNamed(named map[string]any) error {
+	var f faults
+	if err := f.named("named", named); err != nil {
+		return err
+	}
+	if len(f) > 0 {
+		return acl.Faults(f)
+	}
+	return nil
+}
+
+func (f *faults) named(path string, named any) error {
+	known, err := knownOperations()
+	if err != nil {
+		return err
+	}
+	for group, operations := range f.members(path, named, slices.Collect(maps.Keys(known))...) {
+		for operation, grant := range f.members(group, operations, known[group[len(path)+1:]]...) {
+			f.grant(operation, grant)
+		}
+	}
+	slices.SortStableFunc(*f, func(a, b acl.Fault) int { return strings.Compare(a.Field, b.Field) }) // mappings have no order
+	return nil
 }
 
 // Data puts the parameters of the built-in policy where it looks for them.
@@ -74,10 +94,19 @@ func knownOperations() (map[string][]string, error) {
 	return known, nil
 }
 
-type faults []error
+type faults acl.Faults
+
+// Error implements error.
+func (f faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = strings.TrimPrefix(fault.Field+": ", ": ") + fault.Problem
+	}
+	return strings.Join(lines, "\n")
+}
 
 func (f *faults) add(path, format string, args ...any) {
-	*f = append(*f, errors.New(strings.TrimPrefix(path+": ", ": ")+fmt.Sprintf(format, args...)))
+	*f = append(*f, acl.Fault{Field: path, Problem: fmt.Sprintf(format, args...)})
 }
 
 // members returns what a mapping holds, by path. Keys must be of a list, unless there is none.
@@ -106,20 +135,22 @@ func (f *faults) grant(path string, v any) {
 	for at, callers := range f.members(path, v, "pods", "hosts") {
 		if strings.HasSuffix(at, ".hosts") {
 			for account, entries := range f.members(at, callers) {
-				f.entries(account, entries, "programs", "services")
+				f.entries(account, entries, true, "programs", "services")
 			}
 			continue
 		}
 		for namespace, accounts := range f.members(at, callers) {
 			for account, entries := range f.members(namespace, accounts) {
-				f.entries(account, entries, "containers", "services")
+				// Without a service account the name of the container must be said; else both may be left out.
+				f.entries(account, entries, strings.HasSuffix(account, ".*"), "containers", "services")
 			}
 		}
 	}
 }
 
-// entries checks a list of entries. The first of keys is needed of a host process, whose account has many programs.
-func (f *faults) entries(path string, v any, keys ...string) {
+// entries checks a list of entries. The first of keys is needed where what the entry is under says too little: the account of
+// host processes has many programs.
+func (f *faults) entries(path string, v any, isNeeded bool, keys ...string) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
 		f.add(path, "want a list that is not empty")
@@ -132,8 +163,8 @@ func (f *faults) entries(path string, v any, keys ...string) {
 			f.add(at, "want a mapping")
 			continue
 		}
-		if _, there := entry["programs"]; !there && keys[0] == "programs" {
-			f.add(at, "needs programs")
+		if _, there := entry[keys[0]]; !there && isNeeded {
+			f.add(at, "needs %s", keys[0])
 		}
 		if len(entry) == 0 { // any container, any service
 			continue

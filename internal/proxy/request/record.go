@@ -22,8 +22,7 @@ var (
 // FromRecord makes the input of a recorded call. An error that Is ErrNotShown means that the policy was not shown
 // the call itself either, which was then refused with CodeInput; any other means that the record does not tell.
 //
-// The secrets of a call are in neither. What a record does not hold is as if it were not known: the container and
-// the token of a caller.
+// The secrets of a call are in neither. What a record does not hold is as if it were not known.
 func FromRecord(e *audit.Event) (ast.Value, error) {
 	if e.Type != audit.TypeRequest || e.Who == nil || e.What == nil || e.What.Method == "" {
 		return nil, errNotACall
@@ -66,7 +65,7 @@ func arrival(e *audit.Event) time.Time {
 }
 
 func peerOf(w *audit.Who) Peer {
-	p := Peer{Assurance: w.Assurance}
+	p := Peer{Assurance: w.Assurance, Token: w.Token}
 	if w.Process != nil {
 		p.Process = Process{PID: w.Process.PID, Start: w.Process.Start, Exe: w.Process.Exe}
 	}
@@ -75,6 +74,9 @@ func peerOf(w *audit.Who) Peer {
 	}
 	if w.Pod != nil {
 		p.Pod = &Pod{Namespace: w.Pod.Namespace, Name: w.Pod.Name, UID: w.Pod.UID, ServiceAccount: w.Pod.ServiceAccount}
+	}
+	if c := w.Container; c != nil {
+		p.Container = &Container{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
 	}
 	return p
 }

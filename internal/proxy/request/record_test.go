@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
@@ -22,7 +23,6 @@ func TestARecordGivesTheDecisionThatTheCallWasGiven(t *testing.T) {
 			c = stop()
 		}
 		s := driver()
-		s.Peer.Container = nil
 		in, err := FromRecord(record(t, c, s))
 		if err != nil {
 			t.Fatal(err)
@@ -30,6 +30,41 @@ func TestARecordGivesTheDecisionThatTheCallWasGiven(t *testing.T) {
 		if live, again := e.Decide(t.Context(), c, s), e.DecideInput(t.Context(), in); live.Rule != call.rule || live.Rule != again.Rule || live.Reason != again.Reason {
 			t.Errorf("live %+v, again %+v", live, again)
 		}
+	}
+}
+
+// What a rule can ask of a caller is the same from its record: each of these differs from the others in the input.
+func TestCallersAreTheSameFromTheirRecords(t *testing.T) {
+	inputs := map[string]string{}
+	for name, change := range map[string]func(*Peer){
+		"a driver":                      func(*Peer) {},
+		"with a token":                  func(p *Peer) { p.Token = true },
+		"in a HostProcess container":    func(p *Peer) { p.Container.HostProcess = true },
+		"in another container":          func(p *Peer) { p.Container.Name = "sidecar" },
+		"of another image":              func(p *Peer) { p.Container.Image = "registry.example/driver@sha256:00" },
+		"whose account is not known":    func(p *Peer) { p.Pod.ServiceAccount = "" },
+		"whose container is not known":  func(p *Peer) { p.Container = nil },
+		"of the node":                   func(p *Peer) { p.Assurance, p.Pod, p.Container = "process", nil, nil },
+		"of the node, without a name":   func(p *Peer) { p.Assurance, p.Pod, p.Container, p.User = "process", nil, nil, User{SID: "uid:0"} },
+		"nobody":                        func(p *Peer) { *p = Peer{Assurance: "none"} },
+		"started within a second":       func(p *Peer) { p.Process.Start = p.Process.Start.Add(-999 * time.Millisecond) },
+		"with a name that acts":         func(p *Peer) { p.Process.Exe = "C:\\\u202e\x1b\\<&>\u2028.exe" },
+		"in a container without a name": func(p *Peer) { *p.Container = Container{ID: "c0ffee"} },
+	} {
+		s := driver()
+		change(&s.Peer)
+		live, err := Input(mkdir(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replayed, err := FromRecord(record(t, mkdir(), s))
+		if err != nil || live.Compare(replayed) != 0 {
+			t.Errorf("%s: %v\nlive   %v\nrecord %v", name, err, live, replayed)
+		}
+		if other, there := inputs[live.String()]; there {
+			t.Errorf("%s is %s", name, other)
+		}
+		inputs[live.String()] = name
 	}
 }
 
@@ -66,7 +101,6 @@ func TestTheMethodIsTheOneThatWasServed(t *testing.T) {
 	call := callOf(`\\.\pipe\other`, "/x.Y/Z", nil)
 	call.Method, call.FullMethod = "/x.Y/Z", "/x.Y/Z"
 	s := driver()
-	s.Peer.Container = nil
 	live, err := Input(call, s)
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,11 @@ func faultOf(s string) string {
 // log lines, bidirectional controls show a path in another order than it has.
 func forbidden(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r < 0x20 || r == 0x7F || strings.ContainsRune(`"<>|?*:/\`, r)
+		switch r {
+		case '"', '<', '>', '|', '?', '*', ':', '/', '\\', 0x7F:
+			return true
+		}
+		return r < 0x20
 	}
 	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }

@@ -1,4 +1,4 @@
-package request
+package nodepolicy
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ var (
 // checkAddition refuses a module that changes what the built-in rules mean: one that says who is named, for example.
 // A module that cannot be parsed is left to the compiler, which says where and why.
 func checkAddition(name, text string, builtIn map[string]bool) error {
-	if strings.HasSuffix(name, "_test.rego") {
+	if strings.HasSuffix(name, testSuffix) {
 		return nil // tests do not decide
 	}
 	for _, d := range documents(name, text) {

@@ -1,0 +1,175 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// many are n policies, each for the driver of a namespace of its own: half of them for disks, with a method that is spelled out,
+// half for files in two directories.
+func many(n int) []v1alpha1.PipePolicy {
+	out := make([]v1alpha1.PipePolicy, n)
+	for i := range out {
+		out[i] = object(fmt.Sprintf("policy-%d", i), func(s *spec) {
+			s.Subjects[0].Namespace, s.Subjects[0].Containers = fmt.Sprintf("team-%d", i), []string{"driver"}
+			s.Subjects[0].Images = []string{"registry.example/azuredisk-csi*"}
+			s.Node.Methods = []string{"ListDiskIDs", "Rescan", "PartitionDisk"}
+			if i%2 == 1 {
+				s.Pipes = []v1alpha1.PipePattern{"csi-proxy-filesystem-*"}
+				s.Node.Methods = []string{"PathExists", "Mkdir", "CreateSymlink"}
+				s.Node.PathPrefixes = []string{`C:\var\lib\kubelet\plugins`, `C:\var\lib\kubelet\pods`}
+			}
+		})
+	}
+	return out
+}
+
+// served are all pipes of a node.
+func served(b *testing.B) (out []acl.API) {
+	b.Helper()
+	apis, err := apiserver.Load(apiserver.Groups()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, a := range apis {
+		one := acl.API{Group: a.GroupVersion().Group, Version: a.GroupVersion().Version}
+		for _, op := range a.Operations() {
+			one.Operations = append(one.Operations, op.Name)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// likeTheProxy are the options of cmd/proxy.
+func likeTheProxy(b *testing.B) Options {
+	b.Helper()
+	return Options{
+		Known: served(b), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true}),
+		Now: func() time.Time { return now },
+	}
+}
+
+// BenchmarkActivate is what a new bundle costs a node: its signature and its form are checked, it is compiled and tried; and
+// all of it, with the bundle stored on the disk before it counts.
+func BenchmarkActivate(b *testing.B) {
+	key, err := bundle.NewKey()
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys, err := bundle.ParseKeys(key.PublicPEM())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{10, 1_000} {
+		made := content(b, many(n)...)
+		raw, err := bundle.Build(made, key)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("verify/policies=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := keys.Verify(raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(raw)), "bytes/bundle")
+		})
+		b.Run(fmt.Sprintf("prepare/policies=%d", n), func(b *testing.B) {
+			got, seal, err := keys.Verify(raw)
+			if err != nil {
+				b.Fatal(err)
+			}
+			node := New(likeTheProxy(b))
+			b.ReportAllocs()
+			for b.Loop() {
+				commit, err := node.Prepare(b.Context(), got, seal)
+				if err != nil {
+					b.Fatal(err)
+				}
+				commit()
+			}
+			if names := node.Current().Guards("disk", "v1"); len(names) != n/2 {
+				b.Fatalf("%d policies guard disks", len(names))
+			}
+		})
+		b.Run(fmt.Sprintf("all/policies=%d", n), func(b *testing.B) {
+			k, err := bundle.NewKeeper(b.Context(), bundle.Options{
+				Keys: keys, Audience: "windows", Dir: b.TempDir(), Prepare: New(likeTheProxy(b)).Prepare, Now: func() time.Time { return now },
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				made.Revision++
+				raw, err := bundle.Build(made, key)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				if _, err := k.Offer(b.Context(), raw); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkDecide asks the list of a bundle, and its Rego, about calls.
+func BenchmarkDecide(b *testing.B) {
+	for _, n := range []int{10, 1_000} {
+		live, err := Try(b.Context(), likeTheProxy(b), content(b, many(n)...))
+		if err != nil {
+			b.Fatal(err)
+		}
+		last := driver(func(c *acl.Caller) { c.Namespace, c.Container = fmt.Sprintf("team-%d", n-2), "driver" })
+		for _, c := range []struct {
+			name string
+			r    acl.Request
+			want acl.Effect
+		}{
+			{"allowed", call("disk", "v1", "PartitionDisk", last), acl.Allow},
+			{"denied", call("disk", "v1", "PartitionDisk", driver()), acl.Deny},
+		} {
+			b.Run(fmt.Sprintf("list/%s/policies=%d", c.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if d := live.Decide(c.r); d.Effect != c.want {
+						b.Fatalf("%+v", d)
+					}
+				}
+			})
+		}
+		input, err := policy.ToValue(map[string]any{
+			"peer": map[string]any{
+				"assurance": "pod", "process": map[string]any{"pid": 4242, "start": "", "exe": `C:\driver.exe`}, "user": map[string]any{"sid": "S-1-5-93-2-1", "name": ""},
+				"pod":       map[string]any{"namespace": last.Namespace, "name": "x", "uid": "u", "serviceAccount": last.ServiceAccount},
+				"container": map[string]any{"id": "c0ffee", "name": "driver", "image": last.Image, "hostProcess": false}, "token": false,
+			},
+			"pipe": "csi-proxy-disk-v1", "group": "disk", "version": "v1", "method": "PartitionDisk", "operation": "PartitionDisk",
+			"request": map[string]any{"disk_number": 7}, "node": "win-1", "now": "2026-01-02T03:04:05Z",
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("rego/allowed/policies=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if d, err := live.Engine.Decide(b.Context(), input); err != nil || !d.Allowed {
+					b.Fatalf("%+v, %v", d, err)
+				}
+			}
+		})
+	}
+}

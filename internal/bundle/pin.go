@@ -1,0 +1,66 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+// Pin has bundles of these keys taken from now on, and no others. A bundle that decides and was signed by none of them stops
+// deciding at once.
+func (k *Keeper) Pin(keys Keys) error {
+	if len(keys.byID) == 0 {
+		return errors.New("no key: nothing could be believed")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.o.Keys = keys
+	k.pinned.Add(1)
+	k.o.Log.Info("keys pinned", zap.Stringer(logkeys.Name, keys))
+	if a := k.active.Load(); a != nil && keys.byID[a.seal.Key] == nil {
+		k.active.Store(nil)
+		k.refuse(refuse(ReasonKey, fmt.Errorf("revision %d was signed with %s, which is not pinned any more", a.bundle.Revision, a.seal.Key)))
+	}
+	return nil
+}
+
+// FollowKeys pins the keys of a file whenever they differ from pinned, which is what was read of it last, until ctx is done.
+// A file that cannot be read, or holds no keys, changes nothing.
+func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, interval time.Duration) {
+	said := ""
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		text, err := ReadKeyFile(file)
+		if err == nil && bytes.Equal(text, pinned) {
+			said = ""
+			continue
+		}
+		var keys Keys
+		if err == nil {
+			keys, err = ParseKeys(text)
+		}
+		if err == nil {
+			err = k.Pin(keys)
+		}
+		if err == nil {
+			pinned, said = text, ""
+			continue
+		}
+		if said != err.Error() {
+			said = err.Error()
+			k.o.Log.Error("the file of keys is not fit: those that were pinned before stay", zap.String(logkeys.Path, file), zap.Error(err))
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package acl
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+)
+
+// What is asked about each call goes over the bytes once. The same in as many words, and slowly, is what it is held against.
+
+func slowFoldExe(path string) image {
+	sep, rest := "/", path
+	if !strings.HasPrefix(path, "/") {
+		if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || strings.Contains(path, "/") {
+			return ""
+		}
+		sep, rest = `\`, path[2:]
+	}
+	for segment := range strings.SplitSeq(rest[1:], sep) {
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsAny(segment, "*?\"<>|\x00") {
+			return ""
+		}
+		if sep == `\` && strings.ContainsRune(segment, ':') {
+			return ""
+		}
+	}
+	if sep == "/" {
+		return image(path)
+	}
+	return image(strings.Map(foldRune, path))
+}
+
+// pieces are what paths are made of, and what they must not be made of.
+var pieces = []string{
+	"C:", "c:", `\`, `\`, `\`, "/", ".", "..", "...", "a", "A", "z", "kubelet", "KUBELET", "kubelet-evil", ":", "*", "?", `"`, "<", ">", "|", "\x00", " ", "~1",
+	"\x1f", "\x7f", "\xff", "\u212a", "\u0131", "\u017f", "\u00e9", "\u00c9", "\u0178", "\u00ff", "\u20ac", "\u202e", "com1", "\n", "'",
+}
+
+func randomPath(r *rand.Rand) string {
+	var b strings.Builder
+	b.WriteString([]string{"", `C:\`, `c:\`, "/", `C:\var\lib\`, `\\.\`}[r.IntN(6)])
+	for range r.IntN(7) {
+		b.WriteString(pieces[r.IntN(len(pieces))])
+	}
+	return b.String()
+}
+
+func TestFoldingByBytesIsFoldingByCharacters(t *testing.T) {
+	r, folded := newRand(1), 0
+	for range 200_000 {
+		path := randomPath(r)
+		got, want := foldExe(path), slowFoldExe(path)
+		if got != want {
+			t.Fatalf("exe %q is folded to %q, want %q", path, got, want)
+		}
+		if got != "" {
+			folded++
+		}
+		if key, want := placeKey(path), strings.Map(placeRune, strings.TrimSuffix(path, `\`)); key != want {
+			t.Fatalf("%q has the key %q, want %q", path, key, want)
+		}
+		if quoted, want := string(appendQuoted([]byte("x"), path)), "x"+strconv.Quote(path); quoted != want {
+			t.Fatalf("%q is quoted as %s, want %s", path, quoted, want)
+		}
+	}
+	if folded < 1_000 {
+		t.Errorf("only %d paths were any", folded)
+	}
+}
+
+// A directory that holds a path is found under a key of the path or of what the path lies in.
+func TestKeysFindEveryDirectoryThatHolds(t *testing.T) {
+	r, held := newRand(3), 0
+	for range 300_000 {
+		dir, path := randomPath(r), randomPath(r)
+		if r.IntN(2) == 0 {
+			path = dir + path[min(len(path), 3):]
+		}
+		d, err := parsePath(dir)
+		if err != nil {
+			continue
+		}
+		p := placeOf(path)
+		slow := len(p.segments) >= len(d.segments) && p.drive == d.drive
+		for i := range d.segments {
+			slow = slow && safepath.EqualFold(d.segments[i], p.segments[i])
+		}
+		if got := d.holds(&p); got != slow {
+			t.Fatalf("%q holds %q: %v", dir, path, got)
+		}
+		if !slow {
+			continue
+		}
+		held++
+		isFound := false
+		a := pathArguments{written: []string{path}}
+		eachAncestor(a.key(), len(d.key), func(key string) { isFound = isFound || key == d.key })
+		if !isFound {
+			t.Fatalf("%q holds %q and is not found under its key %q", dir, path, d.key)
+		}
+	}
+	if held < 1_000 {
+		t.Errorf("only %d directories held a path", held)
+	}
+}
