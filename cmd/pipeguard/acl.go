@@ -86,6 +86,11 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 		if err == nil {
 			l.policy, err = l.settings.Policy(l.known())
 		}
+		if err == nil {
+			if _, err = l.settings.Accounts(l.known()); err != nil {
+				l.policy = nil // the proxy takes no part of such a file
+			}
+		}
 		if err != nil {
 			l.faults = strings.Split(err.Error(), "\n")
 			l.hints = l.olderNames()
@@ -98,16 +103,21 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 // longestList is more than config takes, which says so.
 const longestList = 16 << 20
 
-// known are the pipes that rules may name.
-func (l *list) known() []acl.API {
-	var known []acl.API
-	for _, api := range l.apis {
+// known are the pipes of the node API in the words of rules.
+func known(apis []*apiserver.API) (out []acl.API) {
+	for _, api := range apis {
 		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
 		for _, op := range api.Operations() {
 			entry.Operations = append(entry.Operations, op.Name)
 		}
-		known = append(known, entry)
+		out = append(out, entry)
 	}
+	return out
+}
+
+// known are the pipes that rules may name.
+func (l *list) known() []acl.API {
+	known := known(l.apis)
 	for _, f := range l.settings.Forward {
 		known = append(known, acl.API{Group: fullPipe + f.Pipe})
 	}

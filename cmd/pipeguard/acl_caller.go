@@ -8,10 +8,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// parseCallers reads KEY=VALUE pairs, several in one text with commas between them. A comma that no key follows belongs
+// parseCallers lays KEY=VALUE pairs over c, several in one text with commas between them. A comma that no key follows belongs
 // to the value before it, since names of programs may have some.
-func parseCallers(texts []string) (acl.Caller, error) {
-	var c acl.Caller
+func parseCallers(texts []string, c acl.Caller) (acl.Caller, error) {
 	fields := map[string]*string{
 		"assurance": &c.Assurance, "user": &c.User, "exe": &c.Exe, "namespace": &c.Namespace, "serviceAccount": &c.ServiceAccount,
 		"pod": &c.Pod, "container": &c.Container, "image": &c.Image,
@@ -42,22 +41,23 @@ func parseCallers(texts []string) (acl.Caller, error) {
 			seen[key] = true
 		}
 	}
-	return c, completeCaller(&c, seen["assurance"])
+	return c, completeCaller(&c, seen)
 }
 
-// completeCaller takes a service account with its namespace apart, and an assurance that is not said for the one that the
-// other fields come with.
-func completeCaller(c *acl.Caller, isSaid bool) error {
+// completeCaller takes a service account with its namespace apart, and an assurance that is neither said nor recorded for the
+// one that the other fields come with.
+func completeCaller(c *acl.Caller, said map[string]bool) error {
 	if namespace, name, ok := strings.Cut(c.ServiceAccount, "/"); ok {
-		if c.Namespace != "" && c.Namespace != namespace {
+		if said["namespace"] && c.Namespace != namespace {
 			return fmt.Errorf("--caller: service account %q is not of namespace %q", c.ServiceAccount, c.Namespace)
 		}
 		c.Namespace, c.ServiceAccount = namespace, name
 	}
+	isSaid := said["assurance"]
 	switch {
 	case isSaid && c.Assurance != "none" && c.Assurance != "sid" && c.Assurance != "process" && c.Assurance != "pod":
 		return fmt.Errorf("--caller assurance=%q: want none, sid, process or pod", c.Assurance)
-	case isSaid:
+	case isSaid, c.Assurance != "":
 	case c.Namespace != "":
 		c.Assurance = "pod"
 	case c.Exe != "":

@@ -21,9 +21,10 @@ type aclCheckReport struct {
 }
 
 func newACLCheck() *cobra.Command {
+	var q question
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Find the faults of an access list, and what it may not mean",
+		Use:   "check FILE [--caller … --pipe … --method …]",
+		Short: "Find the faults of an access list, and what it may not mean; or ask it about one call",
 		Long: `Reads FILE as the proxy would and reports each fault as FILE:LINE:COLUMN: FIELD: MESSAGE. A list with a fault is not
 taken by a proxy: at its start it does not start, and later it keeps the list that it has.
 
@@ -39,16 +40,27 @@ With -o json it prints one object:
   rules, profiles, logOnly    how many there are; rules with those of profiles
   faults, hints, warnings     lines of text
 
-Exit code: 0 no faults, 1 faults, 2 FILE cannot be read.`,
+With a call it answers instead who decides, as the first lines of "pipeguard acl explain" do, which also says of each other
+rule why it does not, and has the same JSON and notes:
+
+` + questionHelp + `
+
+Exit code: 0 no faults, 1 faults, 2 FILE cannot be read. Of a call: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 		Example: `  pipeguard acl check proxy.yaml
+  pipeguard acl check proxy.yaml --pipe volume-v1 --method FormatVolume --caller serviceAccount=kube-system/csi-azuredisk-node-sa,container=azuredisk
+  pipeguard acl check proxy.yaml --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
   pipeguard acl check -o json - < proxy.yaml`,
 		Args: argument("a configuration of a proxy"),
 	}
+	q.add(cmd)
 	out := addTableFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l, err := loadList(cmd, args[0])
 		if err != nil {
 			return err
+		}
+		if q.isAsked() {
+			return q.answer(cmd, &l, args[0], out.format, printVerdict)
 		}
 		return aclCheck(cmd, l, out.format)
 	}

@@ -1,36 +1,56 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// explainOptions are the flags of explain.
-type explainOptions struct {
+// question are the flags that say what is asked of an access list.
+type question struct {
 	callers, paths          []string
 	pipe, method, audit, id string
 }
 
+// questionHelp says what those flags take.
+const questionHelp = `  --caller  KEY=VALUE, several with commas or in several flags: assurance, user, exe, namespace, serviceAccount (NAME or
+            NAMESPACE/NAME), pod, container, image, hostProcess, token. What is left out is not known to the proxy. An
+            assurance that is left out is the one that the other keys come with. Beside a record they are laid over it.
+  --pipe    filesystem-v1, csi-proxy-filesystem-v1, or the full name of a forwarded pipe
+  --method  as served by that pipe, or the newest name; /package.Service/Method on a forwarded pipe
+  --path    each path argument of the call: both ends of a link, the local path of an SMB mapping`
+
+func (q *question) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&q.callers, "caller", nil, "what is known about the caller, as KEY=VALUE,KEY=VALUE")
+	f.StringArrayVar(&q.paths, "path", nil, "a path argument of the call")
+	f.StringVar(&q.pipe, "pipe", "", "pipe that is called")
+	f.StringVar(&q.method, "method", "", "method that is called")
+	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this file")
+	f.StringVar(&q.id, "id", "", "id of the request in --from-audit")
+}
+
+// isAsked says whether any of the flags is there.
+func (q *question) isAsked() bool {
+	return q.callers != nil || q.paths != nil || q.pipe != "" || q.method != "" || q.audit != "" || q.id != ""
+}
+
 func newACLExplain() *cobra.Command {
-	var o explainOptions
+	var q question
 	cmd := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Say which rule decides a call and why, and of each other rule why not",
 		Long: `Asks the access list of FILE as the proxy would ask it. The request comes from the command line, or from a record of an
-audit log. A record does not tell the container, its image and whether a token was shown: add them with --caller, which
-is laid over the record.
+audit log, with all that was known about the caller. Of a call that the list allows, a note says if the request policy of
+FILE refuses it; without a record the fields of the request are empty for that. The answer is the list's alone.
 
-  --caller  KEY=VALUE, several with commas or in several flags: assurance, user, exe, namespace, serviceAccount (NAME or
-            NAMESPACE/NAME), pod, container, image, hostProcess, token. What is left out is not known to the proxy. An
-            assurance that is left out is the one that the other keys come with.
-  --pipe    filesystem-v1, csi-proxy-filesystem-v1, or the full name of a forwarded pipe
-  --method  as served by that pipe, or the newest name; /package.Service/Method on a forwarded pipe
-  --path    each path argument of the call: both ends of a link, the local path of an SMB mapping
+` + questionHelp + `
 
 The table has one row for each rule, in their order: RESULT is decides, covers (an earlier rule decides) or no, and WHY
 is the caller that agrees, or the first thing that does not.
@@ -41,85 +61,86 @@ With -o json it prints one object:
   effect, mode, rule, reason, permits, limits, revision    as in audit records
   request   what was asked, in the words of the newest API version
   rules     [{rule, covers, decides, why}]
+  notes     texts: what else decides about the call
 
 Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 		Example: `  pipeguard acl explain proxy.yaml --pipe filesystem-v1beta1 --method LinkPath \
       --caller serviceAccount=kube-system/csi-smb-node-sa,container=smb \
       --path 'C:\var\lib\kubelet\plugins\x' --path 'C:\var\lib\kubelet\pods\y'
-  pipeguard acl explain proxy.yaml --from-audit audit.jsonl --id 01J9ZK3V`,
+  pipeguard acl explain proxy.yaml --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR`,
 		Args: argument("a configuration of a proxy"),
 	}
-	f := cmd.Flags()
-	f.StringArrayVar(&o.callers, "caller", nil, "what is known about the caller, as KEY=VALUE,KEY=VALUE")
-	f.StringArrayVar(&o.paths, "path", nil, "a path argument of the call")
-	f.StringVar(&o.pipe, "pipe", "", "pipe that is called")
-	f.StringVar(&o.method, "method", "", "method that is called")
-	f.StringVar(&o.audit, "from-audit", "", "take the request from a record of this file")
-	f.StringVar(&o.id, "id", "", "id of the request in --from-audit")
+	q.add(cmd)
 	out := addTableFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l, err := loadList(cmd, args[0])
 		if err != nil {
 			return err
 		}
-		if l.policy == nil {
-			return badInput(errors.New(strings.Join(l.faults, "\n")))
-		}
-		request, err := o.request(cmd, &l, args[0])
-		if err != nil {
-			return badInput(err)
-		}
-		return aclExplain(cmd, l.policy, request, out.format)
+		return q.answer(cmd, &l, args[0], out.format, printACLExplain)
 	}
 	return cmd
 }
 
-func (o explainOptions) request(cmd *cobra.Command, l *list, file string) (acl.Request, error) {
-	asked, err := parseCallers(o.callers)
+// answer asks a list that has no faults.
+func (q *question) answer(cmd *cobra.Command, l *list, file string, out format, print func(*printer, aclExplainReport)) error {
+	if l.policy == nil {
+		return badInput(errors.New(strings.Join(append(l.faults, l.hints...), "\n")))
+	}
+	r, e, err := q.request(cmd, l, file)
 	if err != nil {
-		return acl.Request{}, err
+		return badInput(err)
 	}
-	if o.audit == "" {
-		if o.id != "" {
-			return acl.Request{}, errors.New("--id needs --from-audit")
-		}
-		r, err := l.request(o.pipe, o.method)
-		r.Caller, r.Paths = asked, o.paths
-		return r, err
+	notes, err := l.notes(cmd.Context(), r, e)
+	if err != nil {
+		return badInput(err)
 	}
-	switch {
-	case o.id == "":
-		return acl.Request{}, errors.New("--from-audit needs the --id of a request")
-	case o.pipe != "" || o.method != "" || o.paths != nil:
-		return acl.Request{}, errors.New("--from-audit has the pipe, the method and the paths: leave them out")
-	case o.audit == "-" && file == "-":
-		return acl.Request{}, errors.New("standard input can be one file only")
-	}
-	r, err := recordedRequest(cmd, o.audit, o.id)
-	if err == nil && o.callers != nil {
-		r.Caller = overlay(r.Caller, asked, o.callers)
-	}
-	return r, err
+	return aclExplain(cmd, l.policy, r, notes, out, print)
 }
 
-// overlay puts what was said on the command line over what a record says.
-func overlay(c, over acl.Caller, said []string) acl.Caller {
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{
-		{&c.User, over.User}, {&c.Exe, over.Exe}, {&c.Namespace, over.Namespace}, {&c.ServiceAccount, over.ServiceAccount},
-		{&c.Pod, over.Pod}, {&c.Container, over.Container}, {&c.Image, over.Image},
-	} {
-		if f.from != "" {
-			*f.to = f.from
+// notes are what else decides about a call. The record is nil for a call that was not recorded.
+func (l *list) notes(ctx context.Context, r acl.Request, e *audit.Event) (notes []string, err error) {
+	switch {
+	case e != nil && e.Decision != nil && e.Decision.Policy != nil && e.Decision.Policy.Bundle != 0:
+		notes = append(notes, fmt.Sprintf("this call was decided by a bundle, revision %d, and not by such a list", e.Decision.Policy.Bundle))
+	case l.settings.Bundle.IsSet():
+		notes = append(notes, "on a pipe that the bundle's PipePolicies guard, the bundle decides and not this list")
+	}
+	if l.policy.Decide(r).Effect != acl.Allow { // then nobody asks further
+		return notes, nil
+	}
+	if e == nil {
+		e = eventOf(r)
+	}
+	note, err := afterList(ctx, l.settings, e)
+	if note != "" {
+		notes = append(notes, note)
+	}
+	return notes, err
+}
+
+func (q *question) request(cmd *cobra.Command, l *list, file string) (r acl.Request, e *audit.Event, err error) {
+	switch {
+	case q.audit == "" && q.id != "":
+		return r, nil, errors.New("--id needs --from-audit")
+	case q.audit == "":
+		if r, err = l.request(q.pipe, q.method); err != nil {
+			return r, e, err
+		}
+		r.Paths = q.paths
+	case q.id == "":
+		return r, nil, errors.New("--from-audit needs the --id of a request; \"pipeguard audit show --wide\" lists ids")
+	case q.pipe != "" || q.method != "" || q.paths != nil:
+		return r, nil, errors.New("--from-audit has the pipe, the method and the paths: leave them out")
+	case q.audit == "-" && file == "-":
+		return r, nil, errors.New("standard input can be one file only")
+	default:
+		if r, e, err = recordedRequest(cmd, q.audit, q.id); err != nil {
+			return r, e, err
 		}
 	}
-	if strings.Contains(","+strings.Join(said, ","), ",assurance=") {
-		c.Assurance = over.Assurance
-	}
-	c.HostProcess, c.Token = c.HostProcess || over.HostProcess, c.Token || over.Token
-	return c
+	r.Caller, err = parseCallers(q.callers, r.Caller)
+	return r, e, err
 }
 
 // request finds the pipe and puts the method in the words of the newest version.

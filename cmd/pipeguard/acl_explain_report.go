@@ -23,6 +23,7 @@ type aclExplainReport struct {
 	Revision string           `json:"revision"`
 	Request  explainedRequest `json:"request"`
 	Rules    []explainedRule  `json:"rules"`
+	Notes    []string         `json:"notes"`
 }
 
 type explainedLimits struct {
@@ -59,7 +60,7 @@ type explainedRule struct {
 	Why     string `json:"why"`
 }
 
-func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, out format) error {
+func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []string, out format, print func(*printer, aclExplainReport)) error {
 	d := policy.Decide(r)
 	report := aclExplainReport{
 		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
@@ -67,7 +68,7 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, out forma
 		Request: explainedRequest{
 			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Caller: explainedCaller(r.Caller),
 		},
-		Rules: []explainedRule{},
+		Rules: []explainedRule{}, Notes: append([]string{}, notes...),
 	}
 	for _, v := range policy.Explain(r) {
 		report.Rules = append(report.Rules, explainedRule(v))
@@ -76,7 +77,7 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, out forma
 	if out == formatJSON {
 		p.json(report)
 	} else {
-		printACLExplain(&p, report)
+		print(&p, report)
 	}
 	if !d.Allowed {
 		return p.done(no(nil))
@@ -84,7 +85,8 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, out forma
 	return p.done(nil)
 }
 
-func printACLExplain(p *printer, r aclExplainReport) {
+// printVerdict is the answer without the other rules.
+func printVerdict(p *printer, r aclExplainReport) {
 	verdict := "denied"
 	switch {
 	case r.Effect == acl.Allow:
@@ -103,7 +105,14 @@ func printACLExplain(p *printer, r aclExplainReport) {
 	if r.Limits != (explainedLimits{}) {
 		p.printf("limits: %d connections, %d calls per second, burst %d (0 is none)\n", r.Limits.Connections, r.Limits.CallsPerSecond, r.Limits.Burst)
 	}
+	for _, note := range r.Notes {
+		p.printf("note: %s\n", plain.Line(note))
+	}
 	p.printf("revision %s\n", r.Revision)
+}
+
+func printACLExplain(p *printer, r aclExplainReport) {
+	printVerdict(p, r)
 	if len(r.Rules) == 0 {
 		return
 	}

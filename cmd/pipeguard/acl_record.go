@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,11 +12,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// recordedRequest asks again what a record says was asked. It has no more of the caller than the record has: no container,
-// image and token.
-func recordedRequest(cmd *cobra.Command, file, id string) (acl.Request, error) {
+// recordedRequest asks again what a record says was asked. Each record of a call has all that the access list was told.
+func recordedRequest(cmd *cobra.Command, file, id string) (r acl.Request, e *audit.Event, err error) {
 	var found *audit.Event
-	err := withFile(cmd, file, func(r io.Reader) error {
+	err = withFile(cmd, file, func(r io.Reader) error {
 		for event, err := range audit.Read(r) {
 			var line *audit.LineError
 			switch {
@@ -31,14 +31,18 @@ func recordedRequest(cmd *cobra.Command, file, id string) (acl.Request, error) {
 		return nil
 	})
 	if err != nil {
-		return acl.Request{}, err
+		return r, nil, err
 	}
 	if found == nil {
-		return acl.Request{}, badInput(fmt.Errorf("%s has no request %q whose method is known", file, id))
+		return r, nil, badInput(fmt.Errorf("%s has no request %q whose method is known", file, id))
 	}
-	return requestOf(found), nil
+	if slices.ContainsFunc(found.What.Targets, func(t audit.Target) bool { return t.Kind == "cut" }) {
+		return r, nil, badInput(fmt.Errorf("the record of %q was shortened: not all of its paths are known any more", id))
+	}
+	return requestOf(found), found, nil
 }
 
+// requestOf puts a record into the words of the access list, as the proxy puts a call.
 func requestOf(e *audit.Event) acl.Request {
 	r := acl.Request{Group: e.What.Group, Version: e.What.Version, Operation: e.What.Method}
 	for _, t := range e.What.Targets {
@@ -50,7 +54,7 @@ func requestOf(e *audit.Event) acl.Request {
 	if w == nil {
 		return r
 	}
-	r.Caller.Assurance = w.Assurance
+	r.Caller.Assurance, r.Caller.Token = w.Assurance, w.Token
 	if w.Process != nil {
 		r.Caller.Exe = w.Process.Exe
 	}
@@ -59,6 +63,9 @@ func requestOf(e *audit.Event) acl.Request {
 	}
 	if w.Pod != nil {
 		r.Caller.Namespace, r.Caller.ServiceAccount, r.Caller.Pod = w.Pod.Namespace, w.Pod.ServiceAccount, w.Pod.Name
+	}
+	if c := w.Container; c != nil {
+		r.Caller.Container, r.Caller.Image, r.Caller.HostProcess = c.Name, c.Image, c.HostProcess
 	}
 	return r
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -97,6 +98,7 @@ func TestACLCheckNamesFaults(t *testing.T) {
 		"a key that there is not":       {"container: driver", "containers: driver", []string{"line 11", "containers"}},
 		"a namespace in capitals":       {"team-a/node, container", "Team-A/node, container", []string{":11:17: acl.rules[0].callers[0]", "namespace"}},
 		"two faults":                    {"[Mkdir]", "[mkdir, rmdir]", []string{"operations[0]", "operations[1]"}},
+		"accounts for no pipe":          {"forward:", "pipes: [{pipe: disk-v9, containerUser: true}]\nforward:", []string{":21:16: pipes[0].pipe"}},
 		"an unknown profile":            {"[smb]", "[cifs]", []string{":20:14: acl.profiles[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,32 +176,124 @@ func TestACLExplainInJSON(t *testing.T) {
 	}
 }
 
-const recordedACL = `{"v":1,"seq":1,"type":"log","stage":"LogOpen","time":"2026-01-02T03:04:05Z","session":"S","id":"x"}
-{"v":1,"seq":2,"type":"request","stage":"RequestReceived","time":"2026-01-02T03:04:05Z","session":"S","id":"R1","who":{"assurance":"pod","process":{"pid":7,"exe":"C:\\driver.exe"},"user":{"sid":"S-1-5-93-2-1"},"pod":{"ns":"team-a","name":"p","sa":"node"}},"what":{"pipe":"csi-proxy-filesystem-v1beta1","group":"filesystem","version":"v1beta1","method":"CreateSymlink","full_method":"/v1beta1.Filesystem/LinkPath","targets":[{"kind":"path","value":"C:\\var\\lib\\kubelet\\pods\\a"},{"kind":"path","value":"C:\\var\\lib\\kubelet\\pods\\b"}]}}
-not a record
-{"v":1,"seq":3,"type":"request","stage":"ResponseComplete","time":"2026-01-02T03:04:05Z","session":"S","id":"R2","what":{"pipe":"csi-proxy-filesystem-v1beta1","group":"filesystem","version":"v1beta1"},"outcome":{"result":"rejected","code":"Unimplemented","latency_us":1}}
-`
+// recordedSymlink is the intent of a call as the proxy records it, of everything that is known about its caller.
+func recordedSymlink(id string, change func(*audit.Event)) audit.Event {
+	e := audit.Event{
+		Type: audit.TypeRequest, Stage: audit.StageRequestReceived, ID: id,
+		Who: &audit.Who{
+			Assurance: "pod", Process: &audit.WhoProcess{PID: 7, Exe: `C:\driver.exe`}, User: &audit.WhoUser{SID: "S-1-5-93-2-1"},
+			Pod:       &audit.WhoPod{Namespace: "team-a", Name: "p", UID: "u", ServiceAccount: "node"},
+			Container: &audit.WhoContainer{ID: "c0ffee", Name: "driver", Image: "r.io/a:v1", HostProcess: true}, Token: true,
+		},
+		What: &audit.What{
+			Pipe: "csi-proxy-filesystem-v1beta1", Group: "filesystem", Version: "v1beta1", Method: "CreateSymlink", FullMethod: "/v1beta1.Filesystem/LinkPath",
+			Targets: []audit.Target{{Kind: "path", Value: `C:\var\lib\kubelet\pods\a`}, {Kind: "path", Value: `C:\var\lib\kubelet\pods\b`}},
+		},
+		Decision: &audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Policy: &audit.Policy{Name: "acl", Revision: "1"}},
+	}
+	if change != nil {
+		change(&e)
+	}
+	return e
+}
 
-func TestACLExplainsARecord(t *testing.T) {
-	file, records := writeACL(t, aclFile), filepath.Join(t.TempDir(), "audit.jsonl")
-	if err := os.WriteFile(records, []byte(recordedACL), 0o600); err != nil {
-		t.Fatal(err)
+// A record tells the list all that the call did.
+func TestACLAsksAgainWhatWasRecorded(t *testing.T) {
+	file := writeACL(t, aclFile)
+	records := record(t,
+		recordedSymlink("whole", nil),
+		recordedSymlink("bare", func(e *audit.Event) { e.Who.Container = nil }),
+		recordedSymlink("sidecar", func(e *audit.Event) { e.Who.Container.Name = "sidecar" }),
+		recordedSymlink("outside", func(e *audit.Event) { e.What.Targets[1].Value = `C:\Windows` }),
+		recordedSymlink("half", func(e *audit.Event) { e.What.Targets = e.What.Targets[:1] }),
+		recordedSymlink("process", func(e *audit.Event) { e.Who.Assurance = "process" }),
+		recordedSymlink("bundle", func(e *audit.Event) { e.Decision.Policy = &audit.Policy{Name: "bundle", Bundle: 7} }),
+		recordedSymlink("cut", func(e *audit.Event) { e.What.Targets[1] = audit.Target{Kind: "cut", Value: "[9 entries cut]"} }),
+		recordedSymlink("without token", func(e *audit.Event) { e.Who.Token = false }),
+		recordedSymlink("long", func(e *audit.Event) { e.What.Params = json.RawMessage(`{"path":"` + strings.Repeat("x", 1025) + `"}`) }),
+		recordedSymlink("short", func(e *audit.Event) { e.What.Params = json.RawMessage(`"[9 bytes cut]"`) }),
+		recordedSymlink("unknown", func(e *audit.Event) { e.What.Method = "" }),
+	)
+	for _, tt := range []struct {
+		id, caller string
+		code       int
+		want       string
+	}{
+		{"whole", "", exitYes, "allowed by rule driver"},
+		{"bundle", "", exitYes, "note: this call was decided by a bundle, revision 7"},
+		{"long", "", exitYes, "the request policy is asked next, and refuses: PN910: "},
+		{"short", "", exitYes, "this record does not tell enough for that: the record was shortened"},
+		{"bare", "container=driver", exitYes, "allowed by rule driver"},
+		{"process", "assurance=pod", exitYes, "allowed by rule driver"},
+		{"bare", "", exitNo, `container is not known, and must be "driver"`},
+		{"sidecar", "", exitNo, `container is "sidecar", not "driver"`},
+		{"outside", "", exitNo, `is not within its paths`},
+		{"half", "", exitNo, "paths"},
+		{"process", "", exitNo, `assurance is "process", and must be pod`},
+		{"whole", "assurance=process", exitNo, "assurance"},
+		{"whole", "serviceAccount=team-b/node", exitNo, `namespace is "team-b"`},
+		{"cut", "", exitBadInput, "was shortened"},
+		{"unknown", "", exitBadInput, `no request "unknown" whose method is known`},
+		{"nowhere", "", exitBadInput, `no request "nowhere"`},
+	} {
+		args := []string{"acl", "explain", file, "--from-audit", records, "--id", tt.id}
+		if tt.caller != "" {
+			args = append(args, "--caller", tt.caller)
+		}
+		if got := executeACL(t, "", args...); got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
+			t.Errorf("%s %s: %+v, want %q", tt.id, tt.caller, got, tt.want)
+		}
 	}
-	got := executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1")
-	if got.code != exitNo || !strings.Contains(got.out, `container is not known, and must be "driver"`) {
-		t.Errorf("a record without the container: %+v", got)
+	var r aclExplainReport
+	got := executeACL(t, "", "acl", "check", file, "-o", "json", "--from-audit", records, "--id", "whole", "--caller", "token=false")
+	if err := json.Unmarshal([]byte(got.out), &r); err != nil {
+		t.Fatal(err, got)
 	}
-	got = executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1", "--caller", "container=driver")
-	if got.code != exitYes || !strings.Contains(got.out, "allowed by rule driver") {
-		t.Errorf("with the container: %+v", got)
+	want := explainedCaller{
+		Assurance: "pod", User: "S-1-5-93-2-1", Exe: `C:\driver.exe`, Namespace: "team-a", ServiceAccount: "node", Pod: "p", Container: "driver", Image: "r.io/a:v1", HostProcess: true,
 	}
-	got = executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", "R1", "--caller", "container=driver,assurance=process")
-	if got.code != exitNo {
-		t.Errorf("with less assurance: %+v", got)
+	if r.Request.Caller != want {
+		t.Errorf("%+v, want %+v", r.Request.Caller, want)
 	}
-	for id, want := range map[string]string{"R2": `no request "R2" whose method is known`, "R9": `no request "R9"`, "x": `no request "x"`} {
-		if got := executeACL(t, "", "acl", "explain", file, "--from-audit", records, "--id", id); got.code != exitBadInput || !strings.Contains(got.errOut, want) {
-			t.Errorf("%s: %+v", id, got)
+	withToken := writeACL(t, strings.Replace(aclFile, "container: driver}", "container: driver, token: true}", 1))
+	for id, code := range map[string]int{"whole": exitYes, "without token": exitNo} {
+		if got := executeACL(t, "", "acl", "explain", withToken, "--from-audit", records, "--id", id); got.code != code {
+			t.Errorf("a rule that asks for a token, %s: %+v", id, got)
+		}
+	}
+}
+
+func TestACLCheckAnswersACall(t *testing.T) {
+	file := writeACL(t, aclFile)
+	call := []string{"acl", "check", file, "--pipe", "filesystem-v1", "--method", "Mkdir", "--path", `C:\var\lib\kubelet\pods\x`, "--caller"}
+	got := executeACL(t, "", append(call, "serviceAccount=team-a/node,container=driver")...)
+	if got.code != exitYes || !strings.HasPrefix(got.out, "Mkdir on filesystem-v1 is allowed: allowed by rule driver\n") || strings.Contains(got.out, "RESULT") || strings.Contains(got.out, "in order") {
+		t.Errorf("%+v", got)
+	}
+	if got := executeACL(t, "", append(call, "serviceAccount=team-b/node")...); got.code != exitNo || !strings.Contains(got.out, "is denied: ") {
+		t.Errorf("%+v", got)
+	}
+	bad := writeACL(t, strings.Replace(aclFile, "CreateSymlink", "LinkPath", 1))
+	if got := executeACL(t, "", "acl", "check", bad, "--pipe", "filesystem-v1", "--method", "Mkdir"); got.code != exitBadInput || !strings.Contains(got.errOut, "LinkPath of an older API version is CreateSymlink") {
+		t.Errorf("a list with a fault: %+v", got)
+	}
+	bundled := writeACL(t, aclFile+"bundle: {pool: windows, keys: 'C:\\k.pub', file: 'C:\\b.tar.gz'}\n")
+	if got := executeACL(t, "", "acl", "check", bundled, "--pipe", "filesystem-v1", "--method", "Mkdir"); got.code != exitNo || !strings.Contains(got.out, "note: on a pipe that the bundle's PipePolicies guard") {
+		t.Errorf("beside a bundle: %+v", got)
+	}
+	open := strings.Replace(aclFile, "operations: [CreateSymlink, Mkdir]\n      paths: ['C:\\var\\lib\\kubelet\\pods']", "operations: [\"*\"]", 1)
+	open = strings.Replace(open, `pipes: ["filesystem-*"]`, `pipes: ["volume-v1"]`, 1)
+	format := []string{"--pipe", "volume-v1", "--method", "FormatVolume", "--caller", "serviceAccount=team-a/node,container=driver"}
+	if got := executeACL(t, "", append([]string{"acl", "check", writeACL(t, open)}, format...)...); got.code != exitYes || !strings.Contains(got.out, "note: the request policy is asked next, and refuses: PN004: ") {
+		t.Errorf("what the request policy refuses: %+v", got)
+	}
+	named := open + "requestPolicy: {named: {volume: {FormatVolume: {pods: {team-a: {node: [{}]}}}}}, modules: 'C:\\none'}\n"
+	if got := executeACL(t, "", append([]string{"acl", "check", writeACL(t, named)}, format...)...); got.code != exitYes || strings.Contains(got.out, "PN004") || !strings.Contains(got.out, `its modules in C:\none could not be read`) {
+		t.Errorf("what it does not: %+v", got)
+	}
+	for _, alone := range [][]string{{"--pipe", "filesystem-v1"}, {"--method", "Mkdir"}, {"--caller", "user=S-1-5-18"}, {"--id", "x"}, {"--path", "x"}} {
+		if got := executeACL(t, "", append([]string{"acl", "check", file}, alone...)...); got.code != exitBadInput {
+			t.Errorf("%q alone: %+v", alone, got)
 		}
 	}
 }

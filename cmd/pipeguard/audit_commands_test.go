@@ -70,6 +70,20 @@ func hostile(id string) audit.Event {
 	return e
 }
 
+// contained is a denial by a bundle to a container of a pod, about which something is in doubt.
+func contained(id string) audit.Event {
+	e := denial(id)
+	e.Who = &audit.Who{
+		Assurance: "pod", Process: &audit.WhoProcess{PID: 813, Exe: `C:\csi\smb.exe`}, User: &audit.WhoUser{SID: "S-1-5-93-2-1"},
+		Pod:       &audit.WhoPod{Namespace: "kube-system", Name: "csi-smb-node-x", UID: "u", ServiceAccount: "csi-smb-node-sa"},
+		Container: &audit.WhoContainer{ID: "c0ffee", Name: "smb", Image: "registry.example/smb:v1"}, Doubt: "what\u202eis",
+	}
+	e.Decision = &audit.Decision{
+		Effect: audit.EffectDeny, Reason: "PN001: no", Rule: "PN001", Mode: "Enforce", Policy: &audit.Policy{Name: "bundle", Revision: "sha256:00ff", Bundle: 1767323045},
+	}
+	return e
+}
+
 // admitted is what the webhook records of a driver's pod.
 func admitted(id string) audit.Event {
 	return audit.Event{
@@ -88,15 +102,15 @@ func admitted(id string) audit.Event {
 }
 
 func TestAuditShowPrintsARowForEachRecord(t *testing.T) {
-	file := record(t, intent("a"), end("a", 2), denial("b"), hostile("c"), admitted("d"))
+	file := record(t, intent("a"), end("a", 2), denial("b"), hostile("c"), admitted("d"), contained("e"))
 	for name, args := range map[string][]string{"show": {}, "show-wide": {"--wide"}} {
 		got := execute(t, "", append([]string{"audit", "show", file}, args...)...)
 		if got.code != exitYes || got.errOut != "" {
 			t.Errorf("exit code %d, standard error %q", got.code, got.errOut)
 		}
 		golden(t, "audit-"+name+".txt", got.out)
-		if strings.ContainsAny(got.out, "\x1b\u202e\t") || strings.Count(got.out, "\n") != 8 {
-			t.Errorf("the output is not eight inert lines: %q", got.out)
+		if strings.ContainsAny(got.out, "\x1b\u202e\t") || strings.Count(got.out, "\n") != 9 {
+			t.Errorf("the output is not nine inert lines: %q", got.out)
 		}
 	}
 }

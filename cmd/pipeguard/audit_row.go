@@ -12,7 +12,7 @@ import (
 func header(isWide bool) []string {
 	names := []string{"SEQ", "TIME", "STAGE", "CALLER", "PIPE", "METHOD", "TARGET", "OUTCOME", "DECISION"}
 	if isWide {
-		names = append(names, "ID", "RULE", "ERROR")
+		names = append(names, "ID", "RULE", "ERROR", "SERVICEACCOUNT", "IMAGE", "DOUBT", "POLICY")
 	}
 	return names
 }
@@ -34,14 +34,14 @@ func row(e audit.Event, isWide bool) []string {
 		cells[8] = decision(e.Decision, isWide)
 	}
 	if isWide {
-		rule, text := "", ""
+		rule, policy, text := "", "", ""
 		if e.Decision != nil {
-			rule = e.Decision.Rule
+			rule, policy = e.Decision.Rule, policyName(e.Decision.Policy)
 		}
 		if e.Outcome != nil {
 			text = e.Outcome.Error
 		}
-		cells = append(cells, e.ID, rule, text)
+		cells = append(append(cells, e.ID, rule, text), append(identity(e.Who), policy)...)
 	}
 	for i, cell := range cells {
 		if cells[i] = plain.Line(cell); cell == "" {
@@ -67,39 +67,6 @@ func shortStage(s audit.Stage) string {
 		return "panic"
 	}
 	return string(s)
-}
-
-// caller names who asked. The pod of an admission did not ask, it was asked for.
-func caller(e audit.Event, isWide bool) string {
-	who := e.Who
-	if who == nil {
-		return ""
-	}
-	var parts []string
-	if who.Pod != nil && e.Type != audit.TypeAdmission {
-		parts = append(parts, pod(who))
-	}
-	if who.User != nil {
-		parts = append(parts, firstOf(who.User.Name, who.User.SID))
-	}
-	if who.Process != nil {
-		exe := who.Process.Exe
-		if !isWide {
-			exe = exe[strings.LastIndexAny(exe, `/\`)+1:]
-		}
-		parts = append(parts, fmt.Sprintf("%s[%d]", exe, who.Process.PID))
-	}
-	if len(parts) == 0 {
-		return "assurance:" + who.Assurance
-	}
-	return strings.Join(parts, " ")
-}
-
-func pod(who *audit.Who) string {
-	if who == nil || who.Pod == nil {
-		return ""
-	}
-	return who.Pod.Namespace + "/" + who.Pod.Name
 }
 
 func pipeName(name string, isWide bool) string {
@@ -184,6 +151,17 @@ func decision(d *audit.Decision, isWide bool) string {
 		s += " (" + d.Mode + ")"
 	}
 	return s
+}
+
+// policyName is the policy that decided, its revision and that of the bundle it came in.
+func policyName(p *audit.Policy) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Bundle != 0:
+		return fmt.Sprintf("%s %s, revision %d", p.Name, p.Revision, p.Bundle)
+	}
+	return strings.TrimSpace(p.Name + " " + p.Revision)
 }
 
 // outcome is the result with its code; short, it is the one of the two that says more.

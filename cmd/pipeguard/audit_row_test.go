@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -24,5 +25,49 @@ func TestRowsNamePermitsAndCallersThatLeft(t *testing.T) {
 		if got := outcome(&tt.o, tt.isWide); got != tt.want {
 			t.Errorf("outcome %q, want %q", got, tt.want)
 		}
+	}
+}
+
+func TestCallersAreNamedByTheMostThatWasProven(t *testing.T) {
+	process, system := &audit.WhoProcess{PID: 7, Exe: `C:\d\x.exe`}, &audit.WhoUser{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}
+	pod := &audit.WhoPod{Namespace: "a", Name: "p", UID: "u", ServiceAccount: "sa"}
+	contained := &audit.WhoContainer{ID: "c0ffee", Name: "c", Image: "r.io/x:v1"}
+	for name, tt := range map[string]struct {
+		who         audit.Who
+		short, wide string
+	}{
+		"a container": {audit.Who{Assurance: "pod", Process: process, User: system, Pod: pod, Container: contained},
+			"a/p/c x.exe[7]", `a/p/c NT AUTHORITY\SYSTEM C:\d\x.exe[7]`},
+		"a HostProcess container with a token": {audit.Who{Assurance: "pod", Process: process, Pod: pod, Container: &audit.WhoContainer{Name: "c", HostProcess: true}, Token: true},
+			"a/p/c x.exe[7] (HostProcess) (token)", `a/p/c C:\d\x.exe[7] (HostProcess) (token)`},
+		"a container without a name": {audit.Who{Assurance: "pod", Pod: pod, Container: &audit.WhoContainer{ID: "c0ffee"}}, "a/p/c0ffee", "a/p/c0ffee"},
+		"a pod without a container":  {audit.Who{Assurance: "pod", Pod: pod, Doubt: "d"}, "a/p (doubt)", "a/p"},
+		"a process of the host":      {audit.Who{Assurance: "process", Process: process, User: system, Host: true}, `host:NT AUTHORITY\SYSTEM x.exe[7]`, `host:NT AUTHORITY\SYSTEM C:\d\x.exe[7]`},
+		"a process of which nobody knows": {audit.Who{Assurance: "process", Process: process, User: &audit.WhoUser{SID: "S-1-5-18"}, Doubt: "runtime away"},
+			"S-1-5-18 x.exe[7] (doubt)", `S-1-5-18 C:\d\x.exe[7]`},
+		"nobody": {audit.Who{Assurance: "none"}, "assurance:none", "assurance:none"},
+	} {
+		e := audit.Event{Type: audit.TypeRequest, Who: &tt.who}
+		if short, wide := caller(e, false), caller(e, true); short != tt.short || wide != tt.wide {
+			t.Errorf("%s: %q, want %q; wide %q, want %q", name, short, tt.short, wide, tt.wide)
+		}
+	}
+}
+
+func TestWideRowsHaveACellForEachColumn(t *testing.T) {
+	full := audit.Event{
+		Who:      &audit.Who{Pod: &audit.WhoPod{ServiceAccount: "sa"}, Container: &audit.WhoContainer{Image: "r.io/x:v1"}, Doubt: "d"},
+		Decision: &audit.Decision{Policy: &audit.Policy{Name: "bundle", Revision: "sha256:1", Bundle: 5}},
+	}
+	for name, e := range map[string]audit.Event{"everything": full, "nothing": {}, "half": {Who: &audit.Who{}, Decision: &audit.Decision{Policy: &audit.Policy{Revision: "1"}}}} {
+		for _, isWide := range []bool{false, true} {
+			if got, want := len(row(e, isWide)), len(header(isWide)); got != want {
+				t.Errorf("%s, wide %v: %d cells under %d names", name, isWide, got, want)
+			}
+		}
+	}
+	cells := row(full, true)
+	if got, want := cells[len(cells)-4:], []string{"sa", "r.io/x:v1", "d", "bundle sha256:1, revision 5"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -26,7 +26,9 @@ func newAuditShow() *cobra.Command {
             end            a request or an admission was answered; without an intent before it, it was refused
             panic          a request ended by a fault of the proxy
             closed         a connection ended
-  CALLER    user, image and process number
+  CALLER    namespace/pod/container of a caller whose pod was proven, else the user, with host: before it if no container
+            holds the process; then program and process number, (HostProcess), (token) if a token of its pod was verified,
+            and (doubt) if something could not be found out
   PIPE      without the leading csi-proxy-
   METHOD    in the words of the newest API; if it was served under another name, that one behind it
   TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes
@@ -35,8 +37,9 @@ func newAuditShow() *cobra.Command {
   DECISION  with the rule that allowed, or why not; (permits …) names dangerous steps that the rule allowed too, (LogOnly)
             says that a denial was not enforced
 
-With --wide nothing is shortened: full times, stages as in the file, images with their directories, all targets as
-written and canonical, results with their codes, and in addition the id of each request, the rule and error texts.
+With --wide nothing is shortened: full times, stages as in the file, programs with their directories and users, all targets
+as written and canonical, results with their codes, and in addition the id of each request, the rule, error texts, the
+caller's service account, its image, what is in doubt about it, and the policy that decided with its revisions.
 Characters that could act on a terminal are shown as <U+001B>. Whether records are missing is the question of
 "pipeguard audit check".
 
@@ -48,7 +51,7 @@ Exit code: 0 if every line is a record, 2 if not; lines that are none are named 
 			return withFile(cmd, args[0], func(r io.Reader) error { return auditShow(cmd, r, isWide) })
 		},
 	}
-	cmd.Flags().BoolVarP(&isWide, "wide", "w", false, "shorten nothing; add request ids, rules and error texts")
+	cmd.Flags().BoolVarP(&isWide, "wide", "w", false, "shorten nothing; add request ids, rules, errors, service accounts, images and policies")
 	return cmd
 }
 

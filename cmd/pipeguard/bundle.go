@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ func (r bundleReport) print(cmd *cobra.Command, out format) error {
 
 func (r bundleReport) text(p *printer) {
 	if !r.OK {
-		p.printf("refused: %s: %s\n", r.Reason, plain.Line(r.Message))
+		p.printf("refused: %s\n", plain.Line(strings.TrimPrefix(r.Message, "bundle refused: ")))
 	}
 	if r.Revision == 0 {
 		return

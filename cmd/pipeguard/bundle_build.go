@@ -31,18 +31,17 @@ func newBundleBuild() *cobra.Command {
 		Long: `Reads PipePolicy objects as a cluster would take them and writes a signed bundle. Equal input gives equal bytes, so name
 --now and --revision where builds are compared. Without --revision it is the time in seconds since 1970: it rises by itself.
 A node takes no revision twice with another content, and none that is older than one it has seen.
-
-Example:
-  pipeguard bundle build --key bundle.key --pool windows --policies policies/ --expires 168h --out bundle.tar.gz
+Whether nodes would take it is the question of "pipeguard bundle verify".
 
 Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file cannot be read or written.`,
-		Args: noArguments("; policies are named with --policies"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return bundleBuild(cmd, f) },
+		Example: `  pipeguard bundle build --key bundle.key --pool windows --policies policies/ --expires 168h --out bundle.tar.gz`,
+		Args:    noArguments("; policies are named with --policies"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return bundleBuild(cmd, f) },
 	}
 	cmd.Flags().StringVar(&f.key, "key", "", "file of the private key, as made by \"pipeguard keys generate\"")
 	cmd.Flags().StringVar(&f.pool, "pool", "", "the node pool that the bundle is for; nodes of others refuse it")
 	cmd.Flags().StringArrayVar(&f.policies, "policies", nil, "file, directory or - with PipePolicy objects; may be repeated")
-	cmd.Flags().StringVar(&f.rego, "rego", "", "directory of Rego that judges calls on nodes, with its tests; without it, what is built into the nodes")
+	cmd.Flags().StringVar(&f.rego, "rego", "", "directory of Rego that adds to the request policy of nodes, with its tests")
 	cmd.Flags().Uint64Var(&f.revision, "revision", 0, "revision; without it, the seconds since 1970")
 	cmd.Flags().Uint64Var(&f.minimum, "minimum-revision", 0, "oldest revision that nodes may still take after this one")
 	cmd.Flags().StringVar(&f.policyRevision, "policy-revision", "", "what admission calls these policies; nodes show it in refusals")

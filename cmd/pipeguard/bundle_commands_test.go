@@ -214,21 +214,50 @@ func TestBuildRefusesWhatIsUnfit(t *testing.T) {
 	}
 }
 
-func TestABundleWhoseTestsFailIsRefused(t *testing.T) {
+const (
+	houseRego = `package pipeguard.node
+
+findings contains {"code": "HOUSE1", "effect": "deny"} if {
+	input.operation == "Rescan"
+	input.peer.token == false
+}
+`
+	houseTest = `package house_test
+
+import data.pipeguard.node
+
+test_x if "HOUSE1" in {f.code | some f in node.findings} with input as {"operation": "Rescan", "peer": {"token": false}}
+`
+)
+
+// What a node refuses of a bundle's Rego is refused here, for the same reason.
+func TestABundleIsTriedAsOnANode(t *testing.T) {
 	d := newDesk(t)
 	rego := filepath.Join(d.dir, "rego")
 	if err := os.Mkdir(rego, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d.write("rego/node.rego", "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n")
-	d.write("rego/node_test.rego", "package pipeguard.node_test\n\nimport data.pipeguard.node\n\ntest_x if node.decision.allowed\n")
-	d.build(0, "--rego", rego)
-	if out := d.verify(0); !strings.Contains(out, "module     node.rego\n") {
+	build := func(rules, tests string) {
+		t.Helper()
+		d.write("rego/house.rego", rules)
+		d.write("rego/house_test.rego", tests)
+		d.build(0, "--rego", rego)
+	}
+	build(houseRego, houseTest)
+	if out := d.verify(0); !strings.Contains(out, "module     house.rego\n") {
 		t.Errorf("verified:\n%s", out)
 	}
-	d.write("rego/node_test.rego", "package pipeguard.node_test\n\ntest_x if false\n")
-	d.build(0, "--rego", rego)
-	if out := d.verify(1); !strings.Contains(out, "refused: self-test: ") {
-		t.Errorf("verified:\n%s", out)
+	for name, c := range map[string]struct{ rules, tests, want string }{
+		"a test that fails":               {houseRego, strings.Replace(houseTest, `"HOUSE1" in`, `"HOUSE2" in`, 1), "test"},
+		"no tests":                        {houseRego, "package house_test\n", "there are none"},
+		"a rule that does not compile":    {houseRego + "\nx := y\n", houseTest, "house.rego"},
+		"a policy of its own":             {"package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n", houseTest, "decision is a rule of the built-in policy"},
+		"a rule that names everybody":     {houseRego + "\nis_named if true\n", houseTest, "is_named is a rule of the built-in policy"},
+		"a function that leaves the node": {houseRego + "\nx := http.send({})\n", houseTest, "http.send"},
+	} {
+		build(c.rules, c.tests)
+		if out := d.verify(1); !strings.Contains(out, "refused: self-test: ") || !strings.Contains(out, c.want) {
+			t.Errorf("%s:\n%s", name, out)
+		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
-
-// nodeEntrypoint is the document that nodes ask for.
-const nodeEntrypoint = "data.pipeguard.node.decision"
 
 func newBundleVerify() *cobra.Command {
 	var keys, pool string
@@ -23,8 +23,9 @@ func newBundleVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE --keys FILE --pool NAME",
 		Short: "Say whether a node would take a bundle, and why not",
-		Long: `Does what a node does: size, form, signature by one of the keys, pool, time, and the tests of the Rego in it. A node
-also compares the revision with those it has seen; --minimum-revision stands for them.
+		Long: `Does what a node does: size, form, signature by one of the keys, pool, time, and then tries it: its access list must compile
+and permit nothing to strangers, its Rego must add to the built-in request policy alone, pass its tests and hold what is
+asked of every request policy. A node also compares the revision with those it has seen; --minimum-revision stands for them.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/bundle-report/v1"
@@ -34,11 +35,9 @@ With -o json it prints one object:
   message   the same in words
   revision, minimumRevision, policyRevision, audience, key, issuedAt, expiresAt, policies, modules
 
-Example:
-  pipeguard bundle verify bundle.tar.gz --keys bundle.key.pub --pool windows
-
 Exit code: 0 a node would take it, 1 refused, 2 a file cannot be read.`,
-		Args: argument("a bundle"),
+		Example: `  pipeguard bundle verify bundle.tar.gz --keys bundle.key.pub --pool windows`,
+		Args:    argument("a bundle"),
 	}
 	out := addFormat(cmd)
 	cmd.Flags().StringVar(&keys, "keys", "", "file of the public keys that nodes pin")
@@ -146,18 +145,13 @@ func (r bundleReport) with(err error) bundleReport {
 	return r
 }
 
-// selfTest is what a node tries before it lets a bundle decide, as far as it does not depend on the node.
+// selfTest is what a node tries before it lets a bundle decide: its list beside the pipes of the node API, and its Rego
+// beside the policy that is built in.
 func selfTest(ctx context.Context, b bundle.Bundle) error {
-	if _, err := rules.Parse(b.ACL); err != nil {
-		return err
-	}
-	if len(b.Modules) == 0 {
-		return nil
-	}
-	engine, err := policy.New(policy.Options{Entrypoint: nodeEntrypoint})
+	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return err
 	}
-	_, err = engine.Activate(ctx, policy.Modules{Files: b.Modules, Data: b.Data})
+	_, err = node.Try(ctx, node.Options{Known: known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true})}, b)
 	return err
 }

@@ -23,7 +23,8 @@ func newPolicyCheck() *cobra.Command {
 		Long: `Reports every problem as FILE:LINE:COLUMN: CODE: MESSAGE, files relative to DIR. Test modules are parsed here
 and compiled by "pipeguard policy test". Without DIR, the built-in policies stand for it: with --policies, that is what a
 cluster would compile. The files of a PolicyModule are called policymodules/OBJECT/FILE. Modules of package pipeguard.node are
-policies of nodes, and are compiled as the proxy would; DIR may hold both kinds, in subdirectories.
+policies of nodes, and are compiled as the proxy would, beside its built-in request policy, whose modules are counted too; DIR
+may hold both kinds, in subdirectories.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/policy-check/v1"
@@ -31,7 +32,7 @@ With -o json it prints one object:
   modules   how many modules were read, tests among them
   problems  [{file, line, col, code, message}]; file, line and col are left out where a problem has none.
             Codes that begin with rego_ are OPA's; the others are limit, reserved, builtin, entry_point, metadata,
-            data and internal
+            data, addition and internal
 
 Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects cannot be read.`,
 		Args: directoryOr(&with),
@@ -52,6 +53,10 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 	report := checkReport{Schema: "pipeguard.dev/policy-check/v1"}
 	for _, s := range all {
 		report.Modules += len(s.modules.Files)
+		if len(s.problems) > 0 {
+			report.Problems = append(report.Problems, s.problems...)
+			continue
+		}
 		report.Problems = append(report.Problems, policy.Validate(s.modules, s.options)...)
 	}
 	report.OK = len(report.Problems) == 0
@@ -67,6 +72,7 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 		}
 		if report.OK {
 			p.printf("%d modules, no problems\n", report.Modules)
+			printWhole(&p, all)
 		}
 	}
 	if !report.OK {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
@@ -24,6 +26,8 @@ type evalOptions struct {
 	input     string // or an input
 	policyDir string
 	params    string
+	bundle    string
+	config    string // of a proxy
 }
 
 // evalReport is the JSON form of the result; its fields are promised to users.
@@ -34,6 +38,8 @@ type evalReport struct {
 	Differences []difference     `json:"differences"`
 	Notes       []string         `json:"notes"`
 	Input       any              `json:"input"`
+
+	isOfBundle bool // what is asked now came in a bundle
 }
 
 func newPolicyEval() *cobra.Command {
@@ -42,17 +48,16 @@ func newPolicyEval() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval (--from-audit FILE --id ID | --input FILE)",
 		Short: "Ask the request policy of nodes about a recorded call, or about an input",
-		Long: `Decides as the proxy would after its access list has allowed a call, with the built-in request policy or with the modules of package
-pipeguard.node in a directory. The policy must compile, pass its tests and hold the invariants first.
+		Long: `Decides as the proxy would after its access list has allowed a call: by the built-in request policy, and by the modules of package
+pipeguard.node in a directory or in a bundle that add to it. They must compile, pass their tests and hold the invariants first.
 
 With --from-audit it makes the input again from the records of the call with that ID, and says where the decision is another one than was
-recorded. The time of the input is when the call arrived. Secrets are in neither: a policy never sees them. A record does
-not hold the container and the token of a caller; a rule that asks for them may decide otherwise here.
+recorded. The time of the input is when the call arrived. Secrets are in neither: a policy never sees them.
 
 With -o json it prints one object:
   schema       "pipeguard.dev/policy-eval/v1"
   decision     {effect, rule, reason, revision, findings: [{code, effect, field, message}]}; effect is allow or deny
-  recorded     {effect, rule, reason, policy, revision, mode, time}; left out with --input
+  recorded     {effect, rule, reason, policy, revision, bundle, mode, time}; left out with --input
   differences  [{field, recorded, now}]; field is effect or rule
   notes        texts: what may explain a difference, or what could not be compared
   input        what the policy was asked about
@@ -60,7 +65,8 @@ With -o json it prints one object:
 Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decision as was recorded (or none of this policy was),
 1 another one; 2 the record, the input or the policy cannot be read, or the policy would not be activated.`,
 		Example: `  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
-  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --policy ./my-policies --params named.yaml
+  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --config proxy.yaml --policy ./my-policies
+  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --bundle bundle.tar.gz
   pipeguard policy eval --input policies/node/examples/service_control/input.json`,
 		Args: noArguments(": the call is named with --from-audit or --input"),
 	}
@@ -68,8 +74,10 @@ Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decisi
 	cmd.Flags().StringVar(&o.audit, "from-audit", "", "file of audit records, or - for standard input")
 	cmd.Flags().StringVar(&o.id, "id", "", "id of the recorded call, as audit show --wide has it")
 	cmd.Flags().StringVar(&o.input, "input", "", "file with an input in JSON, or - for standard input")
-	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies; without it, the built-in request policy")
+	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
 	cmd.Flags().StringVar(&o.params, "params", "", "parameters file of the request policy (YAML); without it, nobody is named")
+	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose policies and named callers are asked; its signature is not looked at")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy: who is named in it and by its rules, and its modules unless --policy is there")
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "print the input, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return policyEval(cmd, o, *out, isVerbose) }
 	return cmd
@@ -79,6 +87,10 @@ func (o evalOptions) check() error {
 	switch {
 	case o.input == "" && o.audit == "":
 		return errors.New("name a recorded call with --from-audit and --id, or an input with --input")
+	case o.bundle != "" && (o.policyDir != "" || o.params != "" || o.config != ""):
+		return errors.New("a bundle has policies and parameters of its own: leave --policy, --params and --config out")
+	case o.config != "" && o.params != "":
+		return errors.New("a configuration has the parameters: leave --params out")
 	case o.input != "" && (o.audit != "" || o.id != ""):
 		return errors.New("--input and --from-audit exclude each other")
 	case o.audit != "" && o.id == "":
@@ -95,7 +107,7 @@ func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) e
 	if err != nil {
 		return badInput(err)
 	}
-	report := evalReport{Schema: "pipeguard.dev/policy-eval/v1", Differences: []difference{}, Notes: []string{}}
+	report := evalReport{Schema: "pipeguard.dev/policy-eval/v1", Differences: []difference{}, Notes: []string{}, isOfBundle: o.bundle != ""}
 	if o.input != "" {
 		err = report.ofInput(cmd, evaluator, o.input)
 	} else {
@@ -118,28 +130,66 @@ func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) e
 
 // nodeEvaluator activates a request policy as the proxy would.
 func nodeEvaluator(cmd *cobra.Command, o evalOptions) (*request.Evaluator, error) {
-	var modules policy.Modules
-	var err error
-	if o.policyDir == "" {
-		modules, err = request.Modules(nil, nil)
-	} else if modules, err = loadModules(o.policyDir); err == nil {
-		if _, modules = byKind(modules); len(modules.Files) == 0 {
-			err = fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", o.policyDir)
-		}
-	}
+	s, err := o.sources()
 	if err != nil {
 		return nil, err
 	}
-	s, err := nodeSources(modules, o.params)
-	if err != nil {
-		return nil, err
+	if len(s.problems) > 0 {
+		return nil, errors.New(s.problems[0].Message)
 	}
-	evaluator, err := request.New(policy.Options{})
+	evaluator, err := request.New(policy.Options{BaseTested: s.isBuiltIn})
 	if err != nil {
 		return nil, err
 	}
 	_, err = evaluator.Activate(cmd.Context(), s.modules)
 	return evaluator, err
+}
+
+// sources are what the options name beside what is built in.
+func (o evalOptions) sources() (sources, error) {
+	if o.bundle != "" {
+		raw, err := bundle.ReadFile(o.bundle)
+		if err != nil {
+			return sources{}, err
+		}
+		b, _, err := bundle.Inspect(raw)
+		if err != nil {
+			return sources{}, err
+		}
+		m, err := request.Modules(b.Modules, b.Data)
+		return sources{modules: m, isBuiltIn: true}, err
+	}
+	var settings config.Proxy
+	if o.config != "" {
+		var err error
+		if settings, err = loadConfig(o.config); err != nil {
+			return sources{}, err
+		}
+		o.policyDir = firstOf(o.policyDir, settings.RequestPolicy.Modules)
+	}
+	modules := policy.Modules{}
+	if o.policyDir != "" {
+		all, err := loadModules(o.policyDir)
+		if err != nil {
+			return sources{}, err
+		}
+		if _, modules = byKind(all); len(modules.Files) == 0 {
+			return sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", o.policyDir)
+		}
+	}
+	if o.config != "" {
+		return besideBuiltIn(modules, settings.Parameters()), nil
+	}
+	return nodeSources(modules, o.params)
+}
+
+// loadConfig reads a configuration that is there.
+func loadConfig(file string) (config.Proxy, error) {
+	settings, err := config.LoadProxy(file)
+	if err == nil && settings.IsMissing() {
+		err = fmt.Errorf("open %s: there is no such file", file)
+	}
+	return settings, err
 }
 
 func (r *evalReport) ofInput(cmd *cobra.Command, e *request.Evaluator, file string) error {

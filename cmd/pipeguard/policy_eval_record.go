@@ -19,6 +19,7 @@ type recordedCall struct {
 	Reason   string    `json:"reason"`
 	Policy   string    `json:"policy"`
 	Revision string    `json:"revision"`
+	Bundle   uint64    `json:"bundle,omitempty"`
 	Mode     string    `json:"mode"`
 	Time     time.Time `json:"time"`
 }
@@ -80,13 +81,21 @@ func (r *evalReport) compare(event *audit.Event) {
 	d := event.Decision
 	r.Recorded = &recordedCall{Effect: string(d.Effect), Rule: d.Rule, Reason: d.Reason, Mode: d.Mode, Time: event.Time}
 	if d.Policy != nil {
-		r.Recorded.Policy, r.Recorded.Revision = d.Policy.Name, d.Policy.Revision
+		r.Recorded.Policy, r.Recorded.Revision, r.Recorded.Bundle = d.Policy.Name, d.Policy.Revision, d.Policy.Bundle
 	}
-	if event.Who != nil && event.Who.Pod != nil {
-		r.note("the record does not hold the container and the token of the caller: a rule that asks for them may decide otherwise here")
+	if r.Recorded.Bundle != 0 && !r.isOfBundle {
+		r.note(fmt.Sprintf("the rules of a bundle decided then, revision %d: --bundle asks them again", r.Recorded.Bundle))
 	}
 	isOurs := r.Recorded.Policy == request.PolicyName
-	if d.Effect == audit.EffectDeny && !isOurs {
+	switch {
+	case d.Effect != audit.EffectDeny || isOurs:
+	case d.Policy == nil:
+		r.note("this call was refused before its caller was looked up in the access list, so the request policy was not asked about it")
+		return
+	case d.Rule != "":
+		r.note("rule " + d.Rule + " allowed this call, and something else refused it later: what the request policy said is not recorded")
+		return
+	default:
 		r.note("the access list refused this call, so the request policy was not asked about it")
 		return
 	}

@@ -11,10 +11,24 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/policies/node"
 )
 
-// nodeCopy is a directory with the built-in policies of nodes.
+// nodeCopy is a directory with the built-in policies of nodes: a policy of its own.
 func nodeCopy(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "node")
+	if err := os.CopyFS(dir, node.FS()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "examples"), node.Examples()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// nodeStarter is what a new author of policies of nodes begins with.
+func nodeStarter(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "node")
 	if got := execute(t, "", "policy", "init", "--node", dir); got.code != exitYes {
@@ -24,15 +38,57 @@ func nodeCopy(t *testing.T) string {
 }
 
 func TestInitWritesPoliciesOfNodesThatPassAllTools(t *testing.T) {
-	dir := nodeCopy(t)
-	for _, name := range []string{"named.rego", "input.schema.json", "examples"} {
+	dir := nodeStarter(t)
+	for _, name := range []string{"working_hours.rego", "working_hours_test.rego", "input.schema.json", "examples"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, args := range [][]string{{"check", dir}, {"test", dir}, {"fmt", dir}, {"test", "-o", "json", dir}} {
-		if got := execute(t, "", append([]string{"policy"}, args...)...); got.code != exitYes || got.errOut != "" {
+		if got := execute(t, "", append([]string{"policy"}, args...)...); got.code != exitYes || got.errOut != "" || strings.Contains(got.out, "note:") {
 			t.Errorf("%s: %+v", args[0], got)
+		}
+	}
+}
+
+// The tools say of an addition what a node would.
+func TestAdditionsAreTestedBesideTheBuiltInPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to, want string
+	}{
+		"a rule that refuses nothing": {"	not house_is_open\n", "	false\n", "failed: working_hours_test.rego"},
+		"an hour too many":            {`hour < "17"`, `hour < "18"`, "test_the_night_is_closed"},
+		"a rule that names everybody": {"house_is_open if {", "is_named if {", "data.pipeguard.node.is_named is a rule of the built-in policy; additions add to findings and advice"},
+		"a function of the net":       {`hour < "17"`, "hour < \"17\"\n\thttp.send({})", "not available to policies"},
+		"a variable that is nowhere":  {`hour < "17"`, `hours < "17"`, "working_hours.rego:22:"},
+		"a code that is built in":     {"code: HOUSE1", "code: PN004", "PN004"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := nodeStarter(t)
+			edit(t, dir, "working_hours.rego", c.from, c.to)
+			got := execute(t, "", "policy", "test", dir)
+			if got.code != exitNo || got.errOut != "" || !strings.Contains(got.out, c.want) {
+				t.Errorf("%+v; want %q", got, c.want)
+			}
+			if asked := execute(t, "", "policy", "eval", "--policy", dir, "--input", filepath.Join(dir, "examples", "driver", "input.json")); asked.code != exitBadInput {
+				t.Errorf("it is asked: %+v", asked)
+			}
+		})
+	}
+	dir := nodeStarter(t)
+	edit(t, dir, "working_hours.rego", "house_is_open if {", "is_named if {")
+	var report checkReport
+	got := execute(t, "", "policy", "check", "-o", "json", dir)
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != exitNo || len(report.Problems) != 1 || report.Problems[0].Code != "addition" {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
+
+// A copy of the built-in policy works, and is nothing that a node takes: that is said.
+func TestAPolicyOfItsOwnIsNamedAsOne(t *testing.T) {
+	for _, command := range []string{"check", "test"} {
+		if got := execute(t, "", "policy", command, nodeCopy(t)); got.code != exitYes || !strings.Contains(got.out, "note: this request policy defines its own decision") {
+			t.Errorf("%s: %+v", command, got)
 		}
 	}
 }
@@ -161,6 +217,11 @@ func TestPolicyEvalReplaysARecord(t *testing.T) {
 	otherRule := *refused
 	otherRule.Rule = "PN002"
 	allowed := &audit.Decision{Effect: audit.EffectAllow, Rule: "drivers", Reason: "r", Policy: &audit.Policy{Name: "acl", Revision: "1"}}
+	ofBundle := *allowed
+	ofBundle.Policy = &audit.Policy{Name: "bundle", Revision: "sha256:1", Bundle: 7}
+	contain := func(e *audit.Event) {
+		e.Who.Container, e.Who.Token = &audit.WhoContainer{ID: "c0ffee", Name: "plugin", Image: "registry.example/driver:1", HostProcess: true}, true
+	}
 	byList := &audit.Decision{Effect: audit.EffectDeny, Reason: "r", Policy: &audit.Policy{Name: "acl", Revision: "1"}}
 	long := func(e *audit.Event) {
 		e.What.Params = json.RawMessage(`{"name":"` + strings.Repeat("x", 1024) + `[9 bytes cut]","force":false}`)
@@ -181,9 +242,11 @@ func TestPolicyEvalReplaysARecord(t *testing.T) {
 		"it was and is allowed":        {allowed, nil, []string{"--params", params}, exitYes, []string{"now       allow"}, "DIFFERS"},
 		"the access list refused":      {byList, nil, nil, exitYes, []string{"the request policy was not asked about it"}, "DIFFERS"},
 		"a text that is not shown":     {allowed, long, []string{"--params", params}, exitNo, []string{"deny by PN910", "request.name has more than 1024 bytes"}, ""},
-		"an unknown pod has no note":   {refused, func(e *audit.Event) { e.Who.Pod = nil }, nil, exitYes, []string{"PN001"}, "the container and the token"},
-		"a known pod has a note":       {refused, nil, nil, exitYes, []string{"does not hold the container and the token"}, ""},
-		"with the input":               {refused, nil, []string{"-v"}, exitYes, []string{`"now": "2026-01-02T03:04:05Z"`, `"name": "MSiSCSI"`, `"node": "win-1"`, `"container": null`}, ""},
+		"the token came too late":      {&audit.Decision{Effect: audit.EffectDeny, Reason: "token: missing"}, nil, nil, exitYes, []string{"before its caller was looked up"}, "DIFFERS"},
+		"the caller had left":          {&audit.Decision{Effect: audit.EffectDeny, Rule: "drivers", Reason: "r", Policy: allowed.Policy}, nil, nil, exitYes, []string{"rule drivers allowed this call"}, "DIFFERS"},
+		"a bundle decided":             {&ofBundle, nil, []string{"--params", params}, exitYes, []string{"the rules of a bundle decided then, revision 7", "--bundle"}, "DIFFERS"},
+		"with the input":               {refused, nil, []string{"-v"}, exitYes, []string{`"now": "2026-01-02T03:04:05Z"`, `"name": "MSiSCSI"`, `"node": "win-1"`, `"container": null`, `"token": false`}, ""},
+		"with the container":           {refused, contain, []string{"-v"}, exitYes, []string{`"image": "registry.example/driver:1"`, `"hostProcess": true`, `"token": true`}, "note"},
 		"a control character is shown": {&audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "a\x1b[2J", Policy: refused.Policy}, nil, nil, exitYes, []string{"<U+001B>"}, "\x1b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,5 +364,65 @@ func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
 	}
 	if got := execute(t, "", "policy", "test", nodeCopy(t), "--policies", "testdata/review/policies.yaml"); got.code != exitBadInput || !strings.Contains(got.errOut, "--policies goes with") {
 		t.Errorf("objects with policies of nodes: %+v", got)
+	}
+}
+
+// What a node decided is decided again from what the node has: its configuration, or its bundle.
+func TestPolicyEvalAsksWhatTheNodeAsked(t *testing.T) {
+	refused := &audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "r", Mode: "Enforce", Policy: &audit.Policy{Name: "request", Revision: "sha256:older"}}
+	log := recordedLog(t, refused, func(e *audit.Event) { e.Who.Container = &audit.WhoContainer{ID: "c0ffee", Name: "plugin"} })
+	const head = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
+	rules := head + "acl: {rules: [{name: r, pipes: [\"system-*\"], operations: [StopService], callers: [{serviceAccount: kube-system/driver}]}]}\n"
+	modules := nodeStarter(t)
+	edit(t, modules, "working_hours.rego", `input.group == "volume"`, `input.group == "system"`)
+	edit(t, modules, "working_hours.rego", `input.operation == "FormatVolume"`, `input.operation == "StopService"`)
+	edit(t, modules, "working_hours.rego", `input.peer.pod.namespace == "team-a"`, `input.peer.container.name == "plugin"`)
+	edit(t, modules, "working_hours_test.rego", `"name": "driver", "image"`, `"name": "plugin", "image"`)
+	edit(t, modules, "working_hours_test.rego", `"group": "volume"`, `"group": "system"`)
+	for _, old := range []string{`is_refused("team-a", "FormatVolume", now)`, `is_refused("team-a", "FormatVolume", "")`} {
+		text, err := os.ReadFile(filepath.Join(modules, "working_hours_test.rego"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, modules, "working_hours_test.rego", strings.ReplaceAll(string(text), old, strings.Replace(old, "FormatVolume", "StopService", 1)))
+	}
+	edit(t, modules, "working_hours_test.rego", `is_refused("team-b", "FormatVolume"`, `is_refused("team-b", "MountVolume"`)
+	for name, c := range map[string]struct {
+		config string
+		args   []string
+		code   int
+		want   string
+	}{
+		"nobody is named":                 {head, nil, exitYes, "now       deny by PN001"},
+		"a rule names the caller":         {rules, nil, exitNo, "now       allow"},
+		"the configuration names it":      {head + "requestPolicy: {named: {system: {StopService: {pods: {kube-system: {driver: [{services: [msiscsi]}]}}}}}}\n", nil, exitNo, "now       allow"},
+		"the configuration names another": {head + "requestPolicy: {named: {system: {StopService: {pods: {kube-system: {driver: [{services: [other]}]}}}}}}\n", nil, exitYes, "deny by PN001"},
+		"its modules refuse":              {rules + "requestPolicy: {modules: '" + modules + "'}\n", nil, exitNo, "now       deny by HOUSE1"},
+		"modules beside it refuse":        {rules, []string{"--policy", modules}, exitNo, "now       deny by HOUSE1"},
+		"its modules are not there":       {rules + "requestPolicy: {modules: '" + modules + "-missing'}\n", nil, exitBadInput, "-missing"},
+		"a configuration with a fault":    {rules + "x: y\n", nil, exitBadInput, "proxy.yaml"},
+		"parameters twice":                {rules, []string{"--params", "x"}, exitBadInput, "leave --params out"},
+		"a bundle, too":                   {rules, []string{"--bundle", "x"}, exitBadInput, "a bundle has policies and parameters of its own"},
+	} {
+		got := execute(t, "", append([]string{"policy", "eval", "--from-audit", log, "--id", "CALL1", "--config", writeACL(t, c.config)}, c.args...)...)
+		if got.code != c.code || !strings.Contains(got.out+got.errOut, c.want) {
+			t.Errorf("%s: %+v; want %q", name, got, c.want)
+		}
+	}
+	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--config", "missing.yaml"); got.code != exitBadInput || !strings.Contains(got.errOut, "missing.yaml") {
+		t.Errorf("a configuration that is not there: %+v", got)
+	}
+	d := newDesk(t)
+	d.write("policies.yaml", strings.NewReplacer("csi-proxy-disk-*", "csi-proxy-system-*", "csi-azuredisk-node-sa]}]", "driver]}]\n  node: {methods: [StopService]}").Replace(diskPolicy))
+	d.build(0)
+	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("bundle")); got.code != exitNo || !strings.Contains(got.out, "now       allow") {
+		t.Errorf("the bundle names the caller: %+v", got)
+	}
+	d.build(0, "--rego", modules)
+	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("bundle")); got.code != exitNo || !strings.Contains(got.out, "now       deny by HOUSE1") {
+		t.Errorf("the bundle's modules refuse: %+v", got)
+	}
+	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("policies.yaml")); got.code != exitBadInput {
+		t.Errorf("no bundle: %+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/starter"
 	"github.com/pipeguard/pipeguard/policies"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
@@ -17,21 +18,25 @@ func newPolicyInit() *cobra.Command {
 	var isOfNode bool
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Write the built-in policies into an empty directory, to edit them",
+		Short: "Write policies to begin with into an empty directory",
 		Long: `Writes the built-in Rego modules with their tests, the example inputs under examples/ and the JSON schema of the
 input (input.schema.json) into DIR, which is made if it does not exist. A directory with anything in it is left alone.
-With --node they are those that the proxy asks about calls.
+
+With --node it writes a rule of nodes and its test, to edit, and examples and schema of the input that the proxy asks its
+request policy about. On a node, rules of one's own add to those that are built in; they do not replace them.
 
 Exit code: 0 written, 2 not.`,
+		Example: `  pipeguard policy init my-policies
+  pipeguard policy init --node my-node-policies`,
 		Args: argument("a new or empty directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isOfNode {
-				return policyInit(cmd, args[0], node.FS(), node.Examples(), node.InputSchema())
+				return policyInit(cmd, args[0], starter.Node(), node.Examples(), node.InputSchema())
 			}
 			return policyInit(cmd, args[0], policies.FS(), policies.Examples(), policies.InputSchema())
 		},
 	}
-	cmd.Flags().BoolVar(&isOfNode, "node", false, "policies of nodes instead of those of admission")
+	cmd.Flags().BoolVar(&isOfNode, "node", false, "a rule of nodes instead of the policies of admission")
 	return cmd
 }
 

@@ -75,18 +75,46 @@ func loadAllSources(dir string, with additions, stdin io.Reader) ([]sources, err
 	return all, nil
 }
 
-// nodeSources are policies of nodes with the parameters of a file, or none.
+// ofDecision is a module that says itself what is decided.
+var ofDecision = regexp.MustCompile(`(?m)^(default[ \t]+)?decision\b`)
+
+// isWhole says that modules are a request policy of their own, as the built-in one is. Nodes take additions alone.
+func isWhole(m policy.Modules) bool {
+	for _, text := range m.WithoutTests() {
+		if ofNode.MatchString(text) && ofDecision.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// nodeSources are what a directory adds to the built-in request policy, or a request policy of its own, with the parameters
+// of a file, or none.
 func nodeSources(modules policy.Modules, params string) (sources, error) {
-	s := sources{modules: modules, options: request.Options(policy.Options{})}
-	if params == "" {
-		return s, nil
+	var data map[string]any
+	if params != "" {
+		text, err := os.ReadFile(filepath.Clean(params))
+		if err != nil {
+			return sources{}, err
+		}
+		if data, err = request.ParseParameters(text); err != nil {
+			return sources{}, fmt.Errorf("parameters %s: %s", params, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		}
 	}
-	text, err := os.ReadFile(filepath.Clean(params))
+	if isWhole(modules) {
+		return sources{modules: policy.Modules{Files: modules.Files, Data: data}, options: request.Options(policy.Options{}), isWholeNode: true}, nil
+	}
+	return besideBuiltIn(modules, data), nil
+}
+
+// besideBuiltIn are modules that add to the built-in request policy, over its parameters.
+func besideBuiltIn(modules policy.Modules, data map[string]any) sources {
+	s := sources{modules: modules, options: request.Options(policy.Options{}), isBuiltIn: true}
+	with, err := request.Modules(modules.Files, data)
 	if err != nil {
-		return sources{}, err
+		s.problems = []policy.Problem{{Code: "addition", Message: err.Error()}}
+		return s
 	}
-	if s.modules.Data, err = request.ParseParameters(text); err != nil {
-		return sources{}, fmt.Errorf("parameters %s: %s", params, strings.ReplaceAll(err.Error(), "\n", "\n  "))
-	}
-	return s, nil
+	s.modules = with
+	return s
 }

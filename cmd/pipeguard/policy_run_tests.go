@@ -55,9 +55,9 @@ func newPolicyTest() *cobra.Command {
 		Long: `Compiles DIR, runs every rule test_… of its *_test.rego, and then what the webhook asks of any policy before it
 activates it: that a known breach is refused, that missing parameters refuse, and more. A policy without tests fails.
 Without DIR, the built-in policies stand for it: with --policies, that is what a cluster would test.
-Modules of package pipeguard.node are policies of nodes: they are tested as the proxy would, which asks for instance that a service
-is not stopped for a caller that nobody knows, and --params names their parameters. DIR may hold both kinds, in subdirectories;
---params is then the webhook's.
+Modules of package pipeguard.node are policies of nodes: they are tested as the proxy would, beside its built-in request policy,
+which they add to. The proxy also asks for instance that a service is not stopped for a caller that nobody knows. --params is
+then its file of named callers. DIR may hold both kinds, in subdirectories; --params is then the webhook's.
 
 With -o json it prints one object:
   schema      "pipeguard.dev/policy-test/v1"
@@ -101,6 +101,7 @@ func policyTest(cmd *cobra.Command, all []sources, out format, isVerbose bool) e
 		p.json(report)
 	} else {
 		printTests(&p, report, isVerbose)
+		printWhole(&p, all)
 	}
 	if !report.OK {
 		return p.done(no(nil))
@@ -112,6 +113,10 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	report := testReport{
 		Schema: "pipeguard.dev/policy-test/v1", Tests: []testLine{}, Problems: []policy.Problem{},
 		Invariants: invariants{Outcome: outcomeSkipped, Count: len(s.modules.Checks) + len(s.options.Checks)},
+	}
+	if len(s.problems) > 0 {
+		report.Problems = s.problems
+		return report, nil
 	}
 	results, err := s.test(cmd.Context())
 	var problems *policy.ProblemsError
@@ -202,5 +207,14 @@ func printTests(p *printer, r testReport, isVerbose bool) {
 	p.printf("%d invariants: %s\n", r.Invariants.Count, r.Invariants.Outcome)
 	if r.Invariants.Message != "" {
 		p.printf("%s\n", plain.Text(r.Invariants.Message))
+	}
+}
+
+// printWhole warns of a request policy that works and that no node takes.
+func printWhole(p *printer, all []sources) {
+	for _, s := range all {
+		if s.isWholeNode {
+			p.printf("note: this request policy defines its own decision; nodes take only modules that add to findings and advice of the built-in one\n")
+		}
 	}
 }

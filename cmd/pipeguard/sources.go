@@ -18,6 +18,10 @@ type sources struct {
 	modules policy.Modules // with what follows from the parameters
 	// isBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.
 	isBuiltIn bool
+	// isWholeNode is true for a request policy that adds nothing to the built-in one, but stands for it.
+	isWholeNode bool
+	// problems are why what was read cannot be put together; nothing is compiled then.
+	problems []policy.Problem
 	// options are how these policies are compiled and asked; of admission, as they are by default.
 	options policy.Options
 }

@@ -1,23 +1,42 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
-	"text/tabwriter"
+	"os"
+	"path/filepath"
+
+	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-const checkConfigUsage = `proxy check-config reads a configuration file as the service would, and prints its rules and its revision, or every fault with its place.
+const checkConfigUsage = `proxy check-config reads a configuration file as the service would, and prints what it says, or every fault with its place.
 
 Usage:
   proxy check-config FILE
+
+It prints a block of lines for each rule, those of profiles among them, with an empty line behind it, and then a line
+for each other thing that decides; the first words of a line say what it is:
+
+  rule NAME            and below it pipes, operations, paths, permits, limits, and one line for each caller
+  limits               of every caller whose rule sets none
+  mode PIPE            LogOnly or Enforce
+  tokens PIPE          off, ifPresent or required
+  opens PIPE           accounts that may open it beside SYSTEM and administrators
+  named OPERATION      who may do what the request policy refuses to everybody else: named in this file, or by its rules
+  callers, policy, bundle    how far callers are known, what judges requests, where the cluster's policies come from
+  warning              what is in order and may not be meant, with its place
+  note                 what a reader might not expect
+  revision             of the access list, as in audit records
+
+The request policy's modules are tried if their directory can be on this system. Bundle and keys are not looked at: see
+"pipeguard bundle verify".
 
 Example:
   proxy.exe check-config C:\ProgramData\Pipeguard\proxy.yaml
@@ -25,7 +44,7 @@ Example:
 Exit codes: 0 the file is in order, 1 it is not, 2 wrong command line.
 `
 
-func checkConfigCommand(_ context.Context, args []string, stdout, stderr io.Writer) int {
+func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("check-config", flag.ContinueOnError)
 	if code, ok := parseCommand(set, checkConfigUsage, args, 1, stdout, stderr); !ok {
 		return code
@@ -34,52 +53,51 @@ func checkConfigCommand(_ context.Context, args []string, stdout, stderr io.Writ
 	if err == nil && settings.IsMissing() {
 		err = errors.New("there is no such file: " + set.Arg(0))
 	}
+	var known []acl.API
+	if err == nil {
+		known, err = knownAPIs(settings)
+	}
+	var opens map[string][]string
+	if err == nil {
+		opens, err = settings.Accounts(known)
+	}
+	note := ""
+	if err == nil {
+		note, err = tryModules(ctx, settings)
+	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, err) // each line begins with file and place, as editors expect
 		return exitFails
 	}
-	if err := printConfig(stdout, settings, policy); err != nil {
+	s := summary{settings: settings, opens: opens, revision: policy.Revision()}
+	if note != "" {
+		s.notes = append(s.notes, note)
+	}
+	if err := s.print(stdout); err != nil {
 		return fail(stderr, "check-config", err)
 	}
 	return exitDone
 }
 
-func printConfig(out io.Writer, settings config.Proxy, policy *acl.Policy) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	add := func(cells ...string) { _, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) } // Flush reports it
-	add("RULE", "PIPES", "OPERATIONS", "CALLERS", "PERMITS")
-	for _, r := range settings.ACL.Rules {
-		var callers []string
-		for _, c := range r.Callers {
-			callers = append(callers, strings.Join(parts("user", c.User, "exe", c.Exe, "assurance", c.Assurance), " "))
-		}
-		add(r.Name, strings.Join(r.Pipes, ", "), strings.Join(r.Operations, ", "), strings.Join(callers, "; "), strings.Join(r.Permits, ", "))
+// tryModules activates the request policy as the service would. A directory that cannot be on this system is left alone,
+// and that is said.
+func tryModules(ctx context.Context, settings config.Proxy) (note string, err error) {
+	dir := settings.RequestPolicy.Modules
+	if _, err := os.Stat(dir); dir != "" && err != nil && !filepath.IsAbs(dir) {
+		return fmt.Sprintf("the modules in %s were not tried: the directory is not on this system", dir), nil
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for _, m := range settings.ACL.Pipes {
-		if m.Mode == acl.LogOnly {
-			if _, err := fmt.Fprintf(out, "note: %s is in mode LogOnly: whoever can open it is served\n", m.Pipe); err != nil {
-				return err
-			}
-		}
-	}
-	if len(settings.ACL.Rules) == 0 {
-		if _, err := fmt.Fprintln(out, "note: there are no rules, so every call is denied"); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(out, "revision %s\n", policy.Revision())
-	return err
+	_, err = localRules(ctx, settings, zap.NewNop())
+	return "", err
 }
 
-// parts are the pairs of name and value whose value is set.
-func parts(pairs ...string) (set []string) {
-	for pair := range slices.Chunk(pairs, 2) {
-		if value := pair[len(pair)-1]; value != "" {
-			set = append(set, pair[0]+"="+value)
-		}
+// describeLimits are the limits that are set, in words; empty if none is.
+func describeLimits(l acl.Limits) string {
+	var s []string
+	if l.Connections > 0 {
+		s = append(s, fmt.Sprintf("%d connections", l.Connections))
 	}
-	return set
+	if l.CallsPerSecond > 0 {
+		s = append(s, fmt.Sprintf("%d calls per second", l.CallsPerSecond), fmt.Sprintf("%d at once", cmp.Or(l.Burst, l.CallsPerSecond)))
+	}
+	return join(s)
 }

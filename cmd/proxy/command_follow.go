@@ -9,8 +9,9 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
 )
 
-// keep keeps an installation as it should be until ctx is done, and leaves the service running.
-func (f *installFlags) keep(ctx context.Context, installer *install.Installer, say func(string, ...any)) error {
+// keep keeps an installation as it should be until ctx is done, and leaves the service running. metricsAddress is where the
+// service is asked what it decides by.
+func (f *installFlags) keep(ctx context.Context, installer *install.Installer, metricsAddress string, say func(string, ...any)) error {
 	var last atomic.Pointer[error]
 	last.Store(new(errors.New("installation: not finished")))
 	state := &readiness{checks: []func() error{func() error { return *last.Load() }}}
@@ -19,9 +20,14 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, s
 	if err != nil {
 		return err
 	}
+	var reports reports
+	if err := reports.prepare(f.report, metricsAddress, last.Load, say); err != nil {
+		return errors.Join(err, stop())
+	}
 	said := ""
 	installer.Follow(ctx, func(changed bool, err error) {
 		last.Store(&err)
+		reports.begin(ctx) // not before there is something to report
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -34,6 +40,7 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, s
 		}
 		said = text
 	})
+	reports.wait()
 	say("asked to stop; service %s is left running", f.name)
 	return stop()
 }

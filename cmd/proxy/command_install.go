@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
+	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -22,6 +23,9 @@ const (
 	programsDir = `C:\Program Files\Pipeguard`
 	dataDir     = `C:\ProgramData\Pipeguard`
 	configFile  = dataDir + `\` + install.ConfigName
+
+	bundleFile     = dataDir + `\` + install.BundleName
+	bundleKeysFile = dataDir + `\` + install.KeysName
 )
 
 const installUsage = `proxy install makes this program a service of the node, or brings an installed one up to date: it copies itself, sets the
@@ -36,13 +40,18 @@ Examples:
   proxy.exe install --config-from proxy.yaml -- -kubelet-path=D:\kubelet -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false
   proxy.exe install --follow --config-from C:\hpc\config\proxy.yaml     in a container: keeps it so until it is asked to stop
 
+With --bundle-from and --bundle-keys-from it also keeps C:\ProgramData\Pipeguard\bundle.tar.gz and bundle.key.pub as they are there, for the
+configuration to name under bundle. With --report-as it tells the cluster, in the GuardedNode of that name, what the service decides by.
+
 Exit codes: 0 installed, 1 not installed or put back, 2 wrong command line.
 `
 
 // installFlags are the command line of install.
 type installFlags struct {
 	name, to, configFrom, healthAddress string
+	bundleFrom, bundleKeysFrom          string
 	follow                              bool
+	report                              reportFlags
 	service                             []string // flags of the service
 }
 
@@ -52,6 +61,9 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	set.StringVar(&f.name, "name", winsvc.DefaultName, "`name` of the service")
 	set.StringVar(&f.to, "to", programsDir, "`directory` that the program is installed in; one that only administrators can change")
 	set.StringVar(&f.configFrom, "config-from", "", "`file` that is checked and copied over "+configFile)
+	set.StringVar(&f.bundleFrom, "bundle-from", "", "`file` with a bundle of policies that is copied over "+bundleFile+" whenever it changes; it may be missing")
+	set.StringVar(&f.bundleKeysFrom, "bundle-keys-from", "", "`file` with the public keys of bundles that is checked and copied over "+bundleKeysFile)
+	f.report.register(set)
 	set.BoolVar(&f.follow, "follow", false, "stay, and keep program, configuration and service as they are asked for here")
 	set.StringVar(&f.healthAddress, "health-address", "", "with --follow, `address` for /healthz and /readyz of the installation")
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -66,8 +78,8 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	}
 	defer func() { _ = manager.Close() }() // what was to be done is done
 	args, err = f.serviceArgs()
-	if err == nil && f.healthAddress != "" && !f.follow {
-		err = errors.New("--health-address needs --follow")
+	if err == nil {
+		err = f.check()
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(stderr, "proxy install: %v; see proxy install --help\n", err)
@@ -79,6 +91,22 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		return fail(stderr, "install", err)
 	}
 	return exitDone
+}
+
+// check refuses flags that have a meaning only together with others.
+func (f *installFlags) check() error {
+	if f.follow {
+		return f.report.check()
+	}
+	for _, only := range []struct {
+		flag  string
+		given bool
+	}{{"--health-address", f.healthAddress != ""}, {"--report-as", f.report != reportFlags{}}} {
+		if only.given {
+			return fmt.Errorf("%s needs --follow", only.flag)
+		}
+	}
+	return nil
 }
 
 // serviceArgs completes the flags of the service and checks them as the service will.
@@ -123,23 +151,50 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 	say := func(format string, args ...any) {
 		_, _ = fmt.Fprintf(stdout, format+"\n", args...) // what is done does not depend on who reads of it
 	}
+	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom}
+	if f.bundleKeysFrom != "" {
+		want.Needed = append(want.Needed, install.Copy{From: f.bundleKeysFrom, To: bundleKeysFile, Read: readBundleKeys})
+	}
+	if f.bundleFrom != "" {
+		want.Delivered = append(want.Delivered, install.Copy{From: f.bundleFrom, To: bundleFile, Read: bundle.ReadFile})
+	}
 	installer, err := install.New(
-		install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom},
+		want,
 		install.Parts{
 			Manager: manager, MakePrivate: winsvc.MakePrivate, MakePrograms: winsvc.MakePrograms,
-			AddEventSource: winsvc.InstallEventSource, CheckOwners: winsvc.CheckOwners, CheckConfig: checkConfigText, Say: say,
+			AddEventSource: winsvc.InstallEventSource, CheckOwners: winsvc.CheckOwners, CheckConfig: checkConfigText,
+			NeedsRestart: needsRestart, Say: say,
 		})
 	if err != nil {
 		return err
 	}
 	if f.follow {
-		return f.keep(ctx, installer, say)
+		return f.keep(ctx, installer, asked.metricsAddress, say)
 	}
 	changed, err := installer.Apply(ctx)
 	if err == nil && !changed {
 		say("service %s runs, and is as it should be", f.name)
 	}
 	return err
+}
+
+// readBundleKeys refuses what the service would not take.
+func readBundleKeys(file string) ([]byte, error) {
+	text, err := bundle.ReadKeyFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bundle.ParseKeys(text); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
+}
+
+// needsRestart compares two configurations. One that cannot be read is not what the service runs with.
+func needsRestart(before, after []byte) bool {
+	old, err := config.ParseProxy(configFile, before)
+	next, errNext := config.ParseProxy(configFile, after)
+	return err != nil || errNext != nil || len(next.RestartNeeded(old)) > 0
 }
 
 // checkConfigText refuses a configuration that this program would not accept.

@@ -12,10 +12,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/watch"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, and how it last ended.
+const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, how it last ended, and
+pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
+those it opens each such pipe once, which the audit log shows as an idle connection.
 
 Usage:
   proxy status [flags]
@@ -48,6 +51,8 @@ type serviceStatus struct {
 	ServiceExitCode uint32   `json:"serviceExitCode"`
 	ExitReason      string   `json:"exitReason,omitempty"`
 	Restarts        []string `json:"restarts,omitempty"` // delays
+	// Unguarded are pipes that another process serves.
+	Unguarded []watch.Foreign `json:"unguarded,omitempty"`
 }
 
 func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -71,6 +76,9 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	s := describeStatus(*name, now)
 	s.Version = versionOnDisk(ctx, s.Program)
+	if s.Unguarded, err = unguarded(ctx, now.PID); err != nil {
+		_, _ = fmt.Fprintln(stderr, "proxy status:", err) // the rest is worth showing
+	}
 	if err := s.print(stdout, *output); err != nil {
 		return fail(stderr, "status", err)
 	}
@@ -114,7 +122,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	}
 	if !s.Installed {
 		_, err := fmt.Fprintf(out, "service %s is not installed\n", s.Service)
-		return err
+		return errors.Join(err, s.printUnguarded(out))
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	exit := fmt.Sprint(s.ExitCode)
@@ -128,7 +136,16 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%s\n", row[0], row[1]) // Flush reports it
 	}
-	return table.Flush()
+	return errors.Join(table.Flush(), s.printUnguarded(out))
+}
+
+func (s serviceStatus) printUnguarded(out io.Writer) error {
+	for _, f := range s.Unguarded {
+		if _, err := fmt.Fprintf(out, "NOT GUARDED %s\n", describeUnguarded(f)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // versionOnDisk asks an installed program of ours for its version. It is run as whoever asks; the service runs it as SYSTEM.

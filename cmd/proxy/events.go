@@ -25,7 +25,9 @@ const (
 	eventNeedsRestart = 112
 	eventDenyAll      = 113
 	eventStuck        = 120
-	eventOther        = 199 // any other line at level error
+	// 121 and 122 are package watch's: a pipe's name leads elsewhere, a pipe that nobody guards.
+	eventBundle = 130
+	eventOther  = 199 // any other line at level error
 )
 
 // event marks a log line for the event log.

@@ -13,11 +13,13 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/version"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 func main() {
+	policy.SealProcess()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 

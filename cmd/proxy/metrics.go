@@ -22,11 +22,11 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
-// serveMetrics serves /metrics and the health of the process until stop is called; an empty address serves nothing.
-func serveMetrics(address string, registry *prometheus.Registry, state *readiness, log *zap.Logger) (stop func() error, err error) {
+// serveMetrics serves /metrics and more routes until stop is called; an empty address serves nothing.
+func serveMetrics(address string, registry *prometheus.Registry, more func(*http.ServeMux), log *zap.Logger) (stop func() error, err error) {
 	return serveHTTP(address, func(mux *http.ServeMux) {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-		state.routes(mux)
+		more(mux)
 	}, func(address string) { log.Info("metrics served", zap.String(logkeys.Address, address)) })
 }
 

@@ -57,14 +57,17 @@ func compare(settings config.Proxy) (*acl.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := settings.Accounts(known); err != nil {
+		return nil, err
+	}
 	return settings.Policy(known)
 }
 
 // sayConfig logs what the start has found.
-func sayConfig(file string, settings config.Proxy, policy *acl.Policy, log *zap.Logger) {
+func sayConfig(file string, settings config.Proxy, revision string, log *zap.Logger) {
 	if settings.IsMissing() {
 		log.Error("no configuration: EVERY CALL WILL BE DENIED", event(eventDenyAll), zap.String(logkeys.Config, file))
 		return
 	}
-	log.Info("access list loaded", zap.String(logkeys.Config, file), zap.String(logkeys.Revision, policy.Revision()))
+	log.Info("access list loaded", zap.String(logkeys.Config, file), zap.String(logkeys.Revision, revision))
 }

@@ -12,16 +12,19 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/rulebook"
 )
 
-// live is the access list that holds, and how it came to.
+// live is what the node's own configuration says of callers, and how it came to.
 type live struct {
 	file    string
 	load    func() (config.Proxy, error)
 	started config.Proxy // what the process was started with
-	policy  atomic.Pointer[acl.Policy]
-	asked   chan struct{} // has room for one: a request that waits stands for all that come meanwhile
+	build   func(config.Proxy) (*proxy.Rules, error)
+	book    *rulebook.Book
+	modules atomic.Pointer[string] // the directory of Rego that belongs to what holds
+	asked   chan struct{}          // has room for one: a request that waits stands for all that come meanwhile
 	log     *zap.Logger
 
 	reloads *prometheus.CounterVec
@@ -32,9 +35,9 @@ type live struct {
 	warned string     // the keys that were last said to need a restart
 }
 
-func newLive(f *flags, started config.Proxy, policy *acl.Policy, log *zap.Logger) *live {
+func newLive(f *flags, started config.Proxy, build func(config.Proxy) (*proxy.Rules, error), book *rulebook.Book, log *zap.Logger) *live {
 	l := &live{
-		file: f.config, load: f.loadConfig, started: started, asked: make(chan struct{}, 1), log: log,
+		file: f.config, load: f.loadConfig, started: started, build: build, book: book, asked: make(chan struct{}, 1), log: log,
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pipeguard_config_reloads_total", Help: "Attempts to reload the configuration, by result.",
 		}, []string{"result"}),
@@ -48,7 +51,6 @@ func newLive(f *flags, started config.Proxy, policy *acl.Policy, log *zap.Logger
 	for _, result := range []string{"success", "failure"} {
 		l.reloads.WithLabelValues(result)
 	}
-	l.use(policy)
 	return l
 }
 
@@ -56,11 +58,23 @@ func (l *live) register(registry prometheus.Registerer) {
 	registry.MustRegister(l.reloads, l.success, l.info)
 }
 
-func (l *live) use(policy *acl.Policy) {
-	l.policy.Store(policy)
+func (l *live) use(settings config.Proxy, rules *proxy.Rules) {
+	l.modules.Store(&settings.RequestPolicy.Modules)
+	l.book.Use(rules)
 	l.success.SetToCurrentTime()
 	l.info.Reset()
-	l.info.WithLabelValues(policy.Revision()).Set(1)
+	l.info.WithLabelValues(rules.Policy.Revision).Set(1)
+}
+
+// revision is that of the access list that holds.
+func (l *live) revision() string { return l.book.Local().Policy.Revision }
+
+// works is a check of the bundle.
+func (l *live) works() error {
+	if err := l.book.Valid(); err != nil {
+		return fmt.Errorf("bundle: every call is denied: %w", err)
+	}
+	return nil
 }
 
 // ask has the file read soon, changed or not.
@@ -77,30 +91,33 @@ func (l *live) follow(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
+	var group sync.WaitGroup
+	group.Go(func() { followModules(ctx, modulesInterval, func() string { return *l.modules.Load() }, l.ask) })
+	defer group.Wait()
 	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked}, l.reload)
 }
 
 // reload puts the file's access list in force, or keeps the one that holds if the file is not fit.
 func (l *live) reload() {
-	var policy *acl.Policy
+	var rules *proxy.Rules
 	settings, err := l.load()
 	if err == nil && settings.IsMissing() {
 		err = errors.New("the file is gone")
 	}
 	if err == nil {
-		policy, err = compare(settings)
+		rules, err = l.build(settings)
 	}
 	if err != nil {
 		l.reloads.WithLabelValues("failure").Inc()
 		l.log.Error("CONFIGURATION REFUSED: the access list that was loaded before goes on to hold", event(eventReloadFailed),
-			zap.String(logkeys.Config, l.file), zap.String(logkeys.Revision, l.policy.Load().Revision()), zap.Error(err))
+			zap.String(logkeys.Config, l.file), zap.String(logkeys.Revision, l.revision()), zap.Error(err))
 		return
 	}
-	before := l.policy.Load().Revision()
-	l.use(policy)
+	before := l.revision()
+	l.use(settings, rules)
 	l.reloads.WithLabelValues("success").Inc()
 	l.log.Info("access list reloaded", event(eventReloaded), zap.String(logkeys.Config, l.file),
-		zap.String(logkeys.Revision, policy.Revision()), zap.String(logkeys.Note, "before "+before))
+		zap.String(logkeys.Revision, l.revision()), zap.String(logkeys.Note, "before "+before))
 	l.warn(settings)
 }
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -17,8 +17,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
@@ -41,21 +41,19 @@ func (p *proxyProgram) reload() {
 // serve puts the parts together and runs until ctx is done. It calls ready once the pipes are open.
 func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	p.log.Info("starting", event(eventStarting), zap.String(logkeys.Version, version.Number()))
-	policy, err := compare(p.settings)
+	access, fetch, err := p.rules(ctx)
 	if err != nil {
 		return because(exitConfiguration, err)
 	}
-	sayConfig(p.flags.config, p.settings, policy, p.log)
-	access := newLive(p.flags, p.settings, policy, p.log)
-	p.live.Store(access)
 	records, err := openAuditLog(p.flags, p.settings.Audit, p.stdout, p.log)
 	if err != nil {
 		return because(exitAuditLog, err)
 	}
 	defer func() { err = errors.Join(err, because(exitAuditLog, records.close())) }()
-	state := &readiness{checks: []func() error{records.works}}
+	state := &readiness{checks: []func() error{records.works, access.works}}
 	registry := newRegistry()
 	access.register(registry)
+	registerBundle(registry, access.book)
 	node, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("name of this node: %w", err)
@@ -66,7 +64,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, names.close()) }()
 	o := proxy.Options{
-		Peers: names.peers, ACL: access.policy.Load, Audit: records, Limits: limits(p.settings.Limits),
+		Peers: names.peers, Rules: access.book.Rules, Audit: records, Limits: limits(p.settings.Limits),
 		Log: p.log, Registerer: registry, Node: node,
 	}
 	closeHost, err := p.backend(&o, state)
@@ -74,33 +72,66 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 		return because(exitHost, err)
 	}
 	defer func() { err = errors.Join(err, because(exitHost, closeHost())) }()
-	o.Listen = p.listen(len(o.APIs)+len(p.settings.Forward), func() {
-		state.open.Store(true)
-		p.log.Info("serving", event(eventServing), zap.String(logkeys.Version, version.Number()),
-			zap.String(logkeys.Revision, access.policy.Load().Revision()))
-		ready()
-	})
-	guards, freshen, err := newTokens(p.settings.Tokens, o.APIs, registry, p.log)
+	opened, err := p.newPipes(registry)
 	if err != nil {
 		return because(exitConfiguration, err)
 	}
-	o.Tokens = guards
+	state.checks = append(state.checks, opened.Fault)
+	o.Listen = opened.listen(len(o.APIs)+len(p.settings.Forward), func() {
+		state.open.Store(true)
+		p.log.Info("serving", event(eventServing), zap.String(logkeys.Version, version.Number()),
+			zap.String(logkeys.Revision, access.revision()))
+		ready()
+	})
+	freshen, err := setTokens(&o, p.settings.Tokens, registry, p.log)
+	if err != nil {
+		return because(exitConfiguration, err)
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { names.run(background) })
+	running.Go(func() { opened.run(ctx, background) })
 	running.Go(func() { freshen(background) })
+	running.Go(func() { fetch(background) })
 	defer running.Wait()
 	defer stop()
 	server, err := proxy.New(o)
 	if err != nil {
 		return err
 	}
-	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, state, p.log)
+	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, func(mux *http.ServeMux) {
+		state.routes(mux)
+		serveState(mux, node, access.book)
+	}, p.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopMetrics()) }()
 	return p.run(ctx, server, records, access, state)
+}
+
+// rules returns what decides about calls, and what fetches the cluster's part of it until its context is done.
+func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(context.Context), err error) {
+	known, err := knownAPIs(p.settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	local, err := localRules(ctx, p.settings, p.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	sayConfig(p.flags.config, p.settings, local.Policy.Revision, p.log)
+	bundles, fetch, err := newBundles(ctx, p.settings.Bundle, known, p.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	build := func(settings config.Proxy) (*proxy.Rules, error) {
+		return localRules(context.WithoutCancel(ctx), settings, p.log)
+	}
+	access = newLive(p.flags, p.settings, build, rulebook.New(bundles), p.log)
+	access.use(p.settings, local)
+	p.live.Store(access)
+	return access, fetch, nil
 }
 
 // backend sets what calls lead to, and returns what ends it.
@@ -149,18 +180,6 @@ func (f *flags) roots() (*safepath.Roots, error) {
 	return roots, nil
 }
 
-// listen opens pipes and calls opened after the last of all.
-func (p *proxyProgram) listen(all int, opened func()) func(name string) (net.Listener, error) {
-	var count atomic.Int64
-	return func(name string) (net.Listener, error) {
-		l, err := pipe.Listen(name, pipe.Options{SocketDir: p.flags.socketDir, SDDL: p.flags.sddl})
-		if err == nil && count.Add(1) == int64(all) {
-			opened()
-		}
-		return l, because(exitPipe, err)
-	}
-}
-
 // run keeps the audit log alive for as long as the server may need it, which is longer than ctx.
 func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, records *auditLog, access *live, state *readiness) error {
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
@@ -174,15 +193,6 @@ func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, records *a
 	stopKeeping()
 	keepers.Wait()
 	return err
-}
-
-// logPipes names in one line what is served, and what csi-proxy.exe would serve and this host does not.
-func logPipes(log *zap.Logger, host string, apis []*apiserver.API) {
-	var names []string
-	for _, api := range apis {
-		names = append(names, api.GroupVersion().String())
-	}
-	log.Info("pipes to serve; no other csi-proxy pipe is", zap.String(logkeys.Name, host), zap.Strings(logkeys.Pipe, names))
 }
 
 func limits(l config.Limits) proxy.Limits {

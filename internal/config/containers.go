@@ -48,6 +48,10 @@ type Tokens struct {
 	Verify token.Config `yaml:"verify"`
 	// Pipes are the modes of pipes by their names, "disk-v1". Of a pipe that is not named, tokens are not looked at.
 	Pipes map[string]token.Mode `yaml:"pipes"`
+	// Roles are pipes, "disk-v1", on which the cluster's RBAC may allow what the access list does not: a role with the verb
+	// connect, or a method's name, on pipes.pipeguard.dev with the pipe as resource name. It needs verify.api, and callers
+	// whose pod and service account are known. Paths, images and limits are not RBAC's to say.
+	Roles []string `yaml:"roles"`
 }
 
 // maxNameTimeout leaves room below what a connection is given to be named in.
@@ -67,6 +71,9 @@ func (p *Proxy) checkCallers(add report) {
 		if d.value != 0 && (d.value < 100*time.Millisecond || d.value > d.to) {
 			add("containers."+d.field, "%v: want 100ms to %v", d.value, d.to)
 		}
+	}
+	if len(p.Tokens.Roles) > 0 && !p.Tokens.Verify.API.IsSet() {
+		add("tokens.roles", "needs tokens.verify.api, the API server to ask")
 	}
 	for pipe, mode := range p.Tokens.Pipes {
 		if !mode.IsValid() {

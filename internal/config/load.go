@@ -90,6 +90,9 @@ func (p *Proxy) check() error {
 	p.checkLog(add)
 	p.checkBackend(add)
 	p.checkCallers(add)
+	p.checkPipes(add)
+	p.checkBundle(add)
+	faults = append(faults, p.checkRequestPolicy()...)
 	spec, wrong := p.ACL.spec()
 	for _, f := range wrong {
 		add("acl."+f.Field, "%s", f.Problem)

@@ -31,6 +31,10 @@ type Proxy struct {
 	Containers Containers `yaml:"containers"`
 	// Tokens says which pipes look at their callers' tokens.
 	Tokens Tokens `yaml:"tokens"`
+	// RequestPolicy is asked about each call that the access list has allowed.
+	RequestPolicy RequestPolicy `yaml:"requestPolicy"`
+	// Bundle is where this node gets the policies of the cluster from.
+	Bundle Bundle `yaml:"bundle"`
 	// Backend is who carries out the calls of CSI Proxy's pipes that are allowed: windows (this process), upstream (a
 	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials). --host on the command
 	// line goes before it. Without either it is windows, and memory outside Windows.
@@ -39,6 +43,8 @@ type Proxy struct {
 	Upstream Upstream `yaml:"upstream"`
 	// Forward are pipes of other gRPC servers, guarded in the same way.
 	Forward []Forward `yaml:"forward"`
+	// Pipes let more accounts open pipes.
+	Pipes []PipeAccess `yaml:"pipes"`
 
 	source source
 	policy *acl.Policy
@@ -146,7 +152,8 @@ type Audit struct {
 type Limits struct {
 	// Connections is the number of open connections to one pipe, 256 if not set.
 	Connections int `yaml:"connections"`
-	// ConnectionsPerCaller is the number of those that one process may hold, 64 if not set. A driver needs two for each pipe.
+	// ConnectionsPerCaller is the number of those that one caller may hold, 64 if not set: a container, or a process that is in
+	// none or of which that is not known. A driver needs two for each pipe.
 	ConnectionsPerCaller int `yaml:"connectionsPerCaller"`
 	// PrefaceTimeout is how long a connection may stay open before it says anything, 20s if not set.
 	PrefaceTimeout time.Duration `yaml:"prefaceTimeout"`

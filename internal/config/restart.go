@@ -3,7 +3,7 @@ package config
 import "reflect"
 
 // takeEffectAtOnce are the keys that a reload carries out.
-var takeEffectAtOnce = map[string]bool{"apiVersion": true, "kind": true, "acl": true}
+var takeEffectAtOnce = map[string]bool{"apiVersion": true, "kind": true, "acl": true, "requestPolicy": true}
 
 // RestartNeeded names the keys, such as limits.connections, in which a file differs from the one that the process was
 // started with and that take effect at the next start alone.

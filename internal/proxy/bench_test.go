@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // bareServer serves the same messages without any guard.
@@ -70,6 +73,46 @@ func BenchmarkCall(b *testing.B) {
 			for b.Loop() {
 				if err := call(); err != nil {
 					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkIdentityAndList is what a call of a connection whose caller is known costs until the access list has answered.
+func BenchmarkIdentityAndList(b *testing.B) {
+	for _, n := range []int{0, 10, 1000, 10_000} {
+		b.Run(fmt.Sprintf("%d other rules", n), func(b *testing.B) {
+			spec := acl.Spec{}
+			for i := range n {
+				spec.Rules = append(spec.Rules, acl.Rule{
+					Name: fmt.Sprintf("other-%d", i), Pipes: []string{"filesystem-*"}, Operations: []string{"*"},
+					Callers: []acl.CallerPattern{{Namespace: fmt.Sprintf("team-%d", i), ServiceAccount: "driver"}},
+				})
+			}
+			spec.Rules = append(spec.Rules, acl.Rule{
+				Name: "driver", Pipes: []string{"filesystem-*"}, Operations: []string{"Mkdir"}, Paths: []string{`C:\var\lib\kubelet\plugins`, `C:\var\lib\kubelet\pods`},
+				Callers: []acl.CallerPattern{{Namespace: "kube-system", ServiceAccount: "driver", Container: "driver"}},
+			})
+			list, err := acl.New(spec)
+			if err != nil {
+				b.Fatal(err)
+			}
+			identity := peer.Identity{
+				Assurance: peer.AssurancePod, Process: driver.Process, User: peer.User{SID: "S-1-5-93-2-1"},
+				Pod:       &peer.Pod{Namespace: "kube-system", Name: "driver-abcde", UID: "6ad0", ServiceAccount: "driver"},
+				Container: &peer.Container{ID: "c0ffee", Name: "driver", Image: "registry.example/driver:v1"},
+			}
+			rules := Listed(list)
+			c := &conn{peer: &fakePeer{identity: identity}}
+			p := &pipe{rules: func(string, string) *Rules { return rules }}
+			r := &request{stream: &stream{conn: c}}
+			paths := []string{`C:\var\lib\kubelet\plugins\driver\globalmount`}
+			b.ReportAllocs()
+			for b.Loop() {
+				d := p.now().List.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: r.caller(c.identity()), Paths: paths})
+				if !d.Allowed {
+					b.Fatal(d.Reason)
 				}
 			}
 		})

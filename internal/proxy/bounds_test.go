@@ -154,7 +154,7 @@ func TestNewReportsEveryMissingPart(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"APIs", "Handle", "Listen", "Peers", "ACL", "Audit", "Connections is -1", "StopTimeout is -1ns"} {
+	for _, want := range []string{"APIs", "Handle", "Listen", "Peers", "Rules", "Audit", "Connections is -1", "StopTimeout is -1ns"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not name %s", err, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
 // chain puts the interceptors before the handler, the first one outermost.
@@ -34,6 +35,7 @@ func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 		p.audited,    // one terminal record, whatever happens below
 		p.vouched,    // the caller's token, on pipes that look at it
 		p.authorized, // the access list
+		p.judged,     // the request policy
 		p.ordered,    // nobody else acts on the same object
 		p.alive,      // the caller is still the process that was asked about
 		p.intended,   // the intent is durable
@@ -47,7 +49,9 @@ type request struct {
 	event    audit.Event        // of the intent, and with an outcome of the terminal record
 	result   string             // set by the interceptor that refuses the call
 	targets  []apiserver.Target // what the call names
+	rules    *Rules             // what decides about it
 	hasToken bool               // a token came, and is that of the caller's pod
+	token    token.Identity     // what it says; zero if none came
 	ran      bool               // the intent is durable, so the operation may have run
 	closed   bool               // the terminal record has been handed over
 }
@@ -145,18 +149,16 @@ func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver
 // authorized asks the access list, in the words of the newest API version.
 func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
 	r := requestFrom(ctx)
-	policy := p.acl()
-	if policy == nil {
-		policy = acl.DenyAll()
-	}
+	r.rules = p.now()
 	who := r.stream.conn.identity()
-	d := policy.Decide(acl.Request{
+	d := r.rules.List.Decide(acl.Request{
 		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
 		Caller: r.caller(who), Paths: pathsOf(r.targets),
 	})
+	d, by := p.byRole(ctx, r, call, d)
 	r.event.Decision = &audit.Decision{
 		Effect: audit.Effect(d.Effect), Reason: d.Reason, Rule: d.Rule, Mode: string(d.Mode),
-		Policy: p.listed(policy.Revision()), Permits: d.Permits,
+		Policy: by, Permits: d.Permits,
 	}
 	for _, name := range d.Permits {
 		call.Permits.Reformat = call.Permits.Reformat || name == acl.Reformat
@@ -177,16 +179,6 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	return next(ctx, call)
 }
 
-// listed names the access list in records, which share it for as long as it holds.
-func (p *pipe) listed(revision string) *audit.Policy {
-	if last := p.policy.Load(); last != nil && last.Revision == revision {
-		return last
-	}
-	named := &audit.Policy{Name: "acl", Revision: revision}
-	p.policy.Store(named)
-	return named
-}
-
 // deny is the answer to a refused call: what was asked, by whom, and where to read more.
 func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 	r.result = audit.ResultDenied
@@ -197,7 +189,11 @@ func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 
 func caller(r *request) string {
 	who := r.stream.conn.identity()
-	return fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, who.Process.Exe)
+	process := fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, who.Process.Exe)
+	if who.Pod == nil || who.Container == nil {
+		return process
+	}
+	return fmt.Sprintf("container %s of pod %s/%s, service account %q, %s", who.Container.Name, who.Pod.Namespace, who.Pod.Name, who.Pod.ServiceAccount, process)
 }
 
 // alive refuses a call whose caller has ended: what writes to its connection now may be anybody.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
 // conn is an accepted connection. It holds the caller's process from the handshake to the end, and leaves exactly
@@ -22,9 +23,10 @@ type conn struct {
 	id       string
 	corr     *audit.Corr // of all its records
 	accepted time.Time
-	serial   uint64        // order of acceptance
-	bare     atomic.Bool   // nothing has arrived yet
-	done     chan struct{} // closed when the record is written and the place is free
+	serial   uint64                              // order of acceptance
+	bare     atomic.Bool                         // nothing has arrived yet
+	done     chan struct{}                       // closed when the record is written and the place is free
+	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
 	once     sync.Once
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
@@ -64,11 +66,15 @@ func (c *conn) Read(b []byte) (int, error) {
 		c.bare.Store(false)
 		c.scan.feed(b[:n])
 	}
-	if err != nil && c.readErr == nil {
+	if err != nil && c.readErr == nil && !isOwnClose(err) {
 		c.readErr = err
 	}
 	return n, err
 }
+
+// isOwnClose says that this side has closed the connection, which is nothing that the caller did. Pipes of Windows have an
+// error of their own for it.
+func isOwnClose(err error) bool { return errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) }
 
 // takePending returns the records that wait, and one for the requests that gRPC has refused unannounced. At the end of the
 // connection those count too that did not arrive in full: gRPC may have closed it because of them.
@@ -192,7 +198,7 @@ func (c *conn) outcome() (result, reason string) {
 	case !c.established:
 		return audit.ResultRejected, "HTTP/2 was begun and not carried through"
 	case c.readErr == nil:
-		return audit.ResultRejected, "closed for a breach of HTTP/2 or too many pings"
+		return audit.ResultRejected, "closed for a breach of HTTP/2, too many pings or none answered"
 	case c.scan.begun == 0:
 		return audit.ResultIdle, "closed without a request"
 	}

@@ -66,8 +66,7 @@ func (p *pipe) isForwarded() bool { return strings.HasPrefix(p.gv.Group, fullNam
 
 // isNamed says whether the access list has a method by its own name.
 func (p *pipe) isNamed(fullMethod string) bool {
-	policy := p.acl()
-	return policy != nil && policy.Names(p.gv.Group, p.gv.Version, fullMethod)
+	return p.now().List.Names(p.gv.Group, p.gv.Version, fullMethod)
 }
 
 // passed takes a call whose messages nobody here can read through the chain. It begins when the intent is durable.
@@ -86,7 +85,8 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 	return err
 }
 
-// vouched is a stream whose caller is asked about again with every message after the first: each may be another request.
+// vouched is a stream whose caller is asked about again with every message after the first: each may be another request. The
+// answers, too, are for the caller alone, and not for whoever it has left its connection to.
 type vouched struct {
 	grpc.ServerStream
 	ctx   context.Context
@@ -105,6 +105,18 @@ func (v *vouched) RecvMsg(m any) error {
 	if v.begun.CompareAndSwap(false, true) { // the chain has just asked
 		return nil
 	}
+	return v.still()
+}
+
+// SendMsg implements grpc.ServerStream.
+func (v *vouched) SendMsg(m any) error {
+	if err := v.still(); err != nil {
+		return err
+	}
+	return v.ServerStream.SendMsg(m)
+}
+
+func (v *vouched) still() error {
 	if err := v.conn.alive(); err != nil {
 		return status.Errorf(codes.PermissionDenied, "the caller cannot be vouched for any more: %v", err)
 	}

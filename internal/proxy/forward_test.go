@@ -32,7 +32,7 @@ func forwarding(t *testing.T, pass passer) func(*Options) {
 		t.Fatal(err)
 	}
 	return func(o *Options) {
-		o.ACL = func() *acl.Policy { return policy }
+		o.Rules = func(string, string) *Rules { return Listed(policy) }
 		o.Pass = func(ctx context.Context, _ apiserver.GroupVersion, fullMethod string, stream grpc.ServerStream) error {
 			return pass(ctx, fullMethod, stream)
 		}

@@ -11,7 +11,6 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -54,11 +53,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 
 // count counts the connection for its caller, as far as the access list bounds those.
 func (c *conn) count(who peer.Identity) error {
-	policy := c.pipe.acl()
-	if policy == nil {
-		policy = acl.DenyAll()
-	}
-	most := policy.Connections(c.pipe.gv.Group, c.pipe.gv.Version, asCaller(who))
+	most := c.pipe.now().List.Connections(c.pipe.gv.Group, c.pipe.gv.Version, asCaller(who))
 	release, ok := c.pipe.limiter.Connect(asPrincipal(who), c.pipe.name, most)
 	if !ok {
 		return fmt.Errorf("the caller holds %d connections to this pipe, the most that the access list lets it hold", most)

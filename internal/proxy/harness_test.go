@@ -224,7 +224,7 @@ func start(t testing.TB, network string, change ...func(*Options)) *fixture {
 			f.dialers[name] = func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", path) }
 			return net.Listen("unix", path)
 		},
-		Peers: f.peers, ACL: func() *acl.Policy { return policy }, Audit: f.log, Registerer: f.registry, Node: "node-1",
+		Peers: f.peers, Rules: func(string, string) *Rules { return Listed(policy) }, Audit: f.log, Registerer: f.registry, Node: "node-1",
 	}
 	for _, c := range change {
 		c(&o)

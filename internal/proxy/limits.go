@@ -16,7 +16,8 @@ type Limits struct {
 	// Connections is the number of open connections to one pipe. A node has some ten drivers with one or two
 	// connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory.
 	Connections int
-	// ConnectionsPerCaller is how many of them one process may hold. A stock client opens two and uses one.
+	// ConnectionsPerCaller is how many of them one caller may hold: a container, whatever processes it starts, or where that is
+	// not proven a process. A stock client opens two and uses one.
 	ConnectionsPerCaller int
 	// PrefaceTimeout is how long a connection may take to begin HTTP/2. A silent one costs a goroutine and a held process.
 	PrefaceTimeout time.Duration

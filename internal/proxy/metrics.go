@@ -22,7 +22,7 @@ type metrics struct {
 	accepted, connections, streams, terminals, refused, decisions *prometheus.CounterVec
 	inFlight                                                      *prometheus.GaugeVec
 	auditErrors, auditLost, panics                                prometheus.Counter
-	limited                                                       *prometheus.CounterVec
+	limited, judged                                               *prometheus.CounterVec
 	queueFull, overdue                                            prometheus.Counter
 	backlog                                                       prometheus.Gauge
 }
@@ -59,6 +59,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		terminals:   vec("pipeguard_terminal_records_total", "Terminal records of requests written.", "pipe", "result"),
 		refused:     vec("pipeguard_transport_refusals_total", "Requests that gRPC has refused without announcing them, one by one.", "pipe"),
 		decisions:   vec("pipeguard_decisions_total", "Decisions of the access list.", "pipe", "effect", "mode"),
+		judged:      vec("pipeguard_request_policy_denials_total", "Calls that the access list allowed and the request policy refused.", "pipe", "rule", "mode"),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "pipeguard_streams_in_flight", Help: "Requests whose terminal record is not written yet.",
 		}, []string{"pipe"}),

@@ -26,7 +26,7 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 	leave, err := p.queue.Enter(ctx, order.Request{
 		Keys:   keys(call, r.targets),
 		Shared: call.Operation.ReadOnly,
-		Owner:  callerKey{who.Process.PID, who.Process.Start},
+		Owner:  asPrincipal(who),
 		Name:   call.Operation.Name,
 		ID:     r.stream.id,
 	})

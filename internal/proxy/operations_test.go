@@ -271,7 +271,7 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, "bufconn", func(o *Options) { o.ACL = func() *acl.Policy { return policy } })
+	f := start(t, "bufconn", func(o *Options) { o.Rules = func(string, string) *Rules { return Listed(policy) } })
 	seen := make(chan apiserver.Permits, 2)
 	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
 		seen <- call.Permits

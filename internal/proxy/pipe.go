@@ -29,7 +29,7 @@ type pipe struct {
 	methods map[string]string // full method -> hub operation
 	where   *audit.Where      // of all records; nil if the node has no name
 	limits  Limits
-	acl     func() *acl.Policy
+	rules   func(group, version string) *Rules
 	log     *zap.Logger
 	metrics *metrics
 	ledger  *ledger
@@ -38,11 +38,11 @@ type pipe struct {
 	queue   *order.Queue    // of all pipes
 	limiter *acl.Limiter    // of all pipes
 	tokens  *token.Guard    // nil looks at none
+	roles   Roles           // nil asks for none
 	running context.Context // ends operations that outlive their callers, when the pipe is stopped by force
 	abandon context.CancelFunc
 	pass    passer // what becomes of methods that are not in methods; nil if there are none
 
-	policy     atomic.Pointer[audit.Policy] // the access list that decided last
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
 }
@@ -79,13 +79,16 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 // barePipe is a pipe without its methods and its server.
 func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
-		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, acl: o.ACL,
+		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter,
 		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: all.queue,
 	}
 	if o.Tokens != nil {
 		guard := o.Tokens(name)
 		p.tokens = &guard
+	}
+	if o.Roles != nil {
+		p.roles = o.Roles(name)
 	}
 	if o.Node != "" {
 		p.where = &audit.Where{Node: o.Node}

@@ -36,10 +36,13 @@ type Options struct {
 	Listen func(name string) (net.Listener, error)
 	// Peers names callers.
 	Peers peer.Resolver
-	// ACL is asked once for each call; it may return another policy each time. A nil policy denies all.
-	ACL func() *acl.Policy
+	// Rules are what decides about the calls of a pipe, in the words of acl.Request. It is asked once for each call, and may
+	// return others each time; nil denies all.
+	Rules func(group, version string) *Rules
 	// Tokens looks at the tokens of a pipe's callers, by the pipe's name; nil looks at none.
 	Tokens func(pipe string) token.Guard
+	// Roles asks the cluster's roles about a pipe's callers, by the pipe's name; nil asks for none.
+	Roles func(pipe string) Roles
 	// Audit takes the records.
 	Audit audit.Writer
 	// Limits bound what callers can use up; the zero value means the defaults.
@@ -75,7 +78,7 @@ func New(o Options) (*Server, error) {
 	require(o.Handle != nil || len(o.APIs) == 0 && len(o.Forward) > 0, "Handle")
 	require(o.Listen != nil, "Listen")
 	require(o.Peers != nil, "Peers")
-	require(o.ACL != nil, "ACL")
+	require(o.Rules != nil, "Rules")
 	require(o.Audit != nil, "Audit")
 	var err error
 	if o.Limits, err = o.Limits.withDefaults(); err != nil {

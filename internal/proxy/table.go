@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -21,11 +21,9 @@ type table struct {
 	stopping bool
 }
 
-// callerKey is one process, for as long as any of its connections holds it.
-type callerKey struct {
-	pid   uint32
-	start time.Time
-}
+// callerKey is who connections and operations count for: a container whose processes are one caller, however many it starts,
+// or else a process, for as long as any of its connections holds it.
+type callerKey = acl.Principal
 
 // errStopping means that a connection came too late. It is no fault of the caller's.
 var errStopping = errors.New("the proxy stopped")
@@ -70,7 +68,7 @@ func (t *table) identify(c *conn, who peer.Identity) (victim *conn, err error) {
 	if _, ok := t.conns[c]; !ok || t.stopping {
 		return nil, errStopping
 	}
-	key := callerKey{who.Process.PID, who.Process.Start}
+	key := asPrincipal(who)
 	held := 0
 	for _, k := range t.conns {
 		if k == key {

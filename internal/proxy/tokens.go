@@ -24,7 +24,7 @@ func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver
 	}
 	r := requestFrom(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
-	id, _, err := p.tokens.Check(ctx, md, r.stream.conn.facts())
+	id, result, err := p.tokens.Check(ctx, md, r.stream.conn.facts())
 	if err != nil {
 		code := token.CodeOf(err)
 		r.result = audit.ResultRejected
@@ -34,8 +34,25 @@ func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver
 		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: "token: " + err.Error(), Mode: string(acl.Enforce)}
 		return nil, status.Errorf(code, "pipe %s: %v (audit id %s)", p.name, err, r.stream.id)
 	}
-	r.hasToken = id.PodUID != ""
+	r.hasToken, r.token = id.PodUID != "", id
+	r.event.Who = withToken(r.event.Who, r.hasToken, result)
 	return next(metadata.NewIncomingContext(ctx, p.tokens.Strip(md)), call)
+}
+
+// withToken is how records name a caller who has sent a token. Who is shared by the records of the connection, and stays.
+func withToken(who *audit.Who, valid bool, result token.Result) *audit.Who {
+	if !result.Present {
+		return who
+	}
+	w := *who
+	w.Token, w.TokenID = valid, result.ID
+	switch {
+	case result.Unbound:
+		w.TokenState = audit.TokenUnbound
+	case result.Stale:
+		w.TokenState = audit.TokenStale
+	}
+	return &w
 }
 
 // caller puts the caller of a request into the words of the access list.

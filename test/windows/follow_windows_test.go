@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +14,13 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// following starts install --follow and returns the address of its health once it has installed.
-func (s *site) following() string {
+// following starts install --follow, with more of its flags and of the service's, and returns the address of its health once
+// it has installed.
+func (s *site) following(install []string, service ...string) string {
 	s.t.Helper()
-	command := exec.Command(s.exe, "install", "--follow", "--health-address", "127.0.0.1:0", "--to", s.to, "--config-from", s.config, "--", //nolint:gosec // the program under test
-		"-kubelet-path", s.kubelet, "--audit-log", s.records, "-log_file", s.log, "-logtostderr=false")
+	args := slices.Concat([]string{"install", "--follow", "--health-address", "127.0.0.1:0", "--to", s.to, "--config-from", s.config}, install,
+		[]string{"--", "-kubelet-path", s.kubelet, "--audit-log", s.records, "-log_file", s.log, "-logtostderr=false"}, service)
+	command := exec.Command(s.exe, args...) //nolint:gosec // the program under test
 	output, err := command.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -54,7 +57,7 @@ func (s *site) following() string {
 
 func TestFollowStartsAServiceThatStoodStill(t *testing.T) {
 	s := newSite(t)
-	address := s.following()
+	address := s.following(nil)
 	first := s.status(0)
 	response, err := http.Get("http://" + address + "/readyz") //nolint:noctx // bounded by the test
 	if err != nil || response.StatusCode != http.StatusOK {

@@ -56,6 +56,7 @@ import (
 	volv1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta2"
 	volv1beta3 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta3"
 	volv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v2alpha1"
+	"golang.org/x/sys/windows"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -64,7 +65,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 )
 
-// allRules allow this very program every operation, and no dangerous step.
+// allRules allow this very program every operation, and no dangerous step. Those that the request policy refuses to whoever is
+// not named are spelled out beside the program and its account.
 const allRules = `apiVersion: pipeguard.dev/v1alpha1
 kind: ProxyConfig
 acl:
@@ -73,8 +75,23 @@ acl:
     pipes: ["disk-*", "filesystem-*", "volume-*", "smb-*", "system-*", "iscsi-*"]
     operations: ["*"]
     callers:
-    - exe: %s
+    - exe: %[1]s
+  - name: named
+    pipes: ["disk-*", "volume-*", "system-*"]
+    operations: [PartitionDisk, SetDiskState, FormatVolume, StartService, StopService]
+    callers:
+    - {user: %[2]s, exe: %[1]s}
 `
+
+// ownSID is the account that this program runs as.
+func ownSID(t *testing.T) string {
+	t.Helper()
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user.User.Sid.String()
+}
 
 // groupCall is one call of a published client, and what must come of it.
 type groupCall struct {
@@ -354,7 +371,7 @@ func TestEveryVersionOfEveryGroupIsServedOnItsPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "all.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, allRules, strconv.Quote(self)), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, allRules, strconv.Quote(self), ownSID(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := start(t, "--host", "memory", "--config", config)

@@ -12,22 +12,32 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 packages=(
 	./internal/pipepath
 	./internal/audit
+	./internal/bundle
+	./internal/bundle/node
 	./internal/config
 	./internal/logfile
 	./internal/winsvc
 	./internal/proxy
 	./internal/proxy/acl
 	./internal/proxy/apiserver
+	./internal/proxy/cri
 	./internal/proxy/fakehost
 	./internal/proxy/handler
+	./internal/proxy/kubelet
 	./internal/proxy/peer
 	./internal/proxy/pipe
+	./internal/proxy/watch
 	./internal/proxy/safepath
 	./internal/proxy/winhost
 	./internal/proxy/raw
 	./internal/proxy/wmi
 	./internal/proxy/order
 	./internal/proxy/forward
+	./client/token
+	./internal/proxy/report
+	./internal/proxy/request
+	./internal/rulebook
+	./internal/proxy/token
 	./cmd/proxy
 	./cmd/proxy/internal/install
 	./test/windows
@@ -132,7 +142,7 @@ run() { # PACKAGE: prints what go test prints, and the output of a failure
 		echo "FAIL	$1	[no test binary]"
 		return 1
 	fi
-	(cd "$1" && timeout --kill-after=10 150 "$wine" "$out/bin/$name.test.exe" -test.v "-test.run=${PIPEGUARD_RUN:-.}" -test.timeout=120s) >"$log" 2>&1 </dev/null 9>&- || status=$?
+	(cd "$1" && timeout --kill-after=10 230 "$wine" "$out/bin/$name.test.exe" -test.v "-test.run=${PIPEGUARD_RUN:-.}" -test.timeout=200s) >"$log" 2>&1 </dev/null 9>&- || status=$?
 	seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3fs", b - a }')
 	grep -- '--- SKIP' "$log" | sed 's/^/	/' || true
 	if ((status != 0)) || ! grep -qx 'PASS' <(tr -d '\r' <"$log") || { [[ ${CI:-} == true ]] && grep -q 'NOT TESTED' "$log"; }; then

@@ -197,6 +197,8 @@ func (p *Policy) warnCallers(field string, i int, w *Faults) {
 			w.add(at, "is every process-isolated container of the node that runs as %s, of whatever pod: name a namespace", name)
 		case isContainer && names.namespace == "":
 			w.add(at, "a path within a container is the choice of whoever made its image: name a namespace")
+		case names.user == "" && names.namespace == "" && names.exe != "":
+			w.add(at, "is that program under any account, in a container that has it mounted too: name a user")
 		case names.namespace != "" && names.account == "" && r.all:
 			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", names.namespace)
 		case names.namespace != "" && names.account == "":

@@ -45,7 +45,7 @@ func serveMemory(t *testing.T, b *before) (*fakehost.Host, *memoryLog) {
 	}
 	log := newMemoryLog()
 	run(t, proxy.Options{
-		APIs: apis, Handle: handlers.Handle, Peers: driver(), ACL: func() *acl.Policy { return policy }, Audit: log,
+		APIs: apis, Handle: handlers.Handle, Peers: driver(), Rules: func(string, string) *proxy.Rules { return proxy.Listed(policy) }, Audit: log,
 		Listen: func(name string) (net.Listener, error) {
 			return listen(b.back(strings.TrimPrefix(name, "csi-proxy-")), b.pipes)
 		},

@@ -82,7 +82,7 @@ func newGuard(t testing.TB, change ...func(*guard, *proxy.Options)) *guard {
 	o := proxy.Options{
 		Forward: []proxy.Forwarded{{Pipe: g.front, Serve: link.Serve}},
 		Listen:  func(name string) (net.Listener, error) { return listen(name, options) },
-		Peers:   g.callers, ACL: func() *acl.Policy { return policy }, Audit: g.log, Registerer: g.registry,
+		Peers:   g.callers, Rules: func(string, string) *proxy.Rules { return proxy.Listed(policy) }, Audit: g.log, Registerer: g.registry,
 	}
 	for _, c := range change {
 		c(g, &o)

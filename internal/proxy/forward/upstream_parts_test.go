@@ -61,7 +61,7 @@ func newBefore(t testing.TB) *before {
 	b.stop = run(t, proxy.Options{
 		APIs: apis, Handle: u.Handle, Pass: u.Pass,
 		Listen: func(name string) (net.Listener, error) { return listen(prefix+name, options) },
-		Peers:  b.callers, ACL: func() *acl.Policy { return policy }, Audit: b.log,
+		Peers:  b.callers, Rules: func(string, string) *proxy.Rules { return proxy.Listed(policy) }, Audit: b.log,
 	}, b.log)
 	t.Cleanup(func() {
 		b.stop()

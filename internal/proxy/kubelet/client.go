@@ -95,7 +95,7 @@ func (c *Client) ServiceAccount(ctx context.Context, pod peer.Pod) (string, erro
 			if r.Err != nil {
 				return "", r.Err
 			}
-			f := r.Val.(flight)
+			f, _ := r.Val.(flight) // fetch returns nothing else
 			if account = f.pods.find(pod); !f.began.Before(asked) {
 				return account, nil
 			}

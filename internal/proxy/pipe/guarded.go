@@ -13,7 +13,7 @@ import (
 const verifyWithin = 10 * time.Second
 
 // guarded is a listener that opens itself as a client would, as soon as it accepts, and fails
-// if another process is at the other end.
+// if another process is at the other end. It asks again when it is told to.
 type guarded struct {
 	net.Listener
 	verify func(context.Context) error
@@ -22,9 +22,10 @@ type guarded struct {
 	isSelf func(net.Conn) bool
 
 	start     sync.Once
-	asking    atomic.Bool
-	ctx       context.Context // ends the question when the listener is closed
+	asking    atomic.Int32    // questions under way
+	ctx       context.Context // ends the first question when the listener is closed
 	cancel    context.CancelFunc
+	closed    atomic.Bool
 	questions sync.WaitGroup
 	fault     atomic.Pointer[error]
 }
@@ -32,7 +33,7 @@ type guarded struct {
 func guard(l net.Listener, verify func(context.Context) error, isSelf func(net.Conn) bool) *guarded {
 	g := &guarded{Listener: l, verify: verify, isSelf: isSelf}
 	g.ctx, g.cancel = context.WithTimeout(context.Background(), verifyWithin)
-	g.asking.Store(true)
+	g.asking.Store(1)
 	return g
 }
 
@@ -50,7 +51,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if g.asking.Load() && g.isSelf(conn) {
+		if g.asking.Load() > 0 && g.isSelf(conn) {
 			_ = conn.Close() // it carried nothing
 			continue
 		}
@@ -60,16 +61,28 @@ func (g *guarded) Accept() (net.Conn, error) {
 
 func (g *guarded) ask() {
 	err := g.verify(g.ctx)
-	g.asking.Store(false)
+	g.asking.Add(-1)
 	if err != nil && !errors.Is(g.ctx.Err(), context.Canceled) {
 		g.fault.Store(&err)
 		_ = g.Listener.Close() // ends the Accept that is waiting
 	}
 }
 
-// Close closes the listener and waits for the question to end.
+// Verify implements Listener. What it finds while the listener is being closed says nothing: the name is free then.
+func (g *guarded) Verify(ctx context.Context) error {
+	g.asking.Add(1)
+	defer g.asking.Add(-1)
+	err := g.verify(ctx)
+	if g.closed.Load() {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// Close closes the listener and waits for the first question to end.
 func (g *guarded) Close() error {
 	g.start.Do(func() {}) // nothing is asked from here on
+	g.closed.Store(true)
 	g.cancel()
 	err := g.Listener.Close()
 	g.questions.Wait()

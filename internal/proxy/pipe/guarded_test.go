@@ -40,10 +40,14 @@ func (q *queue) Addr() net.Addr { return &net.UnixAddr{} }
 type client struct {
 	net.Conn
 	self, closed bool
+	dropped      chan struct{} // closed with the connection; may be nil
 }
 
 func (c *client) Close() error {
 	c.closed = true
+	if c.dropped != nil {
+		close(c.dropped)
+	}
 	return nil
 }
 
@@ -149,5 +153,75 @@ func TestAClosedListenerAsksNothing(t *testing.T) {
 	}
 	if conn, err := g.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, %v", conn, err)
+	}
+}
+
+func TestALaterQuestionIsDroppedAndNothingElse(t *testing.T) {
+	q := newQueue()
+	question, stranger := &client{self: true, dropped: make(chan struct{})}, &client{}
+	first := true
+	g := guard(q, func(context.Context) error {
+		if first {
+			first = false
+			return nil
+		}
+		select {
+		case q.conns <- question:
+			<-question.dropped // as the real one waits for its connection's end
+		case <-q.closed:
+		}
+		return nil
+	}, isSelfClient)
+	accepted := make(chan net.Conn)
+	go func() {
+		for {
+			conn, err := g.Accept()
+			if err != nil {
+				close(accepted)
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	q.conns <- stranger
+	if conn := <-accepted; conn != net.Conn(stranger) {
+		t.Fatalf("got %v", conn)
+	}
+	g.questions.Wait()
+	if err := g.Verify(t.Context()); err != nil {
+		t.Error(err)
+	}
+	late := &client{}
+	q.conns <- late
+	if conn := <-accepted; conn != net.Conn(late) || !question.closed {
+		t.Errorf("got %v, question closed %t", conn, question.closed)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	<-accepted
+	if err := g.Verify(t.Context()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("of a closed listener: %v", err)
+	}
+}
+
+func TestALaterQuestionSaysWhoHasTheName(t *testing.T) {
+	found := []error{nil, ErrTaken, ErrLost, errors.New("no answer")}
+	g := guard(newQueue(), func(context.Context) error {
+		err := found[0]
+		found = found[1:]
+		return err
+	}, isSelfClient)
+	g.ask()
+	for _, want := range found {
+		if err := g.Verify(t.Context()); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	if g.fault.Load() != nil {
+		t.Error("a later question ended the pipe")
+	}
+	if n := g.asking.Load(); n != 0 {
+		t.Errorf("%d questions are under way", n)
 	}
 }

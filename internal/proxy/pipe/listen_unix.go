@@ -21,7 +21,7 @@ func Address(name string, o Options) string {
 
 // Listen makes the socket that stands in for the pipe and returns its listener; closing the listener removes it.
 // A socket that somebody answers on is ErrTaken; one that was left behind by a dead process of ours is replaced.
-func Listen(name string, o Options) (net.Listener, error) {
+func Listen(name string, o Options) (Listener, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
@@ -43,10 +43,12 @@ func Listen(name string, o Options) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
 	// The directory keeps others out in the meantime.
-	if err := os.Chmod(address, 0o600); err != nil {
+	err = os.Chmod(address, 0o600)
+	bound, statErr := os.Lstat(address)
+	if err := errors.Join(err, statErr); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	return listener, nil
+	return &socket{UnixListener: listener, bound: bound}, nil
 }
 
 // Dial opens the socket that stands in for the pipe.

@@ -251,3 +251,49 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 		t.Errorf("another process's listener: %v", err)
 	}
 }
+
+func TestASocketThatWasReplacedIsNoticed(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(t *testing.T, address string)
+		want error
+	}{
+		{"nothing has happened", func(*testing.T, string) {}, nil},
+		{"its mode was changed", func(t *testing.T, address string) { must(t, os.Chmod(address, 0o666)) }, nil},
+		{"it was removed", func(t *testing.T, address string) { must(t, os.Remove(address)) }, ErrLost},
+		{"it was renamed", func(t *testing.T, address string) { must(t, os.Rename(address, address+"x")) }, ErrLost},
+		{"another socket was put in its place", func(t *testing.T, address string) {
+			must(t, os.Remove(address))
+			leaveBehind(t, address)
+		}, ErrTaken},
+		{"a file was put in its place", func(t *testing.T, address string) {
+			must(t, os.Remove(address))
+			must(t, os.WriteFile(address, nil, 0o600))
+		}, ErrTaken},
+		{"a link to it was put in its place", func(t *testing.T, address string) {
+			must(t, os.Rename(address, address+"x"))
+			must(t, os.Symlink(address+"x", address))
+		}, ErrTaken},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			options := Options{SocketDir: privateDir(t)}
+			listener, err := Listen(name, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			test.do(t, Address(name, options))
+			if err := listener.Verify(t.Context()); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

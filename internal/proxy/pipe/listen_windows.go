@@ -17,18 +17,19 @@ func Address(name string, _ Options) string { return `\\.\pipe\` + name }
 // Listen makes the pipe and returns its listener. The pipe is a byte stream, is closed to remote clients, and
 // its first instance must be ours: a name that exists already is ErrTaken. Once it accepts, the listener opens
 // the pipe itself and ends with ErrTaken if another process answers (VerifyOwner).
-func Listen(name string, o Options) (net.Listener, error) {
+func Listen(name string, o Options) (Listener, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	if o.SDDL == "" {
-		o.SDDL = DefaultSDDL
+	var err error
+	if o.SDDL, err = Descriptor(o.SDDL, o.Accounts); err != nil {
+		return nil, fmt.Errorf("pipe %s: %w", name, err)
 	}
 	listener, err := winio.ListenPipe(Address(name, o), &winio.PipeConfig{SecurityDescriptor: o.SDDL})
 	if err != nil {
 		return nil, explain(name, o, err)
 	}
-	verify := func(ctx context.Context) error { return VerifyOwner(ctx, name, o) }
+	verify := func(ctx context.Context) error { return verifyOwner(ctx, name, o, dropWithin) }
 	return guard(listener, verify, isSelf), nil
 }
 

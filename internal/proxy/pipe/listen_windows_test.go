@@ -155,7 +155,7 @@ func askedAndAnswered(t *testing.T, listener net.Listener) {
 	if !ok {
 		t.Fatalf("a %T asks nothing", listener)
 	}
-	for g.asking.Load() {
+	for g.asking.Load() > 0 {
 		runtime.Gosched()
 	}
 	if fault := g.fault.Load(); fault != nil {

@@ -1,13 +1,27 @@
 package pipe
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 )
 
 // ErrTaken means that somebody else already answers on a name. Serving beside them would let
 // them answer some of our callers, so a taken name stops the start.
 var ErrTaken = errors.New("the name is taken")
+
+// ErrLost means that a name leads to nobody although this process serves it.
+var ErrLost = errors.New("the name leads to nobody")
+
+// Listener is a pipe that is open.
+type Listener interface {
+	net.Listener
+	// Verify finds out whether the pipe's name still leads to this process: ErrTaken if it leads to another, ErrLost if to
+	// nobody. Any other error means that it could not be found out. The question is never handed to Accept's caller; on
+	// Windows it is a connection, for which somebody must be accepting.
+	Verify(ctx context.Context) error
+}
 
 // Options say where pipes are and who may open them.
 type Options struct {
@@ -16,6 +30,9 @@ type Options struct {
 	SocketDir string
 	// SDDL is the security descriptor of a pipe; empty means DefaultSDDL. Used on Windows alone.
 	SDDL string
+	// Accounts are the SIDs of those who may open the pipe besides; see Descriptor. Used on Windows alone: a socket is its
+	// own user's.
+	Accounts []string
 }
 
 // longest keeps \\.\pipe\NAME below the 256 characters that CreateNamedPipe takes. DIR/NAME.sock must besides fit into the

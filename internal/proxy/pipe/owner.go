@@ -2,19 +2,42 @@ package pipe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"time"
 )
 
 // VerifyOwner opens the pipe as a client would and returns ErrTaken unless this very process is at the other
 // end. It needs somebody to be accepting on the listener. Windows already refuses a second first instance; this
 // finds the case in which it did not. Listen does it by itself on Windows; a socket is kept by its directory.
 func VerifyOwner(ctx context.Context, name string, o Options) error {
-	pid, err := serverPID(ctx, name, o)
-	if err != nil {
-		return fmt.Errorf("ask who serves %s: %w", Address(name, o), err)
+	return verifyOwner(ctx, name, o, 0)
+}
+
+// verifyOwner keeps its connection until the other end closes it, or for as long as that may take.
+func verifyOwner(ctx context.Context, name string, o Options, linger time.Duration) error {
+	address := Address(name, o)
+	conn, err := Dial(ctx, name, o)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: %w", address, ErrLost, err)
 	}
-	return judgeOwner(Address(name, o), pid, os.Getpid())
+	if err != nil {
+		return fmt.Errorf("ask who serves %s: %w", address, err)
+	}
+	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	pid, err := serverOf(conn)
+	if err != nil {
+		return fmt.Errorf("ask who serves %s: %w", address, err)
+	}
+	if err := judgeOwner(address, pid, os.Getpid()); err != nil || linger == 0 {
+		return err
+	}
+	if conn.SetReadDeadline(time.Now().Add(linger)) == nil {
+		_, _ = conn.Read(make([]byte, 1)) // its end is what is waited for
+	}
+	return nil
 }
 
 func judgeOwner(address string, pid uint32, self int) error {

@@ -1,20 +1,14 @@
 package pipe
 
 import (
-	"context"
 	"fmt"
 	"net"
 
 	"golang.org/x/sys/unix"
 )
 
-// serverPID is the process that called listen on the socket (unix(7), SO_PEERCRED).
-func serverPID(ctx context.Context, name string, o Options) (uint32, error) {
-	conn, err := Dial(ctx, name, o)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+// serverOf is the process that called listen on the socket (unix(7), SO_PEERCRED).
+func serverOf(conn net.Conn) (uint32, error) {
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
 		return 0, fmt.Errorf("a %T is not a unix socket", conn)

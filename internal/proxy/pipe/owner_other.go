@@ -3,9 +3,9 @@
 package pipe
 
 import (
-	"context"
 	"errors"
+	"net"
 )
 
-// serverPID is not known here, so nothing can be served.
-func serverPID(context.Context, string, Options) (uint32, error) { return 0, errors.ErrUnsupported }
+// serverOf is not known here, so nothing can be served.
+func serverOf(net.Conn) (uint32, error) { return 0, errors.ErrUnsupported }

@@ -3,18 +3,19 @@ package pipe
 import (
 	"context"
 	"fmt"
+	"net"
+	"time"
 
 	"golang.org/x/sys/windows"
 )
 
-// serverPID is the process that serves the pipe.
+// dropWithin is how long a question waits to be dropped by the listener that it reached. It is over sooner as a rule: a
+// listener that takes longer counts it as a connection of this process.
+const dropWithin = time.Second
+
+// serverOf is the process that serves the pipe.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
-func serverPID(ctx context.Context, name string, o Options) (pid uint32, err error) {
-	conn, err := Dial(ctx, name, o)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+func serverOf(conn net.Conn) (pid uint32, err error) {
 	file, ok := conn.(interface{ Fd() uintptr })
 	if !ok {
 		return 0, fmt.Errorf("a %T has no handle", conn)
@@ -23,4 +24,14 @@ func serverPID(ctx context.Context, name string, o Options) (pid uint32, err err
 		return 0, fmt.Errorf("read the server's process id: %w", err)
 	}
 	return pid, nil
+}
+
+// serverPID is the process that serves the pipe.
+func serverPID(ctx context.Context, name string, o Options) (uint32, error) {
+	conn, err := Dial(ctx, name, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }() // nothing was written that could be lost
+	return serverOf(conn)
 }

@@ -145,7 +145,7 @@ func (c *client) create(ctx context.Context, path string, body []byte, into any)
 		return fmt.Errorf("ask the API server: %w", err)
 	}
 	defer func() {
-		response.Body.Close()
+		_ = response.Body.Close()
 		if response.StatusCode == http.StatusUnauthorized {
 			connection.CloseIdleConnections() // they may be of a certificate that has expired since
 		}

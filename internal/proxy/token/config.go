@@ -26,7 +26,8 @@ type Config struct {
 	// Audience is the name by which tokens are made for this proxy, and for nobody else: a token for the API server's own
 	// audience would let the proxy act as its caller, and is refused unless it names this one too.
 	Audience string `yaml:"audience"`
-	// Node is this node's name in the cluster, as the kubelet registers it. Tokens of pods of other nodes are refused.
+	// Node is this node's name in the cluster, as the kubelet registers it. Tokens of pods of other nodes are refused. The
+	// proxy takes the computer's name in lower case, as kubelets do, if it is not set.
 	Node string `yaml:"node"`
 	// Issuer is the cluster's (--service-account-issuer). The method keys needs it; review compares it if it is set.
 	Issuer string `yaml:"issuer"`

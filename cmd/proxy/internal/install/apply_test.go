@@ -37,8 +37,9 @@ func TestInstallChangesWhatDiffersAndNoMore(t *testing.T) {
 		log         []string
 		exe, config string
 	}{
-		"another program":       {func(s *site) { s.write(s.want.Source, "two") }, []string{"stop", "put", "start"}, "two", "good 1"},
-		"another configuration": {func(s *site) { s.write(s.want.ConfigFrom, "good 2") }, []string{"reload"}, "one", "good 2"},
+		"another program":                              {func(s *site) { s.write(s.want.Source, "two") }, []string{"stop", "put", "start"}, "two", "good 1"},
+		"another configuration":                        {func(s *site) { s.write(s.want.ConfigFrom, "good 2") }, []string{"reload"}, "one", "good 2"},
+		"a configuration that takes effect at a start": {func(s *site) { s.write(s.want.ConfigFrom, "good 2 start") }, []string{"stop", "put", "start"}, "one", "good 2 start"},
 		"both": {func(s *site) { s.write(s.want.Source, "two"); s.write(s.want.ConfigFrom, "good 2") },
 			[]string{"stop", "put", "start"}, "two", "good 2"},
 		"other arguments":       {func(s *site) { s.want.Args = []string{"-v=1"} }, []string{"stop", "put", "start"}, "one", "good 1"},

@@ -148,6 +148,9 @@ func (s *site) installer() *Installer {
 			}
 			return fmt.Errorf("%s:1:1: bad", filepath.Base(file))
 		},
+		NeedsRestart: func(before, after []byte) bool {
+			return bytes.Contains(before, []byte("start")) != bytes.Contains(after, []byte("start"))
+		},
 		Say: func(format string, args ...any) { s.said = append(s.said, fmt.Sprintf(format, args...)) },
 	})
 	if err != nil {

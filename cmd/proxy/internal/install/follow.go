@@ -2,7 +2,9 @@ package install
 
 import (
 	"context"
+	"crypto/sha256"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -13,11 +15,11 @@ const Look = 10 * time.Second
 const maxPause = 10 * time.Minute
 
 // Follow applies what is wanted again and again until ctx is done, and tells report of each attempt. After one that
-// failed it waits, longer each time, unless the new configuration has changed.
+// failed it waits, longer each time, unless something that is copied has changed.
 func (i *Installer) Follow(ctx context.Context, report func(changed bool, err error)) {
 	pause := Look
 	for ctx.Err() == nil {
-		config := i.source()
+		sources := i.source()
 		changed, err := i.Apply(ctx)
 		if ctx.Err() != nil {
 			return
@@ -26,15 +28,15 @@ func (i *Installer) Follow(ctx context.Context, report func(changed bool, err er
 		if err == nil {
 			pause = Look
 		}
-		i.wait(ctx, pause, config)
+		i.wait(ctx, pause, sources)
 		if err != nil {
 			pause = min(2*pause, maxPause)
 		}
 	}
 }
 
-// wait returns after the pause, or when the new configuration has changed.
-func (i *Installer) wait(ctx context.Context, pause time.Duration, config string) {
+// wait returns after the pause, or when something that is copied has changed.
+func (i *Installer) wait(ctx context.Context, pause time.Duration, sources string) {
 	until := time.NewTimer(pause)
 	defer until.Stop()
 	ticker := time.NewTicker(time.Second)
@@ -46,21 +48,28 @@ func (i *Installer) wait(ctx context.Context, pause time.Duration, config string
 		case <-until.C:
 			return
 		case <-ticker.C:
-			if i.source() != config {
+			if i.source() != sources {
 				return
 			}
 		}
 	}
 }
 
-// source is the content of the new configuration, or why there is none.
+// source stands for the content of everything that is copied, or for why there is none.
 func (i *Installer) source() string {
-	if i.want.ConfigFrom == "" {
-		return ""
+	sums := sha256.New()
+	add := func(text []byte, err error) {
+		if err != nil {
+			text = []byte("\x00" + err.Error())
+		}
+		one := sha256.Sum256(text)
+		_, _ = sums.Write(one[:]) // a hash takes everything
 	}
-	text, err := os.ReadFile(i.want.ConfigFrom)
-	if err != nil {
-		return "\x00" + err.Error()
+	if i.want.ConfigFrom != "" {
+		add(os.ReadFile(i.want.ConfigFrom))
 	}
-	return string(text)
+	for _, c := range slices.Concat(i.want.Needed, i.want.Delivered) {
+		add(c.Read(c.From))
+	}
+	return string(sums.Sum(nil))
 }

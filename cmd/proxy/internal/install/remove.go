@@ -64,8 +64,10 @@ func (r Removal) purge(command string) error {
 			r.Say("%s is not ours and stays", args[0])
 		}
 	}
-	for _, suffix := range []string{"", newSuffix, oldSuffix} {
-		files = append(files, filepath.Join(r.Data, ConfigName)+suffix)
+	for _, name := range []string{ConfigName, KeysName, BundleName} {
+		for _, suffix := range []string{"", newSuffix, oldSuffix} {
+			files = append(files, filepath.Join(r.Data, name)+suffix)
+		}
 	}
 	var errs []error
 	for _, file := range files {

@@ -17,7 +17,7 @@ func (s *site) remove(purge bool) error {
 }
 
 func TestUninstallRemovesTheServiceAndWithPurgeItsFiles(t *testing.T) {
-	s := newSite(t)
+	s := withCopies(newSite(t))
 	if _, err := s.apply(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestUninstallRemovesTheServiceAndWithPurgeItsFiles(t *testing.T) {
 	if err := s.remove(true); err != nil {
 		t.Fatal(err)
 	}
-	for _, gone := range []string{s.want.Programs, s.want.Config} {
+	for _, gone := range []string{s.want.Programs, s.want.Config, s.want.Needed[0].To, s.want.Delivered[0].To} {
 		if _, err := os.Stat(gone); err == nil {
 			t.Errorf("%s is left", gone)
 		}

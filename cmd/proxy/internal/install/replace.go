@@ -50,10 +50,10 @@ func (i *Installer) prepare(p plan) (files []*replacement, err error) {
 		}
 		files = append(files, f)
 	}
-	if p.config != nil {
-		f, err := prepare(i.want.Config, bytes.NewReader(p.config), 0o600)
+	for _, c := range p.files {
+		f, err := prepare(c.path, bytes.NewReader(c.text), 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("copy the configuration: %w", err)
+			return nil, fmt.Errorf("copy %s: %w", c.path, err)
 		}
 		files = append(files, f)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,10 @@ type Want struct {
 	Config string
 	// ConfigFrom is copied to Config; empty leaves Config alone.
 	ConfigFrom string
+	// Needed are files that go with the configuration, such as keys: with a fault in one nothing is changed.
+	Needed []Copy
+	// Delivered are files of data that the service verifies by itself, such as bundles. They may be missing.
+	Delivered []Copy
 }
 
 // Parts are what an installation touches beside files.
@@ -39,6 +44,9 @@ type Parts struct {
 	CheckOwners func(file string) error
 	// CheckConfig refuses a configuration that would not be accepted by Source.
 	CheckConfig func(file string, text []byte) error
+	// NeedsRestart says whether a service that runs with one configuration takes over another only when it starts again. May
+	// be nil.
+	NeedsRestart func(before, after []byte) bool
 	// Say tells of progress, in a line.
 	Say func(format string, args ...any)
 }
@@ -49,8 +57,14 @@ const (
 	startTimeout = 60 * time.Second
 )
 
-// ConfigName is the name of the configuration in Want.Data.
-const ConfigName = "proxy.yaml"
+// Names of files in Want.Data.
+const (
+	ConfigName = "proxy.yaml"
+	// KeysName are the public keys that bundles of policies are verified with.
+	KeysName = "bundle.key.pub"
+	// BundleName is the newest bundle that came to the node, before it was verified.
+	BundleName = "bundle.tar.gz"
+)
 
 // exeName is the name of the installed program.
 const exeName = "proxy.exe"
@@ -76,6 +90,9 @@ func New(w Want, p Parts) (*Installer, error) {
 		if !filepath.IsAbs(dir) {
 			errs = append(errs, fmt.Errorf("directory %q: want a full path", dir))
 		}
+	}
+	for _, c := range slices.Concat(w.Needed, w.Delivered) {
+		errs = append(errs, c.check(w.Data))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

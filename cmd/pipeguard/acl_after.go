@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// afterList says what the request policy of the same configuration makes of a call that the list allows; empty if nothing. A
+// list that allows is half of the answer, and whoever asks for it wants the whole.
+func afterList(ctx context.Context, settings config.Proxy, e *audit.Event) (string, error) {
+	var added policy.Modules
+	note := ""
+	if dir := settings.RequestPolicy.Modules; dir != "" {
+		m, err := loadModules(dir)
+		if err != nil {
+			note = fmt.Sprintf("; its modules in %s could not be read, and were not asked", dir)
+		}
+		added = m
+	}
+	input, err := request.FromRecord(e)
+	if text := notAsked(err); text != "" {
+		return text, nil
+	}
+	s := besideBuiltIn(added, settings.Parameters())
+	if len(s.problems) > 0 {
+		return "", fmt.Errorf("request policy: %s", s.problems[0].Message)
+	}
+	evaluator, err := request.New(policy.Options{BaseTested: true})
+	if err != nil {
+		return "", err
+	}
+	if _, err := evaluator.Activate(ctx, s.modules); err != nil {
+		return "", fmt.Errorf("request policy: %w", err)
+	}
+	if d := evaluator.DecideInput(ctx, input); !d.Allowed() {
+		return refusedNext(d) + note, nil
+	}
+	if note != "" {
+		return "the request policy is asked next" + note, nil
+	}
+	return "", nil
+}
+
+func refusedNext(d request.Decision) string {
+	return fmt.Sprintf("the request policy is asked next, and refuses: %s: %s", d.Rule, d.Reason)
+}
+
+// notAsked says what becomes of a call that the request policy cannot be asked about; empty if it can.
+func notAsked(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, request.ErrNotShown):
+		return refusedNext(request.NotShown(err))
+	}
+	return "the request policy is asked next, and this record does not tell enough for that: " + err.Error()
+}
+
+// eventOf is a record of a call of which no more is known than the list is told: its fields are empty.
+func eventOf(r acl.Request) *audit.Event {
+	e := &audit.Event{
+		Type: audit.TypeRequest, Time: time.Now(),
+		Who: &audit.Who{
+			Assurance: r.Caller.Assurance, Token: r.Caller.Token, Process: &audit.WhoProcess{Exe: r.Caller.Exe}, User: &audit.WhoUser{SID: r.Caller.User},
+		},
+		What: &audit.What{Pipe: "csi-proxy-" + r.Group + "-" + r.Version, Group: r.Group, Version: r.Version, Method: r.Operation, FullMethod: r.Operation, Params: json.RawMessage(`{}`)},
+	}
+	if name, isForwarded := strings.CutPrefix(r.Group, fullPipe); isForwarded {
+		e.What.Pipe, e.What.Params = name, nil
+	}
+	if c := r.Caller; c.Namespace != "" {
+		e.Who.Pod = &audit.WhoPod{Namespace: c.Namespace, Name: c.Pod, ServiceAccount: c.ServiceAccount}
+		e.Who.Container = &audit.WhoContainer{Name: c.Container, Image: c.Image, HostProcess: c.HostProcess}
+	}
+	return e
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// silence opens connections of this process, which say nothing.
+func silence(t *testing.T, pipe string, n int) []net.Conn {
+	t.Helper()
+	conns := make([]net.Conn, 0, n)
+	t.Cleanup(func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	})
+	for range n {
+		c, err := net.Dial("unix", pipe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// hungUp says whether the other side has closed a connection.
+func hungUp(c net.Conn) bool {
+	if err := c.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		return true
+	}
+	_, err := io.Copy(io.Discard, c)
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// bounded is a proxy with small bounds, and a log that does not wait for the disk.
+func bounded(t *testing.T) (pipe, log string) {
+	t.Helper()
+	config := configFor(t, "PathExists")
+	put(t, config, read(t, config)+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: 1s}\n")
+	p := startProgram(t, "--config", config)
+	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit.jsonl")
+}
+
+func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
+	pipe, log := bounded(t)
+	flood := silence(t, pipe, 1000)
+	other := newCaller(t, "")
+	other.open(pipe)
+	expect(t, other.call(under("flooded")), "OK")
+	left := 0
+	for _, c := range flood {
+		if !hungUp(c) {
+			left++
+		}
+	}
+	if left > 8 {
+		t.Errorf("%d connections of one caller are open", left)
+	}
+	ended := records(t, log, func(e audit.Event) bool { return e.Type == audit.TypeConnection })
+	if len(ended) < 1000-8 {
+		t.Errorf("%d of 1000 connections are recorded", len(ended))
+	}
+	for _, e := range ended {
+		// One that gave way before its caller was named is nobody's.
+		if e.Who.Assurance != "none" && int(e.Who.Process.PID) != os.Getpid() {
+			t.Fatalf("one is recorded as %+v", e.Who)
+		}
+	}
+	expect(t, other.call(under("after")), "OK")
+}
+
+// A caller who sends the beginning of a connection a byte at a time has no more time for it than one who sends nothing.
+func TestAPrefaceThatNeverEndsIsCutOff(t *testing.T) {
+	pipe, log := bounded(t)
+	slow := silence(t, pipe, 4)
+	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04"
+	began := time.Now()
+	open := len(slow)
+	for at := 0; open > 0; at++ {
+		if time.Since(began) > attackPatience {
+			t.Fatalf("%d are open after %v and %d bytes", open, time.Since(began), at)
+		}
+		open = 0
+		for _, c := range slow {
+			if at < len(preface) {
+				_, _ = c.Write([]byte{preface[at]}) // whoever was cut off cannot
+			}
+			if !hungUp(c) {
+				open++
+			}
+		}
+		time.Sleep(80 * time.Millisecond)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	cut := records(t, log, func(e audit.Event) bool {
+		return e.Type == audit.TypeConnection && e.Outcome.Result == audit.ResultRejected
+	})
+	if len(cut) != 4 || !strings.Contains(cut[0].Outcome.Error, "HTTP/2 was begun and not carried through") {
+		t.Errorf("%d are recorded as cut off", len(cut))
+	}
+	other := newCaller(t, "")
+	other.open(pipe)
+	expect(t, other.call(under("slow")), "OK")
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// attackPatience is more than any step takes; reached only by a test that fails.
+const attackPatience = 20 * time.Second
+
+// TestActor is no test: it is the other process of the tests of this file's kind. It does what its standard input says, a
+// line each, and answers with a line, until the input ends.
+func TestActor(t *testing.T) {
+	switch os.Getenv("PIPEGUARD_ACTOR") {
+	case "caller":
+		new(actor).obey(os.Stdin, os.Stdout)
+		os.Exit(0)
+	case "proxy":
+		var args []string
+		if err := json.Unmarshal([]byte(os.Getenv("PIPEGUARD_ARGS")), &args); err != nil {
+			t.Fatal(err)
+		}
+		os.Exit(run(context.Background(), args, os.Stdout, os.Stderr))
+	}
+}
+
+// actor is a process that opens a pipe and calls, or has others call in its stead.
+type actor struct {
+	conn   net.Conn
+	client *grpc.ClientConn
+	tokens []string // that calls carry
+}
+
+func (a *actor) obey(in io.Reader, out io.Writer) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		verb, rest, _ := strings.Cut(lines.Text(), " ")
+		answer, err := a.do(verb, rest, out)
+		if err != nil {
+			answer = "fault: " + err.Error()
+		}
+		_, _ = fmt.Fprintln(out, strings.ReplaceAll(answer, "\n", " "))
+	}
+}
+
+func (a *actor) do(verb, rest string, out io.Writer) (string, error) {
+	switch verb {
+	case "open": // a pipe, and says nothing on it
+		conn, err := net.Dial("unix", rest)
+		a.conn, a.client = conn, nil
+		return "done", err
+	case "call": // on whatever connection it has
+		return a.call(rest)
+	case "token": // none, or several with tabs between them
+		a.tokens = strings.FieldsFunc(rest, func(r rune) bool { return r == '\t' })
+		return "done", nil
+	case "give": // the connection to whoever waits at an address
+		return "done", give(rest, a.conn)
+	case "take":
+		conn, err := take(rest, func() { _, _ = fmt.Fprintln(out, "waiting") })
+		a.conn, a.client = conn, nil
+		return "done", err
+	case "become": // another program, and keep the connection
+		socket, err := a.conn.(*net.UnixConn).File()
+		if err != nil {
+			return "", err
+		}
+		if _, err := unix.FcntlInt(socket.Fd(), unix.F_SETFD, 0); err != nil {
+			return "", err
+		}
+		return "", unix.Exec(rest, []string{rest, "60"}, os.Environ())
+	}
+	return "", fmt.Errorf("no verb %q", verb)
+}
+
+// call asks whether a path exists and returns the code of the answer and its text.
+func (a *actor) call(path string) (string, error) {
+	if a.client == nil {
+		conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			conn := a.conn
+			if a.conn = nil; conn == nil {
+				return nil, errors.New("the one connection was used")
+			}
+			return conn, nil
+		}))
+		if err != nil {
+			return "", err
+		}
+		a.client = conn
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), attackPatience)
+	defer cancel()
+	for _, token := range a.tokens {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	}
+	_, err := v1.NewFilesystemClient(a.client).PathExists(ctx, &v1.PathExistsRequest{Path: path})
+	return status.Code(err).String() + " " + status.Convert(err).Message(), nil
+}
+
+// give sends a descriptor (unix(7), SCM_RIGHTS) and keeps its own.
+func give(address string, conn net.Conn) error {
+	file, err := conn.(*net.UnixConn).File()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	to, err := net.Dial("unix", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = to.Close() }()
+	_, _, err = to.(*net.UnixConn).WriteMsgUnix([]byte{1}, unix.UnixRights(int(file.Fd())), nil)
+	return err
+}
+
+func take(address string, waiting func()) (net.Conn, error) {
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = l.Close() }()
+	waiting()
+	from, err := l.Accept()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }()
+	rights := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := from.(*net.UnixConn).ReadMsgUnix(make([]byte, 1), rights)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(rights[:n])
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) != 1 {
+		return nil, fmt.Errorf("%d control messages", len(messages))
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fds[0]), "taken")
+	defer func() { _ = file.Close() }()
+	return net.FileConn(file)
+}
+
+// caller is an actor as a test sees it.
+type caller struct {
+	t       *testing.T
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     chan string
+}
+
+// newCaller starts one in a control group, or where this process is if there is none.
+func newCaller(t *testing.T, group string) *caller {
+	t.Helper()
+	c := &caller{t: t, command: exec.Command("/proc/self/exe", "-test.run=^TestActor$"), out: make(chan string, 16)}
+	c.command.Path = os.Args[0]
+	c.command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
+	c.command.Stderr = os.Stderr
+	in, err := c.command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.in = in
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.out)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			c.out <- lines.Text()
+		}
+	}()
+	t.Cleanup(c.end)
+	if group != "" {
+		c.enter(group)
+	}
+	return c
+}
+
+func (c *caller) pid() int { return c.command.Process.Pid }
+
+// enter moves the process into a control group (cgroups(7)).
+func (c *caller) enter(group string) {
+	c.t.Helper()
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(c.pid())), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// end kills the process and waits for it, so that its number is free.
+func (c *caller) end() {
+	_ = c.command.Process.Kill()
+	_ = c.command.Wait() // "killed", and that is the point
+}
+
+func (c *caller) say(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *caller) hear() string {
+	c.t.Helper()
+	select {
+	case line, ok := <-c.out:
+		if !ok {
+			c.t.Fatal("the caller has ended")
+		}
+		return line
+	case <-time.After(attackPatience):
+		c.t.Fatal("the caller does not answer")
+	}
+	return ""
+}
+
+func (c *caller) open(pipe string) {
+	c.t.Helper()
+	c.say("open %s", pipe)
+	if got := c.hear(); got != "done" {
+		c.t.Fatalf("open %s: %s", pipe, got)
+	}
+}
+
+// call makes one call, whose path tells its record from others.
+func (c *caller) call(path string) string {
+	c.t.Helper()
+	c.say("call %s", path)
+	return c.hear()
+}
+
+// handTo gives this caller's connection to another, which has it as well from then on.
+func (c *caller) handTo(other *caller) {
+	c.t.Helper()
+	address := filepath.Join(shortDir(c.t), "s")
+	other.say("take %s", address)
+	if got := other.hear(); got != "waiting" {
+		c.t.Fatalf("take: %s", got)
+	}
+	c.say("give %s", address)
+	if got, taken := c.hear(), other.hear(); got != "done" || taken != "done" {
+		c.t.Fatalf("give: %s; take: %s", got, taken)
+	}
+}
+
+// shortDir has room for the name of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// expect compares what a caller heard.
+func expect(t *testing.T, got, code string, texts ...string) {
+	t.Helper()
+	if !strings.HasPrefix(got, code+" ") {
+		t.Errorf("got %q, want %s", got, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(got, text) {
+			t.Errorf("%q does not say %q", got, text)
+		}
+	}
+}
+
+// ended is the terminal record of the call about a path.
+func ended(t *testing.T, log, path string) audit.Event {
+	t.Helper()
+	for deadline := time.Now().Add(attackPatience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if found := records(t, log, func(e audit.Event) bool {
+			return e.Outcome != nil && e.Type == audit.TypeRequest && slices.ContainsFunc(e.What.Targets, func(x audit.Target) bool { return x.Value == path })
+		}); len(found) > 0 {
+			return found[0]
+		}
+	}
+	t.Fatalf("no record ends the call about %s in:\n%s", path, read(t, log))
+	return audit.Event{}
+}
+
+func records(t *testing.T, log string, match func(audit.Event) bool) (found []audit.Event) {
+	t.Helper()
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for e, err := range audit.Read(file) {
+		if line, ok := errors.AsType[*audit.LineError](err); ok && line.Torn {
+			break // being written
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if match(e) {
+			found = append(found, e)
+		}
+	}
+	return found
+}

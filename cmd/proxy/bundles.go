@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/rulebook"
+)
+
+// bundleInterval is how often the files of bundle and keys are read.
+const bundleInterval = 10 * time.Second
+
+// newBundles returns the cluster's rules, and what brings them and keeps them fresh until its context is done. They are nil
+// if the configuration asks for none.
+func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.Logger) (*rulebook.Bundles, func(context.Context), error) {
+	if !c.IsSet() {
+		return nil, func(context.Context) {}, nil
+	}
+	text, err := bundle.ReadKeyFile(c.Keys)
+	if err != nil {
+		return nil, nil, fmt.Errorf("bundle: keys: %w", err)
+	}
+	keys, err := bundle.ParseKeys(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("bundle: keys: %s: %w", c.Keys, err)
+	}
+	client, err := bundleClient(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	log = log.With(event(eventBundle))
+	n := node.New(node.Options{Known: known, Modules: request.Modules, Policy: request.Options(requestOptions(log))})
+	keeper, err := bundle.NewKeeper(ctx, bundle.Options{
+		Keys: keys, Audience: c.Pool, MinimumRevision: c.MinimumRevision, Dir: c.Directory(), Prepare: noted(n, log), Log: log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	run := func(ctx context.Context) {
+		var group sync.WaitGroup
+		group.Go(func() { _ = keeper.Run(ctx) }) // these end with ctx, and without an error
+		group.Go(func() { keeper.FollowKeys(ctx, c.Keys, text, bundleInterval) })
+		group.Go(func() {
+			if c.URL != "" {
+				_ = keeper.Poll(ctx, client, c.URL)
+				return
+			}
+			_ = keeper.Follow(ctx, c.File, bundleInterval)
+		})
+		group.Wait()
+	}
+	return &rulebook.Bundles{Keeper: keeper, Node: n}, run, nil
+}
+
+// noted also logs what a bundle says that this node cannot express.
+func noted(n *node.Node, log *zap.Logger) func(context.Context, bundle.Bundle, bundle.Seal) (func(), error) {
+	return func(ctx context.Context, b bundle.Bundle, s bundle.Seal) (func(), error) {
+		commit, err := n.Prepare(ctx, b, s)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			commit()
+			for _, note := range n.Current().Notes() {
+				log.Warn(note)
+			}
+		}, nil
+	}
+}
+
+// bundleClient asks the server of URL, and trusts the authorities of CAFile alone if it is set.
+func bundleClient(c config.Bundle) (*http.Client, error) {
+	settings := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		text, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("bundle: caFile: %w", err)
+		}
+		settings.RootCAs = x509.NewCertPool()
+		if !settings.RootCAs.AppendCertsFromPEM(text) {
+			return nil, errors.New("bundle: caFile: no certificate in " + c.CAFile)
+		}
+	}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: settings, ForceAttemptHTTP2: true, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: 16 << 10,
+	}}, nil
+}
+
+// registerBundle shows what the node thinks of its bundle.
+func registerBundle(registry prometheus.Registerer, book *rulebook.Book) {
+	if book.Bundle() == nil {
+		return
+	}
+	gauge := func(name, help string, value func(bundle.Status) float64) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(*book.Bundle()) }))
+	}
+	gauge("pipeguard_bundle_revision", "Revision of the bundle that was activated last; 0 before the first.", func(s bundle.Status) float64 { return float64(s.Revision) })
+	gauge("pipeguard_bundle_valid", "1 if the bundle decides; 0 if every call is denied for want of one.", func(s bundle.Status) float64 {
+		if s.Invalid == "" {
+			return 1
+		}
+		return 0
+	})
+	gauge("pipeguard_bundle_expires_timestamp_seconds", "When the bundle ends, as Unix time.", func(s bundle.Status) float64 {
+		if s.ExpiresAt.IsZero() {
+			return 0
+		}
+		return float64(s.ExpiresAt.Unix())
+	})
+	gauge("pipeguard_bundle_refused", "1 if what was offered last was refused.", func(s bundle.Status) float64 {
+		if s.Refused == nil {
+			return 0
+		}
+		return 1
+	})
+}

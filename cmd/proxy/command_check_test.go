@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const checkHead = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
+
+func checkConfig(t *testing.T, text string) (code int, out, errOut string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	if err := os.WriteFile(file, []byte(checkHead+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	code = run(t.Context(), []string{"check-config", file}, &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestCheckConfigSaysWhoIsNamedAndWhoIsNot(t *testing.T) {
+	code, out, errOut := checkConfig(t, `
+acl:
+  profiles: [azuredisk]
+  rules:
+    - {name: all, pipes: ["*"], operations: ["*"], callers: [{namespace: team-a}]}
+    - {name: tools, pipes: ["system-*"], operations: [StopService], callers: [{user: S-1-5-18, exe: 'C:\tools\*'}, {user: S-1-5-18, exe: 'C:\a.exe'}]}
+    - {name: wide, pipes: ["volume-*"], operations: ["*"], callers: [{serviceAccount: team-b/node}, {serviceAccount: team-c/node}]}
+    - {name: reader, pipes: ["volume-*"], operations: [MountVolume], callers: [{namespace: team-d}]}
+requestPolicy:
+  named:
+    volume: {FormatVolume: {pods: {team-b: {node: [{containers: [driver]}]}}}}
+containers: {endpoint: '\\.\pipe\containerd-containerd', kubelet: {url: "https://127.0.0.1:10250", caFile: 'C:\ca.crt', tokenFile: 'C:\token'}}
+tokens: {verify: {}, pipes: {disk-v1: "off"}}
+pipes: [{pipe: disk-v1, containerUser: true}]
+bundle: {pool: windows, keys: 'C:\bundle.key.pub', file: 'C:\bundle.tar.gz', dir: 'C:\bundles', minimumRevision: 7}
+`)
+	if code != 0 || errOut != "" {
+		t.Fatalf("exit code %d: %s", code, errOut)
+	}
+	for _, want := range []string{
+		"\nnamed disk.PartitionDisk serviceAccount=kube-system/csi-azuredisk-node-sa containers=[azuredisk]\n",
+		"\nnamed volume.FormatVolume serviceAccount=team-b/node containers=[driver]\n",
+		"\nnamed system.StopService user=S-1-5-18 programs=[C:\\a.exe]\n",
+		"\nnote rule all allows PartitionDisk to namespace=team-a, and the request policy refuses it",
+		"\nnote rule all allows FormatVolume to namespace=team-a, and",
+		"\nnote rule tools allows StopService to user=S-1-5-18 exe=C:\\tools\\*, and",
+		"\nnote rule wide allows FormatVolume to serviceAccount=team-c/node, and",
+		"\ntokens disk-v1 off\n", "\nopens csi-proxy-disk-v1 S-1-5-93-2-2\n",
+		"\ncallers are known by their pods: containers from \\\\.\\pipe\\containerd-containerd, service accounts from https://127.0.0.1:10250\n",
+		"\nbundle for pool windows from C:\\bundle.tar.gz, signed by a key in C:\\bundle.key.pub, kept in C:\\bundles, revision 7 or later\n",
+		"\nnote pipes that the bundle's PipePolicies guard are decided by the bundle alone",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	for _, wrong := range []string{"named volume.MountVolume", "note rule all allows StopService", "to serviceAccount=team-b/node", "rule reader allows", "exe=C:\\a.exe, and", "pods are not known"} {
+		if strings.Contains(out, wrong) {
+			t.Errorf("%q is in\n%s", wrong, out)
+		}
+	}
+}
+
+func TestCheckConfigTriesTheModules(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := "requestPolicy: {modules: '" + dir + "'}\n"
+	write("house.rego", "package pipeguard.node\n\nfindings contains {\"code\": \"HOUSE1\", \"effect\": \"deny\"} if input.operation == \"Rescan\"\n")
+	write("house_test.rego", "package house_test\n\nimport data.pipeguard.node\n\ntest_x if \"HOUSE1\" in {f.code | some f in node.findings} with input as {\"operation\": \"Rescan\"}\n")
+	if code, out, errOut := checkConfig(t, config); code != 0 || !strings.Contains(out, "policy is the built-in request policy and the modules in "+dir) {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+	for name, tt := range map[string]struct{ text, says string }{
+		"a test that fails":           {"package pipeguard.node\n", "test"},
+		"a rule that names everybody": {"package pipeguard.node\n\nis_named if true\n", "is_named is a rule of the built-in policy"},
+		"a rule that does not parse":  {"package pipeguard.node\n\nx if\n", "house.rego:4"},
+	} {
+		write("house.rego", tt.text)
+		if code, out, errOut := checkConfig(t, config); code != 1 || out != "" || !strings.Contains(errOut, tt.says) {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errOut)
+		}
+	}
+	if code, _, errOut := checkConfig(t, "requestPolicy: {modules: '"+filepath.Join(dir, "missing")+"'}\n"); code != 1 || !strings.Contains(errOut, "missing") {
+		t.Errorf("a directory that is not there: exit code %d: %s", code, errOut)
+	}
+	elsewhere := `C:\no\such\directory`
+	if filepath.IsAbs(elsewhere) {
+		t.Skip("it can be on this system")
+	}
+	if code, out, _ := checkConfig(t, "requestPolicy: {modules: '"+elsewhere+"'}\n"); code != 0 || !strings.Contains(out, "note the modules in "+elsewhere+" were not tried") {
+		t.Errorf("a directory of another system: exit code %d: %s", code, out)
+	}
+}
+
+func TestCheckConfigRefusesAPipeThatNobodyServes(t *testing.T) {
+	if code, out, errOut := checkConfig(t, "pipes: [{pipe: disk-v7, containerUser: true}]\n"); code != 1 || out != "" || !strings.Contains(errOut, "pipes[0].pipe") {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}

@@ -1,0 +1,103 @@
+package install
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Copy is a file of the host that is kept as it is somewhere else.
+type Copy struct {
+	// From is read, and written to To, which lies in Want.Data.
+	From, To string
+	// Read returns the content of a file, bounded, or why it is refused.
+	Read func(file string) ([]byte, error)
+}
+
+// newContent is what a file is to hold.
+type newContent struct {
+	path string
+	text []byte
+}
+
+// check reports what is wrong with a copy that is wanted.
+func (c Copy) check(data string) error {
+	if c.From == "" || c.To == "" || c.Read == nil {
+		return fmt.Errorf("a copy from %q to %q: want both, and how it is read", c.From, c.To)
+	}
+	if filepath.Dir(c.To) != filepath.Clean(data) {
+		return fmt.Errorf("a copy to %s: want a file in %s", c.To, data)
+	}
+	return nil
+}
+
+// next returns what is to be put in place, or nil if it is there. What belongs to somebody else is replaced, even by the
+// same: he could change it later.
+func (c Copy) next(checkOwners func(file string) error) (*newContent, error) {
+	text, err := c.Read(c.From)
+	if err != nil {
+		return nil, err
+	}
+	installed, err := os.ReadFile(c.To)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read what is installed: %w", err)
+	}
+	if err == nil && bytes.Equal(text, installed) && checkOwners(c.To) == nil {
+		return nil, nil //nolint:nilnil // nothing is to be done
+	}
+	return &newContent{c.To, text}, nil
+}
+
+// needed returns what the files that the service needs are to hold.
+func (i *Installer) needed() ([]newContent, error) {
+	var files []newContent
+	for _, c := range i.want.Needed {
+		f, err := c.next(i.parts.CheckOwners)
+		if err != nil {
+			return nil, fmt.Errorf("%s is refused; nothing was changed: %w", filepath.Base(c.To), err)
+		}
+		if f != nil {
+			files = append(files, *f)
+		}
+	}
+	return files, nil
+}
+
+// deliver puts data in place. The service notices it and verifies it by itself, so that a configuration with a fault keeps
+// no data from it. Data that is not there leaves what was delivered before.
+func (i *Installer) deliver() (changed bool, err error) {
+	var errs []error
+	for _, c := range i.want.Delivered {
+		f, err := c.next(i.parts.CheckOwners)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s is not delivered: %w", filepath.Base(c.To), err))
+		case f != nil:
+			if err := f.place(); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			changed = true
+			i.parts.Say("%s delivered", c.To)
+		}
+	}
+	return changed, errors.Join(errs...)
+}
+
+// place puts the content in place in one step.
+func (f newContent) place() error {
+	r, err := prepare(f.path, bytes.NewReader(f.text), 0o600)
+	if err == nil {
+		if err = r.over(); err != nil {
+			err = errors.Join(err, r.undo())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("put %s in place: %w", f.path, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package proxy
+
+import (
+	"context"
+	"strconv"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// judged asks the request policy about a call that the access list has allowed. On a pipe in mode LogOnly its denial is
+// recorded and not enforced; a call that the list has denied there is denied already, and is not asked about.
+func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	if r.rules.Judge == nil || acl.Effect(r.event.Decision.Effect) != acl.Allow {
+		return next(ctx, call)
+	}
+	d := r.rules.Judge.Decide(ctx, call, p.subject(r))
+	if d.Allowed() {
+		return next(ctx, call)
+	}
+	d.Record(r.event.Decision)
+	r.event.Decision.Policy.Bundle = r.rules.Policy.Bundle
+	if d.Err != nil { // no rule refused: something does not work
+		r.log().Error("the request policy gave no decision", zap.String(logkeys.Code, d.Rule), zap.Error(d.Err))
+	}
+	p.metrics.judged.WithLabelValues(p.name, d.Label(), r.event.Decision.Mode).Inc()
+	reason := d.Rule + ": " + d.Reason + " (" + revisionOf(r.event.Decision.Policy) + ")"
+	if acl.Mode(r.event.Decision.Mode) != acl.LogOnly {
+		err := p.deny(r, call, reason)
+		if d.MayChange() { // drivers ask again, and do not after PermissionDenied
+			err = status.Error(codes.Unavailable, status.Convert(err).Message())
+		}
+		return nil, err
+	}
+	r.log().Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
+	return next(ctx, call)
+}
+
+// revisionOf names the revision of a request policy as refusals of the access list name theirs.
+func revisionOf(p *audit.Policy) string {
+	const most = len("sha256:") + 12
+	text := "request policy " + p.Revision[:min(len(p.Revision), most)]
+	if p.Bundle != 0 {
+		text += ", revision " + strconv.FormatUint(p.Bundle, 10)
+	}
+	return text
+}
+
+// subject is what the request policy is told of a call beside the call itself.
+func (p *pipe) subject(r *request) *reqpolicy.Subject {
+	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Pipe: p.name, Now: r.stream.arrived}
+	if p.where != nil {
+		s.Node = p.where.Node
+	}
+	return s
+}
+
+// shown is the caller in the form that policies are shown, made once for a connection, and once more if it sends a token.
+func (c *conn) shown(hasToken bool) *reqpolicy.Caller {
+	i := 0
+	if hasToken {
+		i = 1
+	}
+	if made := c.caller[i].Load(); made != nil {
+		return made
+	}
+	made := reqpolicy.NewCaller(asPeer(c.identity(), hasToken))
+	c.caller[i].Store(made)
+	return made
+}
+
+// asPeer puts an identity into the words of the request policy.
+func asPeer(i peer.Identity, hasToken bool) reqpolicy.Peer {
+	p := reqpolicy.Peer{
+		Assurance: string(i.Assurance), Token: hasToken,
+		Process: reqpolicy.Process{PID: i.Process.PID, Start: i.Process.Start, Exe: i.Process.Exe},
+		User:    reqpolicy.User{SID: i.User.SID, Name: i.User.Name},
+	}
+	if pod := i.Pod; pod != nil {
+		p.Pod = &reqpolicy.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ServiceAccount: pod.ServiceAccount}
+	}
+	if k := i.Container; k != nil {
+		p.Container = &reqpolicy.Container{ID: k.ID, Name: k.Name, Image: k.Image, HostProcess: k.HostProcess}
+	}
+	return p
+}

@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// fakeJudge says the same of every call, and keeps what it was asked.
+type fakeJudge struct {
+	decision reqpolicy.Decision
+
+	mu       sync.Mutex // guards subjects
+	subjects []reqpolicy.Subject
+}
+
+func (f *fakeJudge) Decide(_ context.Context, _ *apiserver.Call, s *reqpolicy.Subject) reqpolicy.Decision {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.subjects = append(f.subjects, *s)
+	return f.decision
+}
+
+func (f *fakeJudge) asked() []reqpolicy.Subject {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.subjects
+}
+
+func judgedBy(t *testing.T, judge Judge) *fixture {
+	t.Helper()
+	list, err := acl.New(allowDriver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := Listed(list)
+	rules.Judge = judge
+	return start(t, "bufconn", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
+}
+
+func TestWhatTheListAllowsIsJudged(t *testing.T) {
+	refused := reqpolicy.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Revision: "sha256:00"}
+	broken := reqpolicy.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeInternal, Reason: "gave no decision", Err: errors.New("secret")}
+	for name, c := range map[string]struct {
+		version  string // v2alpha1 is LogOnly
+		rmdir    bool   // which the list denies
+		decision reqpolicy.Decision
+		asked    bool
+		code     codes.Code
+		want     audit.Decision
+	}{
+		"allowed":                          {"v1", false, reqpolicy.Decision{Effect: audit.EffectAllow}, true, codes.OK, audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
+		"refused":                          {"v1", false, refused, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"refused where that is recorded":   {"v2alpha1", false, refused, true, codes.OK, audit.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Mode: "LogOnly", Policy: &audit.Policy{Name: "request"}}},
+		"not decided":                      {"v1", false, broken, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeInternal, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"no time to decide":                {"v1", false, reqpolicy.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeTimeout, Reason: "time"}, true, codes.Unavailable, audit.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeTimeout, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"nothing said":                     {"v1", false, reqpolicy.Decision{}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"an effect that there is not":      {"v1", false, reqpolicy.Decision{Effect: "Allow"}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"denied by the list":               {"v1", true, reqpolicy.Decision{Effect: audit.EffectAllow}, false, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
+		"denied where that is recorded":    {"v2alpha1", true, reqpolicy.Decision{Effect: audit.EffectAllow}, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
+		"denied and would be refused, too": {"v2alpha1", true, refused, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := &fakeJudge{decision: c.decision}
+			f := judgedBy(t, judge)
+			conn := f.client(t, "filesystem-"+c.version)
+			var err error
+			switch {
+			case !c.rmdir:
+				err = mkdirs[c.version](within(t), conn)
+			default:
+				err = conn.Invoke(within(t), "/"+c.version+".Filesystem/Rmdir", &hub.RmdirRequest{Path: `C:\a`}, &hub.RmdirResponse{})
+			}
+			if status.Code(err) != c.code {
+				t.Fatalf("%v, want %v", err, c.code)
+			}
+			if ran := f.ran.Load() == 1; ran != (c.code == codes.OK) {
+				t.Errorf("ran: %t", ran)
+			}
+			if err != nil && (!strings.Contains(err.Error(), c.want.Rule) || strings.Contains(err.Error(), "secret")) {
+				t.Errorf("the caller is told %v", err)
+			}
+			e := f.log.await(t, 1, terminal)[0]
+			d := e.Decision
+			if d == nil || d.Effect != c.want.Effect || d.Rule != c.want.Rule || d.Mode != c.want.Mode || d.Policy.Name != c.want.Policy.Name ||
+				c.want.Reason != "" && d.Reason != c.want.Reason {
+				t.Errorf("record: %+v, policy %+v", d, d.Policy)
+			}
+			asked := judge.asked()
+			if len(asked) > 0 != c.asked {
+				t.Errorf("asked %d times", len(asked))
+			}
+			for _, s := range asked {
+				if s.Pipe != "csi-proxy-filesystem-"+c.version || s.Node != "node-1" || s.Now.IsZero() || s.Caller == nil {
+					t.Errorf("subject %+v", s)
+				}
+			}
+			if c.want.Policy.Name == "request" && f.metric(t, "pipeguard_request_policy_denials_total") != 1 {
+				t.Error("the denial is not counted")
+			}
+		})
+	}
+}
+
+func TestACallerIsShownOnceForAConnection(t *testing.T) {
+	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+	f := judgedBy(t, judge)
+	for range 2 {
+		conn := f.client(t, "filesystem-v1")
+		for range 2 {
+			if err := mkdirs["v1"](within(t), conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := judge.asked()
+	if len(s) != 4 || s[0].Caller != s[1].Caller || s[2].Caller != s[3].Caller || s[1].Caller == s[2].Caller {
+		t.Errorf("callers are made %v", s)
+	}
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	collection = "/apis/pipeguard.dev/v1alpha1/guardednodes"
+	apiVersion = "pipeguard.dev/v1alpha1"
+	kind       = "GuardedNode"
+	// manager is whom the API server notes for what is written.
+	manager = "pipeguard-node"
+
+	writeTimeout = 15 * time.Second
+	// tries bounds the attempts to write an object that others write to at the same time.
+	tries = 4
+)
+
+// object is a GuardedNode. Its metadata is kept as it was read: labels and owners are others'.
+type object struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	node
+}
+
+// client writes one GuardedNode. It speaks plain HTTPS, so that the program carries no client that could do more. It is used
+// by one goroutine at a time.
+type client struct {
+	server, dir, name string
+	metadata          json.RawMessage // of the last answer; nil if nothing is known
+}
+
+// write stores a report, whatever the object holds now.
+func (c *client) write(ctx context.Context, n node) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	connection, token, err := c.connect()
+	if err != nil {
+		return err
+	}
+	defer connection.CloseIdleConnections()
+	own := collection + "/" + url.PathEscape(c.name)
+	for range tries {
+		method, path := http.MethodPut, own
+		if c.metadata == nil {
+			code, err := c.do(ctx, connection, token, http.MethodGet, own, nil)
+			if err != nil && code != http.StatusNotFound {
+				return err
+			}
+			if code == http.StatusNotFound {
+				method, path = http.MethodPost, collection
+			}
+		}
+		code, err := c.do(ctx, connection, token, method, path, &n)
+		switch {
+		case err == nil:
+			return nil
+		case code == http.StatusNotFound && method == http.MethodPost:
+			return fmt.Errorf("the cluster has no GuardedNodes: is its CustomResourceDefinition installed? %w", err)
+		case code == http.StatusNotFound, code == http.StatusConflict: // it went, or somebody was faster
+			c.metadata = nil
+			continue
+		}
+		return err
+	}
+	return errors.New("others write to it without end")
+}
+
+// connect reads the credentials anew, since the kubelet replaces them. Reports are rare enough to make a connection for each.
+func (c *client) connect() (*http.Client, string, error) {
+	authority, err := os.ReadFile(c.dir + "/ca.crt")
+	if err != nil {
+		return nil, "", err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		return nil, "", fmt.Errorf("%s/ca.crt holds no certificate", c.dir)
+	}
+	token, err := os.ReadFile(c.dir + "/token")
+	if err != nil {
+		return nil, "", err
+	}
+	return &http.Client{
+		Transport: &http.Transport{ // without a proxy: what is sent holds a token
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, strings.TrimSpace(string(token)), nil
+}
+
+// do sends one request and keeps the metadata of the answer. The error names the API server's reason.
+func (c *client) do(ctx context.Context, connection *http.Client, token, method, path string, n *node) (code int, err error) {
+	var body []byte
+	if n != nil {
+		metadata := c.metadata
+		if metadata == nil {
+			if metadata, err = json.Marshal(map[string]string{"name": c.name}); err != nil {
+				return 0, err
+			}
+		}
+		if body, err = json.Marshal(object{apiVersion, kind, metadata, *n}); err != nil {
+			return 0, err
+		}
+		path += "?fieldManager=" + manager
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.server, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", manager)
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := connection.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return response.StatusCode, err
+	}
+	var answer struct {
+		Kind     string          `json:"kind"`
+		Message  string          `json:"message"` // of a Status
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	fault := json.Unmarshal(text, &answer)
+	if code = response.StatusCode; code != http.StatusOK && code != http.StatusCreated {
+		return code, fmt.Errorf("%s GuardedNode %s: %s: %s", method, c.name, response.Status, clip(answer.Message, maxMessage))
+	}
+	if fault != nil || answer.Kind != kind || len(answer.Metadata) == 0 {
+		return 0, fmt.Errorf("%s GuardedNode %s: the answer is no %s", method, c.name, kind)
+	}
+	c.metadata = answer.Metadata
+	return code, nil
+}

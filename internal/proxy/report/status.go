@@ -1,0 +1,98 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// status is the answer of the service at /status, as far as it is reported.
+type status struct {
+	Version string `json:"version"`
+	ACL     struct {
+		Revision string `json:"revision"`
+	} `json:"acl"`
+	Bundle *bundleStatus `json:"bundle"`
+}
+
+// bundleStatus is bundle.Status, as far as it is reported.
+type bundleStatus struct {
+	Revision       uint64    `json:"revision"`
+	PolicyRevision string    `json:"policyRevision"`
+	Audience       string    `json:"audience"`
+	Key            string    `json:"key"`
+	IssuedAt       time.Time `json:"issuedAt"`
+	ExpiresAt      time.Time `json:"expiresAt"`
+	Invalid        string    `json:"invalid"`
+	Refused        *struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	} `json:"refused"`
+}
+
+const (
+	statusTimeout = 5 * time.Second
+	maxAnswer     = 1 << 20 // bytes
+)
+
+var errNoAddress = errors.New("it opens no address to be asked at: see -metrics-bind-address")
+
+// service asks a service that listens at an address, such as ":9187".
+type service struct {
+	url  string // empty if it listens nowhere
+	http *http.Client
+}
+
+// newService finds the address at which this node reaches the service.
+func newService(address string) (service, error) {
+	s := service{http: &http.Client{
+		Timeout: statusTimeout,
+		// Nobody else is to be asked than the node itself.
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if address == "" {
+		return s, nil
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return s, fmt.Errorf("address of the service: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // what listens on every address listens on this one
+	}
+	s.url = "http://" + net.JoinHostPort(host, port) + "/status"
+	return s, nil
+}
+
+func (s service) ask(ctx context.Context) (out status, err error) {
+	if s.url == "" {
+		return out, errNoAddress
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
+	if err != nil {
+		return out, err
+	}
+	response, err := s.http.Do(request)
+	if err != nil {
+		return out, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return out, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return out, fmt.Errorf("GET %s: %s", s.url, response.Status)
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return status{}, fmt.Errorf("GET %s: %w", s.url, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// List is an access list. *acl.Policy is one.
+type List interface {
+	// Decide answers a request.
+	Decide(acl.Request) acl.Decision
+	// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
+	Connections(group, version string, who acl.Caller) int
+	// Names says whether a rule for the pipe has the method by its own name.
+	Names(group, version, method string) bool
+}
+
+// Judge is asked about calls that the list has allowed. *request.Evaluator is one.
+type Judge interface {
+	// Decide judges a call. Whatever keeps it from deciding is a denial.
+	Decide(ctx context.Context, call *apiserver.Call, s *reqpolicy.Subject) reqpolicy.Decision
+}
+
+// Rules are what decides about the calls of a pipe. They do not change: what decides next is another Rules.
+type Rules struct {
+	// List is asked first.
+	List List
+	// Judge is asked about what List allows. nil asks nothing more.
+	Judge Judge
+	// Policy names List in records, which share it.
+	Policy *audit.Policy
+	// HasRoles says that the cluster's roles may allow what List does not, on pipes that ask them.
+	HasRoles bool
+}
+
+// Listed are the rules of an access list alone; nil denies every call.
+func Listed(list *acl.Policy) *Rules {
+	if list == nil {
+		list = acl.DenyAll()
+	}
+	return &Rules{List: list, Policy: &audit.Policy{Name: "acl", Revision: list.Revision()}}
+}
+
+// closed are the rules where there are none.
+var closed = Listed(nil)
+
+// now are the rules that decide about a call that arrives now.
+func (p *pipe) now() *Rules {
+	if rules := p.rules(p.gv.Group, p.gv.Version); rules != nil && rules.List != nil {
+		return rules
+	}
+	return closed
+}

@@ -1,0 +1,93 @@
+package rulebook
+
+import (
+	"cmp"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// BundlePolicy is how records name the access list of a bundle.
+const BundlePolicy = "bundle"
+
+// Book has the rules of a node. Its methods may be called by many at once.
+type Book struct {
+	local   atomic.Pointer[proxy.Rules]
+	bundles *Bundles
+	last    atomic.Pointer[bound]
+}
+
+// Bundles are the cluster's rules on a node.
+type Bundles struct {
+	// Keeper says whether there is a bundle whose time has begun and not ended.
+	Keeper interface {
+		Valid() error
+		Status() bundle.Status
+	}
+	// Node has the bundle that was activated last.
+	Node interface{ Current() *node.Live }
+}
+
+// bound are the rules of a bundle, made once for each.
+type bound struct {
+	live  *node.Live
+	rules *proxy.Rules
+}
+
+// New returns a Book that denies every call until Use. Without bundles, the node's own rules decide about all pipes.
+func New(bundles *Bundles) *Book { return &Book{bundles: bundles} }
+
+// Use has local decide wherever the cluster does not.
+func (b *Book) Use(local *proxy.Rules) { b.local.Store(local) }
+
+// Local are the node's own rules; nil before Use.
+func (b *Book) Local() *proxy.Rules { return b.local.Load() }
+
+// Bundle is what there is to say of the bundle, nil where none is asked for.
+func (b *Book) Bundle() *bundle.Status {
+	if b.bundles == nil {
+		return nil
+	}
+	s := b.bundles.Keeper.Status()
+	return &s
+}
+
+// Valid says whether calls can be allowed at all.
+func (b *Book) Valid() error {
+	if b.bundles == nil {
+		return nil
+	}
+	return b.bundles.Keeper.Valid()
+}
+
+// Rules are what decides about the calls of a pipe now. A pipe that a policy of the cluster guards is decided by the cluster
+// alone: what the node's own rules say of it does not matter. While there is no valid bundle it is not known which pipes those
+// are, and all calls are denied.
+func (b *Book) Rules(group, version string) *proxy.Rules {
+	if b.bundles == nil {
+		return b.local.Load()
+	}
+	if err := b.bundles.Keeper.Valid(); err != nil {
+		return b.shut(err)
+	}
+	live := b.bundles.Node.Current()
+	switch {
+	case live == nil:
+		return b.shut(errNotLive)
+	case !live.IsGuarded(group, version):
+		return b.local.Load()
+	}
+	if last := b.last.Load(); last != nil && last.live == live {
+		return last.rules
+	}
+	rules := &proxy.Rules{List: live, Judge: request.Over(live.Engine), Policy: &audit.Policy{
+		Name: BundlePolicy, Revision: cmp.Or(live.PolicyRevision, strconv.FormatUint(live.Revision, 10)), Bundle: live.Revision,
+	}}
+	b.last.Store(&bound{live, rules})
+	return rules
+}

@@ -1,0 +1,198 @@
+package rulebook
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// Which pipes the cluster guards is not known then, so that none is open: not those of the node's own rules, not those that
+// these only watch, and not forwarded ones.
+func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
+	refusedBy := func(m *machine, raw []byte) {
+		if _, err := m.keeper.Offer(m.t.Context(), raw); err == nil {
+			m.t.Fatal("taken")
+		}
+	}
+	for name, c := range map[string]struct {
+		how    func(*machine)
+		reason string
+	}{
+		"none was ever offered":    {func(*machine) {}, "no bundle was taken yet"},
+		"one of another key":       {func(m *machine) { refusedBy(m, m.archive(7, newKey(m.t), object("azuredisk"))) }, "no bundle was taken yet"},
+		"half of one":              {func(m *machine) { raw := m.archive(7, m.key, object("azuredisk")); refusedBy(m, raw[:len(raw)/2]) }, "no bundle was taken yet"},
+		"its time is over":         {func(m *machine) { m.offer(7); m.set(issued.Add(24 * time.Hour)) }, "revision 7 ended"},
+		"its time was over once":   {func(m *machine) { m.offer(7); m.set(issued.Add(25 * time.Hour)); _ = m.keeper.Valid(); m.set(issued) }, "revision 7 ended"},
+		"its time has not begun":   {func(m *machine) { m.offer(7); m.set(issued.Add(-time.Hour)) }, "was issued at"},
+		"its key is not pinned":    {func(m *machine) { m.offer(7); m.pin(newKey(m.t)) }, "no bundle was taken yet"},
+		"a start with another key": {func(m *machine) { m.offer(7); m.restart(newKey(m.t)) }, "no bundle was taken yet"},
+		"a start after its end":    {func(m *machine) { m.offer(7); m.set(issued.Add(48 * time.Hour)); m.restart(m.key) }, "no bundle was taken yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.t = t
+			c.how(m)
+			if m.book.Valid() == nil {
+				t.Error("the node calls itself ready")
+			}
+			for _, api := range m.known {
+				rules := m.book.Rules(api.Group, api.Version)
+				if rules.Policy.Name != BundlePolicy {
+					t.Errorf("%s-%s: records name %+v", api.Group, api.Version, rules.Policy)
+				}
+				for _, operation := range append([]string{"/a.B/C", "Mkdir"}, api.Operations...) {
+					for _, who := range []acl.Caller{ours, theirs, {}} {
+						d := rules.List.Decide(acl.Request{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
+						if d.Allowed || d.Effect != acl.Deny || d.Mode != acl.Enforce || !strings.Contains(d.Reason, c.reason) {
+							t.Fatalf("%s of %s-%s: %+v", operation, api.Group, api.Version, d)
+						}
+					}
+					if rules.List.Names(api.Group, api.Version, operation) {
+						t.Errorf("%s has a series of its own", operation)
+					}
+				}
+			}
+		})
+	}
+}
+
+func (m *machine) pin(keys ...*bundle.Key) {
+	m.t.Helper()
+	var text []byte
+	for _, k := range keys {
+		text = append(text, k.PublicPEM()...)
+	}
+	parsed, err := bundle.ParseKeys(text)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.keeper.Pin(parsed); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestAGuardedPipeIsTheClustersAlone(t *testing.T) {
+	m := newMachine(t)
+	m.offer(7)
+	for _, c := range []struct {
+		name, group, version, operation string
+		who                             acl.Caller
+		allowed                         bool
+		rule, policy                    string
+	}{
+		{"whom the cluster names", "disk", "v1", "ListDiskIDs", theirs, true, "azuredisk/node", BundlePolicy},
+		{"by an older version too", "disk", "v1beta2", "ListDiskIDs", theirs, true, "azuredisk/node", BundlePolicy},
+		{"whom the node alone names, on a pipe that it would only watch", "disk", "v1", "ListDiskIDs", ours, false, "", BundlePolicy},
+		{"nobody", "disk", "v1", "ListDiskIDs", acl.Caller{}, false, "", BundlePolicy},
+		{"a forwarded pipe, whom the cluster names", front, "", "/a.B/C", theirs, true, "azuredisk/node", BundlePolicy},
+		{"a forwarded pipe, whom the node alone names", front, "", "/a.B/C", ours, false, "", BundlePolicy},
+		{"a pipe that no policy guards, whom the node names", "filesystem", "v1", "Mkdir", ours, true, "agent", "acl"},
+		{"a pipe that no policy guards, whom the cluster names elsewhere", "filesystem", "v1", "Mkdir", theirs, false, "", "acl"},
+		{"another forwarded pipe, whom the node names", back, "", "/a.B/C", ours, true, "forwarded", "acl"},
+		{"a pipe that nobody has", "nothing", "v1", "Mkdir", theirs, false, "", "acl"},
+		{"system, which is not spelled out", "system", "v1alpha1", "StopService", theirs, false, "", "acl"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rules := m.book.Rules(c.group, c.version)
+			d := m.ask(c.group, c.version, c.operation, c.who)
+			if d.Allowed != c.allowed || d.Rule != c.rule || rules.Policy.Name != c.policy {
+				t.Errorf("%+v by %+v", d, rules.Policy)
+			}
+			if c.policy == BundlePolicy && (rules.Policy.Revision != policyRevision || rules.Policy.Bundle != 7 || rules.Judge == nil || rules.HasRoles) {
+				t.Errorf("rules %+v by %+v", rules, rules.Policy)
+			}
+			if !c.allowed && c.policy == BundlePolicy {
+				for _, want := range []string{"PipePolicy azuredisk", "policy sha256:0123456789ab", "revision 7"} {
+					if !strings.Contains(d.Reason, want) {
+						t.Errorf("%q does not say %q", d.Reason, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A policy that allows nobody shuts its pipes; one that guards system by a wide pattern opens nothing there.
+func TestAPolicyGuardsWhatItOpensToNobody(t *testing.T) {
+	m := newMachine(t)
+	m.offer(7, object("all", func(s *spec) {
+		s.Pipes, s.Node.Action = []v1alpha1.PipePattern{"csi-proxy*"}, v1alpha1.NodeLogOnly
+	}), object("nobody", func(s *spec) { s.Pipes, s.Subjects = []v1alpha1.PipePattern{"back"}, nil }))
+	for _, c := range []struct {
+		group, version, operation string
+		who                       acl.Caller
+		allowed                   bool
+		mode                      acl.Mode
+	}{
+		{"filesystem", "v1", "Mkdir", theirs, true, acl.LogOnly},
+		{"filesystem", "v1", "Mkdir", acl.Caller{}, true, acl.LogOnly}, // it is only watched
+		{"system", "v1alpha1", "StopService", theirs, false, acl.Enforce},
+		{"iscsi", "v1alpha2", "ConnectTarget", theirs, false, acl.Enforce},
+		{back, "", "/a.B/C", ours, false, acl.Enforce},
+		{back, "", "/a.B/C", theirs, false, acl.Enforce},
+		{front, "", "/a.B/C", ours, true, acl.LogOnly}, // the node's own
+	} {
+		if d := m.ask(c.group, c.version, c.operation, c.who); d.Allowed != c.allowed || d.Mode != c.mode {
+			t.Errorf("%s on %s: %+v", c.operation, c.group, d)
+		}
+	}
+}
+
+func TestWithoutBundlesTheNodeDecides(t *testing.T) {
+	b := New(nil)
+	if b.Rules("filesystem", "v1") != nil || b.Local() != nil { // the server denies then
+		t.Error("rules before there are any")
+	}
+	b.Use(local(t))
+	if r := b.Rules("disk", "v1"); r.Policy.Name != "acl" || b.Bundle() != nil || b.Valid() != nil {
+		t.Errorf("%+v", r)
+	}
+	m := newMachine(t)
+	m.book = New(&Bundles{Keeper: m.keeper, Node: node.New(node.Options{})})
+	m.offer(7) // taken, and not by the node that is asked
+	if d := m.ask("filesystem", "v1", "Mkdir", ours); d.Allowed || !strings.Contains(d.Reason, "no bundle decides yet") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A record never names another bundle than the one whose list and policy were asked.
+func TestWhileBundlesChangeRulesAreOfOneBundle(t *testing.T) {
+	m := newMachine(t)
+	m.offer(1)
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				r := m.book.Rules("disk", "v1")
+				live, ok := r.List.(*node.Live)
+				if !ok || live.Revision != r.Policy.Bundle {
+					t.Errorf("the list is %T, the record names %+v", r.List, r.Policy)
+					return
+				}
+			}
+		})
+	}
+	for revision := uint64(2); revision < 12; revision++ {
+		m.offer(revision)
+	}
+	close(done)
+	group.Wait()
+	if r := m.book.Rules("disk", "v1"); r.Policy.Bundle != 11 || r != m.book.Rules("disk", "v1beta1") {
+		t.Errorf("in the end %+v", r.Policy)
+	}
+	if status := m.book.Bundle(); status.Revision != 11 || status.Invalid != "" {
+		t.Errorf("status %+v", status)
+	}
+}

@@ -1,0 +1,34 @@
+package rulebook
+
+import (
+	"errors"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+var errNotLive = errors.New("no bundle decides yet")
+
+// shut are the rules of a node whose bundle permits nothing.
+func (b *Book) shut(err error) *proxy.Rules {
+	p := &audit.Policy{Name: BundlePolicy, Revision: "none"}
+	if last := b.last.Load(); last != nil { // what decided last, and does not any more
+		*p = *last.rules.Policy
+	}
+	return &proxy.Rules{List: refusal{"this node has no valid bundle of policies: " + err.Error()}, Policy: p}
+}
+
+// refusal is an access list that allows nothing, in any mode.
+type refusal struct{ reason string }
+
+// Decide implements proxy.List.
+func (r refusal) Decide(acl.Request) acl.Decision {
+	return acl.Decision{Effect: acl.Deny, Mode: acl.Enforce, Reason: r.reason}
+}
+
+// Connections implements proxy.List.
+func (refusal) Connections(string, string, acl.Caller) int { return 0 }
+
+// Names implements proxy.List.
+func (refusal) Names(string, string, string) bool { return false }
