@@ -13,6 +13,7 @@ import (
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.admission.action`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Enforced on",type=string,JSONPath=`.status.replicas.summary`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.status.nodes.summary`
 // +kubebuilder:printcolumn:name="Violations",type=integer,JSONPath=`.status.violations`
 // +kubebuilder:printcolumn:name="Expired",type=integer,JSONPath=`.status.subjects.expired`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -231,6 +232,43 @@ type PipePolicyStatus struct {
 	//
 	// +optional
 	Subjects SubjectCounts `json:"subjects,omitzero"`
+	// Nodes counts the nodes that decide by this policy. There is nothing here while nodes get no bundles.
+	//
+	// +optional
+	Nodes *NodeCounts `json:"nodes,omitempty"`
+}
+
+// NodeCounts says on how many nodes a policy decides. Each node that has reported is one of current, behind, refusing and silent.
+type NodeCounts struct {
+	// Total is the number of nodes that have reported.
+	Total int32 `json:"total"`
+	// Current decide by the newest bundle, with this generation of the policy in it.
+	Current int32 `json:"current"`
+	// Behind decide by something else: an older bundle, none, or their own configuration alone.
+	Behind int32 `json:"behind"`
+	// Refusing are behind because they did not take the bundle that they were offered.
+	Refusing int32 `json:"refusing"`
+	// Silent have not reported for 15 minutes. They may still decide by what they had.
+	Silent int32 `json:"silent"`
+	// Summary is "current/total".
+	Summary string `json:"summary"`
+	// Others names nodes that are not current, at most ten: those first that deny or refuse.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Others []OtherNode `json:"others,omitempty"`
+}
+
+// OtherNode is a node that is not current.
+type OtherNode struct {
+	// Name of the GuardedNode.
+	Name string `json:"name"`
+	// Standing is Denying, Refusing, Unreachable, Silent, Local or Behind.
+	Standing string `json:"standing"`
+	// Revision is the number of its bundle; 0 if it has none.
+	Revision int64 `json:"revision"`
 }
 
 // SubjectCounts counts the subjects of a policy.

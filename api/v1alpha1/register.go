@@ -21,6 +21,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&PolicyModule{}, &PolicyModuleList{},
 		&PipeReport{}, &PipeReportList{},
 		&ClusterPipeReport{}, &ClusterPipeReportList{},
+		&GuardedNode{}, &GuardedNodeList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil

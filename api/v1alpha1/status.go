@@ -14,6 +14,9 @@ const (
 	ConditionTestsPassed = "TestsPassed"
 	// ConditionPublished is true if every live replica of the webhook has taken over the revision that includes this generation.
 	ConditionPublished = "Published"
+	// ConditionBundlesPublished is true of a PipePolicy if every pool of nodes has a signed bundle with this generation in it.
+	// Where no bundles are made, there is no such condition.
+	ConditionBundlesPublished = "BundlesPublished"
 )
 
 // PolicyStatus is what became of a policy object.
@@ -31,7 +34,8 @@ type PolicyStatus struct {
 	//
 	// +optional
 	Replicas ReplicaCounts `json:"replicas,omitzero"`
-	// Conditions are Ready, Compiled, TestsPassed and Published.
+	// Conditions are Ready, Compiled, TestsPassed and Published; where bundles are made for nodes, a PipePolicy has
+	// BundlesPublished besides.
 	//
 	// +listType=map
 	// +listMapKey=type

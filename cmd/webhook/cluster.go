@@ -112,20 +112,37 @@ func (m *cluster) finish(s *server) error {
 	if err != nil {
 		return err
 	}
+	bundles, err := newBundles(m.options, m.config, s.registry, s.log)
+	if err != nil {
+		return err
+	}
 	if parts, err = controller.Add(m.manager, controller.Options{
-		Engine:     s.engine,
-		Base:       s.source.base,
-		Assemble:   assemble,
-		Attempted:  func(active policy.Snapshot, err error) { s.attempted(active, err); scanner.Trigger() },
+		Engine:   s.engine,
+		Base:     s.source.base,
+		Assemble: assemble,
+		Attempted: func(active policy.Snapshot, err error) {
+			s.attempted(active, err)
+			scanner.Trigger()
+			bundles.attempted(err)
+		},
 		Namespace:  m.options.podNamespace,
 		PodName:    m.options.podName,
 		Violations: scanner.Violations,
+		Bundles:    bundles.report(),
 		Registerer: s.registry,
 		Log:        s.log,
 	}); err != nil {
 		return err
 	}
 	if err := m.manager.Add(scanner); err != nil {
+		return err
+	}
+	if bundles != nil {
+		if err := bundles.add(m.manager, s, parts); err != nil {
+			return err
+		}
+	}
+	if err := m.countNodes(bundles, s.log); err != nil {
 		return err
 	}
 	objects, err := newPolicyObjects(policySources(m.manager.GetClient(), s.source.base), s.log)

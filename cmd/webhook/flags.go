@@ -25,6 +25,7 @@ type clusterOptions struct {
 	policyWebhookConfig string
 	scanInterval        time.Duration
 	leaderElect         bool
+	bundles             bundleOptions
 }
 
 // options are the command line.
@@ -60,6 +61,10 @@ that it may not have.
 In a cluster it also follows PipePolicy and PolicyModule objects (pipeguard.dev/v1alpha1), judges them at
 /validate-policies, writes their status, makes and rotates its certificate, and reports what exists already. One replica,
 the leader, does the writing; all of them answer. The chart sets what it needs.
+
+With --bundle-key the leader also signs the PipePolicies that decide here for the nodes, one bundle for each pool, and keeps
+them in ConfigMaps; every replica serves them at /bundles/POOL beside /validate (--bundle-serve). A key that cannot be read keeps bundles
+from being made, and no review from being answered.
 
 With --standalone it needs no cluster: policies come from the program itself or from --policy-dir, labels of namespaces
 from --namespaces, and, unless files are given, it makes a certificate of its own (--write-ca lets clients verify it).
@@ -114,6 +119,13 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringVar(&o.cluster.policyWebhookConfig, "policy-webhook-config", "pipeguard-policies", "`name` of the ValidatingWebhookConfiguration for policy objects")
 	f.DurationVar(&o.cluster.scanInterval, "scan-interval", 10*time.Minute, "time between two scans of what exists; each new policy starts one as well")
 	f.BoolVar(&o.cluster.leaderElect, "leader-elect", true, "let one replica alone write; without it every replica does")
+	f.StringVar(&o.cluster.bundles.key, "bundle-key", "", "`file` of a private key, as \"pipeguard keys generate\" makes it and read again when it changes: sign PipePolicies for nodes (default: they get none)")
+	f.StringSliceVar(&o.cluster.bundles.pools, "bundle-pools", nil, "`names` of the pools of nodes, each with a bundle of its own in the ConfigMap pipeguard-bundle-POOL (default default)")
+	f.DurationVar(&o.cluster.bundles.life, "bundle-life", 0, "how long nodes may decide by a bundle without hearing of another, 10m to 2160h; it is renewed at half of it (default 168h)")
+	f.Uint64Var(&o.cluster.bundles.minimum, "bundle-minimum-revision", 0, "oldest `revision` that a node may still take once it has a bundle of now")
+	f.StringVar(&o.cluster.bundles.namespace, "bundle-namespace", "", "`namespace` of the ConfigMaps: that of the pods that mount them (default --pod-namespace)")
+	f.BoolVar(&o.cluster.bundles.serve, "bundle-serve", true, "serve bundles at /bundles/POOL to whoever asks (with --client-ca-file: who has a certificate); false leaves nodes the ConfigMaps alone")
+	f.StringVar(&o.cluster.bundles.modules, "bundle-modules", "", "`directory` of Rego that judges calls on nodes beside what is built into them, with its tests; read again when it changes")
 	f.StringVar(&o.policyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
 	f.StringVar(&o.params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
 	f.StringVar(&o.namespaces, "namespaces", "", "YAML `file` with labels of namespaces: Namespace objects, or a mapping of names to labels")
@@ -176,6 +188,9 @@ func (o *options) checkStandalone(fault func(string, ...any)) {
 	if o.cluster.kubeconfig != "" {
 		fault("--kubeconfig is for a webhook in a cluster, not for --standalone")
 	}
+	if o.cluster.bundles.key != "" {
+		fault("--bundle-key is for a webhook in a cluster, not for --standalone")
+	}
 	if o.certHosts == nil {
 		o.certHosts = []string{"localhost", "127.0.0.1", "::1"}
 	}
@@ -198,6 +213,7 @@ func (o *options) checkCluster(fault func(string, ...any)) {
 			fault("--%s is empty: %s", f.flag, f.why)
 		}
 	}
+	c.bundles.check(c.podNamespace, fault)
 	if c.scanInterval < time.Minute {
 		fault("--scan-interval %s is below a minute", c.scanInterval)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,9 +41,11 @@ type Activator struct {
 	log       *zap.Logger
 	now       func() time.Time
 
-	changed chan struct{}
-	before  Outcome // the attempt before; its Err says whether it is repeated
-	tried   bool    // there was one
+	changed   chan struct{}
+	activated atomic.Pointer[Activated]
+
+	before Outcome // the attempt before; its Err says whether it is repeated
+	tried  bool    // there was one
 }
 
 func newActivator(o Options, from objects) *Activator {
@@ -164,9 +167,10 @@ func (a *Activator) activate(ctx context.Context, next attempt) (policy.Snapshot
 
 // conclude tells what came of an attempt, unless it is the repetition of one that failed in the same way.
 func (a *Activator) conclude(next attempt, about string, s policy.Snapshot, err error) {
-	outcome := Outcome{Attempted: about, Err: err, Generations: next.generations(), Active: a.before.Active, At: a.now()}
+	outcome := Outcome{Attempted: about, Err: err, Generations: next.generations(), Active: a.before.Active, ActiveAttempt: a.before.ActiveAttempt, At: a.now()}
 	if err == nil {
-		outcome.Active = outcome.Generations
+		outcome.Active, outcome.ActiveAttempt = outcome.Generations, about
+		a.activated.Store(&Activated{about, s.Revision(), next.pipes})
 	}
 	if active, ok := a.engine.Active(); ok {
 		outcome.Revision = active.Revision()

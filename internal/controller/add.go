@@ -53,7 +53,7 @@ func Add(mgr manager.Manager, o Options) (*Parts, error) {
 	}
 	newWriter := func() *writer {
 		return &writer{
-			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations,
+			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations, bundles: o.Bundles,
 			recorder: mgr.GetEventRecorder(reportingController), metrics: metrics, log: o.Log, now: o.Now, recalls: map[string]recall{},
 		}
 	}

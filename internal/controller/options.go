@@ -33,6 +33,10 @@ type Options struct {
 	// PipePolicy, and false if it is not known. May be nil.
 	Violations func(policy string) (int32, bool)
 
+	// Bundles returns what became of policies on their way to nodes. Nil means that no bundles are made. Tell Parts.Refresh
+	// when it would return something else.
+	Bundles func() Bundles
+
 	// Registerer takes the metrics. Nil registers none.
 	Registerer prometheus.Registerer
 	// Log receives diagnostics. Default none.

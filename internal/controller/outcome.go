@@ -25,6 +25,8 @@ type Outcome struct {
 	Err error
 	// Generations are those of the objects that the newest attempt was about.
 	Generations map[ObjectKey]int64
+	// ActiveAttempt is what Attempted was when what decides now was activated.
+	ActiveAttempt string
 	// Active are those of the objects that went into what decides now.
 	Active map[ObjectKey]int64
 	// At is when the attempt ended.

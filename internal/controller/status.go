@@ -37,6 +37,7 @@ type picture struct {
 	outcome  Outcome
 	fault    fault // of the outcome's error
 	replicas Census
+	bundles  *Bundles // nil if none are made
 	now      time.Time
 }
 
@@ -197,8 +198,13 @@ func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32) (v1
 	if !ok {
 		return o.Status, false
 	}
+	if p.bundles != nil {
+		active := p.isActive(keyOf(kindPipePolicy, o), o.Generation)
+		status.Conditions = append(status.Conditions, p.bundlesPublished(active, o.Generation, o.Status.Conditions))
+	}
 	return v1alpha1.PipePolicyStatus{
 		PolicyStatus: status, Violations: violations, Subjects: countSubjects(o.Spec.Subjects, p.now),
+		Nodes: o.Status.Nodes, // somebody else's to write
 	}, true
 }
 

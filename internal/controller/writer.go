@@ -27,6 +27,7 @@ type writer struct {
 	outcome    func() (Outcome, bool)
 	count      func(context.Context) (Census, error)
 	violations func(string) (int32, bool)
+	bundles    func() Bundles // nil if none are made
 	recorder   events.EventRecorder
 	metrics    *Metrics
 	log        *zap.Logger
@@ -117,7 +118,11 @@ func (w *writer) picture(ctx context.Context) (picture, bool, error) {
 	if err != nil {
 		return picture{}, false, err
 	}
-	return picture{outcome: o, fault: explain(o.Err), replicas: c, now: w.now()}, true, nil
+	p := picture{outcome: o, fault: explain(o.Err), replicas: c, now: w.now()}
+	if w.bundles != nil {
+		p.bundles = new(w.bundles())
+	}
+	return p, true, nil
 }
 
 // recalled is what was told of an object. A namesake of one that was deleted has been told nothing.

@@ -163,6 +163,16 @@ func TestAStatusIsWrittenWhenItChangesAndOnlyThen(t *testing.T) {
 	}
 }
 
+func TestWhatIsSaidOfNodesStays(t *testing.T) {
+	l := lead()
+	nodes := &v1alpha1.NodeCounts{Total: 3, Current: 2, Behind: 1, Summary: "2/3"}
+	l.server.pipe.Status.Nodes = nodes
+	l.reconcile(t)
+	if diff := cmp.Diff(nodes, l.server.pipe.Status.Nodes); diff != "" || len(l.server.patches) != 2 {
+		t.Errorf("%d patches\n%s", len(l.server.patches), diff)
+	}
+}
+
 func TestASubjectsEndIsToldAndWritten(t *testing.T) {
 	l := lead()
 	wait := l.reconcile(t)

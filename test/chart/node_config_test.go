@@ -94,10 +94,10 @@ func TestProfilesMakeNoRulesUnlessAsked(t *testing.T) {
 
 func TestEveryValueOfTheNodesConfigurationArrives(t *testing.T) {
 	p, _ := proxyConfig(t, renderings(t)["everything"], "guard-node")
-	if len(p.ACL.Rules) != 1+len(drivers)+1 || p.ACL.Rules[0].Name != "backup" { // each driver has one, and vsphere another for system
+	if len(p.ACL.Rules) != 2+len(drivers)+1 || p.ACL.Rules[0].Name != "backup" { // each driver has one, and vsphere another for system
 		t.Errorf("%d rules, the first is %q", len(p.ACL.Rules), p.ACL.Rules[0].Name)
 	}
-	for _, rule := range p.ACL.Rules[1:] {
+	for _, rule := range p.ACL.Rules[2:] {
 		if rule.Callers[0].User != "S-1-5-93-2-2" {
 			t.Errorf("%s is for %s", rule.Name, rule.Callers[0].User)
 		}

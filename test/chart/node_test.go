@@ -69,24 +69,19 @@ func TestTheNodesPodsAreHostProcessContainersOfSystem(t *testing.T) {
 	}
 }
 
-// It holds its node already; the cluster's API and the node's directories would be more than it needs.
-func TestTheNodesPodsHaveNoTokenAndMountNothingOfTheirNode(t *testing.T) {
+// It holds its node already; the node's directories would be more than it needs.
+func TestTheNodesPodsMountNothingOfTheirNodeAndNoTokenButForReports(t *testing.T) {
 	for rendering, d := range nodes(t) {
 		spec := d.Spec.Template.Spec
 		if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
-			t.Errorf("%s: a token is mounted", rendering)
+			t.Errorf("%s: a token is mounted where every program looks for it", rendering)
 		}
 		account := decode[corev1.ServiceAccount](t, one(t, renderings(t)[rendering], "ServiceAccount", spec.ServiceAccountName))
 		if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken || account.Namespace != d.Namespace {
 			t.Errorf("%s: the account is %+v", rendering, account)
 		}
-		if len(spec.Volumes) != 1 || spec.Volumes[0].ConfigMap == nil || spec.Volumes[0].ConfigMap.Name != d.Name {
+		if v := spec.Volumes; len(v) != 2 || v[0].ConfigMap == nil || v[0].ConfigMap.Name != d.Name || v[1].Projected == nil {
 			t.Errorf("%s: the volumes are %+v", rendering, spec.Volumes)
-		}
-		for _, o := range renderings(t)[rendering] {
-			if strings.HasSuffix(o.kind(), "Binding") && strings.Contains(text(t, o), spec.ServiceAccountName) {
-				t.Errorf("%s: %s gives it rights", rendering, o.id())
-			}
 		}
 	}
 }
@@ -95,11 +90,14 @@ func TestTheNodesPodInstallsTheServiceAndFollows(t *testing.T) {
 	all := nodes(t)
 	for rendering, want := range map[string][]string{
 		"nodes": {
-			"install", "--name", "csiproxy", "--follow", "--health-address", "127.0.0.1:9188", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`, "--",
+			"install", "--name", "csiproxy", "--follow", "--health-address", "127.0.0.1:9188", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
+			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\report`, "--",
 			`-kubelet-path=C:\var\lib\kubelet`, "-require-privacy=true", `-log_file=C:\ProgramData\Pipeguard\proxy.log`, "-logtostderr=false",
+			"-metrics-bind-address=127.0.0.1:9189",
 		},
 		"everything": {
-			"install", "--name", "guard", "--follow", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`, "--",
+			"install", "--name", "guard", "--follow", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
+			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\report`, "--report-to", "https://api.example.com:6443", "--",
 			`-kubelet-path=D:\k`, `-working-dir=D:\a b`, `-working-dir=E:\c`, "-require-privacy=false", "-metrics-bind-address=[::]:9300", "-v=2",
 		},
 	} {
@@ -110,7 +108,7 @@ func TestTheNodesPodInstallsTheServiceAndFollows(t *testing.T) {
 		if diff := cmp.Diff([]string{sandbox + `\proxy.exe`}, c.Command); diff != "" {
 			t.Errorf("%s: command (-want +got):\n%s", rendering, diff)
 		}
-		if m := c.VolumeMounts; len(m) != 1 || m[0].MountPath != "/pipeguard/config" || !m[0].ReadOnly || m[0].SubPath != "" {
+		if m := c.VolumeMounts; len(m) != 2 || m[0].MountPath != "/pipeguard/config" || !m[0].ReadOnly || m[0].SubPath != "" {
 			t.Errorf("%s: the mounts are %+v", rendering, m)
 		}
 	}

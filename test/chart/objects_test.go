@@ -63,12 +63,14 @@ var typed = map[string]func(*testing.T, object){
 	"rbac.authorization.k8s.io/v1/RoleBinding":         strictly[rbacv1.RoleBinding],
 	"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  strictly[rbacv1.ClusterRoleBinding],
 	"apiextensions.k8s.io/v1/CustomResourceDefinition": strictly[apiextensionsv1.CustomResourceDefinition],
-	"admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration": strictly[admissionregistrationv1.ValidatingWebhookConfiguration],
-	"cert-manager.io/v1/Issuer":                                      nil,
-	"cert-manager.io/v1/Certificate":                                 nil,
-	"monitoring.coreos.com/v1/ServiceMonitor":                        nil,
-	"monitoring.coreos.com/v1/PodMonitor":                            nil,
-	"monitoring.coreos.com/v1/PrometheusRule":                        nil,
+	"admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration":   strictly[admissionregistrationv1.ValidatingWebhookConfiguration],
+	"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy":        strictly[admissionregistrationv1.ValidatingAdmissionPolicy],
+	"admissionregistration.k8s.io/v1/ValidatingAdmissionPolicyBinding": strictly[admissionregistrationv1.ValidatingAdmissionPolicyBinding],
+	"cert-manager.io/v1/Issuer":                                        nil,
+	"cert-manager.io/v1/Certificate":                                   nil,
+	"monitoring.coreos.com/v1/ServiceMonitor":                          nil,
+	"monitoring.coreos.com/v1/PodMonitor":                              nil,
+	"monitoring.coreos.com/v1/PrometheusRule":                          nil,
 }
 
 func strictly[T any](t *testing.T, o object) {
@@ -77,7 +79,10 @@ func strictly[T any](t *testing.T, o object) {
 }
 
 // clusterWide are the kinds without a namespace.
-var clusterWide = []string{"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingWebhookConfiguration"}
+var clusterWide = []string{
+	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding",
+}
 
 func TestEveryObjectIsOfAKnownKindAndHasItsFieldsOnly(t *testing.T) {
 	for name, all := range renderings(t) {
@@ -120,7 +125,11 @@ func TestEveryObjectSaysWhoseItIsAndWhereItBelongs(t *testing.T) {
 					if at != "default" {
 						t.Errorf("%s has the namespace %v, but Events are kept in default", o.id(), at)
 					}
-				case isOfNode(o):
+				case strings.HasSuffix(o.name(), "-webhook-bundles"):
+					if name == "everything" && at != "guard-bundles" || name != "everything" {
+						t.Errorf("%s has the namespace %v", o.id(), at)
+					}
+				case isOfNode(o) && !slices.Contains(clusterWide, o.kind()):
 					if at != nodeNamespaces[name] {
 						t.Errorf("%s has the namespace %v", o.id(), at)
 					}
@@ -155,7 +164,8 @@ func TestAReleaseWithoutValuesHasItsNames(t *testing.T) {
 	want := []string{
 		"ClusterRole/pipeguard-break-glass", "ClusterRole/pipeguard-reports-view", "ClusterRole/pipeguard-webhook",
 		"ClusterRoleBinding/pipeguard-webhook", "ConfigMap/pipeguard-parameters",
-		"CustomResourceDefinition/clusterpipereports.pipeguard.dev", "CustomResourceDefinition/pipepolicies.pipeguard.dev",
+		"CustomResourceDefinition/clusterpipereports.pipeguard.dev", "CustomResourceDefinition/guardednodes.pipeguard.dev",
+		"CustomResourceDefinition/pipepolicies.pipeguard.dev",
 		"CustomResourceDefinition/pipereports.pipeguard.dev", "CustomResourceDefinition/policymodules.pipeguard.dev",
 		"Deployment/pipeguard-webhook", "Lease/pipeguard-leader", "NetworkPolicy/pipeguard-webhook", "Pod/pipeguard-webhook-test",
 		"PodDisruptionBudget/pipeguard-webhook", "ResourceQuota/pipeguard-webhook", "Role/pipeguard-webhook",

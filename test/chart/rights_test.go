@@ -48,6 +48,8 @@ var (
 		"pipeguard.dev/pipepolicies,policymodules: get list watch",
 		"pipeguard.dev/pipepolicies/status,policymodules/status: patch",
 		"pipeguard.dev/pipereports,clusterpipereports: get list create update delete",
+		"pipeguard.dev/guardednodes: get list watch delete",
+		"/nodes: get",
 		"admissionregistration.k8s.io/validatingwebhookconfigurations[pipeguard-webhook,pipeguard-policies]: get list watch patch",
 	}
 	ownRights = []string{
@@ -100,11 +102,17 @@ func TestBindingsAreForTheWebhookAlone(t *testing.T) {
 			if o.kind() != "RoleBinding" && o.kind() != "ClusterRoleBinding" {
 				continue
 			}
+			if isOfNode(o) { // see TestTheNodesPodsMayReportAndNothingElse
+				continue
+			}
 			bound++
 			b := decode[rbacv1.ClusterRoleBinding](t, o)
 			want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: fullname(rendering) + "-webhook", Namespace: namespace}}
 			if diff := cmp.Diff(want, b.Subjects); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", rendering, o.id(), diff)
+			}
+			if strings.HasSuffix(b.Name, "-bundles") {
+				bound-- // see TestTheWebhookMayWriteTheBundlesOfItsPools
 			}
 			if b.RoleRef.Name != b.Name || !strings.HasPrefix(b.Name, fullname(rendering)+"-webhook") {
 				t.Errorf("%s: %s grants %s", rendering, o.id(), b.RoleRef.Name)

@@ -39,6 +39,15 @@ directories, C:\hpc\ID or C:\C\ID where it cannot. Only the runtime replaces it:
 %CONTAINER_SANDBOX_MOUNT_POINT%
 {{- end -}}
 
+{{/* Where the service answers for metrics and for its state. Without a value of its own only its own node asks it. */}}
+{{- define "pipeguard.nodeServiceAddress" -}}
+{{- if or .Values.node.metricsAddress (not .Values.node.reports.enabled) -}}
+{{ .Values.node.metricsAddress }}
+{{- else -}}
+127.0.0.1:9189
+{{- end -}}
+{{- end -}}
+
 {{/* Port of node.metricsAddress, or nothing. */}}
 {{- define "pipeguard.nodeMetricsPort" -}}
 {{- with .Values.node.metricsAddress -}}
@@ -80,5 +89,39 @@ enabled. Pipes of the group system get a rule of their own, because that group s
 {{- $_ := set $config "acl" (set (deepCopy $acl) "rules" $rules) -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.node.bundle.enabled -}}
+{{- include "pipeguard.checkNodeBundle" . -}}
+{{- $bundle := dict "pool" .Values.node.bundle.pool "keys" "C:\\ProgramData\\Pipeguard\\bundle.key.pub" "file" "C:\\ProgramData\\Pipeguard\\bundle.tar.gz" -}}
+{{- $_ := set $config "bundle" (merge $bundle ($config.bundle | default dict)) -}}
+{{- end -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{/*
+Refuses values of node.bundle by which nodes would have no bundle, and so deny every call, or by which they would be given what
+they must not have.
+*/}}
+{{- define "pipeguard.checkNodeBundle" -}}
+{{- with .Values.node.bundle -}}
+{{- if not (trim .keys) -}}
+{{- fail "node.bundle.enabled without node.bundle.keys: the nodes would believe no bundle, and deny every call" -}}
+{{- end -}}
+{{- /* Not by the schema, whose errors show the value. */ -}}
+{{- if not (regexMatch "^\\s*(-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\\s]+-----END PUBLIC KEY-----\\s*){1,8}$" .keys) -}}
+{{- fail "node.bundle.keys: want one to eight public keys in PEM and nothing else; a private key that was put here is no secret any more" -}}
+{{- end -}}
+{{- range $key := list "pool" "keys" "file" "url" "caFile" -}}
+{{- if hasKey ($.Values.node.config.bundle | default dict) $key -}}
+{{- fail (printf "node.bundle.enabled, and node.config.bundle.%s: want one of the two; beside node.bundle only dir and minimumRevision have a meaning" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if $.Values.bundles.enabled -}}
+{{- if not (has .pool $.Values.bundles.pools) -}}
+{{- fail (printf "node.bundle.pool is %s, and bundles.pools has only %s: the nodes would have no bundle, and deny every call" .pool (join ", " $.Values.bundles.pools)) -}}
+{{- end -}}
+{{- if ne (include "pipeguard.bundleNamespace" $) (include "pipeguard.nodeNamespace" $) -}}
+{{- fail (printf "bundles.namespace is %s, and the nodes' pods are in %s, where alone they can mount a bundle" (include "pipeguard.bundleNamespace" $) (include "pipeguard.nodeNamespace" $)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

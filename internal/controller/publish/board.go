@@ -20,8 +20,9 @@ import (
 const (
 	// longest bounds how long a request may wait for a change.
 	longest = 2 * time.Minute
-	// mostWaiting bounds the requests that wait at one time; more get their answer at once.
-	mostWaiting = 4096
+	// mostWaiting bounds the requests that wait at one time; more get their answer at once. Each is a connection that
+	// nobody has authenticated, of some tens of KiB, in the process that answers reviews.
+	mostWaiting = 1024
 	// mirror is how often a replica looks at the store.
 	mirror = 5 * time.Second
 	// typeBundle tells OPA's own client that requests may wait for a change.
@@ -34,6 +35,8 @@ const (
 type Board struct {
 	pools   map[string]*posted
 	waiting chan struct{}
+	leaving chan struct{} // closed by Leave
+	leave   sync.Once
 }
 
 // posted is what a pool has now.
@@ -46,7 +49,7 @@ type posted struct {
 
 // NewBoard returns a Board without bundles.
 func NewBoard(pools []string) *Board {
-	b := &Board{pools: map[string]*posted{}, waiting: make(chan struct{}, mostWaiting)}
+	b := &Board{pools: map[string]*posted{}, waiting: make(chan struct{}, mostWaiting), leaving: make(chan struct{})}
 	for _, pool := range pools {
 		b.pools[pool] = &posted{changed: make(chan struct{})}
 	}
@@ -69,6 +72,10 @@ func (b *Board) Put(pool string, raw []byte) {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
+
+// Leave answers everybody who waits, and lets nobody wait from then on: a server that stops would wait for them. They ask
+// again, and another replica.
+func (b *Board) Leave() { b.leave.Do(func() { close(b.leaving) }) }
 
 func (p *posted) now() (raw []byte, etag string, changed <-chan struct{}) {
 	p.mu.Lock()
@@ -131,6 +138,7 @@ func (b *Board) wait(w http.ResponseWriter, r *http.Request, changed <-chan stru
 	case <-changed:
 		return true
 	case <-timer.C:
+	case <-b.leaving:
 	case <-r.Context().Done():
 	}
 	return false
@@ -168,7 +176,10 @@ func matches(h http.Header, etag string) bool {
 type Mirror struct {
 	Store Store
 	Board *Board
-	Log   *zap.Logger
+	// Changed is called when something else is stored than at the look before; it does not wait. It may be nil. A leader's
+	// Publisher wants to know of it: nodes must not wait for a bundle that somebody has deleted.
+	Changed func()
+	Log     *zap.Logger
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -179,14 +190,28 @@ func (m *Mirror) NeedLeaderElection() bool { return false }
 func (m *Mirror) Start(ctx context.Context) error {
 	tick := time.NewTicker(mirror)
 	defer tick.Stop()
+	versions, failing := map[string]string{}, map[string]bool{}
 	for {
 		for pool := range m.Board.pools {
 			s, err := m.Store.Get(ctx, pool)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				m.Log.Warn("bundle not read", zap.String(logkeys.Name, pool), zap.Error(err))
-			case err == nil && len(s.Raw) > 0:
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				if !failing[pool] { // the first of a row tells enough
+					m.Log.Warn("bundle not read; what is served stays", zap.String(logkeys.Name, pool), zap.Error(err))
+				}
+				failing[pool] = true
+				continue
+			}
+			failing[pool] = false
+			if len(s.Raw) > 0 {
 				m.Board.Put(pool, s.Raw)
+			}
+			before, seen := versions[pool]
+			versions[pool] = s.Version
+			if seen && before != s.Version && m.Changed != nil {
+				m.Changed()
 			}
 		}
 		select {

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 func ask(t *testing.T, b *Board, target string, headers ...string) *httptest.ResponseRecorder {
@@ -110,6 +112,36 @@ func TestAClientThatLeavesIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsIsAnsweredBeforeTheServerStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBoard([]string{"windows"})
+		b.Put("windows", []byte("one"))
+		etag := ask(t, b, "/windows").Header().Get("ETag")
+		start := time.Now()
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() {
+				if w := ask(t, b, "/windows", "If-None-Match", etag, "Prefer", "wait=60"); w.Code != http.StatusNotModified {
+					t.Errorf("%d", w.Code)
+				}
+			})
+		}
+		synctest.Wait()
+		b.Leave()
+		b.Leave()
+		group.Wait()
+		if w := ask(t, b, "/windows", "If-None-Match", etag, "Prefer", "wait=60"); w.Code != http.StatusNotModified {
+			t.Errorf("afterwards: %d", w.Code)
+		}
+		if w := ask(t, b, "/windows"); w.Body.String() != "one" {
+			t.Errorf("afterwards: %d %q", w.Code, w.Body)
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("waited %v", time.Since(start))
+		}
+	})
+}
+
 func TestTooManyWhoWaitAreAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBoard([]string{"windows"})
@@ -126,7 +158,9 @@ func TestTooManyWhoWaitAreAnsweredAtOnce(t *testing.T) {
 func TestEveryReplicaShowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, b := &memory{}, NewBoard([]string{"windows"})
-		m := &Mirror{Store: store, Board: b, Log: zap.NewNop()}
+		changes := 0
+		core, logs := observer.New(zap.WarnLevel)
+		m := &Mirror{Store: store, Board: b, Changed: func() { changes++ }, Log: zap.New(core)}
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { _ = m.Start(ctx) })
@@ -139,6 +173,21 @@ func TestEveryReplicaShowsWhatIsStored(t *testing.T) {
 		synctest.Wait()
 		if w := ask(t, b, "/windows"); w.Body.String() != "one" {
 			t.Errorf("after: %d %q", w.Code, w.Body)
+		}
+		for _, err := range []error{errors.New("no route"), nil, errors.New("no route")} {
+			store.fail(err)
+			time.Sleep(10 * mirror)
+			synctest.Wait()
+		}
+		if w := ask(t, b, "/windows"); w.Body.String() != "one" || logs.Len() != 2 {
+			t.Errorf("while it cannot be read: %d %q, %d lines", w.Code, w.Body, logs.Len())
+		}
+		store.fail(nil)
+		store.remove()
+		time.Sleep(3 * mirror)
+		synctest.Wait()
+		if w := ask(t, b, "/windows"); w.Body.String() != "one" || changes != 2 {
+			t.Errorf("deleted: %d %q, %d changes", w.Code, w.Body, changes)
 		}
 		stop()
 		group.Wait()

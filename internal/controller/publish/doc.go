@@ -2,8 +2,8 @@
 // It trusts the API server to keep what it is given, and nodes to believe nothing but the signature.
 package publish
 
-// What the parts need of the API server, in the namespace of the controller:
+// What the parts need of the API server, in the namespace of the ConfigMaps:
 //
 //	group | resources  | verbs               | who
 //	""    | configmaps | get, create, update | the leader, by the names of the pools
-//	""    | configmaps | get                 | every replica that serves HTTP
+//	""    | configmaps | get                 | every replica

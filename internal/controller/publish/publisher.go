@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Store keeps the bundles.
 	Store Store
-	// Key signs them.
-	Key *bundle.Key
+	// Key returns the key that signs them. It is asked at each attempt, because whoever looks after the key replaces it.
+	Key func() (*bundle.Key, error)
 	// Pools are the pools of nodes, at least one.
 	Pools []string
 	// Life is how long nodes may decide by a bundle without hearing of another, 7 days if not set. It is renewed at half
@@ -51,6 +51,8 @@ const (
 type Publisher struct {
 	o       Options
 	changed chan struct{}
+	// newest is the revision that each pool had last. Somebody can put an older bundle of ours back, which nodes refuse.
+	newest map[string]uint64 // of Start's goroutine
 
 	mu      sync.Mutex // guards results
 	results []Result
@@ -62,22 +64,9 @@ func New(o Options) (*Publisher, error) {
 	if o.Store == nil || o.Key == nil || o.Source == nil {
 		faults = append(faults, errors.New("a store, a key and a source are needed"))
 	}
-	if len(o.Pools) == 0 {
-		faults = append(faults, errors.New("at least one node pool is needed"))
-	}
-	for i, pool := range o.Pools {
-		if err := bundle.CheckAudience(pool); err != nil {
-			faults = append(faults, err)
-		}
-		if slices.Contains(o.Pools[:i], pool) {
-			faults = append(faults, fmt.Errorf("node pool %q twice", pool))
-		}
-	}
+	faults = append(faults, CheckPools(o.Pools, o.Life)...)
 	if o.Life == 0 {
 		o.Life = defaultLife
-	}
-	if o.Life < 10*time.Minute || o.Life > bundle.MaxLife {
-		faults = append(faults, fmt.Errorf("life of %v: want 10m to %v", o.Life, bundle.MaxLife))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("publish bundles: %w", err)
@@ -91,7 +80,26 @@ func New(o Options) (*Publisher, error) {
 	if o.Tell == nil {
 		o.Tell = func([]Result) {}
 	}
-	return &Publisher{o: o, changed: make(chan struct{}, 1)}, nil
+	return &Publisher{o: o, changed: make(chan struct{}, 1), newest: map[string]uint64{}}, nil
+}
+
+// CheckPools reports every fault of the names of pools, and of the life of their bundles, 0 for the default.
+func CheckPools(pools []string, life time.Duration) (faults []error) {
+	if len(pools) == 0 {
+		faults = append(faults, errors.New("at least one node pool is needed"))
+	}
+	for i, pool := range pools {
+		if err := bundle.CheckAudience(pool); err != nil {
+			faults = append(faults, err)
+		}
+		if slices.Contains(pools[:i], pool) {
+			faults = append(faults, fmt.Errorf("node pool %q twice", pool))
+		}
+	}
+	if life != 0 && (life < 10*time.Minute || life%time.Second != 0 || life > bundle.MaxLife) {
+		faults = append(faults, fmt.Errorf("life of %v: want whole seconds, 10m to %v", life, bundle.MaxLife))
+	}
+	return faults
 }
 
 // Changed says that Source would return something else than before. It does not wait.
@@ -134,11 +142,17 @@ func (p *Publisher) Results() []Result {
 
 func (p *Publisher) publish(ctx context.Context) {
 	content, err := p.o.Source(ctx)
+	reason := ReasonUnfit
+	var key *bundle.Key
+	if err == nil {
+		reason = ReasonKey
+		key, err = p.o.Key()
+	}
 	results := make([]Result, 0, len(p.o.Pools))
 	for _, pool := range p.o.Pools {
-		r := Result{Pool: pool, Reason: ReasonUnfit, Err: err}
+		r := Result{Pool: pool, Reason: reason, Err: err}
 		if err == nil {
-			r = p.pool(ctx, pool, content)
+			r = p.pool(ctx, key, pool, content)
 		}
 		if ctx.Err() != nil {
 			return // what was cut off did not fail
@@ -158,11 +172,11 @@ func (p *Publisher) publish(ctx context.Context) {
 }
 
 // pool brings one pool up to date.
-func (p *Publisher) pool(ctx context.Context, pool string, content bundle.Bundle) Result {
+func (p *Publisher) pool(ctx context.Context, key *bundle.Key, pool string, content bundle.Bundle) Result {
 	content.Audience, content.MinimumRevision = pool, p.o.MinimumRevision
 	var last error
 	for range tries {
-		r, err := p.once(ctx, pool, content)
+		r, err := p.once(ctx, key, pool, content)
 		if !errors.Is(err, ErrConflict) {
 			return r
 		}
@@ -171,39 +185,46 @@ func (p *Publisher) pool(ctx context.Context, pool string, content bundle.Bundle
 	return Result{Pool: pool, Reason: ReasonConflict, Err: last}
 }
 
-func (p *Publisher) once(ctx context.Context, pool string, content bundle.Bundle) (Result, error) {
+func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, content bundle.Bundle) (Result, error) {
 	stored, err := p.o.Store.Get(ctx, pool)
 	if err != nil {
 		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("read the bundle of pool %s: %w", pool, err)}, err
 	}
 	now := p.o.Now().UTC().Truncate(time.Second)
-	before, ours := p.before(stored.Raw, pool, now)
-	if ours && bundle.SameContent(before, content) && before.ExpiresAt.Sub(now) > p.o.Life/2 && !before.IssuedAt.After(now.Add(bundle.Skew)) {
+	before, ours := previous(stored.Raw, key, pool, now)
+	if ours && before.Revision >= p.newest[pool] && bundle.SameContent(before, content) && p.isFresh(before, now) {
+		p.newest[pool] = before.Revision
 		return Result{Pool: pool, Revision: before.Revision, PolicyRevision: before.PolicyRevision, ExpiresAt: before.ExpiresAt, Reason: ReasonPublished}, nil
 	}
 	content.IssuedAt, content.ExpiresAt = now, now.Add(p.o.Life)
 	// Seconds since 1970, so that a ConfigMap that was deleted does not make revisions begin anew, which nodes would refuse.
-	content.Revision = max(before.Revision+1, uint64(max(1, now.Unix()))) //nolint:gosec // positive
-	raw, err := bundle.Build(content, p.o.Key)
+	content.Revision = max(before.Revision+1, p.newest[pool]+1, uint64(max(1, now.Unix()))) //nolint:gosec // positive
+	raw, err := bundle.Build(content, key)
 	if err != nil {
 		return failed(pool, err), err
 	}
 	if err := p.o.Store.Put(ctx, pool, Stored{Raw: raw, Revision: content.Revision, Version: stored.Version}); err != nil {
 		return Result{Pool: pool, Reason: ReasonStore, Err: fmt.Errorf("write the bundle of pool %s: %w", pool, err)}, err
 	}
+	p.newest[pool] = content.Revision
 	return Result{Pool: pool, Revision: content.Revision, PolicyRevision: content.PolicyRevision, ExpiresAt: content.ExpiresAt, Written: true, Reason: ReasonPublished}, nil
+}
+
+// isFresh says whether a bundle has the life that the options ask for, with more than half of it left.
+func (p *Publisher) isFresh(b bundle.Bundle, now time.Time) bool {
+	return b.ExpiresAt.Sub(b.IssuedAt) == p.o.Life && b.ExpiresAt.Sub(now) > p.o.Life/2 && !b.IssuedAt.After(now.Add(bundle.Skew))
 }
 
 // ahead bounds what is believed of a revision that the key in use has not signed: after a change of keys it counts, and
 // somebody who may write ConfigMaps must not be able to use up all revisions there are.
 const ahead = 24 * time.Hour
 
-// before is the bundle that is stored, and whether it was signed with the key in use for this pool.
-func (p *Publisher) before(raw []byte, pool string, now time.Time) (b bundle.Bundle, ours bool) {
+// previous is the bundle that is stored, and whether it was signed with the key in use for this pool.
+func previous(raw []byte, key *bundle.Key, pool string, now time.Time) (b bundle.Bundle, ours bool) {
 	if len(raw) == 0 {
 		return bundle.Bundle{}, false
 	}
-	pinned, err := bundle.ParseKeys(p.o.Key.PublicPEM())
+	pinned, err := bundle.ParseKeys(key.PublicPEM())
 	if err == nil {
 		if b, _, err := pinned.Verify(raw); err == nil && b.Audience == pool {
 			return b, true

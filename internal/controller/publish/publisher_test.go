@@ -29,8 +29,12 @@ type desk struct {
 	now     time.Time
 	content bundle.Bundle
 	err     error
+	noKey   error
+	life    time.Duration
 	pools   []string
 }
+
+func (d *desk) signer() (*bundle.Key, error) { return d.key, d.noKey }
 
 func newDesk(t *testing.T) *desk {
 	key, err := bundle.NewKey()
@@ -41,16 +45,22 @@ func newDesk(t *testing.T) *desk {
 	return &desk{t: t, api: a, store: store, key: key, now: begin, pools: []string{"windows"}, content: bundle.Bundle{ACL: []byte(`{"policies":[]}`), PolicyRevision: "one"}}
 }
 
-// publish is what a leader does that starts now.
-func (d *desk) publish() Result {
+func (d *desk) publisher() *Publisher {
 	d.t.Helper()
 	p, err := New(Options{
-		Store: d.store, Key: d.key, Pools: d.pools, Now: func() time.Time { return d.now },
+		Store: d.store, Key: d.signer, Pools: d.pools, Life: d.life, Now: func() time.Time { return d.now },
 		Source: func(context.Context) (bundle.Bundle, error) { return d.content, d.err },
 	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	return p
+}
+
+// publish is what a leader does that starts now.
+func (d *desk) publish() Result {
+	d.t.Helper()
+	p := d.publisher()
 	p.publish(d.t.Context())
 	results := p.Results()
 	if len(results) != len(d.pools) {
@@ -128,6 +138,27 @@ func TestRevisionsRiseWhateverHappens(t *testing.T) {
 	}
 	d.key = key
 	rises("another key signs")
+	d.life = time.Hour
+	rises("another life is asked for")
+}
+
+// Somebody who may write ConfigMaps can put back what we signed. Its content may even be the right one again.
+func TestAnOlderBundleOfOursIsReplaced(t *testing.T) {
+	d := newDesk(t)
+	p := d.publisher()
+	p.publish(t.Context())
+	old := d.api.get("pipeguard-bundle-windows").BinaryData[File]
+	for _, content := range []string{"two", "one"} {
+		d.now, d.content.PolicyRevision = d.now.Add(time.Minute), content
+		p.publish(t.Context())
+	}
+	last := d.published().Revision
+	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData[File] = old })
+	d.now = begin // and the clock was set back
+	p.publish(t.Context())
+	if now := d.published(); now.Revision != last+1 || now.PolicyRevision != "one" {
+		t.Errorf("revision %d follows %d", now.Revision, last)
+	}
 }
 
 // Whoever may write ConfigMaps must not be able to bring nodes to a revision that nothing can follow.
@@ -221,6 +252,11 @@ func TestWhatCannotBePublishedIsSaid(t *testing.T) {
 		t.Errorf("condition %t %s %s", ok, reason, message)
 	}
 	d.err, d.content = nil, good
+	d.noKey = errors.New("open bundle.key: no such file")
+	if r := d.publish(); r.Reason != ReasonKey || !errors.Is(r.Err, d.noKey) || r.Revision != 0 {
+		t.Errorf("no key: %+v", r)
+	}
+	d.noKey = nil
 	d.api.refuse = http.StatusForbidden
 	if r := d.publish(); r.Reason != ReasonStore || r.Err == nil {
 		t.Errorf("forbidden: %+v", r)
@@ -241,12 +277,19 @@ func TestWhatCannotBePublishedIsSaid(t *testing.T) {
 type memory struct {
 	mu     sync.Mutex
 	stored Stored
+	err    error // of each reading
 }
 
 func (m *memory) Get(context.Context, string) (Stored, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.stored, nil
+	return m.stored, m.err
+}
+
+func (m *memory) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
 }
 
 func (m *memory) Put(_ context.Context, _ string, s Stored) error {
@@ -255,6 +298,12 @@ func (m *memory) Put(_ context.Context, _ string, s Stored) error {
 	s.Version += "x"
 	m.stored = s
 	return nil
+}
+
+func (m *memory) remove() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stored = Stored{}
 }
 
 func TestALeaderRenewsAndFollowsChanges(t *testing.T) {
@@ -267,7 +316,7 @@ func TestALeaderRenewsAndFollowsChanges(t *testing.T) {
 		content := bundle.Bundle{ACL: []byte(`{}`)}
 		store, told := &memory{}, 0
 		p, err := New(Options{
-			Store: store, Key: key, Pools: []string{"windows"}, Life: time.Hour,
+			Store: store, Key: func() (*bundle.Key, error) { return key, nil }, Pools: []string{"windows"}, Life: time.Hour,
 			Source: func(context.Context) (bundle.Bundle, error) { mu.Lock(); defer mu.Unlock(); return content, nil },
 			Tell:   func([]Result) { told++ },
 		})
@@ -304,13 +353,14 @@ func TestAPublisherNeedsAllItsParts(t *testing.T) {
 	d := newDesk(t)
 	source := func(context.Context) (bundle.Bundle, error) { return d.content, nil }
 	for name, o := range map[string]Options{
-		"nothing":        {},
-		"no key":         {Store: d.store, Pools: d.pools, Source: source},
-		"no pools":       {Store: d.store, Key: d.key, Source: source},
-		"a pool twice":   {Store: d.store, Key: d.key, Source: source, Pools: []string{"a", "a"}},
-		"a pool of dots": {Store: d.store, Key: d.key, Source: source, Pools: []string{"../a"}},
-		"a short life":   {Store: d.store, Key: d.key, Source: source, Pools: d.pools, Life: time.Second},
-		"a long life":    {Store: d.store, Key: d.key, Source: source, Pools: d.pools, Life: 2 * bundle.MaxLife},
+		"nothing":           {},
+		"no key":            {Store: d.store, Pools: d.pools, Source: source},
+		"no pools":          {Store: d.store, Key: d.signer, Source: source},
+		"a pool twice":      {Store: d.store, Key: d.signer, Source: source, Pools: []string{"a", "a"}},
+		"a pool of dots":    {Store: d.store, Key: d.signer, Source: source, Pools: []string{"../a"}},
+		"a short life":      {Store: d.store, Key: d.signer, Source: source, Pools: d.pools, Life: time.Second},
+		"parts of a second": {Store: d.store, Key: d.signer, Source: source, Pools: d.pools, Life: time.Hour + time.Millisecond},
+		"a long life":       {Store: d.store, Key: d.signer, Source: source, Pools: d.pools, Life: 2 * bundle.MaxLife},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: no error", name)

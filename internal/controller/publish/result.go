@@ -18,6 +18,7 @@ const (
 	ReasonTooLarge  Reason = "TooLarge"    // they make one that no ConfigMap holds
 	ReasonConflict  Reason = "Conflict"    // others write to the ConfigMap without end
 	ReasonStore     Reason = "StoreFailed" // the API server could not be asked
+	ReasonKey       Reason = "KeyUnfit"    // there is no key to sign with
 )
 
 // Result is what became of the bundle of a pool.

@@ -1,0 +1,118 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GuardedNode is what the node component says of its node: which bundle of policies decides there, and what is wrong. It
+// has the name of the Node. It is the node's own word: who has taken over a node also says this for it, and for no other.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=gnode,categories=pipeguard
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.state`
+// +kubebuilder:printcolumn:name="Pool",type=string,JSONPath=`.bundle.pool`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.bundle.revision`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.version`
+// +kubebuilder:printcolumn:name="Reported",type=date,JSONPath=`.reportedAt`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.bundle.policyRevision`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.message`
+type GuardedNode struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	NodeReport        `json:",inline"`
+}
+
+// GuardedNodeList is a list of GuardedNodes.
+//
+// +kubebuilder:object:root=true
+type GuardedNodeList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GuardedNode `json:"items"`
+}
+
+// NodeState says what decides on a node.
+//
+// +kubebuilder:validation:Enum=Guarding;Denying;Local;Unreachable
+type NodeState string
+
+// States of nodes.
+const (
+	// NodeGuarding nodes decide by a bundle.
+	NodeGuarding NodeState = "Guarding"
+	// NodeDenying nodes are to decide by a bundle and have none that is valid, so that they deny every call.
+	NodeDenying NodeState = "Denying"
+	// NodeLocal nodes decide by their own configuration alone: PipePolicies do not reach them.
+	NodeLocal NodeState = "Local"
+	// NodeUnreachable nodes have a service that does not answer: it is not installed, does not run, or opens no address.
+	NodeUnreachable NodeState = "Unreachable"
+)
+
+// NodeReport is what a node says of itself.
+type NodeReport struct {
+	// ReportedAt is when it said so, by the node's clock. It says so again every five minutes.
+	ReportedAt metav1.Time `json:"reportedAt"`
+	// State is Guarding (a bundle decides), Denying (there is no valid bundle, and every call is denied), Local (the node's
+	// own configuration decides, and PipePolicies do not) or Unreachable (the service does not answer).
+	State NodeState `json:"state"`
+	// Version of the service.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Message says what is wrong; nothing if nothing is known to be.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ACLRevision is the hash of the access list in the node's own configuration.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ACLRevision string `json:"aclRevision,omitempty"`
+	// Bundle is the node's bundle of policies.
+	//
+	// +optional
+	Bundle *NodeBundle `json:"bundle,omitempty"`
+}
+
+// NodeBundle is the bundle by which a node decides, or what keeps it from having one.
+type NodeBundle struct {
+	// Pool is the node pool that the node counts itself to.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	Pool string `json:"pool"`
+	// Revision is the number of the bundle that was activated last; 0 if there was none.
+	//
+	// +kubebuilder:validation:Minimum=0
+	Revision int64 `json:"revision"`
+	// PolicyRevision is what admission calls the same policies.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	PolicyRevision string `json:"policyRevision,omitempty"`
+	// Key is the id of the key that signed it.
+	//
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Key string `json:"key,omitempty"`
+	// IssuedAt is when it was made.
+	//
+	// +optional
+	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
+	// ExpiresAt is when it ends. A node that has heard of no other by then denies every call.
+	//
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// Invalid says why it permits nothing now: none, expired or not-yet.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Invalid string `json:"invalid,omitempty"`
+	// Refused says why the node did not take what it was offered last, in a word such as signature or rollback.
+	//
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Refused string `json:"refused,omitempty"`
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/controller"
+	"github.com/pipeguard/pipeguard/internal/controller/publish"
+)
+
+// bundlesPath is where nodes get their bundles, by the name of their pool.
+const bundlesPath = "/bundles/"
+
+var errNothingActive = errors.New("no policies are active")
+
+// bundles gives the policies that decide here to the nodes: signed by the leader, and served by every replica. What is
+// wrong with them is told in the status of the policies and in the log, and keeps no review from being answered.
+type bundles struct {
+	signing   *signing
+	publisher *publish.Publisher
+	board     *publish.Board
+	mirror    *publish.Mirror
+	serve     bool
+	activated func() (controller.Activated, bool)
+	refresh   func() // has statuses looked at
+	metrics   *publish.Metrics
+
+	attempt string // that the content is of which Source returned last; of the publisher's goroutine
+	mu      sync.Mutex
+	told    controller.Bundles // guarded by mu
+
+	once  sync.Once
+	first chan struct{} // closed when policies were activated for the first time
+}
+
+// newBundles returns nil if the options do not ask for bundles.
+func newBundles(o clusterOptions, config *rest.Config, registry prometheus.Registerer, log *zap.Logger) (*bundles, error) {
+	if o.bundles.key == "" {
+		return nil, nil //nolint:nilnil // off
+	}
+	store, err := publish.NewConfigMaps(config, o.bundles.namespace)
+	if err != nil {
+		return nil, err
+	}
+	b := &bundles{
+		signing: &signing{key: o.bundles.key, modules: o.bundles.modules, log: log},
+		board:   publish.NewBoard(o.bundles.pools),
+		serve:   o.bundles.serve,
+		metrics: publish.NewMetrics(registry),
+		first:   make(chan struct{}),
+	}
+	if b.publisher, err = publish.New(publish.Options{
+		Store: store, Key: b.signing.readKey, Pools: o.bundles.pools, Life: o.bundles.life, MinimumRevision: o.bundles.minimum,
+		Source: b.content, Tell: b.tell, Log: log,
+	}); err != nil {
+		return nil, err
+	}
+	b.mirror = &publish.Mirror{Store: store, Board: b.board, Changed: b.publisher.Changed, Log: log}
+	return b, nil
+}
+
+// add gives a manager and a server the parts.
+func (b *bundles) add(mgr manager.Manager, s *server, parts *controller.Parts) error {
+	b.activated, b.refresh = parts.Activator.Activated, parts.Refresh
+	for _, r := range []manager.Runnable{b, b.mirror} {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("publish bundles: %w", err)
+		}
+	}
+	if b.serve {
+		s.webhook.Register(bundlesPath, s.leave.whileLeaving(b.board))
+	}
+	s.tasks = append(s.tasks,
+		func(ctx context.Context) error { return b.signing.follow(ctx, b.publisher.Changed) },
+		func(ctx context.Context) error {
+			<-ctx.Done()
+			b.board.Leave()
+			return nil
+		},
+	)
+	return nil
+}
+
+// attempted hears of each attempt to activate policies.
+func (b *bundles) attempted(err error) {
+	if b == nil || err != nil {
+		return
+	}
+	b.once.Do(func() { close(b.first) })
+	b.publisher.Changed()
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (b *bundles) NeedLeaderElection() bool { return b.publisher.NeedLeaderElection() }
+
+// Start publishes from the first policies on, until ctx is done.
+func (b *bundles) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-b.first:
+		return b.publisher.Start(ctx)
+	}
+}
+
+// content is that of the bundles: the objects that decide at admission, under the revision that admission names.
+func (b *bundles) content(ctx context.Context) (bundle.Bundle, error) {
+	active, ok := b.activated()
+	if !ok {
+		return bundle.Bundle{}, errNothingActive
+	}
+	b.attempt = active.Attempt
+	modules, err := b.signing.readModules()
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	content, err := compile.Bundle(compile.Source{PipePolicies: active.PipePolicies, PolicyRevision: active.Revision, Modules: modules})
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	return content, b.signing.try(ctx, content)
+}
+
+// tell takes note of what became of the bundles. Statuses are looked at only if it is something else than before.
+func (b *bundles) tell(results []publish.Result) {
+	b.metrics.Attempted(results)
+	ok, reason, message := publish.Condition(results)
+	next := controller.Bundles{Attempt: b.attempt, IsPublished: ok, Reason: string(reason), Message: message}
+	b.mu.Lock()
+	same := b.told == next
+	b.told = next
+	b.mu.Unlock()
+	if !same {
+		b.refresh()
+	}
+}
+
+// report is controller.Options.Bundles.
+func (b *bundles) report() func() controller.Bundles {
+	if b == nil {
+		return nil
+	}
+	return func() controller.Bundles {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.told
+	}
+}
+
+// bundleOptions are those of the command line about bundles.
+type bundleOptions struct {
+	key       string
+	pools     []string
+	life      time.Duration
+	minimum   uint64
+	namespace string
+	modules   string
+	serve     bool
+}
+
+// check completes the options, and reports what is wrong with them.
+func (o *bundleOptions) check(podNamespace string, fault func(string, ...any)) {
+	if o.key == "" {
+		for flag, given := range map[string]bool{
+			"bundle-pools": o.pools != nil, "bundle-life": o.life != 0, "bundle-minimum-revision": o.minimum != 0,
+			"bundle-namespace": o.namespace != "", "bundle-modules": o.modules != "",
+		} {
+			if given {
+				fault("--%s is for --bundle-key", flag)
+			}
+		}
+		return
+	}
+	if o.pools == nil {
+		o.pools = []string{"default"}
+	}
+	if o.namespace == "" {
+		o.namespace = podNamespace
+	}
+	for _, err := range publish.CheckPools(o.pools, o.life) {
+		fault("--bundle-pools and --bundle-life: %v", err)
+	}
+}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/controller/nodes"
+	"github.com/pipeguard/pipeguard/internal/controller/publish"
+)
+
+// countNodes has the statuses of policies say on which nodes they decide. b is nil if no bundles are made here: nodes can
+// have them from elsewhere.
+func (m *cluster) countNodes(b *bundles, log *zap.Logger) error {
+	var published func() []publish.Result
+	if b != nil {
+		published = b.publisher.Results
+	}
+	return nodes.Add(m.manager, nodes.Options{Published: published, Log: log})
+}

@@ -1,0 +1,87 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// Add gives a manager the part. The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
+// may do what the table in this package's doc.go lists.
+func Add(mgr manager.Manager, o Options) error {
+	o = o.withDefaults()
+	c := &counter{
+		Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
+		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
+		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
+	}
+	if err := mgr.Add(c); err != nil {
+		return fmt.Errorf("count nodes: %w", err)
+	}
+	return nil
+}
+
+// follow returns when all that exist are in the cache, and has every change heard afterwards.
+func (c *counter) follow(ctx context.Context, from cache.Cache) error {
+	for _, o := range []client.Object{&v1alpha1.GuardedNode{}, &v1alpha1.PipePolicy{}} {
+		informer, err := from.GetInformer(ctx, o)
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", o, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(o any) { c.came(nil, o) },
+			UpdateFunc: func(before, o any) { c.came(before, o) },
+			DeleteFunc: c.went,
+		}); err != nil {
+			return fmt.Errorf("watch %T: %w", o, err)
+		}
+	}
+	return nil
+}
+
+// came has a count made if an object tells something new. That a node is alive is no news, unless it was silent: then the
+// next count finds it.
+func (c *counter) came(before, o any) {
+	switch o := o.(type) {
+	case *v1alpha1.GuardedNode:
+		c.ear.hear(o)
+		if was, ok := before.(*v1alpha1.GuardedNode); ok && sameReport(was.NodeReport, o.NodeReport) {
+			return
+		}
+	case *v1alpha1.PipePolicy:
+		if was, ok := before.(*v1alpha1.PipePolicy); ok && want(was) == want(o) && equality.Semantic.DeepEqual(was.Status.Nodes, o.Status.Nodes) {
+			return
+		}
+	}
+	c.signal()
+}
+
+func (c *counter) went(o any) {
+	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	if n, ok := o.(*v1alpha1.GuardedNode); ok {
+		c.ear.forget(n.Name)
+	}
+	c.signal()
+}
+
+// sameReport compares what counts depend on.
+func sameReport(a, b v1alpha1.NodeReport) bool {
+	of := func(r v1alpha1.NodeReport) v1alpha1.NodeBundle {
+		if r.Bundle == nil {
+			return v1alpha1.NodeBundle{}
+		}
+		return v1alpha1.NodeBundle{
+			Pool: r.Bundle.Pool, Revision: r.Bundle.Revision, PolicyRevision: r.Bundle.PolicyRevision, Invalid: r.Bundle.Invalid, Refused: r.Bundle.Refused,
+		}
+	}
+	return a.State == b.State && (a.Bundle == nil) == (b.Bundle == nil) && of(a) == of(b)
+}

@@ -1,0 +1,183 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/controller/publish"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+const (
+	// gather is how long the counter waits after a change: nodes take over a bundle one after the other, and every status
+	// tells of all of them.
+	gather = 5 * time.Second
+	// perWrite bounds the statuses that are written on average: each is stored by etcd and sent to all who watch.
+	perWrite = 50 * time.Millisecond
+	// every is how often it counts without a reason: nodes fall silent without a word.
+	every = 30 * time.Second
+	// fieldOwner is whom the API server notes for what is written.
+	fieldOwner = client.FieldOwner("pipeguard-nodes")
+)
+
+// Options configure Add.
+type Options struct {
+	// Published returns what became of the bundle of each pool. Nil means that no bundles are made here.
+	Published func() []publish.Result
+	// Log receives diagnostics. Default none.
+	Log *zap.Logger
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// counter writes status.nodes of PipePolicies, and nothing else of it: the rest is others'. It runs on the leader.
+type counter struct {
+	Options
+	cached  client.Reader
+	watch   func(ctx context.Context, c *counter) error
+	status  client.SubResourceWriter
+	cleaner cleaner
+	ear     *ear
+	changed chan struct{}
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: one replica writes statuses.
+func (c *counter) NeedLeaderElection() bool { return true }
+
+// Start counts until ctx is done. A cluster whose definitions are of an earlier release has no nodes to count, and reviews
+// are answered all the same.
+func (c *counter) Start(ctx context.Context) error {
+	for {
+		err := c.watch(ctx, c)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		c.Log.Warn("nodes are not counted", zap.Error(err))
+		pause(ctx, every)
+	}
+	for ctx.Err() == nil {
+		written, err := c.count(ctx)
+		if err != nil && ctx.Err() == nil {
+			c.Log.Error("nodes not counted", zap.Error(err)) // the next count tries again
+		}
+		pause(ctx, time.Duration(written)*perWrite)
+		select {
+		case <-ctx.Done():
+		case <-time.After(every):
+		case <-c.changed:
+			pause(ctx, gather)
+			c.heed()
+		}
+	}
+	return nil
+}
+
+// signal asks for a count soon. It does not wait.
+func (c *counter) signal() {
+	select {
+	case c.changed <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// heed takes the signals that came meanwhile together.
+func (c *counter) heed() {
+	select {
+	case <-c.changed:
+	default:
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// count looks at all nodes, and writes the statuses that are not as they should be.
+func (c *counter) count(ctx context.Context) (written int, err error) {
+	var nodes v1alpha1.GuardedNodeList
+	if err := c.cached.List(ctx, &nodes); err != nil {
+		return 0, fmt.Errorf("list GuardedNodes: %w", err)
+	}
+	var policies v1alpha1.PipePolicyList
+	if err := c.cached.List(ctx, &policies); err != nil {
+		return 0, fmt.Errorf("list PipePolicies: %w", err)
+	}
+	found := c.census(nodes.Items)
+	c.cleaner.clean(ctx, found)
+	for i := range policies.Items {
+		p := &policies.Items[i]
+		next := found.counts(want(p))
+		if p.DeletionTimestamp != nil || equality.Semantic.DeepEqual(p.Status.Nodes, next) {
+			continue
+		}
+		if err := c.write(ctx, p.Name, next); err != nil {
+			return written, fmt.Errorf("status of PipePolicy %s: %w", p.Name, err)
+		}
+		written++
+	}
+	return written, nil
+}
+
+func (c *counter) census(nodes []v1alpha1.GuardedNode) *census {
+	out := &census{heard: c.ear.heard, publishes: c.Published != nil, now: c.Now(), published: map[string]publish.Result{}}
+	out.nodes = slices.DeleteFunc(nodes, func(n v1alpha1.GuardedNode) bool { return n.DeletionTimestamp != nil })
+	slices.SortFunc(out.nodes, func(a, b v1alpha1.GuardedNode) int { return strings.Compare(a.Name, b.Name) })
+	if c.Published != nil {
+		for _, r := range c.Published() {
+			out.published[r.Pool] = r
+		}
+	}
+	return out
+}
+
+// write replaces this part of a status, whatever the rest is: nobody else has a say in it.
+func (c *counter) write(ctx context.Context, name string, n *v1alpha1.NodeCounts) error {
+	text, err := patchOf(n)
+	if err != nil {
+		return err
+	}
+	p := &v1alpha1.PipePolicy{}
+	p.Name = name
+	if err := c.status.Patch(ctx, p, client.RawPatch(types.MergePatchType, text), fieldOwner); err != nil {
+		return client.IgnoreNotFound(err) // deleted in between
+	}
+	c.Log.Debug("nodes counted", zap.String(logkeys.Name, name))
+	return nil
+}
+
+// patchOf is a merge patch after which a status says this and nothing else of nodes: what is left out would stay.
+func patchOf(n *v1alpha1.NodeCounts) ([]byte, error) {
+	type counts v1alpha1.NodeCounts
+	type whole struct {
+		*counts
+		Others []v1alpha1.OtherNode `json:"others"`
+	}
+	var nodes *whole
+	if n != nil {
+		nodes = &whole{(*counts)(n), n.Others}
+	}
+	return json.Marshal(map[string]any{"status": map[string]any{"nodes": nodes}})
+}

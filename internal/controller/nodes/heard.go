@@ -1,0 +1,57 @@
+package nodes
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+)
+
+// ear remembers when each node was last heard of. What a node says of the time is its own clock's; that its object has
+// changed is seen by ours.
+type ear struct {
+	now func() time.Time
+
+	mu   sync.Mutex // guards seen
+	seen map[string]seen
+}
+
+type seen struct {
+	version string // of the object
+	first   bool   // it has not changed since it was seen first
+	at      time.Time
+}
+
+func newEar(now func() time.Time) *ear { return &ear{now: now, seen: map[string]seen{}} }
+
+// hear takes note of an object that is new, or that may have changed.
+func (e *ear) hear(n *v1alpha1.GuardedNode) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	was, ok := e.seen[n.Name]
+	if !ok || was.version != n.ResourceVersion {
+		e.seen[n.Name] = seen{n.ResourceVersion, !ok, e.now()}
+	}
+}
+
+func (e *ear) forget(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.seen, name)
+}
+
+// heard is when a node last reported. Of an object that has not changed before our eyes, the report's own time is all that
+// is known, unless it lies in the future.
+func (e *ear) heard(n *v1alpha1.GuardedNode) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, ok := e.seen[n.Name]
+	reported := n.ReportedAt.Time
+	switch {
+	case !ok:
+		return reported
+	case s.first && !reported.After(s.at):
+		return reported
+	}
+	return s.at
+}
