@@ -39,10 +39,10 @@ func TestDocumentsAndPoliciesHaveTheSameRules(t *testing.T) {
 		}
 	}
 	rules := map[string]string{"docs/rules.md": documents(t)["docs/rules.md"]}
-	headings := words(rules, regexp.MustCompile(`(?m)^## (PG\d+)$`))
+	headings := words(rules, regexp.MustCompile(`(?m)^## (P[GN]\d+)$`))
 	differ(t, headings, inPolicies, "has a heading, but there is no such rule")
 	differ(t, inPolicies, headings, "is a rule without a heading in docs/rules.md")
-	differ(t, headings, words(rules, regexp.MustCompile(`(?m)^\| \[(PG\d+)\]`)), "is missing in the table")
+	differ(t, headings, words(rules, regexp.MustCompile(`(?m)^\| \[(P[GN]\d+)\]`)), "is missing in the table")
 	differ(t, words(documents(t), regexp.MustCompile(`\b(PG\d{3})\b`)), inPolicies, "is named, but there is no such rule")
 }
 
@@ -105,7 +105,7 @@ func TestTheCheckOfFlagsSeesUnknownOnes(t *testing.T) {
 // foreign are flags of other programs that documents show: go, curl, jq, PowerShell, helm, kubectl.
 var foreign = []string{
 	"run", "bench", "benchtime", "cpu", "count", "cacert", "data", "c", "H", "S", "X", "schema", "p", "sS", "s", "r", "help",
-	"force", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "k", "A", "quick", "ItemType", "Name", "StartupType", "BinaryPathName",
+	"force", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "from-file", "raw", "benchmem", "l", "k", "A", "quick", "ItemType", "Name", "StartupType", "BinaryPathName",
 }
 
 var (

@@ -23,9 +23,15 @@ const (
 // driverPod is a pod as the driver's DaemonSet makes them.
 func driverPod(name string, changes ...change) *corev1.Pod {
 	return pod(driverNamespace, name, append([]change{
-		as(driverAccount, driverContainer), onWindows,
+		as(driverAccount, driverContainer), onWindows, tolerant,
 		mounts(diskPipe), mounts(`\\.\pipe\csi-proxy-volume-v1`), mounts(`\\.\pipe\csi-proxy-filesystem-v1`),
 	}, changes...)...)
+}
+
+// tolerant lets a pod onto every node, as drivers' own manifests do: the cluster soon finds that nobody speaks for the node
+// with Windows, and taints it.
+func tolerant(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
 func oneLineAdmitsADriver(t *testing.T) {

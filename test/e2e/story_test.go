@@ -22,6 +22,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"pods with pipes are refused with a reason", refusesPipes},
 		{"ordinary pods run", ordinaryPodsRun},
 		{"a debug container gets no pipe, not even in a pod that is older than the webhook", debugContainersGetNoPipe},
+		{"one policy refuses a pod at admission and a call on the node", onePolicyDecidesAtBothEnds},
 		{"one line admits a driver and nobody else", oneLineAdmitsADriver},
 		{"a debug container in a driver's pod gets no pipe", debugContainersOfDriversGetNoPipe},
 		{"nothing slips through while webhook pods are killed", nothingSlipsThrough},

@@ -24,6 +24,12 @@ func uninstallLeavesNothing(t *testing.T) {
 	}
 	l := startLoad(t, undisturbed...)
 	helm(t, "uninstall", release, "--wait", "--timeout=2m")
+	// What the release was not installed with: the operator's key, and bundles, which nodes may still read.
+	for _, args := range [][]string{{"secret", keySecret}, {"configmaps", "--selector=app.kubernetes.io/component=bundle"}} {
+		if _, err := shared.Kubectl(t.Context(), append([]string{"--namespace=" + system, "delete"}, args...)...); err != nil {
+			t.Error(err)
+		}
+	}
 	evil := pod("default", "nobody-refuses", mounts(diskPipe), onWindows)
 	mustAdmit(t, evil)
 	eventually(t, 2*time.Minute, "nothing is left", func(ctx context.Context) error {

@@ -18,7 +18,7 @@ func admission(ctx context.Context, s *story, api *apiServer) {
 	// create shows the answer to the creation of a pod and checks it.
 	create := func(title, why, file string, check func(*admissionv1.AdmissionResponse) error) {
 		s.step(title, why, func() error {
-			r, err := api.create(ctx, file, "jane")
+			r, err := api.create(ctx, file)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func admission(ctx context.Context, s *story, api *apiServer) {
 		`Someone adds an ephemeral container to the running pod, which mounts the pipe that the pod already has. It is not
 		privileged, so it is refused: an update of a pod is judged like its creation.`,
 		func() error {
-			r, err := api.debug(ctx, "privileged.yaml", "debug-container.yaml", "jane")
+			r, err := api.debug(ctx, "privileged.yaml", "debug-container.yaml")
 			if err != nil {
 				return err
 			}

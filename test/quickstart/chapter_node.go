@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	disk "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	oldfilesystem "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
@@ -109,6 +110,13 @@ func calls(ctx context.Context, s *story, n node) {
 			return n.onPipe("csi-proxy-volume-v1beta3", func(conn *grpc.ClientConn) error { return reformat(ctx, s, conn) })
 		})
 
+	s.step("An operation that takes being named",
+		`The rule for disks allows this program everything, with a star. Partitioning destroys data, so a second policy, in Rego, is
+		asked about it: it wants the operation spelled out for its caller, or the caller named among its parameters.`,
+		func() error {
+			return n.onPipe("csi-proxy-disk-v1", func(conn *grpc.ClientConn) error { return partition(ctx, s, conn) })
+		})
+
 	s.step("A share with a password",
 		`The share is mapped. That the password is in no record is checked further down.`,
 		func() error {
@@ -175,6 +183,18 @@ func volumes(ctx context.Context, s *story, conn *grpc.ClientConn) error {
 	r, err := client.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeId: list.VolumeIds[0]})
 	s.show(answer("v1 FormatVolume "+list.VolumeIds[0], r, err))
 	return failedWith(err, codes.PermissionDenied, "FormatVolume")
+}
+
+func partition(ctx context.Context, s *story, conn *grpc.ClientConn) error {
+	client := disk.NewDiskClient(conn)
+	list, err := client.ListDiskIDs(ctx, &disk.ListDiskIDsRequest{})
+	s.show(answer("v1 ListDiskIDs", list, err))
+	if err != nil {
+		return err
+	}
+	r, err := client.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: 1})
+	s.show(answer("v1 PartitionDisk 1", r, err))
+	return failedWith(err, codes.PermissionDenied, "PN002")
 }
 
 func reformat(ctx context.Context, s *story, conn *grpc.ClientConn) error {

@@ -70,7 +70,7 @@ func TestAnAnswerToAnotherRequestIsNoAnswer(t *testing.T) {
 			}))
 			defer server.Close()
 			api := &apiServer{client: server.Client(), url: server.URL}
-			if r, err := api.create(t.Context(), "ordinary.yaml", "jane"); err == nil {
+			if r, err := api.create(t.Context(), "ordinary.yaml"); err == nil {
 				t.Errorf("taken for an answer: %v", r)
 			}
 		})

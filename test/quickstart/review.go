@@ -40,17 +40,20 @@ func readPod(file string) (*corev1.Pod, error) {
 	return &pod, nil
 }
 
+// author is who creates pods.
+const author = "jane"
+
 // create asks whether a pod of a manifest may be created.
-func (a *apiServer) create(ctx context.Context, file, user string) (*admissionv1.AdmissionResponse, error) {
+func (a *apiServer) create(ctx context.Context, file string) (*admissionv1.AdmissionResponse, error) {
 	pod, err := readPod(file)
 	if err != nil {
 		return nil, err
 	}
-	return a.review(ctx, pod, nil, "", user)
+	return a.review(ctx, pod, nil, "")
 }
 
 // debug asks whether an ephemeral container may be added to a running pod.
-func (a *apiServer) debug(ctx context.Context, podFile, containerFile, user string) (*admissionv1.AdmissionResponse, error) {
+func (a *apiServer) debug(ctx context.Context, podFile, containerFile string) (*admissionv1.AdmissionResponse, error) {
 	before, err := readPod(podFile)
 	if err != nil {
 		return nil, err
@@ -65,10 +68,10 @@ func (a *apiServer) debug(ctx context.Context, podFile, containerFile, user stri
 	}
 	after := before.DeepCopy()
 	after.Spec.EphemeralContainers = append(after.Spec.EphemeralContainers, container)
-	return a.review(ctx, after, before, "ephemeralcontainers", user)
+	return a.review(ctx, after, before, "ephemeralcontainers")
 }
 
-func (a *apiServer) review(ctx context.Context, pod, old *corev1.Pod, subresource, user string) (*admissionv1.AdmissionResponse, error) {
+func (a *apiServer) review(ctx context.Context, pod, old *corev1.Pod, subresource string) (*admissionv1.AdmissionResponse, error) {
 	a.sent++
 	request := &admissionv1.AdmissionRequest{
 		UID:         types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", a.sent)),
@@ -78,7 +81,7 @@ func (a *apiServer) review(ctx context.Context, pod, old *corev1.Pod, subresourc
 		Name:        pod.Name,
 		Namespace:   pod.Namespace,
 		Operation:   admissionv1.Create,
-		UserInfo:    authenticationv1.UserInfo{Username: user, Groups: []string{"system:authenticated"}},
+		UserInfo:    authenticationv1.UserInfo{Username: author, Groups: []string{"system:authenticated"}},
 	}
 	var err error
 	if request.Object.Raw, err = json.Marshal(pod); err != nil {

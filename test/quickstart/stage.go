@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -17,22 +17,18 @@ const (
 
 // stage is what the story plays on: the programs, running, and where they are.
 type stage struct {
-	programs  programs
-	webhook   *process
-	proxy     *process
-	api       *apiServer
-	authority string // file with the certificate authority that the webhook made
-	socketDir string
-	params    string // the webhook's
-	config    string // the proxy's
-	auditFile string // the proxy's
-	// reviewsFile has the webhook's records.
-	reviewsFile string
+	dir      string
+	programs programs
+	webhook  *webhook
+	proxy    *proxy
+	params   string // the webhook's
+	config   string // the proxy's
+	both     pair   // of a later chapter
 }
 
 // setUp builds and starts the programs and waits until they are ready.
 func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
-	st = &stage{socketDir: filepath.Join(dir, "pipes"), auditFile: filepath.Join(dir, "audit.jsonl")}
+	st = &stage{dir: dir}
 	defer func() {
 		if err != nil {
 			st.clear(s)
@@ -46,41 +42,44 @@ func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
 	}
 	s.printf("%.1f s\nStarting webhook and proxy … ", time.Since(began).Seconds())
 	began = time.Now()
-	if err := st.startProxy(dir); err != nil {
+	params, err := testdata.ReadFile("testdata/parameters.yaml")
+	if err != nil {
 		return st, err
 	}
-	if err := st.startWebhook(dir); err != nil {
+	me, err := caller()
+	if err != nil {
 		return st, err
 	}
-	if err := st.webhook.await(ctx, readyLimit, st.webhookIsReady); err != nil {
+	st.params, st.config = string(params), strings.ReplaceAll(proxyConfig, "CALLER", me)
+	if st.proxy, err = startProxy(dir, "proxy", st.programs.proxy, st.config); err != nil {
 		return st, err
 	}
-	if err := st.proxy.await(ctx, readyLimit, st.proxyIsReady); err != nil {
+	if st.webhook, err = startWebhook(dir, "webhook", st.programs.webhook, params); err != nil {
+		return st, err
+	}
+	if err := st.webhook.await(ctx, readyLimit, st.webhook.isReady); err != nil {
+		return st, err
+	}
+	if err := st.proxy.await(ctx, readyLimit, st.proxy.isReady); err != nil {
 		return st, err
 	}
 	s.printf("%.1f s\n", time.Since(began).Seconds())
 	return st, nil
 }
 
-// startProxy writes a configuration that allows this very program something, and starts the proxy with it.
-func (st *stage) startProxy(dir string) error {
+// caller is this very program, in the words of a proxy's configuration.
+func caller() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if exe, err = filepath.EvalSymlinks(exe); err != nil {
-		return err
+		return "", err
 	}
-	st.config = fmt.Sprintf(proxyConfig, os.Getuid(), exe)
-	file := filepath.Join(dir, "proxy.yaml")
-	if err := os.WriteFile(file, []byte(st.config), 0o600); err != nil {
-		return err
-	}
-	st.proxy, err = start("proxy", st.programs.proxy,
-		"--host", "memory", "--socket-dir", st.socketDir, "--config", file, "--audit-log", st.auditFile)
-	return err
+	return fmt.Sprintf(`{user: "uid:%d", exe: %q}`, os.Getuid(), exe), nil
 }
 
+// A rule that spells out FormatVolume beside user and exe also names that program for the request policy.
 const proxyConfig = `apiVersion: pipeguard.dev/v1alpha1
 kind: ProxyConfig
 acl:
@@ -88,54 +87,40 @@ acl:
     - name: directories
       pipes: ["filesystem-*"]
       operations: [PathExists, Mkdir, CreateSymlink, IsSymlink]
-      callers:
-        - user: "uid:%[1]d"
-          exe: %[2]q
+      callers: [CALLER]
     - name: volumes
       pipes: ["volume-*"]
       operations: [ListVolumesOnDisk, GetVolumeStats]
-      callers:
-        - user: "uid:%[1]d"
-          exe: %[2]q
+      callers: [CALLER]
     - name: old-volumes
       pipes: ["volume-v1beta3"]
       operations: [FormatVolume]
-      callers:
-        - user: "uid:%[1]d"
-          exe: %[2]q
+      callers: [CALLER]
+    - name: disks
+      pipes: ["disk-*"]
+      operations: ["*"]
+      callers: [CALLER]
     - name: shares
       pipes: ["smb-*"]
       operations: ["*"]
-      callers:
-        - user: "uid:%[1]d"
-          exe: %[2]q
+      callers: [CALLER]
 `
 
-// proxyIsReady looks for the sockets without connecting: a connection would leave a record.
-func (st *stage) proxyIsReady(context.Context) error {
-	for _, name := range []string{"filesystem-v1", "filesystem-v1alpha1", "volume-v1", "volume-v1beta3", "smb-v1", "system-v1alpha1"} {
-		info, err := os.Stat(filepath.Join(st.socketDir, "csi-proxy-"+name+".sock"))
-		if err != nil {
-			return err
-		}
-		if info.Mode().Type() != fs.ModeSocket {
-			return fmt.Errorf("%s is no socket", info.Name())
-		}
-	}
-	return nil
-}
-
-// stop ends both programs in order and checks how they ended.
+// stop ends all programs in order and checks how they ended.
 func (st *stage) stop(s *story) {
 	s.chapter("The end")
-	s.step("Both programs are asked to stop",
+	s.step("All programs are asked to stop",
 		"SIGTERM, as a service manager sends it. Calls in flight finish, the log is closed, the exit code is 0.",
 		func() error {
-			err := errors.Join(st.proxy.stop(stopLimit), st.webhook.stop(stopLimit))
-			if err == nil {
-				s.show("proxy:   exit code 0\nwebhook: exit code 0")
+			var faults []error
+			for _, p := range st.started() {
+				err := p.stop(stopLimit)
+				if err == nil {
+					s.show(p.name + ": exit code 0")
+				}
+				faults = append(faults, err)
 			}
-			return err
+			return errors.Join(faults...)
 		})
 }
 
@@ -150,10 +135,27 @@ func (st *stage) clear(s *story) {
 }
 
 func (st *stage) started() (list []*process) {
-	for _, p := range []*process{st.webhook, st.proxy} {
-		if p != nil {
-			list = append(list, p)
+	for _, w := range []*webhook{st.webhook, st.both.webhook} {
+		if w != nil && w.process != nil {
+			list = append(list, w.process)
+		}
+	}
+	for _, p := range []*proxy{st.proxy, st.both.proxy} {
+		if p != nil && p.process != nil {
+			list = append(list, p.process)
 		}
 	}
 	return list
+}
+
+// files are the records of all programs.
+func (st *stage) files() (files []string) {
+	files = append(files, st.proxy.records, st.webhook.records)
+	if st.both.webhook != nil {
+		files = append(files, st.both.webhook.records)
+	}
+	if st.both.proxy != nil {
+		files = append(files, st.both.proxy.records)
+	}
+	return files
 }

@@ -15,41 +15,45 @@ import (
 	"time"
 )
 
-// startWebhook starts the webhook with the parameters of the story, on ports that are free.
-func (st *stage) startWebhook(dir string) (err error) {
-	params, err := testdata.ReadFile("testdata/parameters.yaml")
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(dir, "parameters.yaml")
-	if err := os.WriteFile(file, params, 0o600); err != nil {
-		return err
-	}
-	st.params, st.authority, st.reviewsFile = string(params), filepath.Join(dir, "ca.pem"), filepath.Join(dir, "reviews.jsonl")
-	st.webhook, err = start("webhook", st.programs.webhook, "--standalone", "--params", file, "--write-ca", st.authority,
-		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0",
-		"--audit-log", st.reviewsFile)
-	return err
+// webhook is one that runs, and what its clients need.
+type webhook struct {
+	*process
+	authority string     // file with the certificate authority that it made
+	records   string     // file
+	api       *apiServer // once it is ready
 }
 
-// webhookIsReady asks /readyz, and once it says yes makes the client that trusts the webhook's own certificate.
-func (st *stage) webhookIsReady(ctx context.Context) error {
-	addresses := servedAddresses(st.webhook.log.String())
+// startWebhook starts one with parameters, on ports that are free.
+func startWebhook(dir, name, exe string, params []byte) (w *webhook, err error) {
+	file := func(end string) string { return filepath.Join(dir, name+end) }
+	if err := os.WriteFile(file(".yaml"), params, 0o600); err != nil {
+		return nil, err
+	}
+	w = &webhook{authority: file(".pem"), records: file(".jsonl")}
+	w.process, err = start(name, exe, "--standalone", "--params", file(".yaml"), "--write-ca", w.authority,
+		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0",
+		"--audit-log", w.records)
+	return w, err
+}
+
+// isReady asks /readyz, and once it says yes makes the client that trusts the webhook's own certificate.
+func (w *webhook) isReady(ctx context.Context) error {
+	addresses := servedAddresses(w.log.String())
 	if addresses["health"] == "" || addresses["reviews"] == "" {
 		return errors.New("the log does not say yet where it serves")
 	}
-	if err := isOK(ctx, "http://"+addresses["health"]+"/readyz"); err != nil {
+	if _, err := get(ctx, "http://"+addresses["health"]+"/readyz"); err != nil {
 		return err
 	}
-	authority, err := os.ReadFile(st.authority)
+	authority, err := os.ReadFile(w.authority)
 	if err != nil {
 		return err
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(authority) {
-		return fmt.Errorf("%s holds no certificate", st.authority)
+		return fmt.Errorf("%s holds no certificate", w.authority)
 	}
-	st.api = &apiServer{
+	w.api = &apiServer{
 		client: &http.Client{
 			Timeout:   10 * time.Second, // the most that the API server waits by default
 			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
@@ -59,7 +63,7 @@ func (st *stage) webhookIsReady(ctx context.Context) error {
 	return nil
 }
 
-// servedAddresses finds in a log which part serves at which address.
+// servedAddresses finds in a webhook's log which part serves at which address.
 func servedAddresses(log string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(log) {
@@ -71,19 +75,20 @@ func servedAddresses(log string) map[string]string {
 	return found
 }
 
-func isOK(ctx context.Context, url string) error {
+// get returns the text of a page; any status but OK is an error.
+func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(response.Body, 4096))
+	text, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 	}
-	return err
+	return text, err
 }

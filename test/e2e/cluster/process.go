@@ -25,19 +25,24 @@ type process struct {
 
 // start starts a program of Tools. What it writes is added to its log.
 func (c *Cluster) start(program string, args ...string) (*process, error) {
-	p := &process{name: program, log: filepath.Join(c.logs, program+".log"), exited: make(chan struct{})}
+	return c.startAs(program, filepath.Join(Tools(), program), args...)
+}
+
+// startAs starts any program, under a name for its log.
+func (c *Cluster) startAs(name, exe string, args ...string) (*process, error) {
+	p := &process{name: name, log: filepath.Join(c.logs, name+".log"), exited: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	p.cmd = exec.Command(filepath.Join(Tools(), program), args...) // #nosec G204 -- the programs of the cluster
-	p.cmd.Dir = c.logs                                             // a host path that Linux takes for a relative one is made there
+	p.cmd = exec.Command(exe, args...) // #nosec G204 -- the programs of the cluster, and ours
+	p.cmd.Dir = c.logs                 // a host path that Linux takes for a relative one is made there
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.Env = append(os.Environ(), "PATH="+Tools()+":"+os.Getenv("PATH"))
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the tests alone
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", program, err)
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/request"
+)
+
+// ask asks the access list of the bundle about callers in pods, as a node does once it knows who they are.
+func (b *pair) ask(ctx context.Context, s *story) error {
+	live, err := b.live(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		account, container, operation string
+		want                          bool
+	}{
+		{"kube-system/csi-azuredisk-node-sa", "azuredisk", "PartitionDisk", true},
+		{"kube-system/csi-azuredisk-node-sa", "azuredisk", "SetDiskState", false},
+		{"kube-system/csi-azuredisk-node-sa", "liveness-probe", "PartitionDisk", false},
+		{"shop/web", "iis", "ListDiskIDs", false},
+	} {
+		who := acl.Caller{Assurance: "pod", User: "S-1-5-93-2-1", Container: c.container}
+		who.Namespace, who.ServiceAccount, _ = strings.Cut(c.account, "/")
+		d := live.Decide(acl.Request{Group: "disk", Version: "v1", Operation: c.operation, Caller: who})
+		verdict := "denied"
+		if d.Allowed {
+			verdict = "allowed by " + d.Rule
+		}
+		s.show(fmt.Sprintf("%-14s %-34s %-15s %s", c.operation, c.account, c.container, verdict))
+		if d.Allowed != c.want {
+			return fmt.Errorf("%s by %s, container %s: %s", c.operation, c.account, c.container, d.Reason)
+		}
+	}
+	return nil
+}
+
+// live is what a node that serves the node API makes of the bundle.
+func (b *pair) live(ctx context.Context) (*bundlenode.Live, error) {
+	raw, err := bundle.ReadFile(b.bundle)
+	if err != nil {
+		return nil, err
+	}
+	content, _, err := bundle.Inspect(raw) // the proxy has verified it
+	if err != nil {
+		return nil, err
+	}
+	apis, err := apiserver.Load(apiserver.Groups()...)
+	if err != nil {
+		return nil, err
+	}
+	var known []acl.API
+	for _, api := range apis {
+		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
+		for _, operation := range api.Operations() {
+			entry.Operations = append(entry.Operations, operation.Name)
+		}
+		known = append(known, entry)
+	}
+	return bundlenode.Try(ctx, bundlenode.Options{Known: known, Modules: request.Modules, Policy: request.Options(policy.Options{})}, content)
+}
