@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 )
 
 // A test that cannot fail protects nothing: each of these changes makes the policy weaker or wrong, and the tests in Rego must
@@ -191,10 +192,10 @@ func TestTheTestsNoticeAWeakerPolicy(t *testing.T) {
 			}
 			m.Files[c.file] = changed
 			own := strings.TrimSuffix(c.file, ".rego") + "_test.rego"
-			if noticed, err := isNoticed(t, onlyTests(m, own, "fixtures_test.rego")); err == nil && noticed {
+			if noticed, err := policytest.IsNoticed(t, onlyTests(m, own, "fixtures_test.rego"), patient); err == nil && noticed {
 				return // by all tests as well, which take many times as long to compile
 			}
-			switch noticed, err := isNoticed(t, m); {
+			switch noticed, err := policytest.IsNoticed(t, m, patient); {
 			case err != nil:
 				t.Errorf("%q became %q, which does not compile and so proves nothing: %v", c.old, c.with, err)
 			case !noticed:
@@ -202,13 +203,6 @@ func TestTheTestsNoticeAWeakerPolicy(t *testing.T) {
 			}
 		})
 	}
-}
-
-// isNoticed says whether a test fails.
-func isNoticed(t *testing.T, m policy.Modules) (bool, error) {
-	t.Helper()
-	results, err := policy.Test(t.Context(), m, patient)
-	return slices.ContainsFunc(results, func(r policy.TestResult) bool { return !r.Passed }), err
 }
 
 // onlyTests leaves out all files of tests but those named.
@@ -229,7 +223,7 @@ func TestTheTestsOfEachFilePassAlone(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if noticed, err := isNoticed(t, onlyTests(modules(t), name, "fixtures_test.rego")); err != nil || noticed {
+			if noticed, err := policytest.IsNoticed(t, onlyTests(modules(t), name, "fixtures_test.rego"), patient); err != nil || noticed {
 				t.Errorf("a test fails: %t, %v", noticed, err)
 			}
 		})

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/tester"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/policies"
 )
 
@@ -87,26 +87,7 @@ func example(t testing.TB, name string) any {
 	return v
 }
 
-// `opa test policies/` loads the JSON files of the directory as data and has every builtin.
-func TestPolicyPassesUnderPlainOPA(t *testing.T) {
-	loaded, store, err := tester.Load([]string{"."}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).RunTests(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for r := range results {
-		if n++; !r.Pass() {
-			t.Error(r)
-		}
-	}
-	if n < 120 {
-		t.Errorf("only %d tests ran", n)
-	}
-}
+func TestPolicyPassesUnderPlainOPA(t *testing.T) { policytest.PassesUnderOPA(t, ".", 120) }
 
 func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
 	for name, data := range map[string]map[string]any{"with": parameters("Audit"), "without": nil} {

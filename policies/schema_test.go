@@ -1,53 +1,16 @@
 package policies_test
 
 import (
-	"encoding/json"
 	"io/fs"
 	"strings"
 	"testing"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
-
+	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/policies"
 )
 
-func schema(t *testing.T) map[string]any {
-	t.Helper()
-	var s map[string]any
-	if err := json.Unmarshal(policies.InputSchema(), &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// matcher returns a function that says whether an input is of the schema.
-func matcher(t *testing.T) func(any) bool {
-	t.Helper()
-	q, err := rego.New(
-		rego.Query(`x := json.match_schema(input.document, input.schema)[0]`),
-		rego.StrictBuiltinErrors(true),
-	).PrepareForEval(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := schema(t)
-	return func(v any) bool {
-		t.Helper()
-		rs, err := q.Eval(t.Context(), rego.EvalInput(map[string]any{"document": v, "schema": s}))
-		if err != nil || len(rs) != 1 {
-			t.Fatalf("%d results, %v", len(rs), err)
-		}
-		ok, isBool := rs[0].Bindings["x"].(bool)
-		if !isBool {
-			t.Fatalf("got %v", rs[0].Bindings)
-		}
-		return ok
-	}
-}
-
 func TestExamplesAreOfTheSchema(t *testing.T) {
-	matches := matcher(t)
+	matches := policytest.Matcher(t, policies.InputSchema())
 	entries, err := fs.ReadDir(policies.Examples(), ".")
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +25,7 @@ func TestExamplesAreOfTheSchema(t *testing.T) {
 
 // Each change of one place makes an input that is refused: a part left out, one too many, and one of the wrong type.
 func TestSchemaRefusesEveryDeparture(t *testing.T) {
-	matches := matcher(t)
+	matches := policytest.Matcher(t, policies.InputSchema())
 	refused := 0
 	for _, name := range []string{"driver", "unmounted", "persistent_volume"} {
 		document := example(t, name)
@@ -118,26 +81,7 @@ func TestSchemaRefusesEveryDeparture(t *testing.T) {
 
 // The type checker is what `opa check --schema` runs.
 func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
-	check := func(extra string) error {
-		set := ast.NewSchemaSet()
-		set.Put(ast.SchemaRootRef, schema(t))
-		parsed := map[string]*ast.Module{}
-		for name, text := range modules(t).Files {
-			m, err := ast.ParseModuleWithOpts(name, text, ast.ParserOptions{ProcessAnnotation: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed[name] = m
-		}
-		if extra != "" {
-			parsed["extra.rego"] = ast.MustParseModule("package pipeguard.admission\n\nextra if " + extra)
-		}
-		c := ast.NewCompiler().WithSchemas(set).WithUseTypeCheckAnnotations(true)
-		if c.Compile(parsed); c.Failed() {
-			return c.Errors
-		}
-		return nil
-	}
+	check := policytest.Typechecks(t, policies.InputSchema(), modules(t).Files, "pipeguard.admission")
 	if err := check(""); err != nil {
 		t.Fatal(err)
 	}

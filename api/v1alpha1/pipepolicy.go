@@ -51,7 +51,7 @@ type PipePolicySpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Admission AdmissionRules `json:"admission,omitzero"`
-	// Node is what the proxies on the nodes do, once policies are distributed to them.
+	// Node is what the proxies on the nodes do, in bundles that are signed for them.
 	//
 	// +kubebuilder:default={}
 	// +optional

@@ -103,25 +103,9 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 // longestList is more than config takes, which says so.
 const longestList = 16 << 20
 
-// known are the pipes of the node API in the words of rules.
-func known(apis []*apiserver.API) (out []acl.API) {
-	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
-		for _, op := range api.Operations() {
-			entry.Operations = append(entry.Operations, op.Name)
-		}
-		out = append(out, entry)
-	}
-	return out
-}
-
 // known are the pipes that rules may name.
 func (l *list) known() []acl.API {
-	known := known(l.apis)
-	for _, f := range l.settings.Forward {
-		known = append(known, acl.API{Group: fullPipe + f.Pipe})
-	}
-	return known
+	return l.settings.Known(l.apis)
 }
 
 const fullPipe = `\\.\pipe\`

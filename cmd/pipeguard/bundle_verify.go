@@ -11,6 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -152,6 +153,6 @@ func selfTest(ctx context.Context, b bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	_, err = node.Try(ctx, node.Options{Known: known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true})}, b)
+	_, err = node.Try(ctx, node.Options{Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true})}, b)
 	return err
 }

@@ -18,18 +18,7 @@ func knownAPIs(settings config.Proxy) ([]acl.API, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []acl.API
-	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
-		for _, op := range api.Operations() {
-			entry.Operations = append(entry.Operations, op.Name)
-		}
-		known = append(known, entry)
-	}
-	for _, f := range settings.Forward {
-		known = append(known, acl.API{Group: `\\.\pipe\` + f.Pipe})
-	}
-	return known, nil
+	return settings.Known(apis), nil
 }
 
 // readConfig reads a file and compares its rules with what there is.

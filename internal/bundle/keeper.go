@@ -160,7 +160,7 @@ func (k *Keeper) Valid() error {
 	return a.valid(k.o.Now())
 }
 
-var errNone = refuse(ReasonNone, errors.New("no bundle was taken yet"))
+var errNone = refuse(ReasonNone, errors.New("there is none that may be used"))
 
 // valid also refuses what ended once: a clock that is set back does not bring it to life.
 func (a *active) valid(now time.Time) error {

@@ -24,15 +24,15 @@ func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
 		how    func(*machine)
 		reason string
 	}{
-		"none was ever offered":    {func(*machine) {}, "no bundle was taken yet"},
-		"one of another key":       {func(m *machine) { refusedBy(m, m.archive(7, newKey(m.t), object("azuredisk"))) }, "no bundle was taken yet"},
-		"half of one":              {func(m *machine) { raw := m.archive(7, m.key, object("azuredisk")); refusedBy(m, raw[:len(raw)/2]) }, "no bundle was taken yet"},
+		"none was ever offered":    {func(*machine) {}, "there is none that may be used"},
+		"one of another key":       {func(m *machine) { refusedBy(m, m.archive(7, newKey(m.t), object("azuredisk"))) }, "there is none that may be used"},
+		"half of one":              {func(m *machine) { raw := m.archive(7, m.key, object("azuredisk")); refusedBy(m, raw[:len(raw)/2]) }, "there is none that may be used"},
 		"its time is over":         {func(m *machine) { m.offer(7); m.set(issued.Add(24 * time.Hour)) }, "revision 7 ended"},
 		"its time was over once":   {func(m *machine) { m.offer(7); m.set(issued.Add(25 * time.Hour)); _ = m.keeper.Valid(); m.set(issued) }, "revision 7 ended"},
 		"its time has not begun":   {func(m *machine) { m.offer(7); m.set(issued.Add(-time.Hour)) }, "was issued at"},
-		"its key is not pinned":    {func(m *machine) { m.offer(7); m.pin(newKey(m.t)) }, "no bundle was taken yet"},
-		"a start with another key": {func(m *machine) { m.offer(7); m.restart(newKey(m.t)) }, "no bundle was taken yet"},
-		"a start after its end":    {func(m *machine) { m.offer(7); m.set(issued.Add(48 * time.Hour)); m.restart(m.key) }, "no bundle was taken yet"},
+		"its key is not pinned":    {func(m *machine) { m.offer(7); m.pin(newKey(m.t)) }, "there is none that may be used"},
+		"a start with another key": {func(m *machine) { m.offer(7); m.restart(newKey(m.t)) }, "there is none that may be used"},
+		"a start after its end":    {func(m *machine) { m.offer(7); m.set(issued.Add(48 * time.Hour)); m.restart(m.key) }, "there is none that may be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)

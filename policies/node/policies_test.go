@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/tester"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
@@ -63,25 +63,7 @@ func input(t testing.TB, v any) ast.Value {
 	return in
 }
 
-func TestPolicyPassesUnderPlainOPA(t *testing.T) {
-	loaded, store, err := tester.Load([]string{"."}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).RunTests(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for r := range results {
-		if n++; !r.Pass() {
-			t.Error(r)
-		}
-	}
-	if n < 40 {
-		t.Errorf("only %d tests ran", n)
-	}
-}
+func TestPolicyPassesUnderPlainOPA(t *testing.T) { policytest.PassesUnderOPA(t, ".", 40) }
 
 func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 	m := modules(t)

@@ -1,49 +1,21 @@
 package node_test
 
 import (
-	"encoding/json"
 	"io/fs"
 	"testing"
 	"time"
 
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
 
+	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
-func schema(t *testing.T) map[string]any {
-	t.Helper()
-	var s map[string]any
-	if err := json.Unmarshal(node.InputSchema(), &s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// matcher returns a function that says whether an input is of the schema.
-func matcher(t *testing.T) func(any) bool {
-	t.Helper()
-	q, err := rego.New(rego.Query(`x := json.match_schema(input.document, input.schema)[0]`), rego.StrictBuiltinErrors(true)).PrepareForEval(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := schema(t)
-	return func(v any) bool {
-		t.Helper()
-		rs, err := q.Eval(t.Context(), rego.EvalInput(map[string]any{"document": v, "schema": s}))
-		if err != nil || len(rs) != 1 {
-			t.Fatalf("%d results, %v", len(rs), err)
-		}
-		return rs[0].Bindings["x"] == true
-	}
-}
-
 func TestExamplesAreOfTheSchema(t *testing.T) {
-	matches := matcher(t)
+	matches := policytest.Matcher(t, node.InputSchema())
 	entries, err := fs.ReadDir(node.Examples(), ".")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +29,7 @@ func TestExamplesAreOfTheSchema(t *testing.T) {
 
 // What the proxy makes is of the schema, whatever is known of the caller.
 func TestInputsAreOfTheSchema(t *testing.T) {
-	matches := matcher(t)
+	matches := policytest.Matcher(t, node.InputSchema())
 	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "filesystem", Name: "Mkdir"}, Version: "v1", Method: "Mkdir", Request: &fsapi.MkdirRequest{Path: `C:\x`}}
 	for name, s := range map[string]*request.Subject{
 		"nothing known": {Peer: request.Peer{Assurance: "none"}},
@@ -79,7 +51,7 @@ func TestInputsAreOfTheSchema(t *testing.T) {
 
 // Each change of one place makes an input that is refused: a part left out, one too many, and one of the wrong type.
 func TestSchemaRefusesEveryDeparture(t *testing.T) {
-	matches := matcher(t)
+	matches := policytest.Matcher(t, node.InputSchema())
 	refused := 0
 	document := example(t, "driver")
 	try := func(path, what string) {
@@ -115,22 +87,7 @@ func TestSchemaRefusesEveryDeparture(t *testing.T) {
 
 // The type checker is what `opa check --schema` runs.
 func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
-	check := func(extra string) error {
-		set := ast.NewSchemaSet()
-		set.Put(ast.SchemaRootRef, schema(t))
-		parsed := map[string]*ast.Module{}
-		for name, text := range modules(t).WithoutTests() {
-			parsed[name] = ast.MustParseModuleWithOpts(text, ast.ParserOptions{ProcessAnnotation: true})
-		}
-		if extra != "" {
-			parsed["extra.rego"] = ast.MustParseModule("package pipeguard.node\n\nextra if " + extra)
-		}
-		c := ast.NewCompiler().WithSchemas(set).WithUseTypeCheckAnnotations(true)
-		if c.Compile(parsed); c.Failed() {
-			return c.Errors
-		}
-		return nil
-	}
+	check := policytest.Typechecks(t, node.InputSchema(), modules(t).WithoutTests(), "pipeguard.node")
 	if err := check(""); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -57,13 +58,5 @@ func (b *pair) live(ctx context.Context) (*bundlenode.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	var known []acl.API
-	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
-		for _, operation := range api.Operations() {
-			entry.Operations = append(entry.Operations, operation.Name)
-		}
-		known = append(known, entry)
-	}
-	return bundlenode.Try(ctx, bundlenode.Options{Known: known, Modules: request.Modules, Policy: request.Options(policy.Options{})}, content)
+	return bundlenode.Try(ctx, bundlenode.Options{Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{})}, content)
 }
