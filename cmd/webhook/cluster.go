@@ -142,7 +142,7 @@ func (m *cluster) finish(s *server) error {
 			return err
 		}
 	}
-	if err := m.countNodes(bundles, s.log); err != nil {
+	if err := m.countNodes(bundles, s.registry, s.log); err != nil {
 		return err
 	}
 	objects, err := newPolicyObjects(policySources(m.manager.GetClient(), s.source.base), s.log)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/controller/nodes"
@@ -9,10 +10,10 @@ import (
 
 // countNodes has the statuses of policies say on which nodes they decide. b is nil if no bundles are made here: nodes can
 // have them from elsewhere.
-func (m *cluster) countNodes(b *bundles, log *zap.Logger) error {
+func (m *cluster) countNodes(b *bundles, registry prometheus.Registerer, log *zap.Logger) error {
 	var published func() []publish.Result
 	if b != nil {
 		published = b.publisher.Results
 	}
-	return nodes.Add(m.manager, nodes.Options{Published: published, Log: log})
+	return nodes.Add(m.manager, nodes.Options{Published: published, Registerer: registry, Log: log})
 }

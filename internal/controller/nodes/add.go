@@ -17,8 +17,12 @@ import (
 // may do what the table in this package's doc.go lists.
 func Add(mgr manager.Manager, o Options) error {
 	o = o.withDefaults()
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return fmt.Errorf("count nodes: %w", err)
+	}
 	c := &counter{
-		Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
+		metrics: m, Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
 		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,8 @@ const (
 type Options struct {
 	// Published returns what became of the bundle of each pool. Nil means that no bundles are made here.
 	Published func() []publish.Result
+	// Registerer takes the metrics. Nil registers none.
+	Registerer prometheus.Registerer
 	// Log receives diagnostics. Default none.
 	Log *zap.Logger
 	// Now is the clock. Default time.Now.
@@ -58,6 +61,7 @@ type counter struct {
 	status  client.SubResourceWriter
 	cleaner cleaner
 	ear     *ear
+	metrics *metrics
 	changed chan struct{}
 }
 
@@ -126,6 +130,7 @@ func (c *counter) count(ctx context.Context) (written int, err error) {
 		return 0, fmt.Errorf("list PipePolicies: %w", err)
 	}
 	found := c.census(nodes.Items)
+	c.metrics.counted(found)
 	c.cleaner.clean(ctx, found)
 	for i := range policies.Items {
 		p := &policies.Items[i]

@@ -20,8 +20,9 @@ import (
 
 func newCounter(s *server, now func() time.Time) *counter {
 	o := Options{Now: now, Published: func() []publish.Result { return []publish.Result{{Pool: "default", Revision: uint64(newest)}} }}.withDefaults()
+	m, _ := newMetrics(nil) // which fails only where it is registered
 	return &counter{
-		Options: o, cached: s, status: statuses{server: s}, ear: newEar(o.Now), changed: make(chan struct{}, 1),
+		metrics: m, Options: o, cached: s, status: statuses{server: s}, ear: newEar(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: s, writer: s, log: zap.NewNop()}, watch: func(context.Context, *counter) error { return nil },
 	}
 }
