@@ -31,3 +31,31 @@ func TestRestartNeededNamesWhatAReloadDoesNotChange(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsTheSameNeedsNoRestart(t *testing.T) {
+	text := []byte(head + `acl: {profiles: [azuredisk]}
+pipes: [{pipe: "disk-*", containerUser: true}, {pipe: system-v1alpha1, allow: [S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464]}]
+bundle: {pool: a, keys: /k, file: /b}
+tokens: {pipes: {disk-v1: required}}
+requestPolicy: {named: {disk: {PartitionDisk: {pods: {n: {a: [{}]}}}}}}
+forward: [{pipe: a, to: b}]
+`)
+	a, err := ParseProxy("f", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ParseProxy("f", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := b.RestartNeeded(a); len(keys) > 0 {
+		t.Errorf("%v", keys)
+	}
+	c, err := ParseProxy("f", append(text, "limits: {connections: 5}\n"...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := c.RestartNeeded(a); len(keys) != 1 || keys[0] != "limits.connections" {
+		t.Errorf("%v", keys)
+	}
+}
