@@ -5,10 +5,12 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -39,8 +41,13 @@ func oneLineAdmitsADriver(t *testing.T) {
 	mustRefuse(t, daemonSet(driverPod("driver-too-early")), "PG001")
 
 	pods := webhookUIDs(t)
+	before, err := replicaRevisions(t.Context())
+	if err != nil || len(before) != replicas {
+		t.Fatalf("revisions of replicas: %v, %v", before, err)
+	}
 	upgrade(t, "--set", "drivers.azuredisk.enabled=true")
-	eventually(t, readyLimit, "every replica admits the driver", admitsDriver)
+	eventually(t, readyLimit, "every replica has the parameter", haveMoved(before))
+	eventually(t, readyLimit, "the driver is admitted", admitsDriver)
 	if diff := cmp.Diff(pods, webhookUIDs(t)); diff != "" {
 		t.Errorf("pods were replaced for a parameter (-before +after):\n%s", diff)
 	}
@@ -67,7 +74,39 @@ func oneLineAdmitsADriver(t *testing.T) {
 	mustRefuse(t, elsewhere, "PG010")
 }
 
-// admitsDriver asks so often that every replica was asked: a connection goes to any of them.
+// replicaRevisions are the revisions of the policies by which the webhook's replicas decide, by their leases.
+func replicaRevisions(ctx context.Context) (map[string]string, error) {
+	var leases coordinationv1.LeaseList
+	if err := shared.Client.List(ctx, &leases, client.InNamespace(system)); err != nil {
+		return nil, err
+	}
+	revisions := map[string]string{}
+	for _, l := range leases.Items {
+		if strings.HasPrefix(l.Name, "pipeguard-replica-") {
+			revisions[l.Name] = l.Annotations["pipeguard.dev/revision"]
+		}
+	}
+	return revisions, nil
+}
+
+// haveMoved says whether every replica decides by another revision than before. To ask them is not enough: the API server
+// keeps its connection to one of them.
+func haveMoved(before map[string]string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		now, err := replicaRevisions(ctx)
+		if err != nil {
+			return err
+		}
+		for name, revision := range before {
+			if now[name] == "" || now[name] == revision {
+				return fmt.Errorf("%s decides by %q, as before", name, now[name])
+			}
+		}
+		return nil
+	}
+}
+
+// admitsDriver asks several times: a new connection goes to any replica.
 func admitsDriver(ctx context.Context) error {
 	for i := range 10 * replicas {
 		err := shared.Client.Create(ctx, driverPod(fmt.Sprintf("asked-%d", i), unscheduled), client.DryRunAll)
