@@ -91,18 +91,23 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if live.Engine, err = policy.New(o.Policy); err != nil {
 		return nil, err
 	}
+	if o.Modules == nil {
+		return nil, errNoRego
+	}
 	modules, err := o.Modules(b.Modules, b.Data)
 	if err != nil {
 		return nil, err
 	}
 	if len(modules.Files) == 0 {
-		return nil, errors.New("there is no Rego: neither in the bundle nor built in")
+		return nil, errNoRego
 	}
 	if _, err := live.Engine.Activate(ctx, modules); err != nil {
 		return nil, err
 	}
 	return live, nil
 }
+
+var errNoRego = errors.New("there is no Rego: neither in the bundle nor built in")
 
 // strangers are callers that no policy can name: nobody, a pod of a namespace that cannot be, and a process of the node.
 var strangers = []acl.Caller{

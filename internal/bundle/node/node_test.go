@@ -291,8 +291,10 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	o := options(&clock)
-	o.Modules = over(nil)
-	if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
-		t.Error("a node without Rego")
+	for name, modules := range map[string]func(map[string]string, map[string]any) (policy.Modules, error){"none": nil, "empty": over(nil)} {
+		o.Modules = modules
+		if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
+			t.Errorf("a node without Rego: %s", name)
+		}
 	}
 }

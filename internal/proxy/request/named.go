@@ -60,6 +60,7 @@ func (t tree) add(group, operation string, c acl.CallerPattern) {
 		t.put(entry, group, operation, "pods", namespace, account)
 	case namespace != "" && c.Container != "":
 		t.put(map[string]any{"containers": []any{c.Container}}, group, operation, "pods", namespace, "*")
+	case c.Image != "" || c.HostProcess != nil: // it is about containers, and names no process of the node
 	case namespace == "" && c.Container == "" && c.User != "" && c.Exe != "" && !strings.HasSuffix(c.Exe, `\*`) && !strings.HasSuffix(c.Exe, "/*"):
 		t.put(map[string]any{"programs": []any{c.Exe}}, group, operation, "hosts", c.User)
 	}

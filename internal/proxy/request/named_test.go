@@ -26,21 +26,23 @@ func TestRulesNameWhomTheySpellOut(t *testing.T) {
 		spec acl.Spec
 		want map[string]any
 	}{
-		"a pod":                               {rule("volume-v1", "FormatVolume", pod), entry("pods", "kube-system", "driver", map[string]any{"containers": []any{"azuredisk"}})},
-		"all versions of a group":             {rule("volume-*", "FormatVolume", pod), entry("pods", "kube-system", "driver", map[string]any{"containers": []any{"azuredisk"}})},
-		"any account with the container":      {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "n", Container: "c"}), entry("pods", "n", "*", map[string]any{"containers": []any{"c"}})},
-		"namespace within the account":        {rule("volume-v1", "FormatVolume", acl.CallerPattern{ServiceAccount: "ns/sa"}), entry("pods", "ns", "sa", map[string]any{})},
-		"a program":                           {rule("volume-v1", "FormatVolume", host), entry("hosts", "S-1-5-18", "", map[string]any{"programs": []any{`C:\agent.exe`}})},
-		"every operation":                     {rule("volume-v1", "*", pod, host), nobody},
-		"every group":                         {rule("*-v1", "FormatVolume", pod, host), nobody},
-		"every pipe":                          {rule("*", "FormatVolume", pod, host), nobody},
-		"a forwarded pipe":                    {rule(`\\.\pipe\volume-v1`, "/a.B/C", pod, host), nobody},
-		"a method by its full name":           {rule("volume-v1", "/v1.Volume/FormatVolume", pod, host), nobody},
-		"a namespace alone":                   {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "kube-system"}), nobody},
-		"a namespace with a user and program": {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "kube-system", User: "S-1-5-18", Exe: `C:\agent.exe`}), nobody},
-		"a user alone":                        {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18"}), nobody},
-		"a program alone":                     {rule("volume-v1", "FormatVolume", acl.CallerPattern{Exe: `C:\agent.exe`}), nobody},
-		"programs of a directory":             {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18", Exe: `C:\tools\*`}), nobody},
+		"a pod":                                {rule("volume-v1", "FormatVolume", pod), entry("pods", "kube-system", "driver", map[string]any{"containers": []any{"azuredisk"}})},
+		"all versions of a group":              {rule("volume-*", "FormatVolume", pod), entry("pods", "kube-system", "driver", map[string]any{"containers": []any{"azuredisk"}})},
+		"any account with the container":       {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "n", Container: "c"}), entry("pods", "n", "*", map[string]any{"containers": []any{"c"}})},
+		"namespace within the account":         {rule("volume-v1", "FormatVolume", acl.CallerPattern{ServiceAccount: "ns/sa"}), entry("pods", "ns", "sa", map[string]any{})},
+		"a program":                            {rule("volume-v1", "FormatVolume", host), entry("hosts", "S-1-5-18", "", map[string]any{"programs": []any{`C:\agent.exe`}})},
+		"every operation":                      {rule("volume-v1", "*", pod, host), nobody},
+		"every group":                          {rule("*-v1", "FormatVolume", pod, host), nobody},
+		"every pipe":                           {rule("*", "FormatVolume", pod, host), nobody},
+		"a forwarded pipe":                     {rule(`\\.\pipe\volume-v1`, "/a.B/C", pod, host), nobody},
+		"a method by its full name":            {rule("volume-v1", "/v1.Volume/FormatVolume", pod, host), nobody},
+		"a namespace alone":                    {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "kube-system"}), nobody},
+		"a namespace with a user and program":  {rule("volume-v1", "FormatVolume", acl.CallerPattern{Namespace: "kube-system", User: "S-1-5-18", Exe: `C:\agent.exe`}), nobody},
+		"a user alone":                         {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18"}), nobody},
+		"a program of an image":                {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18", Exe: `C:\agent.exe`, Image: "r.io/a:v1"}), nobody},
+		"a program of a HostProcess container": {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18", Exe: `C:\agent.exe`, HostProcess: new(true)}), nobody},
+		"a program alone":                      {rule("volume-v1", "FormatVolume", acl.CallerPattern{Exe: `C:\agent.exe`}), nobody},
+		"programs of a directory":              {rule("volume-v1", "FormatVolume", acl.CallerPattern{User: "S-1-5-18", Exe: `C:\tools\*`}), nobody},
 	} {
 		if diff := cmp.Diff(c.want, NamedBy(c.spec)); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
