@@ -1,6 +1,7 @@
 package config
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,9 +34,13 @@ func TestRestartNeededNamesWhatAReloadDoesNotChange(t *testing.T) {
 }
 
 func TestWhatIsTheSameNeedsNoRestart(t *testing.T) {
+	root := "/"
+	if runtime.GOOS == "windows" {
+		root = "C:/"
+	}
 	text := []byte(head + `acl: {profiles: [azuredisk]}
 pipes: [{pipe: "disk-*", containerUser: true}, {pipe: system-v1alpha1, allow: [S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464]}]
-bundle: {pool: a, keys: /k, file: /b}
+bundle: {pool: a, keys: ` + root + `k, file: ` + root + `b}
 tokens: {pipes: {disk-v1: required}}
 requestPolicy: {named: {disk: {PartitionDisk: {pods: {n: {a: [{}]}}}}}}
 forward: [{pipe: a, to: b}]
