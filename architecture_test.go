@@ -224,6 +224,7 @@ var windowsFiles = []string{
 	"cmd/proxy",
 	"cmd/pipeguard",
 	"internal/audit",
+	"internal/audit/segment",
 	"internal/proxy/peer",
 	"internal/proxy/pipe",
 	"internal/proxy/watch",

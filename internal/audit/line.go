@@ -66,10 +66,18 @@ func (l *line) time(name string, value time.Time) {
 }
 
 func (l *line) texts(name string, values []string) {
-	if len(values) == 0 {
+	if len(values) > 0 {
+		l.list(name, values)
+	}
+}
+
+// list writes a list that is there even when it is empty.
+func (l *line) list(name string, values []string) {
+	l.key(name)
+	if values == nil {
+		l.out = append(l.out, "null"...)
 		return
 	}
-	l.key(name)
 	l.out = append(l.out, '[')
 	for i, v := range values {
 		if i > 0 {

@@ -33,6 +33,7 @@ func appendEvent(out []byte, e *Event) []byte {
 		l.some("node", w.Node)
 		l.close()
 	}
+	l.some("prev", e.Prev)
 	l.close()
 	return l.out
 }
@@ -50,6 +51,35 @@ func (l *line) log(g *Log) {
 	if g.TornBytes != 0 {
 		l.number("torn_bytes", int64(g.TornBytes))
 	}
+	l.some("previous_segment", g.PreviousSegment)
+	if g.PreviousBytes != 0 {
+		l.number("previous_bytes", g.PreviousBytes)
+	}
+	l.texts("void", g.Void)
+	l.some("cause", g.Cause)
+	l.some("fault", g.Fault)
+	if g.Orphaned != 0 {
+		l.number("orphaned", int64(g.Orphaned))
+	}
+	if g.OldestOpen != 0 {
+		l.count("oldest_open", g.OldestOpen)
+	}
+	if g.Lost != 0 {
+		l.count("lost", g.Lost)
+	}
+	l.yes("unreserved", g.Unreserved)
+	if p := g.Pruned; p != nil {
+		l.key("pruned")
+		l.open()
+		l.list("segments", p.Segments)
+		l.count("first_seq", p.FirstSeq)
+		l.count("last_seq", p.LastSeq)
+		l.count("tree_size", p.TreeSize)
+		l.some("root", p.Root)
+		l.text("reason", p.Reason)
+		l.close()
+	}
+	l.some("note", g.Note)
 	l.close()
 }
 

@@ -18,6 +18,9 @@ type Report struct {
 	Connections int
 	Admissions  int
 	Repeated    int // records written again after a failed write, whose first copy is there too
+	// Unrecorded are ends of operations whose intents the writer let go, told to continue without a log: no more of them in a session
+	// than its LogOpen records say that records were lost.
+	Unrecorded int
 	// Open are the intents that nothing ended, by session and number. In the log of a running process they may be calls in flight.
 	Open []Intent
 	// TornTail means that the last line has no newline: a process is writing it, or died doing so.
@@ -49,11 +52,12 @@ func (f Fault) String() string {
 // maxFaults bounds what a log made of faults costs in memory.
 const maxFaults = 1000
 
-// Reconcile checks that numbers have no gaps within a session, that each session begins where the
-// one before it ended, and that each intent has exactly one terminal record. It holds the ids of
-// all requests in memory. The error is one of reading; faults of the log are in the report.
+// Reconcile checks that numbers have no gaps within a session, or in a log of segments over all, that each session begins where the
+// one before it ended, and that each intent has exactly one terminal record. Memory is bounded: it knows the last maxEnded ids that
+// were ended, so that a second end of an older one shows only if it needs an intent. The error is one of reading; faults of the log are
+// in the report.
 func Reconcile(records iter.Seq2[Event, error]) (Report, error) {
-	r := reconciler{last: map[string]uint64{}, intents: map[string]Intent{}, ended: map[string]bool{}}
+	r := reconciler{last: map[string]uint64{}, intents: map[string]Intent{}, ended: recent{max: maxEnded}}
 	for event, err := range records {
 		var line *LineError
 		switch {
@@ -65,6 +69,7 @@ func Reconcile(records iter.Seq2[Event, error]) (Report, error) {
 			r.record(event)
 		}
 	}
+	r.settle()
 	switch {
 	case r.torn != nil && r.torn.Torn:
 		r.report.TornTail = true
@@ -83,8 +88,17 @@ type reconciler struct {
 	previous Intent            // the record before this one, by session and number
 	torn     *LineError        // a bad line that the next LogOpen may account for
 	intents  map[string]Intent // open intents by id
-	ended    map[string]bool   // ids that have their terminal record
+	ended    recent            // ids that have their terminal record
+	lost     uint64            // records that the writer of this session says it let go, less those that explained an end
+	waiting  []Event           // ends without an intent, which a later LogOpen of this session may explain
 }
+
+// Bounds of what a log may make a reader remember. Far more than a proxy carries out at once, or than a log has sessions.
+const (
+	maxEnded    = 1 << 18
+	maxIntents  = 1 << 18
+	maxSessions = 1 << 16
+)
 
 func (r *reconciler) fault(e Event, problem string) {
 	if r.report.FaultCount++; len(r.report.Faults) < maxFaults {
@@ -102,6 +116,12 @@ func (r *reconciler) badLine(line *LineError) {
 func (r *reconciler) record(e Event) {
 	r.report.Records++
 	r.number(e)
+	if r.previous.Session != e.Session {
+		r.settle()
+	}
+	if e.Log != nil {
+		r.letGo(e.Log.Lost)
+	}
 	if r.torn != nil {
 		if e.Log == nil || e.Log.TornBytes != r.torn.Bytes {
 			r.fault(e, fmt.Sprintf("the line before is no record and is not declared here: %v", r.torn))
@@ -121,7 +141,7 @@ func (r *reconciler) record(e Event) {
 		r.fault(e, fmt.Sprintf("unknown type %q", e.Type))
 	case e.Stage == StageRequestReceived:
 		r.intent(e)
-	case e.Stage == StageResponseComplete || e.Stage == StagePanic:
+	case e.Stage == StageResponseComplete || e.Stage == StagePanic || e.Stage == StageOrphaned:
 		r.terminal(e)
 	default:
 		r.fault(e, fmt.Sprintf("unknown stage %q", e.Stage))
@@ -130,14 +150,22 @@ func (r *reconciler) record(e Event) {
 }
 
 func (r *reconciler) number(e Event) {
-	last, known := r.last[e.Session]
+	session := keyOf(e.Session)
+	last, known := r.last[session]
 	if !known {
 		r.report.Sessions++
+	}
+	if e.Prev != "" { // in a log of segments numbers run on, whoever writes; a log that was pruned begins anywhere
+		if last = r.previous.Seq; r.report.Records == 1 {
+			last = e.Seq - 1
+		}
 	}
 	if e.Seq != last+1 {
 		r.fault(e, fmt.Sprintf("expected number %d", last+1))
 	}
-	r.last[e.Session] = max(last, e.Seq)
+	if known || len(r.last) < maxSessions {
+		r.last[session] = max(last, e.Seq)
+	}
 }
 
 // opening compares what the writer found at the end of its file with what was read up to here.
@@ -145,12 +173,15 @@ func (r *reconciler) opening(e Event) {
 	if e.Stage != StageLogOpen {
 		return
 	}
-	if e.Seq != 1 {
+	if e.Seq != 1 && e.Prev == "" {
 		r.fault(e, "a session is opened once, by its first record")
 	}
 	if e.Log == nil {
 		r.fault(e, "the opening does not say what was there before")
 		return
+	}
+	if r.report.Records == 1 && e.Prev != "" {
+		return // what was before may have been pruned
 	}
 	if e.Log.PreviousSession != r.previous.Session || e.Log.PreviousSeq != r.previous.Seq {
 		r.fault(e, fmt.Sprintf("when the session began, the last record was %d of session %q", e.Log.PreviousSeq, e.Log.PreviousSession))
@@ -158,38 +189,44 @@ func (r *reconciler) opening(e Event) {
 }
 
 func (r *reconciler) once(e Event) {
-	key := string(e.Type) + "/" + e.ID
-	if r.ended[key] {
+	key := string(e.Type) + "/" + keyOf(e.ID)
+	if r.ended.has(key) {
 		r.repeated(e)
 	}
-	r.ended[key] = true
+	r.ended.add(key)
 }
 
 func (r *reconciler) intent(e Event) {
 	r.report.Intents++
-	if _, open := r.intents[e.ID]; open || r.ended[e.ID] {
+	key := keyOf(e.ID)
+	if _, open := r.intents[key]; open || r.ended.has(key) {
 		r.fault(e, "a second intent with this id")
 		return
 	}
-	r.intents[e.ID] = Intent{e.Session, e.Seq, e.ID}
+	if len(r.intents) >= maxIntents {
+		r.fault(e, fmt.Sprintf("%d intents before it are open: what becomes of this one is not followed", maxIntents))
+		return
+	}
+	r.intents[key] = Intent{keyOf(e.Session), e.Seq, key}
 }
 
 func (r *reconciler) terminal(e Event) {
-	if r.ended[e.ID] {
+	key := keyOf(e.ID)
+	if r.ended.has(key) {
 		r.repeated(e)
 		return
 	}
 	r.report.Terminals++
-	r.ended[e.ID] = true
-	intent, open := r.intents[e.ID]
-	delete(r.intents, e.ID)
+	r.ended.add(key)
+	intent, open := r.intents[key]
+	delete(r.intents, key)
 	switch {
 	case e.Outcome == nil:
 		r.fault(e, "a terminal record without an outcome")
 	case open && intent.Seq != e.IntentSeq:
 		r.fault(e, fmt.Sprintf("ends intent %d, but the intent with this id is %d", e.IntentSeq, intent.Seq))
 	case !open && e.needsIntent():
-		r.fault(e, "ends an operation that has no intent")
+		r.withoutIntent(e)
 	}
 }
 

@@ -15,9 +15,9 @@ func shorten(e Event, limit int) Event {
 			*s = clipText(*s, limit)
 		}
 	}
-	clip((*string)(&e.Type), (*string)(&e.Stage), &e.ID)
+	clip((*string)(&e.Type), (*string)(&e.Stage), &e.ID, &e.Prev)
 	if e.Log = clone(e.Log); e.Log != nil {
-		clip(&e.Log.PreviousSession)
+		shortenLog(e.Log, clip, entries)
 	}
 	if e.Who = clone(e.Who); e.Who != nil {
 		shortenWho(e.Who, clip, entries)
@@ -46,6 +46,23 @@ func shorten(e Event, limit int) Event {
 		clip(&e.Where.Node)
 	}
 	return e
+}
+
+func shortenLog(g *Log, clip func(...*string), entries int) {
+	clip(&g.PreviousSession, &g.PreviousSegment, &g.Cause, &g.Fault, &g.Note)
+	cut := func(mark string) string { return mark }
+	g.Void = clipList(g.Void, entries, cut)
+	for i := range g.Void {
+		clip(&g.Void[i])
+	}
+	if g.Pruned = clone(g.Pruned); g.Pruned != nil {
+		p := g.Pruned
+		clip(&p.Root, &p.Reason)
+		p.Segments = clipList(p.Segments, entries, cut)
+		for i := range p.Segments {
+			clip(&p.Segments[i])
+		}
+	}
 }
 
 func shortenWho(w *Who, clip func(...*string), entries int) {

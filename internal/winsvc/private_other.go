@@ -17,3 +17,11 @@ func MakePrograms(dir string) error { return os.MkdirAll(dir, 0o755) } // #nosec
 
 // CheckOwners is for files at places that this system does not have.
 func CheckOwners(string) error { return nil }
+
+// CreatePrivate makes a file that must not exist, and that only its owner can open.
+func CreatePrivate(file string) (*os.File, error) {
+	return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the caller names it
+}
+
+// MakeFilePrivate is for files whose access comes from the directory above: here it comes from their mode, which whoever reads them looks at.
+func MakeFilePrivate(string) error { return nil }

@@ -36,22 +36,7 @@ func MakePrivate(dir string) error {
 	if err := checkOwner(dir); err != nil {
 		return err
 	}
-	descriptor, err := windows.SecurityDescriptorFromString(privateSDDL)
-	if err != nil {
-		return err
-	}
-	list, _, err := descriptor.DACL()
-	if err != nil {
-		return err
-	}
-	if now, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION); err == nil && now.String() == privateSDDL {
-		return nil
-	}
-	const what = windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
-	if err := windows.SetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, what, nil, nil, list, nil); err != nil {
-		return fmt.Errorf("set access list of %s: %w", dir, err)
-	}
-	return nil
+	return setAccess(dir, privateSDDL)
 }
 
 // MakePrograms makes a directory for programs that only SYSTEM and administrators can change. One that is there stays
@@ -124,4 +109,54 @@ func checkOwner(dir string) error {
 		return nil
 	}
 	return fmt.Errorf("%s belongs to %s and not to SYSTEM or administrators: look at what is in it, and remove it", dir, owner)
+}
+
+// Of files. A file passes nothing on.
+const privateFileSDDL = "D:PAI(A;;FA;;;SY)(A;;FA;;;BA)"
+
+// CreatePrivate makes a file that must not exist, and that only SYSTEM and administrators can open from its first moment.
+func CreatePrivate(file string) (*os.File, error) {
+	descriptor, err := windows.SecurityDescriptorFromString(privateFileSDDL)
+	if err != nil {
+		return nil, fmt.Errorf("make file %s: %w", file, err)
+	}
+	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	attributes.Length = uint32(unsafe.Sizeof(*attributes))
+	name, err := windows.UTF16PtrFromString(file)
+	if err != nil {
+		return nil, fmt.Errorf("make file %s: %w", file, err)
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, attributes, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make file %s: %w", file, err)
+	}
+	return os.NewFile(uintptr(handle), file), nil
+}
+
+// MakeFilePrivate lets only SYSTEM and administrators open a file, which must belong to one of them or to this account.
+func MakeFilePrivate(file string) error {
+	if err := CheckOwners(file); err != nil {
+		return err
+	}
+	return setAccess(file, privateFileSDDL)
+}
+
+// setAccess gives a file or directory the access list of a descriptor, and no entries of the directory above.
+func setAccess(path, sddl string) error {
+	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	if err != nil {
+		return err
+	}
+	list, _, err := descriptor.DACL()
+	if err != nil {
+		return err
+	}
+	if now, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION); err == nil && now.String() == sddl {
+		return nil
+	}
+	const what = windows.DACL_SECURITY_INFORMATION | windows.PROTECTED_DACL_SECURITY_INFORMATION
+	if err := windows.SetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, what, nil, nil, list, nil); err != nil {
+		return fmt.Errorf("set access list of %s: %w", path, err)
+	}
+	return nil
 }

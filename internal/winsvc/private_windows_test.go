@@ -54,3 +54,32 @@ func TestCheckOwnersTakesWhatIsOursAndWhatIsNotThere(t *testing.T) {
 		t.Errorf("a file of this account: %v", err)
 	}
 }
+
+func TestAPrivateFileIsMadeOnceAndForOneself(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret.key")
+	f, err := CreatePrivate(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("secret"); err != nil {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if f, err := CreatePrivate(file); err == nil {
+		_ = f.Close()
+		t.Error("a file that is there was opened")
+	}
+	for range 2 {
+		if err := MakeFilePrivate(file); err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "secret" {
+		t.Errorf("it holds %q, %v", text, err)
+	}
+	if err := MakeFilePrivate(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there was made private")
+	}
+}

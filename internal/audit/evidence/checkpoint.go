@@ -1,0 +1,162 @@
+package evidence
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Head is the state of a log: how many records it has, and the root of the tree over them.
+type Head struct {
+	Origin string
+	Size   uint64
+	Root   tlog.Hash
+}
+
+// text is the text of a checkpoint. https://c2sp.org/tlog-checkpoint
+func (h Head) text() string { return fmt.Sprintf("%s\n%d\n%s\n", h.Origin, h.Size, h.Root) }
+
+// Checkpoint is a head that somebody signed whose key is known.
+type Checkpoint struct {
+	Head
+	// LogSigned says that a key of the log itself signed.
+	LogSigned bool
+	// SignedAt is when the log says it signed, zero if it does not say.
+	SignedAt time.Time
+	// Witnesses are those whose cosignature is good.
+	Witnesses []Witnessed
+	Raw       []byte
+}
+
+// Witnessed is a witness's word that the head was the newest it had seen at a time, and that the head before was part of it.
+type Witnessed struct {
+	Name string
+	At   time.Time
+}
+
+// Faults of checkpoints.
+var (
+	ErrCheckpoint = errors.New("not a checkpoint")
+	// ErrUnsigned means that no key that is known has signed.
+	ErrUnsigned = errors.New("signed by no key that is given")
+	// ErrSignature means that a known key's signature is wrong.
+	ErrSignature = errors.New("bad signature")
+)
+
+// maxNote bounds one checkpoint with its signatures, in bytes: some hundred cosignatures.
+const maxNote = 16 << 10
+
+// sign makes the note of a head: signed by each key as the log, and by each for the time.
+func sign(h Head, at time.Time, keys ...*Key) ([]byte, error) {
+	var signers []note.Signer
+	for _, k := range keys {
+		signers = append(signers, signer{k}, cosigner{k, at})
+	}
+	raw, err := note.Sign(&note.Note{Text: h.text()}, signers...)
+	if err != nil {
+		return nil, fmt.Errorf("sign checkpoint of %d records: %w", h.Size, err)
+	}
+	return raw, nil
+}
+
+// ParseHead reads the text of a checkpoint strictly: one head has one text, but for extension lines, which are not looked at.
+func ParseHead(text string) (Head, error) {
+	body, whole := strings.CutSuffix(text, "\n")
+	lines := strings.Split(body, "\n")
+	if !whole || len(lines) < 3 {
+		return Head{}, fmt.Errorf("%w: fewer than three lines", ErrCheckpoint)
+	}
+	for _, l := range lines {
+		if l == "" {
+			return Head{}, fmt.Errorf("%w: an empty line", ErrCheckpoint)
+		}
+	}
+	size, err := strconv.ParseUint(lines[1], 10, 64)
+	if err != nil || size > MaxSize || strconv.FormatUint(size, 10) != lines[1] {
+		return Head{}, fmt.Errorf("%w: the second line is no tree size", ErrCheckpoint)
+	}
+	root, err := parseHash(lines[2])
+	if err != nil {
+		return Head{}, fmt.Errorf("%w: the third line is no root hash", ErrCheckpoint)
+	}
+	return Head{lines[0], size, root}, nil
+}
+
+// parseHash reads base64 as tlog.Hash writes it, and no other form of the same bytes.
+func parseHash(s string) (tlog.Hash, error) {
+	h, err := tlog.ParseHash(s)
+	if err != nil || h.String() != s {
+		return tlog.Hash{}, errors.New("not a hash in base64")
+	}
+	return h, nil
+}
+
+// Inspect returns what a checkpoint says, with nothing verified.
+func Inspect(raw []byte) (Head, error) {
+	if len(raw) > maxNote {
+		return Head{}, fmt.Errorf("%w: longer than %d bytes", ErrCheckpoint, maxNote)
+	}
+	_, err := note.Open(raw, nil)
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return Head{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	for _, s := range unverified.Note.UnverifiedSigs {
+		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
+			return Head{}, fmt.Errorf("%w: a signature has bits that mean nothing", ErrCheckpoint)
+		}
+	}
+	return ParseHead(unverified.Note.Text)
+}
+
+// Open verifies a checkpoint: every signature by a key that is known must be good, and there must be one. The key must be of the
+// checkpoint's own origin, or a witness's.
+func (k Keys) Open(raw []byte) (Checkpoint, error) {
+	head, err := Inspect(raw)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	n, err := note.Open(raw, k.of(head.Origin))
+	var unverified *note.UnverifiedNoteError
+	var invalid *note.InvalidSignatureError
+	switch {
+	case errors.As(err, &unverified):
+		return Checkpoint{Head: head, Raw: raw}, fmt.Errorf("%w (%s)", ErrUnsigned, signers(unverified.Note.UnverifiedSigs))
+	case errors.As(err, &invalid):
+		return Checkpoint{Head: head}, fmt.Errorf("%w by key %s+%08x", ErrSignature, invalid.Name, invalid.Hash)
+	case err != nil:
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	c := Checkpoint{Head: head, Raw: raw}
+	for _, s := range n.Sigs {
+		at, timed := signedAt(s)
+		switch {
+		case s.Name != head.Origin:
+			c.Witnesses = append(c.Witnesses, Witnessed{s.Name, at})
+		case !timed: // a signature that is 64 bytes long, the plain one
+			c.LogSigned = true
+		default:
+			c.SignedAt = at
+		}
+	}
+	return c, nil
+}
+
+// signers names the keys of signatures for an error.
+func signers(sigs []note.Signature) string {
+	var names []string
+	for _, s := range sigs {
+		if len(names) == 4 {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, fmt.Sprintf("%s+%08x", s.Name, s.Hash))
+	}
+	return "signed by " + strings.Join(names, ", ")
+}

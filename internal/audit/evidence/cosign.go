@@ -1,0 +1,74 @@
+package evidence
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// signer signs a text as a log.
+type signer struct{ key *Key }
+
+func (s signer) Name() string                     { return s.key.name }
+func (s signer) KeyHash() uint32                  { return keyHash(s.key.name, algLog, s.key.public()) }
+func (s signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.key.private, text), nil }
+
+// cosigner signs a text together with a time. A witness says so what it saw; a log, when it signed.
+type cosigner struct {
+	key *Key
+	at  time.Time
+}
+
+func (s cosigner) Name() string    { return s.key.name }
+func (s cosigner) KeyHash() uint32 { return keyHash(s.key.name, algCosign, s.key.public()) }
+
+func (s cosigner) Sign(text []byte) ([]byte, error) {
+	seconds := s.at.Unix()
+	if seconds < 0 {
+		return nil, fmt.Errorf("cosign at %v: before 1970", s.at)
+	}
+	out := binary.BigEndian.AppendUint64(nil, uint64(seconds))
+	return append(out, ed25519.Sign(s.key.private, cosigned(uint64(seconds), text))...), nil
+}
+
+// cosigned is the message of a cosignature/v1. https://c2sp.org/tlog-cosignature
+func cosigned(seconds uint64, text []byte) []byte {
+	return append(fmt.Appendf(nil, "cosignature/v1\ntime %d\n", seconds), text...)
+}
+
+// verifier verifies signatures of both types.
+type verifier struct {
+	name   string
+	alg    byte
+	public ed25519.PublicKey
+}
+
+func (v verifier) Name() string    { return v.name }
+func (v verifier) KeyHash() uint32 { return keyHash(v.name, v.alg, v.public) }
+
+func (v verifier) Verify(text, sig []byte) bool {
+	if v.alg == algCosign {
+		if len(sig) != 8+ed25519.SignatureSize {
+			return false
+		}
+		text, sig = cosigned(binary.BigEndian.Uint64(sig), text), sig[8:]
+	}
+	return ed25519.Verify(v.public, text, sig)
+}
+
+// signedAt returns the time in a cosignature that was verified.
+func signedAt(s note.Signature) (time.Time, bool) {
+	raw, err := base64.StdEncoding.DecodeString(s.Base64)
+	if err != nil || len(raw) != 4+8+ed25519.SignatureSize {
+		return time.Time{}, false
+	}
+	seconds := binary.BigEndian.Uint64(raw[4:])
+	if seconds > 1<<40 { // some 30,000 years
+		return time.Time{}, false
+	}
+	return time.Unix(int64(seconds), 0).UTC(), true // #nosec G115 -- bounded above
+}

@@ -1,0 +1,280 @@
+package evidence_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+)
+
+// killed is what the process leaves in a directory that is killed while it keeps a log, by the names of the files.
+type killed struct {
+	files  map[string][]byte
+	newest string
+	before string // the segment before the newest
+	key    *evidence.Key
+}
+
+// killedLog has two segments. Of the newest, a signed checkpoint covers so many records; 0 signs nothing at all.
+func killedLog(t *testing.T, covered, records int) killed {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "log")
+	key, err := evidence.NewKey(evidence.Origin("node-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept *evidence.Log
+	w, err := segment.Open(dir, segment.Options{SegmentBytes: 16_384, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+		kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
+		return kept, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := killed{key: key}
+	read := func() (segments []string) {
+		k.files = map[string][]byte{}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.Name() == "lock" {
+				continue
+			}
+			if k.files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := segment.ParseName(e.Name()); ok && len(k.files[e.Name()]) > 0 {
+				segments = append(segments, e.Name())
+			}
+		}
+		return segments
+	}
+	inNewest := 0
+	for inNewest < records {
+		if inNewest++; inNewest == covered {
+			if err := kept.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := w.Append(t.Context(), &audit.Event{
+			Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: "x", Outcome: &audit.Outcome{Result: audit.ResultIdle, Error: strings.Repeat("x", 250)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if segments := read(); len(segments) == 2 && k.before == "" {
+			k.before, k.newest, inNewest = segments[0], segments[1], 0
+		} else if k.before == "" {
+			inNewest = 0
+		}
+	}
+	read()
+	if covered == 0 { // the clock may have had a second of its own
+		delete(k.files, evidence.CheckpointFile)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// ends continues a damaged log and says where: the number of its last record, and what the writer says was wrong. refused is the evidence's word.
+func (k killed) ends(t *testing.T, what string, files map[string][]byte, withEvidence bool) (last uint64, fault string, refused error) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "log")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head, err := evidence.LastCheckpoint(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept *evidence.Log
+	o := segment.Options{NoSync: true, Covered: head.Size, Evidence: func(f *segment.Found) (segment.Evidence, error) {
+		last = f.Last
+		kept, refused = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{k.key}})
+		if refused == nil {
+			if size, _, _ := kept.Root(); size != last {
+				t.Errorf("%s: the writer ends the log with record %d, the evidence with %d", what, last, size)
+			}
+		}
+		return kept, refused
+	}}
+	if !withEvidence {
+		o.Evidence = nil
+	}
+	w, err := segment.Open(dir, o)
+	if refused != nil || err != nil {
+		if err == nil || refused == nil {
+			t.Errorf("%s: the evidence says %v, the writer %v", what, refused, err)
+		}
+		return last, "", refused
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if kept != nil {
+		keys, err := evidence.ParseKeys(k.key.LogKey())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kept.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys}); err != nil || r.Verdict != evidence.VerdictIncomplete || r.LastSeq != r.OwnCovered {
+			t.Errorf("%s: the log that was continued: %v, %v %v", what, err, r.Verdict, r.Fault)
+		}
+	}
+	return last, openingFault(t, dir), nil
+}
+
+// openingFault is what the newest segment says of the one before.
+func openingFault(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var newest *audit.Event
+	for _, e := range entries {
+		if _, ok := segment.ParseName(e.Name()); !ok {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := bytes.Cut(text, []byte("\n"))
+		if event, err := audit.Parse(line); err == nil && event.Log != nil && (newest == nil || event.Time.After(newest.Time)) {
+			newest = &event
+		}
+	}
+	return newest.Log.Fault
+}
+
+// agree damages a copy of the log and asks both where it ends.
+func (k killed) agree(t *testing.T, what string, damage func(files map[string][]byte)) (last uint64, isCrash bool) {
+	t.Helper()
+	files := maps.Clone(k.files)
+	damage(files)
+	last, fault, refused := k.ends(t, what, files, true)
+	if refused == nil {
+		if fault != "" {
+			t.Errorf("%s: the evidence goes on after it, and the writer says %s", what, fault)
+		}
+		return last, true
+	}
+	if _, fault, _ := k.ends(t, what, files, false); fault == "" {
+		t.Errorf("%s: the evidence says %v, and to the writer it is the work of a crash", what, refused)
+	}
+	return last, false
+}
+
+func TestWriterAndEvidenceEndADamagedLogAtTheSamePlace(t *testing.T) {
+	for name, c := range map[string]struct{ covered, records int }{
+		"nothing signed":             {0, 6},
+		"signed within the segment":  {4, 6},
+		"signed to the last but one": {6, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time goes into waiting for the disk
+			k := killedLog(t, c.covered, c.records)
+			text := k.files[k.newest]
+			set := func(b []byte) func(map[string][]byte) {
+				return func(files map[string][]byte) { files[k.newest] = b }
+			}
+			crashes, faults := 0, 0
+			try := func(what string, damage func(map[string][]byte)) uint64 {
+				last, isCrash := k.agree(t, what, damage)
+				if isCrash {
+					crashes++
+				} else {
+					faults++
+				}
+				return last
+			}
+			whole := try("as it is", func(map[string][]byte) {})
+			var starts []int // of the lines
+			for at := 0; at < len(text); at += bytes.IndexByte(text[at:], '\n') + 1 {
+				starts = append(starts, at)
+			}
+			for length := starts[len(starts)-3]; length < len(text); length++ {
+				if !evidence.IsTried(length, 41) && !slices.Contains(starts, length) && text[length-1] != '}' { // all of them take a minute
+					continue
+				}
+				if last := try(fmt.Sprintf("cut to %d of %d bytes", length, len(text)), set(text[:length])); last > whole {
+					t.Errorf("cut to %d bytes it has %d records, and whole %d", length, last, whole)
+				}
+			}
+			for at := 0; at < len(text); at += 512 {
+				if !evidence.IsTried(at/512, 5) {
+					continue
+				}
+				for _, end := range []int{at + 512, at + 4096, len(text)} {
+					holed := bytes.Clone(text)
+					clear(holed[at:min(end, len(text))])
+					try(fmt.Sprintf("zeros from %d to %d", at, end), set(holed))
+				}
+			}
+			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+			noise := func(n int) []byte {
+				b := make([]byte, n)
+				for i := range b {
+					b[i] = byte(random.Uint32())
+				}
+				return b
+			}
+			for _, at := range append(slices.Clone(starts), len(text), len(text)-1, len(text)-300) {
+				for _, rest := range []string{"\n", "x", "x\n", "{}\n", "\x00", "\x00\n", string(noise(700)), string(noise(700)) + "\n", string(noise(9000)) + "\n", strings.Repeat("x", 20_000), strings.Repeat("\x00", 20_000) + "\n", string(text[:starts[1]])} {
+					try(fmt.Sprintf("%d bytes, and behind them %.20q", at, rest), set(append(bytes.Clone(text[:at]), rest...)))
+				}
+			}
+			for _, size := range []int{segment.MaxLost - 100, segment.MaxLost + 100} {
+				try(fmt.Sprintf("%d bytes of garbage, and a line", size), set(append(append(bytes.Clone(text), bytes.Repeat([]byte{0}, size)...), "\nx\n"...)))
+				try(fmt.Sprintf("%d bytes of garbage", size), set(append(bytes.Clone(text), bytes.Repeat([]byte{0}, size)...)))
+			}
+			swapped := slices.Concat(text[:starts[2]], text[starts[3]:starts[4]], text[starts[2]:starts[3]], text[starts[4]:])
+			try("two records swapped", set(swapped))
+			try("a record twice", set(append(bytes.Clone(text), text[starts[len(starts)-1]:]...)))
+			try("a record missing", set(slices.Concat(text[:starts[1]], text[starts[2]:])))
+			for i, at := range starts { // within a line: JSON that is none, and another text
+				for _, change := range []string{"\x00", "}", "Y"} {
+					changed := bytes.Clone(text)
+					copy(changed[at+230:], change)
+					try(fmt.Sprintf("line %d with %q in it", i+1, change), set(changed))
+				}
+			}
+			void := segment.Name(whole + 1)
+			for _, first := range []string{"", "{", "\x00\n", "x\n", strings.Repeat("\x00", 4096) + "\n" + string(text[:starts[1]]), strings.Repeat("x", 12_000) + "\n", strings.Repeat("x", 20_000)} {
+				try(fmt.Sprintf("a new segment with %.10q", first), func(files map[string][]byte) { files[void] = []byte(first) })
+				try(fmt.Sprintf("two new segments with %.10q", first), func(files map[string][]byte) {
+					files[void], files[segment.Name(whole+1)] = []byte(first), []byte(first)
+				})
+				try(fmt.Sprintf("a cut one, and a new segment with %.10q", first), func(files map[string][]byte) {
+					files[k.newest], files[void] = text[:len(text)-50], []byte(first)
+				})
+				try(fmt.Sprintf("a new segment with %.10q in place of the last", first), set([]byte(first)))
+			}
+			t.Logf("%d were the work of a crash, %d were refused", crashes, faults)
+		})
+	}
+}

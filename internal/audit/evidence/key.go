@@ -1,0 +1,114 @@
+package evidence
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// Signature types of signed notes. https://c2sp.org/signed-note, https://c2sp.org/tlog-cosignature
+const (
+	algLog    = 0x01 // Ed25519 over the text
+	algCosign = 0x04 // Ed25519 over a time and the text
+)
+
+// OriginPrefix begins the origin of each log of ours; the node's name, or another name for the log, follows.
+const OriginPrefix = "pipeguard.dev/audit/"
+
+// Origin returns the origin of the log of a node, or of another name; an origin stays what it is.
+func Origin(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return OriginPrefix + name
+}
+
+// Key is a private key with its name: of a log, its origin; of a witness, the witness's name. It never prints its secret.
+type Key struct {
+	name    string
+	private ed25519.PrivateKey
+}
+
+// NewKey makes a key. The name must not be empty and must not have spaces or plus signs.
+func NewKey(name string) (*Key, error) {
+	if !isName(name) {
+		return nil, fmt.Errorf("key name %q: must be UTF-8 without spaces, control characters and plus signs", name)
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make an Ed25519 key: %w", err)
+	}
+	return &Key{name, private}, nil
+}
+
+func isName(name string) bool {
+	return name != "" && len(name) <= 512 && utf8.ValidString(name) && !strings.Contains(name, "+") &&
+		strings.IndexFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) < 0
+}
+
+// errKey names no part of the text: it may hold a secret.
+var errKey = errors.New("not a private key of an audit log (PRIVATE+KEY+name+hash+base64, Ed25519)")
+
+// ParseKey reads what Secret returns, with at most one newline after it.
+func ParseKey(text []byte) (*Key, error) {
+	line := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if _, err := note.NewSigner(line); err != nil {
+		return nil, errKey
+	}
+	parts := strings.SplitN(line, "+", 5)
+	seed, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
+	if err != nil || len(parts) != 5 || len(seed) != 1+ed25519.SeedSize || !isName(parts[2]) {
+		return nil, errKey
+	}
+	return &Key{parts[2], ed25519.NewKeyFromSeed(seed[1:])}, nil
+}
+
+// Secret returns the private key in the form of golang.org/x/mod/sumdb/note, with a newline. It belongs in a file of mode 0600 and nowhere else.
+func (k *Key) Secret() []byte {
+	seed := append([]byte{algLog}, k.private.Seed()...)
+	return fmt.Appendf(nil, "PRIVATE+KEY+%s+%08x+%s\n", k.name, keyHash(k.name, algLog, k.public()), base64.StdEncoding.EncodeToString(seed))
+}
+
+// Name returns the key's name: the origin of a log.
+func (k *Key) Name() string { return k.name }
+
+// LogKey returns the verifier key for checkpoints that this key signs as a log.
+func (k *Key) LogKey() string { return vkey(k.name, algLog, k.public()) }
+
+// WitnessKey returns the verifier key for cosignatures that this key gives as a witness.
+func (k *Key) WitnessKey() string { return vkey(k.name, algCosign, k.public()) }
+
+// String returns the public half: what is printed by accident is no secret.
+func (k *Key) String() string { return k.LogKey() }
+
+// GoString is String, for the verb %#v.
+func (k *Key) GoString() string { return k.LogKey() }
+
+// Format keeps every verb from reaching the private half.
+func (k *Key) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(k.LogKey())) }
+
+// MarshalText is String, for encoders.
+func (k *Key) MarshalText() ([]byte, error) { return []byte(k.LogKey()), nil }
+
+func (k *Key) public() ed25519.PublicKey {
+	return ed25519.PublicKey(k.private[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
+}
+
+// keyHash is the key id of signed notes.
+func keyHash(name string, alg byte, public ed25519.PublicKey) uint32 {
+	sum := sha256.Sum256(append(append([]byte(name+"\n"), alg), public...))
+	return binary.BigEndian.Uint32(sum[:])
+}
+
+func vkey(name string, alg byte, public ed25519.PublicKey) string {
+	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, alg, public), base64.StdEncoding.EncodeToString(append([]byte{alg}, public...)))
+}

@@ -1,0 +1,77 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+// ReadKey reads a private key from a file that its owner alone can read. On Windows the access list of the directory decides.
+func ReadKey(file string) (*Key, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, fmt.Errorf("audit key: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("audit key %s: not a regular file", file)
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 {
+		return nil, fmt.Errorf("audit key %s: mode %#o lets others at it; 0600 is needed", file, mode)
+	}
+	text, err := readSmall(file, 4096)
+	if err != nil {
+		return nil, fmt.Errorf("audit key: %w", err)
+	}
+	key, err := ParseKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("audit key %s: %w", file, err)
+	}
+	return key, nil
+}
+
+// WriteKey writes a private key to a file that must not exist and that only its owner, on Windows SYSTEM and administrators, can open.
+func WriteKey(file string, key *Key) error {
+	f, err := winsvc.CreatePrivate(file)
+	if err != nil {
+		return err
+	}
+	return writeTo(f, key.Secret())
+}
+
+// WriteKeys writes verifier keys, one a line, to a file that must not exist.
+func WriteKeys(file string, keys ...string) error {
+	var text []byte
+	for _, k := range keys {
+		text = append(append(text, k...), '\n')
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) // #nosec G302,G304 -- public, and the operator names it
+	if err != nil {
+		return err
+	}
+	return writeTo(f, text)
+}
+
+// writeTo fills a file that is new: a key that is overwritten is lost.
+func writeTo(f *os.File, text []byte) error {
+	_, err := f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// ReadKeys reads a file of verifier keys.
+func ReadKeys(file string) (Keys, error) {
+	text, err := readSmall(file, 1<<20)
+	if err != nil {
+		return Keys{}, fmt.Errorf("verifier keys: %w", err)
+	}
+	keys, err := ParseKeys(string(text))
+	if err != nil {
+		return Keys{}, fmt.Errorf("verifier keys %s: %w", file, err)
+	}
+	return keys, nil
+}

@@ -1,0 +1,310 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Options say how checkpoints of a log are made.
+type Options struct {
+	// Dir is the log. Checkpoints are kept in it, which helps whoever copies it and proves little: see Sinks.
+	Dir string
+	// Keys sign, all of them: one, or in a rotation the old one and the new one. They have the same name, the log's origin.
+	Keys []*Key
+	// Sinks are given a copy of every checkpoint. Only what is out of reach of this machine's administrators contradicts a rollback.
+	Sinks []Sink
+	// Interval is how long a record may wait for a checkpoint, 1 s if 0. Idle is how often one is made while there are no records, 1 min if 0.
+	Interval, Idle time.Duration
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// OnError is told of what failed in the background, by Run and by sinks. It may be called by several goroutines. Nil means that nobody wants to know.
+	OnError func(error)
+}
+
+func (o *Options) complete() error {
+	var faults []error
+	if o.Dir == "" {
+		faults = append(faults, errors.New("no directory"))
+	}
+	if len(o.Keys) == 0 {
+		faults = append(faults, errors.New("no key"))
+	}
+	for _, k := range o.Keys {
+		if k == nil || k.name != o.Keys[0].name {
+			faults = append(faults, errors.New("the keys have different names"))
+			break
+		}
+	}
+	if o.Interval < 0 || o.Idle < 0 {
+		faults = append(faults, errors.New("an interval is negative"))
+	}
+	if o.Interval == 0 {
+		o.Interval = time.Second
+	}
+	if o.Idle == 0 {
+		o.Idle = time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	return errors.Join(faults...)
+}
+
+// keys are those that verify what Keys sign.
+func (o *Options) keys() Keys {
+	var keys Keys
+	for _, k := range o.Keys {
+		keys.all = append(keys.all, verifier{k.name, algLog, k.public()})
+	}
+	return keys
+}
+
+// Log is the tree over a log that is being written. Its memory does not grow with the log. All methods may be called by many goroutines.
+type Log struct {
+	o Options
+
+	mu    sync.Mutex // guards the tree; held for microseconds, so that Append never waits for a disk
+	tree  span
+	marks marks
+
+	signing sync.Mutex // guards what follows, and keeps checkpoints in order
+	notes   *noteFile
+	signed  uint64 // size of the last checkpoint
+	at      time.Time
+	thinned time.Time
+	closed  bool
+
+	couriers []*courier
+	stop     context.CancelFunc
+}
+
+// Open reads the log in o.Dir, which may be empty, and continues its tree. It refuses with ErrRolledBack to continue a log that is not the one of which
+// its last checkpoint was signed, and with a *Fault one whose records do not fit. Nobody may write to the log meanwhile.
+func Open(ctx context.Context, o Options) (*Log, error) {
+	if err := o.complete(); err != nil {
+		return nil, fmt.Errorf("audit evidence: %w", err)
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("audit evidence: %w", err)
+	}
+	l := &Log{o: o, thinned: o.Now()}
+	notes, raw, err := openNotes(filepath.Join(o.Dir, CheckpointFile), o.Now())
+	if err != nil {
+		return nil, fmt.Errorf("audit evidence: %w", err)
+	}
+	l.notes = notes
+	last := Head{}
+	if raw != nil { // not verified: a key may have been replaced. One that was forged stops the log, and signs nothing.
+		if last, err = Inspect(raw); err == nil && last.Origin != o.Keys[0].name {
+			err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
+		}
+	}
+	if err == nil {
+		held := uint64(0)
+		if c, err := o.keys().Open(raw); err == nil && c.LogSigned {
+			held = c.Size
+		}
+		l.tree, err = rebuild(ctx, o.Dir, last, held)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("audit evidence: %w", errors.Join(err, notes.close()))
+	}
+	l.signed, l.at = last.Size, o.Now()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	for _, s := range o.Sinks {
+		c := newCourier(s, o.OnError)
+		l.couriers = append(l.couriers, c)
+		go c.run(running)
+	}
+	return l, nil
+}
+
+// Append adds the leaf hash of a record that is durable.
+func (l *Log) Append(leaf [32]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tree.append(leaf)
+	l.marks.grow(leaf)
+}
+
+// Root returns the number of records and the root of the tree over them.
+func (l *Log) Root() (size uint64, root [32]byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tree.end, l.tree.root(), nil
+}
+
+// Checkpoint signs the tree as it is, keeps the checkpoint, and gives copies to the sinks, for which it does not wait.
+func (l *Log) Checkpoint(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("audit checkpoint: %w", err)
+	}
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	return l.checkpoint(false)
+}
+
+// checkpoint is Checkpoint. l.signing must be held.
+func (l *Log) checkpoint(isLast bool) error {
+	if l.closed {
+		return fmt.Errorf("audit checkpoint: %w", os.ErrClosed)
+	}
+	l.mu.Lock()
+	head := Head{l.o.Keys[0].name, l.tree.end, l.tree.root()}
+	if len(l.couriers) > 0 {
+		l.marks.append(l.tree)
+	}
+	l.mu.Unlock()
+	if head.Size == 0 {
+		return nil
+	}
+	now := l.o.Now()
+	raw, err := sign(head, now, l.o.Keys...)
+	if err != nil {
+		return err
+	}
+	if now.Sub(l.thinned) >= keepAll {
+		l.thinned = now
+		if _, err := l.notes.thin(now); err != nil {
+			l.o.OnError(fmt.Errorf("thin %s: %w", l.notes.path, err))
+		}
+	}
+	if err := l.notes.append(raw, now); err != nil {
+		return fmt.Errorf("audit checkpoint of %d records: %w", head.Size, err)
+	}
+	l.signed, l.at = head.Size, now
+	for _, c := range l.couriers {
+		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head.Size) }})
+	}
+	return nil
+}
+
+// prove returns the consistency proof between two sizes, from memory if both are remembered, else by reading the log.
+func (l *Log) prove(ctx context.Context, old, size uint64) (tlog.TreeProof, error) {
+	if old > size {
+		return nil, fmt.Errorf("prove growth from %d records to %d", old, size)
+	}
+	if old == 0 || old == size {
+		return nil, nil
+	}
+	l.mu.Lock()
+	before, after, ok := l.marks.between(old, size)
+	l.mu.Unlock()
+	if !ok {
+		var err error
+		if before, after, err = spanOf(ctx, l.o.Dir, old, size); err != nil {
+			return nil, fmt.Errorf("prove growth from %d records to %d: %w", old, size, err)
+		}
+	}
+	return proveGrowth(before, after)
+}
+
+// Run makes checkpoints until ctx is done: within Interval of a record, and every Idle without one.
+func (l *Log) Run(ctx context.Context) {
+	tick := time.NewTicker(l.o.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := l.tick(); err != nil && !errors.Is(err, os.ErrClosed) {
+				l.o.OnError(err)
+			}
+		}
+	}
+}
+
+func (l *Log) tick() error {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	l.mu.Lock()
+	isDirty := l.tree.end != l.signed
+	l.mu.Unlock()
+	if !isDirty && l.o.Now().Sub(l.at) < l.o.Idle {
+		return nil
+	}
+	return l.checkpoint(false)
+}
+
+// Close makes a last checkpoint, lets the sinks take it until ctx is done, and ends. The log must take no more records.
+func (l *Log) Close(ctx context.Context) error {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	if l.closed {
+		return nil
+	}
+	err := l.checkpoint(true)
+	l.closed = true
+	for _, c := range l.couriers {
+		c.end()
+	}
+	for _, c := range l.couriers {
+		select {
+		case <-c.done:
+		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not holds nobody up
+			l.stop()
+		}
+	}
+	l.stop()
+	return errors.Join(err, l.notes.close())
+}
+
+// Prune writes down the tree of the records up to last, so that the tree of those behind them can be known when they are gone. It reads them.
+// Only then may they be removed, oldest segment first.
+func (l *Log) Prune(ctx context.Context, last uint64) error {
+	file := filepath.Join(l.o.Dir, StartFile)
+	now, err := readStart(file)
+	if err != nil || now.end >= last {
+		return err
+	}
+	tree, err := replay(ctx, l.o.Dir, last, nil, func(tree *span) bool { return tree.end < last })
+	if err == nil && tree.end != last {
+		err = fmt.Errorf("the log ends with record %d", tree.end)
+	}
+	if err == nil {
+		err = l.signBehind(last)
+	}
+	if err == nil {
+		err = replace(file, formatStart(tree))
+	}
+	if err != nil {
+		return fmt.Errorf("prune audit log up to record %d: %w", last, err)
+	}
+	return nil
+}
+
+// signBehind sees to it that a checkpoint holds the record behind last: until those up to last are removed, nothing else does.
+func (l *Log) signBehind(last uint64) error {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	if l.signed <= last {
+		if err := l.checkpoint(false); err != nil {
+			return err
+		}
+	}
+	if l.signed <= last {
+		return fmt.Errorf("record %d is the last one", l.signed)
+	}
+	return nil
+}
+
+// Sinks counts what became of copies.
+func (l *Log) Sinks() []SinkStats {
+	out := make([]SinkStats, 0, len(l.couriers))
+	for _, c := range l.couriers {
+		out = append(out, c.stats())
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+package evidence
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// noteFile is the file of checkpoints beside a log. It has one writer.
+type noteFile struct {
+	path   string
+	file   *os.File
+	length int64 // of the notes that are whole
+}
+
+// keepAll is how long every checkpoint is kept; of older ones the last of each hour is.
+const keepAll = 24 * time.Hour
+
+// openNotes thins the file, mends its end, and returns the last checkpoint in it, unverified and maybe empty.
+func openNotes(path string, now time.Time) (*noteFile, []byte, error) {
+	f := &noteFile{path: path}
+	last, err := f.thin(now)
+	return f, last, err
+}
+
+// thin rewrites the file without checkpoints that are no longer needed and without a torn one at its end.
+func (f *noteFile) thin(now time.Time) (last []byte, err error) {
+	old, err := os.Open(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, f.open()
+	}
+	if err != nil {
+		return nil, err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"-*") // of mode 0600
+	if err != nil {
+		return nil, errors.Join(err, old.Close())
+	}
+	last, isTorn, err := thin(old, temp, now)
+	err = errors.Join(err, temp.Sync(), temp.Close(), old.Close())
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(temp.Name()))
+	}
+	if f.file != nil { // Windows replaces no file that is open
+		err = f.file.Close()
+		f.file = nil
+	}
+	if renamed := os.Rename(temp.Name(), f.path); renamed != nil { // somebody reads it on Windows: the old one serves on, if its end is whole
+		err = errors.Join(err, os.Remove(temp.Name()))
+		if isTorn {
+			return nil, errors.Join(err, renamed)
+		}
+	} else {
+		err = errors.Join(err, syncDir(filepath.Dir(f.path)))
+	}
+	return last, errors.Join(err, f.open())
+}
+
+func (f *noteFile) open() error {
+	if info, err := os.Lstat(f.path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: not a regular file", f.path)
+	}
+	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.length = file, info.Size()
+	return nil
+}
+
+// append writes a note, and an empty line behind it, to the disk. What a write that failed left behind is left out before the next one.
+func (f *noteFile) append(raw []byte, now time.Time) error {
+	mend := f.file == nil
+	if !mend {
+		info, err := f.file.Stat()
+		mend = err != nil || info.Size() != f.length
+	}
+	if mend {
+		if _, err := f.thin(now); err != nil {
+			return err
+		}
+	}
+	if _, err := f.file.Write(append(raw[:len(raw):len(raw)], '\n')); err != nil {
+		return err
+	}
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	f.length += int64(len(raw)) + 1
+	return nil
+}
+
+func (f *noteFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}
+
+// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns. isTorn says that it left out the end of a write that was cut short. A place that is
+// no checkpoint is an error unless the file ends in it.
+func thin(in io.Reader, out io.Writer, now time.Time) (last []byte, isTorn bool, err error) {
+	w := bufio.NewWriter(out)
+	put := func(raw []byte) {
+		if err == nil {
+			_, err = w.Write(append(raw[:len(raw):len(raw)], '\n'))
+		}
+	}
+	var hour time.Time // of last
+	for n, broken := range Notes(in) {
+		var bad *NoteError
+		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
+			isTorn = true
+			break
+		}
+		if broken != nil {
+			return nil, false, broken
+		}
+		at := claimedAt(n.Raw)
+		if last != nil && (at.Truncate(time.Hour) != hour || now.Sub(at) < keepAll) {
+			put(last)
+		}
+		last, hour = n.Raw, at.Truncate(time.Hour)
+	}
+	if last != nil {
+		put(last)
+	}
+	return last, isTorn, errors.Join(err, w.Flush())
+}
+
+// claimedAt is when a checkpoint says it was signed, with nothing verified; zero if it does not say.
+func claimedAt(raw []byte) time.Time {
+	_, err := note.Open(raw, nil)
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) {
+		return time.Time{}
+	}
+	head, err := ParseHead(unverified.Note.Text)
+	if err != nil {
+		return time.Time{}
+	}
+	for _, s := range unverified.Note.UnverifiedSigs {
+		if at, ok := signedAt(s); ok && s.Name == head.Origin {
+			return at
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,91 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Record is one line of a log, as far as its place in the log goes.
+type Record struct {
+	File  string
+	Line  int // counted from 1
+	Seq   uint64
+	Leaf  tlog.Hash
+	Raw   []byte // without the newline; valid until the next record
+	prev  []byte
+	isLog bool // about the log itself
+	stage string
+}
+
+var (
+	errNoRecord = errors.New("not a record: it does not begin with version, number, type and stage")
+	errNoPrev   = errors.New("not a record: it does not end with the hash of the record before")
+)
+
+const prevLength = 44 // 32 bytes in base64
+
+var prevKey = []byte(`,"prev":"`)
+
+// parseRecord finds number, type, stage and the hash of the record before. Records have a fixed order of fields, so nothing else is read: what a
+// record says is no matter of whether it was changed.
+func parseRecord(raw []byte, r *Record) error {
+	rest, ok := bytes.CutPrefix(raw, []byte(`{"v":`))
+	_, rest, ok1 := digits(rest)
+	rest, ok2 := bytes.CutPrefix(rest, []byte(`,"seq":`))
+	seq, rest, ok3 := digits(rest)
+	rest, ok4 := bytes.CutPrefix(rest, []byte(`,"type":"`))
+	kind, rest, ok5 := bytes.Cut(rest, []byte(`","stage":"`))
+	stage, _, ok6 := bytes.Cut(rest, []byte(`"`))
+	if !ok || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || len(kind) > 64 || len(stage) > 64 || seq == 0 || seq > MaxSize {
+		return errNoRecord
+	}
+	at := len(raw) - len(`"}`) - prevLength
+	if at < len(prevKey) || !bytes.Equal(raw[at-len(prevKey):at], prevKey) || string(raw[len(raw)-2:]) != `"}` {
+		return errNoPrev
+	}
+	r.Seq, r.Raw, r.prev = seq, raw, raw[at:at+prevLength]
+	r.isLog = string(kind) == "log"
+	r.stage = ""
+	if r.isLog {
+		r.stage = string(stage)
+	}
+	r.Leaf = Leaf(raw)
+	return nil
+}
+
+// digits cuts a decimal number without leading zeros.
+func digits(b []byte) (n uint64, rest []byte, ok bool) {
+	i := 0
+	for i < len(b) && i < 20 && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	if i == 0 || i > 1 && b[0] == '0' {
+		return 0, b, false
+	}
+	n, err := strconv.ParseUint(string(b[:i]), 10, 64)
+	return n, b[i:], err == nil
+}
+
+// logFields is what records about the log say that verification compares with what it finds.
+type logFields struct {
+	Log struct {
+		PreviousSegment string   `json:"previous_segment"`
+		PreviousBytes   int64    `json:"previous_bytes"`
+		TornBytes       int64    `json:"torn_bytes"`
+		Void            []string `json:"void"`
+		Pruned          *struct {
+			LastSeq uint64 `json:"last_seq"`
+		} `json:"pruned"`
+	} `json:"log"`
+}
+
+// logOf reads a record about the log.
+func (r *Record) logOf() (logFields, error) {
+	var f logFields
+	err := json.Unmarshal(r.Raw, &f)
+	return f, err
+}

@@ -1,0 +1,121 @@
+package evidence
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is the result of a verification.
+type Verdict string
+
+// Verdicts. Ok is said only if checkpoints that were held elsewhere cover every record.
+const (
+	VerdictOK         Verdict = "ok"
+	VerdictTampered   Verdict = "tampered"
+	VerdictIncomplete Verdict = "incomplete"
+)
+
+// Report is what was found of a log. Its JSON form is promised to users.
+type Report struct {
+	Schema  string  `json:"schema"` // pipeguard.dev/audit-verify/v1
+	Verdict Verdict `json:"verdict"`
+	// Fault is the first place that does not fit; nil unless tampered. Nothing behind it was looked at.
+	Fault *Fault `json:"fault,omitempty"`
+	// Incomplete says why not everything is proven.
+	Incomplete []string `json:"incomplete"`
+	// Limits are what could have happened unnoticed all the same.
+	Limits []string `json:"limits"`
+
+	Origin   string `json:"origin,omitempty"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	Records  uint64 `json:"records"` // that were read
+	FirstSeq uint64 `json:"firstSeq"`
+	LastSeq  uint64 `json:"lastSeq"`
+	// Root is the root hash of the tree over the records 1 up to LastSeq, empty if it cannot be known.
+	Root string `json:"root,omitempty"`
+	// OwnCovered and OutsideCovered are the last records covered by a checkpoint that lay beside the log, and by one that was given.
+	OwnCovered     uint64 `json:"ownCovered"`
+	OutsideCovered uint64 `json:"outsideCovered"`
+	// Witnessed is the last record covered by a cosignature of a known witness, in either; WitnessedAt is when, by the witness's clock.
+	Witnessed   uint64    `json:"witnessed"`
+	WitnessedAt time.Time `json:"witnessedAt,omitzero"`
+	SignedAt    time.Time `json:"signedAt,omitzero"` // the newest time that the log itself signed
+	Checkpoints int       `json:"checkpoints"`       // that fit the records
+	Missing     []Range   `json:"missing"`           // records in segments that are not there
+	PrunedUntil uint64    `json:"prunedUntil"`       // last record of those that the log says it removed
+	TornBytes   int64     `json:"tornBytes"`         // behind the last record, or in segments without records that none of the log names
+	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed.
+	IgnoredBytes int64 `json:"ignoredBytes"`
+}
+
+// reportSchema names the form of a Report.
+const reportSchema = "pipeguard.dev/audit-verify/v1"
+
+func (r *Report) incomplete(format string, args ...any) {
+	r.Incomplete = append(r.Incomplete, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) limit(format string, args ...any) {
+	r.Limits = append(r.Limits, fmt.Sprintf(format, args...))
+}
+
+// conclude says what the counts amount to.
+func (r *Report) conclude(o VerifyOptions) {
+	defer r.limits(o)
+	if r.Fault != nil {
+		r.Verdict = VerdictTampered
+		return
+	}
+	if len(o.Keys.all) == 0 {
+		r.incomplete("no verifier key is given: no signature was verified")
+	}
+	for _, m := range r.Missing {
+		r.incomplete("records %d to %d are in segments that are not here", m.First, m.Last)
+	}
+	if r.PrunedUntil > 0 && !o.AllowPruned {
+		r.incomplete("records 1 to %d were pruned before, as the log says itself", r.PrunedUntil)
+	}
+	if r.TornBytes > 0 {
+		r.incomplete("%d bytes behind the last record, or in files without records, are none: a record being written, one that was cut short, or something added", r.TornBytes)
+	}
+	switch {
+	case r.OutsideCovered == 0:
+		r.incomplete("no checkpoint that was held elsewhere covers the log: records at its end may be missing")
+	case r.OutsideCovered < r.LastSeq:
+		r.incomplete("records %d to %d are covered by no checkpoint that was held elsewhere", r.OutsideCovered+1, r.LastSeq)
+	}
+	r.Verdict = VerdictOK
+	if len(r.Incomplete) > 0 {
+		r.Verdict = VerdictIncomplete
+	}
+}
+
+// limits lists what cannot be detected. It is part of the result, whatever the verdict.
+func (r *Report) limits(o VerifyOptions) {
+	r.limit("What never reached the log: an operation that ran past the guard, or a record that was never written.")
+	r.limit("Whether records tell the truth: times are the node's clock, and names, paths and errors are the callers' words.")
+	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
+	if r.Verdict == VerdictOK {
+		return
+	}
+	covered := max(r.OwnCovered, r.OutsideCovered)
+	if len(o.Keys.all) == 0 {
+		r.limit("Without keys: a log that was rewritten from any record on, with all hashes made anew.")
+	} else if covered == 0 {
+		r.limit("No record is covered by a checkpoint: whoever can write to the log could change or remove any and make the hashes anew.")
+	} else if covered < r.LastSeq {
+		r.limit("Records after %d are covered by no checkpoint: whoever can write to the log could change or remove them and make their hashes anew.", covered)
+	}
+	if r.OutsideCovered == 0 {
+		r.limit("A rollback: log and checkpoints cut back together to any earlier state look like a log that ends there.")
+	} else if r.OutsideCovered < r.LastSeq {
+		r.limit("A rollback to a state after record %d: log and checkpoints cut back together look like a log that ends there.", r.OutsideCovered)
+	}
+	if r.PrunedUntil > 0 {
+		r.limit("What records 1 to %d said: they are gone, only their hash is known.", r.PrunedUntil)
+	}
+	if len(r.Missing) > 0 {
+		r.limit("Changes in or behind records that are not here: roots can be computed only up to record %d.", r.Missing[0].First-1)
+	}
+}

@@ -1,0 +1,134 @@
+package evidence
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Sink is a place off the log's directory, where whoever changes the log cannot change the copy.
+type Sink interface {
+	Name() string
+	// Send hands a copy on. It may take its time, and is given up when ctx ends.
+	Send(ctx context.Context, c Copy) error
+}
+
+// Copy is a checkpoint on its way to a sink.
+type Copy struct {
+	Head
+	Raw []byte // the signed note
+	// IsLast says that the log is being closed.
+	IsLast bool
+	// Prove returns the consistency proof from the log's first old records to the checkpoint.
+	Prove func(ctx context.Context, old uint64) (tlog.TreeProof, error)
+}
+
+// SinkStats counts what became of checkpoints. Dropped ones were overtaken by newer ones before the sink took them, which say more.
+type SinkStats struct {
+	Name                  string
+	Sent, Dropped, Failed uint64
+}
+
+// sendTimeout bounds one attempt to hand a copy on.
+const sendTimeout = 30 * time.Second
+
+// courier brings copies to one sink. Whoever gives it one never waits: there is room for one, the newest.
+type courier struct {
+	sink                  Sink
+	sent, dropped, failed atomic.Uint64
+	onError               func(error)
+
+	mu      sync.Mutex // guards what follows
+	newest  *Copy
+	isEnded bool
+	wake    chan struct{} // has room for one
+	done    chan struct{}
+}
+
+func newCourier(sink Sink, onError func(error)) *courier {
+	return &courier{sink: sink, onError: onError, wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+func (c *courier) give(copied Copy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.newest != nil || c.isEnded {
+		c.dropped.Add(1)
+	}
+	c.newest = &copied
+	c.nudge()
+}
+
+// end lets run return once it has handed on what it has.
+func (c *courier) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isEnded = true
+	c.nudge()
+}
+
+func (c *courier) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+func (c *courier) take() (next *Copy, isEnded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, c.newest = c.newest, nil
+	return next, c.isEnded
+}
+
+// run hands copies on until it is ended or ctx is.
+func (c *courier) run(ctx context.Context) {
+	defer close(c.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		}
+		for {
+			next, isEnded := c.take()
+			if next != nil {
+				c.send(ctx, *next)
+				continue
+			}
+			if isEnded {
+				return
+			}
+			break
+		}
+	}
+}
+
+func (c *courier) send(ctx context.Context, next Copy) {
+	ctx, stop := context.WithTimeout(ctx, sendTimeout)
+	defer stop()
+	if err := c.sink.Send(ctx, next); err != nil {
+		c.failed.Add(1)
+		c.onError(&SinkError{c.sink.Name(), err})
+		return
+	}
+	c.sent.Add(1)
+}
+
+func (c *courier) stats() SinkStats {
+	return SinkStats{c.sink.Name(), c.sent.Load(), c.dropped.Load(), c.failed.Load()}
+}
+
+// SinkError is why a copy was not taken.
+type SinkError struct {
+	Sink string
+	Err  error
+}
+
+func (e *SinkError) Error() string { return "checkpoint to " + e.Sink + ": " + e.Err.Error() }
+
+// Unwrap returns the sink's error.
+func (e *SinkError) Unwrap() error { return e.Err }

@@ -1,0 +1,86 @@
+package evidence
+
+import (
+	"math/bits"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Leaf returns the RFC 6962 leaf hash of one raw line, without its newline.
+// https://www.rfc-editor.org/rfc/rfc6962#section-2.1
+func Leaf(line []byte) tlog.Hash { return tlog.RecordHash(line) }
+
+// node is the root of a whole subtree: the leaves index<<level up to (index+1)<<level.
+type node struct {
+	level int
+	index uint64
+	hash  tlog.Hash
+}
+
+// span is what must be known of the leaves begin up to end, the latter excluded, to prove things about them: the roots of the fewest
+// whole subtrees that cover them, at most two of each size. One that begins at 0 is a tree.
+type span struct {
+	begin, end uint64
+	nodes      []node
+}
+
+func (s *span) append(leaf tlog.Hash) { s.push(node{0, s.end, leaf}) }
+
+// push adds a subtree whose leaves begin where the span ends.
+func (s *span) push(n node) {
+	s.end += 1 << n.level
+	for len(s.nodes) > 0 {
+		last := s.nodes[len(s.nodes)-1]
+		if last.level != n.level || last.index%2 != 0 || last.index+1 != n.index {
+			break
+		}
+		n = node{n.level + 1, n.index / 2, tlog.NodeHash(last.hash, n.hash)}
+		s.nodes = s.nodes[:len(s.nodes)-1]
+	}
+	s.nodes = append(s.nodes, n)
+}
+
+// join adds the span that begins where this one ends.
+func (s *span) join(next span) {
+	for _, n := range next.nodes {
+		s.push(n)
+	}
+}
+
+func (s *span) clone() span {
+	return span{s.begin, s.end, append([]node(nil), s.nodes...)}
+}
+
+// root is the tree's root hash; only a span that begins at 0 has one.
+func (s *span) root() tlog.Hash {
+	if len(s.nodes) == 0 {
+		empty, _ := tlog.TreeHash(0, nil) // reads no hash, and cannot fail
+		return empty
+	}
+	h := s.nodes[len(s.nodes)-1].hash
+	for i := len(s.nodes) - 2; i >= 0; i-- {
+		h = tlog.NodeHash(s.nodes[i].hash, h)
+	}
+	return h
+}
+
+// treeOf builds the tree of a size from the roots of its whole subtrees, largest first. ok is false if there are more or fewer.
+func treeOf(size uint64, hashes []tlog.Hash) (t span, ok bool) {
+	if size > MaxSize || bits.OnesCount64(size) != len(hashes) {
+		return span{}, false
+	}
+	for _, h := range hashes {
+		level := bits.Len64(size-t.end) - 1
+		t.push(node{level, t.end >> level, h})
+	}
+	return t, true
+}
+
+// subtrees is the inverse of treeOf.
+func (s *span) subtrees() []tlog.Hash {
+	out := make([]tlog.Hash, len(s.nodes))
+	for i, n := range s.nodes {
+		out[i] = n.hash
+	}
+	return out
+}

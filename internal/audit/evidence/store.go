@@ -1,0 +1,144 @@
+package evidence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Names of files beside the segments of a log.
+const (
+	CheckpointFile = "checkpoints"
+	// StartFile holds the tree of the records that were pruned: without it the tree of those that are left cannot be known.
+	StartFile = "start"
+)
+
+// startTitle is the first line of a start file. The file needs no signature: the next checkpoint
+// fits no other hashes. Of records that are still there and in the tree already it says nothing: see isUnheld.
+const startTitle = "pipeguard.dev/audit-start/v1"
+
+// formatStart writes a tree: title, size, the roots of its whole subtrees, largest first.
+func formatStart(t span) []byte {
+	out := fmt.Appendf(nil, "%s\n%d\n", startTitle, t.end)
+	for _, h := range t.subtrees() {
+		out = fmt.Appendf(out, "%s\n", h)
+	}
+	return out
+}
+
+func parseStart(text []byte) (span, error) {
+	lines := strings.Split(string(text), "\n")
+	if len(lines) < 3 || lines[0] != startTitle || lines[len(lines)-1] != "" {
+		return span{}, errors.New("not the start of a pruned log")
+	}
+	size, err := strconv.ParseUint(lines[1], 10, 64)
+	if err != nil || strconv.FormatUint(size, 10) != lines[1] {
+		return span{}, errors.New("the start of a pruned log has no size")
+	}
+	var hashes []tlog.Hash
+	for _, l := range lines[2 : len(lines)-1] {
+		h, err := parseHash(l)
+		if err != nil {
+			return span{}, fmt.Errorf("the start of a pruned log: %w", err)
+		}
+		hashes = append(hashes, h)
+	}
+	t, ok := treeOf(size, hashes)
+	if !ok {
+		return span{}, fmt.Errorf("the start of a pruned log: %d hashes do not make a tree of %d records", len(hashes), size)
+	}
+	return t, nil
+}
+
+// readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
+func readStart(file string) (span, error) {
+	f, _, err := openRegular(file)
+	if err == nil {
+		err = f.Close()
+	}
+	var text []byte
+	if err == nil {
+		text, err = readSmall(file, 64<<10)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return span{}, nil
+	}
+	if err != nil {
+		return span{}, err
+	}
+	t, err := parseStart(text)
+	if err != nil { // it is the log's own, so what is wrong in it is a fault of the log
+		return span{}, &Fault{file, 0, 0, err.Error()}
+	}
+	return t, nil
+}
+
+// openRegular opens a file of a log. What has its name and is none is a fault: to open a named pipe waits for ever.
+func openRegular(file string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &Fault{file, 0, 0, "not a regular file"}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.Open(file) // #nosec G304 -- the operator names it
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+func readSmall(file string, limit int64) ([]byte, error) {
+	f, err := os.Open(file) // #nosec G304 -- the operator names the directory
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	err = errors.Join(err, f.Close())
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s: longer than %d bytes", file, limit)
+	}
+	return text, err
+}
+
+// replace writes a file so that after a crash either the old or the new content is there.
+func replace(file string, content []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(temp, bytes.NewReader(content))
+	err = errors.Join(err, temp.Sync(), temp.Close())
+	if err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return syncDir(filepath.Dir(file))
+}
+
+// syncDir makes names in a directory durable. Windows has no such call and needs none.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir) // #nosec G304 -- the operator names the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,327 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// VerifyOptions say what is verified, and against what.
+type VerifyOptions struct {
+	// Dir is a log. Files are copies of files of one instead: segments, checkpoints, start, in any order; some may be missing.
+	Dir   string
+	Files []string
+	// Keys are those of the log, old ones among them, and of witnesses. Without any, only the records are compared with each other.
+	Keys Keys
+	// Outside are files of checkpoints that were not kept where the log was. To trust one from the same place proves nothing.
+	Outside []string
+	// RequireWitness lets an outside checkpoint count only if a known witness cosigned it.
+	RequireWitness bool
+	// Origin is the log that it must be; empty for the one that the checkpoints name.
+	Origin string
+	// AllowPruned takes a log that says that it removed its oldest records for whole.
+	AllowPruned bool
+	// Progress is told how many bytes of how many were read; nil if nobody wants to know.
+	Progress func(done, total int64)
+}
+
+// attempts at a log that changes under the reader: segments may be pruned in between.
+const attempts = 5
+
+// Verify reads a log once, holding one record and its checkpoints in memory. The error is one of reading or of what was asked; what is wrong
+// with the log is in the report.
+func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
+	for attempt := 1; ; attempt++ {
+		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}}}
+		err := v.run(ctx)
+		var fault *Fault
+		if errors.As(err, &fault) {
+			v.report.Fault, err = fault, nil
+		}
+		moved := errors.Is(err, fs.ErrNotExist) || v.report.Fault != nil && (v.isUnheld || v.startChanged())
+		if o.Dir != "" && len(v.segments) > 0 && moved && attempt < attempts {
+			continue
+		}
+		if err != nil {
+			return Report{}, fmt.Errorf("verify audit log: %w", err)
+		}
+		v.report.conclude(o)
+		return v.report, nil
+	}
+}
+
+// verification is one attempt.
+type verification struct {
+	o       VerifyOptions
+	keepRaw bool // of checkpoints: a proof holds one
+	report  Report
+
+	segments []Segment
+	own      string // file of checkpoints beside the log
+	start    string // file with the tree of what was pruned
+	first    span   // that tree
+
+	isUnheld bool // the checkpoints were read before the tree was written, or it was forged
+
+	expect  []expected // by size
+	tree    span
+	isRoot  bool  // the tree is of all records up to its end
+	matched place // the first record behind the last checkpoint that fit
+}
+
+type place struct {
+	file string
+	line int
+	seq  uint64
+}
+
+func (v *verification) run(ctx context.Context) error {
+	if err := v.find(); err != nil {
+		return err
+	}
+	if err := v.collect(); err != nil {
+		return err
+	}
+	if v.o.Dir != "" { // listed after the checkpoints were read: every record that they cover is there
+		var err error
+		if v.segments, err = listSegments(v.o.Dir); err != nil {
+			return err
+		}
+	}
+	if len(v.segments) == 0 {
+		if v.o.Dir != "" && len(v.expect) > 0 && v.expect[len(v.expect)-1].Size > 0 {
+			e := v.expect[len(v.expect)-1]
+			return &Fault{e.file, e.line, e.Size, "the checkpoint is of a log with records, and there is no segment"}
+		}
+		if v.o.Dir != "" {
+			return fmt.Errorf("%s holds no segments (audit-<20 digits>-<uuid>.jsonl)", v.o.Dir)
+		}
+		return errors.New("there is no segment (audit-<20 digits>-<uuid>.jsonl) among the files")
+	}
+	var err error
+	if v.first, err = readStart(v.start); err != nil {
+		return err
+	}
+	return v.walk(ctx)
+}
+
+// find says which files are what.
+func (v *verification) find() error {
+	switch {
+	case (v.o.Dir == "") == (len(v.o.Files) == 0):
+		return errors.New("name a directory or files")
+	case v.o.Dir != "":
+		v.own, v.start = filepath.Join(v.o.Dir, CheckpointFile), filepath.Join(v.o.Dir, StartFile)
+		return nil
+	}
+	for _, file := range v.o.Files {
+		switch s, ok := parseSegment(file); {
+		case ok:
+			v.segments = append(v.segments, s)
+		case filepath.Base(file) == CheckpointFile && v.own == "":
+			v.own = file
+		case filepath.Base(file) == StartFile && v.start == "":
+			v.start = file
+		default:
+			return fmt.Errorf("%s is no segment (audit-….jsonl), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
+		}
+	}
+	sortSegments(v.segments)
+	return nil
+}
+
+func (v *verification) startChanged() bool {
+	now, err := readStart(v.start)
+	return v.o.Dir != "" && err == nil && now.end != v.first.end
+}
+
+// walk reads the records.
+func (v *verification) walk(ctx context.Context) error {
+	var total, done int64
+	for _, s := range v.segments {
+		info, err := os.Stat(s.Path)
+		if err != nil {
+			return err
+		}
+		total += info.Size()
+	}
+	w := &walk{isPartial: len(v.o.Files) > 0, visit: v.visit}
+	told := time.Time{}
+	w.read = func(n int64) {
+		done += n
+		if v.o.Progress != nil && done&(1<<20-1) < n && time.Since(told) > 100*time.Millisecond {
+			told = time.Now()
+			v.o.Progress(done, total)
+		}
+	}
+	first, err := w.sort(v.segments)
+	if err == nil {
+		err = v.begin(w, first)
+	}
+	if err != nil {
+		return err
+	}
+	err = w.run(ctx)
+	v.report.Segments, v.report.Bytes = len(v.segments), done
+	v.report.Missing = append(v.report.Missing, w.missing...)
+	v.report.TornBytes, v.report.IgnoredBytes = w.torn+w.unnamed, w.ignored-w.unnamed
+	if err != nil {
+		return err
+	}
+	return v.end(first)
+}
+
+// begin finds the tree that the first record is added to; first is that record's number, 0 if there is none.
+func (v *verification) begin(w *walk, first uint64) error {
+	v.tree, v.isRoot = span{}, true
+	gone := v.first.end // records of which no checkpoint is looked at
+	switch {
+	case first == 1:
+		gone = 0
+	case first == 0 && v.first.end > 0 && w.isPartial:
+		v.report.Missing = append(v.report.Missing, Range{1, v.first.end})
+		v.isRoot = false
+	case first <= v.first.end && v.first.end > 0:
+		if err := v.held(first, w.isPartial); err != nil {
+			return err
+		}
+		v.tree = v.first.clone()
+		gone++
+	case first == 0 || v.first.end == first-1:
+		v.tree = v.first.clone()
+	case w.isPartial:
+		v.report.Missing = append(v.report.Missing, Range{1, first - 1})
+		v.isRoot = false
+	default:
+		return &Fault{v.segments[0].Path, 0, v.first.end + 1, fmt.Sprintf("the log begins with record %d, and nothing says what became of records %d to %d", first, v.first.end+1, first-1)}
+	}
+	for v.isRoot && len(v.expect) > 0 && v.expect[0].Size < gone {
+		v.expect = v.expect[1:]
+	}
+	return v.fits(place{v.segments[0].Path, 0, first})
+}
+
+// held looks for a checkpoint that holds records which the tree of the pruned ones covers already. A whole log has one of its own.
+func (v *verification) held(first uint64, isPartial bool) error {
+	own, all := uint64(0), uint64(0)
+	for _, e := range v.expect {
+		all = max(all, e.Size)
+		if !e.isOutside {
+			own = max(own, e.Size)
+		}
+	}
+	if first == 0 || own > 0 && !isPartial && isUnheld(first, v.first, own) {
+		v.isUnheld = first > 0
+		return &Fault{v.start, 0, first, unheld(first, v.first, own)}
+	}
+	if isUnheld(first, v.first, all) {
+		v.report.incomplete("records %d to %d were about to be pruned, and no checkpoint of more is here to hold them", first, v.first.end)
+	}
+	return nil
+}
+
+// visit adds a record to the tree. Records up to the start of the tree are there only while pruning is under way; the hashes of
+// those before hold them.
+func (v *verification) visit(r *Record) error {
+	if v.report.FirstSeq == 0 {
+		v.report.FirstSeq = r.Seq
+	}
+	v.report.Records++
+	v.report.LastSeq = r.Seq
+	if r.isLog {
+		fields, err := r.logOf()
+		if err == nil && fields.Log.Pruned != nil && r.stage == string(audit.StageLogPrune) {
+			v.report.PrunedUntil = max(v.report.PrunedUntil, fields.Log.Pruned.LastSeq)
+		}
+	}
+	switch {
+	case !v.isRoot || r.Seq <= v.tree.end:
+		return nil
+	case r.Seq != v.tree.end+1: // behind a gap
+		v.isRoot = false
+		return nil
+	}
+	if v.matched.seq == 0 {
+		v.matched = place{r.File, r.Line, r.Seq}
+	}
+	v.tree.append(r.Leaf)
+	return v.fits(place{r.File, r.Line, r.Seq})
+}
+
+// fits compares the tree with the checkpoints of its size.
+func (v *verification) fits(at place) error {
+	for len(v.expect) > 0 && v.expect[0].Size == v.tree.end && v.isRoot {
+		e := v.expect[0]
+		v.expect = v.expect[1:]
+		if root := v.tree.root(); root != e.Root {
+			from := v.matched
+			if from.seq == 0 {
+				from = at
+			}
+			return &Fault{from.file, from.line, from.seq, fmt.Sprintf(
+				"between this record and record %d (%s line %d) the log is not the one of which the checkpoint in %s line %d was signed", e.Size, at.file, at.line, e.file, e.line)}
+		}
+		v.matched = place{}
+		v.covered(e)
+	}
+	return nil
+}
+
+func (v *verification) covered(e expected) {
+	r := &v.report
+	r.Checkpoints++
+	if e.isOutside {
+		r.OutsideCovered = e.Size
+	} else {
+		r.OwnCovered = e.Size
+	}
+	if e.SignedAt.After(r.SignedAt) {
+		r.SignedAt = e.SignedAt
+	}
+	for _, w := range e.Witnesses {
+		r.Witnessed = e.Size
+		if w.At.After(r.WitnessedAt) {
+			r.WitnessedAt = w.At
+		}
+	}
+}
+
+// end looks at checkpoints of records that were not found.
+func (v *verification) end(first uint64) error {
+	r := &v.report
+	if first > 1 && len(v.o.Files) > 0 && v.isRoot && r.PrunedUntil < first-1 {
+		r.Missing = append(r.Missing, Range{r.PrunedUntil + 1, first - 1})
+	}
+	if first > 1 && len(v.o.Files) == 0 && r.PrunedUntil < first-1 {
+		return &Fault{v.segments[0].Path, 0, r.PrunedUntil + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record says that they were removed", r.PrunedUntil+1, first-1)}
+	}
+	if first <= 1 {
+		r.PrunedUntil = 0 // it was about to be
+	} else {
+		r.PrunedUntil = min(r.PrunedUntil, first-1)
+	}
+	if v.isRoot && r.LastSeq == v.tree.end {
+		r.Root = v.tree.root().String()
+	}
+	if len(v.expect) == 0 {
+		return nil
+	}
+	e := v.expect[len(v.expect)-1]
+	switch {
+	case e.Size <= r.LastSeq:
+		if v.isRoot { // the tree begins behind the last record: pruning is under way
+			return &Fault{e.file, e.line, e.Size, "the checkpoint is of records that the tree of the log does not reach"}
+		}
+	case len(v.o.Files) > 0:
+		r.Missing = append(r.Missing, Range{r.LastSeq + 1, e.Size})
+	default:
+		return &Fault{e.file, e.line, r.LastSeq + 1, fmt.Sprintf("the checkpoint is of %d records, and the log ends with record %d: records at its end are gone", e.Size, r.LastSeq)}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Range is a run of records by their numbers, both ends included.
+type Range struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+}
+
+// walk goes through segments in order and holds one line in memory at a time. It checks what lines say of each other: numbers without gaps,
+// the hash of each record in the one after it, and that each segment declares what stands behind the last record of the one before.
+type walk struct {
+	// isPartial says that segments may be missing: a gap is noted and not a fault.
+	isPartial bool
+	// isWriter says that the log is going to be continued. It then ends where the writer of segments ends it, which declares what stands
+	// behind that. Records up to covered were durable.
+	isWriter bool
+	covered  uint64
+	// visit is called for each record. An error of it ends the walk.
+	visit func(*Record) error
+	// read is told of bytes as they are read; nil if nobody wants to know.
+	read func(int64)
+
+	order    []opening
+	limit    int64  // of the last segment, for a writer: how many bytes are of the log
+	next     uint64 // number that the next record must have; 0 before the first
+	last     [prevLength]byte
+	isLinked bool  // last is the hash of the record before
+	torn     int64 // bytes behind the last record of all
+	unnamed  int64 // bytes of those in segments that no segment of the log names
+	ignored  int64 // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
+	missing  []Range
+	in       *bufio.Reader
+}
+
+// bufferSize is a compromise: fewer calls for more memory.
+const bufferSize = 256 << 10
+
+// errDone ends a walk early.
+var errDone = errors.New("done")
+
+// sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
+func (w *walk) sort(segments []Segment) (first uint64, err error) {
+	w.order, w.ignored, w.unnamed, err = inOrder(segments, w.isWriter)
+	if err == nil && w.isWriter {
+		err = w.cut()
+	}
+	if err != nil || len(w.order) == 0 {
+		return 0, err
+	}
+	for i, o := range w.order[1:] {
+		if before := w.order[i]; before.First == o.First {
+			return 0, &Fault{o.Path, 1, o.First, fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))}
+		}
+	}
+	return w.order[0].First, nil
+}
+
+// run walks what sort found.
+func (w *walk) run(ctx context.Context) error {
+	w.in = bufio.NewReaderSize(nil, bufferSize)
+	for i, s := range w.order {
+		err := w.enter(s)
+		if err != nil {
+			return err
+		}
+		var next *opening
+		if i+1 < len(w.order) {
+			next = &w.order[i+1]
+		}
+		if err := w.segment(ctx, s, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter compares the first number of a segment with the last one of the segment before.
+func (w *walk) enter(s opening) error {
+	if w.next == 0 {
+		w.next = s.First
+		if s.First == 1 {
+			w.link(tlog.Hash{})
+		}
+	}
+	if s.First == w.next {
+		return nil
+	}
+	if !w.isPartial || s.First < w.next {
+		return &Fault{s.Path, 0, w.next, fmt.Sprintf("begins with record %d, but record %d is due", s.First, w.next)}
+	}
+	w.missing = append(w.missing, Range{w.next, s.First - 1})
+	w.next, w.isLinked = s.First, false
+	return nil
+}
+
+func (w *walk) link(h tlog.Hash) {
+	base64.StdEncoding.Encode(w.last[:], h[:])
+	w.isLinked = true
+}
+
+// segment walks one segment, up to the record before the first one of the next.
+func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
+	f, _, err := openRegular(s.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	w.in.Reset(f)
+	w.torn = 0
+	r := Record{File: s.Path}
+	var length int64
+	for {
+		if r.Line%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if next != nil && w.next == next.First {
+			return w.leave(f, s, length, next)
+		}
+		if w.isWriter && next == nil && length == w.limit {
+			w.torn = s.size - length
+			return nil
+		}
+		raw, err := w.in.ReadSlice('\n')
+		r.Line++
+		length += int64(len(raw))
+		w.count(int64(len(raw)))
+		switch {
+		case next == nil && !w.isWriter && (bytes.IndexByte(raw, 0) >= 0 || errors.Is(err, io.EOF)):
+			// A line that is being written, or was cut short; or a hole that the file system left when the machine failed. A record that
+			// was there is missed by a checkpoint.
+			rest, err := w.skip(f, length)
+			w.torn = int64(len(raw)) + rest
+			return err
+		case errors.Is(err, io.EOF) && w.isPartial:
+			return nil // the gap will be noted
+		case errors.Is(err, io.EOF) && next == nil:
+			return fmt.Errorf("%s has become shorter while it was read", s.Path)
+		case errors.Is(err, io.EOF):
+			return &Fault{s.Path, r.Line, w.next, fmt.Sprintf("the segment ends, but records up to %d are due before the next one", next.First-1)}
+		case errors.Is(err, bufio.ErrBufferFull), err == nil && len(raw) > audit.MaxRecord:
+			return &Fault{s.Path, r.Line, w.next, fmt.Sprintf("longer than %d bytes", audit.MaxRecord)}
+		case err != nil:
+			return fmt.Errorf("read %s, line %d: %w", s.Path, r.Line, err)
+		}
+		if err := w.record(&r, raw[:len(raw)-1]); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *walk) count(n int64) {
+	if w.read != nil {
+		w.read(n)
+	}
+}
+
+// leave is where the log goes on in the next segment. length is that of the records up to there.
+func (w *walk) leave(f *os.File, s opening, length int64, next *opening) error {
+	behind, err := w.skip(f, length)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Path, err)
+	}
+	w.ignored += behind
+	return next.follows(s.Segment, length, behind)
+}
+
+// skip returns how many bytes of a file stand behind those that were read. They are not read: a file may be all hole, and longer than any disk.
+func (w *walk) skip(f *os.File, read int64) (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	behind := max(0, info.Size()-read)
+	w.count(behind)
+	return behind, nil
+}
+
+func (w *walk) record(r *Record, raw []byte) error {
+	if err := parseRecord(raw, r); err != nil {
+		return &Fault{r.File, r.Line, w.next, err.Error()}
+	}
+	if r.Seq != w.next {
+		return &Fault{r.File, r.Line, r.Seq, fmt.Sprintf("record %d is due", w.next)}
+	}
+	if (r.Line == 1) != (r.stage == string(audit.StageLogOpen)) {
+		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record begins a segment, and stands nowhere else"}
+	}
+	if w.isLinked && !bytes.Equal(r.prev, w.last[:]) {
+		problem := fmt.Sprintf("its hash of the record before does not fit: record %d was changed, or this hash", r.Seq-1)
+		if r.Seq == 1 {
+			problem = "the first record of a log has no record before it, and must say so"
+		}
+		return &Fault{r.File, r.Line, r.Seq, problem}
+	}
+	w.next++
+	w.link(r.Leaf)
+	return w.visit(r)
+}

@@ -1,0 +1,201 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Store keeps, for each log, the last checkpoint that a witness cosigned. Losing it lets every log start over unnoticed.
+type Store interface {
+	// Last returns what Swap stored last for a log, and a version of it; nil if nothing was ever stored.
+	Last(ctx context.Context, origin string) (checkpoint []byte, version string, err error)
+	// Swap stores a checkpoint durably if the version is still that one, and else returns ErrChanged.
+	Swap(ctx context.Context, origin, version string, checkpoint []byte) error
+}
+
+// ErrChanged means that another replica of the witness was faster.
+var ErrChanged = errors.New("changed in between")
+
+// WitnessOptions say what a witness is.
+type WitnessOptions struct {
+	// Key cosigns. It must be nobody's else, least of all a log's.
+	Key *Key
+	// Keys returns the keys of a log; no keys for a log that is not known. An error is no answer.
+	Keys  func(ctx context.Context, origin string) (Keys, error)
+	Store Store
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+	// OnRefused is told of every checkpoint that a log signed and that does not go on from what was cosigned before: the log was
+	// rolled back or forked, or an answer was lost. Nil means that nobody wants to know.
+	OnRefused func(Refused)
+}
+
+// Refused is a checkpoint that a log signed and a witness did not.
+type Refused struct {
+	Head
+	Last   Head // what the witness cosigned last
+	Reason RefusedReason
+	Raw    []byte
+}
+
+// RefusedReason says how a checkpoint and the one before contradict each other.
+type RefusedReason string
+
+// Reasons. Behind may be a late message; the others are a log that was changed.
+const (
+	RefusedBehind RefusedReason = "behind" // fewer records than were cosigned
+	RefusedFork   RefusedReason = "fork"   // as many records and another root
+	RefusedProof  RefusedReason = "proof"  // more records, which the proof does not show to contain those before
+)
+
+// Witness cosigns checkpoints of logs, each only if it contains what was cosigned before.
+type Witness struct{ o WitnessOptions }
+
+// NewWitness returns a witness.
+func NewWitness(o WitnessOptions) (*Witness, error) {
+	var faults []error
+	if o.Key == nil {
+		faults = append(faults, errors.New("no key"))
+	}
+	if o.Keys == nil {
+		faults = append(faults, errors.New("no keys of logs"))
+	}
+	if o.Store == nil {
+		faults = append(faults, errors.New("no store"))
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("audit witness: %w", errors.Join(faults...))
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.OnRefused == nil {
+		o.OnRefused = func(Refused) {}
+	}
+	return &Witness{o}, nil
+}
+
+// answer is a status of the protocol and its text. https://c2sp.org/tlog-witness
+type answer struct {
+	status int
+	text   string
+	size   uint64 // with 409, of the last checkpoint
+}
+
+func (a answer) Error() string { return a.text }
+
+func refuse(status int, format string, args ...any) error {
+	return answer{status: status, text: fmt.Sprintf(format, args...)}
+}
+
+// maxRaces bounds how often a cosignature is tried while other replicas are faster.
+const maxRaces = 5
+
+// cosign returns the lines of signature for a request, or an answer that refuses it.
+func (w *Witness) cosign(ctx context.Context, body []byte) ([]byte, error) {
+	r, err := parseRequest(body)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	head, err := Inspect(r.checkpoint)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "%v", err)
+	}
+	keys, err := w.o.Keys(ctx, head.Origin)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys.all) == 0 {
+		return nil, refuse(http.StatusNotFound, "log %q is not known", head.Origin)
+	}
+	c, err := keys.Open(r.checkpoint)
+	if err != nil || !c.LogSigned {
+		return nil, refuse(http.StatusForbidden, "the checkpoint is not signed by a key of log %q", head.Origin)
+	}
+	if r.old > head.Size {
+		return nil, refuse(http.StatusBadRequest, "the old size %d is larger than the checkpoint's, %d", r.old, head.Size)
+	}
+	for range maxRaces {
+		lines, err := w.advance(ctx, r, c, keys)
+		if !errors.Is(err, ErrChanged) {
+			return lines, err
+		}
+	}
+	return nil, ErrChanged
+}
+
+// advance holds a checkpoint to the last one and stores it in its place.
+func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Keys) ([]byte, error) {
+	raw, version, err := w.o.Store.Last(ctx, c.Origin)
+	if err != nil {
+		return nil, err
+	}
+	last := Head{Origin: c.Origin}
+	if raw != nil {
+		if last, err = Inspect(raw); err != nil || last.Origin != c.Origin {
+			return nil, fmt.Errorf("the stored checkpoint of %q cannot be read: %w", c.Origin, errors.Join(err, ErrCheckpoint))
+		}
+	}
+	refused := func(reason RefusedReason) { w.o.OnRefused(Refused{c.Head, last, reason, c.Raw}) }
+	if c.Size < last.Size {
+		refused(RefusedBehind)
+	}
+	if c.Size == last.Size && last.Size > 0 && c.Root != last.Root {
+		refused(RefusedFork)
+		return nil, answer{http.StatusConflict, "another root was cosigned", last.Size}
+	}
+	if r.old != last.Size {
+		return nil, answer{http.StatusConflict, "another size was cosigned", last.Size}
+	}
+	switch {
+	case last.Size == 0 || last.Size == c.Size:
+		if len(r.proof) > 0 {
+			return nil, refuse(http.StatusUnprocessableEntity, "a proof from %d records to %d has no hashes", last.Size, c.Size)
+		}
+	case tlog.CheckTree(r.proof, int64(c.Size), c.Root, int64(last.Size), last.Root) != nil: // #nosec G115 -- below MaxSize
+		refused(RefusedProof)
+		return nil, refuse(http.StatusUnprocessableEntity, "the proof does not show that %d records grew to %d", last.Size, c.Size)
+	}
+	return w.sign(ctx, c, keys, version)
+}
+
+// sign stores the checkpoint with the cosignature before it lets the latter go. What is stored must be read again the next time, so strangers'
+// signatures are left out, under the log's name too: anybody can add some.
+func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version string) ([]byte, error) {
+	n, err := note.Open(c.Raw, keys.of(c.Origin))
+	if err != nil {
+		return nil, fmt.Errorf("open checkpoint again: %w", err)
+	}
+	mine := cosigner{w.o.Key, w.o.Now()}
+	alone, err := note.Sign(&note.Note{Text: n.Text}, mine)
+	if err != nil {
+		return nil, err
+	}
+	n.Sigs, n.UnverifiedSigs = ofLog(n.Sigs, c.Origin), nil
+	whole, err := note.Sign(n, mine)
+	if err != nil {
+		return nil, err
+	}
+	if len(whole) > maxNote {
+		return nil, refuse(http.StatusBadRequest, "with the cosignature the checkpoint is longer than %d bytes", maxNote)
+	}
+	if err := w.o.Store.Swap(ctx, c.Origin, version, whole); err != nil {
+		return nil, err
+	}
+	return alone[len(n.Text)+1:], nil
+}
+
+func ofLog(sigs []note.Signature, origin string) (out []note.Signature) {
+	for _, s := range sigs {
+		if s.Name == origin {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,53 @@
+package inert
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// IsInert says that r prints as itself and moves nothing: no control, format, bidirectional or private rune, no blank
+// but the space, and no combining mark, which would change its neighbour.
+func IsInert(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.M, r) }
+
+// Line returns s as one line, with every rune that is not inert written as <U+001B> and every byte that is no UTF-8 as <0xFF>.
+// Backslashes stay as they are: names of pipes are full of them.
+func Line(s string) string { return replace(s, false) }
+
+// Cell returns s for a cell of a spreadsheet: a line that no program takes for a formula, which begin with one of = + - @ or a
+// control character, also after blanks (https://owasp.org/www-community/attacks/CSV_Injection).
+func Cell(s string) string {
+	s = Line(s)
+	switch first := strings.TrimLeft(s, " "); {
+	case first == "":
+		return s
+	case strings.ContainsRune("=+-@|%", rune(first[0])), strings.HasPrefix(first, "<U+"), isWide(first):
+		return "'" + s
+	}
+	return s
+}
+
+// isWide says that s begins with the full-width form of such a character, which some programs fold.
+func isWide(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return strings.ContainsRune("＝＋－＠", r)
+}
+
+// JSON returns a JSON document of one line in which every rune that is not inert, and each of < > &, stands as an escape. It means
+// the same. Blanks between tokens become spaces.
+func JSON(doc []byte) []byte {
+	out := make([]byte, 0, len(doc))
+	for i, width := 0, 0; i < len(doc); i += width {
+		var r rune
+		r, width = utf8.DecodeRune(doc[i:])
+		switch {
+		case r == '\n' || r == '\r' || r == '\t': // valid JSON has them between tokens alone
+			out = append(out, ' ')
+		case (r < 0x7F || IsInert(r) && r != utf8.RuneError) && r != '<' && r != '>' && r != '&':
+			out = append(out, doc[i:i+width]...)
+		default:
+			out = escape(out, r)
+		}
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package query
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Events returns the events of a file or of a directory of segments, of a log that may be being written: a line that has no end yet
+// is left out. Any other fault is returned, and is the last.
+func Events(name string) iter.Seq2[audit.Event, error] {
+	return func(yield func(audit.Event, error) bool) {
+		source, err := Open([]string{name}, nil)
+		if err != nil {
+			yield(audit.Event{}, err)
+			return
+		}
+		for r, err := range source.Records() {
+			if bad, ok := errors.AsType[*BadLine](err); ok && bad.Torn {
+				continue
+			}
+			if !yield(r.Event, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func appendTo(t *testing.T, name, text string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow notes what Follow says; at each end of the log it takes the next step, and stops after the last.
+func follow(t *testing.T, name string, steps ...func()) (all []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for r, err := range Follow(ctx, name, time.Second) {
+			bad := new(*BadLine)
+			switch {
+			case errors.Is(err, ErrEnd) && len(steps) == 0:
+				stop()
+			case errors.Is(err, ErrEnd):
+				all = append(all, "end")
+				steps[0]()
+				steps = steps[1:]
+			case errors.As(err, bad):
+				all = append(all, "bad")
+			case err != nil:
+				all = append(all, "error")
+			default:
+				all = append(all, fmt.Sprint(r.Seq))
+			}
+		}
+	})
+	return all
+}
+
+func TestAFileIsFollowedAlsoWithinALine(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.jsonl")
+	write(t, name, line(1))
+	second := line(2) + "\n"
+	got := follow(t, name,
+		func() { appendTo(t, name, second[:20]) },
+		func() { appendTo(t, name, second[20:]) },
+		func() { appendTo(t, name, "no record\n"+line(3)+"\n") },
+	)
+	if diff := cmp.Diff("1 end end 2 end bad 3", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADirectoryIsFollowedIntoTheNextSegment(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(3))
+	got := follow(t, dir,
+		func() { write(t, first, line(1)) },
+		func() { appendTo(t, first, line(2)+"\n"+`{"v":1,"torn`); write(t, second, line(3)) },
+		func() { appendTo(t, second, line(4)+"\n") },
+	)
+	if diff := cmp.Diff("end 1 end 2 bad 3 end 4", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATornEndThatTheNextSegmentDeclaresIsNoBadLine(t *testing.T) {
+	dir := t.TempDir()
+	whole, torn := line(1)+"\n"+line(2)+"\n", `{"v":1,"torn`
+	log := fmt.Sprintf(`"log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d},"prev"`, segmentName(1), len(whole), len(torn))
+	next := strings.Replace(strings.Replace(line(3), "ResponseComplete", "LogOpen", 1), `"prev"`, log, 1)
+	first, second := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(3))
+	got := follow(t, dir,
+		func() { appendTo(t, first, whole+torn) },
+		func() { write(t, second, next) },
+	)
+	if diff := cmp.Diff("end 1 2 end 3", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("1 2 3 end", strings.Join(follow(t, dir, func() {}), " ")); diff != "" { // both are there from the start
+		t.Error(diff)
+	}
+}
+
+func TestAFileThatBecomesShorterIsAnError(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "audit.jsonl")
+	write(t, name, line(1), line(2))
+	got := follow(t, name, func() { write(t, name, line(1)) })
+	if diff := cmp.Diff("1 2 end error", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatIsNotThereCannotBeFollowed(t *testing.T) {
+	if got := follow(t, filepath.Join(t.TempDir(), "missing")); !cmp.Equal(got, []string{"error"}) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,73 @@
+package query
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// touches says whether a target is path or lies below it, as it was written or as it was understood. A target that the record has no
+// room for may be, so that it is found too.
+func touches(e *audit.Event, path string) bool {
+	return e.What != nil && slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
+		return t.Kind == "cut" || below(t.Value, path) || t.Canonical != "" && below(t.Canonical, path)
+	})
+}
+
+// below says whether path is directory or lies in it, as they stand or by another spelling of them. Too much is found rather than too little:
+// a request that was refused for the spelling of its path has no canonical one beside it.
+// A name that only begins alike is another: C:\kubelet-evil does not lie in C:\kubelet.
+func below(path, directory string) bool {
+	whole := path
+	if at := strings.LastIndexByte(path, '['); at >= 0 && strings.HasSuffix(path, " bytes cut]") {
+		whole = path[:at]
+		if strings.HasPrefix(folded(directory), folded(whole)) {
+			return true
+		}
+	}
+	return under(plain(path), plain(directory)) || under(folded(whole), folded(directory))
+}
+
+func under(path, directory string) bool {
+	return path == directory || strings.HasPrefix(path, strings.TrimSuffix(directory, `\`)+`\`)
+}
+
+// plain makes both kinds of separators one and leaves out prefixes of devices; case does not matter.
+func plain(path string) string {
+	path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
+	for _, device := range []string{`\\?\`, `\\.\`, `\??\`} {
+		rest, ok := strings.CutPrefix(path, device)
+		if share, isShare := strings.CutPrefix(rest, `unc\`); ok && isShare {
+			path = `\\` + share
+		} else if ok && len(rest) >= 2 && rest[1] == ':' {
+			path = rest
+		}
+	}
+	if trimmed := strings.TrimRight(path, `\`); trimmed != "" && !strings.HasSuffix(trimmed, ":") {
+		return trimmed
+	}
+	return path
+}
+
+// folded leaves out, beside that, what Windows does not look at: empty names, dots and blanks at the ends of names, and names that are
+// gone back from.
+func folded(path string) string {
+	path = plain(path)
+	names := strings.TrimLeft(path, `\`)
+	root := path[:len(path)-len(names)]
+	var kept []string
+	for name := range strings.SplitSeq(names, `\`) {
+		last := len(kept) - 1
+		switch trimmed := strings.TrimRight(name, ". "); {
+		case name == ".." && last >= 0 && !strings.HasSuffix(kept[last], ":"):
+			kept = kept[:last]
+		case trimmed != "":
+			kept = append(kept, trimmed)
+		}
+	}
+	if len(kept) == 1 && strings.HasSuffix(kept[0], ":") && kept[0] != names {
+		kept = append(kept, "") // the root of a drive; without a separator it is where a process happens to be
+	}
+	return root + strings.Join(kept, `\`)
+}

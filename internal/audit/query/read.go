@@ -1,0 +1,111 @@
+package query
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// BadLine is a line that holds no record. Reading goes on after it.
+type BadLine struct {
+	File string
+	audit.LineError
+}
+
+func (b *BadLine) Error() string { return fmt.Sprintf("%s: %v", b.File, b.LineError.Error()) }
+
+// Unwrap returns what is wrong with the line.
+func (b *BadLine) Unwrap() error { return b.Err }
+
+// Read returns the records of one stream in order. A line that is no record comes as a *BadLine and reading goes on after it;
+// any other error comes from r and is the last. One line is in memory at a time, of at most audit.MaxRecord bytes.
+func Read(name string, r io.Reader) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		in := lines{name: name, in: bufio.NewReaderSize(r, audit.MaxRecord)}
+		for {
+			record, err := in.next()
+			if err == io.EOF { //nolint:errorlint // next returns it as it is; a line that is bad may wrap anything
+				if in.length > 0 {
+					yield(Record{}, in.bad(audit.ErrTorn))
+				}
+				return
+			}
+			if !yield(record, err) {
+				return
+			}
+			var bad *BadLine
+			if err != nil && !errors.As(err, &bad) {
+				return
+			}
+		}
+	}
+}
+
+// lines reads a stream line by line. At its end it can be asked again, for a file that grows.
+type lines struct {
+	name    string
+	in      *bufio.Reader
+	number  int    // of the last line that was begun
+	length  int    // of that line as far as it was read
+	whole   int64  // bytes of the lines before it
+	begun   []byte // the beginning of a line whose end has not come yet
+	tooLong bool   // that line is longer than a record
+	isOpen  bool   // that line has no newline yet
+}
+
+// next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream.
+func (l *lines) next() (Record, error) {
+	if !l.isOpen {
+		if l.number > 0 {
+			l.whole += int64(l.length) + 1
+		}
+		l.number, l.length, l.begun, l.tooLong, l.isOpen = l.number+1, 0, l.begun[:0], false, true
+	}
+	for {
+		part, err := l.in.ReadSlice('\n')
+		l.length += len(part)
+		switch {
+		case err == nil:
+			l.isOpen = false
+			l.length--
+			return l.record(part[:len(part)-1])
+		case errors.Is(err, bufio.ErrBufferFull):
+			l.keep(part)
+		case errors.Is(err, io.EOF):
+			l.keep(part)
+			return Record{}, io.EOF
+		default:
+			return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.number, err)
+		}
+	}
+}
+
+func (l *lines) keep(part []byte) {
+	if l.tooLong = l.tooLong || len(l.begun)+len(part) > audit.MaxRecord; !l.tooLong {
+		l.begun = append(l.begun, part...)
+	}
+}
+
+func (l *lines) record(rest []byte) (Record, error) {
+	if l.tooLong || l.length >= audit.MaxRecord {
+		return Record{}, l.bad(audit.ErrTooLong)
+	}
+	line := rest
+	if len(l.begun) > 0 {
+		l.begun = append(l.begun, rest...)
+		line = l.begun
+	}
+	e, err := decode(line)
+	if err != nil {
+		return Record{}, l.bad(err)
+	}
+	return Record{Event: e, Raw: line, File: l.name, Line: l.number}, nil
+}
+
+func (l *lines) bad(err error) *BadLine {
+	return &BadLine{l.name, audit.LineError{Line: l.number, Bytes: l.length, Torn: errors.Is(err, audit.ErrTorn), Err: err}}
+}

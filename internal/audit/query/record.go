@@ -1,0 +1,57 @@
+package query
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/json"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Record is one line of a log.
+type Record struct {
+	audit.Event
+	Raw  []byte // the line without its newline; valid until the next record is asked for
+	File string // the name that it was opened by, "-" for standard input
+	Line int    // in its file, counted from 1
+}
+
+// Keep returns the record with a line of its own.
+func (r Record) Keep() Record {
+	r.Raw = bytes.Clone(r.Raw)
+	return r
+}
+
+// decode accepts what this version writes: one object, no unknown field, none twice, nothing after it. Names of fields are compared to the
+// letter: of "effect" and "Effect", or of two "effect", another program may take the other one for what was decided.
+func decode(line []byte) (audit.Event, error) {
+	var e audit.Event
+	strict, err := json.UnmarshalStrict(line, &e)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	if err != nil {
+		var version struct {
+			V int `json:"v"`
+		}
+		if json.UnmarshalCaseSensitivePreserveInts(line, &version) == nil && version.V != audit.Version {
+			return audit.Event{}, fmt.Errorf("%w %d", audit.ErrVersion, version.V)
+		}
+		return audit.Event{}, fmt.Errorf("not a record: %w", err)
+	}
+	switch {
+	case e.V != audit.Version:
+		return audit.Event{}, fmt.Errorf("%w %d", audit.ErrVersion, e.V)
+	case e.Seq == 0 || e.Session == "":
+		return audit.Event{}, errors.New("not a record: no session or number")
+	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start):
+		return audit.Event{}, errors.New("not a record: in UTC, a time is not within the years 0 to 9999")
+	}
+	return e, nil
+}
+
+// isTime says whether a time can be written again in UTC: one with a zone may lie in a year that no format has.
+func isTime(t time.Time) bool { return t.UTC().Year() >= 0 && t.UTC().Year() <= 9999 }

@@ -1,0 +1,211 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Group is what records with the same values have in common.
+type Group struct {
+	Values  []string // one for each key
+	Records int
+	Allowed int
+	Denied  int // refused by a rule
+	LogOnly int // should have been refused, and was not
+	Failed  int // ended with an error, a panic, or were rejected before any rule was asked
+	First   time.Time
+	Last    time.Time
+	Longest time.Duration // from arrival to answer
+	total   time.Duration
+	timed   int
+}
+
+// Mean is the mean time from arrival to answer, 0 if no record tells one.
+func (g *Group) Mean() time.Duration {
+	if g.timed == 0 {
+		return 0
+	}
+	return g.total / time.Duration(g.timed)
+}
+
+// MaxGroups bounds the memory of a Tally: callers choose names of methods and paths.
+const MaxGroups = 10_000
+
+// maxTook is the longest time that counts, so that sums stay within range whatever a record claims.
+const maxTook = 24 * time.Hour
+
+// Tally counts records by the values of keys. What comes after MaxGroups counts as one group, Rest.
+type Tally struct {
+	keys   []string
+	of     []func(*audit.Event) string
+	groups map[string]*Group
+	Rest   Group
+}
+
+// NewTally returns an empty Tally. Keys are those of filters but path, since and until, and caller, minute, hour, day.
+func NewTally(keys []string) (*Tally, error) {
+	t := &Tally{keys: keys, groups: map[string]*Group{}}
+	for _, key := range keys {
+		of, ok := labels[key]
+		if !ok && texts[key] != nil {
+			of, ok = first(texts[key]), true
+		}
+		if !ok {
+			return nil, fault(key, 0, "nothing to count by: there are %s", strings.Join(TallyKeys(), ", "))
+		}
+		t.of = append(t.of, of)
+	}
+	if len(keys) == 0 {
+		return nil, fault("", 0, "name what to count by: %s", strings.Join(TallyKeys(), ", "))
+	}
+	return t, nil
+}
+
+// labels are keys that no filter has, or whose first value is not the best name.
+var labels = map[string]func(*audit.Event) string{
+	"caller": Caller,
+	"minute": func(e *audit.Event) string { return e.Time.UTC().Format("2006-01-02T15:04Z") },
+	"hour":   func(e *audit.Event) string { return e.Time.UTC().Format("2006-01-02T15Z") },
+	"day":    func(e *audit.Event) string { return e.Time.UTC().Format(time.DateOnly) },
+	"user": func(e *audit.Event) string {
+		if e.Who == nil || e.Who.User == nil {
+			return ""
+		}
+		return cmp.Or(e.Who.User.Name, e.Who.User.SID)
+	},
+	"pod": func(e *audit.Event) string {
+		if e.Who == nil || e.Who.Pod == nil {
+			return ""
+		}
+		return e.Who.Pod.Namespace + "/" + e.Who.Pod.Name
+	},
+	"sa": func(e *audit.Event) string {
+		if e.Who == nil || e.Who.Pod == nil || e.Who.Pod.ServiceAccount == "" {
+			return ""
+		}
+		return e.Who.Pod.Namespace + "/" + e.Who.Pod.ServiceAccount
+	},
+	"method": func(e *audit.Event) string {
+		if e.What == nil {
+			return ""
+		}
+		return cmp.Or(e.What.Method, e.What.FullMethod)
+	},
+	"pipe": func(e *audit.Event) string {
+		if e.What == nil {
+			return ""
+		}
+		return e.What.Pipe
+	},
+	"bundle": func(e *audit.Event) string {
+		if e.Decision == nil || e.Decision.Policy == nil {
+			return ""
+		}
+		return bundle(e.Decision.Policy)
+	},
+}
+
+// TallyKeys are what can be counted by.
+func TallyKeys() []string {
+	names := append(slices.Collect(maps.Keys(texts)), slices.Collect(maps.Keys(labels))...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func first(values func(*audit.Event) []string) func(*audit.Event) string {
+	return func(e *audit.Event) string { return cmp.Or(values(e)...) }
+}
+
+// Caller names who asked by the most that was proven: pod and container, or account and program.
+func Caller(e *audit.Event) string {
+	w := e.Who
+	if w == nil {
+		return ""
+	}
+	if w.Pod != nil && e.Type != audit.TypeAdmission { // the pod of an admission did not ask, it was asked for
+		name := w.Pod.Namespace + "/" + w.Pod.Name
+		if w.Container != nil {
+			name += "/" + cmp.Or(w.Container.Name, w.Container.ID)
+		}
+		return name
+	}
+	var parts []string
+	if w.User != nil {
+		parts = append(parts, cmp.Or(w.User.Name, w.User.SID))
+	}
+	if w.Process != nil && w.Process.Exe != "" {
+		parts = append(parts, base(w.Process.Exe))
+	}
+	if len(parts) == 0 {
+		return "assurance:" + w.Assurance
+	}
+	name := strings.Join(parts, " ")
+	if w.Host {
+		name = "host:" + name
+	}
+	return name
+}
+
+// Add counts a record.
+func (t *Tally) Add(e *audit.Event) {
+	values := make([]string, len(t.of))
+	for i, of := range t.of {
+		values[i] = of(e)
+	}
+	key := fmt.Sprintf("%q", values) // quoted, so that no value runs into its neighbour
+	g := t.groups[key]
+	switch {
+	case g != nil:
+	case len(t.groups) < MaxGroups:
+		g = &Group{Values: values}
+		t.groups[key] = g
+	default:
+		g = &t.Rest
+	}
+	g.add(e)
+}
+
+func (g *Group) add(e *audit.Event) {
+	g.Records++
+	switch Decision(e) {
+	case DecisionAllow:
+		g.Allowed++
+	case DecisionDeny:
+		g.Denied++
+	case DecisionLogOnly:
+		g.LogOnly++
+	}
+	if o := e.Outcome; o != nil {
+		switch o.Result {
+		case audit.ResultError, audit.ResultPanic, audit.ResultRejected, audit.ResultOrphaned:
+			g.Failed++
+		}
+		if o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
+			took := time.Duration(o.LatencyUS) * time.Microsecond
+			g.total, g.timed, g.Longest = g.total+took, g.timed+1, max(g.Longest, took)
+		}
+	}
+	if g.First.IsZero() || e.Time.Before(g.First) {
+		g.First = e.Time
+	}
+	if e.Time.After(g.Last) {
+		g.Last = e.Time
+	}
+}
+
+// Groups are all groups, the largest first, or by their values if times are counted by.
+func (t *Tally) Groups() []*Group {
+	byTime := slices.ContainsFunc(t.keys, func(k string) bool { return k == "minute" || k == "hour" || k == "day" })
+	return slices.SortedFunc(maps.Values(t.groups), func(a, b *Group) int {
+		if byTime {
+			return slices.Compare(a.Values, b.Values)
+		}
+		return cmp.Or(cmp.Compare(b.Records, a.Records), slices.Compare(a.Values, b.Values))
+	})
+}

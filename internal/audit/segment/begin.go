@@ -1,0 +1,115 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// note stands in the first record of every segment.
+const note = "This file is a segment of an audit log of Pipeguard. Each line is one record: a JSON object whose fields stand in a fixed order. " +
+	"The numbers (seq) run without gaps over all segments of the directory, in the order of the numbers in their names. prev is the base64 " +
+	"of the hash of the line before, which may be in another segment: SHA-256 of a zero byte and the line without its newline (the leaf hash " +
+	"of RFC 6962). An operation has two records: RequestReceived, which was on the disk before it ran, and one of ResponseComplete, Panic and " +
+	"Orphaned, which names the first in intent_seq. What was refused has one record. Of previous_segment, the first previous_bytes bytes are " +
+	"of the log, and nothing behind them. Segments are never changed after they were closed; LogPrune names those that were removed. The " +
+	"checkpoints beside them are signed: pipeguard audit verify holds the two against each other."
+
+// maxVoid bounds how many files without a record are named in the next segment.
+const maxVoid = 32
+
+// created is a segment without a record.
+type created struct {
+	name string
+	file File
+}
+
+// create makes a new file and room in it for the operations under way.
+func (l *log) create(first uint64) (*created, error) {
+	c := &created{name: Name(first)}
+	var err error
+	if c.file, err = l.disk.Create(c.name); err != nil {
+		return nil, fmt.Errorf("create audit segment: %w", err)
+	}
+	err = c.file.Allocate(0, always+perOperation*int64(len(l.open)))
+	if errors.Is(err, errors.ErrUnsupported) {
+		l.unreserved, err = true, nil
+	}
+	if err != nil {
+		l.discard(c)
+		return nil, fmt.Errorf("reserve space for an audit segment: %w", err)
+	}
+	return c, nil
+}
+
+// discard removes a file in which no record counts. If it stays, the next segment names it.
+func (l *log) discard(c *created) {
+	_ = c.file.Close()
+	if err := l.disk.Remove(c.name); err != nil {
+		_ = l.disk.Release(c.name)
+		l.empty = append(l.empty, c.name)
+		l.void = append(l.void, c.name)
+		l.void = l.void[max(0, len(l.void)-maxVoid):]
+	}
+}
+
+// begin starts a segment with a record of what was before and as much of the batch as there is room for, and returns that. There
+// must be no open segment. Records that may be on the disk already are marked.
+func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
+	c := l.next
+	if l.next = nil; c == nil {
+		var err error
+		if c, err = l.create(l.seq + 1); err != nil {
+			return batch, err
+		}
+	}
+	before := l.at
+	opening, err := l.own(audit.StageLogOpen, l.found(orphaned))
+	if err != nil {
+		l.discard(c)
+		return batch, err
+	}
+	l.file, l.allocated = c.file, 0
+	l.at = part{name: c.name, first: l.seq + 1}
+	batch, err = l.admit(batch, int64(len(opening.line)))
+	for _, p := range batch {
+		if err == nil && p.tried {
+			p.event.Again = true
+			err = p.encode(l.session, l.options.Now)
+		}
+	}
+	if err == nil {
+		err = l.write(append([]*pending{opening}, batch...))
+	}
+	if err != nil {
+		l.file, l.at = nil, before
+		l.discard(c)
+		return batch, fmt.Errorf("begin audit segment: %w", err)
+	}
+	l.began = time.Now()
+	l.at.opening.Time = opening.event.Time
+	l.void, l.lost, l.cause, l.fault = nil, 0, "", ""
+	return batch, nil
+}
+
+// found says what the new segment follows.
+func (l *log) found(orphaned int) *audit.Log {
+	g := &audit.Log{
+		PreviousSession: l.lastSession, PreviousSeq: l.seq, PreviousSegment: l.at.name, PreviousBytes: l.at.bytes,
+		Void: l.void, Cause: l.cause, Fault: l.fault, Orphaned: orphaned, Lost: l.lost, Unreserved: l.unreserved, Note: note,
+	}
+	if l.at.name != "" && l.cause != audit.CauseSize && l.cause != audit.CauseAge {
+		if r, size, err := l.disk.Read(l.at.name); err == nil {
+			g.TornBytes = int(max(0, size-l.at.bytes))
+			_ = r.Close()
+		}
+	}
+	for _, seq := range l.open {
+		if g.OldestOpen == 0 || seq < g.OldestOpen {
+			g.OldestOpen = seq
+		}
+	}
+	return g
+}

@@ -1,0 +1,105 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// commit makes a batch durable, in a new segment if the open one fails, and tells those who wait.
+func (l *log) commit(batch []*pending) {
+	var bytes int64
+	for _, p := range batch {
+		bytes += int64(len(p.line))
+	}
+	l.rotate(bytes)
+	if l.file != nil {
+		var err error
+		if batch, err = l.admit(batch, 0); err != nil {
+			l.fail(batch, err) // cannot be: what is under way has its room
+			return
+		}
+		if len(batch) == 0 {
+			return
+		}
+		if err = l.write(batch); err == nil {
+			finish(batch)
+			return
+		}
+		l.poison(err)
+	}
+	if l.err != nil && time.Now().Before(l.retry) {
+		l.fail(batch, l.err)
+		return
+	}
+	batch, err := l.begin(batch, 0)
+	if err != nil {
+		l.down(err)
+		l.fail(batch, err)
+		return
+	}
+	l.up()
+	finish(batch)
+	l.prune()
+}
+
+func finish(batch []*pending) {
+	for _, p := range batch {
+		p.finish(nil)
+	}
+}
+
+// down notes that no segment could be begun.
+func (l *log) down(err error) {
+	first := l.err == nil
+	l.err, l.retry = err, time.Now().Add(l.options.Retry)
+	if l.cause == "" {
+		l.cause = audit.CauseFailure
+	}
+	if l.fault == "" {
+		l.fault = clip(err.Error())
+	}
+	l.count(func(*Stats) {})
+	l.options.OnFault(err)
+	if first && l.options.OnFailure == Shutdown {
+		l.options.OnShutdown(err)
+	}
+}
+
+// up notes that one was.
+func (l *log) up() {
+	if l.err != nil {
+		l.err = nil
+		l.options.OnFault(nil)
+	}
+	l.retry = time.Time{}
+	l.count(func(*Stats) {})
+}
+
+// fail tells those who wait that their records are not there, or may not be.
+func (l *log) fail(batch []*pending, err error) {
+	for _, p := range batch {
+		l.refuse(p, err)
+	}
+}
+
+// refuse is what happens to one record that is not taken.
+func (l *log) refuse(p *pending, err error) {
+	if !p.tried {
+		p.seq = 0
+	}
+	if l.options.OnFailure == Continue && !errors.Is(err, ErrBusy) {
+		p.seq = 0 // it goes to another record
+		l.lost++
+		l.count(func(s *Stats) { s.Lost++ })
+		p.finish(nil)
+		return
+	}
+	l.count(func(s *Stats) { s.Refused++ })
+	if !errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	p.finish(err)
+}

@@ -1,0 +1,171 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+// lockName is the file that its owner keeps locked. It holds nothing and stays.
+const lockName = "lock"
+
+// errNotOwner means that somebody removed the lock, so that another writer may have been here since.
+var errNotOwner = errors.New("the lock of the directory was moved away or removed")
+
+// directory is a Disk of the operating system.
+type directory struct {
+	path   string
+	lock   *os.File
+	locked fs.FileInfo // of lock, to know it by
+}
+
+// openDirectory makes the directory if it is missing, lets nobody else in, and takes it for this process. A directory that is a link,
+// or another account's, is refused: whoever made it decides where records go. audit.ErrInUse means that it has a writer.
+func openDirectory(path string) (*directory, error) {
+	if info, err := os.Lstat(path); err == nil { // #nosec G703 -- the operator names it
+		if !info.IsDir() {
+			return nil, errors.New("not a directory, or a link to one")
+		}
+		if err := checkOwner(info); err != nil {
+			return nil, err
+		}
+		if err := checkEntries(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := winsvc.MakePrivate(path); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(path, lockName)
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() { // #nosec G703 -- in the directory that the operator names
+		return nil, fmt.Errorf("%s is not a regular file", lockName)
+	}
+	lock, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304,G703 -- in the directory that the operator names
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{path: path, lock: lock}
+	if err := d.own(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return d, nil
+}
+
+// checkEntries refuses a directory that was never a log's and holds something: it would be closed to whoever uses that.
+func checkEntries(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch _, isSegment := ParseName(e.Name()); {
+		case e.Name() == lockName:
+			return nil
+		case isSegment || e.Name() == "checkpoints" || e.Name() == "start": // of a log that was copied here
+		default:
+			return fmt.Errorf("it holds %q, which is not of an audit log: give the log a directory of its own", e.Name())
+		}
+	}
+	return nil
+}
+
+func (d *directory) own() error {
+	if err := audit.Lock(d.lock); err != nil {
+		return err
+	}
+	var err error
+	if d.locked, err = d.lock.Stat(); err != nil {
+		return err
+	}
+	if !isAt(filepath.Join(d.path, lockName), d.locked) {
+		return errNotOwner
+	}
+	return syncDir(d.path)
+}
+
+func (d *directory) Names() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+func (d *directory) Create(name string) (File, error) {
+	if !isAt(filepath.Join(d.path, lockName), d.locked) {
+		return nil, errNotOwner
+	}
+	path := filepath.Join(d.path, name)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|appendFlag, 0o600) // #nosec G304 -- a name of ours
+	if err != nil {
+		return nil, err
+	}
+	opened, err := file.Stat()
+	if err == nil {
+		err = syncDir(d.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
+	}
+	return &segmentFile{File: file, directory: d, opened: opened}, nil
+}
+
+func (d *directory) Read(name string) (io.ReadCloser, int64, error) {
+	path := filepath.Join(d.path, name)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", name)
+	}
+	file, err := os.Open(path) // #nosec G304 -- a name from the directory
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+func (d *directory) Flush(name string) error {
+	file, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDWR, 0) // #nosec G304 -- a name from the directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+func (d *directory) Release(name string) error { return release(filepath.Join(d.path, name)) }
+
+func (d *directory) Remove(name string) error {
+	if err := os.Remove(filepath.Join(d.path, name)); err != nil {
+		return err
+	}
+	return syncDir(d.path)
+}
+
+func (d *directory) Close() error { return d.lock.Close() }
+
+// segmentFile is a File of the operating system.
+type segmentFile struct {
+	*os.File
+	directory *directory
+	opened    fs.FileInfo
+}
+
+func (f *segmentFile) Allocate(offset, length int64) error { return allocate(f.File, offset, length) }
+
+func (f *segmentFile) IsHere() bool {
+	return isAt(f.Name(), f.opened) && isAt(f.directory.lock.Name(), f.directory.locked)
+}

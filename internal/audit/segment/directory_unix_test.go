@@ -1,0 +1,111 @@
+//go:build unix
+
+package segment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+func TestNobodyElseMayLookIn(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	dir := filepath.Join(t.TempDir(), "audit")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, w)
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, lockName): 0o600, filepath.Join(dir, w.log.at.name): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
+	base := t.TempDir()
+	path := func(name string) string { return filepath.Join(base, name) }
+	err := errors.Join(os.Mkdir(path("real"), 0o700), os.Symlink(path("real"), path("link")), os.WriteFile(path("file"), nil, 0o600),
+		os.Symlink(path("none"), path("dangling")), os.Mkdir(path("planted"), 0o700), os.Symlink(path("none"), filepath.Join(path("planted"), lockName)),
+		os.Mkdir(path("fifo"), 0o700), syscall.Mkfifo(filepath.Join(path("fifo"), Name(1)), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "file", "dangling", "planted"} {
+		if w, err := Open(path(name), Options{}); err == nil {
+			t.Errorf("%s was taken", name)
+			shut(t, w)
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Mkdir(path("theirs"), 0o777), os.Chown(path("theirs"), 12345, 12345)); err != nil {
+			t.Fatal(err)
+		}
+		if w, err := Open(path("theirs"), Options{}); err == nil {
+			t.Error("another account's directory was taken")
+			shut(t, w)
+		}
+	}
+	if _, err := os.Lstat(path("none")); err == nil {
+		t.Error("a file was made through a link")
+	}
+	w, err := Open(path("fifo"), Options{}) // what is no file is no segment, and is not waited for
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut(t, w)
+}
+
+func TestASegmentThatIsTakenAwayIsFollowedByAnother(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, w)
+	gone := w.log.at.name
+	if err := os.Rename(filepath.Join(dir, gone), filepath.Join(t.TempDir(), "taken")); err != nil {
+		t.Fatal(err)
+	}
+	seq := mustAppend(t, w, request("a", audit.StageResponseComplete, 0))
+	events := records(t, w.log.disk)
+	if len(events) != 2 || events[0].Log.Cause != audit.CauseMissing || events[0].Log.PreviousSegment != gone || events[1].Seq != seq || seq != 3 {
+		t.Errorf("%+v", events)
+	}
+}
+
+func TestAWriterWhoseLockIsTakenAwayWritesNoMore(t *testing.T) {
+	dir := t.TempDir()
+	w, err := Open(dir, Options{Retry: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := w.Append(context.Background(), request("a", audit.StageRequestReceived, 0)); !errors.Is(err, errNotOwner) {
+			t.Errorf("got %v", err)
+		}
+	}
+	mustAppend(t, other, request("b", audit.StageResponseComplete, 0))
+	if err := w.Close(); err == nil {
+		t.Error("closed as if in order")
+	}
+	shut(t, other)
+	records(t, other.log.disk)
+}

@@ -1,0 +1,107 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+)
+
+// openSigned opens a log with the evidence that signs it, as programs do.
+func openSigned(t *testing.T, dir string, key *evidence.Key, o segment.Options) (*segment.Writer, *evidence.Log) {
+	t.Helper()
+	var log *evidence.Log
+	o.Evidence = func(*segment.Found) (segment.Evidence, error) {
+		var err error
+		log, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
+		return log, err
+	}
+	w, err := segment.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, log
+}
+
+func TestALogOfManySegmentsAndStartsIsVerified(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	key, err := evidence.NewKey(evidence.Origin("node-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := evidence.ParseKeys(key.LogKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run := range 3 {
+		w, log := openSigned(t, dir, key, segment.Options{SegmentBytes: 2 * audit.MaxRecord})
+		for i := range 60 {
+			e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageRequestReceived, ID: fmt.Sprintf("%d-%d", run, i)}
+			if e.IntentSeq, err = w.Append(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			e.Stage, e.Outcome = audit.StageResponseComplete, &audit.Outcome{Result: audit.ResultOK, Code: "OK"}
+			if i == 30 { // has no end
+				continue
+			}
+			if _, err = w.Append(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(w.Close(), log.Close(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+		report, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys})
+		if err != nil || report.Fault != nil || report.Verdict == evidence.VerdictTampered {
+			t.Fatalf("run %d: %+v %v %v", run, report, report.Fault, err)
+		}
+		if report.OwnCovered != report.LastSeq || report.LastSeq < 120 || report.FirstSeq != 1 {
+			t.Errorf("run %d: covered up to %d of %d to %d", run, report.OwnCovered, report.FirstSeq, report.LastSeq)
+		}
+	}
+}
+
+func TestAPrunedLogIsVerifiedAndGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "audit")
+		key, err := evidence.NewKey(evidence.Origin("node-1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := evidence.ParseKeys(key.LogKey())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for run := range 3 {
+			w, log := openSigned(t, dir, key, segment.Options{SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 4 * audit.MaxRecord, OnFault: func(err error) { t.Error(err) }})
+			for i := range 200 {
+				e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: fmt.Sprintf("%d-%d", run, i), Outcome: &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied"}}
+				if _, err = w.Append(t.Context(), e); err != nil {
+					t.Fatal(err)
+				}
+				if i%50 == 0 {
+					time.Sleep(3 * time.Second)
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			if s := w.Stats(); s.Pruned == 0 || s.Bytes > 4*audit.MaxRecord {
+				t.Errorf("%+v", s)
+			}
+			if err := errors.Join(w.Close(), log.Close(context.Background())); err != nil {
+				t.Fatal(err)
+			}
+			report, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, AllowPruned: true})
+			if err != nil || report.Fault != nil || report.Verdict == evidence.VerdictTampered || report.FirstSeq == 1 || report.OwnCovered != report.LastSeq {
+				t.Fatalf("run %d: %+v %v %v", run, report, report.Fault, err)
+			}
+		}
+	})
+}

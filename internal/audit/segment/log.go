@@ -1,0 +1,152 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// maxBatch bounds what one flush is waited for, in bytes, and so how much of the end of a log a crash can have spoiled.
+const maxBatch = 1 << 20
+
+// Errors of a log that takes no records.
+var (
+	// ErrUnavailable is why an operation must not run, or its end is not in the log. Every error of Append about the disk is one.
+	ErrUnavailable = errors.New("audit log unavailable")
+	// ErrFull means that no room could be kept for the records of one more operation.
+	ErrFull = fmt.Errorf("%w: no space for the records of another operation", ErrUnavailable)
+	// ErrBusy means that as many operations are under way as room is kept for.
+	ErrBusy = fmt.Errorf("%w: too many operations under way", ErrUnavailable)
+)
+
+// log is the state of a directory that is written to. One goroutine owns it.
+type log struct {
+	options Options
+	disk    Disk
+	session string
+
+	evidence Evidence
+	dirty    atomic.Bool // records since the last checkpoint
+
+	// What is durable: the last record, and where it stands.
+	seq         uint64
+	leaf        [32]byte
+	lastSession string // of that record
+	at          part   // the segment that holds it, with bytes up to it; no name in an empty log
+
+	// The segment that is open, at; nil while there is none.
+	file       File
+	next       *created // made for the time after it
+	allocated  int64    // how far the disk has room for it
+	unreserved bool
+	began      time.Time // with the monotonic clock
+
+	// Why there is none, and when to try again. While there is a segment, when to try to close it.
+	cause  string
+	fault  string
+	err    error
+	retry  time.Time
+	void   []string // files since the last segment that hold no record, for the next one to name
+	lost   uint64
+	looked time.Time // for what may be removed
+
+	parts []part   // those closed, oldest first
+	held  int64    // what they take of the disk
+	empty []string // files that hold no record; they go with their neighbours
+	going []string // files whose removal is in the log and not done yet
+
+	preparing *preparation // evidence for the removal of the oldest records
+	prepared  uint64       // the last one it is ready to do without
+
+	open map[string]uint64 // intents without an end, by id
+	out  []byte            // memory for a batch
+
+	mu    sync.Mutex // guards stats
+	stats Stats
+}
+
+// write makes a batch durable in the open segment. After an error nothing of it counts, whatever is in the file.
+func (l *log) write(batch []*pending) error {
+	out, seq, leaf := append(l.out[:0], 0), l.seq, l.leaf
+	for _, p := range batch {
+		seq++
+		out = p.number(out, seq, leaf)
+		leaf = p.leaf
+	}
+	l.out, out = out, out[1:]
+	for _, p := range batch {
+		p.tried = true
+	}
+	n, err := l.file.Write(out)
+	if err == nil && n < len(out) {
+		err = io.ErrShortWrite
+	}
+	if err == nil && !l.options.NoSync {
+		err = l.file.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	l.seq, l.leaf, l.lastSession = seq, leaf, l.session
+	l.at.bytes += int64(n)
+	l.at.size, l.at.last = l.at.bytes, seq
+	for line := range bytes.Lines(out) { // before the tree has them, so that no checkpoint overtakes what it covers
+		l.options.OnRecord(line)
+	}
+	for _, p := range batch {
+		switch {
+		case p.isIntent():
+			l.open[p.event.ID] = p.seq
+		case p.event.Type == audit.TypeRequest:
+			delete(l.open, p.event.ID)
+		}
+		if l.evidence != nil {
+			l.evidence.Append(p.leaf)
+		}
+	}
+	l.dirty.Store(true)
+	l.count(func(s *Stats) { s.Records += uint64(len(batch)); s.Flushes++ })
+	return nil
+}
+
+// own makes a record of the log itself.
+func (l *log) own(stage audit.Stage, found *audit.Log) (*pending, error) {
+	p := &pending{event: audit.Event{Type: audit.TypeLog, Stage: stage, Log: found, Where: l.options.Where}}
+	return p, p.encode(l.session, l.options.Now)
+}
+
+// poison gives up the open segment. A flush is never tried again: the kernel may have dropped the pages and report success
+// the second time. What was acknowledged is in it; what comes next stands in another file, and only that counts.
+func (l *log) poison(err error) {
+	l.count(func(s *Stats) { s.Poisoned++ })
+	l.options.OnFault(fmt.Errorf("write audit segment %s: %w", l.at.name, err))
+	l.leave(audit.CauseFailure, err)
+}
+
+// leave closes the open segment, whose end was written or cannot be.
+func (l *log) leave(cause string, err error) {
+	_ = l.file.Close() // what it would report is known already, or too late
+	_ = l.disk.Release(l.at.name)
+	l.file, l.cause, l.fault = nil, cause, ""
+	if err != nil {
+		l.fault = clip(err.Error())
+	}
+	l.at.ended = l.options.Now()
+	l.parts = append(l.parts, l.at)
+	l.held += l.at.size
+}
+
+// clip keeps a text of the operating system from making a first record long.
+func clip(s string) string {
+	if len(s) > 200 {
+		s = s[:200]
+	}
+	return strings.ToValidUTF8(s, "?")
+}

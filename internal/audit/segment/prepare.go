@@ -1,0 +1,63 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+)
+
+// preparation is evidence getting ready to go on without the oldest records. It reads them all, which no caller waits for.
+type preparation struct {
+	last uint64
+	stop context.CancelFunc
+	done chan error
+}
+
+// isPrepared cuts parts to those that evidence can go on without, and says whether there are any. If there are none it begins to prepare for them.
+func (l *log) isPrepared(parts *[]part) bool {
+	if l.evidence == nil {
+		return true
+	}
+	n := 0
+	for n < len(*parts) && (*parts)[n].last <= l.prepared {
+		n++
+	}
+	if n > 0 {
+		*parts = (*parts)[:n]
+		return true
+	}
+	if l.preparing == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		p := &preparation{last: (*parts)[len(*parts)-1].last, stop: stop, done: make(chan error, 1)}
+		l.preparing = p
+		go func() { p.done <- l.evidence.Prune(ctx, p.last) }()
+	}
+	return false
+}
+
+// lookPrepared goes on with removing when evidence is ready.
+func (l *log) lookPrepared() {
+	p := l.preparing
+	if p == nil {
+		return
+	}
+	select {
+	case err := <-p.done:
+		p.stop()
+		if l.preparing = nil; err != nil {
+			l.options.OnFault(fmt.Errorf("prune audit evidence: %w", err)) // tried again at the next interval
+			return
+		}
+		l.prepared = p.last
+		l.prune()
+	default:
+	}
+}
+
+// stopPreparing waits for evidence to give up.
+func (l *log) stopPreparing() {
+	if p := l.preparing; p != nil {
+		p.stop()
+		<-p.done //nolint:errcheck // nothing was removed, whatever it is
+		l.preparing = nil
+	}
+}

@@ -1,0 +1,113 @@
+package segment
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// pruneInterval is how often segments are looked at for their age.
+const pruneInterval = time.Minute
+
+// maxPruned bounds how many segments one record names.
+const maxPruned = 16
+
+// prune removes the oldest segments that are too old or too much, as long as no operation under way began in them, and says so in a
+// record that is durable before.
+func (l *log) prune() {
+	l.looked = time.Now()
+	for err := l.finishRemoving(); l.file != nil; {
+		if err != nil {
+			l.options.OnFault(fmt.Errorf("prune audit log: %w", err))
+			return
+		}
+		parts, reason := l.excess()
+		if len(parts) == 0 || !l.isPrepared(&parts) {
+			return
+		}
+		err = l.remove(parts, reason)
+	}
+}
+
+// excess is which segments should go next, and why.
+func (l *log) excess() (parts []part, reason string) {
+	oldest := l.seq + 1
+	for _, seq := range l.open {
+		oldest = min(oldest, seq)
+	}
+	total := l.at.bytes + l.held
+	for i := range l.parts {
+		p := &l.parts[i]
+		why := ""
+		switch {
+		case l.options.KeepBytes > 0 && total > l.options.KeepBytes:
+			why = audit.CauseSize
+		case l.options.KeepAge > 0 && !p.ended.IsZero() && l.options.Now().Sub(p.ended) > l.options.KeepAge:
+			why = audit.CauseAge
+		}
+		if why == "" || p.last >= oldest || len(parts) == maxPruned || reason != "" && why != reason {
+			break
+		}
+		parts, reason = append(parts, *p), why
+		total -= p.size
+	}
+	return parts, reason
+}
+
+// remove says which files go, makes that durable, and removes them.
+func (l *log) remove(parts []part, reason string) error {
+	last := parts[len(parts)-1].last
+	pruned := &audit.Pruned{FirstSeq: parts[0].first, LastSeq: last, TreeSize: l.seq, Reason: reason}
+	for _, p := range parts {
+		pruned.Segments = append(pruned.Segments, p.name)
+	}
+	var empty []string
+	for _, name := range l.empty {
+		if first, _ := ParseName(name); first <= last && len(pruned.Segments) < 2*maxPruned {
+			pruned.Segments = append(pruned.Segments, name)
+		} else {
+			empty = append(empty, name)
+		}
+	}
+	if l.evidence != nil {
+		size, root, err := l.evidence.Root()
+		if err != nil {
+			return err
+		}
+		pruned.TreeSize, pruned.Root = size, base64.StdEncoding.EncodeToString(root[:])
+	}
+	record, err := l.own(audit.StageLogPrune, &audit.Log{Pruned: pruned})
+	if err != nil {
+		return err
+	}
+	// Removing makes room, so on a full disk this record may take of what is always kept.
+	needed := l.at.bytes + int64(len(record.line)) + perOperation*int64(len(l.open))
+	if err := l.grow(needed + always); err != nil && l.allocated < needed {
+		return err
+	}
+	if err := l.write([]*pending{record}); err != nil {
+		l.poison(err)
+		return err
+	}
+	for _, p := range parts {
+		l.held -= p.size
+	}
+	l.parts, l.empty, l.going = l.parts[len(parts):], empty, pruned.Segments
+	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })
+	return l.finishRemoving()
+}
+
+// finishRemoving removes what the log says is removed. A file that somebody has open may stay for a while: on Windows it cannot be removed then.
+func (l *log) finishRemoving() error {
+	for len(l.going) > 0 {
+		if err := l.disk.Remove(l.going[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		l.going = l.going[1:]
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// named counts in how many records each segment is said to be removed.
+func named(events []audit.Event) map[string]int {
+	out := map[string]int{}
+	for _, e := range events {
+		if e.Stage == audit.StageLogPrune {
+			for _, name := range e.Log.Pruned.Segments {
+				out[name]++
+			}
+		}
+	}
+	return out
+}
+
+// A file that somebody has open cannot be removed on Windows.
+func TestASegmentThatCannotBeRemovedYetIsNamedOnce(t *testing.T) {
+	disk, l := newMemory(), newLedger()
+	l.pad = 500
+	o := small()
+	o.KeepBytes = 2 * o.SegmentBytes
+	w := open(t, disk, o)
+	failed := 0
+	disk.set(func() {
+		disk.fault = func(_ int, what string) (int, error) {
+			if what == "remove" && failed < 5 {
+				failed++
+				return 0, errFault
+			}
+			return 0, nil
+		}
+	})
+	for i := range 200 {
+		l.call(t, w, fmt.Sprint(i))
+	}
+	shut(t, w)
+	times := named(records(t, disk))
+	if len(times) == 0 || failed != 5 {
+		t.Fatalf("%d named, %d failures", len(times), failed)
+	}
+	for name, n := range times {
+		if n != 1 || disk.files[name] != nil {
+			t.Errorf("%s is named %d times, there: %v", name, n, disk.files[name] != nil)
+		}
+	}
+}
+
+func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, l, tree := newMemory(), newLedger(), &tree{refusal: errFault}
+		l.pad = 500
+		o := small()
+		o.KeepBytes = 2 * o.SegmentBytes
+		o.Evidence = func(*Found) (Evidence, error) { return tree, nil }
+		faults := 0
+		o.OnFault = func(err error) {
+			if errors.Is(err, errFault) {
+				faults++
+			}
+		}
+		w := open(t, disk, o)
+		for i := range 100 {
+			l.call(t, w, fmt.Sprint(i))
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if events := records(t, disk); events[0].Seq != 1 || len(named(events)) != 0 || faults < 5 {
+			t.Errorf("the log begins with record %d, %d named, %d faults", events[0].Seq, len(named(events)), faults)
+		}
+		tree.mu.Lock()
+		tree.refusal = nil
+		tree.mu.Unlock()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if events := records(t, disk); events[0].Seq == 1 || w.Stats().Bytes > o.KeepBytes {
+			t.Errorf("the log begins with record %d, %+v", events[0].Seq, w.Stats())
+		}
+		shut(t, w)
+	})
+}
+
+func TestALogWhoseSpaceCannotBeReservedSaysSo(t *testing.T) {
+	disk, l := newMemory(), newLedger()
+	disk.fault = func(_ int, what string) (int, error) {
+		if what == "allocate" {
+			return 0, errors.ErrUnsupported
+		}
+		return 0, nil
+	}
+	w := open(t, disk, Options{Retry: time.Nanosecond})
+	l.call(t, w, "a")
+	disk.set(func() { disk.room = 100 })
+	if err := l.append(t, w, request("b", audit.StageRequestReceived, 0)); err == nil {
+		t.Error("a full disk took a record")
+	}
+	disk.set(func() { disk.room = -1 })
+	l.call(t, w, "c")
+	shut(t, w)
+	events := records(t, disk)
+	l.judge(t, events)
+	if !events[0].Log.Unreserved {
+		t.Errorf("%+v", events[0].Log)
+	}
+}

@@ -1,0 +1,178 @@
+package segment
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Found is what a directory held when it was opened.
+type Found struct {
+	First uint64 // number of the oldest record that is there, 0 in an empty log
+	Last  uint64 // number of the last one
+	// Session is that of the last record.
+	Session string
+
+	disk     Disk
+	parts    []part
+	void     []string // files without a record that no segment names
+	declared []string // those that one does
+	leaf     [32]byte // of the last record
+	torn     int64    // bytes behind it
+	fault    string
+	orphans  []audit.Event // open intents, oldest first
+}
+
+// Leaves are the leaf hashes of the records that are there, from First to Last. An error is the last value.
+func (f *Found) Leaves() iter.Seq2[[32]byte, error] {
+	return func(yield func([32]byte, error) bool) {
+		for i := range f.parts {
+			more := true
+			err := f.parts[i].lines(f.disk, func(line []byte, _ int64) bool {
+				more = yield(Leaf(line), nil)
+				return more
+			})
+			if err != nil {
+				yield([32]byte{}, err)
+				return
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// read finds where the log ends and what is open. Records up to covered are known to have been durable.
+func read(disk Disk, covered uint64) (*Found, error) {
+	parts, void, declared, err := survey(disk)
+	if err != nil {
+		return nil, err
+	}
+	f := &Found{disk: disk, parts: parts, void: void, declared: declared}
+	if err := f.end(covered); err != nil {
+		return nil, err
+	}
+	if len(f.parts) == 0 {
+		return f, nil
+	}
+	f.First = f.parts[0].first
+	return f, f.open()
+}
+
+// end finds the last record. Lines that do not continue the log at its very end are what a crash leaves of a batch that was not
+// acknowledged, and are let go. Further ahead, or where a checkpoint says that records were durable, no crash makes them: they stay in the
+// log for the reader to find, and the numbers go on after them.
+func (f *Found) end(covered uint64) error {
+	for len(f.parts) > 0 {
+		last := &f.parts[len(f.parts)-1]
+		m, err := f.measure(last)
+		if err != nil {
+			return err
+		}
+		end := m.good
+		if m.bad > 0 && (m.altered || last.size-m.good.bytes > maxBatch+4*audit.MaxRecord || m.good.seq < covered) {
+			end = m.all
+			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
+		}
+		if end.bytes == 0 { // the crash came before the first record was durable
+			f.void = append(f.void, last.name)
+			if f.parts = f.parts[:len(f.parts)-1]; len(f.parts) > 0 {
+				before := &f.parts[len(f.parts)-1]
+				before.bytes = before.size
+			}
+			continue
+		}
+		f.Last, f.Session, f.leaf = end.seq, end.session, end.leaf
+		last.last, last.bytes, f.torn = end.seq, end.bytes, last.size-end.bytes
+		break
+	}
+	if f.Last < covered {
+		f.fault = fmt.Sprintf("records up to %d were here, and the last one is %d", covered, f.Last)
+		f.Last = covered // a number under a signed checkpoint is never given again
+	}
+	return nil
+}
+
+// position is behind a record.
+type position struct {
+	seq     uint64
+	session string
+	bytes   int64
+	leaf    [32]byte
+}
+
+// measured is where a segment ends: good before the first line that does not continue the log, all behind every whole line.
+type measured struct {
+	good, all position
+	bad       int // that line, counted from 1, 0 if there is none
+	// altered says that it is a whole record, of another place: what a crash leaves unwritten is no record.
+	altered bool
+}
+
+func (f *Found) measure(p *part) (m measured, err error) {
+	m.good.seq, m.all.seq = p.first-1, p.first-1
+	number, previous := 0, ""
+	err = p.lines(f.disk, func(line []byte, end int64) bool {
+		number++
+		h, ok := parseHead(line)
+		ok = ok && json.Valid(line)
+		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous) {
+			m.bad, m.altered = number, ok
+		}
+		m.all.seq, m.all.bytes, m.all.leaf = m.all.seq+1, end, Leaf(line)
+		if ok {
+			m.all.session = h.session
+			// No segment holds more records than bytes.
+			if h.seq > m.all.seq && h.seq < p.first+uint64(p.size) { // #nosec G115 -- a size
+				m.all.seq = h.seq
+			}
+		}
+		if m.bad == 0 {
+			m.good = m.all
+		}
+		previous = encodeLeaf(m.all.leaf)
+		return true
+	})
+	return m, err
+}
+
+// open finds the intents that nothing ended. The opening of the last segment says how far back they may be.
+func (f *Found) open() error {
+	start := len(f.parts) - 1
+	if l := f.parts[start].opening.Log; l == nil { // it cannot be read: any of them may be open
+		start = 0
+	} else if l.OldestOpen > 0 {
+		for start > 0 && f.parts[start].first > l.OldestOpen {
+			start--
+		}
+	}
+	open := map[string]audit.Event{}
+	for i := range f.parts[start:] {
+		err := f.parts[start+i].lines(f.disk, func(line []byte, _ int64) bool {
+			h, ok := parseHead(line)
+			switch {
+			case !ok || h.kind != string(audit.TypeRequest):
+			case h.stage != string(audit.StageRequestReceived):
+				delete(open, h.id)
+			default:
+				if e, err := audit.Parse(line); err == nil {
+					open[h.id] = e
+				}
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range open {
+		f.orphans = append(f.orphans, e)
+	}
+	slices.SortFunc(f.orphans, func(a, b audit.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	return nil
+}

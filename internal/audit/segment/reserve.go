@@ -1,0 +1,84 @@
+package segment
+
+import (
+	"errors"
+	"math"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// perOperation is kept free for each operation under way: its end, and the same once more should a flush fail.
+const perOperation = 2 * audit.MaxRecord
+
+// always is kept free beside it: for the end of the segment, and what is said before segments are removed.
+const always = 3 * audit.MaxRecord
+
+// step is how far ahead space is allocated, so that not every batch has to.
+const step = 4 << 20
+
+// admit returns those of a batch for which there is room in the open segment, behind ahead bytes that are written first, and refuses
+// the others. The ends of operations under way always have room, since it was kept when those were admitted. An error means that there
+// is not even that: it is of a new segment on a full disk.
+func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
+	kept := l.at.bytes + ahead + always + perOperation*int64(len(l.open))
+	wanted, intents := kept, len(l.open)
+	admitted := batch[:0:len(batch)]
+	for _, p := range batch {
+		if p.isIntent() {
+			if intents++; intents > l.options.Admitted {
+				intents--
+				l.refuse(p, ErrBusy)
+				continue
+			}
+			wanted += perOperation
+		}
+		if !l.isReserved(p) {
+			wanted += int64(len(p.line))
+		}
+		admitted = append(admitted, p)
+	}
+	err := l.grow(wanted)
+	if err == nil {
+		return admitted, nil
+	}
+	err = errors.Join(ErrFull, err)
+	reserved := admitted[:0]
+	for _, p := range admitted {
+		if l.isReserved(p) {
+			reserved = append(reserved, p)
+		} else {
+			l.refuse(p, err)
+		}
+	}
+	return reserved, l.grow(kept)
+}
+
+// isReserved says whether room was kept for a record: it ends an operation that was admitted.
+func (l *log) isReserved(p *pending) bool {
+	if p.event.Type != audit.TypeRequest || p.isIntent() {
+		return false
+	}
+	_, open := l.open[p.event.ID]
+	return open
+}
+
+// grow allocates the open segment up to size, and somewhat further if there is room.
+func (l *log) grow(size int64) error {
+	if size <= l.allocated {
+		return nil
+	}
+	err := l.file.Allocate(l.allocated, size+step-l.allocated)
+	if err == nil {
+		l.allocated = size + step
+		return nil
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		l.unreserved, l.allocated = true, math.MaxInt64
+		return nil
+	}
+	if err := l.file.Allocate(l.allocated, size-l.allocated); err != nil {
+		return err
+	}
+	l.allocated = size
+	return nil
+}

@@ -1,0 +1,75 @@
+package segment
+
+import (
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// due says why the open segment should be closed before more bytes are written to it, or nothing.
+func (l *log) due(more int64) string {
+	if l.at.last == l.at.first {
+		return "" // there is nothing in it yet
+	}
+	switch {
+	case l.at.bytes+more > l.options.SegmentBytes:
+		return audit.CauseSize
+	// Either clock will do: one may have been set, the other may have stood still while the machine slept.
+	case time.Since(l.began) >= l.options.SegmentAge || l.options.Now().Sub(l.at.opening.Time) >= l.options.SegmentAge:
+		return audit.CauseAge
+	}
+	return ""
+}
+
+// rotate closes the open segment if it is due. The next file is made first: on a disk that has no room for one, the open segment is used
+// further. It leaves no segment open, for begin.
+func (l *log) rotate(more int64) {
+	if l.file == nil {
+		return
+	}
+	if !l.file.IsHere() {
+		l.options.OnFault(errMissing(l.at.name))
+		l.leave(audit.CauseMissing, nil)
+		return
+	}
+	cause := l.due(more)
+	if cause == "" || time.Now().Before(l.retry) {
+		return
+	}
+	next, err := l.create(l.seq + 2) // behind the end of this one
+	if err != nil {
+		l.options.OnFault(err)
+		l.retry = time.Now().Add(l.options.Retry)
+		return
+	}
+	if err := l.end(); err != nil {
+		l.discard(next) // its name has the wrong number now
+		l.poison(err)
+		return
+	}
+	l.leave(cause, nil)
+	l.next = next
+}
+
+// end writes the last record of the open segment.
+func (l *log) end() error {
+	var found *audit.Log
+	if l.lost > 0 { // there may be no other record to say so
+		found = &audit.Log{Lost: l.lost}
+	}
+	closing, err := l.own(audit.StageLogClose, found)
+	if err != nil {
+		return err
+	}
+	if err := l.write([]*pending{closing}); err != nil {
+		return err
+	}
+	l.lost = 0
+	return nil
+}
+
+type errMissing string
+
+func (e errMissing) Error() string {
+	return "audit segment " + string(e) + " was moved away or removed, or the lock of its directory was"
+}

@@ -1,0 +1,156 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+var errEvidence = errors.New("nothing may be signed about it")
+
+// start reads what is there, and makes durable that this process goes on from it: first what nobody will end any more.
+func (l *log) start() (err error) {
+	defer func() {
+		if err != nil && l.file != nil {
+			_ = l.file.Close()
+		}
+	}()
+	found, err := read(l.disk, l.options.Covered)
+	if err != nil {
+		return err
+	}
+	if l.options.Evidence != nil {
+		if l.evidence, err = l.options.Evidence(found); err != nil {
+			return fmt.Errorf("evidence of the audit log: %w", err)
+		}
+		if size, _, err := l.evidence.Root(); err != nil || size != found.Last {
+			return fmt.Errorf("evidence of the audit log has %d records, and the log %d: %w", size, found.Last, errors.Join(err, errEvidence))
+		}
+	}
+	l.seq, l.leaf, l.lastSession, l.fault = found.Last, found.leaf, found.Session, found.fault
+	l.void = found.void[max(0, len(found.void)-maxVoid):]
+	l.empty = append(found.declared, found.void...)
+	if n := len(found.parts); n > 0 {
+		l.at = found.parts[n-1]
+		l.at.ended = l.options.Now()
+		found.parts[n-1] = l.at
+		l.parts = found.parts
+		for i := range l.parts {
+			l.held += l.parts[i].size
+		}
+		// A process that was killed leaves records that only the kernel has. What the log goes on from must not vanish with the power.
+		if err := l.disk.Flush(l.at.name); err != nil {
+			return fmt.Errorf("flush audit segment %s: %w", l.at.name, err)
+		}
+		_ = l.disk.Release(l.at.name)
+	}
+	for _, name := range l.void {
+		_ = l.disk.Release(name)
+	}
+	orphans, err := l.orphans(found.orphans)
+	if err != nil {
+		return err
+	}
+	n := batchLen(orphans) // all of them have their room, or begin fails
+	if _, err = l.begin(orphans[:n:n], len(orphans)); err != nil {
+		return err
+	}
+	for rest := orphans[n:]; len(rest) > 0; rest = rest[n:] {
+		n = batchLen(rest)
+		if err := l.write(rest[:n]); err != nil {
+			return err
+		}
+	}
+	l.prune()
+	if l.file == nil {
+		return fmt.Errorf("%w: %s", ErrUnavailable, l.fault)
+	}
+	l.up()
+	return nil
+}
+
+// orphans are the records that end open intents. Each says again what the intent was about.
+func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
+	var out []*pending
+	for _, e := range intents {
+		p := &pending{event: audit.Event{
+			Type: audit.TypeRequest, Stage: audit.StageOrphaned, ID: e.ID, IntentSeq: e.Seq,
+			Who: e.Who, What: e.What, Decision: e.Decision, Corr: e.Corr, Where: e.Where,
+			Outcome: &audit.Outcome{Result: audit.ResultOrphaned, Code: "Unknown", Error: "the process ended before the operation was recorded to have"},
+		}}
+		if err := p.encode(l.session, l.options.Now); err != nil {
+			return nil, err
+		}
+		l.open[e.ID] = e.Seq // its end must have room
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// look does what is due by the clock.
+func (l *log) look() {
+	l.lookPrepared()
+	if l.file != nil && l.due(0) == audit.CauseAge {
+		l.commit(nil)
+	}
+	if time.Since(l.looked) >= pruneInterval {
+		l.prune()
+	}
+}
+
+// close ends the log in order.
+func (l *log) close() error {
+	l.stopPreparing()
+	var err error
+	if l.file != nil {
+		if err = l.end(); err != nil {
+			l.poison(err)
+		}
+	}
+	if l.file == nil { // so that it is known which of the last records count
+		if _, err = l.begin(nil, 0); err == nil {
+			err = l.end()
+		}
+	}
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close(), l.disk.Release(l.at.name))
+		l.file = nil
+	}
+	if l.evidence != nil {
+		err = errors.Join(err, l.evidence.Checkpoint(context.Background()))
+	}
+	l.err = errors.New("closed")
+	l.count(func(*Stats) {})
+	return errors.Join(err, l.disk.Close())
+}
+
+// idle is how often a log that nothing is written to is signed, so that a rollback shows even then.
+const idle = time.Minute
+
+// sign keeps checkpoints until ctx is done: each second when there is something new, each minute otherwise.
+func (l *log) sign(ctx context.Context) {
+	if l.evidence == nil {
+		return
+	}
+	clock := time.NewTicker(tick)
+	defer clock.Stop()
+	for signed := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-clock.C:
+		}
+		if dirty := l.dirty.Swap(false); !dirty && time.Since(signed) < idle {
+			continue
+		}
+		if err := l.evidence.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+			l.dirty.Store(true)
+			l.options.OnFault(fmt.Errorf("sign audit log: %w", err))
+			continue
+		}
+		signed = time.Now()
+	}
+}

@@ -1,0 +1,29 @@
+package segment
+
+// Stats count what a Writer has done since it was opened.
+type Stats struct {
+	Seq      uint64 // the last durable record
+	Open     int    // operations under way
+	Segments int    // files of the log, the open one included
+	Bytes    int64  // what they hold together
+	Records  uint64 // durable
+	Flushes  uint64
+	Poisoned uint64 // segments given up after a failed write or flush
+	Refused  uint64 // records that were not taken: a full or failing disk
+	Lost     uint64 // records let go with Continue
+	Pruned   uint64 // segments removed
+	Err      error  // why no records are taken, nil while they are
+}
+
+// count changes the figures.
+func (l *log) count(change func(*Stats)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.stats)
+	s := &l.stats
+	s.Seq, s.Open, s.Segments, s.Bytes, s.Err = l.seq, len(l.open), len(l.parts), l.held, l.err
+	if l.file != nil {
+		s.Segments++
+		s.Bytes += l.at.bytes
+	}
+}

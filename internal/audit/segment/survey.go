@@ -1,0 +1,91 @@
+package segment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// part is a segment.
+type part struct {
+	name    string
+	first   uint64
+	last    uint64    // of those that are closed, 0 if not known
+	bytes   int64     // how much of it is of the log
+	size    int64     // how much of the disk it takes
+	ended   time.Time // when the next one was begun
+	opening audit.Event
+}
+
+// survey lists the segments that hold records, in order, and the names of those that hold none: which ones no segment has named yet, and which
+// ones one has. Of the last segment, everything is taken to be of the log.
+func survey(disk Disk) (parts []part, void, named []string, err error) {
+	names, err := disk.Names()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("list segments: %w", err)
+	}
+	declared := map[string]bool{}
+	for _, name := range names {
+		first, ok := ParseName(name)
+		if !ok {
+			continue
+		}
+		p, whole, err := look(disk, name, first)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if !whole {
+			void = append(void, name)
+			continue
+		}
+		if l := p.opening.Log; l != nil {
+			for _, v := range l.Void {
+				declared[v] = true
+			}
+		}
+		parts = append(parts, p)
+	}
+	parts = slices.DeleteFunc(parts, func(p part) bool { return declared[p.name] })
+	void = slices.DeleteFunc(void, func(name string) bool { return declared[name] })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.name, b.name)) })
+	for _, name := range names {
+		if declared[name] {
+			named = append(named, name)
+		}
+	}
+	slices.Sort(void)
+	for i := range len(parts) - 1 {
+		p, next := &parts[i], &parts[i+1]
+		p.ended, p.last = next.opening.Time, next.first-1
+		if l := next.opening.Log; l != nil && l.PreviousSegment == p.name && l.PreviousBytes <= p.bytes {
+			p.bytes = l.PreviousBytes
+		}
+	}
+	return parts, void, named, nil
+}
+
+// look reads the first line of a segment; whole says whether there is one. A first line that is not the one that was written is the
+// reader's to find: the segment holds a part of the log all the same.
+func look(disk Disk, name string, first uint64) (p part, whole bool, err error) {
+	r, size, err := disk.Read(name)
+	if err != nil {
+		return part{}, false, fmt.Errorf("read segment %s: %w", name, err)
+	}
+	p = part{name: name, first: first, bytes: size, size: size}
+	err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
+		whole = true
+		if e, err := audit.Parse(line); err == nil {
+			p.opening = e
+		}
+		return false
+	})
+	if err := errors.Join(err, r.Close()); err != nil {
+		return part{}, false, fmt.Errorf("read segment %s: %w", name, err)
+	}
+	return p, whole, nil
+}
