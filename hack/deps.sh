@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sees to it that what the tests need beside Go is there. On Debian, as root, it installs what is missing; elsewhere it says
 # what to install, and fails only if CI=true.
-#   deps.sh           a C compiler for the race detector; Wine and a C compiler for Windows for the Windows tests
+#   deps.sh           a C compiler for the race detector; Wine and a C compiler for Windows for the Windows tests; rsyslog to ship records; Python to verify them too
 #   deps.sh cluster   what a node needs: CNI plugins, iptables, conntrack; a C compiler and libseccomp for runc
 set -euo pipefail
 
@@ -13,11 +13,13 @@ declare -A package=(
 	[iptables]=iptables
 	[conntrack]=conntrack
 	[ip]=iproute2
+	[rsyslogd]=rsyslog
+	[python3]=python3
 	[pkg-config]=pkg-config
 	[/usr/include/seccomp.h]=libseccomp-dev
 )
 case "${1:-}" in
-'') needed=(gcc wine x86_64-w64-mingw32-gcc) ;;
+'') needed=(gcc wine x86_64-w64-mingw32-gcc rsyslogd python3) ;;
 cluster) needed=(gcc /usr/lib/cni/bridge iptables conntrack ip pkg-config /usr/include/seccomp.h) ;;
 *)
 	sed -n '2,5s/^# \{0,1\}//p' "$0" >&2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes what is generated from the API types: their deep copies, the CRDs (for kustomize and for the chart) and the API reference.
+# Writes what is generated: from the API types their deep copies, the CRDs (for kustomize and for the chart) and the API reference;
+# from the types of audit records their reference and their JSON Schema.
 #   generate.sh [DIRECTORY]   below DIRECTORY instead of the project's root
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,6 +22,7 @@ controller_gen=$(tool sigs.k8s.io/controller-tools/cmd/controller-gen v0.23.0)
 reference=$(tool github.com/elastic/crd-ref-docs v0.3.0)
 
 mkdir -p "$out/api/v1alpha1" "$out/config/crd" "$out/charts/pipeguard/files/crds" "$out/docs"
+go run ./hack/audit-records "$out"
 "$controller_gen" object paths=./api/v1alpha1 output:object:dir="$out/api/v1alpha1"
 "$controller_gen" crd paths=./api/v1alpha1 output:crd:dir="$out/config/crd"
 cp "$out"/config/crd/pipeguard.dev_*.yaml "$out/charts/pipeguard/files/crds/"

@@ -71,6 +71,11 @@ type NodeReport struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ACLRevision string `json:"aclRevision,omitempty"`
+	// AuditKey is the verifier key of the node's audit log, NAME+HASH+BASE64. A witness that trusts on first use pins it.
+	//
+	// +kubebuilder:validation:MaxLength=384
+	// +optional
+	AuditKey string `json:"auditKey,omitempty"`
 	// Bundle is the node's bundle of policies.
 	//
 	// +optional

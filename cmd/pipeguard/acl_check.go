@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -48,7 +48,7 @@ rule why it does not, and has the same JSON and notes:
 Exit code: 0 no faults, 1 faults, 2 FILE cannot be read. Of a call: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 		Example: `  pipeguard acl check proxy.yaml
   pipeguard acl check proxy.yaml --pipe volume-v1 --method FormatVolume --caller serviceAccount=kube-system/csi-azuredisk-node-sa,container=azuredisk
-  pipeguard acl check proxy.yaml --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
+  pipeguard acl check proxy.yaml --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
   pipeguard acl check -o json - < proxy.yaml`,
 		Args: argument("a configuration of a proxy"),
 	}
@@ -96,13 +96,13 @@ func aclCheck(cmd *cobra.Command, l list, out format) error {
 
 func printACLCheck(p *printer, r aclCheckReport) {
 	for _, f := range r.Faults {
-		p.printf("%s\n", plain.Line(f))
+		p.printf("%s\n", inert.Line(f))
 	}
 	for _, h := range r.Hints {
-		p.printf("hint: %s\n", plain.Line(h))
+		p.printf("hint: %s\n", inert.Line(h))
 	}
 	for _, w := range r.Warnings {
-		p.printf("warning: %s\n", plain.Line(w))
+		p.printf("warning: %s\n", inert.Line(w))
 	}
 	if r.OK {
 		p.printf("in order: %d rules, those of %d profiles among them, %d modes LogOnly, %d warnings, revision %s\n",

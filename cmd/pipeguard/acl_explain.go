@@ -32,7 +32,7 @@ func (q *question) add(cmd *cobra.Command) {
 	f.StringArrayVar(&q.paths, "path", nil, "a path argument of the call")
 	f.StringVar(&q.pipe, "pipe", "", "pipe that is called")
 	f.StringVar(&q.method, "method", "", "method that is called")
-	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this file")
+	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
 	f.StringVar(&q.id, "id", "", "id of the request in --from-audit")
 }
 
@@ -67,7 +67,7 @@ Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 		Example: `  pipeguard acl explain proxy.yaml --pipe filesystem-v1beta1 --method LinkPath \
       --caller serviceAccount=kube-system/csi-smb-node-sa,container=smb \
       --path 'C:\var\lib\kubelet\plugins\x' --path 'C:\var\lib\kubelet\pods\y'
-  pipeguard acl explain proxy.yaml --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR`,
+  pipeguard acl explain proxy.yaml --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR`,
 		Args: argument("a configuration of a proxy"),
 	}
 	q.add(cmd)

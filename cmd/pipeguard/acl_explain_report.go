@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -98,7 +98,7 @@ func printVerdict(p *printer, r aclExplainReport) {
 	if r.Request.Version != "" {
 		pipe += "-" + r.Request.Version
 	}
-	p.printf("%s on %s is %s: %s\n", plain.Line(r.Request.Operation), plain.Line(pipe), verdict, plain.Line(r.Reason))
+	p.printf("%s on %s is %s: %s\n", inert.Line(r.Request.Operation), inert.Line(pipe), verdict, inert.Line(r.Reason))
 	if len(r.Permits) > 0 {
 		p.printf("permits: %s\n", strings.Join(r.Permits, ", "))
 	}
@@ -106,7 +106,7 @@ func printVerdict(p *printer, r aclExplainReport) {
 		p.printf("limits: %d connections, %d calls per second, burst %d (0 is none)\n", r.Limits.Connections, r.Limits.CallsPerSecond, r.Limits.Burst)
 	}
 	for _, note := range r.Notes {
-		p.printf("note: %s\n", plain.Line(note))
+		p.printf("note: %s\n", inert.Line(note))
 	}
 	p.printf("revision %s\n", r.Revision)
 }
@@ -128,7 +128,7 @@ func printACLExplain(p *printer, r aclExplainReport) {
 		case v.Covers:
 			result = "covers"
 		}
-		rows.printf("%s\t%s\t%s\n", plain.Line(v.Rule), result, plain.Line(v.Why))
+		rows.printf("%s\t%s\t%s\n", inert.Line(v.Rule), result, inert.Line(v.Why))
 	}
 	if rows.err == nil {
 		rows.err = table.Flush()

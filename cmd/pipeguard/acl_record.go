@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -15,26 +13,17 @@ import (
 // recordedRequest asks again what a record says was asked. Each record of a call has all that the access list was told.
 func recordedRequest(cmd *cobra.Command, file, id string) (r acl.Request, e *audit.Event, err error) {
 	var found *audit.Event
-	err = withFile(cmd, file, func(r io.Reader) error {
-		for event, err := range audit.Read(r) {
-			var line *audit.LineError
-			switch {
-			case errors.As(err, &line): // a line that is none of the record's
-				continue
-			case err != nil:
-				return badInput(fmt.Errorf("read %s: %w", file, err))
-			case event.ID == id && event.Type == audit.TypeRequest && event.What != nil && event.What.Method != "":
-				found = &event
-				return nil
-			}
+	bad, err := eachRecord(cmd, file, func(event audit.Event) bool {
+		if event.ID == id && event.Type == audit.TypeRequest && event.What != nil && event.What.Method != "" {
+			found = &event
 		}
-		return nil
+		return found == nil
 	})
 	if err != nil {
-		return r, nil, err
+		return r, nil, badInput(err)
 	}
 	if found == nil {
-		return r, nil, badInput(fmt.Errorf("%s has no request %q whose method is known", file, id))
+		return r, nil, badInput(notFound(bad, "%s has no request %q whose method is known", file, id))
 	}
 	if slices.ContainsFunc(found.What.Targets, func(t audit.Target) bool { return t.Kind == "cut" }) {
 		return r, nil, badInput(fmt.Errorf("the record of %q was shortened: not all of its paths are known any more", id))

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -52,7 +52,7 @@ func executeACL(t *testing.T, stdin string, args ...string) result {
 	cmd, err := root.ExecuteContextC(t.Context())
 	code, message := verdict(err)
 	if message != "" {
-		errOut.WriteString(cmd.CommandPath() + ": " + plain.Text(message))
+		errOut.WriteString(cmd.CommandPath() + ": " + inert.Text(message))
 	}
 	return result{code, out.String(), errOut.String()}
 }

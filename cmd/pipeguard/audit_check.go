@@ -1,12 +1,14 @@
 package main
 
 import (
-	"io"
+	"errors"
+	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // auditReport is the JSON form of the result; its fields are promised to users.
@@ -20,6 +22,7 @@ type auditReport struct {
 	Connections int           `json:"connections"`
 	Admissions  int           `json:"admissions"`
 	Repeated    int           `json:"repeated"`
+	Unrecorded  int           `json:"unrecorded"`
 	TornTail    bool          `json:"tornTail"`
 	OpenIntents []auditIntent `json:"openIntents"`
 	FaultCount  int           `json:"faultCount"`
@@ -41,35 +44,53 @@ type auditFault struct {
 
 func newAuditCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check that audit records are complete in themselves",
-		Long: `Checks that record numbers have no gap, that each session begins where the one before it ended, and that every
-intent has exactly one record that ends it. In the file of a running proxy an open intent may be a call in flight,
-and a last line without end a record that is being written.
+		Use:   "check LOG...",
+		Short: "Check that every operation has its intent and its end",
+		Long: `Checks that every intent has exactly one record that ends it, and every operation that was let through its intent; and, for logs that
+are no directories and cannot be verified, that numbers have no gap and each session begins where the one before it ended. In
+the log of a running proxy an open intent may be a call in flight, and a last line without end a record that is being written.
 
-It cannot tell that records were cut off at the end of the file, nor that a record was altered: there are no signatures yet.
+It believes what the records say: whether they were changed, or cut off at the end, is the question of "pipeguard audit verify".
+
+` + aboutLogs + ` Beyond 262,144
+requests, a second end of a request that was refused long before is not noticed.
 
 With -o json it prints one object:
   schema       "pipeguard.dev/audit-check/v1"
   consistent   true if there are records, no faults, no open intents and no torn tail
   records, sessions, intents, terminals, connections, admissions, repeated    counts
+  unrecorded   ends of operations whose intent was let go, as the log says: its writer was told to continue without a log
   tornTail     true if the last line has no end: a process is writing it, or died doing so
   openIntents  [{session, seq, id}] in the order of the file
-  faultCount   all faults; faults holds at most the first 1000 of them
+  faultCount   all faults; faults holds at most the first 1000 of them, the text 10
   faults       [{session, seq, id, problem}]
 
 Exit code: 0 consistent, 2 incomplete, contradictory or unreadable.`,
-		Args: argument("a file of records"),
+		Example: `  pipeguard audit check /var/log/pipeguard/audit`,
+		Args:    logs,
 	}
 	out := addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return withFile(cmd, args[0], func(r io.Reader) error { return auditCheck(cmd, r, *out) })
+		records, err := logRecords(cmd, args...)
+		if err != nil {
+			return badInput(err)
+		}
+		return auditCheck(cmd, records, *out)
 	}
 	return cmd
 }
 
-func auditCheck(cmd *cobra.Command, r io.Reader, out format) error {
-	found, err := audit.Reconcile(audit.Read(r))
+func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], out format) error {
+	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
+		for r, err := range records {
+			if bad := new(*query.BadLine); errors.As(err, bad) {
+				err = &(*bad).LineError
+			}
+			if !yield(r.Event, err) {
+				return
+			}
+		}
+	})
 	if err != nil {
 		return badInput(err)
 	}
@@ -91,7 +112,7 @@ func reportOf(r audit.Report) auditReport {
 		Schema:     "pipeguard.dev/audit-check/v1",
 		Consistent: r.Records > 0 && r.FaultCount == 0 && len(r.Open) == 0 && !r.TornTail,
 		Records:    r.Records, Sessions: r.Sessions, Intents: r.Intents, Terminals: r.Terminals,
-		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, TornTail: r.TornTail, FaultCount: r.FaultCount,
+		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, TornTail: r.TornTail, FaultCount: r.FaultCount,
 		OpenIntents: make([]auditIntent, 0, len(r.Open)),
 		Faults:      make([]auditFault, 0, len(r.Faults)),
 	}
@@ -105,20 +126,27 @@ func reportOf(r audit.Report) auditReport {
 }
 
 func printReport(p *printer, r auditReport) {
-	for _, f := range r.Faults {
-		p.printf("fault: session %s record %d (id %q): %s\n", plain.Line(f.Session), f.Seq, plain.Line(f.ID), plain.Line(f.Problem))
+	for _, f := range r.Faults[:min(len(r.Faults), maxNamedLines)] {
+		p.printf("fault: session %s record %d (id %q): %s\n", inert.Line(f.Session), f.Seq, inert.Line(f.ID), inert.Line(f.Problem))
 	}
-	if more := r.FaultCount - len(r.Faults); more > 0 {
+	if more := r.FaultCount - maxNamedLines; more > 0 {
 		p.printf("and %d faults more\n", more)
 	}
-	for _, i := range r.OpenIntents {
-		p.printf("open: session %s record %d (id %q) is an intent that nothing ends\n", plain.Line(i.Session), i.Seq, plain.Line(i.ID))
+	for n, i := range r.OpenIntents {
+		if n == maxNamedLines {
+			p.printf("and %d open intents more\n", len(r.OpenIntents)-n)
+			break
+		}
+		p.printf("open: session %s record %d (id %q) is an intent that nothing ends\n", inert.Line(i.Session), i.Seq, inert.Line(i.ID))
 	}
 	if r.TornTail {
 		p.printf("open: the last line has no end\n")
 	}
 	p.printf("%d records in %d sessions: %d intents, %d ends of requests, %d connections, %d admissions, %d repeated after a failed write\n",
 		r.Records, r.Sessions, r.Intents, r.Terminals, r.Connections, r.Admissions, r.Repeated)
+	if r.Unrecorded > 0 {
+		p.printf("%d ends have no intent: the log says that it let records go, told to continue\n", r.Unrecorded)
+	}
 	switch {
 	case r.Consistent:
 		p.printf("consistent: no gaps, and every intent has its end\n")

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 func header(isWide bool) []string {
@@ -44,7 +44,7 @@ func row(e audit.Event, isWide bool) []string {
 		cells = append(append(cells, e.ID, rule, text), append(identity(e.Who), policy)...)
 	}
 	for i, cell := range cells {
-		if cells[i] = plain.Line(cell); cell == "" {
+		if cells[i] = inert.Line(cell); cell == "" {
 			cells[i] = "-"
 		}
 	}
@@ -65,6 +65,10 @@ func shortStage(s audit.Stage) string {
 		return "closed"
 	case audit.StagePanic:
 		return "panic"
+	case audit.StageOrphaned:
+		return "orphan"
+	case audit.StageLogPrune:
+		return "prune"
 	}
 	return string(s)
 }

@@ -3,28 +3,32 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 func newAuditShow() *cobra.Command {
 	var isWide bool
+	var neighbours int
 	cmd := &cobra.Command{
-		Use:   "show FILE",
-		Short: "Print audit records as a table",
-		Long: `Prints one row for each record:
+		Use:   "show LOG [ID]",
+		Short: "Print audit records as a table, or all that is known of one request",
+		Long: `With the id of a request it prints all that the log says of it: the intent and its end with every field, the policy and bundle that
+decided, what became of it, the connection that it came on, and the records beside it. With -o json it prints one object: schema
+"pipeguard.dev/audit-show/v1", and the records as they stand in the log: records, connection, before, after.
 
-  SEQ       number of the record in its session
+Without an id it prints one row for each record:
+
+  SEQ       number of the record in the log; in the stream of a webhook, in its session
   TIME      month, day and time, UTC
   STAGE     open, close    the program opened or closed the file
             intent         the proxy let a request through and is about to act; its end follows
             end            a request or an admission was answered; without an intent before it, it was refused
             panic          a request ended by a fault of the proxy
+            orphan         a start of the proxy found an intent that nothing had ended
+            prune          old segments are about to be deleted
             closed         a connection ended
   CALLER    namespace/pod/container of a caller whose pod was proven, else the user, with host: before it if no container
             holds the process; then program and process number, (HostProcess), (token) if a token of its pod was verified,
@@ -40,47 +44,66 @@ func newAuditShow() *cobra.Command {
 With --wide nothing is shortened: full times, stages as in the file, programs with their directories and users, all targets
 as written and canonical, results with their codes, and in addition the id of each request, the rule, error texts, the
 caller's service account, its image, what is in doubt about it, and the policy that decided with its revisions.
-Characters that could act on a terminal are shown as <U+001B>. Whether records are missing is the question of
-"pipeguard audit check".
+Characters that could act on a terminal are shown as <U+001B>. Whether records were changed or are missing is the question of
+"pipeguard audit verify".
 
-Exit code: 0 if every line is a record, 2 if not; lines that are none are named on standard error.`,
-		Example: `  pipeguard audit show audit.jsonl
-  pipeguard audit show --wide audit.jsonl | less -S`,
-		Args: argument("a file of records"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withFile(cmd, args[0], func(r io.Reader) error { return auditShow(cmd, r, isWide) })
-		},
+LOG is a directory of segments, a file of records, or - for standard input.
+
+Exit code: 0 if every line is a record, 2 if not, or if no record has the id; lines that are none are named on standard error.`,
+		Example: `  pipeguard audit show /var/log/pipeguard/audit
+  pipeguard audit show /var/log/pipeguard/audit EJTKWYK2GE2O4SSCLOAUXOHGCS
+  pipeguard audit show --wide /var/log/pipeguard/audit | less -S`,
+		Args: showArguments,
 	}
 	cmd.Flags().BoolVarP(&isWide, "wide", "w", false, "shorten nothing; add request ids, rules, errors, service accounts, images and policies")
+	cmd.Flags().IntVar(&neighbours, "neighbours", 3, "with an id: how many records beside it, on each side")
+	out := addFormat(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case neighbours < 0 || neighbours > query.MaxNeighbours:
+			return badInput(fmt.Errorf("--neighbours must be between 0 and %d", query.MaxNeighbours))
+		case len(args) == 2:
+			return showStory(cmd, args[0], args[1], neighbours, *out)
+		case *out == formatJSON:
+			return badInput(errors.New("-o json is for one request: name its id, or use \"pipeguard audit search -o jsonl\""))
+		}
+		return auditShow(cmd, args[0], isWide)
+	}
 	return cmd
+}
+
+// showArguments wants a log and perhaps an id.
+func showArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 2 {
+		return nil
+	}
+	if len(args) > 2 {
+		return badInput(fmt.Errorf("takes a log and an id, and not %d: %q is too many", len(args), args[2]))
+	}
+	return argument("a log")(cmd, args)
 }
 
 // maxNamedLines bounds how many lines that are no records are named: a file of another kind has nothing else.
 const maxNamedLines = 10
 
-func auditShow(cmd *cobra.Command, r io.Reader, isWide bool) error {
-	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	p := printer{w: table}
-	p.printf("%s\n", strings.Join(header(isWide), "\t"))
-	var bad error
-	count := 0
-	for event, err := range audit.Read(r) {
+func auditShow(cmd *cobra.Command, name string, isWide bool) error {
+	var in reading
+	records, err := in.records(cmd, []string{name})
+	if err != nil {
+		return err
+	}
+	form := "table"
+	if isWide {
+		form = "wide"
+	}
+	s := newSink(cmd.OutOrStdout(), form)
+	for r, err := range records {
 		if err != nil {
-			if count++; count <= maxNamedLines {
-				bad = errors.Join(bad, err)
-			}
-			continue
+			return written(s, badInput(err))
 		}
-		p.printf("%s\n", strings.Join(row(event, isWide), "\t"))
+		if s.record(r); s.err() != nil {
+			break
+		}
 	}
-	if more := count - maxNamedLines; more > 0 {
-		bad = errors.Join(bad, fmt.Errorf("and %d more lines that are no records", more))
-	}
-	if p.err == nil {
-		p.err = table.Flush()
-	}
-	if bad != nil {
-		return p.done(badInput(bad))
-	}
-	return p.done(nil)
+	return written(s, in.done(nil))
 }

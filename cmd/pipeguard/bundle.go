@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 )
 
@@ -91,7 +91,7 @@ func (r bundleReport) print(cmd *cobra.Command, out format) error {
 
 func (r bundleReport) text(p *printer) {
 	if !r.OK {
-		p.printf("refused: %s\n", plain.Line(strings.TrimPrefix(r.Message, "bundle refused: ")))
+		p.printf("refused: %s\n", inert.Line(strings.TrimPrefix(r.Message, "bundle refused: ")))
 	}
 	if r.Revision == 0 {
 		return
@@ -105,13 +105,13 @@ func (r bundleReport) text(p *printer) {
 		p.printf("minimum    %d\n", r.MinimumRevision)
 	}
 	if r.PolicyRevision != "" {
-		p.printf("policies   %s\n", plain.Line(r.PolicyRevision))
+		p.printf("policies   %s\n", inert.Line(r.PolicyRevision))
 	}
-	p.printf("pool       %s\nissued     %s\nexpires    %s\n%s  %s\n", plain.Line(r.Audience), r.IssuedAt.Format(time.RFC3339), r.ExpiresAt.Format(time.RFC3339), signed, plain.Line(string(r.Key)))
+	p.printf("pool       %s\nissued     %s\nexpires    %s\n%s  %s\n", inert.Line(r.Audience), r.IssuedAt.Format(time.RFC3339), r.ExpiresAt.Format(time.RFC3339), signed, inert.Line(string(r.Key)))
 	for _, name := range r.Policies {
-		p.printf("PipePolicy %s\n", plain.Line(name))
+		p.printf("PipePolicy %s\n", inert.Line(name))
 	}
 	for _, name := range r.Modules {
-		p.printf("module     %s\n", plain.Line(name))
+		p.printf("module     %s\n", inert.Line(name))
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
@@ -49,7 +49,7 @@ func callList(cmd *cobra.Command, args []string, o callOptions) error {
 			if m.Operation != nil && m.Operation.Name != m.Name {
 				served = " (" + m.Operation.Name + ")"
 			}
-			p.printf("%s %s%s\n", plain.Line(api.GroupVersion().Pipe()), plain.Line(m.Name), plain.Line(served))
+			p.printf("%s %s%s\n", inert.Line(api.GroupVersion().Pipe()), inert.Line(m.Name), inert.Line(served))
 		}
 	}
 	return p.done(nil)

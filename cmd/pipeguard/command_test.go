@@ -95,12 +95,12 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 		"call --list with a method":           {[]string{"call", "--list", "Mkdir"}, "--list takes no method"},
 		"call --list of an unknown pipe":      {[]string{"call", "--list", "--pipe", "x"}, `no pipe "x" is known`},
 		"audit show of a missing file":        {[]string{"audit", "show", "missing.jsonl"}, "missing.jsonl"},
-		"audit show without a file":           {[]string{"audit", "show"}, "name a file of records: pipeguard audit show FILE"},
-		"audit show of two files":             {[]string{"audit", "show", "a", "b"}, `"b" is too many`},
+		"audit show without a file":           {[]string{"audit", "show"}, "name a log: pipeguard audit show LOG"},
+		"audit show of a log and two ids":     {[]string{"audit", "show", "a", "b", "c"}, `"c" is too many`},
 		"a command with a slip":               {[]string{"revew"}, `did you mean "review"?`},
 		"a command of a group with a slip":    {[]string{"policy", "chek"}, `did you mean "check"?`},
 		"an unknown flag of a command":        {[]string{"review", "--file", "x"}, "unknown flag: --file; see \"pipeguard review --help\""},
-		"audit check of a directory":          {[]string{"audit", "check", empty}, "is a directory"},
+		"audit check of an empty directory":   {[]string{"audit", "check", empty}, "holds no segments"},
 		"version with an argument":            {[]string{"version", "x"}, `unexpected argument "x"`},
 	} {
 		t.Run(name, func(t *testing.T) {

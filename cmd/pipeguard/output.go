@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // format is the value of a flag -o.
@@ -51,7 +51,7 @@ func (p *printer) printf(format string, args ...any) {
 }
 
 func (p *printer) json(v any) {
-	doc, err := plain.IndentedJSON(v)
+	doc, err := inert.MarshalIndent(v)
 	if err != nil && p.err == nil {
 		p.err = err
 	}
@@ -59,7 +59,7 @@ func (p *printer) json(v any) {
 }
 
 func (p *printer) jsonLine(v any) {
-	doc, err := plain.JSON(v)
+	doc, err := inert.Marshal(v)
 	if err != nil && p.err == nil {
 		p.err = err
 	}

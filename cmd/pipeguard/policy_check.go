@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -68,7 +68,7 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 		p.json(report)
 	} else {
 		for _, problem := range report.Problems {
-			p.printf("%s\n", plain.Line(problem.String()))
+			p.printf("%s\n", inert.Line(problem.String()))
 		}
 		if report.OK {
 			p.printf("%d modules, no problems\n", report.Modules)

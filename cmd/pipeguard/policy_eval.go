@@ -10,7 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
@@ -46,7 +46,7 @@ func newPolicyEval() *cobra.Command {
 	var o evalOptions
 	var isVerbose bool
 	cmd := &cobra.Command{
-		Use:   "eval (--from-audit FILE --id ID | --input FILE)",
+		Use:   "eval (--from-audit LOG --id ID | --input FILE)",
 		Short: "Ask the request policy of nodes about a recorded call, or about an input",
 		Long: `Decides as the proxy would after its access list has allowed a call: by the built-in request policy, and by the modules of package
 pipeguard.node in a directory or in a bundle that add to it. They must compile, pass their tests and hold the invariants first.
@@ -64,14 +64,14 @@ With -o json it prints one object:
 
 Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decision as was recorded (or none of this policy was),
 1 another one; 2 the record, the input or the policy cannot be read, or the policy would not be activated.`,
-		Example: `  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
-  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --config proxy.yaml --policy ./my-policies
-  pipeguard policy eval --from-audit audit.jsonl --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --bundle bundle.tar.gz
+		Example: `  pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR
+  pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --config proxy.yaml --policy ./my-policies
+  pipeguard policy eval --from-audit /var/log/pipeguard/audit --id BQ5WDWNJNUOT6EY4VKEBLCQCXR --bundle bundle.tar.gz
   pipeguard policy eval --input policies/node/examples/service_control/input.json`,
 		Args: noArguments(": the call is named with --from-audit or --input"),
 	}
 	out := addFormat(cmd)
-	cmd.Flags().StringVar(&o.audit, "from-audit", "", "file of audit records, or - for standard input")
+	cmd.Flags().StringVar(&o.audit, "from-audit", "", "log of audit records: a directory, a file, or - for standard input")
 	cmd.Flags().StringVar(&o.id, "id", "", "id of the recorded call, as audit show --wide has it")
 	cmd.Flags().StringVar(&o.input, "input", "", "file with an input in JSON, or - for standard input")
 	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
@@ -230,19 +230,19 @@ func (r *evalReport) decide(cmd *cobra.Command, e *request.Evaluator, input ast.
 }
 
 func (r *evalReport) print(p *printer, isVerbose bool) {
-	p.printf("now       %s\n", plain.Line(sentence(string(r.Decision.Effect), r.Decision.Rule, r.Decision.Reason)))
-	p.printf("revision  %s\n", plain.Line(r.Decision.Revision))
+	p.printf("now       %s\n", inert.Line(sentence(string(r.Decision.Effect), r.Decision.Rule, r.Decision.Reason)))
+	p.printf("revision  %s\n", inert.Line(r.Decision.Revision))
 	for _, f := range r.Decision.Findings {
-		p.printf("finding   %s\n", plain.Line(sentence(string(f.Effect), f.Code, f.Message)))
+		p.printf("finding   %s\n", inert.Line(sentence(string(f.Effect), f.Code, f.Message)))
 	}
 	if r.Recorded != nil {
-		p.printf("recorded  %s\n", plain.Line(sentence(r.Recorded.Effect, r.Recorded.Rule, r.Recorded.Reason)))
+		p.printf("recorded  %s\n", inert.Line(sentence(r.Recorded.Effect, r.Recorded.Rule, r.Recorded.Reason)))
 	}
 	for _, d := range r.Differences {
-		p.printf("DIFFERS   %s: recorded %s, now %s\n", d.Field, plain.Line(orNone(d.Recorded)), plain.Line(orNone(d.Now)))
+		p.printf("DIFFERS   %s: recorded %s, now %s\n", d.Field, inert.Line(orNone(d.Recorded)), inert.Line(orNone(d.Now)))
 	}
 	for _, note := range r.Notes {
-		p.printf("note      %s\n", plain.Line(note))
+		p.printf("note      %s\n", inert.Line(note))
 	}
 	if isVerbose {
 		p.json(r.Input)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,26 +51,14 @@ func (r *evalReport) ofRecord(cmd *cobra.Command, e *request.Evaluator, file, id
 
 // findRecord returns the last record of a call that holds a decision: the one of its end, unless the call never ended.
 func findRecord(cmd *cobra.Command, file, id string) (found *audit.Event, err error) {
-	bad := 0
-	err = withFile(cmd, file, func(in io.Reader) error {
-		for event, err := range audit.Read(in) {
-			var line *audit.LineError
-			switch {
-			case errors.As(err, &line):
-				bad++
-			case err != nil:
-				return err
-			case event.ID == id && event.Type == audit.TypeRequest && event.Decision != nil:
-				found = &event
-			}
+	bad, err := eachRecord(cmd, file, func(event audit.Event) bool {
+		if event.ID == id && event.Type == audit.TypeRequest && event.Decision != nil {
+			found = &event
 		}
-		return nil
+		return true
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("%s holds no call %q that was decided", file, id)
-		if bad > 0 {
-			err = fmt.Errorf("%w; %d lines are no records", err, bad)
-		}
+		err = notFound(bad, "%s holds no call %q that was decided", file, id)
 	}
 	return found, err
 }

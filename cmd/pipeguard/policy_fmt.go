@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -48,9 +48,9 @@ func policyFmt(cmd *cobra.Command, dir string, isWrite, isDiff bool) error {
 	p := printer{w: cmd.OutOrStdout()}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if isDiff {
-			p.printf("%s", plain.Text(lineDiff(name, modules.Files[name], changed[name])))
+			p.printf("%s", inert.Text(lineDiff(name, modules.Files[name], changed[name])))
 		} else {
-			p.printf("%s\n", plain.Line(name))
+			p.printf("%s\n", inert.Line(name))
 		}
 		if isWrite {
 			if err := overwrite(filepath.Join(dir, filepath.FromSlash(name)), changed[name]); err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/starter"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/policies"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
@@ -63,7 +63,7 @@ func policyInit(cmd *cobra.Command, dir string, rules, examples fs.FS, schema []
 	p := printer{w: cmd.OutOrStdout()}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			p.printf("%s\n", plain.Line(path))
+			p.printf("%s\n", inert.Line(path))
 		}
 		return err
 	})

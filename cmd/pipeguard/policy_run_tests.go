@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -188,7 +188,7 @@ func (r *testReport) add(t policy.TestResult) {
 
 func printTests(p *printer, r testReport, isVerbose bool) {
 	for _, problem := range r.Problems {
-		p.printf("%s\n", plain.Line(problem.String()))
+		p.printf("%s\n", inert.Line(problem.String()))
 	}
 	if len(r.Problems) > 0 {
 		p.printf("not compiled, no tests run\n")
@@ -198,15 +198,15 @@ func printTests(p *printer, r testReport, isVerbose bool) {
 		if t.Outcome == outcomePassed && !isVerbose {
 			continue
 		}
-		p.printf("%s: %s:%d %s.%s\n", t.Outcome, plain.Line(t.File), t.Line, plain.Line(t.Package), plain.Line(t.Name))
+		p.printf("%s: %s:%d %s.%s\n", t.Outcome, inert.Line(t.File), t.Line, inert.Line(t.Package), inert.Line(t.Name))
 		if t.Message != "" {
-			p.printf("    %s\n", plain.Line(t.Message))
+			p.printf("    %s\n", inert.Line(t.Message))
 		}
 	}
 	p.printf("%d tests passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
 	p.printf("%d invariants: %s\n", r.Invariants.Count, r.Invariants.Outcome)
 	if r.Invariants.Message != "" {
-		p.printf("%s\n", plain.Text(r.Invariants.Message))
+		p.printf("%s\n", inert.Text(r.Invariants.Message))
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -75,20 +75,20 @@ func printReview(p *printer, r reviewReport) {
 	counts := map[string]int{}
 	for _, o := range r.Objects {
 		counts[o.Verdict]++
-		p.printf("%s: %s %s: %s", plain.Line(o.String()), plain.Line(o.Kind), plain.Line(nameOf(o)), strings.ReplaceAll(o.Verdict, "-", " "))
+		p.printf("%s: %s %s: %s", inert.Line(o.String()), inert.Line(o.Kind), inert.Line(nameOf(o)), strings.ReplaceAll(o.Verdict, "-", " "))
 		if o.Code != "" {
-			p.printf(" (%s)", plain.Line(o.Code))
+			p.printf(" (%s)", inert.Line(o.Code))
 		}
 		p.printf("\n")
 		for _, warning := range o.Warnings {
-			p.printf("    Warning: %s\n", plain.Line(warning))
+			p.printf("    Warning: %s\n", inert.Line(warning))
 		}
 		for line := range strings.Lines(o.Message) {
-			p.printf("    %s\n", plain.Line(strings.TrimRight(line, "\n")))
+			p.printf("    %s\n", inert.Line(strings.TrimRight(line, "\n")))
 		}
 	}
 	for _, f := range r.Faults {
-		p.printf("%s: bad input: %s\n", plain.Line(f.String()), plain.Line(f.Message))
+		p.printf("%s: bad input: %s\n", inert.Line(f.String()), inert.Line(f.Message))
 	}
 	p.printf("%d allowed, %d denied, %d not judged, %d faults\n",
 		counts[verdictAllowed], counts[verdictDenied], counts[verdictNotJudged], len(r.Faults))

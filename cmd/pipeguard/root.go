@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/plain"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // streams are the standard streams, so that tests can have their own.
@@ -27,7 +27,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	code, message := verdict(err)
 	if message != "" {
 		// Nothing is left to be done if even this cannot be written.
-		_, _ = fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), plain.Text(message))
+		_, _ = fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), inert.Text(message))
 	}
 	return code
 }
@@ -35,11 +35,13 @@ func run(ctx context.Context, args []string, s streams) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pipeguard",
-		Short: "Judge pods and pipe paths, test policies, call a proxy, read audit records",
+		Short: "Judge pods and pipe paths, test policies, call a proxy, read and verify audit logs",
 		Long: `Pipeguard guards the named pipes of privileged services on Windows nodes against pods that should not have them.
 This program is its desk side: it gives the verdicts of the admission webhook without a cluster.
 
-Exit codes of all commands: 0 yes, 1 no (denied, failed, not clean), 2 the question could not be understood or answered.`,
+Exit codes: 0 yes, 1 no (denied, failed, not clean, tampered with), 2 the question could not be understood or answered.
+"audit verify", "audit prove" and "audit keys" alone have 3 for that, because 2 is an answer there: nothing speaks against the log, but
+not all of it is proven.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},

@@ -18,7 +18,7 @@ import (
 func guarded(t *testing.T, n *machine, more ...string) (pipe, log string, p *program) {
 	t.Helper()
 	p = startProgram(t, append([]string{"--config", n.config}, more...)...)
-	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit.jsonl"), p
+	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit"), p
 }
 
 // under is a path that no other call names.

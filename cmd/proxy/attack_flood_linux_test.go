@@ -47,7 +47,7 @@ func bounded(t *testing.T, prefaceTimeout string) (pipe, log string) {
 	config := configFor(t, "PathExists")
 	put(t, config, read(t, config)+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: "+prefaceTimeout+"}\n")
 	p := startProgram(t, "--config", config)
-	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit.jsonl")
+	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit")
 }
 
 func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // attackPatience is more than any step takes; reached only by a test that fails.
@@ -308,21 +309,13 @@ func ended(t *testing.T, log, path string) audit.Event {
 			return found[0]
 		}
 	}
-	t.Fatalf("no record ends the call about %s in:\n%s", path, read(t, log))
+	t.Fatalf("no record ends the call about %s in:\n%s", path, lines(t, log))
 	return audit.Event{}
 }
 
 func records(t *testing.T, log string, match func(audit.Event) bool) (found []audit.Event) {
 	t.Helper()
-	file, err := os.Open(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	for e, err := range audit.Read(file) {
-		if line, ok := errors.AsType[*audit.LineError](err); ok && line.Torn {
-			break // being written
-		}
+	for e, err := range query.Events(log) {
 		if err != nil {
 			t.Fatal(err)
 		}

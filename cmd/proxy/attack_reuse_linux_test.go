@@ -67,7 +67,7 @@ func reborn(t *testing.T, pid int, group string) {
 func TestANumberThatWasGivenAwayBeforeTheAcceptNamesNobody(t *testing.T) {
 	n := newMachine(t, "")
 	sockets, proxy := apart(t, "--config", n.config)
-	pipe, log := filepath.Join(sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(sockets, "audit.jsonl")
+	pipe, log := filepath.Join(sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(sockets, "audit")
 	opener, receiver := newCaller(t, n.group(neighbour.id)), newCaller(t, n.group(neighbour.id))
 	if err := proxy.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

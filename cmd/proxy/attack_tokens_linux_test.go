@@ -32,7 +32,7 @@ func newCluster(t *testing.T) cluster {
 	return cluster{t, key}
 }
 
-func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+func tokenPart(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // jwks is what the API server publishes.
 func (c cluster) jwks() []byte {
@@ -41,7 +41,7 @@ func (c cluster) jwks() []byte {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k","use":"sig","alg":"ES256","crv":"P-256","x":%q,"y":%q}]}`, segment(point[1:33]), segment(point[33:]))
+	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k","use":"sig","alg":"ES256","crv":"P-256","x":%q,"y":%q}]}`, tokenPart(point[1:33]), tokenPart(point[33:]))
 }
 
 type claims = map[string]any
@@ -65,13 +65,13 @@ func (c cluster) token(p place, change ...func(claims, claims)) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	signed := segment([]byte(`{"alg":"ES256","kid":"k"}`)) + "." + segment(text)
+	signed := tokenPart([]byte(`{"alg":"ES256","kid":"k"}`)) + "." + tokenPart(text)
 	sum := sha256.Sum256([]byte(signed))
 	var r, s *big.Int
 	if r, s, err = ecdsa.Sign(rand.Reader, c.key, sum[:]); err != nil {
 		c.t.Fatal(err)
 	}
-	return signed + "." + segment(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
+	return signed + "." + tokenPart(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }
 
 // withTokens makes a node whose driver needs a token for what the rule allows.
@@ -115,8 +115,8 @@ func TestATokenIsOfUseToItsPodAlone(t *testing.T) {
 				all["exp"], all["iat"], all["nbf"] = time.Now().Add(-time.Hour).Unix(), time.Now().Add(-2*time.Hour).Unix(), time.Now().Add(-2*time.Hour).Unix()
 			}), "Unauthenticated", false},
 			{"one that a stranger signed", driverPlace.id, stranger.token(driverPlace), "Unauthenticated", false},
-			{"one that nobody signed", driverPlace.id, segment([]byte(`{"alg":"none","kid":"k"}`)) + "." + parts[1] + ".", "Unauthenticated", false},
-			{"its own with other claims", driverPlace.id, parts[0] + "." + segment([]byte(`{"sub":"system:serviceaccount:kube-system:admin"}`)) + "." + parts[2], "Unauthenticated", false},
+			{"one that nobody signed", driverPlace.id, tokenPart([]byte(`{"alg":"none","kid":"k"}`)) + "." + parts[1] + ".", "Unauthenticated", false},
+			{"its own with other claims", driverPlace.id, parts[0] + "." + tokenPart([]byte(`{"sub":"system:serviceaccount:kube-system:admin"}`)) + "." + parts[2], "Unauthenticated", false},
 			{"what is none", driverPlace.id, "x", "Unauthenticated", false},
 			{"its own, twice", driverPlace.id, own + "\t" + own, "Unauthenticated", false},
 		} {
@@ -142,7 +142,7 @@ func TestATokenIsOfUseToItsPodAlone(t *testing.T) {
 				}
 			})
 		}
-		if text := read(t, log); strings.Contains(text, parts[2]) || strings.Contains(text, parts[1]) {
+		if text := lines(t, log); strings.Contains(text, parts[2]) || strings.Contains(text, parts[1]) {
 			t.Error("the records hold a token")
 		}
 	}

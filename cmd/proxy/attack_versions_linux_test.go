@@ -60,7 +60,7 @@ func TestNoVersionEvadesTheRequestPolicy(t *testing.T) {
 	if seen["PN001"] != 2 || seen["PN002"] < 5 || seen["PN003"] < 3 || seen["PN004"] < 6 {
 		t.Errorf("asked for %v", seen)
 	}
-	for _, e := range records(t, filepath.Join(p.sockets, "audit.jsonl"), func(e audit.Event) bool { return e.IntentSeq != 0 }) {
+	for _, e := range records(t, filepath.Join(p.sockets, "audit"), func(e audit.Event) bool { return e.IntentSeq != 0 }) {
 		t.Errorf("%s ran", e.What.FullMethod)
 	}
 }

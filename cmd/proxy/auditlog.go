@@ -2,67 +2,169 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/copies"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// reopenInterval is how often a log that has failed is tried again. Calls are refused until it works.
-const reopenInterval = time.Second
+// closingTimeout bounds how long the end of the process waits for copies and for the witness. The log itself is complete by then.
+const closingTimeout = 5 * time.Second
 
-// auditLog is where records go.
+// auditLog is where records go: a directory of segments with its evidence and copies, or standard output.
 type auditLog struct {
 	audit.Writer
-	file *audit.File // nil for standard output
+	segments  *segment.Writer // nil for standard output, as what follows
+	log       *zap.Logger
+	path      string
+	key       string // that verifies checkpoints
+	tree      *evidence.Log
+	copies    *copies.Copies
+	witnessed *witnessState // nil without a witness
+	closing   func() error  // of what the copies use
 }
 
-func openAuditLog(f *flags, c config.Audit, stdout io.Writer, log *zap.Logger) (*auditLog, error) {
-	path := f.auditLog
-	if path == "" {
-		path = c.Path
+// auditOptions are what an audit log needs to know of the process.
+type auditOptions struct {
+	settings config.Audit
+	node     string
+	stdout   io.Writer
+	log      *zap.Logger
+	shutdown func(error) // ends the process
+}
+
+// auditPath is the directory of the log, or - for standard output.
+func (f *flags) auditPath(c config.Audit) string {
+	switch {
+	case f.auditLog != "":
+		return f.auditLog
+	case c.Path != "":
+		return c.Path
+	case f.socketDir != "":
+		return filepath.Join(f.socketDir, "audit")
 	}
+	return defaultAuditLog
+}
+
+func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog, err error) {
 	if path == "-" {
-		return &auditLog{Writer: audit.NewStream(stdout)}, nil
+		return &auditLog{Writer: audit.NewStream(o.stdout)}, nil
 	}
-	if path == "" {
-		path = defaultAuditLog
-		if f.socketDir != "" {
-			path = filepath.Join(f.socketDir, "audit.jsonl")
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open audit log %s: it is a file, and the log is a directory: give another path, or move the file away", path)
+	}
+	a := &auditLog{log: o.log, path: path, closing: func() error { return nil }}
+	defer func() {
+		if err != nil {
+			a.closeCopies(o.log)
 		}
+	}()
+	if err := a.openCopies(o); err != nil {
+		return nil, err
 	}
-	file, err := audit.OpenFile(path, audit.FileOptions{NoSync: c.NoSync, OnMoved: func(err error) {
-		log.Error("audit log was moved away or removed; a new one is begun", zap.String(logkeys.Path, path), zap.Error(err))
-	}})
+	sinks := a.copies.Checkpoints()
+	if o.settings.Witness.URL != "" {
+		a.witnessed = &witnessState{}
+		client, err := newWitnessClient(o.settings.Witness, a.witnessed, o.log)
+		if err != nil {
+			return nil, fmt.Errorf("audit.witness: %w", err)
+		}
+		sinks = append(sinks, client)
+	}
+	last, err := evidence.LastCheckpoint(path)
 	if err != nil {
 		return nil, err
 	}
-	log.Info("audit log open", zap.String(logkeys.Path, path))
-	return &auditLog{Writer: file, file: file}, nil
+	so := o.segmentOptions()
+	so.Covered, so.OnRecord = last.Size, a.copies.Record
+	so.Evidence = func(*segment.Found) (segment.Evidence, error) {
+		// Only the process that holds the directory may make a key for it.
+		keys, err := signingKeys(path, last.Size > 0, o)
+		if err != nil {
+			return nil, err
+		}
+		a.key = keys[0].LogKey()
+		if a.tree, err = evidence.Open(ctx, evidence.Options{Dir: path, Keys: keys, Sinks: sinks, OnError: o.checkpointFailed}); err != nil {
+			return nil, fmt.Errorf("%w; to begin a new log, move this directory away, and look at why", err)
+		}
+		return a.tree, nil
+	}
+	if a.segments, err = segment.Open(path, so); err != nil {
+		if a.tree != nil {
+			err = errors.Join(err, a.tree.Close(ctx))
+		}
+		return nil, err
+	}
+	a.Writer = a.segments
+	o.log.Info("audit log open", zap.String(logkeys.Path, path))
+	return a, nil
 }
 
-// keep tries a log that has failed again until ctx is done.
-func (a *auditLog) keep(ctx context.Context, log *zap.Logger) {
-	if a.file == nil {
+func (o auditOptions) segmentOptions() segment.Options {
+	c := o.settings
+	return segment.Options{
+		SegmentBytes: int64(c.SegmentMiB) << 20, SegmentAge: c.SegmentAge, KeepBytes: int64(c.KeepMiB) << 20, KeepAge: c.KeepAge,
+		Admitted: c.Operations, NoSync: c.NoSync, Where: &audit.Where{Node: o.node},
+		OnFailure: c.OnFailure, OnShutdown: o.shutdown,
+		OnFault: func(err error) {
+			if err == nil {
+				o.log.Warn("audit log works again", event(eventAuditBack))
+				return
+			}
+			o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
+		},
+	}
+}
+
+// checkpointFailed is told what failed while nobody waited.
+func (o auditOptions) checkpointFailed(err error) {
+	if errors.Is(err, evidence.ErrWitnessAhead) || errors.Is(err, evidence.ErrWitnessRefuses) {
+		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
 		return
 	}
-	a.file.Keep(ctx, reopenInterval, func(err error) {
-		if err != nil {
-			log.Error("audit log still fails; calls are refused", zap.Error(err))
-			return
-		}
-		log.Warn("audit log works again")
-	})
+	o.log.Warn("audit checkpoint", zap.Error(err))
 }
 
-func (a *auditLog) close() error {
-	if a.file == nil {
+// works is a check of the audit log.
+func (a *auditLog) works() error {
+	if a.segments == nil {
 		return nil
 	}
-	return a.file.Close()
+	if err := a.segments.Stats().Err; err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
+
+// register shows the state of the log.
+func (a *auditLog) register(r prometheus.Registerer) {
+	if a.segments == nil {
+		return
+	}
+	r.MustRegister(newAuditCollector(a), copies.Collector(a.copies))
+}
+
+// close ends the log, and then lets others have what is left for them.
+func (a *auditLog) close() error {
+	if a.segments == nil {
+		return nil
+	}
+	err := a.segments.Close()
+	ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
+	defer stop()
+	err = errors.Join(err, a.tree.Close(ctx))
+	a.closeCopies(a.log)
+	return err
 }

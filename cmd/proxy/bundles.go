@@ -2,13 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -40,7 +34,7 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 	if err != nil {
 		return nil, nil, fmt.Errorf("bundle: keys: %s: %w", c.Keys, err)
 	}
-	client, err := bundleClient(c)
+	client, err := httpsClient(c.CAFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,25 +76,6 @@ func noted(n *node.Node, log *zap.Logger) func(context.Context, bundle.Bundle, b
 			}
 		}, nil
 	}
-}
-
-// bundleClient asks the server of URL, and trusts the authorities of CAFile alone if it is set.
-func bundleClient(c config.Bundle) (*http.Client, error) {
-	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		text, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("bundle: caFile: %w", err)
-		}
-		settings.RootCAs = x509.NewCertPool()
-		if !settings.RootCAs.AppendCertsFromPEM(text) {
-			return nil, errors.New("bundle: caFile: no certificate in " + c.CAFile)
-		}
-	}
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: settings, ForceAttemptHTTP2: true, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 2 * time.Minute, MaxResponseHeaderBytes: 16 << 10,
-	}}, nil
 }
 
 // registerBundle shows what the node thinks of its bundle.

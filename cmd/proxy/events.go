@@ -26,8 +26,12 @@ const (
 	eventDenyAll      = 113
 	eventStuck        = 120
 	// 121 and 122 are package watch's: a pipe's name leads elsewhere, a pipe that nobody guards.
-	eventBundle = 130
-	eventOther  = 199 // any other line at level error
+	eventBundle            = 130
+	eventAuditFault        = 150
+	eventAuditBack         = 151
+	eventAuditContradicted = 152
+	// From 200 on, records and checkpoints that are copied: package copies.
+	eventOther = 199 // any other line at level error
 )
 
 // event marks a log line for the event log.

@@ -31,6 +31,7 @@ type flags struct {
 	socketDir   string
 	sddl        string
 	auditLog    string
+	journal     string
 	version     bool
 
 	requirePrivacy bool
@@ -62,7 +63,8 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials); empty means the configuration's backend, else "+defaultHost)
 	set.StringVar(&f.socketDir, "socket-dir", "", "`directory` of the unix sockets that stand in for pipes, mode 0700; required outside Windows")
 	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and nobody over the network")
-	set.StringVar(&f.auditLog, "audit-log", "", "`file` for audit records, or - for standard output; empty means the configuration's, else "+defaultAuditLog)
+	set.StringVar(&f.auditLog, "audit-log", "", "`directory` for audit records, or - for standard output; empty means the configuration's, else "+defaultAuditLog)
+	set.StringVar(&f.journal, "memory-journal", "", "`file` to which the invented machine of --host memory adds a line before and after each operation, for trials")
 	set.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.klog.register(set)
 

@@ -136,7 +136,7 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stderr)
 	}
-	if r := reconcile(t, filepath.Join(p.sockets, "audit.jsonl")); r.FaultCount != 0 || len(r.Open) != 0 || r.Intents != 3 || r.Terminals != 4 {
+	if r := reconcile(t, filepath.Join(p.sockets, "audit")); r.FaultCount != 0 || len(r.Open) != 0 || r.Intents != 3 || r.Terminals != 4 {
 		t.Errorf("audit log: %+v", r)
 	}
 }

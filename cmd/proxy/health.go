@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -26,17 +25,6 @@ func (r *readiness) faults() []error {
 		}
 	}
 	return faults
-}
-
-// works is a check of the audit log.
-func (a *auditLog) works() error {
-	if a.file == nil {
-		return nil
-	}
-	if err := a.file.Err(); err != nil {
-		return fmt.Errorf("audit log: %w", err)
-	}
-	return nil
 }
 
 // routes adds the endpoints of a health check. /healthz says that the process answers; restarting it for anything that /readyz

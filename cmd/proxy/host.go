@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"go.uber.org/zap"
 
@@ -34,11 +36,12 @@ type hostOptions struct {
 	roots          *safepath.Roots
 	requirePrivacy bool
 	ownService     string // which is never stopped by a request
+	journal        string // of the invented machine; empty for none
 	log            *zap.Logger
 }
 
 func (f *flags) hostOptions(roots *safepath.Roots, log *zap.Logger) hostOptions {
-	return hostOptions{roots: roots, requirePrivacy: f.requirePrivacy, ownService: f.serviceName, log: log}
+	return hostOptions{roots: roots, requirePrivacy: f.requirePrivacy, ownService: f.serviceName, journal: f.journal, log: log}
 }
 
 // host is what requests act on.
@@ -50,10 +53,22 @@ type host struct {
 
 func newHost(name string, o hostOptions) (*host, error) {
 	if name == hostWindows {
+		if o.journal != "" {
+			return nil, errors.New("--memory-journal is of --host memory")
+		}
 		return windowsHost(o)
 	}
 	o.log.Warn("memory host: answers come from an invented machine, and nothing is done on this one")
-	return memoryHost(fakehost.New(fakehost.Options{Roots: o.roots})), nil
+	if o.journal == "" {
+		return memoryHost(fakehost.New(fakehost.Options{Roots: o.roots})), nil
+	}
+	journal, err := os.OpenFile(o.journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	h := memoryHost(fakehost.New(fakehost.Options{Roots: o.roots, Journal: journal}))
+	h.close = journal.Close
+	return h, nil
 }
 
 func memoryHost(h *fakehost.Host) *host {

@@ -8,7 +8,7 @@ import "errors"
 const (
 	defaultHost     = hostMemory
 	defaultConfig   = ""
-	defaultAuditLog = "audit.jsonl in --socket-dir"
+	defaultAuditLog = "audit in --socket-dir"
 )
 
 func windowsHost(hostOptions) (*host, error) {

@@ -15,7 +15,7 @@ import (
 const (
 	defaultHost     = hostWindows
 	defaultConfig   = configFile // so that an install line of csi-proxy.exe works as it is
-	defaultAuditLog = `C:\ProgramData\Pipeguard\audit.jsonl`
+	defaultAuditLog = `C:\ProgramData\Pipeguard\audit`
 )
 
 // windowsHost acts on this machine.

@@ -113,7 +113,7 @@ func TestAPipeOfAnotherProcessIsFoundBesideOurs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	said := newOutput()
-	command := exec.Command(exe, "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "a.jsonl")) //nolint:gosec // the program under test
+	command := exec.Command(exe, "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "audit")) //nolint:gosec // the program under test
 	command.Stderr = said
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

@@ -178,7 +178,7 @@ func TestTheConfigurationNamesTheLogFile(t *testing.T) {
 	put(t, file, read(t, file)+"log: {path: "+log+", eventLog: true}\n")
 	stderr := newOutput()
 	sockets := filepath.Join(t.TempDir(), "s")
-	if code := run(t.Context(), []string{"--socket-dir", sockets, "--config", file, "--audit-log", t.TempDir()}, io.Discard, stderr); code != 1 {
+	if code := run(t.Context(), []string{"--socket-dir", sockets, "--config", file, "--audit-log", filepath.Dir(log)}, io.Discard, stderr); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
 	text := read(t, log)

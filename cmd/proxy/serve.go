@@ -45,7 +45,16 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	if err != nil {
 		return because(exitConfiguration, err)
 	}
-	records, err := openAuditLog(p.flags, p.settings.Audit, p.stdout, p.log)
+	node, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("name of this node: %w", err)
+	}
+	ctx, shutdown := context.WithCancelCause(ctx)
+	defer shutdown(nil)
+	records, err := openAuditLog(ctx, p.flags.auditPath(p.settings.Audit), auditOptions{
+		settings: p.settings.Audit, node: node, stdout: p.stdout, log: p.log,
+		shutdown: func(err error) { shutdown(because(exitAuditLog, fmt.Errorf("audit log: %w", err))) },
+	})
 	if err != nil {
 		return because(exitAuditLog, err)
 	}
@@ -54,10 +63,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	registry := newRegistry()
 	access.register(registry)
 	registerBundle(registry, access.book)
-	node, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("name of this node: %w", err)
-	}
+	records.register(registry)
 	names, err := newNaming(p.settings.Containers, registry, p.log)
 	if err != nil {
 		return because(exitConfiguration, fmt.Errorf("containers: %w", err))
@@ -101,13 +107,13 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, func(mux *http.ServeMux) {
 		state.routes(mux)
-		serveState(mux, node, access.book)
+		serveState(mux, node, access.book, records)
 	}, p.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopMetrics()) }()
-	return p.run(ctx, server, records, access, state)
+	return p.run(ctx, server, access, state)
 }
 
 // rules returns what decides about calls, and what fetches the cluster's part of it until its context is done.
@@ -180,18 +186,18 @@ func (f *flags) roots() (*safepath.Roots, error) {
 	return roots, nil
 }
 
-// run keeps the audit log alive for as long as the server may need it, which is longer than ctx.
-func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, records *auditLog, access *live, state *readiness) error {
-	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
-	var keepers sync.WaitGroup
-	keepers.Go(func() { records.keep(keeping, p.log) })
-	ctx, cancel := context.WithCancel(ctx)
-	keepers.Go(func() { access.follow(ctx) })
-	context.AfterFunc(ctx, func() { state.open.Store(false) })
+// run serves until ctx is done. The cause of that is returned if it is a fault.
+func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, access *live, state *readiness) error {
+	following, stop := context.WithCancel(ctx)
+	var follower sync.WaitGroup
+	follower.Go(func() { access.follow(following) })
+	context.AfterFunc(following, func() { state.open.Store(false) })
 	err := server.Run(ctx)
-	cancel()
-	stopKeeping()
-	keepers.Wait()
+	stop()
+	follower.Wait()
+	if f, ok := errors.AsType[*fault](context.Cause(ctx)); ok {
+		err = errors.Join(f, err)
+	}
 	return err
 }
 

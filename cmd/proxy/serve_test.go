@@ -25,8 +25,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-
-	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
 // output collects what a program writes and lets a test wait for it.
@@ -147,7 +145,7 @@ func TestServesDriversAndRecordsThem(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stderr)
 	}
-	r := reconcile(t, filepath.Join(p.sockets, "audit.jsonl"))
+	r := reconcile(t, filepath.Join(p.sockets, "audit"))
 	if r.FaultCount != 0 || len(r.Open) != 0 || r.Intents != 3 || r.Terminals != 5 || r.Connections != 3 {
 		t.Errorf("audit log: %+v", r)
 	}
@@ -184,20 +182,6 @@ func checkMetrics(t *testing.T, p *program) {
 			t.Errorf("metrics lack %s", want)
 		}
 	}
-}
-
-func reconcile(t *testing.T, path string) audit.Report {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	r, err := audit.Reconcile(audit.Read(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func TestWithoutConfigurationEveryCallIsDenied(t *testing.T) {
@@ -255,29 +239,11 @@ func TestFaultsStopTheStart(t *testing.T) {
 	}
 }
 
-func TestAuditLogThatIsRemovedIsBegunAgainLoudly(t *testing.T) {
-	p := startProgram(t, "--config", configFor(t, "PathExists"))
-	client := v1.NewFilesystemClient(p.client(t, "filesystem-v1"))
-	path := filepath.Join(p.sockets, "audit.jsonl")
-	for range 2 {
-		if _, err := client.PathExists(t.Context(), &v1.PathExistsRequest{Path: `C:\var\lib\kubelet`}); err != nil {
-			t.Fatal(err)
-		}
-		if r := reconcile(t, path); r.Intents != 1 || r.FaultCount != 0 {
-			t.Errorf("audit log: %+v", r)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.stderr.await(t, 1, "audit log was moved away or removed")
-}
-
 func TestSecondProxyDoesNotShareTheAuditLog(t *testing.T) {
 	p := startProgram(t)
 	stderr := newOutput()
 	sockets := filepath.Join(t.TempDir(), "s")
-	code := run(t.Context(), []string{"--socket-dir", sockets, "--audit-log", filepath.Join(p.sockets, "audit.jsonl")}, io.Discard, stderr)
+	code := run(t.Context(), []string{"--socket-dir", sockets, "--audit-log", filepath.Join(p.sockets, "audit")}, io.Discard, stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "another process writes to it") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}
@@ -286,7 +252,7 @@ func TestSecondProxyDoesNotShareTheAuditLog(t *testing.T) {
 func TestSecondProxyDoesNotStart(t *testing.T) {
 	p := startProgram(t)
 	stderr := newOutput()
-	code := run(t.Context(), []string{"--socket-dir", p.sockets, "--audit-log", filepath.Join(t.TempDir(), "other.jsonl")}, io.Discard, stderr)
+	code := run(t.Context(), []string{"--socket-dir", p.sockets, "--audit-log", filepath.Join(t.TempDir(), "other")}, io.Discard, stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "the name is taken") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// nodeState is the answer of /status: by which policies this node decides.
+// nodeState is the answer of /status: by which policies this node decides, and who signs its records.
 type nodeState struct {
 	Node    string `json:"node"`
 	Version string `json:"version"`
@@ -19,12 +19,37 @@ type nodeState struct {
 	} `json:"acl"`
 	// Bundle is the cluster's policies; left out if the configuration asks for none.
 	Bundle *bundle.Status `json:"bundle,omitempty"`
+	// Audit is the log of records; left out if they go to standard output.
+	Audit *auditState `json:"audit,omitempty"`
+}
+
+// auditState is what a verifier needs to know of a log, and whether it takes records.
+type auditState struct {
+	Path string `json:"path"`
+	// Key verifies its checkpoints.
+	Key string `json:"key"`
+	// LastSeq is the number of the last durable record.
+	LastSeq uint64 `json:"lastSeq"`
+	Fault   string `json:"fault,omitempty"`
+}
+
+// state is nil for standard output.
+func (a *auditLog) state() *auditState {
+	if a.segments == nil {
+		return nil
+	}
+	stats := a.segments.Stats()
+	s := &auditState{Path: a.path, Key: a.key, LastSeq: stats.Seq}
+	if stats.Err != nil {
+		s.Fault = stats.Err.Error()
+	}
+	return s
 }
 
 // serveState adds the endpoint. It holds no secrets, and nothing that a metric does not say too.
-func serveState(mux *http.ServeMux, node string, book *rulebook.Book) {
+func serveState(mux *http.ServeMux, node string, book *rulebook.Book, records *auditLog) {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		s := nodeState{Node: node, Version: version.Number(), Bundle: book.Bundle()}
+		s := nodeState{Node: node, Version: version.Number(), Bundle: book.Bundle(), Audit: records.state()}
 		if local := book.Local(); local != nil {
 			s.ACL.Revision = local.Policy.Revision
 		}

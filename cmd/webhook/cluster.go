@@ -145,6 +145,9 @@ func (m *cluster) finish(s *server) error {
 	if err := m.countNodes(bundles, s.registry, s.log); err != nil {
 		return err
 	}
+	if err := m.witness(s); err != nil {
+		return err
+	}
 	objects, err := newPolicyObjects(policySources(m.manager.GetClient(), s.source.base), s.log)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ type clusterOptions struct {
 	scanInterval        time.Duration
 	leaderElect         bool
 	bundles             bundleOptions
+	witness             witnessOptions
 }
 
 // options are the command line.
@@ -65,6 +66,10 @@ the leader, does the writing; all of them answer. The chart sets what it needs.
 With --bundle-key the leader also signs the PipePolicies that decide here for the nodes, one bundle for each pool, and keeps
 them in ConfigMaps; every replica serves them at /bundles/POOL beside /validate (--bundle-serve). A key that cannot be read keeps bundles
 from being made, and no review from being answered.
+
+With --witness it cosigns checkpoints of the nodes' audit logs at /witness (C2SP tlog-witness), each only if it contains what was
+cosigned before, and keeps the last one of each log in a ConfigMap pipeguard-witness-HASH: so a log that was rolled back is found. A
+key that cannot be read keeps checkpoints from being cosigned, and no review from being answered.
 
 With --standalone it needs no cluster: policies come from the program itself or from --policy-dir, labels of namespaces
 from --namespaces, and, unless files are given, it makes a certificate of its own (--write-ca lets clients verify it).
@@ -126,6 +131,10 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringVar(&o.cluster.bundles.namespace, "bundle-namespace", "", "`namespace` of the ConfigMaps: that of the pods that mount them (default --pod-namespace)")
 	f.BoolVar(&o.cluster.bundles.serve, "bundle-serve", true, "serve bundles at /bundles/POOL to whoever asks (with --client-ca-file: who has a certificate); false leaves nodes the ConfigMaps alone")
 	f.StringVar(&o.cluster.bundles.modules, "bundle-modules", "", "`directory` of Rego that judges calls on nodes beside what is built into them, with its tests; read again when it changes")
+	f.BoolVar(&o.cluster.witness.on, "witness", false, "cosign checkpoints of the nodes' audit logs at /witness, for whoever asks (with --client-ca-file: who has a certificate)")
+	f.StringVar(&o.cluster.witness.key, "witness-key", "", "`file` of the private key that cosigns, as \"pipeguard audit keys generate\" makes it and read again when it changes")
+	f.StringVar(&o.cluster.witness.nodeKeys, "witness-node-keys", "", "`file` with verifier keys of the nodes' logs, one a line, read again when it changes")
+	f.BoolVar(&o.cluster.witness.trustFirstUse, "witness-trust-first-use", false, "pin the key that a node names in its GuardedNode with the first checkpoint that it has signed, where --witness-node-keys has none")
 	f.StringVar(&o.policyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
 	f.StringVar(&o.params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
 	f.StringVar(&o.namespaces, "namespaces", "", "YAML `file` with labels of namespaces: Namespace objects, or a mapping of names to labels")
@@ -191,6 +200,9 @@ func (o *options) checkStandalone(fault func(string, ...any)) {
 	if o.cluster.bundles.key != "" {
 		fault("--bundle-key is for a webhook in a cluster, not for --standalone")
 	}
+	if o.cluster.witness != (witnessOptions{}) {
+		fault("--witness is for a webhook in a cluster, not for --standalone")
+	}
 	if o.certHosts == nil {
 		o.certHosts = []string{"localhost", "127.0.0.1", "::1"}
 	}
@@ -214,6 +226,7 @@ func (o *options) checkCluster(fault func(string, ...any)) {
 		}
 	}
 	c.bundles.check(c.podNamespace, fault)
+	c.witness.check(fault)
 	if c.scanInterval < time.Minute {
 		fault("--scan-interval %s is below a minute", c.scanInterval)
 	}

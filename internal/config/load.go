@@ -92,6 +92,7 @@ func (p *Proxy) check() error {
 	p.checkCallers(add)
 	p.checkPipes(add)
 	p.checkBundle(add)
+	p.checkAudit(add)
 	faults = append(faults, p.checkRequestPolicy()...)
 	spec, wrong := p.ACL.spec()
 	for _, f := range wrong {
@@ -116,6 +117,9 @@ func (p Proxy) Warnings() []string {
 	var lines []string
 	for _, f := range p.policy.Warnings() {
 		lines = append(lines, p.source.line(acl.Fault{Field: "acl." + p.ACL.fieldOf(f.Field), Problem: f.Problem}))
+	}
+	for _, f := range p.Audit.warnings() {
+		lines = append(lines, p.source.line(f))
 	}
 	return slices.Compact(lines) // two rules of a profile have one place
 }

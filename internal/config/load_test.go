@@ -61,7 +61,7 @@ func TestSampleLoads(t *testing.T) {
 	if diff := cmp.Diff(Log{Path: `C:\ProgramData\Pipeguard\proxy.log`, MaxSizeMB: 100, MaxBackups: 5, MaxAgeDays: 30}, p.Log); diff != "" {
 		t.Error(diff)
 	}
-	if p.Audit != (Audit{Path: `C:\ProgramData\Pipeguard\audit.jsonl`}) {
+	if p.Audit != (Audit{Path: `C:\ProgramData\Pipeguard\audit`, OnFailure: "fail_operation", SegmentMiB: 64, SegmentAge: 24 * time.Hour}) {
 		t.Errorf("audit: %+v", p.Audit)
 	}
 }

@@ -21,7 +21,7 @@ type Proxy struct {
 	Kind string `yaml:"kind"`
 	// ACL says who may call what. Without it every call is denied.
 	ACL ACL `yaml:"acl"`
-	// Audit says where records go.
+	// Audit says where records go, how long they stay, and who signs them.
 	Audit Audit `yaml:"audit"`
 	// Limits bound what callers can use up.
 	Limits Limits `yaml:"limits"`
@@ -134,18 +134,6 @@ type Caller struct {
 	HostProcess *bool `yaml:"hostProcess"`
 	// Token asks for a caller that has shown a valid token of its pod.
 	Token bool `yaml:"token"`
-}
-
-// Audit says where the records of all requests go.
-type Audit struct {
-	// Path is the file that records are appended to, on a local disk. A full disk stops all calls, so give it room
-	// that pods cannot use up. One proxy writes to it at a time; a link, and a file that other users may write to, are
-	// refused. If it is moved away or removed, a new one is begun in its place. --audit-log on the command line goes before
-	// it. Without either it is C:\ProgramData\Pipeguard\audit.jsonl.
-	Path string `yaml:"path"`
-	// NoSync answers a call before its record is on the disk. It is faster, and a crash of the machine may lose the records
-	// of operations that were carried out.
-	NoSync bool `yaml:"noSync"`
 }
 
 // Limits bound what callers can use up. Zero values mean the defaults of the proxy.

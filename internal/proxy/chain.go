@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
@@ -40,6 +39,7 @@ func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 		p.alive,      // the caller is still the process that was asked about
 		p.intended,   // the intent is durable
 		p.operate,    // a time-out of the operation's own; a caller that leaves does not end what has begun
+		p.scrubbed,   // what the host says without the secrets of the request
 	)
 }
 
@@ -107,7 +107,7 @@ func asPanic(e audit.Event, v any) audit.Event {
 func (p *pipe) panicked(s *stream, v any) error {
 	p.metrics.panics.Inc()
 	p.log.Error("panic in a request", zap.String(logkeys.AuditID, s.id), zap.String(logkeys.Method, s.fullMethod),
-		zap.String(logkeys.Reason, describePanic(v)), zap.ByteString(logkeys.Stack, debug.Stack()))
+		zap.String(logkeys.Reason, describePanic(v)), zap.String(logkeys.Stack, stack()))
 	return status.Errorf(codes.Internal, "%s: internal error (audit id %s)", s.fullMethod, s.id)
 }
 

@@ -41,8 +41,14 @@ type conn struct {
 	tapped      int // requests that gRPC has announced
 	refused     int // requests that gRPC has refused unannounced, as far as they are recorded
 	streams     map[*stream]struct{}
-	pending     []audit.Event // written by the next Read or at the end
+	pending     []unwritten // written by the next Read or at the end
 	ended       bool
+}
+
+// unwritten is a record that is to be written, and what is to be told afterwards.
+type unwritten struct {
+	record audit.Event
+	over   func()
 }
 
 func newConn(raw net.Conn, p *pipe, serial uint64) *conn {
@@ -56,9 +62,7 @@ func newConn(raw net.Conn, p *pipe, serial uint64) *conn {
 // from one goroutine and comes back only when it has used up what it was given, so a caller who sends
 // what must be refused is read no faster than the log takes it.
 func (c *conn) Read(b []byte) (int, error) {
-	for _, e := range c.takePending(false) {
-		c.pipe.final(e)
-	}
+	c.writePending(false)
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,11 +80,11 @@ func (c *conn) Read(b []byte) (int, error) {
 // error of their own for it.
 func isOwnClose(err error) bool { return errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) }
 
-// takePending returns the records that wait, and one for the requests that gRPC has refused unannounced. At the end of the
+// writePending writes the records that wait, and one for the requests that gRPC has refused unannounced. At the end of the
 // connection those count too that did not arrive in full: gRPC may have closed it because of them.
-func (c *conn) takePending(atEnd bool) []audit.Event {
+func (c *conn) writePending(atEnd bool) {
 	c.mu.Lock()
-	events := c.pending
+	pending := c.pending
 	c.pending = nil
 	arrived := c.scan.blocks
 	if atEnd {
@@ -89,10 +93,15 @@ func (c *conn) takePending(atEnd bool) []audit.Event {
 	n := max(0, arrived-c.tapped-c.refused)
 	c.refused += n
 	c.mu.Unlock()
-	if n > 0 {
-		events = append(events, c.pipe.transportRefusal(c, n))
+	for _, e := range pending {
+		c.pipe.final(e.record)
+		e.over()
 	}
-	return events
+	if n > 0 {
+		c.pipe.metrics.opened(c.pipe.name, kindRequest)
+		defer c.pipe.metrics.over(c.pipe.name, kindRequest)
+		c.pipe.final(c.pipe.transportRefusal(c, n))
+	}
 }
 
 // open registers a stream that gRPC has announced. It returns false if the connection has ended.
@@ -114,10 +123,10 @@ func (c *conn) forget(s *stream) {
 }
 
 // later has a record written as soon as the transport's locks are free.
-func (c *conn) later(e audit.Event) {
+func (c *conn) later(e audit.Event, over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending = append(c.pending, e)
+	c.pending = append(c.pending, unwritten{e, over})
 }
 
 // because sets how the record will say that the connection ended. The first reason stays.
@@ -158,16 +167,16 @@ func (c *conn) finish() {
 	if release != nil {
 		release()
 	}
-	for _, e := range c.takePending(true) {
-		c.pipe.final(e)
-	}
+	c.writePending(true)
 	for _, s := range open {
 		// Nobody began to serve it. Should somebody come to it now, the claim will tell them that it is too late.
 		if s.claim() {
 			c.pipe.final(c.pipe.rejection(s, errEnded))
+			s.over()
 		}
 	}
 	c.pipe.final(c.pipe.connectionRecord(c))
+	c.pipe.metrics.over(c.pipe.name, kindConnection)
 	c.pipe.table.remove(c)
 	if held != nil {
 		if err := held.Close(); err != nil {

@@ -22,7 +22,9 @@ func streamOf(t *testing.T, p *pipe) (*stream, context.Context) {
 	if !c.open(s) {
 		t.Fatal("the connection has ended")
 	}
+	p.metrics.opened(p.name, kindRequest)
 	p.metrics.arrived(p.name)
+	t.Cleanup(s.over) // before the counts are compared
 	return s, context.WithValue(context.Background(), streamKey{}, s)
 }
 
@@ -61,7 +63,7 @@ func TestRequestOfAConnectionThatHasEndedDoesNotRun(t *testing.T) {
 	p := f.server.pipes[0]
 	s, ctx := streamOf(t, p)
 	s.conn.end(audit.ResultIdle, "test") // writes the terminal record of the stream
-	p.metrics.accepted.WithLabelValues(p.name).Inc()
+	p.metrics.accept(p.name)
 	if _, err := p.recovered(ctx, nil, nil); status.Code(err) != codes.Canceled {
 		t.Errorf("got %v", err)
 	}

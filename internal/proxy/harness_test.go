@@ -342,6 +342,7 @@ func (f *fixture) settle(t testing.TB) {
 	if n := f.metric(t, "pipeguard_streams_total"); n != terminals {
 		t.Errorf("%v streams, %v terminal records", n, terminals)
 	}
+	f.reconciled(t)
 	if n := f.metric(t, "pipeguard_streams_in_flight"); n != 0 {
 		t.Errorf("%v streams in flight after the stop", n)
 	}

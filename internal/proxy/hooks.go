@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -22,11 +21,15 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 		return ctx, status.Error(codes.Internal, "the request belongs to no connection")
 	}
 	s := newStream(c, info.FullMethodName)
+	p.metrics.opened(p.name, kindRequest)
 	p.metrics.arrived(p.name)
 	ctx = context.WithValue(ctx, streamKey{}, s)
 	if !c.open(s) {
 		s.claimed.Store(true)
-		p.background.Go(func() { p.final(p.rejection(s, errEnded)) })
+		p.background.Go(func() {
+			defer s.over()
+			p.final(p.rejection(s, errEnded))
+		})
 		return ctx, errEnded
 	}
 	// Two more ends that gRPC tells nobody about.
@@ -37,7 +40,7 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 		err = status.Errorf(codes.Unimplemented, "malformed method name: %q", info.FullMethodName)
 	}
 	if err != nil && s.claim() {
-		c.later(p.rejection(s, err))
+		c.later(p.rejection(s, err), s.over)
 	}
 	return ctx, err
 }
@@ -98,7 +101,11 @@ func (h hooks) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	}
 	h.pipe.metrics.rpc(h.pipe.label(s.fullMethod), event)
 	end, ok := event.(*stats.End)
-	if !ok || !s.claim() {
+	if !ok {
+		return
+	}
+	defer s.over()
+	if !s.claim() {
 		return
 	}
 	err := end.Error
@@ -142,16 +149,4 @@ func (p *pipe) guard(next grpc.MethodHandler) grpc.MethodHandler {
 		}()
 		return next(srv, ctx, decode, interceptor)
 	}
-}
-
-// describePanic says what happened without repeating what the caller sent: only the runtime's own words are known
-// not to hold a secret of the request.
-func describePanic(v any) string {
-	if err, ok := v.(interface {
-		error
-		RuntimeError()
-	}); ok {
-		return "panic: " + err.Error()
-	}
-	return fmt.Sprintf("panic with a value of type %T", v)
 }

@@ -2,21 +2,29 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
 // ledger keeps the order of things with the log: no intent is written while a record that should stand before it is
 // missing. Records of what has already happened wait for the log to come back; what has not begun does not begin.
+//
+// A log that is told to go on without records takes one and gives it no number. Nothing waits for such a log but the ends of
+// intents that are in it, since those would stay open.
 type ledger struct {
 	writer  audit.Writer
 	metrics *metrics
 	log     *zap.Logger
+	letGo   atomic.Bool // the last record that was tried was let go
 
 	mu      sync.Mutex // guards backlog, and is held while it is written, so that its order stays
 	backlog []audit.Event
@@ -26,12 +34,24 @@ type ledger struct {
 // under which number the record would be found if it is there after all.
 func (l *ledger) intent(ctx context.Context, e *audit.Event) (seq uint64, err error) {
 	ctx = context.WithoutCancel(ctx)
-	if err := l.settle(ctx); err != nil {
+	if err := l.retry(ctx); err != nil {
 		return 0, fmt.Errorf("records of earlier calls are still to be written: %w", err)
 	}
 	seq, err = l.writer.Append(ctx, e)
-	if err != nil {
+	if errors.Is(err, segment.ErrBusy) && l.letGo.Load() && l.settle(ctx) == nil { // the log works, and what it let go keeps its room
+		seq, err = l.writer.Append(ctx, e)
+	}
+	switch {
+	case err != nil:
 		l.metrics.auditErrors.Inc()
+		if errors.Is(err, segment.ErrUnavailable) {
+			seq = 0 // a segment that failed counts up to where it did, and the number is given to the next record
+		}
+	case seq == 0:
+		l.metrics.auditLost.Inc()
+		l.letGo.Store(true)
+	default:
+		l.letGo.Store(false)
 	}
 	return seq, err
 }
@@ -39,31 +59,65 @@ func (l *ledger) intent(ctx context.Context, e *audit.Event) (seq uint64, err er
 // final writes a record of something that has happened. If that fails the record is kept, and written before the next intent.
 func (l *ledger) final(ctx context.Context, e audit.Event) error {
 	ctx = context.WithoutCancel(ctx)
-	l.mu.Lock()
-	waiting := len(l.backlog) > 0
-	l.mu.Unlock()
-	if waiting {
-		_ = l.settle(ctx) // the append below meets the same fault and reports it
-	}
+	_ = l.retry(ctx) // the append below meets the same fault and reports it
 	seq, err := l.writer.Append(ctx, &e)
+	if err == nil && seq != 0 {
+		l.metrics.recorded(&e, false)
+		l.letGo.Store(false)
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err == nil {
-		l.metrics.recorded(&e)
+		if l.letGo.Store(true); e.IntentSeq == 0 {
+			l.metrics.lose(&e)
+			return nil
+		}
+		e.Again = true // nobody says whether it was tried
+		l.keep(e)
 		return nil
 	}
 	l.metrics.auditErrors.Inc()
 	e.Again = seq != 0
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	// The end of what has an intent always waits: those are as few as the calls in flight, since none is admitted now.
 	if len(l.backlog) >= maxBacklog && e.IntentSeq == 0 {
-		l.metrics.auditLost.Inc()
+		l.metrics.lose(&e)
 		l.log.Error("audit record lost: the backlog is full", zap.String(logkeys.AuditID, e.ID), zap.Error(err))
 		return err
 	}
-	l.backlog = append(l.backlog, e)
-	l.metrics.backlog.Set(float64(len(l.backlog)))
+	l.keep(e)
 	l.log.Error("audit record waits for the log", zap.String(logkeys.AuditID, e.ID), zap.Error(err))
 	return err
+}
+
+// keep has a record wait. l.mu must be held.
+func (l *ledger) keep(e audit.Event) {
+	l.metrics.wait(&e)
+	l.backlog = append(l.backlog, e)
+	l.metrics.backlog.Set(float64(len(l.backlog)))
+}
+
+// retry is settle, but leaves a log alone that lets records go: it would count this one as let go each time. Once a new record gets
+// a number, those that wait are tried.
+func (l *ledger) retry(ctx context.Context) error {
+	if l.letGo.Load() {
+		return nil
+	}
+	return l.settle(ctx)
+}
+
+// watch tries again until ctx is done: the end of an operation should not wait in memory for the next caller.
+func (l *ledger) watch(ctx context.Context) {
+	ticker := time.NewTicker(watchInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = l.retry(ctx) // whoever comes next meets the same fault, and the backlog shows
+		}
+	}
 }
 
 // settle writes what is waiting.
@@ -77,7 +131,11 @@ func (l *ledger) settle(ctx context.Context) error {
 			e.Again = e.Again || seq != 0
 			return err
 		}
-		l.metrics.recorded(e)
+		if seq == 0 {
+			l.letGo.Store(true)
+			return nil
+		}
+		l.metrics.recorded(e, true)
 		l.backlog = l.backlog[1:]
 		l.metrics.backlog.Set(float64(len(l.backlog)))
 	}

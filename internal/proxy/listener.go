@@ -20,7 +20,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.pipe.metrics.accepted.WithLabelValues(l.pipe.name).Inc()
+		l.pipe.metrics.accept(l.pipe.name)
 		c := newConn(raw, l.pipe, l.pipe.table.next())
 		victim, err := l.pipe.table.add(c)
 		if victim != nil {

@@ -13,9 +13,11 @@ import (
 
 // metrics are the series of csi-proxy.exe under their old names and labels, and our own.
 //
-// For each pipe: connections accepted = connection records, once all are closed; and
-// streams = terminal records of requests + in flight, at any time.
+// For each pipe: connections accepted = connection records + open + those whose record waits or is lost; and
+// streams = terminal records of requests + in flight + lost. The tally says so by another count, which is what to watch.
 type metrics struct {
+	tally *tally
+
 	started, handled, received, sent *prometheus.CounterVec
 	seconds                          *prometheus.HistogramVec
 
@@ -44,6 +46,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return c
 	}
 	m := &metrics{
+		tally: &tally{accounts: map[account]*balance{}},
+
 		started:  vec("grpc_server_started_total", "Total number of RPCs started on the server.", "grpc_type", "grpc_service", "grpc_method"),
 		handled:  vec("grpc_server_handled_total", "Total number of RPCs completed on the server, regardless of success or failure.", "grpc_type", "grpc_service", "grpc_method", "grpc_code"),
 		received: vec("grpc_server_msg_received_total", "Total number of RPC stream messages received on the server.", "grpc_type", "grpc_service", "grpc_method"),
@@ -64,7 +68,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "pipeguard_streams_in_flight", Help: "Requests whose terminal record is not written yet.",
 		}, []string{"pipe"}),
 		auditErrors: one("pipeguard_audit_errors_total", "Audit records that could not be written at the first attempt."),
-		auditLost:   one("pipeguard_audit_lost_total", "Audit records given up because too many were waiting."),
+		auditLost:   one("pipeguard_audit_lost_total", "Audit records that the log will never have: too many were waiting, or it was told to go on without."),
 		panics:      one("pipeguard_panics_total", "Panics while serving a request."),
 		limited:     vec("pipeguard_calls_limited_total", "Calls refused because their caller calls more often than it may.", "pipe"),
 		queueFull:   one("pipeguard_operations_refused_total", "Calls refused because too many operations ran or waited."),
@@ -76,6 +80,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	register(m.seconds)
 	register(m.inFlight)
 	register(m.backlog)
+	register(m.tally)
 	return m, errors.Join(errs...)
 }
 
@@ -98,17 +103,53 @@ func (m *metrics) pipe(name string) {
 	m.refused.WithLabelValues(name)
 	m.inFlight.WithLabelValues(name)
 	m.limited.WithLabelValues(name)
+	m.tally.change(name, kindConnection, func(*balance) {})
+	m.tally.change(name, kindRequest, func(*balance) {})
+}
+
+// accept counts a connection, which is open until over.
+func (m *metrics) accept(pipe string) {
+	m.accepted.WithLabelValues(pipe).Inc()
+	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
+}
+
+// opened counts what is to be counted as arrived at once and is not over before over is called.
+func (m *metrics) opened(pipe, kind string) {
+	m.tally.change(pipe, kind, func(b *balance) { b.open++ })
+}
+
+func (m *metrics) over(pipe, kind string) {
+	m.tally.change(pipe, kind, func(b *balance) { b.open-- })
 }
 
 // arrived counts a request that is to have a terminal record.
 func (m *metrics) arrived(pipe string) {
 	m.streams.WithLabelValues(pipe).Inc()
 	m.inFlight.WithLabelValues(pipe).Inc()
+	m.tally.change(pipe, kindRequest, func(b *balance) { b.arrived++ })
 }
 
-// recorded counts a terminal record that is durable.
-func (m *metrics) recorded(e *audit.Event) {
+// wait counts a terminal record that the log has not taken yet.
+func (m *metrics) wait(e *audit.Event) {
+	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.waiting++ })
+}
+
+// lose counts a terminal record that the log will never have.
+func (m *metrics) lose(e *audit.Event) {
+	m.auditLost.Inc()
+	if kindOf(e) == kindRequest {
+		m.inFlight.WithLabelValues(e.What.Pipe).Dec()
+	}
+}
+
+// recorded counts a terminal record that is durable; waited says that it was counted as waiting.
+func (m *metrics) recorded(e *audit.Event, waited bool) {
 	pipe := e.What.Pipe
+	m.tally.change(pipe, kindOf(e), func(b *balance) {
+		if b.recorded++; waited {
+			b.waiting--
+		}
+	})
 	if e.Type == audit.TypeConnection {
 		m.connections.WithLabelValues(pipe, e.Outcome.Result).Inc()
 		return

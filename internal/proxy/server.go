@@ -131,6 +131,7 @@ func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // also while calls in flight are waited for
 	var watcher sync.WaitGroup
 	watcher.Go(func() { s.watch(watching) })
+	watcher.Go(func() { s.ledger.watch(watching) })
 	defer watcher.Wait()
 	defer unwatch()
 	group, running := errgroup.WithContext(ctx)

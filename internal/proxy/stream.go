@@ -16,6 +16,7 @@ type stream struct {
 	method     string // hub operation; empty if the method is not served
 	arrived    time.Time
 	claimed    atomic.Bool
+	ended      atomic.Bool // nothing more happens to it
 }
 
 // claim returns true to the first who asks; that one must see to it that the terminal record is written.
@@ -25,6 +26,13 @@ func (s *stream) claim() bool {
 	}
 	s.conn.forget(s)
 	return true
+}
+
+// over is called when gRPC is done with the request, or will never have to do with it. Its record was handed over before.
+func (s *stream) over() {
+	if s.ended.CompareAndSwap(false, true) {
+		s.conn.pipe.metrics.over(s.conn.pipe.name, kindRequest)
+	}
 }
 
 type streamKey struct{}

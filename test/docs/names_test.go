@@ -105,12 +105,13 @@ func TestTheCheckOfFlagsSeesUnknownOnes(t *testing.T) {
 // foreign are flags of other programs that documents show: go, curl, jq, PowerShell, helm, kubectl.
 var foreign = []string{
 	"run", "bench", "benchtime", "cpu", "count", "cacert", "data", "c", "H", "S", "X", "schema", "p", "sS", "s", "r", "help",
-	"force", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "from-file", "raw", "benchmem", "l", "k", "A", "quick", "ItemType", "Name", "StartupType", "BinaryPathName",
+	"force", "audit", "timeout", "n", "o", "f", "e", "create-namespace", "set", "reset-then-reuse-values", "force-replace", "from-file", "raw", "benchmem", "l", "k", "A", "quick", "ItemType", "Name", "ProviderName", "StartupType", "BinaryPathName",
 }
 
 var (
 	flagUse    = regexp.MustCompile("(?:^|[\\s`(\\[|\"])--?([a-zA-Z][a-zA-Z_-]*)")
-	flagAsked  = regexp.MustCompile(`\.(?:\w*Var|\w*VarP|Func|Bool|String|BoolP)\((?:&?[\w.]+, |\w+, )?"([a-z][a-z_-]*)"`)
+	flagAsked  = regexp.MustCompile(`(?:\.(?:\w*Var|\w*VarP|Func|Bool|String|StringArray|BoolP)|addChoice)\((?:&?[\w.]+, |\w+, )?"([a-z][a-z_-]*)"`)
+	flagTable  = regexp.MustCompile(`(?s)filterFlags = .*?\n}\n`)
 	flagString = regexp.MustCompile(`"([a-z][a-z_]*[a-z]|v)"`)
 )
 
@@ -129,6 +130,9 @@ func flagsOf(files map[string]string) []string {
 			names = append(names, match[1])
 		}
 		for _, match := range regexp.MustCompile(`VarP\([^)]*?"[a-z-]+", "(\w)"`).FindAllStringSubmatch(text, -1) {
+			names = append(names, match[1])
+		}
+		for _, match := range regexp.MustCompile(`(?m)^\s+\{"([a-z]+)", `).FindAllStringSubmatch(flagTable.FindString(text), -1) {
 			names = append(names, match[1])
 		}
 		if strings.HasSuffix(name, "klog.go") { // a table of csi-proxy's flags

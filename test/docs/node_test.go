@@ -15,7 +15,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all, of := documents(t), map[string]string{}
-	for _, name := range []string{"docs/node-administrators-guide.md", "docs/callers.md", "docs/node-bundles.md"} {
+	for _, name := range []string{"docs/node-administrators-guide.md", "docs/callers.md", "docs/node-bundles.md", "docs/audit-log.md"} {
 		if all[name] == "" {
 			t.Fatalf("there is no %s", name)
 		}

@@ -107,6 +107,7 @@ func onePolicyDecidesAtBothEnds(t *testing.T) {
 		n.recorded(t, other, audit.Decision{Effect: audit.EffectAllow, Rule: rule, Policy: third.record()})
 		n.mustDeny(t, named, "ListDiskIDs", "{}", third.short(), third.number())
 	})
+	t.Run("an audit log that is put back to an older state is found", func(t *testing.T) { putBackLogIsFound(t, n) })
 }
 
 // recorded checks the last record with a decision about a pod: who called, proven how, and what decided. Of a policy without a

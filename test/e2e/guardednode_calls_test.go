@@ -3,9 +3,6 @@
 package e2e_test
 
 import (
-	"bytes"
-	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // caller is a container that calls, as the API server and the kubelet know it.
@@ -78,17 +76,10 @@ func (n *guardedNode) callFromNode(t *testing.T, method string) (string, error) 
 	return string(out), err
 }
 
-// records are the proxy's so far. A last line may still be being written.
+// records are the proxy's so far.
 func (n *guardedNode) records(t *testing.T) (all []audit.Event) {
 	t.Helper()
-	text, err := os.ReadFile(n.audits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for e, err := range audit.Read(bytes.NewReader(text)) {
-		if line, ok := errors.AsType[*audit.LineError](err); ok && line.Torn {
-			break
-		}
+	for e, err := range query.Events(n.audits) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,9 @@ bundle:
   url: https://` + serviceName + `/bundles/default
   caFile: '%[5]s'
   dir: '%[6]s'
+audit:
+  signing: {key: '%[7]s'}
+  witness: {url: 'https://` + serviceName + `/witness', key: '%[8]s', caFile: '%[5]s', interval: 2s}
 `
 
 // guardedNode is the proxy on the node, with the real container runtime and kubelet beside it.
@@ -57,6 +60,7 @@ type guardedNode struct {
 	service                *cluster.Service
 	proxy, config          string // program and configuration
 	tools, sockets, audits string
+	verifiers              string // file with the verifier keys of its audit log and of the witness
 }
 
 // guardNode gives the release a key for bundles, has it serve them, and starts a proxy on the node that asks for them.
@@ -69,7 +73,7 @@ func guardNode(t *testing.T) *guardedNode {
 		}
 		dirs[name] = dir
 	}
-	n := &guardedNode{tools: dirs["tools"], sockets: dirs["guard/pipes"], audits: filepath.Join(dirs["guard"], "audit.jsonl")}
+	n := &guardedNode{tools: dirs["tools"], sockets: dirs["guard/pipes"], audits: filepath.Join(dirs["guard"], "audit")}
 	cli, err := shared.Build(t.Context(), n.tools, "pipeguard")
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +91,11 @@ func guardNode(t *testing.T) *guardedNode {
 	if _, err := shared.Kubectl(t.Context(), "--namespace="+system, "create", "secret", "generic", keySecret, "--from-file=key.pem="+key); err != nil {
 		t.Fatal(err)
 	}
-	upgrade(t, "--set", "bundles.enabled=true", "--set", "bundles.serve=true")
+	logKey, witnessKey := n.auditKeys(t, cli, dirs["guard"])
+	upgrade(t, "--set", "bundles.enabled=true", "--set", "bundles.serve=true", "--set", "witness.enabled=true", "--set", "witness.trustFirstUse=true")
 	eventually(t, readyLimit, "the webhook enforces", enforces)
 
-	n.proxy, n.config = proxy, n.configured(t, dirs["guard"], key+".pub")
+	n.proxy, n.config = proxy, n.configured(t, dirs["guard"], key+".pub", logKey, witnessKey)
 	n.start(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -140,7 +145,7 @@ func (n *guardedNode) cutOff(t *testing.T) {
 }
 
 // configured writes what the proxy needs to be believed by the kubelet and to believe the webhook, and returns its configuration.
-func (n *guardedNode) configured(t *testing.T, dir, keys string) string {
+func (n *guardedNode) configured(t *testing.T, dir, keys, logKey, witnessKey string) string {
 	t.Helper()
 	kubelet, err := shared.Credentials(nodeUser)
 	if err != nil {
@@ -164,7 +169,7 @@ func (n *guardedNode) configured(t *testing.T, dir, keys string) string {
 	if err := shared.Resolve(serviceName, service.Spec.ClusterIP); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(nodeConfig, kubelet.CA, kubelet.Cert, kubelet.Key, keys, authority, filepath.Join(dir, "bundles"))
+	return fmt.Sprintf(nodeConfig, kubelet.CA, kubelet.Cert, kubelet.Key, keys, authority, filepath.Join(dir, "bundles"), logKey, witnessKey)
 }
 
 // grant makes a role for one subject.

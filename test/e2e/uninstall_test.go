@@ -24,8 +24,11 @@ func uninstallLeavesNothing(t *testing.T) {
 	}
 	l := startLoad(t, undisturbed...)
 	helm(t, "uninstall", release, "--wait", "--timeout=2m")
-	// What the release was not installed with: the operator's key, and bundles, which nodes may still read.
-	for _, args := range [][]string{{"secret", keySecret}, {"configmaps", "--selector=app.kubernetes.io/component=bundle"}} {
+	// What the release was not installed with: the operator's keys, bundles, which nodes may still read, and what the witness remembers, without
+	// which logs would start over.
+	for _, args := range [][]string{
+		{"secrets", keySecret, witnessSecret}, {"configmaps", "--selector=app.kubernetes.io/component=bundle"}, {"configmaps", "--selector=app.kubernetes.io/component=witness"},
+	} {
 		if _, err := shared.Kubectl(t.Context(), append([]string{"--namespace=" + system, "delete"}, args...)...); err != nil {
 			t.Error(err)
 		}

@@ -12,8 +12,8 @@ import (
 
 const module = "github.com/pipeguard/pipeguard"
 
-// programs are the paths of the three built programs.
-type programs struct{ webhook, proxy, pipeguard string }
+// programs are the paths of what is built: the three programs, and the incident.
+type programs struct{ webhook, proxy, pipeguard, incident string }
 
 // build compiles the programs of this checkout into dir, whatever the current directory is.
 func build(ctx context.Context, dir string) (programs, error) {
@@ -24,7 +24,7 @@ func build(ctx context.Context, dir string) (programs, error) {
 	into := dir + string(os.PathSeparator)
 	// Without debug symbols linking is quicker.
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", into, // #nosec G204 -- a directory of our own
-		"./cmd/webhook", "./cmd/proxy", "./cmd/pipeguard")
+		"./cmd/webhook", "./cmd/proxy", "./cmd/pipeguard", "./test/incident")
 	cmd.Dir = root
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // a machine without a C compiler will do
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -36,7 +36,7 @@ func build(ctx context.Context, dir string) (programs, error) {
 		}
 		return filepath.Join(dir, name)
 	}
-	return programs{exe("webhook"), exe("proxy"), exe("pipeguard")}, nil
+	return programs{exe("webhook"), exe("proxy"), exe("pipeguard"), exe("incident")}, nil
 }
 
 func moduleRoot(ctx context.Context) (string, error) {

@@ -53,7 +53,7 @@ a host that exists in memory only. It uses loopback addresses, unix sockets and 
 
 const next = `
 To go on: README.md, "Use it", does the same by hand; docs/rules.md explains the codes, docs/authors-guide.md how to write
-rules of your own, docs/reviewers-guide.md how to read records.`
+rules of your own, docs/reviewers-guide.md how to read records; "go run ./test/incident DIR" leaves the log of the incident to read.`
 
 // tell sets the stage, tells the chapters and clears up. Its error is one of the stage.
 func tell(ctx context.Context, s *story) (err error) {
@@ -79,6 +79,7 @@ func tell(ctx context.Context, s *story) (err error) {
 	bothEnds(ctx, s, st)
 	st.stop(s)
 	records(ctx, s, st)
+	incident(ctx, s, st)
 	return ctx.Err()
 }
 

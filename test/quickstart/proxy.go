@@ -15,13 +15,13 @@ type proxy struct {
 	*process
 	socketDir string
 	config    string // file
-	records   string // file
+	records   string // directory
 }
 
 // startProxy starts one with a configuration, on a host that exists in memory only.
 func startProxy(dir, name, exe, config string) (p *proxy, err error) {
 	file := func(end string) string { return filepath.Join(dir, name+end) }
-	p = &proxy{socketDir: file("-pipes"), config: file(".yaml"), records: file(".jsonl")}
+	p = &proxy{socketDir: file("-pipes"), config: file(".yaml"), records: file("-audit")}
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // lastRecord is the last record of a file that holds a decision.
@@ -19,12 +21,7 @@ func lastDenial(file string) (*audit.Event, error) {
 }
 
 func findRecord(file string, is func(*audit.Event) bool) (found *audit.Event, err error) {
-	in, err := os.Open(file) // #nosec G304 -- of this run
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close() //nolint:errcheck // only read
-	for e, err := range audit.Read(in) {
+	for e, err := range query.Events(file) {
 		if err != nil {
 			return nil, err
 		}
@@ -36,4 +33,21 @@ func findRecord(file string, is func(*audit.Event) bool) (found *audit.Event, er
 		return nil, errors.New(filepath.Base(file) + " holds no such record")
 	}
 	return found, nil
+}
+
+// linesOf are the raw records of a directory.
+func linesOf(dir string) (string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "audit-*.jsonl"))
+	if err != nil {
+		return "", err
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file) // #nosec G304 -- of this run
+		if err != nil {
+			return "", err
+		}
+		all.Write(text)
+	}
+	return all.String(), nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/Microsoft/go-winio"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // proxy is a proxy.exe with a working directory and a log of its own.
@@ -70,7 +71,7 @@ func prepare(t *testing.T) *proxy {
 	t.Helper()
 	dir := t.TempDir()
 	p := &proxy{
-		t: t, kubelet: filepath.Join(dir, "kubelet"), records: filepath.Join(dir, "audit.jsonl"),
+		t: t, kubelet: filepath.Join(dir, "kubelet"), records: filepath.Join(dir, "audit"),
 		config: filepath.Join(dir, "proxy.yaml"), log: filepath.Join(dir, "proxy.log"),
 	}
 	self, err := os.Executable()
@@ -84,9 +85,11 @@ func prepare(t *testing.T) *proxy {
 	t.Cleanup(func() {
 		if t.Failed() {
 			log, err := os.ReadFile(p.log)
-			records, recordsErr := os.ReadFile(p.records)
-			lines := strings.SplitAfter(string(records), "\n")
-			t.Logf("the proxy's log (%v):\n%s\nthe last of %d records (%v):\n%s", err, log, len(lines), recordsErr, strings.Join(lines[max(0, len(lines)-10):], ""))
+			var lines []string
+			for e, err := range query.Events(p.records) {
+				lines = append(lines, fmt.Sprintf("%+v %+v %+v %v", e, e.Decision, e.Outcome, err))
+			}
+			t.Logf("the proxy's log (%v):\n%s\nthe last of %d records:\n%s", err, log, len(lines), strings.Join(lines[max(0, len(lines)-10):], "\n"))
 		}
 	})
 	return p
@@ -193,23 +196,32 @@ func (p *proxy) has(rel string) bool {
 // events reads the audit log. Those of a call are there once its answer is.
 func (p *proxy) events() []audit.Event {
 	p.t.Helper()
-	file, err := os.Open(p.records)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
 	var events []audit.Event
-	for event, err := range audit.Read(file) {
-		var line *audit.LineError
-		if errors.As(err, &line) && line.Torn {
-			break // being written
-		}
+	for event, err := range query.Events(p.records) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		events = append(events, event)
 	}
 	return events
+}
+
+// lines are the raw records.
+func (p *proxy) lines() string {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.records, "audit-*.jsonl"))
+	if err != nil || len(files) == 0 {
+		p.t.Fatalf("%q, %v", files, err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file) //nolint:gosec // of this test
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }
 
 // terminal waits for the record that ends the request about a path, and returns it with its intent if it has one.
@@ -247,12 +259,7 @@ func touches(event audit.Event, path string) bool {
 // reconciles checks that the log has no gaps and that every intent was ended.
 func (p *proxy) reconciles() {
 	p.t.Helper()
-	file, err := os.Open(p.records)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	report, err := audit.Reconcile(audit.Read(file))
+	report, err := audit.Reconcile(query.Events(p.records))
 	if err != nil {
 		p.t.Fatal(err)
 	}

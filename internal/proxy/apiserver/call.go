@@ -11,6 +11,7 @@ type Operation struct {
 	Group    string // "filesystem"
 	Name     string // "Mkdir"
 	ReadOnly bool   // the operation changes nothing on the host
+	IsOpen   bool   // no field of its requests is a secret, in any version
 }
 
 // Call is one request in the words of the hub, with the words in which it was served beside them.

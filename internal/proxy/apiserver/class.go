@@ -2,7 +2,8 @@ package apiserver
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// class says what a text in a message is, and so what a record may show of it.
+// class says what a value in a message is, and so what a record may show of it. Numbers, truth values and enums are classified
+// as texts are: a number can be a secret too.
 type class string
 
 const (
@@ -18,7 +19,7 @@ type classKey struct {
 	field protoreflect.Name
 }
 
-// publishedClasses classifies every text of every served message.
+// publishedClasses classifies every value of every served message.
 var publishedClasses = func() map[classKey]class {
 	all := map[classKey]class{}
 	for _, g := range publishedGroups {
@@ -29,7 +30,7 @@ var publishedClasses = func() map[classKey]class {
 	return all
 }()
 
-// classified finds texts of a message that are in no class, and ids of nothing.
+// classified finds values of a message that are in no class, and ids of nothing.
 func (l *loader) classified(group string, m protoreflect.MessageDescriptor, depth int) {
 	if depth > maxDepth {
 		return // the plan has reported it
@@ -43,7 +44,7 @@ func (l *loader) classified(group string, m protoreflect.MessageDescriptor, dept
 		if f.IsMap() && f.MapValue().Message() != nil {
 			l.classified(group, f.MapValue().Message(), depth+1)
 		}
-		if !holdsText(f) {
+		if !holdsValue(f) {
 			continue
 		}
 		key := classKey{group, f.Name()}
@@ -59,10 +60,29 @@ func (l *loader) classified(group string, m protoreflect.MessageDescriptor, dept
 	}
 }
 
+// holdsValue says whether a field carries a value of its own, and not only those of a message within. The keys of a map are
+// values.
+func holdsValue(f protoreflect.FieldDescriptor) bool { return f.IsMap() || f.Message() == nil }
+
 // holdsText says whether a field carries free text, in its values or in the keys of a map.
 func holdsText(f protoreflect.FieldDescriptor) bool {
 	if f.IsMap() {
 		return holdsText(f.MapKey()) || f.MapValue().Message() == nil && holdsText(f.MapValue())
 	}
 	return f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind
+}
+
+// isWithheld says whether no record may show a field: it is a secret, a text that nobody has said is none, or nested so deep
+// that nobody looks. A number that nobody has classified does not come here: Load serves no such message.
+func isWithheld(group string, f protoreflect.FieldDescriptor, depth int) bool {
+	if depth > maxDepth {
+		return true
+	}
+	switch publishedClasses[classKey{group, f.Name()}] {
+	case classPublic, classPath, classID:
+		return false
+	case classSecret:
+		return true
+	}
+	return holdsText(f)
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-var update = flag.Bool("update", false, "write docs/compatibility.md")
+var update = flag.Bool("update", false, "write docs/compatibility.md and testdata/classes.txt")
 
 // compatibilityFile is where the document is kept.
 var compatibilityFile = filepath.Join("..", "..", "..", "docs", "compatibility.md")

@@ -39,12 +39,16 @@ var diskTable = groupTable{
 		"Target":         classPublic,
 		"diskID":         classPublic,
 		"diskIDs":        classPublic, // decimal numbers, as the keys of a map
+		"diskSize":       classPublic,
 		"disk_locations": classPublic, // the same
 		"disk_name":      classID,
 		"disk_number":    classPublic, // a text in v1alpha1's answer
 		"identifiers":    classPublic,
+		"isOnline":       classPublic,
+		"is_online":      classPublic,
 		"page83":         classPublic,
 		"serial_number":  classPublic,
+		"total_bytes":    classPublic,
 	},
 	kinds: map[protoreflect.Name]string{
 		"disk_name":   kindDiskName,

@@ -23,10 +23,15 @@ var filesystemTable = groupTable{
 		{group: "filesystem", method: "IsMountPoint", part: inResponse, served: "is_mount_point", hub: "is_symlink"},
 	},
 	classes: map[protoreflect.Name]class{
-		"error":       classPublic,
-		"path":        classPath,
-		"source_path": classPath,
-		"target_path": classPath,
+		"context":        classPublic,
+		"error":          classPublic,
+		"exists":         classPublic,
+		"force":          classPublic,
+		"is_mount_point": classPublic,
+		"is_symlink":     classPublic,
+		"path":           classPath,
+		"source_path":    classPath,
+		"target_path":    classPath,
 	},
 }
 

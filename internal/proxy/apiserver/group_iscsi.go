@@ -16,12 +16,14 @@ var iscsiTable = groupTable{
 	},
 	classes: map[protoreflect.Name]class{
 		"MutualChapSecret": classSecret,
+		"auth_type":        classPublic,
 		"chap_secret":      classSecret,
 		"chap_username":    classPublic, // as with shares
 		"diskIDs":          classPublic,
 		"iqn":              classID,
 		"iqns":             classID,
 		"target_address":   classPublic, // named with its port, as a portal
+		"target_port":      classPublic,
 	},
 	kinds: map[protoreflect.Name]string{
 		"iqn":           kindTarget,

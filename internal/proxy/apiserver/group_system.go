@@ -12,8 +12,11 @@ var systemTable = groupTable{
 	},
 	classes: map[protoreflect.Name]class{
 		"display_name":  classPublic,
+		"force":         classPublic,
 		"name":          classID,
 		"serial_number": classPublic,
+		"start_type":    classPublic,
+		"status":        classPublic,
 	},
 	kinds: map[protoreflect.Name]string{"name": kindService},
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Load compiles all versions of the groups. Its error lists every field and method that it could not map,
-// every string that nobody has classified, and every row that says nothing: serve nothing then.
+// every value that nobody has classified, and every row that says nothing: serve nothing then.
 func Load(groups ...string) ([]*API, error) { return load(published(), groups) }
 
 func load(t tables, groups []string) ([]*API, error) {
@@ -116,6 +116,9 @@ func (l *loader) method(g groupRow, version string, d protoreflect.MethodDescrip
 	for _, t := range []protoreflect.MessageType{m.served.request, m.served.response, m.hub.request, m.hub.response} {
 		l.classified(g.name, t.Descriptor(), 0)
 	}
+	if m.Operation != nil && (hasSecrets(g.name, m.served.request.Descriptor(), 0) || hasSecrets(g.name, m.hub.request.Descriptor(), 0)) {
+		m.Operation.IsOpen = false
+	}
 	return m, len(l.faults) == before
 }
 
@@ -128,7 +131,7 @@ func (l *loader) operation(group, name string) *Operation {
 	}
 	row := l.tables.operations[at]
 	if l.operations[row] == nil {
-		l.operations[row] = &Operation{Group: row.group, Name: row.name, ReadOnly: row.readOnly}
+		l.operations[row] = &Operation{Group: row.group, Name: row.name, ReadOnly: row.readOnly, IsOpen: true}
 	}
 	return l.operations[row]
 }

@@ -16,8 +16,9 @@ const (
 )
 
 // Params returns the request as JSON for the record, with every field under its published name, 64-bit numbers
-// as numbers, and secrets left out; redacted lists those. Long texts and lists are cut and say so, so it serves
-// to read, and nothing may be decided by it: decide by call.Request.
+// as numbers, enums by name, of bytes only how many, and secrets left out; redacted lists those. What the descriptors do not
+// know is not there at all. Long texts and lists are cut and say so, so it serves to read, and nothing may be decided by it:
+// decide by call.Request.
 func Params(call *Call) (params json.RawMessage, redacted []string) {
 	p := printer{group: call.Operation.Group, out: make([]byte, 0, 256)}
 	p.message(call.Request.ProtoReflect(), "", 0)
@@ -46,13 +47,8 @@ func (p *printer) message(m protoreflect.Message, prefix string, depth int) {
 }
 
 func (p *printer) field(m protoreflect.Message, f protoreflect.FieldDescriptor, name string, depth int) {
-	withheld := holdsText(f)
-	switch publishedClasses[classKey{p.group, f.Name()}] {
-	case classPublic, classPath, classID:
-		withheld = false
-	}
 	switch {
-	case withheld, depth > maxDepth: // a text in no class is a secret
+	case isWithheld(p.group, f, depth):
 		p.redacted = append(p.redacted, name)
 		p.text("[redacted]")
 	case f.IsMap():

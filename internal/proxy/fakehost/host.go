@@ -2,6 +2,7 @@ package fakehost
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ type Host struct {
 	biosSerial string
 	fault      func(op string, args ...string) error
 	block      func(ctx context.Context, op string, args ...string)
+	journal    io.Writer // may be nil
 
 	mu       sync.Mutex // guards everything below
 	drives   map[byte]*node
@@ -46,6 +48,7 @@ func New(o Options) *Host {
 		biosSerial: o.BIOSSerial,
 		fault:      o.Fault,
 		block:      o.Block,
+		journal:    o.Journal,
 		drives:     map[byte]*node{},
 		disks:      map[uint32]*disk{},
 		volumes:    map[handler.VolumeID]*volume{},
@@ -110,6 +113,9 @@ func do[T any](ctx context.Context, h *Host, op string, args []string, act func(
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
+	if err := h.note(Line{Op: op, Args: args}); err != nil {
+		return none, err
+	}
 	h.touched = nil
 	result, changed, err := act()
 	entry := Entry{Op: op, Args: args, Changed: changed, Services: h.touched}
@@ -118,6 +124,9 @@ func do[T any](ctx context.Context, h *Host, op string, args []string, act func(
 		result = none
 	}
 	h.ledger = append(h.ledger, entry)
+	if noted := h.note(Line{Op: op, Args: args, Ended: true, Err: entry.Err}); err == nil && noted != nil {
+		return none, noted
+	}
 	return result, err
 }
 

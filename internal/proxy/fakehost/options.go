@@ -3,6 +3,7 @@ package fakehost
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
@@ -30,6 +31,9 @@ type Options struct {
 	Fault func(op string, args ...string) error
 	// Block, if set, is called before every operation, even before Fault, and delays it until it returns.
 	Block func(ctx context.Context, op string, args ...string)
+	// Journal, if set, takes a Line before every operation and one after it, each by one Write: a file of which every write
+	// goes to the system says what was done even if this process is killed. What has no Line is not done.
+	Journal io.Writer
 }
 
 // Disk is a disk with its volumes. One without volumes is raw.

@@ -22,6 +22,7 @@ type node struct {
 	Version     string    `json:"version,omitempty"`
 	Message     string    `json:"message,omitempty"`
 	ACLRevision string    `json:"aclRevision,omitempty"`
+	AuditKey    string    `json:"auditKey,omitempty"`
 	Bundle      *held     `json:"bundle,omitempty"`
 }
 
@@ -43,6 +44,7 @@ const (
 	maxText    = 128
 	maxWord    = 64
 	maxPool    = 63
+	maxKey     = 384
 )
 
 // describe puts what the service answers into the words of a report. fault is what keeps the installation from being as
@@ -53,7 +55,7 @@ func describe(s status, err, fault error) node {
 	if err != nil {
 		messages = append(messages, "the service does not answer: "+err.Error())
 	} else {
-		out.State, out.Version, out.ACLRevision = local, clip(s.Version, maxText), clip(s.ACL.Revision, maxText)
+		out.State, out.Version, out.ACLRevision, out.AuditKey = local, clip(s.Version, maxText), clip(s.ACL.Revision, maxText), clip(s.Audit.Key, maxKey)
 	}
 	if b := s.Bundle; err == nil && b != nil {
 		out.State = guarding
@@ -106,5 +108,5 @@ func (n node) isAsGood(o node) bool {
 	if (n.Bundle == nil) != (o.Bundle == nil) || n.Bundle != nil && *n.Bundle != *o.Bundle {
 		return false
 	}
-	return n.State == o.State && n.Version == o.Version && n.ACLRevision == o.ACLRevision
+	return n.State == o.State && n.Version == o.Version && n.ACLRevision == o.ACLRevision && n.AuditKey == o.AuditKey
 }

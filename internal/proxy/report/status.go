@@ -18,6 +18,9 @@ type status struct {
 	ACL     struct {
 		Revision string `json:"revision"`
 	} `json:"acl"`
+	Audit struct {
+		Key string `json:"key"` // verifier key of the log
+	} `json:"audit"`
 	Bundle *bundleStatus `json:"bundle"`
 }
 

@@ -113,7 +113,7 @@ func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*server, 
 		return nil, err
 	}
 	if audit == "file" {
-		audit = filepath.Join(dir, "audit.jsonl")
+		audit = filepath.Join(dir, "audit")
 	}
 	arguments := []string{"--host", "memory", "--config", config, "--audit-log", audit}
 	options := pipe.Options{}

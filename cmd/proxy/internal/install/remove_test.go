@@ -21,7 +21,7 @@ func TestUninstallRemovesTheServiceAndWithPurgeItsFiles(t *testing.T) {
 	if _, err := s.apply(); err != nil {
 		t.Fatal(err)
 	}
-	records := filepath.Join(s.want.Data, "audit.jsonl")
+	records := filepath.Join(s.want.Data, "audit")
 	s.write(records, "records")
 	if err := s.remove(false); err != nil {
 		t.Fatal(err)

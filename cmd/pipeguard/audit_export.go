@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/export"
+)
+
+func newAuditExport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export LOG...",
+		Short: "Print audit records in the words of other systems",
+		Long: `Prints the records that fit in another form, one a line:
+
+  ocsf   events of the Open Cybersecurity Schema Framework 1.6: API Activity, Network Activity and Application Lifecycle
+  ecs    documents of the Elastic Common Schema 8.17; what it has no name for stands below "pipeguard"
+  csv    a table with a header, for spreadsheets: text that one would take for a formula begins with an apostrophe
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+An export cannot be verified: keep the log.
+
+Exit code: 0, or 2 if lines are no records.`,
+		Example: `  pipeguard audit export copy/ --format ocsf --since yesterday > events.jsonl`,
+		Args:    logs,
+	}
+	form := addChoice(cmd, "format", "", "format", export.Formats()...)
+	filter := addFilter(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("format") {
+			return badInput(errors.New("name a format with --format: ocsf, ecs or csv"))
+		}
+		f, err := filter(time.Now())
+		if err != nil {
+			return err
+		}
+		var in reading
+		records, err := in.records(cmd, args)
+		if err != nil {
+			return err
+		}
+		buffered := bufio.NewWriter(cmd.OutOrStdout())
+		out, err := export.New(form.value, buffered)
+		if err != nil {
+			return badInput(err)
+		}
+		var failed error
+		for r, err := range records {
+			if failed = err; failed != nil {
+				failed = badInput(failed)
+				break
+			}
+			if f.Match(&r.Event) {
+				if err := out.Record(r); err != nil {
+					return badInput(fmt.Errorf("write output: %w", err))
+				}
+			}
+		}
+		if err = out.Flush(); err == nil {
+			err = buffered.Flush()
+		}
+		if err != nil {
+			return badInput(fmt.Errorf("write output: %w", err))
+		}
+		return in.done(failed)
+	}
+	return cmd
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/internal/audit/report"
+	"github.com/pipeguard/pipeguard/internal/version"
+)
+
+func newAuditReport() *cobra.Command {
+	var file string
+	var keys []string
+	var o evidence.VerifyOptions
+	var overwrites bool
+	cmd := &cobra.Command{
+		Use:   "report LOG... -o FILE",
+		Short: "Write an HTML page about audit records",
+		Long: `Writes one HTML file that any browser shows: whether the log can be trusted, how many calls there were when, what was denied to whom and why, operations
+whose end is not known, revisions of policies, failures, callers, and where the log was opened. Each row has its record. The page
+has no script and asks the network for nothing. It is as confidential as the log.
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+The verdict is that of "pipeguard audit verify" with the same --keys and --checkpoint. It is about the whole log, whatever the filters leave
+out; of several directories it is the worst.
+
+Exit code: 0 written, 1 written, and the log was changed, 2 lines are no records (they stand on the page too), or it could not be
+verified or written.`,
+		Example: `  pipeguard audit report copy/ -o report.html --since 7d --keys node-1.pub --checkpoint from-witness`,
+		Args:    logs,
+	}
+	filter := addFilter(cmd)
+	addEvidenceFlags(cmd, &o, &keys)
+	addVerdictFlags(cmd, &o)
+	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; - is standard output")
+	cmd.Flags().BoolVar(&overwrites, "overwrite", false, "replace the file if it is there")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if file == "" {
+			return badInput(errors.New("name the file to write with -o"))
+		}
+		now := time.Now()
+		f, err := filter(now)
+		if err != nil {
+			return err
+		}
+		records, err := logRecords(cmd, args...)
+		if err != nil {
+			return badInput(err)
+		}
+		if overwrites && file != "-" {
+			if err := notRead(file, slices.Concat(keys, o.Outside), args); err != nil {
+				return badInput(err)
+			}
+		}
+		for _, name := range keys {
+			k, err := evidence.ReadKeys(name)
+			if err != nil {
+				return badInput(err)
+			}
+			o.Keys = o.Keys.And(k)
+		}
+		bar := newProgress(cmd.ErrOrStderr())
+		o.Progress = bar.show
+		verdict := report.Judge(cmd.Context(), logVerifier{o}, args)
+		bar.clear()
+		summary, err := report.Collect(func(yield func(query.Record, error) bool) {
+			for r, err := range records {
+				if (err != nil || f.Match(&r.Event)) && !yield(r, err) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			return badInput(err)
+		}
+		about := report.About{Names: args, Made: now, Filter: given(cmd), Version: version.Number()}
+		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
+			return badInput(fmt.Errorf("write output: %w", err))
+		}
+		switch {
+		case verdict.Status == report.Tampered:
+			return no(errors.New("the log was changed; the page says where"))
+		case verdict.Status == report.Unverified && len(keys)+len(o.Outside) > 0:
+			return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
+		case summary.Bad() > 0:
+			return badInput(fmt.Errorf("%d lines are no records; the page names them", summary.Bad()))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// given are the filters of the command line, for whoever reads the page.
+func given(cmd *cobra.Command) string {
+	var flags []string
+	for _, name := range append([]string{"where"}, flagNames()...) {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			flags = append(flags, "--"+name+" "+strings.Trim(f.Value.String(), "[]"))
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+func flagNames() (names []string) {
+	for _, f := range filterFlags {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// notRead refuses to replace what the page is about, and what is no file: a link in a copied directory leads anywhere.
+func notRead(name string, others, logs []string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file: it is not replaced", name)
+	}
+	source, err := query.Open(logs, nil)
+	if err != nil {
+		return err
+	}
+	for _, read := range append(source.Files(), others...) {
+		if other, err := os.Stat(read); err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("%s is what the page is made from: it is not replaced", name)
+		}
+	}
+	return nil
+}
+
+// writePage replaces nothing unless it is told to: the file may be a log, named by mistake.
+func writePage(cmd *cobra.Command, name string, overwrites bool, s *report.Summary, about report.About, v report.Verdict) error {
+	if name == "-" {
+		return write(cmd.OutOrStdout(), s, about, v)
+	}
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if overwrites {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(name, mode, 0o600) //nolint:gosec // the user names the file to write
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is there already; --overwrite replaces it", name)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f, s, about, v), f.Close())
+}
+
+func write(out io.Writer, s *report.Summary, about report.About, v report.Verdict) error {
+	buffered := bufio.NewWriter(out)
+	if err := s.Write(buffered, about, v); err != nil {
+		return err
+	}
+	return buffered.Flush()
+}

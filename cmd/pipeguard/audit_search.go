@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newAuditSearch() *cobra.Command {
+	var limit int
+	var isCount bool
+	cmd := &cobra.Command{
+		Use:   "search LOG...",
+		Short: "Print the audit records that fit filters",
+		Long: `Prints the records that fit, in the order of the log.
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+The table is that of "pipeguard audit show". With -o jsonl records are printed as they stand in the log, for other programs. A call that
+was admitted has two records: --stage end leaves out the intents.
+
+Exit code: 0 if all lines are records, whether any fits or not, 2 if some are none; they are named on standard error.`,
+		Example: `  pipeguard audit search /var/log/pipeguard --namespace kube-system --decision deny --since 2h
+  pipeguard audit search copy/ --path 'C:\var\lib\kubelet' --where 'verb=write result!=ok' -o wide
+  pipeguard audit search copy/ --decision logonly --stage end --count`,
+		Args: logs,
+	}
+	out := addChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
+	filter := addFilter(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 0, "stop after so many records; 0 is no limit")
+	cmd.Flags().BoolVar(&isCount, "count", false, "print the number of records alone")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if limit < 0 {
+			return badInput(errors.New("--limit must not be negative"))
+		}
+		f, err := filter(time.Now())
+		if err != nil {
+			return err
+		}
+		var in reading
+		records, err := in.records(cmd, args)
+		if err != nil {
+			return err
+		}
+		s, count := newSink(cmd.OutOrStdout(), out.value), 0
+		for r, err := range records {
+			if err != nil {
+				return written(s, badInput(err))
+			}
+			if !f.Match(&r.Event) {
+				continue
+			}
+			if count++; !isCount {
+				s.record(r)
+			}
+			if count == limit || s.err() != nil {
+				break
+			}
+		}
+		if isCount {
+			p := printer{w: cmd.OutOrStdout()}
+			p.printf("%d\n", count)
+			return p.done(in.done(nil))
+		}
+		return written(s, in.done(nil))
+	}
+	return cmd
+}

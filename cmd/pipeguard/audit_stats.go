@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// auditStats is the JSON form of the result; its fields are promised to users.
+type auditStats struct {
+	Schema string       `json:"schema"` // pipeguard.dev/audit-stats/v1
+	By     []string     `json:"by"`
+	Groups []auditGroup `json:"groups"`
+	Others *auditGroup  `json:"others,omitempty"`
+}
+
+type auditGroup struct {
+	Values    []string  `json:"values"`
+	Records   int       `json:"records"`
+	Allowed   int       `json:"allowed"`
+	Denied    int       `json:"denied"`
+	LogOnly   int       `json:"logOnly"`
+	Failed    int       `json:"failed"`
+	MeanUS    int64     `json:"meanMicroseconds"`
+	LongestUS int64     `json:"longestMicroseconds"`
+	First     time.Time `json:"first"`
+	Last      time.Time `json:"last"`
+}
+
+func newAuditStats() *cobra.Command {
+	var by []string
+	var top int
+	var hasIntents bool
+	cmd := &cobra.Command{
+		Use:   "stats LOG...",
+		Short: "Count audit records by who, what, why or when",
+		Long: `Counts the records that fit by one thing or several, each request once: intents are left out. Records of the log itself are left out.
+
+  RECORDS  how many, of which ALLOWED, DENIED and LOGONLY (denied and not enforced)
+  FAILED   ended with an error or a panic, or were rejected before any rule was asked
+  MEAN, LONGEST  time from arrival to answer
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+--by takes caller, minute, hour, day and the fields of filters: ` + strings.Join(query.TallyKeys(), ", ") + `.
+Of more than 10000 groups those that came last count as one, "(others)".
+
+With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
+logOnly, failed, meanMicroseconds, longestMicroseconds, first, last.
+
+Exit code: 0, or 2 if lines are no records.`,
+		Example: `  pipeguard audit stats copy/ --by caller,reason --decision deny
+  pipeguard audit stats copy/ --by hour --since yesterday --until today`,
+		Args: logs,
+	}
+	out := addFormat(cmd)
+	filter := addFilter(cmd)
+	cmd.Flags().StringSliceVar(&by, "by", []string{"caller"}, "what to count by, with commas between")
+	cmd.Flags().IntVar(&top, "top", 0, "print so many groups; 0 is all")
+	cmd.Flags().BoolVar(&hasIntents, "intents", false, "count intents too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if top < 0 {
+			return badInput(errors.New("--top must not be negative"))
+		}
+		tally, err := query.NewTally(by)
+		if err != nil {
+			return badInput(fmt.Errorf("--by %w", err))
+		}
+		f, err := filter(time.Now())
+		if err != nil {
+			return err
+		}
+		var in reading
+		records, err := in.records(cmd, args)
+		if err != nil {
+			return err
+		}
+		for r, err := range records {
+			switch {
+			case err != nil:
+				return badInput(err)
+			case r.Type == audit.TypeLog, r.Stage == audit.StageRequestReceived && !hasIntents, !f.Match(&r.Event):
+			default:
+				tally.Add(&r.Event)
+			}
+		}
+		return printStats(cmd, tally, by, top, *out, &in)
+	}
+	return cmd
+}
+
+func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, out format, in *reading) error {
+	groups := tally.Groups()
+	if top > 0 && len(groups) > top {
+		groups = groups[:top]
+	}
+	if out == formatJSON {
+		report := auditStats{Schema: "pipeguard.dev/audit-stats/v1", By: by, Groups: make([]auditGroup, 0, len(groups))}
+		for _, g := range groups {
+			report.Groups = append(report.Groups, statOf(g))
+		}
+		if tally.Rest.Records > 0 {
+			rest := statOf(&tally.Rest)
+			report.Others = &rest
+		}
+		p := printer{w: cmd.OutOrStdout()}
+		p.json(report)
+		return p.done(in.done(nil))
+	}
+	names := []string{"RECORDS", "ALLOWED", "DENIED", "LOGONLY", "FAILED", "MEAN", "LONGEST", "FIRST", "LAST"}
+	for _, key := range by {
+		names = append(names, strings.ToUpper(key))
+	}
+	table := newColumns(cmd.OutOrStdout(), names...)
+	for _, g := range groups {
+		table.add(statRow(g, g.Values))
+	}
+	if tally.Rest.Records > 0 {
+		others := make([]string, len(by))
+		others[0] = "(others)"
+		table.add(statRow(&tally.Rest, others))
+	}
+	table.flush()
+	return table.p.done(in.done(nil))
+}
+
+func statOf(g *query.Group) auditGroup {
+	return auditGroup{
+		Values: g.Values, Records: g.Records, Allowed: g.Allowed, Denied: g.Denied, LogOnly: g.LogOnly, Failed: g.Failed,
+		MeanUS: g.Mean().Microseconds(), LongestUS: g.Longest.Microseconds(), First: g.First.UTC(), Last: g.Last.UTC(),
+	}
+}
+
+func statRow(g *query.Group, values []string) []string {
+	cells := []string{
+		strconv.Itoa(g.Records), strconv.Itoa(g.Allowed), strconv.Itoa(g.Denied), strconv.Itoa(g.LogOnly), strconv.Itoa(g.Failed),
+		g.Mean().Round(time.Microsecond).String(), g.Longest.String(),
+		g.First.UTC().Format("01-02 15:04:05"), g.Last.UTC().Format("01-02 15:04:05"),
+	}
+	for _, v := range values {
+		cells = append(cells, firstOf(inert.Line(v), "-"))
+	}
+	return cells
+}

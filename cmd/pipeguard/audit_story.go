@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// auditStory is the JSON form of a request's story; its fields are promised to users.
+type auditStory struct {
+	Schema     string            `json:"schema"` // pipeguard.dev/audit-show/v1
+	Records    []json.RawMessage `json:"records"`
+	Connection json.RawMessage   `json:"connection,omitempty"`
+	Before     []json.RawMessage `json:"before"`
+	After      []json.RawMessage `json:"after"`
+}
+
+// showStory prints all that a log says of one request.
+func showStory(cmd *cobra.Command, log, id string, neighbours int, out format) error {
+	records, err := logRecords(cmd, log)
+	if err != nil {
+		return badInput(err)
+	}
+	var in reading
+	story, err := query.Tell(in.over(records), id, neighbours)
+	switch {
+	case errors.Is(err, query.ErrNotFound):
+		return badInput(errors.Join(fmt.Errorf("%s: no record has the id %q", log, id), in.named))
+	case err != nil:
+		return badInput(err)
+	}
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		p.json(storyOf(story))
+	} else {
+		printStory(&p, story)
+	}
+	return p.done(in.done(nil))
+}
+
+func storyOf(s *query.Story) auditStory {
+	report := auditStory{Schema: "pipeguard.dev/audit-show/v1", Records: raws(s.Records), Before: raws(s.Before), After: raws(s.After)}
+	if s.Connection != nil {
+		report.Connection = s.Connection.Raw
+	}
+	return report
+}
+
+func raws(records []query.Record) []json.RawMessage {
+	list := make([]json.RawMessage, 0, len(records))
+	for _, r := range records {
+		list = append(list, r.Raw)
+	}
+	return list
+}
+
+func printStory(p *printer, s *query.Story) {
+	for _, r := range s.Records {
+		p.printf("%s, record %d (%s, line %d)\n", stageTitle(r.Event), r.Seq, inert.Line(r.File), r.Line)
+		printFacts(p, r.Event)
+		p.printf("\n")
+	}
+	p.printf("%s\n", ending(s))
+	if c := s.Connection; c != nil {
+		p.printf("\nConnection, record %d (%s, line %d)\n", c.Seq, inert.Line(c.File), c.Line)
+		printFacts(p, c.Event)
+	}
+	if len(s.Before)+len(s.After) > 0 {
+		p.printf("\nBeside it in the log\n")
+		table := newColumns(p.w, header(false)...)
+		for _, r := range append(s.Before, s.After...) {
+			table.add(row(r.Event, false))
+		}
+		table.flush()
+		p.err = errors.Join(p.err, table.p.err)
+	}
+}
+
+func stageTitle(e audit.Event) string {
+	switch e.Stage {
+	case audit.StageRequestReceived:
+		return "Intent"
+	case audit.StageResponseComplete:
+		return "End"
+	case audit.StagePanic:
+		return "Panic"
+	}
+	return inert.Line(string(e.Stage))
+}
+
+// ending says in a sentence what became of the request.
+func ending(s *query.Story) string {
+	last := s.Records[len(s.Records)-1]
+	hasIntent := s.Records[0].Stage == audit.StageRequestReceived || last.IntentSeq != 0
+	switch {
+	case last.Stage == audit.StageRequestReceived:
+		return "No record ends it: it is in flight, or the proxy was killed and it may or may not have been carried out."
+	case last.Stage == audit.StageOrphaned:
+		return "It was let through, and its end was not recorded: it may or may not have been carried out."
+	case last.Stage == audit.StagePanic:
+		return "It ended by a fault of the proxy."
+	case last.Type == audit.TypeAdmission:
+		return "It was decided by the webhook."
+	case !hasIntent:
+		return "It has no intent: it was refused before anything was done."
+	case query.Decision(&last.Event) == query.DecisionLogOnly:
+		return "It was denied, and carried out all the same: the rules are in LogOnly."
+	}
+	return "It was let through, and ended."
+}
+
+// printFacts prints every field of a record under the name that it has there, one a line.
+func printFacts(p *printer, e audit.Event) {
+	doc, err := inert.Marshal(e)
+	if err != nil {
+		p.err = errors.Join(p.err, err)
+		return
+	}
+	for _, fact := range facts("", doc) {
+		p.printf("  %-28s %s\n", inert.Line(fact[0]), inert.Line(fact[1]))
+	}
+}
+
+// facts flattens a JSON object in the order of its fields. Parameters and lists of texts stay JSON.
+func facts(prefix string, doc []byte) (list [][2]string) {
+	decoder := json.NewDecoder(strings.NewReader(string(doc)))
+	if t, err := decoder.Token(); err != nil || t != json.Delim('{') {
+		return [][2]string{{prefix, string(doc)}}
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		var value json.RawMessage
+		if err != nil || decoder.Decode(&value) != nil {
+			return list
+		}
+		name := strings.TrimPrefix(fmt.Sprintf("%s.%v", prefix, key), ".")
+		var text string
+		switch {
+		case name == "what.params":
+			list = append(list, [2]string{name, string(value)})
+		case json.Unmarshal(value, &text) == nil:
+			list = append(list, [2]string{name, text})
+		default:
+			list = append(list, facts(name, value)...)
+		}
+	}
+	return list
+}

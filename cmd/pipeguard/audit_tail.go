@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// maxTail bounds the memory that the last records take.
+const maxTail = 10_000
+
+// followEvery is how often is looked for new records.
+const followEvery = 500 * time.Millisecond
+
+func newAuditTail() *cobra.Command {
+	var count int
+	var follows bool
+	cmd := &cobra.Command{
+		Use:   "tail LOG",
+		Short: "Print the last audit records, and with -f those that come",
+		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted.
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+Exit code: 0, or 2 if lines were no records or the log became shorter while it was followed.`,
+		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
+		Args:    argument("a log"),
+	}
+	out := addChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
+	filter := addFilter(cmd)
+	cmd.Flags().IntVarP(&count, "lines", "n", 10, "how many records, at most 10000")
+	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "go on with what is written")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case count < 0 || count > maxTail:
+			return badInput(errors.New("--lines must be between 0 and 10000"))
+		case follows && args[0] == "-":
+			return badInput(errors.New("standard input cannot be followed: its end is final"))
+		}
+		f, err := filter(time.Now())
+		if err != nil {
+			return err
+		}
+		var in reading
+		var records iter.Seq2[query.Record, error]
+		if follows {
+			records = in.over(query.Follow(cmd.Context(), args[0], followEvery))
+		} else if records, err = in.records(cmd, args); err != nil {
+			return err
+		}
+		s := newSink(cmd.OutOrStdout(), out.value)
+		return written(s, in.done(tail(records, f, s, count)))
+	}
+	return cmd
+}
+
+// tail shows the last records that there are, and then those that come.
+func tail(records iter.Seq2[query.Record, error], f *query.Filter, s sink, count int) error {
+	ring, isLive := query.NewRing(count), false
+	drain := func() {
+		for _, r := range ring.Records() {
+			s.record(r)
+		}
+		ring = query.NewRing(0)
+		s.flush()
+	}
+	for r, err := range records {
+		switch {
+		case errors.Is(err, query.ErrEnd):
+			drain()
+			isLive = true
+		case err != nil:
+			drain()
+			return badInput(err)
+		case !f.Match(&r.Event):
+		case isLive:
+			s.record(r)
+		default:
+			ring.Add(r)
+		}
+		if s.err() != nil {
+			return nil
+		}
+	}
+	drain()
+	return nil
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+)
+
+// Exit codes of "audit verify" and what belongs to it: incomplete is an answer here, so what cannot be answered has a code of its own.
+const (
+	exitTampered   = 1
+	exitIncomplete = 2
+	exitNoAnswer   = 3
+)
+
+func noAnswer(err error) error { return &exit{exitNoAnswer, err} }
+
+func newAuditVerify() *cobra.Command {
+	var o evidence.VerifyOptions
+	var keys []string
+	cmd := &cobra.Command{
+		Use:   "verify DIR | FILE...",
+		Short: "Say whether a log was changed: hashes, numbers, signed checkpoints",
+		Long: `Reads a log once, on any system, also while it is written or from copies: a directory, or files of one in any order. Records must have
+numbers without gaps, each the hash of the one before, and the root of the tree over them must be the one that each
+checkpoint was signed with.
+
+  --keys        file of verifier keys: the log's, old ones among them, and of witnesses ("pipeguard audit keys"). Get it from where the
+                log is not: whoever changes a log can change a key that lies beside it
+  --checkpoint  file of checkpoints that were kept elsewhere: at a witness, in the Event Log, in a collector. Without one, a log that was
+                set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete"
+
+With files instead of a directory, segments that are missing are named and make the log incomplete; missing from a directory
+they are a fault, unless the log says that it pruned them.
+
+With -o json it prints one object:
+  schema          "pipeguard.dev/audit-verify/v1"
+  verdict         ok, tampered, incomplete
+  fault           {file, line, seq, problem}: the first place that does not fit; nothing behind it was looked at
+  incomplete      why not everything is proven
+  limits          what could have happened unnoticed all the same
+  origin, segments, bytes, records, firstSeq, lastSeq, root, ownCovered, outsideCovered, witnessed, witnessedAt, signedAt, checkpoints,
+  missing [{first, last}], prunedUntil, tornBytes, ignoredBytes
+
+Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line or reading failed.`,
+		Example: `  pipeguard audit verify /var/log/pipeguard/audit --keys node-1.pub --checkpoint from-witness
+  pipeguard audit verify audit-*.jsonl checkpoints --keys node-1.pub -o json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return noAnswer(fmt.Errorf("name a directory or files of a log: %s", cmd.UseLine()))
+			}
+			return nil
+		},
+	}
+	out := addFormat(cmd)
+	answersFlagErrors(cmd)
+	addEvidenceFlags(cmd, &o, &keys)
+	addVerdictFlags(cmd, &o)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := readVerifierKeys(&o, keys); err != nil {
+			return err
+		}
+		if err := nameLog(&o, args); err != nil {
+			return err
+		}
+		bar := newProgress(cmd.ErrOrStderr())
+		o.Progress = bar.show
+		report, err := evidence.Verify(cmd.Context(), o)
+		bar.clear()
+		if err != nil {
+			return noAnswer(err)
+		}
+		return printVerification(cmd, report, *out)
+	}
+	return cmd
+}
+
+// addEvidenceFlags adds what says by which keys a log is judged.
+func addEvidenceFlags(cmd *cobra.Command, o *evidence.VerifyOptions, keys *[]string) {
+	cmd.Flags().StringArrayVar(keys, "keys", nil, "file of verifier keys, of the log and of witnesses; may be repeated")
+	cmd.Flags().StringArrayVar(&o.Outside, "checkpoint", nil, "file of checkpoints kept elsewhere; may be repeated")
+	cmd.Flags().StringVar(&o.Origin, "origin", "", "the log that it must be, such as pipeguard.dev/audit/node-1; needed if the keys are of several logs and none of its own checkpoints is there")
+}
+
+// addVerdictFlags adds what says how strict the verdict is.
+func addVerdictFlags(cmd *cobra.Command, o *evidence.VerifyOptions) {
+	cmd.Flags().BoolVar(&o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness")
+	cmd.Flags().BoolVar(&o.AllowPruned, "allow-pruned", false, "take a log that removed its oldest records, and says so, for whole")
+}
+
+// answersFlagErrors gives a wrong command line the code that these commands have for it.
+func answersFlagErrors(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return noAnswer(fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
+	})
+}
+
+func readVerifierKeys(o *evidence.VerifyOptions, files []string) error {
+	for _, file := range files {
+		k, err := evidence.ReadKeys(file)
+		if err != nil {
+			return noAnswer(err)
+		}
+		o.Keys = o.Keys.And(k)
+	}
+	return nil
+}
+
+// nameLog takes one directory, or files.
+func nameLog(o *evidence.VerifyOptions, args []string) error {
+	info, err := os.Stat(args[0])
+	if err != nil {
+		return noAnswer(err)
+	}
+	switch {
+	case !info.IsDir():
+		o.Files = args
+	case len(args) > 1:
+		return noAnswer(fmt.Errorf("takes one directory, or files; %q is too many", args[1]))
+	default:
+		o.Dir = args[0]
+	}
+	return nil
+}
+
+func printVerification(cmd *cobra.Command, r evidence.Report, out format) error {
+	p := printer{w: cmd.OutOrStdout()}
+	if out == formatJSON {
+		p.json(r)
+	} else {
+		printLogVerdict(&p, r)
+	}
+	if p.err != nil {
+		return noAnswer(fmt.Errorf("write output: %w", p.err))
+	}
+	switch r.Verdict {
+	case evidence.VerdictOK:
+		return nil
+	case evidence.VerdictTampered:
+		return &exit{exitTampered, nil}
+	}
+	return &exit{exitIncomplete, nil}
+}
+
+// printLogVerdict says the verdict first, then why, then what it does not mean.
+func printLogVerdict(p *printer, r evidence.Report) {
+	p.printf("%s: %s\n", r.Verdict, inert.Line(verdictInWords(r)))
+	if r.Fault != nil {
+		p.printf("  first place that does not fit: %s\n", inert.Line(r.Fault.Error()))
+	}
+	for _, why := range r.Incomplete {
+		p.printf("  %s\n", inert.Line(why))
+	}
+	p.printf("\n")
+	if r.Origin != "" {
+		p.printf("log          %s\n", inert.Line(r.Origin))
+	}
+	p.printf("records      %d to %d; segments %d; bytes %d\n", r.FirstSeq, r.LastSeq, r.Segments, r.Bytes)
+	if r.Root != "" {
+		p.printf("root         %s\n", r.Root)
+	}
+	p.printf("checkpoints  %d fit; own up to record %d, from outside up to record %d\n", r.Checkpoints, r.OwnCovered, r.OutsideCovered)
+	if r.Witnessed > 0 {
+		p.printf("witnessed    up to record %d, at %s\n", r.Witnessed, r.WitnessedAt.Format("2006-01-02 15:04:05 UTC"))
+	}
+	if r.IgnoredBytes > 0 {
+		p.printf("failed       %d bytes of writes that failed, which are no part of the log and are declared by it\n", r.IgnoredBytes)
+	}
+	p.printf("\nNot detected by this:\n")
+	for _, l := range r.Limits {
+		p.printf("  - %s\n", inert.Line(l))
+	}
+}
+
+func verdictInWords(r evidence.Report) string {
+	switch r.Verdict {
+	case evidence.VerdictOK:
+		return "nothing was changed, and checkpoints that were held elsewhere cover every record"
+	case evidence.VerdictTampered:
+		return "the log was changed"
+	}
+	return "nothing that does not fit was found, but not everything is proven"
+}

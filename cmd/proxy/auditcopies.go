@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/audit/copies"
+	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/winsvc"
+)
+
+// openCopies opens the places that records are copied to. One that cannot be opened stops the start: it was asked for.
+func (a *auditLog) openCopies(o auditOptions) error {
+	c := o.settings.Copies
+	var places []copies.Place
+	if c.Stdout {
+		places = append(places, copies.Stdout(o.stdout))
+	}
+	if c.EventLog != "" {
+		events, err := winsvc.OpenEventLog()
+		if err != nil {
+			return fmt.Errorf("audit.copies.eventLog: %w", err)
+		}
+		a.closing = events.Close
+		which := copies.Denied
+		if c.EventLog == config.CopyAll {
+			which = copies.All
+		}
+		places = append(places, copies.EventLog(events, which))
+	}
+	if c.OTLP.Endpoint != "" {
+		place, err := copies.OTLP(copies.OTLPOptions{
+			Endpoint: c.OTLP.Endpoint, CAFile: c.OTLP.CAFile, Insecure: c.OTLP.Insecure, Host: o.node, Node: o.node,
+		})
+		if err != nil {
+			return fmt.Errorf("audit.copies.otlp: %w", err)
+		}
+		places = append(places, place)
+	}
+	var err error
+	a.copies, err = copies.New(copies.Options{Places: places, OnError: func(err error) { o.log.Warn("copy of audit records", zap.Error(err)) }})
+	return err
+}
+
+// closeCopies delivers what is left for others, for a while. What they do not take is in the log, and no fault of this process.
+func (a *auditLog) closeCopies(log *zap.Logger) {
+	if a.copies != nil {
+		ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
+		defer stop()
+		if err := a.copies.Close(ctx); err != nil {
+			log.Warn("copy of audit records", zap.Error(err))
+		}
+	}
+	if err := a.closing(); err != nil {
+		log.Warn("copy of audit records", zap.Error(err))
+	}
+}

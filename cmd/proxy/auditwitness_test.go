@@ -1,0 +1,178 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+// watched is a witness that listens, and the configuration of a proxy that asks it.
+type watched struct {
+	config string // file
+	keys   evidence.Keys
+	store  string // directory with what it cosigned last
+}
+
+func newWatched(t *testing.T, more string) *watched {
+	t.Helper()
+	dir := t.TempDir()
+	logKey, err := evidence.NewKey(evidence.Origin("win-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := evidence.NewKey("example.com/witness")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watched{config: configFor(t, "PathExists"), store: filepath.Join(dir, "store")}
+	if w.keys, err = evidence.ParseKeys(logKey.LogKey() + "\n" + key.WitnessKey()); err != nil {
+		t.Fatal(err)
+	}
+	store, err := evidence.NewDirStore(w.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	witness, err := evidence.NewWitness(evidence.WitnessOptions{
+		Key: key, Store: store, Keys: func(context.Context, string) (evidence.Keys, error) { return w.keys, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewTLSServer(witness)
+	t.Cleanup(server.Close)
+	authority := filepath.Join(dir, "ca.pem")
+	put(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	file := filepath.Join(dir, "audit.key")
+	if err := evidence.WriteKey(file, logKey); err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.config, read(t, w.config)+fmt.Sprintf("audit:\n  signing: {key: %s}\n  witness: {url: %q, key: %q, caFile: %s, interval: 1s}\n%s",
+		file, server.URL, key.WitnessKey(), authority, more))
+	return w
+}
+
+// outside are the checkpoints that the witness keeps.
+func (w *watched) outside(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.store, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	return files
+}
+
+func (w *watched) verify(t *testing.T, log string) evidence.Report {
+	t.Helper()
+	r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: log, Keys: w.keys, Outside: w.outside(t), RequireWitness: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestWitnessKnowsTheLogWhenTheProxyHasStopped(t *testing.T) {
+	w := newWatched(t, "")
+	p := startProgram(t, "--config", w.config)
+	pathExists(t, p)
+	p.stop()
+	if r := w.verify(t, filepath.Join(p.sockets, "audit")); r.Verdict != evidence.VerdictOK || r.Witnessed != r.LastSeq {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
+	w := newWatched(t, "")
+	log := filepath.Join(t.TempDir(), "audit")
+	older := log + "-older"
+	for i := range 2 {
+		p := startProgram(t, "--config", w.config, "--audit-log", log)
+		for range 3 {
+			pathExists(t, p)
+		}
+		p.stop()
+		if i == 0 {
+			if err := os.CopyFS(older, os.DirFS(log)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Rename(log, log+"-true"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(older, log); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(log, 0o700); err != nil { //nolint:gosec // a directory
+		t.Fatal(err)
+	}
+	p := startProgram(t, "--config", w.config, "--audit-log", log, "-metrics-bind-address", "127.0.0.1:0")
+	p.stderr.await(t, 1, "THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE")
+	address := regexp.MustCompile(`"metrics served","address":"([^"]+)"`).FindStringSubmatch(p.stderr.String())
+	if address == nil {
+		t.Fatal("no metrics address")
+	}
+	metrics := func() string {
+		response, err := http.Get("http://" + address[1] + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const claim = "pipeguard_audit_witness_contradicts 1"
+	deadline := time.Now().Add(time.Minute)
+	for text := ""; !strings.Contains(text, claim); text = metrics() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not in\n%s", claim, text)
+		}
+	}
+	pathExists(t, p) // calls go on: whoever watches the witness decides
+	p.stop()
+	if r := w.verify(t, log); r.Verdict != evidence.VerdictTampered {
+		t.Errorf("the log that was put back: %+v", r)
+	}
+	if r := w.verify(t, log+"-true"); r.Verdict != evidence.VerdictOK {
+		t.Errorf("the true one: %+v", r)
+	}
+}
+
+func TestCopiesGoToStandardOutput(t *testing.T) {
+	w := newWatched(t, "  copies: {stdout: true}\n")
+	p := startProgram(t, "--config", w.config)
+	pathExists(t, p)
+	p.stop()
+	said := p.stdout.String()
+	for line := range strings.Lines(lines(t, filepath.Join(p.sockets, "audit"))) {
+		if !strings.Contains(said, line) {
+			t.Errorf("%s is missing on standard output", line)
+		}
+	}
+	if !strings.Contains(said, `{"type":"checkpoint","note":"`) {
+		t.Errorf("no checkpoint in %s", said)
+	}
+}
+
+func TestCopiesThatAreAskedForAndCannotBeMadeStopTheStart(t *testing.T) {
+	file := configFor(t, "PathExists")
+	put(t, file, read(t, file)+"audit: {copies: {eventLog: denied}}\n")
+	if said := refusal(t, "--config", file); !strings.Contains(said, "audit.copies.eventLog") {
+		t.Errorf("said %s", said)
+	}
+}

@@ -1,0 +1,135 @@
+package copies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// defaultQueue is some thousand usual records, or five hundred of the longest: enough for a collector that is started again on a
+// busy node, and little beside the rest of the process even with three places.
+const defaultQueue = 4 << 20
+
+// Options say where copies go.
+type Options struct {
+	Places []Place
+	// Queue bounds the bytes held for each place, those under way included; 4 MiB if 0. What comes when they are used up is dropped: what
+	// was first stays, which shows how something began, and one gap is easier to reason about than many.
+	Queue int
+	// OnError is told what is lost and why, as a *PlaceError, at most once a minute for each place. It may wait. Nil means that nobody
+	// wants to know.
+	OnError func(error)
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+}
+
+// Copies gives records to places.
+type Copies struct {
+	queues []*queue
+	sinks  []*sink
+	stop   context.CancelFunc // of all sending
+	report *reporter
+}
+
+// New starts a goroutine for each place; Close ends them.
+func New(o Options) (*Copies, error) {
+	if o.Queue == 0 {
+		o.Queue = defaultQueue
+	}
+	if o.OnError == nil {
+		o.OnError = func(error) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	var errs []error
+	if o.Queue < 2*audit.MaxRecord {
+		errs = append(errs, fmt.Errorf("a queue of %d bytes has no room for two records", o.Queue))
+	}
+	names := map[string]bool{}
+	for i, p := range o.Places {
+		switch {
+		case p == nil:
+			errs = append(errs, fmt.Errorf("place %d is nil", i))
+		case names[p.Name()]:
+			errs = append(errs, fmt.Errorf("two places named %q", p.Name()))
+		default:
+			names[p.Name()] = true
+		}
+	}
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("copies of the audit log: %w", errors.Join(errs...))
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Copies{stop: stop}
+	c.report = newReporter(o.OnError)
+	for _, p := range o.Places {
+		q := newQueue(p, o.Queue, c.report.nudge)
+		c.queues = append(c.queues, q)
+		if n, ok := p.(interface{ CheckpointEvery() time.Duration }); ok {
+			c.sinks = append(c.sinks, &sink{queue: q, every: n.CheckpointEvery(), now: o.Now})
+		}
+		go q.run(ctx)
+	}
+	go c.report.run(c.queues)
+	return c, nil
+}
+
+// Record gives a line of the log, with or without its newline, to every place that wants it. It copies the line and never waits.
+func (c *Copies) Record(line []byte) {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	var own []byte
+	for _, q := range c.queues {
+		if q.wants == nil || q.wants(line) {
+			own = q.give(line, own)
+		}
+	}
+}
+
+// Stats counts what became of the records that one place wants: each is in one of the four.
+type Stats struct {
+	Name    string
+	Sent    uint64
+	Dropped uint64 // there was no room in the queue, or nothing is taken any more
+	Failed  uint64 // the place did not take them, or the process ended first
+	Queued  uint64 // those under way included
+}
+
+// Stats returns the counts of all places.
+func (c *Copies) Stats() []Stats {
+	out := make([]Stats, 0, len(c.queues))
+	for _, q := range c.queues {
+		out = append(out, q.stats())
+	}
+	return out
+}
+
+// Close delivers what is queued until ctx ends; what is left then is lost. A place that heeds no context is left behind.
+// Close the log first: its last records and checkpoint are copied too.
+func (c *Copies) Close(ctx context.Context) error {
+	for _, q := range c.queues {
+		q.end()
+	}
+	var errs []error
+	for _, q := range c.queues {
+		select {
+		case <-q.done:
+		case <-ctx.Done():
+			c.stop()
+			if left := q.stats().Queued; left > 0 {
+				errs = append(errs, fmt.Errorf("copies to %s: %d records were not delivered: %w", q.place.Name(), left, ctx.Err()))
+			}
+		}
+	}
+	c.stop()
+	c.report.end()
+	select {
+	case <-c.report.done:
+	case <-ctx.Done():
+	}
+	return errors.Join(errs...)
+}

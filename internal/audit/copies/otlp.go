@@ -1,0 +1,124 @@
+package copies
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// OTLPOptions say which collector is sent to, and on whose behalf.
+type OTLPOptions struct {
+	// Endpoint is HOST:PORT of the collector's gRPC receiver. No proxy that the environment names is asked: the records go where this says.
+	Endpoint string
+	// CAFile has the certificates, in PEM, that the collector must be signed by; without it, those that the system trusts. It is read once.
+	CAFile string
+	// Insecure sends in plain text: whoever is on the way reads who did what, and may answer in the collector's place.
+	Insecure bool
+	// Host and Node become the resource attributes host.name and k8s.node.name. One that is empty is left out.
+	Host, Node string
+	// Now is the clock, time.Now if nil.
+	Now func() time.Time
+}
+
+const (
+	// sendTimeout bounds one attempt. Collectors that queue answer in milliseconds.
+	sendTimeout = 10 * time.Second
+	// gatherFor makes batches of a busy node. It is what a copy may be behind the log, and what is lost of it if the process is killed.
+	gatherFor = 100 * time.Millisecond
+	// mostAnswer bounds what is read of an answer: a count and an error.
+	mostAnswer = 64 << 10
+)
+
+// OTLP returns a place that sends each record as an OpenTelemetry log record: its body is the raw line. It connects when there
+// is something to send, and asks again while the collector is away; a batch whose answer was lost arrives twice.
+// https://opentelemetry.io/docs/specs/otlp
+func OTLP(o OTLPOptions) (Place, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	var errs []error
+	host, port, err := net.SplitHostPort(o.Endpoint)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("endpoint %q: want HOST:PORT", o.Endpoint))
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+		errs = append(errs, fmt.Errorf("endpoint %q: want a host and a port from 1 to 65535", o.Endpoint))
+	}
+	secure, err := transport(o)
+	if errs = append(errs, err); errors.Join(errs...) != nil {
+		return nil, fmt.Errorf("copies to OpenTelemetry: %w", errors.Join(errs...))
+	}
+	// Without the scheme, a name before the colon could be taken for one.
+	conn, err := grpc.NewClient("dns:///"+o.Endpoint,
+		grpc.WithTransportCredentials(secure),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), // which DNS would be asked for
+		grpc.WithUserAgent("pipeguard-proxy"),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.5, MaxDelay: lastPause},
+			MinConnectTimeout: sendTimeout,
+		}),
+		grpc.WithMaxHeaderListSize(mostAnswer),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("copies to OpenTelemetry: %w", err)
+	}
+	return &otlp{conn: conn, resource: resourceOf(o), now: o.Now}, nil
+}
+
+// transport says how the collector proves who it is.
+func transport(o OTLPOptions) (credentials.TransportCredentials, error) {
+	switch {
+	case o.Insecure && o.CAFile != "":
+		return nil, errors.New("a CA file is of no use without TLS")
+	case o.Insecure:
+		return insecure.NewCredentials(), nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read CA file: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM", o.CAFile)
+		}
+	}
+	return credentials.NewTLS(config), nil
+}
+
+// Name implements Place.
+func (*otlp) Name() string { return "otlp" }
+
+// CheckpointEvery takes all checkpoints.
+func (*otlp) CheckpointEvery() time.Duration { return 0 }
+
+// Gather makes batches.
+func (*otlp) Gather() time.Duration { return gatherFor }
+
+// Close implements io.Closer.
+func (o *otlp) Close() error { return o.conn.Close() }
+
+// Send implements Place.
+func (o *otlp) Send(ctx context.Context, records []Record) error {
+	request := o.request(records)
+	ctx, stop := context.WithTimeout(ctx, sendTimeout)
+	defer stop()
+	var a answer
+	if err := o.conn.Invoke(ctx, exportMethod, request, &a.raw); err != nil {
+		return judge(err)
+	}
+	return a.rejected(len(records))
+}

@@ -1,0 +1,121 @@
+package copies
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// collectorServer serves the collector's LogsService.
+type collectorServer struct {
+	address string
+	got     chan *logs.LogsData // what was taken
+	answer  func(*logs.LogsData) ([]byte, error)
+	grpc    *grpc.Server
+	cert    *tls.Certificate // nil serves plain text
+}
+
+// startCollector serves until the test ends. answer returns the encoded ExportLogsServiceResponse; nil takes everything.
+func startCollector(t *testing.T, cert *tls.Certificate, answer func(*logs.LogsData) ([]byte, error)) *collectorServer {
+	t.Helper()
+	s := &collectorServer{address: "127.0.0.1:0", got: make(chan *logs.LogsData, 1000), answer: answer, cert: cert}
+	s.start(t)
+	t.Cleanup(func() { s.grpc.Stop() })
+	return s
+}
+
+func (s *collectorServer) start(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = listener.Addr().String()
+	var options []grpc.ServerOption
+	if s.cert != nil {
+		options = append(options, grpc.Creds(credentials.NewServerTLSFromCert(s.cert)))
+	}
+	s.grpc = grpc.NewServer(options...)
+	s.grpc.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService", HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			in, out := &logs.LogsData{}, &emptypb.Empty{}
+			if err := decode(in); err != nil {
+				return nil, err
+			}
+			if s.answer != nil {
+				raw, err := s.answer(in)
+				if err != nil {
+					return nil, err
+				}
+				out.ProtoReflect().SetUnknown(raw)
+			}
+			s.got <- in
+			return out, nil
+		}}},
+	}, s)
+	go func(g *grpc.Server) { _ = g.Serve(listener) }(s.grpc)
+}
+
+// next returns the records of the next request that was taken.
+func (s *collectorServer) next(t *testing.T) []*logs.LogRecord {
+	t.Helper()
+	select {
+	case d := <-s.got:
+		if len(d.GetResourceLogs()) != 1 || len(d.GetResourceLogs()[0].GetScopeLogs()) != 1 {
+			t.Fatalf("a request of another shape: %v", d)
+		}
+		return d.GetResourceLogs()[0].GetScopeLogs()[0].GetLogRecords()
+	case <-time.After(time.Minute):
+		t.Fatal("nothing came within a minute")
+	}
+	return nil
+}
+
+// certificate returns one that is signed by itself, for 127.0.0.1, and the file of it as a CA.
+func certificate(t *testing.T) (cert *tls.Certificate, caFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "collector"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, caFile
+}
+
+func mustOTLP(t *testing.T, o OTLPOptions) Place {
+	t.Helper()
+	p, err := OTLP(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

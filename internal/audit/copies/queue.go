@@ -1,0 +1,185 @@
+package copies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// ErrClosed means that nothing is taken any more.
+var ErrClosed = errors.New("copies of the audit log are closed")
+
+// overhead is about what a queued record costs beside its bytes. Without it, short ones could take much more than the bound.
+const overhead = 64
+
+// Bounds of one batch. Collectors refuse messages over 4 MiB; one of these with all its attributes has less than half of that.
+const (
+	mostRecords = 512
+	mostBytes   = 512 << 10
+)
+
+// item is a record, or a checkpoint that somebody waits for.
+type item struct {
+	Record
+	answer chan error // of a checkpoint; has room for one
+}
+
+// queue holds what one place has not taken yet.
+type queue struct {
+	place Place
+	limit int
+	wants func(line []byte) bool // nil if it wants all
+	news  func()                 // wakes the reporter
+	wake  chan struct{}          // has room for one
+	ended chan struct{}          // closed by end
+	done  chan struct{}          // closed when run has returned
+
+	mu      sync.Mutex // guards what follows
+	items   []item
+	held    int // bytes, with those of the batch under way
+	count   Stats
+	isEnded bool
+	trouble trouble
+}
+
+func newQueue(p Place, limit int, news func()) *queue {
+	q := &queue{place: p, limit: limit, news: news, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	q.count.Name = p.Name()
+	if c, ok := p.(interface{ Wants(line []byte) bool }); ok {
+		q.wants = c.Wants
+	}
+	return q
+}
+
+func cost(line []byte) int { return len(line) + overhead }
+
+// give queues a line if there is room. own is a copy of it that outlives the call, nil if there is none yet; it returns what there is now.
+func (q *queue) give(line, own []byte) []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.isEnded || q.held+cost(line) > q.limit {
+		q.count.Dropped++
+		q.trouble.drop()
+		q.news()
+		return own
+	}
+	if own == nil {
+		own = bytes.Clone(line)
+	}
+	if q.trouble.resume() {
+		q.news()
+	}
+	q.held += cost(own)
+	q.count.Queued++
+	q.items = append(q.items, item{Record: Record{Line: own}})
+	q.nudge()
+	return own
+}
+
+// checkpoint queues a checkpoint behind the records before it, and waits until the place has taken it. There is always room for
+// one: its courier brings no other meanwhile.
+func (q *queue) checkpoint(ctx context.Context, raw []byte) error {
+	answer := make(chan error, 1)
+	q.mu.Lock()
+	if q.isEnded {
+		q.mu.Unlock()
+		return ErrClosed
+	}
+	q.items = append(q.items, item{Record: Record{Checkpoint: bytes.Clone(raw)}, answer: answer})
+	q.nudge()
+	q.mu.Unlock()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.items = slices.DeleteFunc(q.items, func(i item) bool { return i.answer == answer })
+	return fmt.Errorf("wait for the place to take it: %w", ctx.Err())
+}
+
+// end refuses all that comes, and lets run return once nothing is left.
+func (q *queue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.isEnded {
+		q.isEnded = true
+		close(q.ended)
+	}
+}
+
+func (q *queue) nudge() {
+	select {
+	case q.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// take returns the next batch: one checkpoint, or the records before the next one.
+func (q *queue) take() []item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, 0
+	for n < len(q.items) && n < mostRecords && bytes < mostBytes {
+		if q.items[n].answer != nil {
+			if n == 0 {
+				n = 1
+			}
+			break
+		}
+		bytes += len(q.items[n].Line)
+		n++
+	}
+	batch := slices.Clone(q.items[:n])
+	clear(q.items[:n]) // the array behind it goes on holding those
+	q.items = q.items[n:]
+	return batch
+}
+
+// isFull says that what is queued fills a batch.
+func (q *queue) isFull() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items) >= mostRecords || q.held >= mostBytes
+}
+
+// settle counts a batch that is under way no more, of which failed records were not taken.
+func (q *queue) settle(batch []item, failed int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, i := range batch {
+		if i.answer != nil { // alone in its batch, and its courier tells of errors
+			if failed == 0 {
+				err = nil
+			}
+			i.answer <- err
+			return
+		}
+		q.held -= cost(i.Line)
+	}
+	q.count.Queued -= uint64(len(batch))
+	q.count.Failed += uint64(failed)            // #nosec G115 -- from 0 to the length of the batch
+	q.count.Sent += uint64(len(batch) - failed) // #nosec G115 -- likewise
+	if err != nil {
+		q.trouble.fail(failed, err)
+		q.news()
+	}
+}
+
+// later keeps why the place takes nothing now, for the reporter.
+func (q *queue) later(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trouble.fail(0, err)
+	q.news()
+}
+
+func (q *queue) stats() Stats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.count
+}

@@ -1,0 +1,121 @@
+package copies
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reportEvery bounds how often somebody is told of one place: a place that is away is so for each of thousands of records.
+const reportEvery = time.Minute
+
+// PlaceError is what became of copies to a place since the last one.
+type PlaceError struct {
+	Place   string
+	Dropped uint64 // records for which the queue had no room
+	Missing uint64 // records dropped, told of before or not, before those that the place gets again; 0 if it gets none yet
+	Failed  uint64 // records that the place did not take
+	Err     error  // why; with Failed 0 the place is asked again, or took them with a warning
+}
+
+func (e *PlaceError) Error() string {
+	var parts []string
+	if e.Dropped > 0 {
+		parts = append(parts, fmt.Sprintf("%d dropped, the queue is full", e.Dropped))
+	}
+	if e.Missing > 0 {
+		parts = append(parts, fmt.Sprintf("there is room again after %d were dropped", e.Missing))
+	}
+	if e.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", e.Failed))
+	}
+	if e.Err != nil {
+		parts = append(parts, e.Err.Error())
+	}
+	return "copies of audit records to " + e.Place + ": " + strings.Join(parts, "; ")
+}
+
+// Unwrap returns why records failed.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// trouble is what nobody was told yet.
+type trouble struct {
+	dropped, failed uint64
+	gap             uint64 // records dropped since the last for which there was room, told of or not
+	missing         uint64 // of gaps that have ended
+	err             error
+}
+
+func (t *trouble) drop() { t.dropped, t.gap = t.dropped+1, t.gap+1 }
+
+// resume notes that there was room for a record, and says whether there was none before.
+func (t *trouble) resume() bool {
+	gap := t.gap
+	t.missing, t.gap = t.missing+gap, 0
+	return gap > 0
+}
+
+func (t *trouble) fail(n int, err error) { t.failed, t.err = t.failed+uint64(n), err } // #nosec G115 -- not negative
+
+// troubled returns what nobody was told yet, nil if there is nothing.
+func (q *queue) troubled() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := &q.trouble
+	if t.dropped == 0 && t.missing == 0 && t.err == nil {
+		return nil
+	}
+	err := &PlaceError{Place: q.count.Name, Dropped: t.dropped, Missing: t.missing, Failed: t.failed, Err: t.err}
+	*t = trouble{gap: t.gap}
+	return err
+}
+
+// reporter tells of trouble in a goroutine of its own: whoever writes the log and whoever sends must not wait for a logger.
+type reporter struct {
+	onError func(error)
+	wake    chan struct{} // has room for one
+	ended   chan struct{}
+	once    sync.Once
+	done    chan struct{}
+}
+
+func newReporter(onError func(error)) *reporter {
+	return &reporter{onError: onError, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+}
+
+func (r *reporter) nudge() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+func (r *reporter) end() { r.once.Do(func() { close(r.ended) }) }
+
+func (r *reporter) run(queues []*queue) {
+	defer close(r.done)
+	told := make([]time.Time, len(queues))
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for isEnded := false; !isEnded; {
+		select {
+		case <-r.wake:
+		case <-t.C:
+		case <-r.ended:
+			isEnded = true
+		}
+		next := reportEvery
+		for i, q := range queues {
+			if rest := reportEvery - time.Since(told[i]); !told[i].IsZero() && rest > 0 && !isEnded {
+				next = min(next, rest)
+				continue
+			}
+			if err := q.troubled(); err != nil {
+				told[i] = time.Now()
+				r.onError(err)
+			}
+		}
+		t.Reset(next)
+	}
+}

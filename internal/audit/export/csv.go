@@ -1,0 +1,92 @@
+package export
+
+import (
+	"encoding/csv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// header names the columns. Names are added at the end, never changed.
+var header = []string{
+	"seq", "time", "type", "stage", "session", "id", "assurance", "namespace", "pod", "serviceaccount", "container", "image", "hostprocess",
+	"user", "sid", "program", "pid", "host", "token", "doubt", "pipe", "group", "version", "method", "fullmethod", "verb", "targets", "decision",
+	"reason", "rule", "policy", "revision", "bundle", "result", "code", "error", "latencymicroseconds", "connection", "node",
+}
+
+type table struct {
+	w       *csv.Writer
+	isBegun bool
+}
+
+func (t *table) begin() error {
+	if t.isBegun {
+		return nil
+	}
+	t.isBegun = true
+	return t.w.Write(header)
+}
+
+func (t *table) Flush() error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	t.w.Flush()
+	return t.w.Error()
+}
+
+func (t *table) Record(r query.Record) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	cells := cellsOf(&r.Event)
+	for i := range cells {
+		cells[i] = inert.Cell(cells[i])
+	}
+	return t.w.Write(cells)
+}
+
+func cellsOf(e *audit.Event) []string {
+	whole := parts(e)
+	w, what, d, o := whole.who, whole.what, whole.decision, whole.outcome
+	var targets []string
+	for _, t := range what.Targets {
+		targets = append(targets, t.Kind+" "+t.Value)
+	}
+	latency, bundle, pid := "", "", ""
+	if e.Outcome != nil {
+		latency = strconv.FormatInt(o.LatencyUS, 10)
+	}
+	if d.Policy.Bundle != 0 {
+		bundle = strconv.FormatUint(d.Policy.Bundle, 10)
+	}
+	if w.Process.PID != 0 {
+		pid = strconv.FormatUint(uint64(w.Process.PID), 10)
+	}
+	token := ""
+	if w.Token {
+		token = "yes"
+	}
+	if w.TokenState != "" {
+		token = w.TokenState
+	}
+	return []string{
+		strconv.FormatUint(e.Seq, 10), e.Time.UTC().Format(time.RFC3339Nano), string(e.Type), string(e.Stage), e.Session, e.ID,
+		w.Assurance, w.Pod.Namespace, w.Pod.Name, w.Pod.ServiceAccount, w.Container.Name, w.Container.Image, mark(w.Container.HostProcess),
+		w.User.Name, w.User.SID, w.Process.Exe, pid, mark(w.Host), token, w.Doubt,
+		what.Pipe, what.Group, what.Version, what.Method, what.FullMethod, what.Verb, strings.Join(targets, "; "),
+		query.Decision(e), d.Reason, d.Rule, d.Policy.Name, d.Policy.Revision, bundle,
+		o.Result, o.Code, o.Error, latency, whole.conn, whole.node,
+	}
+}
+
+func mark(b bool) string {
+	if b {
+		return "yes"
+	}
+	return ""
+}

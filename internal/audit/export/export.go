@@ -1,0 +1,80 @@
+package export
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// Formats are the names of all formats.
+func Formats() []string { return []string{"ocsf", "ecs", "csv"} }
+
+// Writer writes records one after the other.
+type Writer interface {
+	// Record writes one record.
+	Record(r query.Record) error
+	// Flush writes what waits, a header too if no record came.
+	Flush() error
+}
+
+// New returns a Writer of a format to w: one JSON object a line, or a table with a header.
+func New(format string, w io.Writer) (Writer, error) {
+	switch format {
+	case "ocsf":
+		return jsonLines{w, ocsf}, nil
+	case "ecs":
+		return jsonLines{w, ecs}, nil
+	case "csv":
+		t := &table{w: csv.NewWriter(w)}
+		t.w.UseCRLF = true // RFC 4180
+		return t, nil
+	}
+	return nil, fmt.Errorf("no format %q: there are %s", format, strings.Join(Formats(), ", "))
+}
+
+// object is a JSON object; its fields are written in the order of their names.
+type object map[string]any
+
+// set adds a field unless the value says nothing.
+func (o object) set(name string, value any) {
+	switch v := value.(type) {
+	case string:
+		if v == "" {
+			return
+		}
+	case object:
+		if len(v) == 0 {
+			return
+		}
+	case []object:
+		if len(v) == 0 {
+			return
+		}
+	case []string:
+		if len(v) == 0 {
+			return
+		}
+	}
+	o[name] = value
+}
+
+type jsonLines struct {
+	w  io.Writer
+	of func(query.Record) object
+}
+
+func (j jsonLines) Record(r query.Record) error {
+	doc, err := json.Marshal(j.of(r))
+	if err != nil {
+		return fmt.Errorf("encode record %d: %w", r.Seq, err)
+	}
+	_, err = j.w.Write(append(inert.JSON(doc), '\n'))
+	return err
+}
+
+func (jsonLines) Flush() error { return nil }

@@ -1,0 +1,59 @@
+package hunt
+
+import (
+	"fmt"
+	"time"
+)
+
+// Bounds of what a correlation remembers: callers choose what is grouped by.
+const (
+	maxCount  = 1000
+	maxGroups = 10_000
+)
+
+// burst finds so many records of one group within a time.
+type burst struct {
+	of     []string // names of rules
+	by     []string // fields
+	span   time.Duration
+	count  int
+	groups map[string][]time.Time // the last times of each group
+	lost   int                    // groups that were forgotten for want of room
+}
+
+// add takes a record and says whether its group is full. A group that was full begins anew.
+func (b *burst) add(f Fields, at time.Time) bool {
+	key := ""
+	for _, name := range b.by {
+		key += fmt.Sprintf("%q", f.first(name))
+	}
+	if _, known := b.groups[key]; !known && len(b.groups) >= maxGroups {
+		b.sweep(at)
+	}
+	times := append(b.groups[key], at)
+	for len(times) > 0 && at.Sub(times[0]) > b.span {
+		times = times[1:]
+	}
+	if len(times) >= b.count {
+		delete(b.groups, key)
+		return true
+	}
+	b.groups[key] = times
+	return false
+}
+
+// sweep makes room: for what is over, and if that is too little, for anything.
+func (b *burst) sweep(now time.Time) {
+	for key, times := range b.groups {
+		if now.Sub(times[len(times)-1]) > b.span {
+			delete(b.groups, key)
+		}
+	}
+	for key := range b.groups {
+		if len(b.groups) < maxGroups {
+			return
+		}
+		delete(b.groups, key)
+		b.lost++
+	}
+}

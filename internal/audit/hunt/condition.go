@@ -1,0 +1,131 @@
+package hunt
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// condition says whether a record fits, given which searches it fits.
+type condition func(fits func(name string) bool) bool
+
+// parseCondition reads: and, or, not, parentheses, names of searches, and "1 of NAME*", "all of NAME*", "1 of them", "all of them".
+func parseCondition(text string, search map[string]matcher) (condition, error) {
+	text = strings.NewReplacer("(", " ( ", ")", " ) ").Replace(text)
+	p := &conditionParser{words: strings.Fields(text), names: slices.Sorted(maps.Keys(search)), used: map[string]bool{}}
+	if len(p.words) == 0 {
+		return nil, errors.New("is missing")
+	}
+	c, err := p.or(0)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.words) > 0 {
+		return nil, fmt.Errorf("%q is too many", p.words[0])
+	}
+	for _, name := range p.names { // a search that nobody asks is a slip of the pen
+		if !p.used[name] {
+			return nil, fmt.Errorf("%s is not part of it", name)
+		}
+	}
+	return c, nil
+}
+
+type conditionParser struct {
+	words []string
+	names []string
+	used  map[string]bool
+}
+
+// maxDepth bounds parentheses and not.
+const maxDepth = 20
+
+func (p *conditionParser) take(word string) bool {
+	if len(p.words) == 0 || p.words[0] != word {
+		return false
+	}
+	p.words = p.words[1:]
+	return true
+}
+
+func (p *conditionParser) or(depth int) (condition, error) {
+	left, err := p.and(depth)
+	for err == nil && p.take("or") {
+		var right condition
+		first := left
+		if right, err = p.and(depth); err == nil {
+			left = func(fits func(string) bool) bool { return first(fits) || right(fits) }
+		}
+	}
+	return left, err
+}
+
+func (p *conditionParser) and(depth int) (condition, error) {
+	left, err := p.one(depth)
+	for err == nil && p.take("and") {
+		var right condition
+		first := left
+		if right, err = p.one(depth); err == nil {
+			left = func(fits func(string) bool) bool { return first(fits) && right(fits) }
+		}
+	}
+	return left, err
+}
+
+func (p *conditionParser) one(depth int) (condition, error) {
+	switch {
+	case depth > maxDepth:
+		return nil, errors.New("is nested too deeply")
+	case len(p.words) == 0:
+		return nil, errors.New("ends too early")
+	case p.take("not"):
+		c, err := p.one(depth + 1)
+		return func(fits func(string) bool) bool { return !c(fits) }, err
+	case p.take("("):
+		c, err := p.or(depth + 1)
+		if err == nil && !p.take(")") {
+			err = errors.New("a parenthesis is not closed")
+		}
+		return c, err
+	case p.take("1"):
+		names, err := p.of()
+		return func(fits func(string) bool) bool { return slices.ContainsFunc(names, fits) }, err
+	case p.take("all"):
+		names, err := p.of()
+		return func(fits func(string) bool) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return !fits(name) })
+		}, err
+	}
+	name := p.words[0]
+	if !slices.Contains(p.names, name) {
+		return nil, fmt.Errorf("there is no %q", name)
+	}
+	p.words, p.used[name] = p.words[1:], true
+	return func(fits func(string) bool) bool { return fits(name) }, nil
+}
+
+// of reads "of them" or "of NAME*".
+func (p *conditionParser) of() (names []string, err error) {
+	if !p.take("of") || len(p.words) == 0 {
+		return nil, errors.New("1 or all stands before: of them, of NAME*")
+	}
+	pattern := p.words[0]
+	p.words = p.words[1:]
+	if pattern == "them" {
+		pattern = "*"
+	}
+	for _, name := range p.names {
+		if ok, err := path.Match(pattern, name); err != nil {
+			return nil, fmt.Errorf("%q: %w", pattern, err)
+		} else if ok {
+			names, p.used[name] = append(names, name), true
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("nothing is named %s", pattern)
+	}
+	return names, nil
+}

@@ -1,0 +1,71 @@
+package hunt
+
+import (
+	"slices"
+	"time"
+)
+
+// Finding is a record that a rule describes, or the last of those that a correlation counts.
+type Finding struct {
+	Rule *Rule
+	Time time.Time
+	Doc  []byte // the record; of the caller
+}
+
+// Hunter asks rules of records, one after the other.
+type Hunter struct {
+	rules   []*Rule
+	bundles map[string]*seen // by node and policy
+}
+
+// New returns a Hunter with rules of Load. It keeps what correlations remember in them: use them once.
+func New(rules []*Rule) *Hunter { return &Hunter{rules: rules, bundles: map[string]*seen{}} }
+
+// Lost is how many groups of callers were forgotten for want of memory: what they did may have gone unseen.
+func (h *Hunter) Lost() (n int) {
+	for _, r := range h.rules {
+		if r.burst != nil {
+			n += r.burst.lost
+		}
+	}
+	return n
+}
+
+// Ask returns what the rules find in one record of a service.
+func (h *Hunter) Ask(service string, doc []byte, at time.Time) ([]Finding, error) {
+	f, err := Flatten(doc)
+	if err != nil {
+		return nil, err
+	}
+	for name := range f { // only we say what is derived
+		if len(name) >= 8 && name[:8] == "derived." {
+			delete(f, name)
+		}
+	}
+	if service == ServiceAudit {
+		h.derive(f, at)
+	}
+	var found []Finding
+	var fitting []string
+	for _, r := range h.rules {
+		if r.burst != nil || r.Service != service || !r.fits(f) {
+			continue
+		}
+		if r.Name != "" {
+			fitting = append(fitting, r.Name)
+		}
+		if !r.isPart {
+			found = append(found, Finding{r, at, doc})
+		}
+	}
+	for _, r := range h.rules {
+		if r.burst != nil && slices.ContainsFunc(r.burst.of, func(name string) bool { return slices.Contains(fitting, name) }) && r.burst.add(f, at) {
+			found = append(found, Finding{r, at, doc})
+		}
+	}
+	return found, nil
+}
+
+func (r *Rule) fits(f Fields) bool {
+	return r.when(func(name string) bool { return r.search[name](f) })
+}

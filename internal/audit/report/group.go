@@ -1,0 +1,74 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// group is a row that stands for several records.
+type group struct {
+	cells       []string
+	count       int
+	first, last time.Time
+	record      query.Record // the last one
+	raw         []byte
+}
+
+// groups are rows by what they have in common. Callers choose names, so there are at most max; the rest is counted.
+type groups struct {
+	max  int
+	rows map[string]*group
+	rest int
+}
+
+func (g *groups) add(r query.Record, cells ...string) {
+	if g.rows == nil {
+		g.rows = map[string]*group{}
+	}
+	key := fmt.Sprintf("%q", cells)
+	row := g.rows[key]
+	if row == nil {
+		if len(g.rows) >= g.max {
+			g.rest++
+			return
+		}
+		row = &group{cells: cells, first: r.Time}
+		g.rows[key] = row
+	}
+	row.count++
+	row.last, row.record = r.Time, r
+	row.raw = append(row.raw[:0], r.Raw...)
+	row.record.Raw = row.raw
+}
+
+// top returns the largest, as many as are shown, and how many records the others stand for.
+func (g *groups) top() (rows []*group, rest int) {
+	rows = slices.SortedFunc(maps.Values(g.rows), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), slices.Compare(a.cells, b.cells))
+	})
+	rest = g.rest
+	for _, row := range rows[min(maxRows, len(rows)):] {
+		rest += row.count
+	}
+	return rows[:min(maxRows, len(rows))], rest
+}
+
+// list is the first rows of something, each with its record; what comes later is counted.
+type list struct {
+	max  int
+	rows []*group
+	rest int
+}
+
+func (l *list) add(r query.Record, cells ...string) {
+	if len(l.rows) >= l.max {
+		l.rest++
+		return
+	}
+	l.rows = append(l.rows, &group{cells: cells, count: 1, first: r.Time, last: r.Time, record: r.Keep()})
+}

@@ -1,0 +1,116 @@
+package witness
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+// Errors of an attempt. The client is told of none: it asks again.
+var (
+	errTooOften = errors.New("the log asks too often")
+	// errOtherKey means that other keys of the log were remembered while it asked.
+	errOtherKey = errors.New("signed by none of the keys that count for the log now")
+)
+
+// attempt is one request for a cosignature: it finds the keys, is the evidence.Store, and notes what happened for whoever tells of it.
+// It is used by one goroutine.
+type attempt struct {
+	h *Handler
+
+	origin   string        // of the log that asks, empty until the witness has read the request
+	given    evidence.Keys // by the operator
+	reported string        // by the node, empty if it was not asked
+	known    evidence.Keys // that the witness verifies with
+	entry    Entry         // as it was read last
+	refusal  *evidence.Refused
+	err      error // what kept the witness from answering
+}
+
+var _ evidence.Store = (*attempt)(nil)
+
+func some(keys evidence.Keys) bool { return len(keys.Describe()) > 0 }
+
+// fail keeps an error of which strangers hear nothing.
+func (a *attempt) fail(err error) error {
+	a.err = err
+	return err
+}
+
+// keys returns those of a log: the operator's, else those that are pinned, else the one that the node names.
+func (a *attempt) keys(ctx context.Context, origin string) (evidence.Keys, error) {
+	if len(origin) > maxOrigin { // no key has such a name, and nobody is to write it into the log
+		return evidence.Keys{}, nil
+	}
+	a.origin = origin
+	if a.given = a.h.o.Given(origin); some(a.given) || a.h.o.Reported == nil {
+		a.known = a.given
+		return a.known, nil
+	}
+	if _, ok := nodeOf(origin); !ok {
+		return evidence.Keys{}, nil
+	}
+	e, err := a.h.o.Memory.Read(ctx, origin)
+	if err == nil && e.Pinned == "" {
+		a.reported, err = a.h.o.Reported(ctx, origin)
+	}
+	if err == nil {
+		a.known, err = a.of(e)
+	}
+	return a.known, a.fail(err)
+}
+
+// of returns the keys that count for what is remembered.
+func (a *attempt) of(e Entry) (evidence.Keys, error) {
+	if some(a.given) {
+		return a.given, nil
+	}
+	text := cmp.Or(e.Pinned, a.reported)
+	if text == "" {
+		return evidence.Keys{}, nil
+	}
+	keys, err := evidence.ParseKeys(text)
+	if err != nil {
+		return evidence.Keys{}, fmt.Errorf("ConfigMap %s: keys: %w", ConfigMapName(a.origin), err)
+	}
+	return keys, nil
+}
+
+// Last implements evidence.Store.
+func (a *attempt) Last(ctx context.Context, origin string) ([]byte, string, error) {
+	e, err := a.h.o.Memory.Read(ctx, origin)
+	if err != nil {
+		return nil, "", a.fail(err)
+	}
+	a.entry = e
+	return e.Checkpoint, e.Version, nil
+}
+
+// Swap implements evidence.Store. The key that a node names is pinned with the first checkpoint that it has signed. Another replica may have
+// pinned another one since the keys were asked for: what is written is signed by what stands beside it.
+func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint []byte) error {
+	if version != a.entry.Version {
+		return a.fail(evidence.ErrChanged)
+	}
+	keys, err := a.of(a.entry)
+	if err != nil {
+		return a.fail(err)
+	}
+	if c, err := keys.Open(checkpoint); err != nil || !c.LogSigned {
+		return a.fail(errOtherKey)
+	}
+	if !a.h.writes.take(origin) {
+		return a.fail(errTooOften)
+	}
+	next := Entry{Checkpoint: checkpoint, Pinned: a.entry.Pinned, Version: version}
+	if !some(a.given) && next.Pinned == "" {
+		next.Pinned = a.reported + "\n"
+	}
+	return a.fail(a.h.o.Memory.Write(ctx, origin, next))
+}
+
+// refused is evidence.WitnessOptions.OnRefused.
+func (a *attempt) refused(r evidence.Refused) { a.refusal = &r }

@@ -1,0 +1,90 @@
+package witness
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+// reason says why no cosignature was given.
+type reason string
+
+// Reasons that only a log's own key can cause: it was changed.
+const (
+	reasonRollback reason = "rollback" // fewer records than were cosigned, signed later than those
+	reasonFork     reason = "fork"     // as many records, and not the same
+	reasonProof    reason = "proof"    // more records, and no proof that those before are among them
+	reasonPin      reason = "pin"      // signed by the key that the node names now, and another one is pinned
+)
+
+// Other reasons, which anybody can cause.
+const (
+	reasonLate      reason = "late" // fewer records than were cosigned, signed before those: an old checkpoint
+	reasonSize      reason = "size" // the client had to ask from which size on; it asks again
+	reasonKey       reason = "key"  // signed by no key of the log
+	reasonUnknown   reason = "unknown"
+	reasonMalformed reason = "malformed"
+	reasonOversize  reason = "oversize"
+	reasonBusy      reason = "busy"  // too many ask at once
+	reasonOften     reason = "often" // the log asks too often
+	reasonStore     reason = "store" // the memory cannot be read or written, or others were always faster
+	reasonNoKey     reason = "no-key"
+)
+
+// allReasons have a series each from the start, so that the first of a kind is an increase.
+func allReasons() []reason {
+	return []reason{
+		reasonRollback, reasonFork, reasonProof, reasonPin, reasonLate, reasonSize, reasonKey, reasonUnknown, reasonMalformed,
+		reasonOversize, reasonBusy, reasonOften, reasonStore, reasonNoKey,
+	}
+}
+
+// isChanged says whether a log must have been changed.
+func (r reason) isChanged() bool {
+	return r == reasonRollback || r == reasonFork || r == reasonProof || r == reasonPin
+}
+
+// reasonOf reads an answer that was no cosignature.
+func (a *attempt) reasonOf(status int) reason {
+	switch {
+	case a.refusal != nil && a.refusal.Reason == evidence.RefusedFork:
+		return reasonFork
+	case a.refusal != nil && a.refusal.Reason == evidence.RefusedProof:
+		return reasonProof
+	case a.refusal != nil:
+		if a.isLate() {
+			return reasonLate
+		}
+		return reasonRollback
+	}
+	switch status {
+	case http.StatusConflict:
+		return reasonSize
+	case http.StatusForbidden:
+		return reasonKey
+	case http.StatusNotFound:
+		return reasonUnknown
+	case http.StatusServiceUnavailable:
+		if errors.Is(a.err, errTooOften) {
+			return reasonOften
+		}
+		return reasonStore
+	}
+	return reasonMalformed
+}
+
+// isLate says whether the refused checkpoint was signed before the one that is remembered, so that it may be a message that was late, or
+// that somebody has sent once more. Without both times it is taken for the worse.
+func (a *attempt) isLate() bool {
+	at := func(raw []byte) time.Time {
+		c, err := a.known.Open(raw)
+		if err != nil {
+			return time.Time{}
+		}
+		return c.SignedAt
+	}
+	refused, last := at(a.refusal.Raw), at(a.entry.Checkpoint)
+	return !refused.IsZero() && !last.IsZero() && !refused.After(last)
+}

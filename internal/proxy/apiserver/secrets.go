@@ -1,0 +1,71 @@
+package apiserver
+
+import "google.golang.org/protobuf/reflect/protoreflect"
+
+// Secrets returns the texts of a call that a record withholds, so that whoever repeats what others say of the call can take them
+// out. They are texts and bytes that are set; a number that is withheld is not among them, since any number would be found in
+// any text. Of a call that can have none it costs nothing.
+func Secrets(call *Call) []string {
+	if call.Operation.IsOpen || call.Request == nil { // the second is passed on unread
+		return nil
+	}
+	c := collector{group: call.Operation.Group}
+	c.message(call.Request.ProtoReflect(), false, 0)
+	if call.Served != nil { // it is what an older server behind this one is sent
+		c.message(call.Served.ProtoReflect(), false, 0)
+	}
+	return c.texts
+}
+
+// collector gathers the texts of fields that are withheld, and of all that is below them.
+type collector struct {
+	group string
+	texts []string
+}
+
+func (c *collector) message(m protoreflect.Message, isSecret bool, depth int) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		isSecret := isSecret || isWithheld(c.group, f, depth)
+		switch {
+		case f.IsMap():
+			v.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+				c.value(f.MapKey(), key.Value(), isSecret, depth)
+				c.value(f.MapValue(), value, isSecret, depth)
+				return true
+			})
+		case f.IsList():
+			for i := range v.List().Len() {
+				c.value(f, v.List().Get(i), isSecret, depth)
+			}
+		default:
+			c.value(f, v, isSecret, depth)
+		}
+		return true
+	})
+}
+
+func (c *collector) value(f protoreflect.FieldDescriptor, v protoreflect.Value, isSecret bool, depth int) {
+	switch {
+	case f.Message() != nil:
+		c.message(v.Message(), isSecret, depth+1)
+	case isSecret && f.Kind() == protoreflect.StringKind:
+		c.texts = append(c.texts, v.String())
+	case isSecret && f.Kind() == protoreflect.BytesKind:
+		c.texts = append(c.texts, string(v.Bytes()))
+	}
+}
+
+// hasSecrets says whether a message of a type can have any.
+func hasSecrets(group string, m protoreflect.MessageDescriptor, depth int) bool {
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		inner := f.Message()
+		if f.IsMap() {
+			inner = f.MapValue().Message()
+		}
+		if isWithheld(group, f, depth) || inner != nil && hasSecrets(group, inner, depth+1) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package kill
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+var kills = flag.Int("audit.kills", 25, "how often the proxy is killed")
+
+// A life is cut short after this long at most, counted from the first answer, and some from the start of the process.
+const (
+	life     = 60 * time.Millisecond
+	longLife = 1500 * time.Millisecond // in which a checkpoint is signed
+)
+
+func TestAKilledProxyLeavesNoOperationWithoutItsRecords(t *testing.T) {
+	p := newPlace(t)
+	j := newJudge(t, p)
+	verified := 0
+	times := *kills
+	if testing.Short() {
+		times = min(times, 5)
+	}
+	for run := range times {
+		x := p.start(t)
+		if run%10 == 3 { // while it recovers, or soon after
+			time.Sleep(rand.N(life))
+			x.kill()
+			continue
+		}
+		x.await(t)
+		j.readLog(t)
+		l := begin(t, p, run)
+		<-l.first
+		if run%20 == 4 {
+			time.Sleep(rand.N(longLife))
+		} else {
+			time.Sleep(rand.N(life))
+		}
+		x.kill()
+		maps.Copy(j.told, l.end())
+		j.readJournal(t)
+		if run < 25 || run%100 == 0 {
+			verify(t, p, false)
+			verified++
+		}
+		if t.Failed() {
+			t.Fatalf("after kill %d", run+1)
+		}
+	}
+	// Two lives end in order: the first one ends what was open, and the second one sees that.
+	for range 2 {
+		x := p.start(t)
+		x.await(t)
+		j.readLog(t)
+		x.end(t)
+	}
+	j.verdict(t)
+	verify(t, p, true)
+	t.Logf("%d kills, %d verifications", times, verified+1)
+}
+
+// verify looks for changes with the public key and the checkpoints. After the log was closed, the last one covers all.
+func verify(t *testing.T, p *place, closed bool) {
+	t.Helper()
+	keys, err := evidence.ReadKeys(p.log + "-signing.key.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := evidence.VerifyOptions{Dir: p.log, Keys: keys}
+	if closed { // as if a copy had been kept elsewhere
+		o.Outside = []string{filepath.Join(p.log, evidence.CheckpointFile)}
+	}
+	r, err := evidence.Verify(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdict == evidence.VerdictTampered || closed && r.Verdict != evidence.VerdictOK {
+		t.Errorf("verdict %s of %d records, %d of them under a checkpoint: fault %v, incomplete %v", r.Verdict, r.Records, r.OwnCovered, r.Fault, r.Incomplete)
+	}
+	if closed {
+		t.Logf("verdict %s: %d segments, %d MiB, %d records, %d checkpoints, %d bytes of writes that were cut short", r.Verdict, r.Segments, r.Bytes>>20, r.Records, r.Checkpoints, r.IgnoredBytes)
+	}
+}

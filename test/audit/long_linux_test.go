@@ -1,0 +1,141 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+)
+
+// mostMemory is what a command that reads a log may take of it, however long that is.
+const mostMemory = 192 << 20
+
+// The commands read a log of any length in the same memory. PIPEGUARD_LONG_LOG sets its length in bytes; the log is then written by the real
+// writer, every record another one, into PIPEGUARD_LONG_DIR if that is set, where it stays.
+func TestReadingALongLogTakesBoundedMemory(t *testing.T) {
+	length := int64(6 << 20)
+	if text := os.Getenv("PIPEGUARD_LONG_LOG"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		length = n
+	}
+	program := filepath.Join(t.TempDir(), "pipeguard")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/pipeguard").CombinedOutput(); err != nil { //nolint:gosec // our own program
+		t.Fatalf("%v: %s", err, out)
+	}
+	dir := os.Getenv("PIPEGUARD_LONG_DIR")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	log, key, outside := filepath.Join(dir, "log"), filepath.Join(dir, "key.pub"), filepath.Join(dir, "outside")
+	if _, err := os.Stat(outside); err != nil {
+		writeLong(t, log, key, outside, length)
+	}
+	records := uint64(0)
+	for _, args := range [][]string{
+		{"verify", log, "--keys", key, "--checkpoint", outside},
+		{"check", log},
+		{"search", log, "--id", "R7", "-o", "jsonl"},
+		{"search", log, "--path", `C:\var\lib\kubelet`, "--count"},
+		{"stats", log, "--by", "caller,method"},
+		{"stats", log, "--by", "id"},
+		{"show", log, "R7"},
+		{"tail", log, "-n", "100"},
+		{"export", log, "--format", "csv"},
+		{"hunt", log},
+		{"report", log, "-o", filepath.Join(t.TempDir(), "report.html"), "--keys", key, "--checkpoint", outside},
+	} {
+		cmd := exec.Command(program, append([]string{"audit"}, args...)...) //nolint:gosec // our own program
+		cmd.Stdout = io.Discard
+		var said tailOf
+		cmd.Stderr = &said
+		began := time.Now()
+		err := cmd.Run()
+		took := time.Since(began)
+		var failed *exec.ExitError
+		if err != nil && (!errors.As(err, &failed) || args[0] != "hunt") { // it finds a burst of denials, and says so
+			t.Errorf("audit %s: %v %s", args[0], err, said.text)
+			continue
+		}
+		if args[0] == "verify" {
+			head, err := evidence.LastCheckpoint(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = head.Size
+		}
+		peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+		t.Logf("%-32.32s %8.0f records/s, CPU %6.1f s, peak RSS %4d MiB", strings.Join(append(args[:1:1], args[2:]...), " "), float64(records)/took.Seconds(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), peak>>20)
+		if peak > mostMemory {
+			t.Errorf("audit %s takes %d bytes of memory for a log of %d records", args[0], peak, records)
+		}
+	}
+	t.Logf("%d records", records)
+}
+
+// tailOf keeps the beginning of what a program says, for a test that fails.
+type tailOf struct{ text []byte }
+
+func (w *tailOf) Write(p []byte) (int, error) {
+	w.text = append(w.text, p[:min(len(p), max(0, 1000-len(w.text)))]...)
+	return len(p), nil
+}
+
+// writeLong writes a log of about so many bytes in segments of the usual length.
+func writeLong(t *testing.T, dir, keyFile, outside string, length int64) {
+	t.Helper()
+	key, err := evidence.NewKey(evidence.Origin("node-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, keyFile, []byte(key.LogKey()+"\n"))
+	var kept *evidence.Log
+	var mu sync.Mutex // guards written
+	var written int64
+	w, err := segment.Open(dir, segment.Options{
+		NoSync: true, OnFault: func(err error) { t.Error(err) },
+		OnRecord: func(line []byte) { mu.Lock(); written += int64(len(line)); mu.Unlock() },
+		Evidence: func(*segment.Found) (segment.Evidence, error) {
+			kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
+			return kept, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	isEnough := func() bool { mu.Lock(); defer mu.Unlock(); return written >= length }
+	var writers sync.WaitGroup
+	const callers = 64
+	for caller := range callers {
+		writers.Go(func() {
+			for i := caller; !isEnough(); i += callers {
+				if _, err := w.Append(t.Context(), event(i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if err := errors.Join(w.Close(), kept.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	own, err := os.ReadFile(filepath.Join(dir, evidence.CheckpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, outside, own)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+// witnessing is what a node needs to know of its witness.
+type witnessing struct{ url, key string }
+
+// witness is the one that the cluster's webhooks are in reality: it lives in another process than the node.
+type witness struct {
+	witnessing
+	server  *http.Server
+	serving sync.WaitGroup
+	dir     string
+	now     atomic.Pointer[time.Time]
+}
+
+// headerLimit bounds how long a caller of the witness may take to say what it wants.
+const headerLimit = 10 * time.Second
+
+func startWitness(dir string, log evidence.Keys) (*witness, error) {
+	key, err := evidence.NewKey("witness.example/cluster")
+	if err != nil {
+		return nil, err
+	}
+	store, err := evidence.NewDirStore(dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &witness{dir: dir}
+	w.at(day)
+	handler, err := evidence.NewWitness(evidence.WitnessOptions{
+		Key: key, Store: store, Now: func() time.Time { return *w.now.Load() },
+		Keys: func(context.Context, string) (evidence.Keys, error) { return log, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w.witnessing = witnessing{"http://" + l.Addr().String(), key.WitnessKey()}
+	mux := http.NewServeMux()
+	mux.Handle(evidence.AddCheckpointPath, handler)
+	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit}
+	w.serving.Go(func() { _ = w.server.Serve(l) }) // it ends when it is closed
+	return w, nil
+}
+
+// at sets the witness's clock, which is not the node's.
+func (w *witness) at(now time.Time) { w.now.Store(&now) }
+
+// last is the checkpoint that was witnessed last.
+func (w *witness) last() ([]byte, error) {
+	files, err := filepath.Glob(filepath.Join(w.dir, "*.checkpoint"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != 1 {
+		return nil, errors.New("the witness has seen no checkpoint, or those of several logs")
+	}
+	return os.ReadFile(files[0]) // #nosec G703 -- of this run
+}
+
+func (w *witness) close() error {
+	err := w.server.Close()
+	w.serving.Wait()
+	return err
+}
