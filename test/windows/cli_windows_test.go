@@ -72,6 +72,15 @@ func TestTheCommandLineCallsAndReadsTheRecords(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "Rmdir") || !strings.Contains(stdout, "pipeguard.exe[") {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
+	// While it is being written: nothing is wrong with it, and nobody else has a checkpoint.
+	stdout, stderr, code = pipeguard(t, "", "audit", "verify", p.records, "--keys", p.records+"-signing.key.pub")
+	if code != 2 || !strings.HasPrefix(stdout, "incomplete: ") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
+	stdout, stderr, code = pipeguard(t, "", "audit", "search", p.records, "--method", "Rmdir", "--decision", "deny")
+	if code != 0 || !strings.Contains(stdout, "Rmdir") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
+	}
 }
 
 func TestTheCommandLineJudgesAsOnLinux(t *testing.T) {

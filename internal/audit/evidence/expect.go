@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-
 	"io/fs"
 	"os"
 	"slices"
