@@ -70,6 +70,9 @@ func (r *Report) conclude(o VerifyOptions) {
 	if len(o.Keys.all) == 0 {
 		r.incomplete("no verifier key is given: no signature was verified")
 	}
+	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
+		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
+	}
 	for _, m := range r.Missing {
 		r.incomplete("records %d to %d are in segments that are not here", m.First, m.Last)
 	}
