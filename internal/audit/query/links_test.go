@@ -16,6 +16,9 @@ func TestASegmentThatIsNoFileIsRefused(t *testing.T) {
 	if err := os.Symlink(other, filepath.Join(dir, segmentName(1))); err != nil {
 		t.Skip("no link can be made here:", err)
 	}
+	if info, err := os.Lstat(filepath.Join(dir, segmentName(1))); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Skip("what is made here is no link")
+	}
 	if _, err := Open([]string{dir}, nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("Open: %v", err)
 	}
