@@ -26,6 +26,16 @@ func asPrincipal(i peer.Identity) acl.Principal {
 	return acl.Principal{PID: i.Process.PID, Start: i.Process.Start}
 }
 
+// isStranger says that neither the access list nor the cluster's roles could allow the caller any call on this pipe now. All calls
+// of strangers are denied, so strangers share one small part of what a pipe holds, and callers that could be allowed have the rest.
+func (p *pipe) isStranger(who peer.Identity) bool {
+	rules := p.now()
+	if rules.List.Admits(p.gv.Group, p.gv.Version, asCaller(who)) {
+		return false
+	}
+	return p.roles == nil || !rules.HasRoles || who.Pod == nil
+}
+
 // pathsOf are the paths that a call names.
 func pathsOf(targets []apiserver.Target) []string {
 	var paths []string

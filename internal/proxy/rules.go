@@ -15,6 +15,8 @@ type List interface {
 	Decide(acl.Request) acl.Decision
 	// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
 	Connections(group, version string, who acl.Caller) int
+	// Admits says whether the list could allow the caller any call on a pipe.
+	Admits(group, version string, who acl.Caller) bool
 	// Names says whether a rule for the pipe has the method by its own name.
 	Names(group, version, method string) bool
 }

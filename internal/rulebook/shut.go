@@ -30,5 +30,8 @@ func (r refusal) Decide(acl.Request) acl.Decision {
 // Connections implements proxy.List.
 func (refusal) Connections(string, string, acl.Caller) int { return 0 }
 
+// Admits implements proxy.List.
+func (refusal) Admits(string, string, acl.Caller) bool { return false }
+
 // Names implements proxy.List.
 func (refusal) Names(string, string, string) bool { return false }

@@ -200,6 +200,11 @@ func (l *Live) Connections(group, version string, who acl.Caller) int {
 	return l.fresh().policy.Connections(group, version, who)
 }
 
+// Admits says whether the list could allow the caller any call on a pipe.
+func (l *Live) Admits(group, version string, who acl.Caller) bool {
+	return l.fresh().policy.Admits(group, version, who)
+}
+
 // Names says whether a rule for the pipe has the method by its own name.
 func (l *Live) Names(group, version, method string) bool {
 	return l.fresh().policy.Names(group, version, method)

@@ -7,6 +7,7 @@ const (
 	goalRule        goal = iota // the first rule that covers the call
 	goalAnyPath                 // the first rule that would, whatever the paths
 	goalConnections             // the first rule for the pipe and caller that bounds connections
+	goalCaller                  // the first rule for the pipe and caller, whatever it allows
 )
 
 // query is a request with its fields folded.
@@ -22,8 +23,11 @@ func (r *rule) covers(q *query) bool {
 	if !coversAny(r.pipes, q.group, q.version) {
 		return false
 	}
-	if q.goal == goalConnections {
+	switch q.goal {
+	case goalConnections:
 		return r.limits.Connections > 0
+	case goalCaller:
+		return true
 	}
 	if !r.coversOperation(q.group, q.operation) {
 		return false
@@ -56,7 +60,7 @@ func (p *Policy) search(n *node, q *query, best int) int {
 	if n.entries[0].rule >= best {
 		return best
 	}
-	if n.kids == nil || q.goal == goalConnections {
+	if n.kids == nil || q.goal == goalConnections || q.goal == goalCaller {
 		return p.scan(n.entries, q, best)
 	}
 	kid := func(key kidKey) {

@@ -147,6 +147,7 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 				allowed++
 			}
 			checkConnections(t, policy, q)
+			checkAdmits(t, policy, q)
 		}
 	}
 	if allowed < 1000 || denied < 1000 {
@@ -170,5 +171,22 @@ func checkConnections(t *testing.T, p *Policy, r Request) {
 	}
 	if got := p.Connections(r.Group, r.Version, r.Caller); got != want {
 		t.Fatalf("%+v may hold %d connections, want %d", r, got, want)
+	}
+}
+
+func checkAdmits(t *testing.T, p *Policy, r Request) {
+	t.Helper()
+	who, want := foldCaller(r.Caller), p.mode(r.Group, r.Version) == LogOnly
+	for i := range p.rules {
+		for j := range p.rules[i].callers {
+			want = want || who.level > 0 && coversAny(p.rules[i].pipes, r.Group, r.Version) && p.rules[i].callers[j].covers(&who)
+		}
+	}
+	got := p.Admits(r.Group, r.Version, r.Caller)
+	if got != want {
+		t.Fatalf("%+v is admitted: %v, want %v", r, got, want)
+	}
+	if d := p.Decide(r); d.Allowed && !got {
+		t.Fatalf("%+v is allowed a call by %q, and yet a stranger", r, d.Rule)
 	}
 }
