@@ -27,8 +27,8 @@ func BenchmarkRefresh(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		list, err := c.Refresh(b.Context())
-		if err != nil || len(list) != 330 || c.Status().Containers != 220 {
-			b.Fatalf("%d listed, %d known, %v", len(list), c.Status().Containers, err)
+		if err != nil || len(list.Candidates) != 330 || c.Status().Containers != 220 {
+			b.Fatalf("%d listed, %d known, %v", len(list.Candidates), c.Status().Containers, err)
 		}
 	}
 }

@@ -60,9 +60,8 @@ type Client struct {
 
 // known is one good answer.
 type known struct {
-	list   []peer.Candidate
+	list   peer.List
 	faults int
-	began  time.Time // when it was asked for
 }
 
 var _ peer.Containers = (*Client)(nil)
@@ -109,9 +108,9 @@ func (c *Client) Close() error {
 }
 
 // Known implements peer.Containers.
-func (c *Client) Known() []peer.Candidate {
+func (c *Client) Known() peer.List {
 	if k := c.known.Load(); k != nil {
 		return k.list
 	}
-	return nil
+	return peer.List{}
 }

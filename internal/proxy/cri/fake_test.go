@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,10 +42,13 @@ func (f *fakeRuntime) asked() int {
 	return f.lists
 }
 
-func (f *fakeRuntime) ListContainers(ctx context.Context, _ *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (f *fakeRuntime) ListContainers(ctx context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	f.mu.Lock()
 	f.lists++
 	hold, answer, err := f.hold, &runtimeapi.ListContainersResponse{Containers: f.containers}, f.err
+	if r.Filter != nil {
+		answer.Containers = slices.DeleteFunc(slices.Clone(answer.Containers), func(c *runtimeapi.Container) bool { return c.State != r.Filter.State.State })
+	}
 	f.mu.Unlock()
 	if hold != nil {
 		select {
@@ -56,10 +60,14 @@ func (f *fakeRuntime) ListContainers(ctx context.Context, _ *runtimeapi.ListCont
 	return answer, err
 }
 
-func (f *fakeRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (f *fakeRuntime) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return &runtimeapi.ListPodSandboxResponse{Items: f.sandboxes}, nil
+	list := f.sandboxes
+	if r.Filter != nil {
+		list = slices.DeleteFunc(slices.Clone(list), func(s *runtimeapi.PodSandbox) bool { return s.State != r.Filter.State.State })
+	}
+	return &runtimeapi.ListPodSandboxResponse{Items: list}, nil
 }
 
 func (f *fakeRuntime) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer) error {

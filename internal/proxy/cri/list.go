@@ -8,44 +8,35 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-// maxListed is how many containers and sandboxes a machine may have together: several times what a kubelet runs.
-const maxListed = 4096
-
-// candidates puts together what the runtime lists. Where a single container's description does not hold, the container
-// stays in the list with a fault, so that nobody in it is taken for somebody else. Where ids do not hold the whole answer
-// is worth nothing, since nothing can be said of whoever is in a container that cannot be asked for.
-func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodSandbox) ([]peer.Candidate, error) {
-	if n := len(containers) + len(sandboxes); n > maxListed {
-		return nil, fmt.Errorf("the runtime lists %d containers and sandboxes; %d are the bound", n, maxListed)
-	}
-	ids := make(map[string]bool, len(containers)+len(sandboxes))
-	claim := func(id string) error {
+// candidates puts together what the runtime lists. Where the description of a container does not hold, or two have one id, the
+// container stays in the list with a fault, so that nobody in it is taken for somebody else. What has no id to ask for is left out,
+// and the gap says so.
+func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodSandbox) (list []peer.Candidate, gap string) {
+	list = make([]peer.Candidate, 0, len(containers)+len(sandboxes))
+	at := make(map[string]int, len(containers)+len(sandboxes))
+	add := func(c peer.Candidate) {
+		id := c.Container.ID
 		if !isID(id) {
-			return fmt.Errorf("the runtime lists a container with the id %.100q", id)
+			gap = fmt.Sprintf("the runtime lists a container with the id %.100q", id)
+			return
 		}
-		if ids[id] {
-			return fmt.Errorf("the runtime lists two containers with the id %s", id)
+		if i, ok := at[id]; ok {
+			list[i] = peer.Candidate{Container: peer.Container{ID: id}, Fault: "the runtime lists its id twice"}
+			return
 		}
-		ids[id] = true
-		return nil
+		at[id] = len(list)
+		list = append(list, c)
 	}
-	list := make([]peer.Candidate, 0, len(containers)+len(sandboxes))
 	pods := newPods()
 	for _, s := range sandboxes {
-		if err := claim(s.GetId()); err != nil {
-			return nil, err
-		}
 		pods.add(s)
 		// The sandbox has a process of its own, which has no business here.
-		list = append(list, peer.Candidate{Container: peer.Container{ID: s.GetId()}, Fault: "it is the sandbox of a pod"})
+		add(peer.Candidate{Container: peer.Container{ID: s.GetId()}, Fault: "it is the sandbox of a pod"})
 	}
 	for _, c := range containers {
-		if err := claim(c.GetId()); err != nil {
-			return nil, err
-		}
-		list = append(list, pods.candidate(c))
+		add(pods.candidate(c))
 	}
-	return list, nil
+	return list, gap
 }
 
 // pods are the pods of the listed sandboxes.
@@ -72,6 +63,9 @@ func (p *pods) add(s *runtimeapi.PodSandbox) {
 		c.Fault = fmt.Sprintf("the name of its pod is %.300q", pod.Name)
 	case !agree(labels, pod):
 		c.Fault = "the labels of its sandbox are another pod's"
+	}
+	if _, ok := p.sandboxes[s.GetId()]; ok {
+		c.Fault = "the runtime lists its sandbox twice"
 	}
 	p.sandboxes[s.GetId()] = c
 	if before, ok := p.uids[pod.UID]; ok && before != pod {

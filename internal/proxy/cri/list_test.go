@@ -85,9 +85,9 @@ func TestCandidatesNameNobodyByAnAnswerThatDoesNotHold(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := onePod()
 			test.change(node{f.sandboxes[0], f.containers[0], f})
-			list, err := candidates(f.containers, f.sandboxes)
-			if err != nil {
-				t.Fatal(err)
+			list, gap := candidates(f.containers, f.sandboxes)
+			if gap != "" {
+				t.Errorf("the list has a gap: %s", gap)
 			}
 			found := false
 			for _, c := range list {
@@ -105,30 +105,69 @@ func TestCandidatesNameNobodyByAnAnswerThatDoesNotHold(t *testing.T) {
 	}
 }
 
-func TestCandidatesRefuseAnAnswerInWhichIdsDoNotHold(t *testing.T) {
+func TestAnIDThatIsListedTwiceIsNobodysAndHurtsNoOther(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*fakeRuntime)
-		want   string
+		ids    []string // whose callers are refused
 	}{
-		{"two containers of one id", func(f *fakeRuntime) { f.containers = append(f.containers, f.containers[0]) }, "two containers"},
-		{"two sandboxes of one id", func(f *fakeRuntime) { f.sandboxes = append(f.sandboxes, f.sandboxes[0]) }, "two containers"},
-		{"a container with the id of its sandbox", func(f *fakeRuntime) { f.containers[0].Id = f.sandboxes[0].Id }, "two containers"},
-		{"no id", func(f *fakeRuntime) { f.containers[0].Id = "" }, `the id ""`},
-		{"a short id", func(f *fakeRuntime) { f.containers[0].Id = id("a")[1:] }, "the id"},
-		{"an id that goes on", func(f *fakeRuntime) { f.containers[0].Id += "a" }, "the id"},
-		{"an id with a backslash", func(f *fakeRuntime) { f.containers[0].Id = `..\` + id("a")[3:] }, "the id"},
-		{"an id in capital letters", func(f *fakeRuntime) { f.containers[0].Id = strings.ToUpper(id("a")) }, "the id"},
-		{"a sandbox with a path for an id", func(f *fakeRuntime) { f.sandboxes[0].Id = "../" + id("a")[3:] }, "the id"},
-		{"an empty container", func(f *fakeRuntime) { f.containers = append(f.containers, nil) }, "the id"},
-		{"more than there can be", func(f *fakeRuntime) { f.containers = make([]*runtimeapi.Container, maxListed) }, "are the bound"},
+		{"two containers of one id", func(f *fakeRuntime) { f.containers = append(f.containers, f.containers[0]) }, []string{id("a")}},
+		{"three of one id", func(f *fakeRuntime) { f.containers = append(f.containers, f.containers[0], f.containers[0]) }, []string{id("a")}},
+		{"two sandboxes of one id", func(f *fakeRuntime) { f.sandboxes = append(f.sandboxes, f.sandboxes[0]) }, []string{id("1"), id("a")}},
+		{"a container with the id of its sandbox", func(f *fakeRuntime) { f.containers[0].Id = f.sandboxes[0].Id }, []string{id("1")}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			f := onePod()
 			test.change(f)
-			if list, err := candidates(f.containers, f.sandboxes); err == nil || list != nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%d containers, error %v; want it to say %q", len(list), err, test.want)
+			s, c := pod("2", "b")
+			list, gap := candidates(append(f.containers, c), append(f.sandboxes, s))
+			if gap != "" {
+				t.Errorf("the list has a gap: %s", gap)
+			}
+			seen := map[string]peer.Candidate{}
+			for _, c := range list {
+				if _, ok := seen[c.Container.ID]; ok {
+					t.Errorf("%s is listed twice", c.Container.ID)
+				}
+				seen[c.Container.ID] = c
+			}
+			for _, id := range test.ids {
+				if c := seen[id]; !strings.Contains(c.Fault, "twice") || c.Pod != (peer.Pod{}) {
+					t.Errorf("somebody can be taken for %+v", c)
+				}
+			}
+			if other := seen[id("b")]; other.Fault != "" || other.Pod.Name != "csi-b" {
+				t.Errorf("the other container is %+v", other)
+			}
+		})
+	}
+}
+
+func TestAContainerWithoutAnIDToAskForIsAGapAndHurtsNoOther(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*fakeRuntime)
+	}{
+		{"no id", func(f *fakeRuntime) { f.containers[0].Id = "" }},
+		{"a short id", func(f *fakeRuntime) { f.containers[0].Id = id("a")[1:] }},
+		{"an id that goes on", func(f *fakeRuntime) { f.containers[0].Id += "a" }},
+		{"an id with a backslash", func(f *fakeRuntime) { f.containers[0].Id = `..\` + id("a")[3:] }},
+		{"an id in capital letters", func(f *fakeRuntime) { f.containers[0].Id = strings.ToUpper(id("a")) }},
+		{"a sandbox with a path for an id", func(f *fakeRuntime) { f.sandboxes[0].Id = "../" + id("a")[3:] }},
+		{"an empty container", func(f *fakeRuntime) { f.containers = append(f.containers, nil) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := onePod()
+			test.change(f)
+			s, c := pod("2", "b")
+			list, gap := candidates(append(f.containers, c), append(f.sandboxes, s))
+			if !strings.Contains(gap, "the id") {
+				t.Errorf("the gap is %q", gap)
+			}
+			if got := names(peer.List{Candidates: list}); got != "csi-b" && got != "csi-a csi-b" {
+				t.Errorf("callers in %q are recognised", got)
 			}
 		})
 	}
@@ -159,9 +198,9 @@ func TestCandidatesNameThePod(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := onePod()
 			test.change(f.sandboxes[0], f.containers[0])
-			list, err := candidates(f.containers, f.sandboxes)
-			if err != nil {
-				t.Fatal(err)
+			list, gap := candidates(f.containers, f.sandboxes)
+			if gap != "" {
+				t.Errorf("the list has a gap: %s", gap)
 			}
 			want := peer.Candidate{Container: driver, Pod: driversPod}
 			test.want(&want)
@@ -176,10 +215,7 @@ func TestCandidatesKeepTwoPodsApart(t *testing.T) {
 	s1, c1 := pod("1", "a")
 	s2, c2 := pod("2", "b")
 	c2.Labels[labelUID] = uid("a") // and the fault of one is not the other's
-	list, err := candidates([]*runtimeapi.Container{c2, c1}, []*runtimeapi.PodSandbox{s1, s2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list, _ := candidates([]*runtimeapi.Container{c2, c1}, []*runtimeapi.PodSandbox{s1, s2})
 	if list[2].Container.ID != id("b") || list[2].Fault == "" || list[3] != (peer.Candidate{Container: driver, Pod: driversPod}) {
 		t.Errorf("got %+v", list)
 	}

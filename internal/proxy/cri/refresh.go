@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -17,17 +15,17 @@ var errClosed = errors.New("the container runtime is asked no more")
 // question is a list that is asked for, or will be.
 type question struct {
 	answered chan struct{} // closed once the rest is there
-	list     []peer.Candidate
+	list     peer.List
 	err      error
 }
 
 // Refresh implements peer.Containers. However many ask at once, the runtime is asked by one at a time. An answer that was
 // under way before may lack what the caller wants to know of, so that all who come meanwhile share the one after it.
-func (c *Client) Refresh(ctx context.Context) ([]peer.Candidate, error) {
+func (c *Client) Refresh(ctx context.Context) (peer.List, error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil, errClosed
+		return peer.List{}, errClosed
 	}
 	q := c.next
 	if q == nil {
@@ -42,7 +40,7 @@ func (c *Client) Refresh(ctx context.Context) ([]peer.Candidate, error) {
 	case <-q.answered:
 		return q.list, q.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the container runtime: %w", ctx.Err())
+		return peer.List{}, fmt.Errorf("wait for the container runtime: %w", ctx.Err())
 	}
 }
 
@@ -62,8 +60,7 @@ func (c *Client) start() {
 	})
 }
 
-// ask lists containers before sandboxes: what has a container then has a sandbox as well, unless it is going away.
-func (c *Client) ask() ([]peer.Candidate, error) {
+func (c *Client) ask() (peer.List, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(c.ctx, c.options.Timeout)
 	defer cancel()
@@ -71,30 +68,23 @@ func (c *Client) ask() ([]peer.Candidate, error) {
 	if err != nil {
 		c.lists.failed.Add(1)
 		c.report(err.Error(), err)
-		return nil, err
+		return peer.List{}, err
 	}
-	k := &known{list: list, began: began}
-	for i := range list {
-		if list[i].Fault != "" {
+	list.AsOf = began
+	k := &known{list: list}
+	for i := range list.Candidates {
+		if list.Candidates[i].Fault != "" {
 			k.faults++
 		}
 	}
 	c.known.Store(k)
 	c.lists.good.Add(1)
+	if list.Gap != "" {
+		c.report(list.Gap, errors.New(list.Gap))
+		return list, nil
+	}
 	c.report("answers", nil)
 	return list, nil
-}
-
-func (c *Client) list(ctx context.Context) ([]peer.Candidate, error) {
-	containers, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", err)
-	}
-	sandboxes, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("list sandboxes: %w", err)
-	}
-	return candidates(containers.GetContainers(), sandboxes.GetItems())
 }
 
 // report logs what has changed since it was asked last.
@@ -106,7 +96,7 @@ func (c *Client) report(what string, err error) {
 	}
 	c.said = what
 	if err != nil {
-		c.options.Log.Warn("the container runtime does not answer: callers in containers that are not yet known are named by their processes", zap.Error(err))
+		c.options.Log.Warn("the container runtime does not tell of every container: callers in containers that are not known are named by their processes", zap.Error(err))
 		return
 	}
 	c.options.Log.Info("the container runtime answers")

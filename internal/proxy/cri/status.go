@@ -27,7 +27,7 @@ func (c *Client) Status() Status {
 	if k == nil {
 		return Status{}
 	}
-	return Status{Listed: k.began, Containers: len(k.list) - k.faults, Faults: k.faults}
+	return Status{Listed: k.list.AsOf, Containers: len(k.list.Candidates) - k.faults, Faults: k.faults}
 }
 
 // Ready returns an error while nothing is known, or nothing newer than a few polls.

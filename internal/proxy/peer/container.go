@@ -35,13 +35,27 @@ type Candidate struct {
 	Fault string
 }
 
+// MaxCandidates bounds List.Candidates: several times what a kubelet runs. Each is a question or two to the kernel, for each
+// connection.
+const MaxCandidates = 4096
+
+// List is one answer of the container runtime.
+type List struct {
+	// Candidates are at most MaxCandidates, each id once.
+	Candidates []Candidate
+	// AsOf is when the runtime was asked; zero if it has not answered yet. A process that started later may be in a container
+	// that the list does not have.
+	AsOf time.Time
+	// Gap is why a process in none of Candidates may be in a container all the same; empty if the list has every container.
+	Gap string
+}
+
 // Containers knows the containers of this machine.
 type Containers interface {
-	// Known returns what was heard last, at once. It may be old, and empty if nothing was heard yet. The list is not changed
-	// by either side.
-	Known() []Candidate
+	// Known returns the last good answer without asking; the zero List if there was none. Neither side changes it.
+	Known() List
 	// Refresh returns an answer that the runtime began after the call, and ends with ctx at the latest.
-	Refresh(ctx context.Context) ([]Candidate, error)
+	Refresh(ctx context.Context) (List, error)
 }
 
 // Accounts knows the service accounts of this machine's pods.

@@ -11,6 +11,7 @@ import (
 var (
 	isProcessInJob  = windows.NewLazySystemDLL("kernel32.dll").NewProc("IsProcessInJob")
 	ntOpenJobObject = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtOpenJobObject")
+	ntQueryObject   = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtQueryObject")
 )
 
 // Jobs are named by the host compute service for containers with isolation by process, and by the shim for HostProcess
@@ -34,6 +35,11 @@ func (p windowsProcess) InJob(name string) (in bool, err error) {
 		return false, fmt.Errorf("open it: %w", err)
 	}
 	defer func() { err = errors.Join(err, windows.CloseHandle(job)) }()
+	if own, err := nameOf(job); err != nil {
+		return false, fmt.Errorf("ask for its name: %w", err)
+	} else if own != name {
+		return false, fmt.Errorf("the name leads to another job, %s", own)
+	}
 	var result int32
 	if ok, _, err := isProcessInJob.Call(uintptr(p), uintptr(job), uintptr(unsafe.Pointer(&result))); ok == 0 {
 		return false, err
@@ -44,14 +50,16 @@ func (p windowsProcess) InJob(name string) (in bool, err error) {
 	return true, checkOwner(job)
 }
 
-// openJob opens a job by its full name. OpenJobObject would look in the session of this process alone.
+// openJob opens a job by its full name. OpenJobObject would look in the session of this process alone. Symbolic links are not
+// followed: services may make them where the jobs of HostProcess containers are, and lead the name of one container to the job of
+// another. Systems that do not know the flag follow them, so that the job's own name is compared besides.
 // https://learn.microsoft.com/windows/win32/procthread/job-object-security-and-access-rights
 func openJob(name string) (windows.Handle, error) {
 	object, err := windows.NewNTUnicodeString(name)
 	if err != nil {
 		return 0, err
 	}
-	attributes := windows.OBJECT_ATTRIBUTES{ObjectName: object}
+	attributes := windows.OBJECT_ATTRIBUTES{ObjectName: object, Attributes: windows.OBJ_DONT_REPARSE}
 	attributes.Length = uint32(unsafe.Sizeof(attributes))
 	const query = 0x4 // JOB_OBJECT_QUERY
 	var job windows.Handle
@@ -64,6 +72,21 @@ func openJob(name string) (windows.Handle, error) {
 	default:
 		return 0, status.Errno()
 	}
+}
+
+// nameOf is the full name of a kernel object, where it is and not by which way it was found; empty if it has none.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-zwqueryobject
+func nameOf(object windows.Handle) (string, error) {
+	const objectNameInformation = 1
+	var info struct {
+		name windows.NTUnicodeString // points into text
+		text [1024]uint16            // several times the longest name that is asked for
+	}
+	status, _, _ := ntQueryObject.Call(uintptr(object), objectNameInformation, uintptr(unsafe.Pointer(&info)), unsafe.Sizeof(info), 0)
+	if status := windows.NTStatus(status); status != windows.STATUS_SUCCESS { // #nosec G115 -- a status has 32 bits
+		return "", status.Errno()
+	}
+	return info.name.String(), nil
 }
 
 // checkOwner refuses a job that somebody else made: every service may make named objects where the jobs of HostProcess

@@ -308,3 +308,88 @@ func TestOpenProcessAsksForMoreOnlyIfItHasTo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// link makes a symbolic link of the object manager: https://learn.microsoft.com/windows/win32/devnotes/ntcreatesymboliclinkobject
+func link(t *testing.T, name, target string) {
+	t.Helper()
+	object, err := windows.NewNTUnicodeString(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := windows.NewNTUnicodeString(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := windows.OBJECT_ATTRIBUTES{ObjectName: object, SecurityDescriptor: owned(t, administrators)}
+	attributes.Length = uint32(unsafe.Sizeof(attributes))
+	const all = 0xF0001 // SYMBOLIC_LINK_ALL_ACCESS
+	var handle windows.Handle
+	status, _, _ := windows.NewLazySystemDLL("ntdll.dll").NewProc("NtCreateSymbolicLinkObject").Call(
+		uintptr(unsafe.Pointer(&handle)), all, uintptr(unsafe.Pointer(&attributes)), uintptr(unsafe.Pointer(to)))
+	if windows.NTStatus(status) != windows.STATUS_SUCCESS {
+		t.Fatalf("link %s to %s: %v", name, target, windows.NTStatus(status))
+	}
+	t.Cleanup(func() { _ = windows.CloseHandle(handle) })
+}
+
+// wantDoubt is for a caller that is in no container that is known, while one of those cannot be asked about.
+func wantDoubt(t *testing.T, got Identity, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Assurance != AssuranceProcess || got.IsHost || got.Doubt == "" || got.Container != nil || got.Pod != nil {
+		t.Errorf("got %+v of %+v (host %t, doubt %q), want a process that is in doubt", got.Container, got.Pod, got.IsHost, got.Doubt)
+	}
+}
+
+func TestALinkFromOneContainersNameToAnothersJobNamesNobody(t *testing.T) {
+	for name, target := range map[string]func(*testing.T, string) (windows.Handle, string){
+		"to a silo's job": func(t *testing.T, id string) (windows.Handle, string) { return siloJob(t, id), `\Container_` + id },
+		"to a job of the host's processes": func(t *testing.T, id string) (windows.Handle, string) {
+			return hostJob(t, id), `\BaseNamedObjects\JobContainer_` + id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			driver, attacker, other := drawn(t), drawn(t), drawn(t)
+			job, full := target(t, attacker)
+			link(t, `\BaseNamedObjects\JobContainer_`+driver, full)
+			accepted, caller := call(t)
+			assign(t, caller, job)
+			got, err := placed(t, accepted, driver, other)
+			wantDoubt(t, got, err)
+			got, err = placed(t, accepted, driver, attacker)
+			wantContainer(t, got, err, attacker, name != "to a silo's job")
+		})
+	}
+}
+
+func TestAJobThatCannotBeOpenedDecidesAboutNoOtherCaller(t *testing.T) {
+	closed, mine := drawn(t), drawn(t)
+	descriptor, err := windows.SecurityDescriptorFromString("O:LSG:LSD:(D;;GA;;;WD)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := windows.UTF16PtrFromString(`Global\JobContainer_` + closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	attributes.Length = uint32(unsafe.Sizeof(*attributes))
+	job, err := windows.CreateJobObject(attributes, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = windows.CloseHandle(job) })
+	if opened, err := openJob(`\BaseNamedObjects\JobContainer_` + closed); err == nil {
+		_ = windows.CloseHandle(opened)
+		t.Skip("this system opens a job whose access list denies everybody")
+	}
+	accepted, caller := call(t)
+	assign(t, caller, siloJob(t, mine))
+	got, err := placed(t, accepted, closed, mine)
+	wantContainer(t, got, err, mine, false)
+	outside, _ := call(t)
+	got, err = placed(t, outside, closed)
+	wantDoubt(t, got, err)
+}

@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// maxCandidates is several times what a node can run. Each is a question or two to the kernel, for each connection.
-const maxCandidates = 4096
-
 // containerAccounts begin the SIDs of ContainerAdministrator and ContainerUser, as which nothing runs outside of a
 // process-isolated container.
 const containerAccounts = "S-1-5-93-2-"
@@ -35,19 +32,22 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 	if isVirtualMachine(who.Process.Exe) {
 		return fmt.Errorf("it is %s, behind which are all processes of a virtual machine", who.Process.Exe)
 	}
-	found, err := find(k, proc, p.containers.Known())
+	known := p.containers.Known()
+	found, doubt, err := find(k, proc, known)
 	if err != nil {
 		return err
 	}
-	if found == nil || check(found) != nil { // a list may have been made while the container was
-		switch candidates, err := p.refresh(); {
-		case err != nil && found != nil:
+	// A list may have been made before the container, while it was being made, or before another one took its names.
+	isOlder := !known.AsOf.After(who.Process.Start)
+	if found == nil || check(found) != nil || isOlder {
+		switch fresh, err := p.refresh(); {
+		case err != nil && found != nil && !isOlder:
 			return check(found)
 		case err != nil:
 			who.Doubt = "whether it is in a container: " + err.Error()
 			return proc.Alive()
 		default:
-			if found, err = find(k, proc, candidates); err != nil {
+			if found, doubt, err = find(k, proc, fresh); err != nil {
 				return err
 			}
 		}
@@ -62,13 +62,15 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 		return errors.New("it runs as an account of containers, in none that the runtime knows")
 	case strings.HasPrefix(who.Process.Exe, `\Device\`):
 		return fmt.Errorf("its program %s is on a volume that has no name here, as a container's has, and no container that the runtime knows holds it", who.Process.Exe)
+	case doubt != "":
+		who.Doubt = "whether it is in a container: " + doubt
 	default:
 		who.IsHost = true
 	}
 	return proc.Alive() // where membership is read by number, it was the process's own only if the number still is
 }
 
-func (p *placer) refresh() ([]Candidate, error) {
+func (p *placer) refresh() (List, error) {
 	// What is left of the time is for the service account.
 	ctx, cancel := context.WithTimeout(context.Background(), p.timeout*2/3)
 	defer cancel()
@@ -94,28 +96,33 @@ func (p *placer) settle(who *Identity, c *Candidate) {
 }
 
 // find returns the one candidate that the process is in, or nil. All are asked about, since a process that is in two
-// is in neither for our purposes.
-func find(k kernel, proc process, candidates []Candidate) (*Candidate, error) {
-	if len(candidates) > maxCandidates {
-		return nil, fmt.Errorf("%d containers to ask about; %d are the bound", len(candidates), maxCandidates)
+// is in neither for our purposes. A candidate that cannot be asked about, as a job that others have made or changed, casts doubt on
+// callers that are found in no other, and has no say about those that are.
+func find(k kernel, proc process, list List) (found *Candidate, doubt string, err error) {
+	if n := len(list.Candidates); n > MaxCandidates {
+		return nil, "", fmt.Errorf("%d containers to ask about; %d are the bound", n, MaxCandidates)
 	}
-	var found *Candidate
-	for i := range candidates {
-		for _, j := range k.Jobs(candidates[i].Container.ID) {
+	doubt = list.Gap
+	for i := range list.Candidates {
+		for _, j := range k.Jobs(list.Candidates[i].Container.ID) {
 			in, err := proc.InJob(j.name)
 			switch {
+			case in && err != nil:
+				return nil, "", fmt.Errorf("it is in job %s, which proves nothing: %w", j.name, err)
 			case err != nil:
-				return nil, fmt.Errorf("ask whether it is in job %s: %w", j.name, err)
+				if doubt == "" {
+					doubt = fmt.Sprintf("job %s cannot be asked about: %v", j.name, err)
+				}
 			case in && found != nil:
-				return nil, fmt.Errorf("it is in job %s, and in a job of container %s as well", j.name, found.Container.ID)
+				return nil, "", fmt.Errorf("it is in job %s, and in a job of container %s as well", j.name, found.Container.ID)
 			case in:
-				c := candidates[i]
+				c := list.Candidates[i]
 				c.Container.HostProcess = j.isHostProcess
 				found = &c
 			}
 		}
 	}
-	return found, nil
+	return found, doubt, nil
 }
 
 // check returns why nobody may be taken for the container.

@@ -14,20 +14,24 @@ import (
 // fakeContainers is a runtime of which something is known, and something else once it is asked.
 type fakeContainers struct {
 	known, fresh []Candidate
+	asOf         time.Time // of what is known
+	gap          string    // of both
 	err          error
 	stuck        bool // it answers when the time is over
 	asked        int
 }
 
-func (f *fakeContainers) Known() []Candidate { return f.known }
+func (f *fakeContainers) Known() List {
+	return List{Candidates: f.known, AsOf: f.asOf, Gap: f.gap}
+}
 
-func (f *fakeContainers) Refresh(ctx context.Context) ([]Candidate, error) {
+func (f *fakeContainers) Refresh(ctx context.Context) (List, error) {
 	f.asked++
 	if f.stuck {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return List{}, ctx.Err()
 	}
-	return f.fresh, f.err
+	return List{Candidates: f.fresh, AsOf: accept, Gap: f.gap}, f.err
 }
 
 type fakeAccounts struct {
@@ -69,7 +73,7 @@ type site struct {
 
 func newSite() *site {
 	both := []Candidate{of("a"), of("b")}
-	return &site{kernel: honest(), containers: &fakeContainers{known: both, fresh: both}, accounts: &fakeAccounts{account: "csi"}}
+	return &site{kernel: honest(), containers: &fakeContainers{known: both, fresh: both, asOf: accept}, accounts: &fakeAccounts{account: "csi"}}
 }
 
 func (s *site) resolve(t *testing.T) (Peer, error) {
@@ -109,19 +113,16 @@ func TestPlaceRefusesWhoeverCannotBeToldApart(t *testing.T) {
 			s.containers.known = []Candidate{of("a"), faulty("b", "lies")}
 			s.kernel.process.jobs = []string{silo("a"), silo("b")}
 		}, "as well"},
-		{"a job cannot be asked", func(s *site) { s.kernel.process.jobErrs = map[string]error{silo("a"): errAsked} }, "does not say"},
-		{"another container's job cannot be asked", func(s *site) {
-			s.kernel.process.jobs = []string{silo("a")}
-			s.kernel.process.jobErrs = map[string]error{hostGroup("b"): errAsked}
-		}, "does not say"},
 		{"a job that answers yes and an error", func(s *site) {
 			s.kernel.process.jobs = []string{hostGroup("a")}
 			s.kernel.process.jobErrs = map[string]error{hostGroup("a"): errors.New("NT AUTHORITY\\LOCAL SERVICE made it")}
 		}, "LOCAL SERVICE made it"},
-		{"a job that cannot be asked once there are news", func(s *site) {
-			s.containers.known = nil
-			s.kernel.process.jobErrs = map[string]error{silo("b"): errAsked}
-		}, "does not say"},
+		{"an account of containers in no container, while a job cannot be asked about", func(s *site) {
+			s.kernel.process.user, s.kernel.process.jobErrs = User{SID: "S-1-5-93-2-1"}, map[string]error{silo("b"): errAsked}
+		}, "in none that the runtime knows"},
+		{"a program on a container's volume, while the list has a gap", func(s *site) {
+			s.kernel.process.image, s.containers.gap = `\Device\HarddiskVolume9\csi\driver.exe`, "too many"
+		}, "volume that has no name"},
 		{"a container that has ended", only(faulty("c", "it has ended")), "has ended"},
 		{"a container with lying labels", only(faulty("c", "its labels lie")), "labels lie"},
 		{"a container with lying labels, and nobody to ask again", func(s *site) {
@@ -140,7 +141,7 @@ func TestPlaceRefusesWhoeverCannotBeToldApart(t *testing.T) {
 		{"a virtual machine's worker in a container", func(s *site) {
 			s.kernel.process.image, s.kernel.process.jobs = `C:\Windows\System32\vmwp.exe`, []string{silo("a")}
 		}, "virtual machine"},
-		{"more containers than can be asked about", only(make([]Candidate, maxCandidates+1)...), "4096 are the bound"},
+		{"more containers than can be asked about", only(make([]Candidate, MaxCandidates+1)...), "4096 are the bound"},
 		{"a process that ends while it is placed", func(s *site) {
 			s.kernel.process.jobs, s.kernel.process.alive = []string{silo("a")}, []error{nil, nil, errEnded}
 		}, "has ended"},
@@ -211,6 +212,30 @@ func TestPlaceNamesTheCaller(t *testing.T) {
 			s.containers.err, s.kernel.process.jobs = errAsked, []string{silo("a")}
 		}, inPod("a"), 0},
 		{"a process of the host", func(*site) {}, func(i *Identity) { i.IsHost = true }, 1},
+		{"a process in a container, while another container's job cannot be asked about", func(s *site) {
+			s.kernel.process.jobs = []string{silo("a")}
+			s.kernel.process.jobErrs = map[string]error{hostGroup("b"): errAsked}
+		}, inPod("a"), 0},
+		{"a process in no container, while a job cannot be asked about", func(s *site) {
+			s.kernel.process.jobErrs = map[string]error{silo("a"): errAsked}
+		}, func(i *Identity) {
+			i.Doubt = "whether it is in a container: job " + silo("a") + " cannot be asked about: the kernel does not say"
+		}, 1},
+		{"a process in a container, while the list has a gap", func(s *site) {
+			s.containers.gap, s.kernel.process.jobs = "too many", []string{silo("b")}
+		}, inPod("b"), 0},
+		{"a process in no container of a list with a gap", func(s *site) { s.containers.gap = "too many" },
+			func(i *Identity) { i.Doubt = "whether it is in a container: too many" }, 1},
+		{"a process that started after the list was asked for", func(s *site) {
+			s.kernel.process.jobs, s.containers.asOf = []string{silo("a")}, s.kernel.process.started
+		}, inPod("a"), 1},
+		{"a process whose job's name another container had when the list was asked for", func(s *site) {
+			s.kernel.process.jobs, s.containers.asOf = []string{silo("a")}, s.kernel.process.started.Add(-time.Minute)
+			s.containers.fresh = []Candidate{of("b")}
+		}, func(i *Identity) { i.IsHost = true }, 1},
+		{"a process that started after the list was asked for, while the runtime is away", func(s *site) {
+			s.kernel.process.jobs, s.containers.asOf, s.containers.err = []string{silo("a")}, s.kernel.process.started, errAsked
+		}, func(i *Identity) { i.Doubt = "whether it is in a container: the kernel does not say" }, 1},
 		{"a process in some other job", func(s *site) { s.kernel.process.jobs = []string{`\Container_` + id("f"), "updater"} },
 			func(i *Identity) { i.IsHost = true }, 1},
 		{"an unknown process while the runtime is away", func(s *site) { s.containers.err = errAsked },

@@ -28,7 +28,8 @@ type process interface {
 	Alive() error
 	User() (User, error)
 	Image() (string, error)
-	// InJob says whether the process belongs to a job of that name. There may be no such job.
+	// InJob says whether the process belongs to a job of that name. There may be no such job. True with an error means that it
+	// belongs to one that others than the system have made.
 	InJob(name string) (bool, error)
 	Close() error
 }
