@@ -136,7 +136,7 @@ func TestWhatIsKeptIsNotBelievedUnseen(t *testing.T) {
 		s.write(kept[0], now)
 	})
 	t.Run("what was seen cannot be read", func(t *testing.T) {
-		s.write(filepath.Join(s.kept, "state.json"), []byte(`{"schema":"pipeguard.dev/bundle-state/v1","audience":"default"`))
+		s.write(filepath.Join(s.kept, "state-default.json"), []byte(`{"schema":"pipeguard.dev/bundle-state/v1","audience":"default"`))
 		stderr := newOutput()
 		code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", s.rules}, io.Discard, stderr)
 		if code != 1 || !strings.Contains(stderr.String(), "which bundles are too old") {

@@ -28,7 +28,6 @@ type state struct {
 
 const (
 	stateSchema = "pipeguard.dev/bundle-state/v1"
-	stateFile   = "state.json"
 	// maxState bounds the file in bytes.
 	maxState = 4 << 10
 )
@@ -56,14 +55,19 @@ func (s state) with(b Bundle, seal Seal) state {
 // disk keeps a state and a bundle in a private directory.
 type disk struct{ dir string }
 
-// load returns an empty state if nothing was kept yet, or if it was kept for another audience. raw is nil if there is no
-// bundle; it is not verified.
+// stateFile is where the state of an audience is kept. Each has its own, so that a node that goes to another pool and comes back still
+// knows which revisions are too old.
+func (d disk) stateFile(audience string) string {
+	return filepath.Join(d.dir, "state-"+filepath.Base(audience)+".json")
+}
+
+// load returns an empty state if nothing was kept for the audience yet. raw is nil if there is no bundle; it is not verified.
 func (d disk) load(audience string) (s state, raw []byte, err error) {
 	fresh := state{Schema: stateSchema, Audience: audience}
 	if err := winsvc.MakePrivate(d.dir); err != nil {
 		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
 	}
-	text, err := readFile(filepath.Join(d.dir, stateFile), maxState)
+	text, err := readFile(d.stateFile(audience), maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil, nil
 	}
@@ -73,11 +77,11 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if err == nil && s.Schema != stateSchema {
 		err = fmt.Errorf("schema %q: want %q", s.Schema, stateSchema)
 	}
-	if err != nil {
-		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", filepath.Join(d.dir, stateFile), err)
+	if err == nil && s.Audience != audience {
+		err = fmt.Errorf("it is of the audience %q", s.Audience)
 	}
-	if s.Audience != audience {
-		return fresh, nil, nil
+	if err != nil {
+		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
 	raw, err = readFile(d.bundle(s), MaxCompressed)
 	if err != nil { // a bundle that is lost is offered again; what was seen still counts
@@ -108,7 +112,7 @@ func (d disk) saveState(s state) error {
 	if err != nil {
 		return err
 	}
-	return d.replace(filepath.Join(d.dir, stateFile), append(text, '\n'))
+	return d.replace(d.stateFile(s.Audience), append(text, '\n'))
 }
 
 // removeOthers removes bundles of earlier states. One that stays takes room and nothing else.

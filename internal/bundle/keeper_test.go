@@ -109,7 +109,7 @@ func TestOneBundleIsKeptAndNobodyElseCanReadIt(t *testing.T) {
 	if len(all) != 1 {
 		t.Errorf("%q", all)
 	}
-	for _, name := range append(all, filepath.Join(n.dir, stateFile)) {
+	for _, name := range append(all, disk{n.dir}.stateFile("windows")) {
 		info, err := os.Stat(name)
 		if err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
@@ -160,7 +160,7 @@ func TestAStateThatCannotBeReadStopsTheStart(t *testing.T) {
 	} {
 		n := newNode(t)
 		offer(t, n.start(t), build(t, n.key), "")
-		if err := os.WriteFile(filepath.Join(n.dir, stateFile), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(disk{n.dir}.stateFile("windows"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := NewKeeper(t.Context(), n.options(t)); err == nil || !strings.Contains(err.Error(), "minimum revision") {
@@ -270,6 +270,24 @@ func TestAnotherPoolBeginsAnew(t *testing.T) {
 		t.Fatalf("%v, %+v", err, k.Status())
 	}
 	offer(t, k, build(t, n.key, revision(3), func(b *Bundle) { b.Audience = "linux" }), "")
+}
+
+func TestAPoolThatTheNodeComesBackToHasForgottenNoRevision(t *testing.T) {
+	n := newNode(t)
+	old := build(t, n.key, revision(7))
+	offer(t, n.start(t), build(t, n.key, revision(20)), "")
+	o := n.options(t)
+	o.Audience = "linux"
+	elsewhere, err := NewKeeper(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer(t, elsewhere, build(t, n.key, revision(3), func(b *Bundle) { b.Audience = "linux" }), "")
+	back := n.start(t)
+	if s := back.Status(); s.Oldest != 20 {
+		t.Errorf("back in its pool: %+v", s)
+	}
+	offer(t, back, old, ReasonRollback)
 }
 
 func TestAKeeperNeedsAllItsParts(t *testing.T) {
