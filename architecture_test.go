@@ -225,6 +225,7 @@ var windowsFiles = []string{
 	"cmd/pipeguard",
 	"internal/audit",
 	"internal/audit/segment",
+	"internal/filetrust",
 	"internal/proxy/peer",
 	"internal/proxy/pipe",
 	"internal/proxy/watch",

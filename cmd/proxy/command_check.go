@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -72,6 +73,11 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	s := summary{settings: settings, opens: opens, revision: policy.Revision()}
 	if note != "" {
 		s.notes = append(s.notes, note)
+	}
+	for _, err := range append(untrusted(settings), filetrust.Check(set.Arg(0))) {
+		if err != nil {
+			s.warnings = append(s.warnings, "here the service would refuse to start: "+err.Error())
+		}
 	}
 	if err := s.print(stdout); err != nil {
 		return fail(stderr, "check-config", err)

@@ -15,6 +15,7 @@ import (
 type summary struct {
 	settings config.Proxy
 	opens    map[string][]string // accounts by pipe
+	warnings []string            // beside those of the settings
 	notes    []string
 	revision string
 }
@@ -50,7 +51,7 @@ func (s summary) print(out io.Writer) error {
 	add("callers", describeCallers(s.settings.Containers))
 	add("policy", describePolicy(s.settings.RequestPolicy))
 	add("bundle", describeBundle(s.settings.Bundle))
-	for _, w := range s.settings.Warnings() {
+	for _, w := range append(s.settings.Warnings(), s.warnings...) {
 		add("warning", w)
 	}
 	for _, note := range slices.Concat(s.notes, notesOf(s.settings, spec, named)) {

@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -162,7 +163,7 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 		want,
 		install.Parts{
 			Manager: manager, MakePrivate: winsvc.MakePrivate, MakePrograms: winsvc.MakePrograms,
-			AddEventSource: winsvc.InstallEventSource, CheckOwners: winsvc.CheckOwners, CheckConfig: checkConfigText,
+			AddEventSource: winsvc.InstallEventSource, CheckWriters: filetrust.Check, CheckConfig: checkConfigText,
 			NeedsRestart: needsRestart, Say: say,
 		})
 	if err != nil {

@@ -25,14 +25,13 @@ type flags struct {
 	serviceName    string
 	metricsAddress string
 
-	config      string
-	checkOwners bool // nobody has named the configuration, so it must be where only administrators can put it
-	host        string
-	socketDir   string
-	sddl        string
-	auditLog    string
-	journal     string
-	version     bool
+	config    string
+	host      string
+	socketDir string
+	sddl      string
+	auditLog  string
+	journal   string
+	version   bool
 
 	requirePrivacy bool
 
@@ -90,7 +89,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 		errs = append(errs, fmt.Errorf("--host %q: want %s, %s or %s", f.host, hostWindows, hostUpstream, hostMemory))
 	}
 	if f.config == "" {
-		f.config, f.checkOwners = defaultConfig, true
+		f.config = defaultConfig
 	}
 	onWindows := runtime.GOOS == "windows"
 	switch {

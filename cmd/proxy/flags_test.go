@@ -46,7 +46,7 @@ func TestDefaultsAreThoseOfCSIProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.kubeletPath != `C:\var\lib\kubelet` || f.windowsService || f.metricsAddress != "" || !f.klog.toStderr || f.klog.verbosity != 0 || f.config != defaultConfig || !f.checkOwners {
+	if f.kubeletPath != `C:\var\lib\kubelet` || f.windowsService || f.metricsAddress != "" || !f.klog.toStderr || f.klog.verbosity != 0 || f.config != defaultConfig {
 		t.Errorf("flags %+v", f)
 	}
 	if !f.requirePrivacy {

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 // knownAPIs are the pipes that the rules of a configuration may name.
@@ -31,14 +32,30 @@ func readConfig(file string) (config.Proxy, *acl.Policy, error) {
 	return settings, policy, err
 }
 
-// loadConfig reads the file that the flags name. One that nobody has named is read only if it is an administrator's.
+// loadConfig reads the file that the flags name, at the start and at each reload. It refuses one that others than administrators can
+// change, and one that names such files to decide by.
 func (f *flags) loadConfig() (config.Proxy, error) {
-	if f.checkOwners {
-		if err := winsvc.CheckOwners(f.config); err != nil {
+	if f.config != "" {
+		if err := filetrust.Check(f.config); err != nil {
 			return config.Proxy{}, fmt.Errorf("configuration: %w", err)
 		}
 	}
-	return config.LoadProxy(f.config)
+	settings, err := config.LoadProxy(f.config)
+	if err != nil {
+		return settings, err
+	}
+	return settings, errors.Join(untrusted(settings)...)
+}
+
+// untrusted has an error for each file beside a configuration that others than administrators can change.
+func untrusted(settings config.Proxy) []error {
+	var errs []error
+	for _, file := range settings.DecidingFiles() {
+		if err := filetrust.Check(file.Path); err != nil {
+			errs = append(errs, fmt.Errorf("configuration: %s: %w", file.Field, err))
+		}
+	}
+	return errs
 }
 
 func compare(settings config.Proxy) (*acl.Policy, error) {

@@ -117,6 +117,71 @@ func TestReloadChangesTheAccessListAndKeepsTheLastGoodOne(t *testing.T) {
 	}
 }
 
+// untrustedConfigs put a configuration in place, in one step, that others can change, or that has calls decided by a file that they can.
+func untrustedConfigs(t *testing.T) map[string]func(file, text string) {
+	t.Helper()
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	beside := filepath.Join(open, "beside")
+	put(t, beside, "{}")
+	for path, mode := range map[string]os.FileMode{open: 0o777, beside: 0o666} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	naming := func(setting string) func(string, string) {
+		return func(file, text string) { put(t, file, text+fmt.Sprintf(setting, beside)) }
+	}
+	return map[string]func(string, string){
+		"the configuration, which everybody can write": func(file, text string) {
+			put(t, file+".open", text)
+			if err := os.Chmod(file+".open", 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(file+".open", file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"requestPolicy.modules": func(file, text string) { put(t, file, text+"requestPolicy: {modules: "+open+"}\n") },
+		"containers.snapshot":   naming("containers: {endpoint: 'unix:///run/x.sock', snapshot: %s}\n"),
+		"bundle.keys":           naming("bundle: {pool: p, url: 'https://localhost/bundles/p', keys: %s}\n"),
+		"tokens.verify.keys":    naming("tokens: {verify: {method: keys, audience: a, issuer: i, node: n, keys: %s}, pipes: {disk-v1: required}}\n"),
+	}
+}
+
+func TestAFileThatOthersCanChangeStopsTheStart(t *testing.T) {
+	for name, change := range untrustedConfigs(t) {
+		t.Run(name, func(t *testing.T) {
+			file := configFor(t, "PathExists")
+			change(file, read(t, file))
+			stderr := newOutput()
+			code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", file}, io.Discard, stderr)
+			if text := stderr.String(); code != 1 || !strings.Contains(text, "whoever can change it decides about calls") || !strings.Contains(text, "chmod go-w") {
+				t.Errorf("exit code %d:\n%s", code, text)
+			}
+		})
+	}
+}
+
+func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
+	for name, change := range untrustedConfigs(t) {
+		t.Run(name, func(t *testing.T) {
+			file := configFor(t, "PathExists")
+			p := startProgram(t, "--config", file)
+			change(file, strings.Replace(read(t, file), "PathExists", "IsSymlink", 1))
+			p.stderr.await(t, 1, "CONFIGURATION REFUSED")
+			if got := p.pathExists(t); got != codes.OK {
+				t.Errorf("the access list that was loaded before does not go on to hold: %v", got)
+			}
+			if !strings.Contains(p.stderr.String(), "whoever can change it decides about calls") {
+				t.Error(p.stderr)
+			}
+		})
+	}
+}
+
 func TestAHangupReloadsAndKeysThatNeedARestartAreNamedOnce(t *testing.T) {
 	file := configFor(t, "PathExists")
 	p := startProgram(t, "--config", file)

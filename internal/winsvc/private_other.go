@@ -15,9 +15,6 @@ func MakePrivate(dir string) error {
 // MakePrograms makes a directory for programs that only its owner can change.
 func MakePrograms(dir string) error { return os.MkdirAll(dir, 0o755) } // #nosec G301 -- programs are no secret
 
-// CheckOwners is for files at places that this system does not have.
-func CheckOwners(string) error { return nil }
-
 // CreatePrivate makes a file that must not exist, and that only its owner can open.
 func CreatePrivate(file string) (*os.File, error) {
 	return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the caller names it

@@ -3,12 +3,13 @@ package winsvc
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 // Descriptors of directories. Neither takes entries from the directory above: in C:\ProgramData those let every user
@@ -33,7 +34,7 @@ func MakePrivate(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a directory, or is a link to one", dir)
 	}
-	if err := checkOwner(dir); err != nil {
+	if err := filetrust.Owner(dir); err != nil {
 		return err
 	}
 	return setAccess(dir, privateSDDL)
@@ -69,48 +70,6 @@ func create(dir, sddl string) error {
 	return nil
 }
 
-// CheckOwners refuses a file that somebody else than SYSTEM, administrators and this account may have put where it is: one
-// that is a link, and one that belongs, or whose directory belongs, to another. In C:\ProgramData every user may make
-// files and directories. A file that is not there is no error.
-func CheckOwners(file string) error {
-	for _, path := range []string{filepath.Dir(file), file} {
-		info, err := os.Lstat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() && !info.Mode().IsRegular() {
-			return fmt.Errorf("%s is a link, or no file", path)
-		}
-		if err := checkOwner(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkOwner accepts what belongs to SYSTEM, to administrators or to this account.
-func checkOwner(dir string) error {
-	descriptor, err := windows.GetNamedSecurityInfo(dir, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
-	if err != nil {
-		return fmt.Errorf("owner of %s: %w", dir, err)
-	}
-	owner, _, err := descriptor.Owner()
-	if err != nil {
-		return fmt.Errorf("owner of %s: %w", dir, err)
-	}
-	user, err := windows.GetCurrentProcessToken().GetTokenUser()
-	if err != nil {
-		return fmt.Errorf("this process's account: %w", err)
-	}
-	if owner.IsWellKnown(windows.WinLocalSystemSid) || owner.IsWellKnown(windows.WinBuiltinAdministratorsSid) || owner.Equals(user.User.Sid) {
-		return nil
-	}
-	return fmt.Errorf("%s belongs to %s and not to SYSTEM or administrators: look at what is in it, and remove it", dir, owner)
-}
-
 // Of files. A file passes nothing on.
 const privateFileSDDL = "D:PAI(A;;FA;;;SY)(A;;FA;;;BA)"
 
@@ -135,8 +94,17 @@ func CreatePrivate(file string) (*os.File, error) {
 
 // MakeFilePrivate lets only SYSTEM and administrators open a file, which must belong to one of them or to this account.
 func MakeFilePrivate(file string) error {
-	if err := CheckOwners(file); err != nil {
+	info, err := os.Lstat(file)
+	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is a link, or no file", file)
+	}
+	for _, path := range []string{filepath.Dir(file), file} {
+		if err := filetrust.Owner(path); err != nil {
+			return err
+		}
 	}
 	return setAccess(file, privateFileSDDL)
 }

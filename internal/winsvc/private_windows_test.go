@@ -42,19 +42,6 @@ func TestMakePrivateTakesADirectoryThatIsThere(t *testing.T) {
 	}
 }
 
-func TestCheckOwnersTakesWhatIsOursAndWhatIsNotThere(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "proxy.yaml")
-	if err := CheckOwners(file); err != nil {
-		t.Errorf("a file that is not there: %v", err)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckOwners(file); err != nil {
-		t.Errorf("a file of this account: %v", err)
-	}
-}
-
 func TestAPrivateFileIsMadeOnceAndForOneself(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret.key")
 	f, err := CreatePrivate(file)

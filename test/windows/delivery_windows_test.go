@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/winsvc"
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 // guardedNodes is an API server that takes one report after the other.
@@ -104,7 +104,7 @@ func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {
 		if _, err := os.Stat(data + name); err != nil {
 			t.Error(err)
 		}
-		if err := winsvc.CheckOwners(data + name); err != nil {
+		if err := filetrust.Check(data + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

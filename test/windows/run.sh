@@ -19,6 +19,7 @@ packages=(
 	./internal/bundle
 	./internal/bundle/node
 	./internal/config
+	./internal/filetrust
 	./internal/logfile
 	./internal/winsvc
 	./internal/proxy

@@ -94,7 +94,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 		if installed == nil {
 			return nil, false, nil
 		}
-		if err := i.parts.CheckOwners(i.want.Config); err != nil {
+		if err := i.parts.CheckWriters(i.want.Config); err != nil {
 			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
 		}
 		if err := i.parts.CheckConfig(i.want.Config, installed); err != nil {
@@ -110,7 +110,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 		return nil, false, fmt.Errorf("the new configuration is refused; nothing was changed:\n%w", err)
 	}
 	// What belongs to somebody else is replaced, even by the same: he could change it later.
-	if installed != nil && bytes.Equal(text, installed) && i.parts.CheckOwners(i.want.Config) == nil {
+	if installed != nil && bytes.Equal(text, installed) && i.parts.CheckWriters(i.want.Config) == nil {
 		return nil, false, nil
 	}
 	return text, i.parts.NeedsRestart != nil && installed != nil && i.parts.NeedsRestart(installed, text), nil

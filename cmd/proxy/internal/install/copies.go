@@ -36,7 +36,7 @@ func (c Copy) check(data string) error {
 
 // next returns what is to be put in place, or nil if it is there. What belongs to somebody else is replaced, even by the
 // same: he could change it later.
-func (c Copy) next(checkOwners func(file string) error) (*newContent, error) {
+func (c Copy) next(checkWriters func(file string) error) (*newContent, error) {
 	text, err := c.Read(c.From)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (c Copy) next(checkOwners func(file string) error) (*newContent, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read what is installed: %w", err)
 	}
-	if err == nil && bytes.Equal(text, installed) && checkOwners(c.To) == nil {
+	if err == nil && bytes.Equal(text, installed) && checkWriters(c.To) == nil {
 		return nil, nil //nolint:nilnil // nothing is to be done
 	}
 	return &newContent{c.To, text}, nil
@@ -55,7 +55,7 @@ func (c Copy) next(checkOwners func(file string) error) (*newContent, error) {
 func (i *Installer) needed() ([]newContent, error) {
 	var files []newContent
 	for _, c := range i.want.Needed {
-		f, err := c.next(i.parts.CheckOwners)
+		f, err := c.next(i.parts.CheckWriters)
 		if err != nil {
 			return nil, fmt.Errorf("%s is refused; nothing was changed: %w", filepath.Base(c.To), err)
 		}
@@ -71,7 +71,7 @@ func (i *Installer) needed() ([]newContent, error) {
 func (i *Installer) deliver() (changed bool, err error) {
 	var errs []error
 	for _, c := range i.want.Delivered {
-		f, err := c.next(i.parts.CheckOwners)
+		f, err := c.next(i.parts.CheckWriters)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

@@ -136,7 +136,7 @@ func (s *site) installer() *Installer {
 		MakePrivate:    func(dir string) error { s.private = append(s.private, dir); return os.MkdirAll(dir, 0o700) },
 		MakePrograms:   func(dir string) error { return os.MkdirAll(dir, 0o700) },
 		AddEventSource: func() (bool, error) { return false, nil },
-		CheckOwners: func(string) error {
+		CheckWriters: func(string) error {
 			if s.theirs {
 				return errors.New("it belongs to somebody else")
 			}

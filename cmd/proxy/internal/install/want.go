@@ -40,8 +40,8 @@ type Parts struct {
 	MakePrivate, MakePrograms func(dir string) error
 	// AddEventSource registers the source of the event log.
 	AddEventSource func() (changed bool, err error)
-	// CheckOwners refuses a file that somebody else than an administrator may have put there.
-	CheckOwners func(file string) error
+	// CheckWriters refuses a file that other accounts than administrators can change or replace.
+	CheckWriters func(file string) error
 	// CheckConfig refuses a configuration that would not be accepted by Source.
 	CheckConfig func(file string, text []byte) error
 	// NeedsRestart says whether a service that runs with one configuration takes over another only when it starts again. May

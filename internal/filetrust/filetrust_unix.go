@@ -1,0 +1,116 @@
+//go:build !windows
+
+package filetrust
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// maxLinks is how many links a path may go through, as on Linux.
+const maxLinks = 40
+
+// checkWay checks every directory above path, and above what the links on its way lead to. It returns what is at the end.
+func checkWay(path string) (fs.FileInfo, error) {
+	links := 0
+	return walk(path, &links)
+}
+
+func walk(path string, links *int) (fs.FileInfo, error) {
+	if dir := filepath.Dir(path); dir != path {
+		info, err := walk(dir, links)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, fmt.Errorf("%s is no directory", dir)
+		}
+		if dir, err = filepath.EvalSymlinks(dir); err != nil { // each of these links was checked
+			return nil, err
+		}
+		if err := checkEntries(dir); err != nil {
+			return nil, err
+		}
+	}
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return info, err
+	}
+	if *links++; *links > maxLinks {
+		return nil, fmt.Errorf("%s: more than %d links", path, maxLinks)
+	}
+	if err := checkOwner(path, info); err != nil {
+		return nil, err
+	}
+	target, err := os.Readlink(path)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(path), target)
+	}
+	return walk(target, links)
+}
+
+// checkEntries refuses a directory in which others can replace what is there. A sticky one, as /tmp is, lets them replace what is
+// their own.
+func checkEntries(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSticky != 0 {
+		return checkOwner(dir, info)
+	}
+	return check(dir, info)
+}
+
+// checkContents refuses a directory in which others can make anything.
+func checkContents(dir string) error { return checkFile(dir) }
+
+func checkFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return check(path, info)
+}
+
+func checkLink(path string) error {
+	info, err := checkWay(path)
+	if err != nil {
+		return err
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil && info.IsDir() && !strings.HasPrefix(filepath.Dir(path)+"/", target+"/") {
+		return checkTree(target)
+	}
+	return checkFile(path)
+}
+
+func check(path string, info fs.FileInfo) error {
+	if err := checkOwner(path, info); err != nil {
+		return err
+	}
+	const others = 0o022
+	if mode := info.Mode().Perm(); mode&others != 0 {
+		return &Fault{path, fmt.Sprintf("its mode %#o lets its group or others write", mode), "chmod go-w " + path}
+	}
+	return nil
+}
+
+// checkOwner accepts what belongs to root or to this account.
+func checkOwner(path string, info fs.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errors.New("owner of " + path + ": the system does not say")
+	}
+	if self := os.Geteuid(); stat.Uid == 0 || int(stat.Uid) == self {
+		return nil
+	}
+	return &Fault{path, fmt.Sprintf("it belongs to the user %d", stat.Uid), "look at what is in it, then chown it to the account of this program"}
+}
