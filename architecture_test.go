@@ -226,6 +226,7 @@ var windowsFiles = []string{
 	"internal/audit",
 	"internal/audit/segment",
 	"internal/filetrust",
+	"internal/logfile",
 	"internal/proxy/peer",
 	"internal/proxy/pipe",
 	"internal/proxy/watch",

@@ -16,7 +16,7 @@ func Check(path string) error {
 	if err != nil {
 		return err
 	}
-	info, err := checkWay(path)
+	info, err := checkWay(path, true)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -27,6 +27,20 @@ func Check(path string) error {
 		return checkFile(path)
 	}
 	return checkTree(path)
+}
+
+// CheckOwners refuses a file or directory that belongs to another account, or whose way leads through a directory or a link that does.
+// Who else may write there is not asked: it is for files that this program only writes, as a log, so that nothing is written where
+// another account has it led.
+func CheckOwners(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if _, err = checkWay(path, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // checkTree checks a directory and what is in it. Links in it are followed by whoever reads it, so what they lead to counts.

@@ -15,15 +15,25 @@ import (
 // maxLinks is how many links a path may go through, as on Linux.
 const maxLinks = 40
 
-// checkWay checks every directory above path, and above what the links on its way lead to. It returns what is at the end.
-func checkWay(path string) (fs.FileInfo, error) {
-	links := 0
-	return walk(path, &links)
+// checkWay checks every directory above path, and above what the links on its way lead to: their owners, and who may write there if
+// writers is set. It returns what is at the end, whose owner alone was checked.
+func checkWay(path string, writers bool) (fs.FileInfo, error) {
+	w := way{writers: writers}
+	info, err := w.walk(path)
+	if err == nil {
+		err = checkOwner(path, info)
+	}
+	return info, err
 }
 
-func walk(path string, links *int) (fs.FileInfo, error) {
+type way struct {
+	writers bool
+	links   int // that were followed
+}
+
+func (w *way) walk(path string) (fs.FileInfo, error) {
 	if dir := filepath.Dir(path); dir != path {
-		info, err := walk(dir, links)
+		info, err := w.walk(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +43,7 @@ func walk(path string, links *int) (fs.FileInfo, error) {
 		if dir, err = filepath.EvalSymlinks(dir); err != nil { // each of these links was checked
 			return nil, err
 		}
-		if err := checkEntries(dir); err != nil {
+		if err := w.checkEntries(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +51,7 @@ func walk(path string, links *int) (fs.FileInfo, error) {
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return info, err
 	}
-	if *links++; *links > maxLinks {
+	if w.links++; w.links > maxLinks {
 		return nil, fmt.Errorf("%s: more than %d links", path, maxLinks)
 	}
 	if err := checkOwner(path, info); err != nil {
@@ -54,17 +64,17 @@ func walk(path string, links *int) (fs.FileInfo, error) {
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}
-	return walk(target, links)
+	return w.walk(target)
 }
 
 // checkEntries refuses a directory in which others can replace what is there. A sticky one, as /tmp is, lets them replace what is
 // their own.
-func checkEntries(dir string) error {
+func (w *way) checkEntries(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
-	if info.Mode()&fs.ModeSticky != 0 {
+	if !w.writers || info.Mode()&fs.ModeSticky != 0 {
 		return checkOwner(dir, info)
 	}
 	return check(dir, info)
@@ -82,7 +92,7 @@ func checkFile(path string) error {
 }
 
 func checkLink(path string) error {
-	info, err := checkWay(path)
+	info, err := checkWay(path, true)
 	if err != nil {
 		return err
 	}

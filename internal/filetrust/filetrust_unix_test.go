@@ -196,3 +196,25 @@ func TestCheckTakesWhatOnlyThisAccountCanChange(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckOwnersLooksAtWhoseEverythingIsAndNotAtWhoMayWrite(t *testing.T) {
+	p := newPlace(t)
+	for _, path := range []string{p.file, filepath.Join(p.open, "not-there"), p.open} {
+		if err := CheckOwners(path); err != nil {
+			t.Error(err)
+		}
+	}
+	link(t, p.file, filepath.Join(p.open, "link"))
+	if err := CheckOwners(filepath.Join(p.open, "link")); err != nil {
+		t.Errorf("a link of this account: %v", err)
+	}
+	for name, theirs := range map[string]string{"a link": filepath.Join(p.open, "link"), "a file": p.file, "a directory": p.dir} {
+		give(t, theirs)
+		if err := CheckOwners(theirs); err == nil {
+			t.Errorf("%s of another account is taken", name)
+		}
+	}
+	if err := CheckOwners(filepath.Join(p.dir, "not-there")); err == nil {
+		t.Error("a file that is to be made in another account's directory is taken")
+	}
+}

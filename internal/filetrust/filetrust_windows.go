@@ -24,9 +24,10 @@ const (
 // trustedInstaller owns what came with Windows.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
-// checkWay refuses links, and directories above path in which others can replace what is there. Such links are no way to a file that
+// checkWay refuses links, and directories above path that belong to others or, if writers is set, in which others can replace what is
+// there. Such links are no way to a file that
 // decides: junctions are made without any right but that of making a directory.
-func checkWay(path string) (fs.FileInfo, error) {
+func checkWay(path string, writers bool) (fs.FileInfo, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
 		if err != nil {
@@ -42,15 +43,22 @@ func checkWay(path string) (fs.FileInfo, error) {
 		if dir == filepath.Dir(path) {
 			rights |= write // it is made for this program's files, or should be
 		}
-		if err := check(dir, rights); err != nil {
+		err = Owner(dir)
+		if writers {
+			err = check(dir, rights)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	info, err := os.Lstat(path)
-	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is a link, or no file", path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.IsDir() && !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is a link, or no file", path)
 	}
-	return info, err
+	return info, Owner(path)
 }
 
 func checkContents(dir string) error { return check(dir, takeOver|write|deleteChild) }

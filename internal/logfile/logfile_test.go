@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 )
 
 func TestAFullFileIsRenamedAndANewOneBegun(t *testing.T) {
@@ -55,10 +56,46 @@ func TestAFileThatCannotBeOpenedIsAnErrorAtOnce(t *testing.T) {
 }
 
 func TestNoBoundIsANegativeSize(t *testing.T) {
-	if o := (Options{MaxSizeMB: -1}).complete(); o.MaxSizeMB < 1<<20 {
-		t.Errorf("bounded at %d MiB", o.MaxSizeMB)
+	file, err := Open(filepath.Join(t.TempDir(), "proxy.log"), Options{MaxSizeMB: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.most != 0 {
+		t.Errorf("bounded at %d bytes", file.most)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
 	}
 	if o := (Options{}).complete(); o != (Options{MaxSizeMB: 100, MaxBackups: 5, MaxAgeDays: 30}) {
 		t.Errorf("defaults %+v", o)
+	}
+}
+
+func TestRenamedFilesThatAreTooManyOrTooOldAreRemovedAndNoOthers(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	f := &File{path: filepath.Join(dir, "proxy.log"), options: Options{MaxBackups: 2, MaxAgeDays: 30}}
+	names := map[string]bool{ // whether it stays
+		filepath.Base(f.backup(now.Add(-time.Hour))):           true,
+		filepath.Base(f.backup(now.Add(-2 * time.Hour))):       true,
+		filepath.Base(f.backup(now.Add(-3 * time.Hour))):       false,
+		filepath.Base(f.backup(now.Add(-40 * 24 * time.Hour))): false,
+		"proxy.log":                            true,
+		"proxy-notes.log":                      true,
+		"proxy-2020-01-01T00-00-00.000.txt":    true,
+		"proxyx-2020-01-01T00-00-00.000.log":   true,
+		"proxy-2020-01-01T00-00-99.000.log":    true,
+		"proxy-2020-01-01T00-00-00.000.log.gz": true,
+	}
+	for name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.prune(now)
+	for name, stays := range names {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s: %v, stays: %v", name, err, stays)
+		}
 	}
 }
