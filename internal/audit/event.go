@@ -348,7 +348,7 @@ type Target struct {
 	// Kind says what it is. Of requests: disk, disk-name, path, portal, service, share, target or volume; of admission decisions what a
 	// path leads to: pipe, path and others. In place of what was left out stands one of kind cut.
 	Kind string `json:"kind"`
-	// Value is its name, as the caller wrote it.
+	// Value is its name, as the caller wrote it; a path on a host has single separators.
 	Value string `json:"value"`
 	// Canonical is its name as it was understood.
 	//record:when in admission decisions

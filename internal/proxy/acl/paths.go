@@ -45,7 +45,7 @@ func placeOf(path string) place {
 // placeKey is the same for all spellings of a place, and for some other places beside them: it is for looking up. It folds
 // ASCII, which safepath never takes for anything else, and keeps nothing of other letters.
 func placeKey(path string) string {
-	return upperCase(strings.TrimSuffix(path, `\`), placeRune)
+	return upperCase(safepath.Canonical(path), placeRune)
 }
 
 // upperCase is the upper case of ASCII; other letters are left to fold, which has to know ASCII as well.

@@ -50,6 +50,7 @@ type Method struct {
 	version     string
 	errorPrefix string
 	served, hub messages
+	paths       []protoreflect.FieldDescriptor // of the served request
 	toHub       plan
 	fromHub     plan
 }

@@ -21,7 +21,7 @@ type Call struct {
 	Method     string        // served method, "LinkPath"
 	FullMethod string        // "/v1alpha1.Filesystem/LinkPath"
 	Request    proto.Message // newest request message
-	Served     proto.Message // request as it was served; not to be changed
+	Served     proto.Message // request as it was served, but for the spelling of its paths; not to be changed
 	Permits    Permits       // set by whoever decides; the zero value permits nothing
 }
 

@@ -116,6 +116,7 @@ func (l *loader) method(g groupRow, version string, d protoreflect.MethodDescrip
 	for _, t := range []protoreflect.MessageType{m.served.request, m.served.response, m.hub.request, m.hub.response} {
 		l.classified(g.name, t.Descriptor(), 0)
 	}
+	m.paths = l.paths(g.name, m.served.request.Descriptor(), 0)
 	if m.Operation != nil && (hasSecrets(g.name, m.served.request.Descriptor(), 0) || hasSecrets(g.name, m.hub.request.Descriptor(), 0)) {
 		m.Operation.IsOpen = false
 	}

@@ -70,9 +70,11 @@ func (s server) run(ctx context.Context, request any) (any, error) {
 	return s.method.respond(response)
 }
 
-// Call converts a request of this version to a call in the words of the hub. The error is about the request:
+// Call converts a request of this version to a call in the words of the hub. Paths get their canonical spelling in both, so
+// that what is judged, recorded, carried out and passed on is one text. The error is about the request:
 // a text where a number belongs.
 func (m Method) Call(request proto.Message) (*Call, error) {
+	request = canonical(request, m.paths)
 	hub := m.hub.request.New()
 	if err := m.toHub.apply(hub, request.ProtoReflect()); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 const (
 	kindDisk     = "disk"      // a decimal number
 	kindDiskName = "disk-name" // what the disk calls itself
-	kindPath     = "path"      // as the caller wrote it
+	kindPath     = "path"      // as the caller wrote it, in the canonical spelling
 	kindPortal   = "portal"    // address:port
 	kindService  = "service"
 	kindShare    = "share" // \\server\share
@@ -21,8 +21,8 @@ const (
 // Target is one thing on the host that a request names.
 type Target struct {
 	Kind string // disk, disk-name, path, portal, service, share, target or volume
-	// Value names it, so that spellings of one thing are one value where that is certain; paths, and what does not
-	// parse, are as the caller wrote them. It is cut, with a mark, when long.
+	// Value names it, so that spellings of one thing are one value where that is certain; what does not parse, and the case
+	// of a path, are as the caller wrote them. It is cut, with a mark, when long.
 	Value string
 }
 

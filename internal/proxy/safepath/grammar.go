@@ -12,11 +12,11 @@ import (
 const MaxLength = 260
 
 // Split takes an absolute Windows path apart: the drive's letter in upper case, and the segments as written.
-// It accepts X:\ followed by segments with one \ between them and at most one at the end. Everything that Windows
-// would rewrite, take for a device or a stream, or know under a second name is an error, of type *[Error]:
+// It accepts the paths whose [Canonical] form is X:\ followed by segments with one \ between them. Everything else that
+// Windows would rewrite, take for a device or a stream, or know under a second name is an error, of type *[Error]:
 //
 //   - / as a separator: the node API never took it, and one separator leaves nothing to disagree about
-//   - empty segments, "." and "..", and dots or spaces at a segment's end, which Win32 removes
+//   - "." and "..", and dots or spaces at a segment's end, which Win32 removes
 //   - control characters, and " < > | ? * :  (https://learn.microsoft.com/windows/win32/fileio/naming-a-file)
 //   - CON, NUL, COM1 and the other device names, with or without an extension
 //   - short names like PROGRA~1: a directory has one spelling, so that rules about paths cannot be sidestepped;
@@ -30,16 +30,13 @@ func Split(path string) (drive byte, segments []string, err error) {
 		return refuse("path length %d exceeds maximum characters: %d", len(path), MaxLength)
 	case strings.HasPrefix(path, `\`):
 		return refuse(`invalid character \ at beginning of path`)
-	case len(path) < 3 || !isLetter(path[0]) || path[1:3] != `:\`:
+	case !isAbsolute(path):
 		return refuse("not an absolute Windows path")
 	case !utf8.ValidString(path):
 		return refuse("path contains invalid characters (not UTF-8)")
 	}
 	drive = path[0] &^ 0x20
-	rest := strings.TrimSuffix(path[3:], `\`)
-	if rest == "" && len(path) > 3 {
-		return refuse("path contains an empty segment")
-	}
+	rest := Canonical(path)[3:]
 	if rest == "" {
 		return drive, nil, nil
 	}
@@ -52,6 +49,8 @@ func Split(path string) (drive byte, segments []string, err error) {
 	return drive, segments, nil
 }
 
+func isAbsolute(path string) bool { return len(path) >= 3 && isLetter(path[0]) && path[1:3] == `:\` }
+
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // faultOf returns why s is no segment, or "".
@@ -62,8 +61,6 @@ func faultOf(s string) string {
 		}
 	}
 	switch {
-	case s == "":
-		return "path contains an empty segment"
 	case s == "." || s == "..":
 		return fmt.Sprintf("path contains invalid characters (segment %q)", s)
 	case s[len(s)-1] == '.' || s[len(s)-1] == ' ':

@@ -39,7 +39,7 @@ func NewRoots(dirs ...string) (*Roots, error) {
 			faults = append(faults, fmt.Errorf("working directory: %s is a whole drive", dir))
 			continue
 		}
-		r.dirs = append(r.dirs, root{text: strings.TrimSuffix(dir, `\`), drive: drive, segments: segments})
+		r.dirs = append(r.dirs, root{text: Canonical(dir), drive: drive, segments: segments})
 	}
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
