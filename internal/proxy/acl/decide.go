@@ -27,7 +27,7 @@ func (p *Policy) Decide(r Request) Decision {
 func queryOf(r Request) query {
 	return query{
 		group: r.Group, version: r.Version, operation: r.Operation, caller: foldCaller(r.Caller),
-		paths: pathArguments{written: r.Paths, least: takesPaths[r.Operation]},
+		paths: argumentsOf(r),
 	}
 }
 
@@ -59,6 +59,8 @@ func (r *rule) outside(q *query) string { return string(r.appendOutside(nil, q))
 func (r *rule) appendOutside(text []byte, q *query) []byte {
 	path, _ := r.holdsPaths(&q.paths)
 	switch {
+	case path != "" && r.isOwnPath(path):
+		return append(appendQuoted(text, path), " is a directory of the rule itself, and only what lies in it may be removed, replaced or mounted over"...)
 	case path != "":
 		return append(appendQuoted(text, path), " is not within its paths"...)
 	case len(q.paths.written) > 0 && q.paths.least > 0:

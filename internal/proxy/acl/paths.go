@@ -17,6 +17,19 @@ var takesPaths = map[string]int{
 	"NewSmbGlobalMapping": 1, // the local path, which a caller may leave out
 }
 
+// replacesPath is which path argument an operation removes, empties, mounts over or makes a link, counted from 1. What is not
+// in it only uses its paths.
+var replacesPath = map[string]int{
+	"Rmdir": 1, "RmdirContents": 1,
+	"CreateSymlink": 2, // the target, which becomes the link
+	"MountVolume":   1, "UnmountVolume": 1,
+	"NewSmbGlobalMapping": 1,
+}
+
+// ReplacesPath returns which of an operation's paths it removes, empties, mounts over or makes a link, counted from 1; 0
+// is none. A rule with Paths covers the operation only if that path lies below one of them.
+func ReplacesPath(operation string) int { return replacesPath[operation] }
+
 // TakesPaths returns how many paths of the host an operation of the node API names. A rule with Paths covers only
 // operations that name one.
 func TakesPaths(operation string) int { return takesPaths[operation] }
@@ -98,9 +111,14 @@ func parsePath(text string) (directory, error) {
 
 // pathArguments are the paths of a call, taken apart when they are first asked for.
 type pathArguments struct {
-	written []string
-	least   int // how many the operation takes
-	places  []place
+	written  []string
+	least    int // how many the operation takes
+	replaced int // which of them it replaces, counted from 1
+	places   []place
+}
+
+func argumentsOf(r Request) pathArguments {
+	return pathArguments{written: r.Paths, least: takesPaths[r.Operation], replaced: replacesPath[r.Operation]}
 }
 
 func (a *pathArguments) all() []place {
@@ -121,8 +139,9 @@ func (a *pathArguments) key() string {
 	return placeKey(a.written[0])
 }
 
-// holdsPaths says whether every path lies in one of the directories, and names the first, as it was written, that does
-// not. It is false if there are fewer paths than the operation takes: what was left out is not known, so not within.
+// holdsPaths says whether every path is or lies in one of the directories, and one that is replaced lies in one; and names the
+// first, as it was written, that does not. It is false if there are fewer paths than the operation takes: what was left
+// out is not known, so not within.
 func (r *rule) holdsPaths(a *pathArguments) (outside string, ok bool) {
 	if len(r.paths) == 0 {
 		return "", true
@@ -132,18 +151,26 @@ func (r *rule) holdsPaths(a *pathArguments) (outside string, ok bool) {
 	}
 	places := a.all()
 	for i := range places {
-		if !r.holdsPath(&places[i]) {
+		if !r.holdsPath(&places[i], i+1 == a.replaced) {
 			return a.written[i], false
 		}
 	}
 	return "", true
 }
 
-func (r *rule) holdsPath(path *place) bool {
+// holdsPath leaves out the directories themselves if the path is to lie below one. They are all volumes' that the rule is for.
+func (r *rule) holdsPath(path *place, below bool) bool {
 	for i := range r.paths {
-		if r.paths[i].holds(path) {
+		dir := &r.paths[i]
+		if dir.holds(path) && (!below || len(path.segments) > len(dir.segments)) {
 			return true
 		}
 	}
 	return false
+}
+
+// isOwnPath says whether the path as it was written is a directory of the rule itself.
+func (r *rule) isOwnPath(written string) bool {
+	path := placeOf(written)
+	return r.holdsPath(&path, false) && !r.holdsPath(&path, true)
 }

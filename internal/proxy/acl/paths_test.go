@@ -27,6 +27,18 @@ func TestPathsConfine(t *testing.T) {
 		{"both ends of a link", "filesystem-v1", "CreateSymlink", []string{dir + `\a`, `C:\var\lib\kubelet\pods\b`}, true},
 		{"the local path of an SMB mapping", "smb-v1", "NewSmbGlobalMapping", []string{dir + `\a`}, true},
 
+		{"a look at the directory itself", "filesystem-v1", "IsSymlink", []string{dir}, true},
+		{"a link to the directory itself", "filesystem-v1", "CreateSymlink", []string{dir, dir + `\a`}, true},
+		{"the volume at the directory itself", "volume-v1", "GetVolumeIDFromTargetPath", []string{dir}, true},
+		{"removal of what lies in it", "filesystem-v1", "Rmdir", []string{dir + `\a`}, true},
+
+		{"removal of the directory itself", "filesystem-v1", "Rmdir", []string{dir}, false},
+		{"removal in other case and with separators", "filesystem-v1", "Rmdir", []string{`c:\VAR\lib\\Kubelet\PODS\\`}, false},
+		{"emptying the directory itself", "filesystem-v1", "RmdirContents", []string{dir + `\`}, false},
+		{"a link in place of the directory itself", "filesystem-v1", "CreateSymlink", []string{dir + `\a`, dir}, false},
+		{"a mount over the directory itself", "volume-v1", "MountVolume", []string{dir}, false},
+		{"an unmount of the directory itself", "volume-v1", "UnmountVolume", []string{dir}, false},
+		{"a share in place of the directory itself", "smb-v1", "NewSmbGlobalMapping", []string{dir}, false},
 		{"a name that begins alike", "filesystem-v1", "Mkdir", []string{dir + `-evil\a`}, false},
 		{"a name that begins alike after a directory with a separator", "filesystem-v1", "Mkdir", []string{`C:\var\lib\kubelet\pods-evil`}, false},
 		{"the directory above", "filesystem-v1", "Rmdir", []string{`C:\var\lib\kubelet\plugins`}, false},

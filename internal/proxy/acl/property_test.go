@@ -14,7 +14,8 @@ func straightforward(p *Policy, r Request) (rule string) {
 		if !coversAny(rule.pipes, r.Group, r.Version) || !rule.coversOperation(r.Group, r.Operation) {
 			continue
 		}
-		if _, ok := rule.holdsPaths(&pathArguments{written: r.Paths, least: takesPaths[r.Operation]}); !ok {
+		args := argumentsOf(r)
+		if _, ok := rule.holdsPaths(&args); !ok {
 			continue
 		}
 		for j := range rule.callers {

@@ -42,7 +42,7 @@ type Rule struct {
 	Permits []string
 	// Paths are directories (`C:\var\lib\kubelet\plugins`). If there are any, the rule covers a call only if it names all the
 	// paths that its operation takes, and each of them is one of the directories or lies in one: both ends of a link, and
-	// the local path of an SMB mapping. Operations that take no path, and calls that are forwarded, cannot be confined and
+	// the local path of an SMB mapping. A path that is removed, emptied, mounted over or made a link must lie in one. Operations that take no path, and calls that are forwarded, cannot be confined and
 	// are not covered: they need a rule without Paths.
 	Paths []string `json:",omitempty"`
 	// Limits are what each caller of the rule may use up.

@@ -95,7 +95,7 @@ func (r *rule) includes(o *rule) bool {
 		}
 	}
 	for i := range o.paths {
-		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i].place) {
+		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i].place, false) {
 			return false
 		}
 	}

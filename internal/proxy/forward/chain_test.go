@@ -57,7 +57,7 @@ func TestPublishedClientsThroughTwoProxies(t *testing.T) {
 	b := newBefore(t)
 	_, behind := serveMemory(t, b)
 	ctx := within(t)
-	dir, link := kubelet+`\pods\a`, kubelet+`\pods\b`
+	dir, link := kubelet+`\plugins\driver\a`, kubelet+`\plugins\driver\b`
 
 	alpha := fsalpha.NewFilesystemClient(b.client("filesystem-v1alpha1"))
 	one := fs.NewFilesystemClient(b.client("filesystem-v1"))

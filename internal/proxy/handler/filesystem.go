@@ -43,7 +43,7 @@ func (f filesystem) mkdir(ctx context.Context, r *api.MkdirRequest) (*api.MkdirR
 }
 
 func (f filesystem) rmdir(ctx context.Context, r *api.RmdirRequest) (*api.RmdirResponse, error) {
-	path, err := f.paths.below(r.GetPath())
+	path, err := f.paths.ofVolume(r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (f filesystem) rmdir(ctx context.Context, r *api.RmdirRequest) (*api.RmdirR
 }
 
 func (f filesystem) rmdirContents(ctx context.Context, r *api.RmdirContentsRequest) (*api.RmdirContentsResponse, error) {
-	path, err := f.paths.below(r.GetPath())
+	path, err := f.paths.ofVolume(r.GetPath())
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (f filesystem) rmdirContents(ctx context.Context, r *api.RmdirContentsReque
 }
 
 func (f filesystem) createSymlink(ctx context.Context, r *api.CreateSymlinkRequest) (*api.CreateSymlinkResponse, error) {
-	target, err := f.paths.below(r.GetTargetPath())
+	target, err := f.paths.ofVolume(r.GetTargetPath())
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
 
 func TestOperationsAreCarriedOut(t *testing.T) {
 	n := newNode(t, fakehost.Options{})
-	dir, link := root+`\pods\m`, root+`\link`
+	dir, link := root+`\work\m`, root+`\link`
 	steps := []struct {
 		group   string
 		request protoadapt.MessageV1
@@ -144,8 +144,8 @@ func TestOperationsAreCarriedOut(t *testing.T) {
 		{"filesystem", &fsapi.IsSymlinkRequest{Path: link}, &fsapi.IsSymlinkResponse{IsSymlink: true}},
 		{"volume", &volapi.UnmountVolumeRequest{VolumeId: volume, TargetPath: dir}, &volapi.UnmountVolumeResponse{}},
 		{"filesystem", &fsapi.IsSymlinkRequest{Path: dir}, &fsapi.IsSymlinkResponse{}},
-		{"filesystem", &fsapi.RmdirContentsRequest{Path: root + `\pods`}, &fsapi.RmdirContentsResponse{}},
-		{"filesystem", &fsapi.RmdirRequest{Path: root + `\pods`}, &fsapi.RmdirResponse{}},
+		{"filesystem", &fsapi.RmdirContentsRequest{Path: root + `\work`}, &fsapi.RmdirContentsResponse{}},
+		{"filesystem", &fsapi.RmdirRequest{Path: root + `\work`}, &fsapi.RmdirResponse{}},
 		{"disk", &diskapi.RescanRequest{}, &diskapi.RescanResponse{}},
 		{"disk", &diskapi.GetDiskStateRequest{DiskNumber: fakehost.RawDisk}, &diskapi.GetDiskStateResponse{}},
 		{"disk", &diskapi.PartitionDiskRequest{DiskNumber: fakehost.RawDisk}, &diskapi.PartitionDiskResponse{}},

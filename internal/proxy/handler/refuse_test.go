@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,9 +15,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // foreign are paths that name nothing within the working directory.
@@ -113,6 +117,53 @@ func TestTheWorkingDirectoryItselfIsNotChanged(t *testing.T) {
 	}
 	if did := n.host.Ledger(); len(did) != 0 {
 		t.Errorf("the host has done %+v", did)
+	}
+}
+
+// shared are directories of the kubelet that hold the volumes of many.
+var shared = []string{
+	root + `\pods`, root + `\\PODS\\`, root + `\pods\0f5a`, root + `\pods\0f5a\volumes`, root + `\pods\0f5a\volumes\kubernetes.io~csi`,
+	root + `\plugins\`, root + `\plugins\smb.csi.k8s.io`, root + `\plugins\kubernetes.io`, root + `\plugins\kubernetes.io\csi`, root + `\plugins\kubernetes.io\csi\pv`,
+}
+
+// The access list has a table of the paths that operations replace, for rules with paths. The handlers go by the same.
+func TestWhatOfManyVolumesIsReplacedByNoMethod(t *testing.T) {
+	s := newStack(t)
+	refused := map[string]bool{}
+	for _, m := range s.methods {
+		fields := m.NewRequest().ProtoReflect().Descriptor().Fields()
+		for i := range fields.Len() {
+			f := fields.Get(i)
+			if !slices.Contains([]string{"path", "source_path", "target_path", "local_path", "mount"}, string(f.Name())) {
+				continue
+			}
+			for _, path := range shared {
+				s.reset(t, fakehost.Options{})
+				request := good(t, m)
+				request.ProtoReflect().Set(f, protoreflect.ValueOfString(path))
+				before := len(s.host.Ledger())
+				_, err := s.call(t.Context(), m, wireOf(t, request))
+				isRefused := status.Code(err) == codes.InvalidArgument && len(s.host.Ledger()) == before
+				which, number := 0, 0
+				for _, target := range apiserver.Targets(s.last) {
+					if target.Kind != "path" {
+						continue
+					}
+					if number++; target.Value == safepath.Canonical(path) {
+						which = number
+					}
+				}
+				if want := acl.ReplacesPath(m.Operation.Name) == which; isRefused != want {
+					t.Errorf("%s, %s %s: refused %t, want %t: %v", m.FullMethod, f.Name(), path, isRefused, want, err)
+				}
+				if isRefused {
+					refused[m.Operation.Name] = true
+				}
+			}
+		}
+	}
+	if len(refused) != 6 {
+		t.Errorf("refused were %v", refused)
 	}
 }
 

@@ -27,7 +27,7 @@ func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest) (*api.N
 	}
 	m := SMBMapping{Remote: remote, Username: r.GetUsername()}
 	if r.GetLocalPath() != "" {
-		if m.Local, err = s.paths.below(r.GetLocalPath()); err != nil {
+		if m.Local, err = s.paths.ofVolume(r.GetLocalPath()); err != nil {
 			return nil, err
 		}
 	}

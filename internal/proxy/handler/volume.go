@@ -46,7 +46,7 @@ func (v volume) mount(ctx context.Context, r *api.MountVolumeRequest, permits Pe
 	if err != nil {
 		return nil, err
 	}
-	target, err := v.target(r.GetTargetPath(), "MountVolumeRequest.TargetPath is empty", v.paths.below)
+	target, err := v.target(r.GetTargetPath(), "MountVolumeRequest.TargetPath is empty", v.paths.ofVolume)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (v volume) unmount(ctx context.Context, r *api.UnmountVolumeRequest) (*api.
 	if err != nil {
 		return nil, err
 	}
-	target, err := v.target(r.GetTargetPath(), "target path empty", v.paths.below)
+	target, err := v.target(r.GetTargetPath(), "target path empty", v.paths.ofVolume)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 func known(t *testing.T) []acl.API {
@@ -130,6 +131,99 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 		})
 	}
 }
+
+// A call that removes, mounts over or links must name what can belong to one volume: the profiles' directories hold all of them.
+func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
+	const kubelet = `C:\var\lib\kubelet`
+	asked := 0
+	for _, d := range drivers {
+		p := policy(t, Options{Name: d.name})
+		caller := acl.Caller{Assurance: "pod", Namespace: d.namespace, ServiceAccount: d.account, Container: d.container}
+		for _, s := range d.uses {
+			for _, op := range s.operations {
+				which := acl.ReplacesPath(op)
+				if which == 0 {
+					continue
+				}
+				for _, shared := range []string{kubelet + `\pods`, kubelet + `\plugins`, `c:\VAR\\lib\kubelet\PODS\`, kubelet + `\\plugins\\`, kubelet} {
+					paths := slices.Repeat([]string{kubelet + `\plugins\x\y`}, acl.TakesPaths(op))
+					r := acl.Request{Group: s.group, Version: "v1", Operation: op, Caller: caller, Paths: paths}
+					if d := p.Decide(r); !d.Allowed {
+						t.Errorf("%s of %q: %s", op, paths, d.Reason)
+					}
+					paths[which-1] = shared
+					if d := p.Decide(r); d.Allowed {
+						t.Errorf("%s of %q is allowed by %s", op, paths, d.Rule)
+					}
+					asked++
+				}
+			}
+		}
+	}
+	if asked < 100 {
+		t.Errorf("only %d calls were asked about", asked)
+	}
+}
+
+// What the drivers' mounters send from staging a volume to expanding and removing it, as their sources do.
+func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
+	const (
+		kubelet = `C:\var\lib\kubelet`
+		pod     = `c:\var\lib\kubelet\pods\7f0c1c0e-5f0d-4a41-9c3e-0d6a3b9f1a11\volumes\kubernetes.io~csi\pvc-1\mount`
+		byHash  = `\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi.azure.com\6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b\globalmount`
+		byName  = kubelet + `\plugins\kubernetes.io\csi\pv\pvc-1\globalmount`
+	)
+	roots, err := safepath.NewRoots(kubelet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type call struct {
+		group, operation string
+		paths            []string
+	}
+	block := func(stage string) []call {
+		return []call{
+			{"filesystem", "PathExists", []string{stage}}, {"filesystem", "Mkdir", []string{stage}}, {"filesystem", "IsSymlink", []string{stage}},
+			{"volume", "GetVolumeIDFromTargetPath", []string{stage}}, {"volume", "MountVolume", []string{stage}},
+			{"filesystem", "PathExists", []string{pod}}, {"filesystem", "Rmdir", []string{pod}}, {"filesystem", "CreateSymlink", []string{stage, pod}},
+			{"filesystem", "IsSymlink", []string{pod}}, {"volume", "GetClosestVolumeIDFromTargetPath", []string{pod}},
+			{"filesystem", "Rmdir", []string{pod}}, {"volume", "UnmountVolume", []string{stage}}, {"filesystem", "Rmdir", []string{stage + `\`}},
+		}
+	}
+	file := func(stage string) []call {
+		return []call{
+			{"filesystem", "PathExists", []string{stage}}, {"filesystem", "Mkdir", []string{filepathDir(stage)}}, {"filesystem", "Rmdir", []string{stage}},
+			{"smb", "NewSmbGlobalMapping", []string{stage}}, {"filesystem", "IsSymlink", []string{stage}},
+			{"filesystem", "Mkdir", []string{filepathDir(pod)}}, {"filesystem", "Rmdir", []string{pod}}, {"filesystem", "CreateSymlink", []string{stage, pod}},
+			{"filesystem", "Rmdir", []string{pod}}, {"filesystem", "RmdirContents", []string{stage}}, {"filesystem", "Rmdir", []string{stage}},
+		}
+	}
+	for name, calls := range map[string][]call{
+		"azuredisk": slices.Concat(block("c:"+byHash), block(byName)), "gce-pd": block(byName), "aws-ebs": block(`C:` + byHash), "vsphere": block(byName),
+		"smb": slices.DeleteFunc(file(byName), func(c call) bool { return c.operation == "RmdirContents" }), "azurefile": file(`C:\` + byHash),
+	} {
+		d := drivers[slices.IndexFunc(drivers, func(d driver) bool { return d.name == name })]
+		caller := acl.Caller{Assurance: "pod", Namespace: d.namespace, ServiceAccount: d.account, Container: d.container}
+		p := policy(t, Options{Name: name})
+		for _, c := range calls {
+			if decision := p.Decide(acl.Request{Group: c.group, Version: "v1", Operation: c.operation, Caller: caller, Paths: c.paths}); !decision.Allowed {
+				t.Errorf("%s: %+v: %s", name, c, decision.Reason)
+			}
+			check := roots.Check
+			for i, path := range c.paths {
+				if i+1 == acl.ReplacesPath(c.operation) {
+					check = roots.CheckVolume
+				}
+				if _, err := check(path); err != nil {
+					t.Errorf("%s: %+v: %v", name, c, err)
+				}
+			}
+		}
+	}
+}
+
+// filepathDir is filepath.Dir of a Windows path on every system.
+func filepathDir(path string) string { return path[:strings.LastIndexByte(path, '\\')] }
 
 func TestOptionsOfAProfile(t *testing.T) {
 	caller := acl.Caller{Assurance: "pod", Namespace: "storage", Container: "main", Image: "r.io/smb/driver:v1"}

@@ -1,0 +1,66 @@
+package safepath
+
+import "strings"
+
+// Depths of a path that belongs to one volume, in segments that begin with the shared directory:
+//
+//	pods\UID\volumes\PLUGIN\VOLUME
+//	plugins\kubernetes.io\csi\DRIVER\HASH, plugins\kubernetes.io\csi\pv\VOLUME, plugins\kubernetes.io\PLUGIN\mounts\VOLUME
+//	plugins\DRIVER\NAME, in the directory that a driver has for itself
+//
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/kubelet_getters.go and pkg/volume/csi/csi_util.go
+const (
+	podVolumeDepth    = 5
+	pluginVolumeDepth = 5
+	driverVolumeDepth = 3
+)
+
+// CheckVolume accepts what [Roots.Check] accepts and is deep enough to belong to a single volume, so that it may be
+// removed, emptied, mounted over or made a link: not a working directory, nor what holds one, nor a directory of the kubelet
+// that many volumes, pods or drivers share. Directories pods and plugins are the kubelet's where they are a working
+// directory or lie in one directly; about what else lies in a working directory nothing is known, and it
+// is accepted. The error is of type *[Error].
+func (r *Roots) CheckVolume(path string) (Path, error) {
+	p, err := r.Check(path)
+	if err != nil {
+		return Path{}, err
+	}
+	drive, segments, err := Split(path)
+	if err != nil {
+		return Path{}, err
+	}
+	refuse := func(reason string) (Path, error) { return Path{}, &Error{Path: path, Reason: reason} }
+	for _, d := range r.dirs {
+		if (root{drive: drive, segments: segments}).holds(d.drive, d.segments) {
+			return refuse("path is or holds a working directory, and only what lies in one may be removed, replaced or mounted over")
+		}
+		if !d.holds(drive, segments) {
+			continue
+		}
+		for at := len(d.segments) - 1; at <= len(d.segments); at++ {
+			if isShared(segments[at:]) {
+				return refuse("path is shared by many volumes, and only that of one may be removed, replaced or mounted over")
+			}
+		}
+	}
+	return p, nil
+}
+
+// isShared says whether segments name the kubelet's pods or plugins, or what lies in them above a single volume.
+func isShared(segments []string) bool {
+	switch {
+	case len(segments) == 0:
+		return false
+	case mayBe(segments[0], "pods"):
+		return len(segments) < podVolumeDepth
+	case !mayBe(segments[0], "plugins"):
+		return false
+	case len(segments) > 1 && mayBe(segments[1], "kubernetes.io"):
+		return len(segments) < pluginVolumeDepth
+	}
+	return len(segments) < driverVolumeDepth
+}
+
+// mayBe says whether any file system that ignores case could take s for name, in ASCII. [EqualFold] is the other way round: it
+// keeps apart what only some of them merge.
+func mayBe(s, name string) bool { return strings.EqualFold(strings.ToUpper(s), name) }
