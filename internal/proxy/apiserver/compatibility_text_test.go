@@ -70,7 +70,8 @@ var differences = map[string][]difference{
 		{[]string{"Rmdir"}, "without force, a missing path is an error; with force, success", "the same, NotFound"},
 		{[]string{"RmdirContents"}, "a path that is itself a link is followed", "refused; links inside are removed and not followed, as before"},
 		{[]string{"CreateSymlink"}, alreadySo, isSuccess + "; anything else in the way is AlreadyExists"},
-		{[]string{"IsSymlink"}, "any path of the node, and of other machines", "only paths within the working directories"},
+		{[]string{"IsSymlink"}, "any path of the node, and of other machines; what a link leads to is opened",
+			"only paths within the working directories; a link that leads out of them, or through another link, is PermissionDenied; Windows is asked whether a share is connected and a volume there, and neither is opened"},
 	},
 	"volume": {
 		{[]string{"MountVolume"}, "any path; a second call may fail", "only below a working directory; " + isSuccess + "; " + needsPermit},

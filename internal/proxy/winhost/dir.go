@@ -41,8 +41,6 @@ type dir interface {
 	Link(name, text string, directory bool) error
 	// Readlink returns the text of a link or a mount point.
 	Readlink(name string) (string, error)
-	// TargetExists follows a link's text as far as its last component.
-	TargetExists(text string) (bool, error)
 	// Volume names the volume that the directory is on, as the mount manager does; nothing if it has no such name.
 	Volume() (string, error)
 	Close() error

@@ -5,7 +5,6 @@ package winhost
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -96,11 +95,3 @@ func (d unixDir) Readlink(name string) (string, error) {
 
 // Volume names no volume: here they have no such names.
 func (d unixDir) Volume() (string, error) { return "", nil }
-
-func (d unixDir) TargetExists(text string) (bool, error) {
-	_, err := os.Lstat(text)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}

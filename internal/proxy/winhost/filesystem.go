@@ -11,7 +11,8 @@ import (
 // Filesystem acts on the disk beneath the working directories.
 type Filesystem struct {
 	places
-	reach func(ctx context.Context, text string) (bool, error) // looks at what is on shares
+	reach  func(ctx context.Context, text string) (bool, error) // says whether a share is mapped
+	mounts mounts
 }
 
 var _ handler.Filesystem = (*Filesystem)(nil)
@@ -76,8 +77,40 @@ func (f *Filesystem) IsSymlink(ctx context.Context, path safepath.Path) (bool, e
 	if err != nil {
 		return false, err
 	}
-	isLink, err := tree.isLink(names, func(text string) (bool, error) { return f.reach(ctx, text) })
-	return isLink, wrap("look at", path, err)
+	if len(names) == 0 {
+		root, err := tree.descend(nil, false)
+		if err != nil {
+			return false, wrap("look at", path, err)
+		}
+		return false, root.Close()
+	}
+	text, err := tree.redirection(names)
+	if err != nil || text == "" {
+		return false, wrap("look at", path, err)
+	}
+	leads, err := f.leads(ctx, text)
+	return leads, wrap("look at", path, err)
+}
+
+// leads says whether what a link or mount point leads to is there. The text may be anything, since others can make links: a path is
+// judged and walked like the path of a request, its own last name not followed; of shares and volumes the system is asked whether
+// it has them, and they are not opened; everything else is refused unseen.
+func (f *Filesystem) leads(ctx context.Context, text string) (bool, error) {
+	if id, isVolume := volumeIn(text); isVolume {
+		_, err := f.mounts.Paths(id)
+		if err != nil {
+			return absent(err)
+		}
+		return true, nil
+	}
+	if onShare(text) {
+		return f.reach(ctx, text)
+	}
+	to, err := f.roots.Check(text)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errRedirected, err)
+	}
+	return f.tree(to.Root()).exists(to.Rel())
 }
 
 func wrap(act string, path safepath.Path, err error) error {

@@ -45,7 +45,7 @@ func diskAt(t *testing.T, root string) disk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return disk{&Filesystem{places{roots, openWorking}, reachesNothing}, t, root}
+	return disk{&Filesystem{places{roots, openWorking}, reachesNothing, mountManager{}}, t, root}
 }
 
 // path is one below the working directory.

@@ -24,6 +24,7 @@ type ground struct {
 	during func(path string) // what somebody else does just before the mount manager acts
 	fails  error             // of the mount manager
 	named  string            // what directories say of their volume
+	opened []string          // the paths that were opened by text
 }
 
 func newGround(t *testing.T) *ground {
@@ -69,6 +70,7 @@ func (g *ground) real(path string) string {
 }
 
 func (g *ground) open(path string) (dir, error) {
+	g.opened = append(g.opened, path)
 	d, err := openUnix(g.real(path))
 	return onVolume{d, g.named}, err
 }
@@ -125,6 +127,25 @@ func (m fakeMounts) act(path string) error {
 		m.during(path)
 	}
 	return nil
+}
+
+// Paths looks for mount points everywhere, as the mount manager does, which has a list of them on each volume.
+func (m fakeMounts) Paths(id handler.VolumeID) (found []string, err error) {
+	if id == volumeX {
+		return nil, failedAs("GetVolumePathNamesForVolumeNameW", string(id), 2)
+	}
+	err = filepath.WalkDir(m.base, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type() != fs.ModeSymlink || !strings.HasPrefix(entry.Name(), "mount-") {
+			return err
+		}
+		text, err := os.Readlink(path)
+		if rel, relErr := filepath.Rel(m.base, path); text == string(id) {
+			found = append(found, strings.ReplaceAll(strings.Replace(rel, "/", `:/`, 1), "/", `\`)+`\`)
+			err = errors.Join(err, relErr)
+		}
+		return err
+	})
+	return found, err
 }
 
 func (m fakeMounts) At(path string) (handler.VolumeID, error) {

@@ -57,7 +57,7 @@ func newHost(o Options, s system) (*Host, error) {
 	mapped := shares{ask, below, s.network, o.RequirePrivacy, newCredentials(), o.Log}
 	return &Host{handler.Hosts{
 		Disk:       disks{ask, s.devices, o.Log},
-		Filesystem: &Filesystem{below, mapped.reach},
+		Filesystem: &Filesystem{below, mapped.reach, s.mounts},
 		Volume:     volumes{ask, below, s.mounts, o.Log},
 		SMB:        mapped,
 		ISCSI:      targets{ask},

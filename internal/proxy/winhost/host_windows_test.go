@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,25 @@ func TestTheMountManagersErrorsCarryTheirNumbers(t *testing.T) {
 	}
 	if _, err := (mountManager{}).At("a\x00b"); err == nil {
 		t.Error("a NUL in a path was taken")
+	}
+}
+
+func TestTheMountManagerNamesThePathsOfAVolume(t *testing.T) {
+	drive := newDisk(t).root[:3]
+	id, err := mountManager{}.At(drive[:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if paths, err := (mountManager{}).Paths(id); err != nil || !slices.Contains(paths, drive) {
+		t.Errorf("%s shows at %q, %v; want %s", id, paths, err, drive)
+	}
+	_, err = mountManager{}.Paths(volumeX)
+	wants(t, err, fs.ErrNotExist)
+	if got := texts([]uint16{'a', 0, 'b', 'c', 0, 0, 'd', 0}); !slices.Equal(got, []string{"a", "bc"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := texts([]uint16{'a'}); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("got %q", got)
 	}
 }
 

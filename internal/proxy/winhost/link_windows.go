@@ -3,9 +3,6 @@ package winhost
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"strings"
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
@@ -56,22 +53,4 @@ func (d *openDir) Readlink(name string) (string, error) {
 		return "", fmt.Errorf("read the link %s: %w", name, err)
 	}
 	return decodeReparse(data[:n])
-}
-
-// TargetExists looks at paths on drives and at volumes, and at nothing on other machines.
-func (d *openDir) TargetExists(text string) (bool, error) {
-	switch {
-	case strings.HasPrefix(text, `\\?\Volume{`), isDrivePath(text):
-	default:
-		return false, fmt.Errorf("a link to %s is not followed: %w", text, fs.ErrPermission)
-	}
-	_, err := os.Lstat(text)
-	if err != nil {
-		return absent(err)
-	}
-	return true, nil
-}
-
-func isDrivePath(text string) bool {
-	return len(text) >= 3 && text[1] == ':' && text[2] == '\\'
 }

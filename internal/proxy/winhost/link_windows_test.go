@@ -134,22 +134,3 @@ func TestNothingOnTheDiskIsReachedThroughALink(t *testing.T) {
 		t.Errorf("outside there is now %v, %v", entries, err)
 	}
 }
-
-func TestASharesLinkIsNotLookedAt(t *testing.T) {
-	directory, err := openWorking(os.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = directory.Close() })
-	for _, text := range []string{`\\127.0.0.1\share\x`, `\\?\UNC\127.0.0.1\share`, `\\?\pipe\x`, `\\.\pipe\x`, `..\x`, `x`, ``, `C:`, `\x`} {
-		if exists, err := directory.TargetExists(text); exists || !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%q: %t, %v", text, exists, err)
-		}
-	}
-	if exists, err := directory.TargetExists(os.TempDir()); !exists || err != nil {
-		t.Errorf("a directory that is there: %t, %v", exists, err)
-	}
-	if exists, err := directory.TargetExists(os.TempDir() + `\no\such\thing`); exists || err != nil {
-		t.Errorf("nothing: %t, %v", exists, err)
-	}
-}

@@ -32,32 +32,3 @@ func absent(err error) (bool, error) {
 	}
 	return false, err
 }
-
-// isLink is true for a link or mount point whose target exists, false for one whose target is gone
-// and for everything else, and an error for a name that is not there. reach looks at what is on shares.
-func (t tree) isLink(names []string, reach func(text string) (bool, error)) (isLink bool, err error) {
-	if len(names) == 0 {
-		root, err := t.descend(nil, false)
-		if err != nil {
-			return false, err
-		}
-		return false, root.Close()
-	}
-	err = t.with(names, func(at at) error {
-		entry, err := at.parent.Stat(at.name)
-		if err != nil || entry.kind != link && entry.kind != mount {
-			return err
-		}
-		text, err := at.parent.Readlink(at.name)
-		if err != nil {
-			return err
-		}
-		if onShare(text) {
-			isLink, err = reach(text)
-		} else {
-			isLink, err = at.parent.TargetExists(text)
-		}
-		return err
-	})
-	return isLink, err
-}

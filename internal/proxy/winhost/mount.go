@@ -23,6 +23,9 @@ type mounts interface {
 	Delete(path string) error
 	// At names the volume that shows at a mount point.
 	At(path string) (handler.VolumeID, error)
+	// Paths names the drives and mount points at which a volume shows, each with a separator at its end. A volume that the
+	// mount manager does not know is fs.ErrNotExist.
+	Paths(id handler.VolumeID) ([]string, error)
 }
 
 // errNotEmpty means that a mount would hide what a directory holds.

@@ -15,7 +15,7 @@ func everyPath(t *testing.T) (map[string]func(context.Context, safepath.Path) er
 	t.Helper()
 	v, f, g := newMounts(t)
 	f.set("volC", "UniqueId", string(volumeC))
-	files := &Filesystem{g.places(), func(context.Context, string) (bool, error) { return true, nil }}
+	files := &Filesystem{g.places(), func(context.Context, string) (bool, error) { return true, nil }, fakeMounts{g}}
 	s, _, _ := newShares(t)
 	s.places = g.places()
 	return map[string]func(context.Context, safepath.Path) error{

@@ -67,22 +67,15 @@ func onShare(text string) bool {
 	return strings.HasPrefix(text, `\\`) && !strings.HasPrefix(text, `\\?\`) && !strings.HasPrefix(text, `\\.\`)
 }
 
-// reach says whether what a link leads to on a share can be looked at. A share that is not mapped is not looked at: this
-// service would log on to whatever server the link's author chose. Nothing is reached there, which is all that there is to say.
+// reach says whether the share that a link leads to is mapped and connected. It asks the system about its mappings, and never the
+// server: this service would log on to whatever server the link's author chose, or a mapped server refers to.
 func (s shares) reach(ctx context.Context, text string) (bool, error) {
 	remote, err := handler.ParseRemotePath(plain(text))
 	if err != nil {
 		return false, fmt.Errorf("a link to %s is not followed: %w", text, fs.ErrPermission)
 	}
 	found, err := s.mappings(ctx, remote.Share())
-	if err != nil || !connected(found) {
-		return false, err
-	}
-	answers, err := s.network.Answers(remote.String())
-	if err != nil {
-		return absent(err)
-	}
-	return answers, nil
+	return err == nil && connected(found), err
 }
 
 // undoTime is how long a mapping that was made for nothing may take to go.

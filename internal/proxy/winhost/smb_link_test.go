@@ -83,59 +83,47 @@ func TestAMappingThatOthersUseIsNotUndone(t *testing.T) {
 	}
 }
 
-func TestIsSymlinkLooksOnlyAtSharesThatAreMapped(t *testing.T) {
-	silent := fakeNetwork{`\\server\share\Sub`: nil}
+func TestIsSymlinkAsksTheSystemAboutSharesAndNeverTheServer(t *testing.T) {
 	tests := []struct {
 		name, text string
 		status     any
-		network    fakeNetwork
 		want       bool
 		kind       error
 	}{
-		{"a link to a mapped share", `\\server\share\Sub`, uint64(0), nil, true, nil},
-		{"a link of the old servers", `\\?\\\server\share\Sub\`, uint64(0), nil, true, nil},
-		{"a link to what is gone", `\\server\share\Sub`, uint64(0), silent, false, nil},
-		{"a link that is refused", `\\server\share\Sub`, uint64(0), fakeNetwork{`\\server\share\Sub`: failedAs("GetFileAttributesW", "", 1326)}, false, fs.ErrPermission},
-		{"a link to a server that has gone", `\\server\share\Sub`, uint64(0), fakeNetwork{`\\server\share\Sub`: failedAs("GetFileAttributesW", "", 53)}, false, nil},
-		{"a link to a share that has gone", `\\server\share\Sub`, uint64(2), fakeNetwork{}, false, nil},
-		{"a link to a share that is not mapped", `\\evil\share\Sub`, uint64(0), nil, false, nil},
-		{"a link to another share of the server", `\\server\share2`, uint64(0), nil, false, nil},
-		{"a link to a whole machine", `\\server\c$`, uint64(0), nil, false, fs.ErrPermission},
-		{"a link to no share", `\\server`, uint64(0), nil, false, fs.ErrPermission},
+		{"a link to a mapped share", `\\server\share\Sub`, uint64(0), true, nil},
+		{"a link of the old servers", `\\?\\\server\share\Sub\`, uint64(0), true, nil},
+		{"a link to a share that has gone", `\\server\share\Sub`, uint64(2), false, nil},
+		{"a link to a share of which nothing is known", `\\server\share\Sub`, nil, false, nil},
+		{"a link to a share that is not mapped", `\\evil\share\Sub`, uint64(0), false, nil},
+		{"a link to another share of the server", `\\server\share2`, uint64(0), false, nil},
+		{"a link to a whole machine", `\\server\c$`, uint64(0), false, fs.ErrPermission},
+		{"a link to no share", `\\server`, uint64(0), false, fs.ErrPermission},
+		{"a link up from a share", `\\server\share\..\..\evil\share`, uint64(0), false, fs.ErrPermission},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s, f, g := newShares(t)
 			mapped(f, test.status, "0")
-			asked := &askedNetwork{fakeNetwork: test.network}
-			s.network = asked
+			s.network = silence{t}
 			g.link("C/work/link", test.text)
-			is, err := (&Filesystem{g.places(), s.reach}).IsSymlink(t.Context(), g.path(`C:\work\link`))
+			is, err := (&Filesystem{g.places(), s.reach, fakeMounts{g}}).IsSymlink(t.Context(), g.path(`C:\work\link`))
 			if is != test.want {
 				t.Errorf("got %t", is)
 			}
 			wants(t, err, test.kind)
-			for _, path := range asked.paths {
-				if path != `\\server\share\Sub` {
-					t.Errorf("%s was looked at", path)
-				}
-			}
 		})
 	}
 	s, f, g := newShares(t)
 	f.fails[smbMapping] = errors.New("lost")
 	g.link("C/work/link", `\\server\share`)
-	_, err := (&Filesystem{g.places(), s.reach}).IsSymlink(t.Context(), g.path(`C:\work\link`))
+	_, err := (&Filesystem{g.places(), s.reach, fakeMounts{g}}).IsSymlink(t.Context(), g.path(`C:\work\link`))
 	wants(t, err, f.fails[smbMapping])
 }
 
-// askedNetwork remembers what was looked at.
-type askedNetwork struct {
-	fakeNetwork
-	paths []string
-}
+// silence is a network that nobody may look at.
+type silence struct{ t *testing.T }
 
-func (n *askedNetwork) Answers(path string) (bool, error) {
-	n.paths = append(n.paths, path)
-	return n.fakeNetwork.Answers(path)
+func (n silence) Answers(path string) (bool, error) {
+	n.t.Errorf("%s was looked at", path)
+	return false, nil
 }
