@@ -3,6 +3,7 @@ package winhost
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 )
@@ -43,6 +44,9 @@ type dir interface {
 	Readlink(name string) (string, error)
 	// Volume names the volume that the directory is on, as the mount manager does; nothing if it has no such name.
 	Volume() (string, error)
+	// Hold keeps the directory from being renamed and removed until what it returns is closed. A directory that has been moved
+	// since it was opened is errRedirected.
+	Hold() (io.Closer, error)
 	Close() error
 }
 

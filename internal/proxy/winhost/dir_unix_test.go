@@ -93,5 +93,8 @@ func (d unixDir) Readlink(name string) (string, error) {
 	return string(text[:n]), nil
 }
 
+// Hold holds nothing: on this kernel a directory that is open can be renamed.
+func (d unixDir) Hold() (io.Closer, error) { return io.NopCloser(nil), nil }
+
 // Volume names no volume: here they have no such names.
 func (d unixDir) Volume() (string, error) { return "", nil }

@@ -43,6 +43,24 @@ func adopt(handle windows.Handle) (*openDir, error) {
 
 func (d *openDir) Close() error { return windows.CloseHandle(d.handle) }
 
+// Hold opens the directory once more without FILE_SHARE_DELETE: to rename or remove it takes a handle with DELETE access, which
+// nobody gets meanwhile. The right to list it is asked for because a handle without a right to data takes no part in sharing.
+func (d *openDir) Hold() (io.Closer, error) {
+	handle, err := openSharing(d.handle, "", windows.FILE_LIST_DIRECTORY|windows.FILE_READ_ATTRIBUTES, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE,
+		windows.FILE_OPEN, windows.FILE_DIRECTORY_FILE)
+	if err != nil {
+		return nil, err
+	}
+	held, err := adopt(handle)
+	if err != nil {
+		return nil, err
+	}
+	if !safepath.EqualFold(held.final, d.final) {
+		return nil, errors.Join(fmt.Errorf("%w: %s is %s now", errRedirected, d.final, held.final), held.Close())
+	}
+	return held, nil
+}
+
 func (d *openDir) Open(name string) (dir, error) {
 	handle, err := openAt(d.handle, name, windows.FILE_LIST_DIRECTORY|windows.FILE_READ_ATTRIBUTES, windows.FILE_OPEN, windows.FILE_DIRECTORY_FILE)
 	if errors.Is(err, windows.ERROR_DIRECTORY) {

@@ -4,11 +4,15 @@ package winhost
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -22,6 +26,8 @@ type ground struct {
 	base   string
 	roots  *safepath.Roots
 	during func(path string) // what somebody else does just before the mount manager acts
+	after  func(path string) // and just after
+	holds  map[uint64]int    // how often a directory is held, by its inode; nil if this system holds none
 	fails  error             // of the mount manager
 	named  string            // what directories say of their volume
 	opened []string          // the paths that were opened by text
@@ -33,7 +39,7 @@ func newGround(t *testing.T) *ground {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &ground{t: t, base: t.TempDir(), roots: roots}
+	g := &ground{t: t, base: t.TempDir(), roots: roots, holds: map[uint64]int{}}
 	g.mkdir("C/work")
 	g.mkdir("D/more")
 	g.mkdir("C/outside")
@@ -72,7 +78,36 @@ func (g *ground) real(path string) string {
 func (g *ground) open(path string) (dir, error) {
 	g.opened = append(g.opened, path)
 	d, err := openUnix(g.real(path))
-	return onVolume{d, g.named}, err
+	return onVolume{d, g.named, g}, err
+}
+
+// rename is what another process does to a directory. Windows refuses it for one that is held.
+func (g *ground) rename(from, to string) bool {
+	g.t.Helper()
+	info, err := os.Lstat(g.real(from))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if g.holds[info.Sys().(*syscall.Stat_t).Ino] > 0 {
+		return false
+	}
+	if err := os.Rename(g.real(from), g.real(to)); err != nil {
+		g.t.Fatal(err)
+	}
+	return true
+}
+
+// hold is a directory that stays where it is.
+type hold struct {
+	g     *ground
+	inode uint64
+}
+
+func (h hold) Close() error {
+	if h.g.holds[h.inode]--; h.g.holds[h.inode] == 0 {
+		delete(h.g.holds, h.inode)
+	}
+	return nil
 }
 
 func (g *ground) places() places { return places{g.roots, g.open} }
@@ -91,11 +126,24 @@ func (g *ground) path(text string) safepath.Path {
 type onVolume struct {
 	dir
 	name string
+	g    *ground
+}
+
+func (d onVolume) Hold() (io.Closer, error) {
+	if d.g.holds == nil {
+		return d.dir.Hold()
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(d.dir.(unixDir)), &stat); err != nil {
+		return nil, err
+	}
+	d.g.holds[stat.Ino]++
+	return hold{d.g, stat.Ino}, nil
 }
 
 func (d onVolume) Open(name string) (dir, error) {
 	next, err := d.dir.Open(name)
-	return onVolume{next, d.name}, err
+	return onVolume{next, d.name, d.g}, err
 }
 
 func (d onVolume) Volume() (string, error) { return d.name, nil }
@@ -108,7 +156,7 @@ func (m fakeMounts) Set(path string, id handler.VolumeID) error {
 		return err
 	}
 	place := m.real(path)
-	return errors.Join(os.Remove(place), os.Symlink(string(id), place))
+	return errors.Join(os.Remove(place), os.Symlink(string(id), place), m.done(path))
 }
 
 func (m fakeMounts) Delete(path string) error {
@@ -116,7 +164,14 @@ func (m fakeMounts) Delete(path string) error {
 		return err
 	}
 	place := m.real(path)
-	return errors.Join(os.Remove(place), os.Mkdir(place, 0o755))
+	return errors.Join(os.Remove(place), os.Mkdir(place, 0o755), m.done(path))
+}
+
+func (m fakeMounts) done(path string) error {
+	if m.after != nil {
+		m.after(path)
+	}
+	return nil
 }
 
 func (m fakeMounts) act(path string) error {

@@ -104,16 +104,30 @@ func TestMountVolumeRefusesVolumes(t *testing.T) {
 // swap leads the parent of what the mount manager acts on elsewhere, as somebody could who may write there.
 func swap(g *ground) func(string) {
 	return func(string) {
-		err := errors.Join(os.Rename(g.real(`C:\work\dir`), g.real(`C:\work\aside`)), os.Symlink(g.real(`C:\outside`), g.real(`C:\work\dir`)))
-		if err != nil {
-			g.t.Error(err)
+		if g.rename(`C:\work\dir`, `C:\work\aside`) {
+			g.link("C/work/dir", g.real(`C:\outside`))
 		}
 		g.during = nil
 	}
 }
 
+// back undoes swap, so that a look afterwards shows nothing.
+func back(g *ground) func(string) {
+	return func(string) {
+		g.after = nil
+		if g.at(`C:\work\dir`) == "directory" {
+			return // swap was refused
+		}
+		if err := os.Remove(g.real(`C:\work\dir`)); err != nil {
+			g.t.Error(err)
+		}
+		g.rename(`C:\work\aside`, `C:\work\dir`)
+	}
+}
+
 func TestAMountThatWasLedElsewhereIsUndone(t *testing.T) {
 	v, _, g := newMounts(t)
+	g.holds = nil
 	g.mkdir("C/outside/mount-a")
 	g.during = swap(g)
 	err := v.MountVolume(t.Context(), volumeA, g.path(`C:\work\dir\mount-a`), handler.Permits{})

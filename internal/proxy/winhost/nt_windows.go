@@ -13,6 +13,11 @@ const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FI
 // An empty name is the directory itself.
 // https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile
 func openAt(parent windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
+	return openSharing(parent, name, access, shareAll, disposition, options)
+}
+
+// openSharing is openAt with a say in what others may open it for meanwhile.
+func openSharing(parent windows.Handle, name string, access, share, disposition, options uint32) (windows.Handle, error) {
 	if name != "" {
 		if err := checkName(name); err != nil {
 			return 0, err
@@ -31,7 +36,7 @@ func openAt(parent windows.Handle, name string, access, disposition, options uin
 	var handle windows.Handle
 	var status windows.IO_STATUS_BLOCK
 	err = windows.NtCreateFile(&handle, access|windows.SYNCHRONIZE, &attributes, &status, nil,
-		windows.FILE_ATTRIBUTE_NORMAL, shareAll, disposition,
+		windows.FILE_ATTRIBUTE_NORMAL, share, disposition,
 		options|windows.FILE_OPEN_REPARSE_POINT|windows.FILE_SYNCHRONOUS_IO_NONALERT, 0, 0)
 	if err != nil {
 		return 0, errno(err)

@@ -10,7 +10,7 @@ import (
 // places are the working directories with the way to open them.
 type places struct {
 	roots *safepath.Roots
-	open  func(path string) (dir, error) // follows what it is given: only working directories and volumes are
+	open  func(path string) (dir, error) // follows what it is given: only working directories, drives and volumes are
 }
 
 // at finds the working directory of a path. A path that other working directories allowed is not ours to act on.
