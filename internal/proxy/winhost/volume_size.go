@@ -2,6 +2,7 @@ package winhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -78,7 +79,7 @@ func (v volumes) ResizeVolume(ctx context.Context, id handler.VolumeID, size int
 		return unknown(what, err)
 	}
 	if size == 0 {
-		if size, err = v.largest(ctx, what, partition); err != nil {
+		if size, err = v.largest(ctx, what, disk, partition); err != nil {
 			return err
 		}
 	}
@@ -98,8 +99,23 @@ func (v volumes) ResizeVolume(ctx context.Context, id handler.VolumeID, size int
 	return nil
 }
 
-// largest returns the size in bytes to which a partition can grow.
-func (v volumes) largest(ctx context.Context, what string, partition wmi.Instance) (int64, error) {
+// largest returns the size in bytes to which a partition can grow. The storage service asks the service defragsvc for it, and
+// fails for as long as that is disabled or busy; the size is then computed from what lies on the disk.
+func (v volumes) largest(ctx context.Context, what string, disk uint32, partition wmi.Instance) (int64, error) {
+	size, err := v.supported(ctx, what, partition)
+	if err == nil || ctx.Err() != nil || errors.Is(err, handler.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return size, err
+	}
+	size, roomErr := v.room(ctx, disk, partition)
+	if roomErr != nil {
+		return 0, fmt.Errorf("%w (it needs the service defragsvc); and the room behind it cannot be computed: %w", err, roomErr)
+	}
+	v.log.Warn("the storage service does not say how far a partition can grow, so the room behind it is taken; is the service defragsvc disabled?",
+		zap.String(logkeys.Name, what), zap.Error(err))
+	return size, nil
+}
+
+func (v volumes) supported(ctx context.Context, what string, partition wmi.Instance) (int64, error) {
 	result, err := v.invoke(ctx, what, storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Partition", Path: partition.Path, Method: "GetSupportedSize",
 	})

@@ -82,6 +82,7 @@ func TestResizeVolume(t *testing.T) {
 		{"the largest size is none", 0, supports("-5"), errAny, []string{"MSFT_Partition.GetSupportedSize partB"}},
 		{"the largest size cannot be", 0, supports("18446744073709551615"), errAny, []string{"MSFT_Partition.GetSupportedSize partB"}},
 		{"the largest size is refused", 0, func(f *fakeWMI) { f.says("MSFT_Partition.GetSupportedSize", 1) }, errUnsupported, []string{"MSFT_Partition.GetSupportedSize partB"}},
+		{"the largest size is refused, and the disk says nothing", 0, func(f *fakeWMI) { f.says("MSFT_Partition.GetSupportedSize", 4) }, errAny, []string{"MSFT_Partition.GetSupportedSize partB"}},
 		{"the present size is not told", 20 * gib, func(f *fakeWMI) { f.set("partB", "Size", nil) }, errAny, nil},
 		{"it is on two partitions", 20 * gib, func(f *fakeWMI) {
 			f.related["volB>MSFT_Partition"] = append(f.related["volB>MSFT_Partition"], f.related["volA>MSFT_Partition"]...)
