@@ -6,6 +6,7 @@ import "strings"
 //
 //	pods\UID\volumes\PLUGIN\VOLUME
 //	plugins\kubernetes.io\csi\DRIVER\HASH, plugins\kubernetes.io\csi\pv\VOLUME, plugins\kubernetes.io\PLUGIN\mounts\VOLUME
+//	plugins\kubernetes.io\csi\volumeDevices\staging\VOLUME
 //	plugins\DRIVER\NAME, in the directory that a driver has for itself
 //
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/kubelet_getters.go and pkg/volume/csi/csi_util.go
@@ -55,6 +56,8 @@ func isShared(segments []string) bool {
 		return len(segments) < podVolumeDepth
 	case !mayBe(segments[0], "plugins"):
 		return false
+	case len(segments) > 3 && mayBe(segments[1], "kubernetes.io") && mayBe(segments[3], "volumeDevices"):
+		return len(segments) <= pluginVolumeDepth // the next may be staging or publish, of all volumes
 	case len(segments) > 1 && mayBe(segments[1], "kubernetes.io"):
 		return len(segments) < pluginVolumeDepth
 	}

@@ -16,7 +16,7 @@ func TestCheckVolumeRefusesWhatManyVolumesShare(t *testing.T) {
 		kubelet + `\plugins`, kubelet + `\Plugins\kubernetes.io`, kubelet + `\plugins\kubernetes.io\csi`, kubelet + `\plugins\KUBERNETES.IO\csi\pv`,
 		kubelet + `\plugins\kubernetes.io\csi\disk.csi.azure.com`, kubelet + `\plugins\kubernetes.io\azure-disk\mounts`,
 		kubelet + "\\pod\u017f", kubelet + "\\plug\u0131ns", kubelet + "\\plugins\\\u212aubernetes.io\\csi", `D:\csi\work\pods`, kubelet + `\plugins\own\deep\plugins\x`,
-		kubelet + `\plugins\disk.csi.azure.com`, kubelet + `\plugins\own`, kubelet + `\plugins\own\deep`,
+		kubelet + `\plugins\disk.csi.azure.com`, kubelet + `\plugins\kubernetes.io\csi\volumeDevices\staging`, kubelet + `\plugins\own`, kubelet + `\plugins\own\deep`,
 		`E:\k\pods`, `E:\k\pods\0f5a`, `E:\k\pods\0f5a\volumes\kubernetes.io~csi`, `E:\k\plugins`, `E:\k\plugins\smb.csi.k8s.io`, `E:\k\plugins\kubernetes.io\csi\pv`,
 	}
 	for _, path := range shared {
@@ -43,7 +43,7 @@ func TestCheckVolumeAcceptsTheDirectoriesOfOneVolume(t *testing.T) {
 		kubelet + `\pods\0f5a\volume-subpaths\pvc-1\main\0`,
 		kubelet + `\plugins\kubernetes.io\csi\disk.csi.azure.com\6b86b273ff34fce1\globalmount`, kubelet + `\plugins\kubernetes.io\csi\pv\pvc-1\globalmount`,
 		kubelet + `\plugins\kubernetes.io\csi\pv\pvc-1`, kubelet + `\plugins\kubernetes.io\azure-disk\mounts\m1`, kubelet + `\plugins\smb.csi.k8s.io\x`,
-		kubelet + `\plugins\own\deep\x`, kubelet + `\plugins\own\deep\x\pods`, kubelet + `\x`, kubelet + `\x\pods`, kubelet + `\pods-of-mine`,
+		kubelet + `\plugins\kubernetes.io\csi\volumeDevices\staging\pvc-1`, kubelet + `\plugins\own\deep\x`, kubelet + `\plugins\own\deep\x\pods`, kubelet + `\x`, kubelet + `\x\pods`, kubelet + `\pods-of-mine`,
 		`D:\csi\work\x`, `D:\csi\work\x\plugins`, `E:\k\pods\0f5a\volumes\kubernetes.io~csi\pvc-1`, `E:\k\plugins\smb.csi.k8s.io\x`,
 	} {
 		p, err := roots.CheckVolume(path)
