@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"go.uber.org/zap"
 )
 
 var errClosed = errors.New("the container runtime is asked no more")
