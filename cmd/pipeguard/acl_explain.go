@@ -15,6 +15,7 @@ import (
 // question are the flags that say what is asked of an access list.
 type question struct {
 	callers, paths          []string
+	shares, services        []string
 	pipe, method, audit, id string
 }
 
@@ -24,12 +25,16 @@ const questionHelp = `  --caller  KEY=VALUE, several with commas or in several f
             assurance that is left out is the one that the other keys come with. Beside a record they are laid over it.
   --pipe    filesystem-v1, csi-proxy-filesystem-v1, or the full name of a forwarded pipe
   --method  as served by that pipe, or the newest name; /package.Service/Method on a forwarded pipe
-  --path    each path argument of the call: both ends of a link, the local path of an SMB mapping`
+  --path    each path argument of the call: both ends of a link, the local path of an SMB mapping
+  --share   SMB share that the call names, \\server\share
+  --service Windows service that the call names`
 
 func (q *question) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&q.callers, "caller", nil, "what is known about the caller, as KEY=VALUE,KEY=VALUE")
 	f.StringArrayVar(&q.paths, "path", nil, "a path argument of the call")
+	f.StringArrayVar(&q.shares, "share", nil, "SMB share that the call names")
+	f.StringArrayVar(&q.services, "service", nil, "Windows service that the call names")
 	f.StringVar(&q.pipe, "pipe", "", "pipe that is called")
 	f.StringVar(&q.method, "method", "", "method that is called")
 	f.StringVar(&q.audit, "from-audit", "", "take the request from a record of this log: a directory, a file, or -")
@@ -38,7 +43,7 @@ func (q *question) add(cmd *cobra.Command) {
 
 // isAsked says whether any of the flags is there.
 func (q *question) isAsked() bool {
-	return q.callers != nil || q.paths != nil || q.pipe != "" || q.method != "" || q.audit != "" || q.id != ""
+	return q.callers != nil || q.paths != nil || q.shares != nil || q.services != nil || q.pipe != "" || q.method != "" || q.audit != "" || q.id != ""
 }
 
 func newACLExplain() *cobra.Command {
@@ -127,11 +132,11 @@ func (q *question) request(cmd *cobra.Command, l *list, file string) (r acl.Requ
 		if r, err = l.request(q.pipe, q.method); err != nil {
 			return r, e, err
 		}
-		r.Paths = q.paths
+		r.Paths, r.Shares, r.Services = q.paths, q.shares, q.services
 	case q.id == "":
 		return r, nil, errors.New("--from-audit needs the --id of a request; \"pipeguard audit show --wide\" lists ids")
-	case q.pipe != "" || q.method != "" || q.paths != nil:
-		return r, nil, errors.New("--from-audit has the pipe, the method and the paths: leave them out")
+	case q.pipe != "" || q.method != "" || q.paths != nil || q.shares != nil || q.services != nil:
+		return r, nil, errors.New("--from-audit has the pipe, the method, the paths, the share and the service: leave them out")
 	case q.audit == "-" && file == "-":
 		return r, nil, errors.New("standard input can be one file only")
 	default:

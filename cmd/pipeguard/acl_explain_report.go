@@ -37,6 +37,8 @@ type explainedRequest struct {
 	Version   string          `json:"version"`
 	Operation string          `json:"operation"`
 	Paths     []string        `json:"paths"`
+	Shares    []string        `json:"shares,omitempty"`
+	Services  []string        `json:"services,omitempty"`
 	Caller    explainedCaller `json:"caller"`
 }
 
@@ -66,7 +68,8 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []s
 		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
 		Permits: append([]string{}, d.Permits...), Limits: explainedLimits(d.Limits), Revision: policy.Revision(),
 		Request: explainedRequest{
-			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Caller: explainedCaller(r.Caller),
+			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Shares: r.Shares, Services: r.Services,
+			Caller: explainedCaller(r.Caller),
 		},
 		Rules: []explainedRule{}, Notes: append([]string{}, notes...),
 	}

@@ -35,8 +35,13 @@ func recordedRequest(cmd *cobra.Command, file, id string) (r acl.Request, e *aud
 func requestOf(e *audit.Event) acl.Request {
 	r := acl.Request{Group: e.What.Group, Version: e.What.Version, Operation: e.What.Method}
 	for _, t := range e.What.Targets {
-		if t.Kind == "path" {
+		switch t.Kind {
+		case "path":
 			r.Paths = append(r.Paths, t.Value)
+		case "share":
+			r.Shares = append(r.Shares, t.Value)
+		case "service":
+			r.Services = append(r.Services, t.Value)
 		}
 	}
 	w := e.Who

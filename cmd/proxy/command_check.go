@@ -25,7 +25,7 @@ Usage:
 It prints a block of lines for each rule, those of profiles among them, with an empty line behind it, and then a line
 for each other thing that decides; the first words of a line say what it is:
 
-  rule NAME            and below it pipes, operations, paths, permits, limits, and one line for each caller
+  rule NAME            and below it pipes, operations, paths, shares, services, permits, limits, and one line for each caller
   limits               of every caller whose rule sets none
   mode PIPE            LogOnly or Enforce
   tokens PIPE          off, ifPresent or required

@@ -72,6 +72,8 @@ func printRule(text *strings.Builder, r acl.Rule) {
 	line("pipes", join(r.Pipes))
 	line("operations", join(r.Operations))
 	line("paths", join(r.Paths))
+	line("shares", join(r.Shares))
+	line("services", join(r.Services))
 	line("permits", join(r.Permits))
 	line("limits", describeLimits(r.Limits))
 	for _, c := range r.Callers {

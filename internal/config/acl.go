@@ -69,7 +69,10 @@ func (a ACL) spec() (acl.Spec, acl.Faults) {
 		s.Modes = append(s.Modes, acl.PipeMode(m))
 	}
 	for _, r := range a.Rules {
-		rule := acl.Rule{Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits, Paths: r.Paths, Limits: acl.Limits(r.Limits)}
+		rule := acl.Rule{
+			Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits, Paths: r.Paths, Shares: r.Shares, Services: r.Services,
+			Limits: acl.Limits(r.Limits),
+		}
 		for _, c := range r.Callers {
 			rule.Callers = append(rule.Callers, acl.CallerPattern(c))
 		}

@@ -21,6 +21,8 @@ type Profile struct {
 	Image string `yaml:"image"`
 	// KubeletDir is the kubelet's directory, C:\var\lib\kubelet if not set. The driver may name paths in its plugins and pods.
 	KubeletDir string `yaml:"kubeletDir"`
+	// Shares are the SMB shares that the driver may map, as in a rule. If not set, any share.
+	Shares []string `yaml:"shares"`
 }
 
 // UnmarshalYAML takes a name, or a mapping with these keys and no others: the strictness of a decoder does not reach here.
@@ -37,6 +39,12 @@ func (p *Profile) UnmarshalYAML(node *yaml.Node) error {
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
+		if key.Value == "shares" && p.Shares == nil {
+			if err := value.Decode(&p.Shares); err != nil {
+				return fmt.Errorf("line %d: shares: want a list of texts", value.Line)
+			}
+			continue
+		}
 		field := fields[key.Value]
 		if field == nil {
 			return fmt.Errorf("line %d: field %s not found in type config.Profile", key.Line, key.Value)

@@ -98,13 +98,20 @@ type Rule struct {
 	// Callers are those whom the rule trusts; each must set user, exe, namespace or a service account with its namespace.
 	Callers []Caller `yaml:"callers"`
 	// Permits are dangerous steps that the rule allows beside the operations, which "*" does not include: Reformat, to
-	// format a volume that has a file system, and SystemDisk, to change a disk or volume that the node runs from.
+	// format a volume that has a file system; SystemDisk, to change a disk or volume that the node runs from; and
+	// NodeAccount, to map a share without a user name, which logs the node's own account on to the server and needs shares.
 	// The first rule that allows a call decides what is permitted to it.
 	Permits []string `yaml:"permits"`
 	// Paths are directories such as C:\var\lib\kubelet\plugins. If there are any, the rule covers only calls all of whose
 	// paths lie in one of them, both ends of a link and the local path of an SMB mapping among them. An operation that
 	// names no path, such as FormatVolume, cannot be confined: it needs a rule without paths.
 	Paths []string `yaml:"paths"`
+	// Shares are the SMB shares that calls of the rule may name: \\server\share, \\server\*, \\server\prefix*, or \\*.domain\share.
+	// If not set, any share. They confine NewSmbGlobalMapping and RemoveSmbGlobalMapping and affect no other operation.
+	Shares []string `yaml:"shares"`
+	// Services are the Windows services that calls of the rule may name, by their short names. If not set, any service; but a
+	// forced StopService then stops no other service, because it stops only dependents that are named here.
+	Services []string `yaml:"services"`
 	// Limits are what each caller of the rule may use up.
 	Limits CallerLimits `yaml:"limits"`
 }

@@ -36,13 +36,13 @@ func (p *pipe) isStranger(who peer.Identity) bool {
 	return p.roles == nil || !rules.HasRoles || who.Pod == nil
 }
 
-// pathsOf are the paths that a call names.
-func pathsOf(targets []apiserver.Target) []string {
-	var paths []string
+// named are the values of one kind, such as "path", that a call names.
+func named(targets []apiserver.Target, kind string) []string {
+	var values []string
 	for _, t := range targets {
-		if t.Kind == "path" {
-			paths = append(paths, t.Value)
+		if t.Kind == kind {
+			values = append(values, t.Value)
 		}
 	}
-	return paths
+	return values
 }

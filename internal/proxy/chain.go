@@ -153,7 +153,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	who := r.stream.conn.identity()
 	d := r.rules.List.Decide(acl.Request{
 		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
-		Caller: r.caller(who), Paths: pathsOf(r.targets),
+		Caller: r.caller(who), Paths: named(r.targets, "path"), Shares: named(r.targets, "share"), Services: named(r.targets, "service"),
 	})
 	d, by := p.byRole(ctx, r, call, d)
 	r.event.Decision = &audit.Decision{
@@ -163,7 +163,9 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	for _, name := range d.Permits {
 		call.Permits.Reformat = call.Permits.Reformat || name == acl.Reformat
 		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
+		call.Permits.NodeAccount = call.Permits.NodeAccount || name == acl.NodeAccount
 	}
+	call.Permits.Services = d.Services
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
 	if !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
 		r.result = audit.ResultRejected

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,9 +16,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -261,6 +265,54 @@ func TestOperationThatOutlivesItsTimeIsReportedOnce(t *testing.T) {
 	})
 }
 
+func TestARuleSaysWhichSharesAndServicesACallMayName(t *testing.T) {
+	spec := allowDriver
+	spec.Rules = []acl.Rule{{
+		Name: "few", Pipes: []string{"smb-*", "system-*"}, Operations: []string{"*"}, Callers: spec.Rules[0].Callers,
+		Shares: []string{`\\files.example\*`}, Services: []string{"MSiSCSI", "Top"}, Permits: []string{acl.NodeAccount},
+	}}
+	policy, err := acl.New(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apis, err := apiserver.Load("smb", "system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, "bufconn", func(o *Options) {
+		o.APIs, o.Rules = apis, func(string, string) *Rules { return Listed(policy) }
+	})
+	seen := make(chan apiserver.Permits, 2)
+	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
+		seen <- call.Permits
+		if call.Operation.Group == "smb" {
+			return protoadapt.MessageV2Of(&smb.NewSmbGlobalMappingResponse{}), nil
+		}
+		return protoadapt.MessageV2Of(&system.StopServiceResponse{}), nil
+	})
+	shares, services := smb.NewSmbClient(f.client(t, "smb-v1")), system.NewSystemClient(f.client(t, "system-v1alpha1"))
+	for _, remote := range []string{`\\evil.example\data`, `//evil.example/data/x`, `\\files.example.evil\data`, ``, `\\files.example`} {
+		if _, err := shares.NewSmbGlobalMapping(within(t), &smb.NewSmbGlobalMappingRequest{RemotePath: remote}); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%q: %v", remote, err)
+		}
+	}
+	for _, name := range []string{"RpcSs", "", "MSiSCSI "} {
+		if _, err := services.StopService(within(t), &system.StopServiceRequest{Name: name, Force: true}); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, err := shares.NewSmbGlobalMapping(within(t), &smb.NewSmbGlobalMappingRequest{RemotePath: `//FILES.example/data/deep/er`}); err != nil {
+		t.Error(err)
+	}
+	if _, err := services.StopService(within(t), &system.StopServiceRequest{Name: "msISCSI", Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := apiserver.Permits{NodeAccount: true, Services: []string{"MSiSCSI", "Top"}}
+	if a, b := <-seen, <-seen; !reflect.DeepEqual(a, want) || !reflect.DeepEqual(b, want) {
+		t.Errorf("permits %+v, then %+v", a, b)
+	}
+}
+
 func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	spec := allowDriver
 	spec.Rules = []acl.Rule{
@@ -281,7 +333,7 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	if err := errors.Join(lookAt(within(t), c), mkdir(within(t), c, `C:\a`)); err != nil {
 		t.Fatal(err)
 	}
-	if plain, bold := <-seen, <-seen; plain != (apiserver.Permits{}) || bold != (apiserver.Permits{Reformat: true}) {
+	if plain, bold := <-seen, <-seen; !reflect.DeepEqual(plain, apiserver.Permits{}) || !reflect.DeepEqual(bold, apiserver.Permits{Reformat: true}) {
 		t.Errorf("permits %+v, then %+v", plain, bold)
 	}
 	records := f.log.await(t, 2, terminal)

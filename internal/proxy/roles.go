@@ -41,7 +41,7 @@ func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d a
 		d.Reason += ", nor do the cluster's roles allow it: " + why
 		return d, r.rules.Policy
 	}
-	d.Allowed, d.Effect, d.Rule, d.Permits = true, acl.Allow, "roles/"+access.Verb, nil
+	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services = true, acl.Allow, "roles/"+access.Verb, nil, nil
 	d.Reason = "the cluster's roles let the service account " + id.Namespace + "/" + id.ServiceAccount + " " + access.Verb + " " + p.gv.String()
 	if access.Stale {
 		d.Reason += ", by what the API server said before it was away"

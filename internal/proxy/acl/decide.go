@@ -16,6 +16,7 @@ func (p *Policy) Decide(r Request) Decision {
 	if i, ok := p.find(&q); ok {
 		rule := &p.rules[i]
 		d.Allowed, d.Effect, d.Rule, d.Permits, d.Reason = true, Allow, rule.name, rule.permits, rule.reason
+		d.Services = rule.services
 		d.Limits = rule.limits.or(p.limits)
 		return d
 	}
@@ -27,7 +28,7 @@ func (p *Policy) Decide(r Request) Decision {
 func queryOf(r Request) query {
 	return query{
 		group: r.Group, version: r.Version, operation: r.Operation, caller: foldCaller(r.Caller),
-		paths: argumentsOf(r),
+		paths: argumentsOf(r), shares: r.Shares, services: r.Services,
 	}
 }
 
@@ -53,12 +54,14 @@ func (p *Policy) whyDenied(q *query) string {
 	return "no rule names this pipe"
 }
 
-// outside says why a rule's paths do not hold those of the call.
+// outside says why a rule's paths, shares or services do not hold those of the call.
 func (r *rule) outside(q *query) string { return string(r.appendOutside(nil, q)) }
 
 func (r *rule) appendOutside(text []byte, q *query) []byte {
-	path, _ := r.holdsPaths(&q.paths)
+	path, holds := r.holdsPaths(&q.paths)
 	switch {
+	case holds:
+		return append(text, r.nameOutside(q)...)
 	case path != "" && r.isOwnPath(path):
 		return append(appendQuoted(text, path), " is a directory of the rule itself, and only what lies in it may be removed, replaced or mounted over"...)
 	case path != "":

@@ -46,6 +46,10 @@ func (p *Policy) explain(i int, r Request, q *query) Verdict {
 		v.Why = "paths: " + rule.outside(q)
 		return v
 	}
+	if why := rule.nameOutside(q); why != "" {
+		v.Why = why
+		return v
+	}
 	if q.caller.level == 0 {
 		v.Why = "callers: nothing is known about this one"
 		return v

@@ -5,7 +5,7 @@ type goal int
 
 const (
 	goalRule        goal = iota // the first rule that covers the call
-	goalAnyPath                 // the first rule that would, whatever the paths
+	goalAnyPath                 // the first rule that would, whatever the paths, shares and services
 	goalConnections             // the first rule for the pipe and caller that bounds connections
 	goalCaller                  // the first rule for the pipe and caller, whatever it allows
 )
@@ -15,6 +15,7 @@ type query struct {
 	group, version, operation string
 	caller                    caller
 	paths                     pathArguments
+	shares, services          []string
 	goal                      goal
 }
 
@@ -36,7 +37,7 @@ func (r *rule) covers(q *query) bool {
 		return true
 	}
 	_, ok := r.holdsPaths(&q.paths)
-	return ok
+	return ok && r.nameOutside(q) == ""
 }
 
 // find returns the first rule, in the order of the list, that covers q.

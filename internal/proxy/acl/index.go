@@ -57,7 +57,7 @@ func (p *Policy) derive(room int) {
 	entries := map[callerNames][]entry{}
 	for i := range p.rules {
 		r := &p.rules[i]
-		p.isConfined = p.isConfined || len(r.paths) > 0
+		p.isConfined = p.isConfined || len(r.paths) > 0 || len(r.shares) > 0 || len(r.services) > 0
 		for _, pattern := range r.pipes {
 			pipe := p.pipes[pattern]
 			if pipe == nil {

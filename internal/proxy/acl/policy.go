@@ -21,7 +21,7 @@ type Policy struct {
 	modeOf     map[pipePattern]Mode
 	pipes      map[pipePattern]*pipeOperations
 	callers    index
-	isConfined bool // some rule has paths
+	isConfined bool // some rule has paths, shares or services
 }
 
 type pipeMode struct {
@@ -37,6 +37,8 @@ type rule struct {
 	callers    []callerPattern
 	permits    []string
 	paths      []directory
+	shares     []share
+	services   []string
 	limits     Limits
 	reason     string
 }
@@ -141,8 +143,11 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		out.callers = append(out.callers, caller)
 	}
 	for j, name := range r.Permits {
-		if name != Reformat && name != SystemDisk {
-			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "permit %q: want %s or %s", name, Reformat, SystemDisk)
+		if uses[name] == nil {
+			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "permit %q: want %s, %s or %s", name, Reformat, SystemDisk, NodeAccount)
+		}
+		if name == NodeAccount && len(r.Shares) == 0 {
+			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s needs shares: without them the node would log on to any server with its own account", name)
 		}
 	}
 	out.permits = slices.Clone(r.Permits)
@@ -156,6 +161,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 	if r.Paths != nil && len(r.Paths) == 0 {
 		faults.add(field+".paths", "is empty: leave it out to allow every path")
 	}
+	out.compileNames(field, r, faults)
 	checkLimits(field+".limits", r.Limits, faults)
 	return out
 }
@@ -187,7 +193,7 @@ func (s Spec) clone() Spec {
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
-		r.Paths = slices.Clone(r.Paths)
+		r.Paths, r.Shares, r.Services = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services)
 	}
 	return s
 }

@@ -18,6 +18,9 @@ func straightforward(p *Policy, r Request) (rule string) {
 		if _, ok := rule.holdsPaths(&args); !ok {
 			continue
 		}
+		if rule.nameOutside(&query{operation: r.Operation, shares: r.Shares, services: r.Services}) != "" {
+			continue
+		}
 		for j := range rule.callers {
 			if who.level > 0 && rule.callers[j].covers(&who) {
 				return rule.name
@@ -28,7 +31,10 @@ func straightforward(p *Policy, r Request) (rule string) {
 }
 
 // words are few, so that rules and requests meet.
-var words = struct{ pipes, operations, users, exes, exePatterns, namespaces, accounts, containers, images, imagePatterns, paths, assurances, groups, versions []string }{
+var words = struct {
+	pipes, operations, users, exes, exePatterns, namespaces, accounts, containers, images, imagePatterns, paths, assurances, groups, versions []string
+	shares, sharePatterns, services                                                                                                           []string
+}{
 	pipes:         []string{"*", "*-v1", "disk-*", "filesystem-v1", "filesystem-*", "volume-v1", "system-v1", "smb-*", other},
 	operations:    []string{"*", "Mkdir", "CreateSymlink", "MountVolume", "Rescan", "StopService", "NewSmbGlobalMapping", "/a.B/C", "/a.B/*"},
 	users:         []string{"", "S-1-5-18", "S-1-5-93-2-1", "s-1-5-18"},
@@ -43,6 +49,9 @@ var words = struct{ pipes, operations, users, exes, exePatterns, namespaces, acc
 	assurances:    []string{"pod", "pod", "pod", "process", "sid", "none"},
 	groups:        []string{"filesystem", "disk", "volume", "system", "smb", other, `\\.\PIPE\front`, ""},
 	versions:      []string{"v1", "v1beta1", ""},
+	shares:        []string{`\\files.example\data`, `\\FILES.example\Data2`, `\\a.files.example\data`, `\\example\data`, `\\files.example`, ""},
+	sharePatterns: []string{`\\files.example\data`, `\\files.example\*`, `\\*.example\data*`, `\\*.files.example\*`},
+	services:      []string{"MSiSCSI", "msiscsi", "RpcSs"},
 }
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -91,6 +100,12 @@ func randomSpec(r *rand.Rand) Spec {
 		for r.IntN(3) == 0 {
 			rule.Paths = append(rule.Paths, pick(r, words.paths[:5]))
 		}
+		for r.IntN(3) == 0 {
+			rule.Shares = append(rule.Shares, pick(r, words.sharePatterns))
+		}
+		for r.IntN(3) == 0 {
+			rule.Services = append(rule.Services, pick(r, words.services))
+		}
 		if r.IntN(3) == 0 {
 			rule.Limits.Connections = 1 + r.IntN(9)
 		}
@@ -110,6 +125,9 @@ func randomRequest(r *rand.Rand) Request {
 	}
 	for range r.IntN(3) {
 		q.Paths = append(q.Paths, pick(r, words.paths))
+	}
+	for range r.IntN(3) {
+		q.Shares, q.Services = append(q.Shares, pick(r, words.shares)), append(q.Services, pick(r, words.services))
 	}
 	return q
 }

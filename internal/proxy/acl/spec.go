@@ -38,13 +38,21 @@ type Rule struct {
 	Operations []string
 	// Callers are those whom the rule allows.
 	Callers []CallerPattern
-	// Permits are Reformat and SystemDisk: dangerous steps that no operation includes, "*" neither.
+	// Permits are Reformat, SystemDisk and NodeAccount: dangerous steps that no operation includes, "*" neither.
 	Permits []string
 	// Paths are directories (`C:\var\lib\kubelet\plugins`). If there are any, the rule covers a call only if it names all the
 	// paths that its operation takes, and each of them is one of the directories or lies in one: both ends of a link, and
 	// the local path of an SMB mapping. A path that is removed, emptied, mounted over or made a link must lie in one. Operations that take no path, and calls that are forwarded, cannot be confined and
 	// are not covered: they need a rule without Paths.
 	Paths []string `json:",omitempty"`
+	// Shares are the SMB shares that the rule's calls may name, as `\\server\share`: the server is a name, or "*." and the
+	// end of one (`\\*.file.example\data`), and the share is a name, or the beginning of one and "*" (`\\files.example\*`).
+	// Without Shares any share may be named. Operations that name no share are not affected.
+	Shares []string `json:",omitempty"`
+	// Services are the Windows services that the rule's calls may name. Without Services any service may be named, but a
+	// forced stop then reaches no other service: dependents that it would stop must be named here. Operations that name no
+	// service are not affected.
+	Services []string `json:",omitempty"`
 	// Limits are what each caller of the rule may use up.
 	Limits Limits `json:",omitzero"`
 }
@@ -60,6 +68,9 @@ type Limits struct {
 const (
 	Reformat   = "Reformat"   // to format a volume that has a file system
 	SystemDisk = "SystemDisk" // to change a disk or volume that the node runs from
+	// NodeAccount maps a share without a user name, so that the node logs on to the server with its own account. A rule with
+	// this permit must have Shares.
+	NodeAccount = "NodeAccount"
 )
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
@@ -113,6 +124,8 @@ type Request struct {
 	Caller                    Caller
 	// Paths are all the path arguments of the call, empty ones too.
 	Paths []string
+	// Shares and Services are the SMB shares (`\\server\share`, without what follows) and the services that the call names.
+	Shares, Services []string
 }
 
 // Effect is what the rules say, whatever the mode makes of it.
@@ -132,5 +145,7 @@ type Decision struct {
 	Rule    string   // the first rule that allows, empty in a denial
 	Reason  string   // for the caller and the record
 	Permits []string // of that rule; not to be changed
-	Limits  Limits   // to be kept by the caller: those of the rule, and where it sets none those of all callers
+	// Services are those that the rule names; not to be changed. None means that the rule does not name any.
+	Services []string
+	Limits   Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
 }

@@ -26,6 +26,7 @@ func (p *Policy) Warnings() Faults {
 		}
 		p.warnPaths(field, i, &w)
 		p.warnPermits(field, i, &w)
+		p.warnNames(field, i, &w)
 		p.warnCallers(field, i, &w)
 	}
 	return w
@@ -107,7 +108,7 @@ func (r *rule) includes(o *rule) bool {
 			return false
 		}
 	}
-	return true
+	return r.includesNames(o)
 }
 
 func (p pipePattern) includes(o pipePattern) bool {
@@ -154,6 +155,7 @@ var uses = map[string][]string{
 	SystemDisk: {
 		"PartitionDisk", "SetDiskState", "MountVolume", "FormatVolume", "ResizeVolume",
 	},
+	NodeAccount: {"NewSmbGlobalMapping"},
 }
 
 func (p *Policy) warnPermits(field string, i int, w *Faults) {

@@ -2,6 +2,8 @@ package apiserver
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -27,8 +29,16 @@ type Call struct {
 
 // Permits are dangerous steps of operations, which the right to the operation does not include.
 type Permits struct {
-	Reformat   bool // format a volume that has a file system
-	SystemDisk bool // change a disk or volume that the host itself runs from
+	Reformat    bool // format a volume that has a file system
+	SystemDisk  bool // change a disk or volume that the host itself runs from
+	NodeAccount bool // map a share with the account of the host itself
+	// Services are services that the caller may stop besides the one that the call names, because they depend on it.
+	Services []string
+}
+
+// NamesService says whether a service is among Services, by its short name. Case does not distinguish services.
+func (p Permits) NamesService(name string) bool {
+	return slices.ContainsFunc(p.Services, func(s string) bool { return strings.EqualFold(s, name) })
 }
 
 // Handler carries out a call and returns the newest response message.

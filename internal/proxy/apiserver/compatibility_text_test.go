@@ -89,12 +89,15 @@ var differences = map[string][]difference{
 			"all fields are looked at first; a mapping that this call made goes away again"},
 		{[]string{"NewSmbGlobalMapping"}, "an existing link is an error", "success if it leads to the same place"},
 		{[]string{"NewSmbGlobalMapping"}, "a password without a user name is ignored, and the node's own rights used", "InvalidArgument"},
+		{[]string{"NewSmbGlobalMapping"}, "without a user name the node's own account logs on to whatever server is named",
+			"PermissionDenied unless the access list permits NodeAccount, which needs a list of shares"},
 		{[]string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"}, "any text with two components: `\\\\?\\C:\\x`, ports, wildcards, administrative shares",
 			"`\\\\server\\share\\…` with a host name or address; `C$`, `ADMIN$`, `IPC$` and the like are refused"},
 		{[]string{"RemoveSmbGlobalMapping"}, "not mapped is an error", "the same, NotFound"},
 	},
 	"system": {
 		{[]string{"StartService", "StopService"}, "any service; running dependents are an error without force", "the same for services that the access list allows; FailedPrecondition"},
+		{[]string{"StopService"}, "with force, every dependent is stopped too", "only dependents that `services` of the rule names; PermissionDenied, naming the others, and nothing is stopped"},
 		{[]string{"GetService"}, "a start type that it does not know is BOOT", "an error"},
 	},
 	"iscsi": {

@@ -78,7 +78,7 @@ func (h *Host) start(s *service, depth int) (changed bool, err error) {
 }
 
 // StopService implements [handler.System].
-func (h *Host) StopService(ctx context.Context, name handler.ServiceName, force bool) error {
+func (h *Host) StopService(ctx context.Context, name handler.ServiceName, force bool, permits handler.Permits) error {
 	return h.change(ctx, "StopService", []string{string(name), strconv.FormatBool(force)}, func() (bool, error) {
 		s, err := h.service(name)
 		if err != nil {
@@ -89,6 +89,9 @@ func (h *Host) StopService(ctx context.Context, name handler.ServiceName, force 
 		}
 		if names := h.dependents(s); len(names) > 0 && !force {
 			return false, fmt.Errorf("stop service %s: %s: %w", s.Name, strings.Join(names, ", ")+" depend on it", handler.ErrPrecondition)
+		}
+		if err := handler.CheckDependents(name, h.allDependents(s), permits); err != nil {
+			return false, err
 		}
 		h.stop(s)
 		return true, nil
@@ -105,6 +108,20 @@ func (h *Host) stop(s *service) {
 	}
 	s.Status = handler.ServiceStopped
 	h.touched = append(h.touched, string(s.Name))
+}
+
+// allDependents returns the names of the running services that depend on s, directly or through others, in order.
+func (h *Host) allDependents(s *service) []string {
+	names := h.dependents(s)
+	for i := 0; i < len(names); i++ {
+		for _, name := range h.dependents(h.services[fold(names[i])]) {
+			if name != string(s.Name) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // dependents returns the names of the running services that depend on s directly, in order.

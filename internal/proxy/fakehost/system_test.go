@@ -27,6 +27,9 @@ func chain(o *Options) {
 	}
 }
 
+// everything names all services of the chain.
+var everything = handler.Permits{Services: []string{"top", "middle", "OTHER", "ping", "pong"}}
+
 func TestServicesRefuse(t *testing.T) {
 	tests := []struct {
 		name string
@@ -38,8 +41,11 @@ func TestServicesRefuse(t *testing.T) {
 		{"starting a service that needs a disabled one", func(w world) error { return w.StartService(t.Context(), "needsoff") }, handler.ErrPrecondition},
 		{"starting a service that needs an unknown one", func(w world) error { return w.StartService(t.Context(), "orphan") }, fs.ErrNotExist},
 		{"starting services that need each other", func(w world) error { return w.StartService(t.Context(), "round") }, handler.ErrPrecondition},
-		{"stopping an unknown service", func(w world) error { return w.StopService(t.Context(), "none", true) }, fs.ErrNotExist},
-		{"stopping a service that others need", func(w world) error { return w.StopService(t.Context(), "base", false) }, handler.ErrPrecondition},
+		{"stopping an unknown service", func(w world) error { return w.StopService(t.Context(), "none", true, everything) }, fs.ErrNotExist},
+		{"stopping services that no rule names", func(w world) error {
+			return w.StopService(t.Context(), "base", true, handler.Permits{Services: []string{"top", "other"}})
+		}, fs.ErrPermission},
+		{"stopping a service that others need", func(w world) error { return w.StopService(t.Context(), "base", false, everything) }, handler.ErrPrecondition},
 		{"asking for an unknown service", func(w world) error { _, err := w.Service(t.Context(), "none"); return err }, fs.ErrNotExist},
 	}
 	for _, tt := range tests {
@@ -63,10 +69,10 @@ func TestServicesStartAndStopInOrder(t *testing.T) {
 	}{
 		{"a service that runs", func(w world) error { return w.StartService(t.Context(), "BASE") }, nil},
 		{"a service after what it needs", func(w world) error { return w.StartService(t.Context(), "high") }, []string{"low", "high"}},
-		{"a service that has stopped", func(w world) error { return w.StopService(t.Context(), "low", false) }, nil},
-		{"a service that nothing needs", func(w world) error { return w.StopService(t.Context(), "Top", false) }, []string{"top"}},
-		{"dependents before what they need", func(w world) error { return w.StopService(t.Context(), "base", true) }, []string{"top", "middle", "other", "base"}},
-		{"services that need each other", func(w world) error { return w.StopService(t.Context(), "ping", true) }, []string{"pong", "ping"}},
+		{"a service that has stopped", func(w world) error { return w.StopService(t.Context(), "low", false, everything) }, nil},
+		{"a service that nothing needs", func(w world) error { return w.StopService(t.Context(), "Top", false, everything) }, []string{"top"}},
+		{"dependents before what they need", func(w world) error { return w.StopService(t.Context(), "base", true, everything) }, []string{"top", "middle", "other", "base"}},
+		{"services that need each other", func(w world) error { return w.StopService(t.Context(), "ping", true, everything) }, []string{"pong", "ping"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,6 +2,8 @@ package forward
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -81,9 +83,16 @@ func (nothing) TargetDisks(context.Context, handler.TargetPortal, handler.IQN) (
 }
 func (nothing) SetMutualCHAPSecret(context.Context, handler.Secret) error { return nil }
 
-func (nothing) BIOSSerialNumber(context.Context) (string, error)             { return "", nil }
-func (nothing) StartService(context.Context, handler.ServiceName) error      { return nil }
-func (nothing) StopService(context.Context, handler.ServiceName, bool) error { return nil }
+func (nothing) BIOSSerialNumber(context.Context) (string, error)        { return "", nil }
+func (nothing) StartService(context.Context, handler.ServiceName) error { return nil }
+
+// StopService refuses force: the upstream would stop dependents that are not known here, so no rule can have named them.
+func (nothing) StopService(_ context.Context, name handler.ServiceName, force bool, _ handler.Permits) error {
+	if force {
+		return fmt.Errorf("stop service %s: a forced stop is not passed on, because the services that depend on it are not known here: %w", name, fs.ErrPermission)
+	}
+	return nil
+}
 
 func (nothing) Service(context.Context, handler.ServiceName) (handler.ServiceInfo, error) {
 	return handler.ServiceInfo{}, nil

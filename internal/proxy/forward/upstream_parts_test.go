@@ -132,7 +132,7 @@ func fill(t *testing.T, m protoreflect.Message) {
 			}
 			m.Set(f, protoreflect.ValueOfString(value))
 		case protoreflect.BoolKind:
-			m.Set(f, protoreflect.ValueOfBool(true))
+			m.Set(f, protoreflect.ValueOfBool(f.FullName() != "v1alpha1.StopServiceRequest.force")) // which is not passed on
 		case protoreflect.EnumKind:
 			m.Set(f, protoreflect.ValueOfEnum(1))
 		case protoreflect.Uint32Kind:

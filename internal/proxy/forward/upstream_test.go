@@ -21,6 +21,8 @@ import (
 
 	fs "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsalpha "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volbeta "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
 )
 
@@ -102,6 +104,22 @@ func TestBadRequestsNeverReachTheUpstream(t *testing.T) {
 		}
 	}
 	if e.accepted.Load()+older.accepted.Load() != 0 {
+		t.Error("the upstream was connected to")
+	}
+}
+
+func TestPowersThatNoRuleNamedNeverReachTheUpstream(t *testing.T) {
+	b := newBefore(t)
+	services, shares := serveEcho(t, b.back("system-v1alpha1"), b.pipes), serveEcho(t, b.back("smb-v1"), b.pipes)
+	s := system.NewSystemClient(b.client("system-v1alpha1"))
+	if _, err := s.StopService(within(t), &system.StopServiceRequest{Name: "RpcSs", Force: true}); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "forced stop") {
+		t.Errorf("a forced stop: %v", err)
+	}
+	m := smb.NewSmbClient(b.client("smb-v1"))
+	if _, err := m.NewSmbGlobalMapping(within(t), &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`}); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "NodeAccount") {
+		t.Errorf("the node's account: %v", err)
+	}
+	if services.accepted.Load()+shares.accepted.Load() != 0 {
 		t.Error("the upstream was connected to")
 	}
 }

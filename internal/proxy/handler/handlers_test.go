@@ -37,6 +37,7 @@ var portal = &iscsiapi.TargetPortal{TargetAddress: fakehost.PortalAddress}
 type node struct {
 	host     *fakehost.Host
 	handlers *handler.Handlers
+	permits  handler.Permits
 }
 
 func newNode(t testing.TB, o fakehost.Options) node {
@@ -51,7 +52,7 @@ func newNode(t testing.TB, o fakehost.Options) node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node{host, handlers}
+	return node{host, handlers, handler.Permits{}}
 }
 
 // all offers every group of a host.
@@ -63,7 +64,7 @@ func all(host *fakehost.Host) handler.Hosts {
 func (n node) call(ctx context.Context, group string, request protoadapt.MessageV1) (proto.Message, error) {
 	m := protoadapt.MessageV2Of(request)
 	name := strings.TrimSuffix(string(m.ProtoReflect().Descriptor().Name()), "Request")
-	return n.handlers.Handle(ctx, &apiserver.Call{Operation: &apiserver.Operation{Group: group, Name: name}, Request: m})
+	return n.handlers.Handle(ctx, &apiserver.Call{Operation: &apiserver.Operation{Group: group, Name: name}, Request: m, Permits: n.permits})
 }
 
 func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
@@ -97,10 +98,11 @@ func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
 		{"disk", &diskapi.GetDiskStateRequest{DiskNumber: 99}, codes.NotFound},
 		{"disk", &diskapi.GetDiskStatsRequest{DiskNumber: 99}, codes.NotFound},
 		{"disk", &first.GetDiskNumberByNameRequest{DiskName: "none"}, codes.NotFound},
-		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`}, codes.NotFound},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`, Username: "u"}, codes.NotFound},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare)}, codes.PermissionDenied},
 		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare), Username: "u", Password: "s3cret"}, codes.PermissionDenied},
-		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare), LocalPath: root + `\full`}, codes.AlreadyExists},
-		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.AbsentShare)}, codes.Unavailable},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare), LocalPath: root + `\full`, Username: fakehost.DataUser, Password: fakehost.DataPassword}, codes.AlreadyExists},
+		{"smb", &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.AbsentShare), Username: "u"}, codes.Unavailable},
 		{"smb", &smbapi.RemoveSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare)}, codes.NotFound},
 		{"iscsi", &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{TargetAddress: "192.0.2.11"}}, codes.NotFound},
 		{"iscsi", &iscsiapi.RemoveTargetPortalRequest{TargetPortal: portal}, codes.NotFound},
@@ -108,6 +110,7 @@ func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
 		{"iscsi", &iscsiapi.ConnectTargetRequest{TargetPortal: portal, Iqn: string(fakehost.OpenTarget)}, codes.NotFound},
 		{"system", &sysapi.StartServiceRequest{Name: "none"}, codes.NotFound},
 		{"system", &sysapi.StopServiceRequest{Name: "RpcSs"}, codes.FailedPrecondition},
+		{"system", &sysapi.StopServiceRequest{Name: "RpcSs", Force: true}, codes.PermissionDenied},
 	}
 	for _, tt := range tests {
 		if _, err := n.call(t.Context(), tt.group, tt.request); status.Code(err) != tt.want {
@@ -118,6 +121,7 @@ func TestHostErrorsReachTheClientWithTheirCode(t *testing.T) {
 
 func TestOperationsAreCarriedOut(t *testing.T) {
 	n := newNode(t, fakehost.Options{})
+	n.permits = handler.Permits{NodeAccount: true, Services: []string{"sessionenv"}}
 	dir, link := root+`\work\m`, root+`\link`
 	steps := []struct {
 		group   string
@@ -241,6 +245,8 @@ func TestPermitsReachTheHost(t *testing.T) {
 		{"volume", "MountVolume", handler.Permits{SystemDisk: true}, &volapi.MountVolumeRequest{VolumeId: string(fakehost.SystemVolume), TargetPath: root + `\m`}},
 		{"disk", "PartitionDisk", handler.Permits{SystemDisk: true}, &diskapi.PartitionDiskRequest{}},
 		{"disk", "SetDiskState", handler.Permits{SystemDisk: true}, &diskapi.SetDiskStateRequest{}},
+		{"smb", "NewSmbGlobalMapping", handler.Permits{NodeAccount: true}, &smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.OfferedShare)}},
+		{"system", "StopService", handler.Permits{Services: []string{"SessionEnv"}}, &sysapi.StopServiceRequest{Name: "RpcSs", Force: true}},
 	}
 	for _, tt := range tests {
 		n := newNode(t, fakehost.Options{})

@@ -108,7 +108,7 @@ type System interface {
 	Service(ctx context.Context, name ServiceName) (ServiceInfo, error)
 	// StartService returns when the service runs; a running service is success.
 	StartService(ctx context.Context, name ServiceName) error
-	// StopService returns when the service has stopped; a stopped service is success. Running dependents are
-	// stopped first with force, and are ErrPrecondition without it.
-	StopService(ctx context.Context, name ServiceName, force bool) error
+	// StopService returns when the service has stopped; a stopped service is success. Running dependents are ErrPrecondition
+	// without force. With force they are stopped first, if permits names all of them, and else nothing is stopped.
+	StopService(ctx context.Context, name ServiceName, force bool, permits Permits) error
 }

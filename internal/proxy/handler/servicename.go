@@ -1,6 +1,10 @@
 package handler
 
-import "strings"
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
 
 // ServiceName names a Windows service: the short name of the service manager, not the one that is displayed.
 // Only [ParseServiceName] should make one.
@@ -29,4 +33,19 @@ func ParseServiceName(s string) (ServiceName, error) {
 		}
 	}
 	return ServiceName(s), nil
+}
+
+// CheckDependents is what a host asks before a forced stop: an error that names the dependents that permits does not name.
+func CheckDependents(name ServiceName, dependents []string, permits Permits) error {
+	var unnamed []string
+	for _, d := range dependents {
+		if !permits.NamesService(d) {
+			unnamed = append(unnamed, d)
+		}
+	}
+	if len(unnamed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("stop service %s: a forced stop would also stop %s: the rule that allows this call must list them under services: %w",
+		name, strings.Join(unnamed, ", "), fs.ErrPermission)
 }

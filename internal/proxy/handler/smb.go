@@ -2,6 +2,8 @@ package handler
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 )
@@ -13,14 +15,14 @@ type smb struct {
 
 func (s smb) operations() map[string]operation {
 	return map[string]operation{
-		"NewSmbGlobalMapping":    typed(s.add),
+		"NewSmbGlobalMapping":    permitted(s.add),
 		"RemoveSmbGlobalMapping": typed(s.remove),
 	}
 }
 
 // add looks at all of a request before anything is done: a mapping is of use to every pod of the node, and must
 // not be left behind by a request that is refused for its local path.
-func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest) (*api.NewSmbGlobalMappingResponse, error) {
+func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, permits Permits) (*api.NewSmbGlobalMappingResponse, error) {
 	remote, err := ParseRemotePath(r.GetRemotePath())
 	if err != nil {
 		return nil, err
@@ -39,6 +41,10 @@ func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest) (*api.N
 	}
 	if m.Username == "" && !m.Password.IsEmpty() { // it would be left out, and the node's own rights be used
 		return nil, invalid("username is empty, and there is a password")
+	}
+	if m.Username == "" && !permits.NodeAccount {
+		return nil, fmt.Errorf("username is empty: the node's own account would log on to %s. Send a user name, or permit NodeAccount in a rule with shares: %w",
+			remote.Share(), fs.ErrPermission)
 	}
 	return &api.NewSmbGlobalMappingResponse{}, s.host.NewSMBGlobalMapping(ctx, m)
 }

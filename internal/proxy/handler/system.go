@@ -13,7 +13,7 @@ func (s system) operations() map[string]operation {
 	return map[string]operation{
 		"GetBIOSSerialNumber": typed(s.serialNumber),
 		"StartService":        typed(s.start),
-		"StopService":         typed(s.stop),
+		"StopService":         permitted(s.stop),
 		"GetService":          typed(s.service),
 	}
 }
@@ -34,12 +34,12 @@ func (s system) start(ctx context.Context, r *api.StartServiceRequest) (*api.Sta
 	return &api.StartServiceResponse{}, s.host.StartService(ctx, name)
 }
 
-func (s system) stop(ctx context.Context, r *api.StopServiceRequest) (*api.StopServiceResponse, error) {
+func (s system) stop(ctx context.Context, r *api.StopServiceRequest, permits Permits) (*api.StopServiceResponse, error) {
 	name, err := ParseServiceName(r.GetName())
 	if err != nil {
 		return nil, err
 	}
-	return &api.StopServiceResponse{}, s.host.StopService(ctx, name, r.GetForce())
+	return &api.StopServiceResponse{}, s.host.StopService(ctx, name, r.GetForce(), permits)
 }
 
 // service refuses a start type that the API has no number for: sent as it is, a client could take it for another.

@@ -27,7 +27,7 @@ func TestNewActsThroughWindows(t *testing.T) {
 	if err := host.Hosts().Filesystem.Mkdir(t.Context(), d.path("made")); err != nil || !d.has("made") {
 		t.Errorf("got %v", err)
 	}
-	wants(t, host.Hosts().System.StopService(t.Context(), DefaultService, true), fs.ErrNotExist) // it is asked for first
+	wants(t, host.Hosts().System.StopService(t.Context(), DefaultService, true, handler.Permits{Services: []string{"PipeguardTestB"}}), fs.ErrNotExist) // it is asked for first
 }
 
 // recorder is the mount manager of this host; it writes down that it was asked to change something.

@@ -17,7 +17,7 @@ const (
 )
 
 // StopService implements [handler.System]. The service that this process is, and whatever it depends on, is not stopped.
-func (s services) StopService(ctx context.Context, name handler.ServiceName, force bool) error {
+func (s services) StopService(ctx context.Context, name handler.ServiceName, force bool, permits handler.Permits) error {
 	order, err := s.stopOrder(ctx, string(name), map[string]bool{})
 	if err != nil {
 		return err
@@ -27,8 +27,12 @@ func (s services) StopService(ctx context.Context, name handler.ServiceName, for
 			return fmt.Errorf("stop service %s: service %s serves this request: %w", name, n, fs.ErrPermission)
 		}
 	}
-	if dependents := order[:len(order)-1]; len(dependents) > 0 && !force {
+	dependents := order[:len(order)-1]
+	if len(dependents) > 0 && !force {
 		return fmt.Errorf("stop service %s: %s depend on it: %w", name, strings.Join(dependents, ", "), handler.ErrPrecondition)
+	}
+	if err := handler.CheckDependents(name, dependents, permits); err != nil {
+		return err
 	}
 	for _, n := range order {
 		if err := s.stop(ctx, n); err != nil {

@@ -100,7 +100,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		wants(t, s.StartService(ctx, "alone"), context.DeadlineExceeded, "alone")
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, stop)
-		wants(t, s.StopService(ctx, "top", true), context.Canceled, "top")
+		wants(t, s.StopService(ctx, "top", true, named), context.Canceled, "top")
 	})
 }
 
@@ -109,12 +109,12 @@ func TestStopServiceStopsTheMostDistantFirst(t *testing.T) {
 		s, m, _ := newServices(t)
 		m.services["middle"].lazy = true
 		for range 2 { // the second time it is stopped
-			wants(t, s.StopService(t.Context(), "BASE", true), nil)
+			wants(t, s.StopService(t.Context(), "BASE", true, named), nil)
 		}
 		if diff := cmp.Diff([]string{"stop top", "stop middle", "stop base"}, m.did); diff != "" {
 			t.Error(diff)
 		}
-		wants(t, s.StopService(t.Context(), "alone", false), nil)
+		wants(t, s.StopService(t.Context(), "alone", false, named), nil)
 	})
 }
 
@@ -122,12 +122,37 @@ func TestStopServiceOfWhatIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m, _ := newServices(t)
 		(&openService{m, m.services["top"], "top", toQuery}).becomes(stopPending, stopped)
-		wants(t, s.StopService(t.Context(), "top", false), nil)
+		wants(t, s.StopService(t.Context(), "top", false, named), nil)
 		(&openService{m, m.services["alone"], "alone", toQuery}).becomes(startPending, running)
-		wants(t, s.StopService(t.Context(), "alone", false), nil)
+		wants(t, s.StopService(t.Context(), "alone", false, named), nil)
 		m.services["middle"].stopError = failedAs("ControlService", "service middle", errorServiceNotActive) // has just stopped
-		wants(t, s.StopService(t.Context(), "middle", false), nil)
+		wants(t, s.StopService(t.Context(), "middle", false, named), nil)
 		if diff := cmp.Diff([]string{"stop alone"}, m.did); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// named are the services of the fake manager that depend on others.
+var named = handler.Permits{Services: []string{"Middle", "TOP"}}
+
+func TestAForcedStopReachesOnlyServicesThatTheRuleNames(t *testing.T) {
+	for text, permits := range map[string]handler.Permits{
+		"stop service base: a forced stop would also stop top, middle:": {},
+		"would also stop top:":    {Services: []string{"base", "middle"}},
+		"would also stop middle:": {Services: []string{"top", "mid", "idle"}},
+	} {
+		s, m, _ := newServices(t)
+		wants(t, s.StopService(t.Context(), "base", true, permits), fs.ErrPermission, text, "services")
+		if len(m.did) > 0 {
+			t.Errorf("%s it did %v", text, m.did)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, m, _ := newServices(t)
+		wants(t, s.StopService(t.Context(), "top", true, handler.Permits{}), nil) // nothing that runs depends on it
+		wants(t, s.StopService(t.Context(), "base", true, handler.Permits{Services: []string{"middle"}}), nil)
+		if diff := cmp.Diff([]string{"stop top", "stop middle", "stop base"}, m.did); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -158,7 +183,7 @@ func TestStopServiceRefuses(t *testing.T) {
 			if test.spoil != nil {
 				test.spoil(m)
 			}
-			wants(t, s.StopService(t.Context(), handler.ServiceName(test.service), test.force), test.kind, test.says)
+			wants(t, s.StopService(t.Context(), handler.ServiceName(test.service), test.force, named), test.kind, test.says)
 			if len(m.did) > 0 {
 				t.Errorf("it did %v", m.did)
 			}
@@ -172,9 +197,9 @@ func TestStopServiceEndsAtTheFirstThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, m, _ := newServices(t)
 		m.services["middle"].stopError = failedAs("ControlService", "service middle", 1052)
-		wants(t, s.StopService(t.Context(), "base", true), handler.ErrPrecondition, "stop service base", "service middle", "code=1052")
+		wants(t, s.StopService(t.Context(), "base", true, named), handler.ErrPrecondition, "stop service base", "service middle", "code=1052")
 		m.services["middle"].stopError, m.services["middle"].takes = nil, time.Hour
-		wants(t, s.StopService(t.Context(), "base", true), context.DeadlineExceeded, "timed out waiting for service middle")
+		wants(t, s.StopService(t.Context(), "base", true, named), context.DeadlineExceeded, "timed out waiting for service middle")
 		if diff := cmp.Diff([]string{"stop top", "stop middle"}, m.did); diff != "" {
 			t.Error(diff)
 		}
@@ -195,7 +220,7 @@ func TestNoServiceIsOpenedForAnEndedContext(t *testing.T) {
 	_, err := s.Service(ended(t), "base")
 	wants(t, err, context.Canceled)
 	wants(t, s.StartService(ended(t), "alone"), context.Canceled)
-	wants(t, s.StopService(ended(t), "base", true), context.Canceled)
+	wants(t, s.StopService(ended(t), "base", true, named), context.Canceled)
 	if len(m.did) > 0 {
 		t.Errorf("it did %v", m.did)
 	}

@@ -62,22 +62,22 @@ func TestTheServiceManagerOfThisHost(t *testing.T) {
 		is("PipeguardTestA", handler.ServiceRunning) // it was needed
 	}
 	if tellsDependents(t) {
-		wants(t, s.StopService(t.Context(), "PipeguardTestA", false), handler.ErrPrecondition, "PipeguardTestB")
+		wants(t, s.StopService(t.Context(), "PipeguardTestA", false, handler.Permits{Services: []string{"PipeguardTestB"}}), handler.ErrPrecondition, "PipeguardTestB")
 		s.own = "pipeguardTESTb"
-		wants(t, s.StopService(t.Context(), "PipeguardTestA", true), fs.ErrPermission) // B depends on it
+		wants(t, s.StopService(t.Context(), "PipeguardTestA", true, handler.Permits{Services: []string{"PipeguardTestB"}}), fs.ErrPermission) // B depends on it
 	} else {
-		wants(t, s.StopService(t.Context(), "PipeguardTestB", false), nil)
+		wants(t, s.StopService(t.Context(), "PipeguardTestB", false, handler.Permits{Services: []string{"PipeguardTestB"}}), nil)
 		wants(t, s.StartService(t.Context(), "PipeguardTestB"), nil)
 	}
 	s.own = "pipeguardTESTb"
-	wants(t, s.StopService(t.Context(), "PipeguardTestB", true), fs.ErrPermission)
+	wants(t, s.StopService(t.Context(), "PipeguardTestB", true, handler.Permits{Services: []string{"PipeguardTestB"}}), fs.ErrPermission)
 	is("PipeguardTestB", handler.ServiceRunning)
 	s.own = DefaultService
 	for range 2 { // the second time it is stopped
 		if !tellsDependents(t) {
-			wants(t, s.StopService(t.Context(), "PipeguardTestB", true), nil)
+			wants(t, s.StopService(t.Context(), "PipeguardTestB", true, handler.Permits{Services: []string{"PipeguardTestB"}}), nil)
 		}
-		wants(t, s.StopService(t.Context(), "PipeguardTestA", true), nil)
+		wants(t, s.StopService(t.Context(), "PipeguardTestA", true, handler.Permits{Services: []string{"PipeguardTestB"}}), nil)
 		is("PipeguardTestA", handler.ServiceStopped)
 		is("PipeguardTestB", handler.ServiceStopped)
 	}
@@ -108,5 +108,5 @@ func TestAServiceThatIsNotThere(t *testing.T) {
 	_, err := s.Service(t.Context(), "PipeguardTestNothing")
 	wants(t, err, fs.ErrNotExist, "OpenServiceW failed (target=service PipeguardTestNothing): code=1060")
 	wants(t, s.StartService(t.Context(), "PipeguardTestNothing"), fs.ErrNotExist)
-	wants(t, s.StopService(t.Context(), "PipeguardTestNothing", true), fs.ErrNotExist)
+	wants(t, s.StopService(t.Context(), "PipeguardTestNothing", true, handler.Permits{Services: []string{"PipeguardTestB"}}), fs.ErrNotExist)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -239,6 +241,55 @@ func TestOptionsOfAProfile(t *testing.T) {
 	r.Caller, r.Paths = caller, []string{`C:\var\lib\kubelet\plugins\a`}
 	if d := policy(t, o).Decide(r); d.Allowed {
 		t.Errorf("the usual directory where another is said: %+v", d)
+	}
+}
+
+// What takes a share or a service, in package acl, is what the descriptors of the API say, as it is for paths.
+func TestSharesAndServicesAreThoseOfTheAPI(t *testing.T) {
+	apis, err := apiserver.Load("disk", "filesystem", "volume", "smb", "iscsi", "system")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, api := range apis {
+		for _, m := range api.Methods() {
+			request := m.NewRequest()
+			for i := range request.ProtoReflect().Descriptor().Fields().Len() {
+				if f := request.ProtoReflect().Descriptor().Fields().Get(i); f.Kind() == protoreflect.StringKind {
+					request.ProtoReflect().Set(f, protoreflect.ValueOfString(`\\server\share`))
+				}
+			}
+			kinds := map[string]bool{}
+			for _, target := range apiserver.Targets(&apiserver.Call{Operation: m.Operation, Request: request}) {
+				kinds[target.Kind] = true
+			}
+			if name := m.Operation.Name; acl.TakesShares(name) != kinds["share"] || acl.TakesServices(name) != kinds["service"] {
+				t.Errorf("%s %s names %v", api.GroupVersion(), name, kinds)
+			}
+		}
+	}
+}
+
+func TestAProfileIsConfinedToShares(t *testing.T) {
+	p := policy(t, Options{Name: "smb", Shares: []string{`\\files.example\*`}})
+	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Paths: []string{`C:\var\lib\kubelet\plugins\a`},
+		Caller: acl.Caller{Assurance: "pod", Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa", Container: "smb"}}
+	for share, want := range map[string]bool{`\\files.example\data`: true, `\\evil.example\data`: false} {
+		r.Shares = []string{share}
+		if d := p.Decide(r); d.Allowed != want {
+			t.Errorf("%s: %+v", share, d)
+		}
+		r.Operation = "RemoveSmbGlobalMapping"
+		if d := p.Decide(acl.Request{Group: "smb", Version: "v1", Operation: r.Operation, Caller: r.Caller, Shares: r.Shares}); d.Allowed != want {
+			t.Errorf("remove %s: %+v", share, d)
+		}
+		r.Operation = "NewSmbGlobalMapping"
+	}
+	r.Operation, r.Group, r.Paths = "Mkdir", "filesystem", []string{`C:\var\lib\kubelet\plugins\a`}
+	if d := p.Decide(r); !d.Allowed {
+		t.Errorf("a directory: %+v", d)
+	}
+	if _, err := Rules(Options{Name: "azuredisk", Shares: []string{`\\a\b`}}); err == nil {
+		t.Error("a driver that maps no shares is confined to some")
 	}
 }
 

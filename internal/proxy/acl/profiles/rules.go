@@ -14,8 +14,9 @@ type Options struct {
 	Namespace      string
 	ServiceAccount string // without its namespace; "*" is any, for nodes that cannot learn it
 	Container      string
-	Image          string // as in acl.CallerPattern; empty is any
-	KubeletDir     string // C:\var\lib\kubelet if empty
+	Image          string   // as in acl.CallerPattern; empty is any
+	KubeletDir     string   // C:\var\lib\kubelet if empty
+	Shares         []string // as in acl.Rule; empty is any
 }
 
 // AnyServiceAccount in Options leaves the service account out of the rules.
@@ -60,6 +61,7 @@ func Rules(o Options) ([]acl.Rule, error) {
 	name := fmt.Sprintf("%s@%s/%s", d.name, d.namespace, d.account)
 	paths := acl.Rule{Name: name + ":paths", Callers: []acl.CallerPattern{who}, Paths: []string{kubelet + `\plugins`, kubelet + `\pods`}}
 	rest := acl.Rule{Name: name + ":rest", Callers: []acl.CallerPattern{who}}
+	usesShares := false
 	for _, s := range d.uses {
 		for _, op := range s.operations {
 			rule := &rest
@@ -67,7 +69,13 @@ func Rules(o Options) ([]acl.Rule, error) {
 				rule = &paths
 			}
 			add(rule, s.group+"-*", op)
+			if acl.TakesShares(op) {
+				rule.Shares, usesShares = o.Shares, true
+			}
 		}
+	}
+	if len(o.Shares) > 0 && !usesShares {
+		return nil, fmt.Errorf("profile %s: shares: the driver maps no shares", o.Name)
 	}
 	var rules []acl.Rule
 	for _, rule := range []acl.Rule{paths, rest} {
