@@ -84,7 +84,8 @@ var differences = map[string][]difference{
 		{[]string{"ListVolumesOnDisk"}, "partition 0 is all partitions", "the same"},
 	},
 	"smb": {
-		{[]string{"NewSmbGlobalMapping"}, "a mapping that answers is kept, whatever the credentials", "kept if the credentials are those it was made with, else made again; one of another process, which cannot be compared, is kept while files are open"},
+		{[]string{"NewSmbGlobalMapping"}, "a mapping that answers is kept, whatever the credentials", "kept if this proxy made it with the same credentials. Others are PermissionDenied while files are open or a link leads to the share, and FailedPrecondition if the mapping was not made here; when nobody uses it, it is made anew with them. No file is closed"},
+		{[]string{"NewSmbGlobalMapping"}, "a mapping whose share does not answer is removed with its open files, and mapped again", "Unavailable while the server does not answer; made anew if Windows has given it up, the server rejects its credentials, or the share is gone"},
 		{[]string{"NewSmbGlobalMapping"}, "the local path is looked at after the share is mapped, and a link that fails leaves the mapping",
 			"all fields are looked at first; a mapping that this call made goes away again"},
 		{[]string{"NewSmbGlobalMapping"}, "an existing link is an error", "success if it leads to the same place"},

@@ -70,20 +70,48 @@ func (h *Host) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) er
 		if err != nil {
 			return false, err
 		}
-		if err := s.admits(m.Username, m.Password.Reveal()); err != nil {
-			return false, err
-		}
 		link, err := h.linkTo(m.Remote, m.Local) // first, so that nothing has to be undone
 		if err != nil {
 			return false, failed("link", m.Local, err)
 		}
 		same := s.mapped && s.username == m.Username && s.password == m.Password.Reveal()
+		if s.mapped && !same && h.leadsTo(s.Name) {
+			return false, fmt.Errorf("%s is mapped with other credentials and is in use: %w", s.Name, fs.ErrPermission)
+		}
+		if !same {
+			s.mapped = false // and nobody used it
+			if err := s.admits(m.Username, m.Password.Reveal()); err != nil {
+				return false, err
+			}
+		}
 		s.mapped, s.username, s.password = true, m.Username, m.Password.Reveal()
 		if link != nil {
 			link()
 		}
 		return !same || link != nil, nil
 	})
+}
+
+// leadsTo says whether a link leads to a share.
+func (h *Host) leadsTo(name handler.Share) bool {
+	var below func(n *node) bool
+	below = func(n *node) bool {
+		if n.kind == kindLink && n.remote.Share() == name {
+			return true
+		}
+		for _, child := range n.children {
+			if below(child) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, drive := range h.drives {
+		if below(drive) {
+			return true
+		}
+	}
+	return false
 }
 
 // linkTo returns what makes the link, or nil if nothing has to be done.

@@ -77,12 +77,22 @@ func TestMappingsFollowTheirCredentials(t *testing.T) {
 	if err := w.NewSMBGlobalMapping(ctx, w.mapping(`\\files.example\data`, safepath.Path{}, DataUser, "wr0ng")); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("other credentials for a share that is mapped: %v", err)
 	}
+	if is, err := w.IsSymlink(ctx, w.path("data")); !is || err != nil || !w.isMapped(DataShare) {
+		t.Errorf("other credentials take the mapping away: %v, %v", is, err)
+	}
+	w.must(w.NewSMBGlobalMapping(ctx, first))
 	w.must(w.NewSMBGlobalMapping(ctx, w.mapping(string(OfferedShare), safepath.Path{}, "", "")))
 	w.must(w.RemoveSMBGlobalMapping(ctx, DataShare))
 	if is, err := w.IsSymlink(ctx, w.path("data")); is || err != nil {
 		t.Errorf("the link to what is not mapped: %v, %v", is, err)
 	}
 	w.must(w.Rmdir(ctx, w.path("data"), false))
+	unused := w.mapping(`\\files.example\data`, safepath.Path{}, DataUser, DataPassword)
+	w.must(w.NewSMBGlobalMapping(ctx, unused))
+	if err := w.NewSMBGlobalMapping(ctx, w.mapping(`\\files.example\data`, safepath.Path{}, DataUser, "wr0ng")); !errors.Is(err, fs.ErrPermission) || w.isMapped(DataShare) {
+		t.Errorf("other credentials are not tried for a share that nobody uses: %v", err)
+	}
+	w.must(w.NewSMBGlobalMapping(ctx, unused))
 	if all := fmt.Sprintf("%+v", w.Ledger()); strings.Contains(all, DataPassword) || strings.Contains(all, "wr0ng") || !strings.Contains(all, "[secret]") {
 		t.Errorf("ledger = %s", all)
 	}

@@ -37,10 +37,11 @@ type SMBMapping struct {
 
 // SMB is the part of a host that maps shares of other machines.
 type SMB interface {
-	// NewSMBGlobalMapping maps the share of m.Remote, once for all its paths, and makes the link. A share that is mapped
-	// and answers is kept if the credentials are those it was mapped with, else it is mapped again. A link that
-	// leads there already is success; anything else at m.Local is fs.ErrExist. A mapping that this call made
-	// goes away again if the link cannot be made.
+	// NewSMBGlobalMapping maps the share of m.Remote, once for all its paths, and makes the link. A mapping that works is kept
+	// for the credentials that it was made with. Other credentials are refused while the share is in use, and tried by mapping
+	// the share anew when it is not: fs.ErrPermission if the host knows that they differ, ErrPrecondition if it cannot compare
+	// them. No open file is closed. A link that leads there already is success; anything else at m.Local is fs.ErrExist. A
+	// mapping that this call made goes away again if the link cannot be made.
 	NewSMBGlobalMapping(ctx context.Context, m SMBMapping) error
 	// RemoveSMBGlobalMapping removes the mapping of a share, for every pod that uses it; one that is not there is fs.ErrNotExist.
 	RemoveSMBGlobalMapping(ctx context.Context, share Share) error

@@ -75,7 +75,11 @@ func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call,
 		if m.kind == nil {
 			m.kind = err
 		}
-		return wmi.Result{}, &codeError{operation, what, answer.Code, meaning{err.Error(), m.kind}}
+		text := err.Error()
+		if m.text != "" {
+			text += ": " + m.text
+		}
+		return wmi.Result{}, &codeError{operation, what, answer.Code, meaning{text, m.kind}}
 	}
 	if err != nil {
 		return wmi.Result{}, fmt.Errorf("%s failed (target=%s): %w", operation, what, refused(err))

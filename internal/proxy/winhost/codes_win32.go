@@ -46,7 +46,8 @@ var win32Codes = codes{
 	1069: {"", fs.ErrPermission},        // logon failure of the service
 	1072: {"", handler.ErrPrecondition}, // marked for deletion
 	1115: {"", handler.ErrPrecondition}, // shutdown in progress
-	1219: {"multiple connections to a server by the same user with other credentials", handler.ErrPrecondition},
+	1219: {"the node has a connection to this server with other credentials, and Windows keeps one set for a server. Use one user for all " +
+		"shares of the server, or remove its other mappings when no volume uses them (Get-SmbGlobalMapping, Get-SmbConnection)", handler.ErrPrecondition},
 	1223: {"the operation was canceled", context.Canceled},
 	1231: {"the network location cannot be reached", handler.ErrPrecondition},
 	1326: {"the user name or password is incorrect", fs.ErrPermission},
@@ -55,7 +56,12 @@ var win32Codes = codes{
 	1331: {"the account is disabled", fs.ErrPermission},
 	1460: {"timeout", context.DeadlineExceeded},
 	1909: {"the account is locked out", fs.ErrPermission},
+	2138: {"the node's SMB client does not run or has no network. Start the service LanmanWorkstation, and enable " +
+		"\"Client for Microsoft Networks\" on the network adapter", handler.ErrPrecondition},
 	2250: {"the network connection does not exist", fs.ErrNotExist},
+	2401: {"files on the connection are open", handler.ErrPrecondition},
+	2402: {"the connection is in use", handler.ErrPrecondition},
+	2404: {"the connection is in use by a process", handler.ErrPrecondition},
 	4390: {"", handler.ErrPrecondition}, // not a reparse point
 }
 

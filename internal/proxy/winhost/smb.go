@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
-	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
@@ -32,10 +31,7 @@ type network interface {
 	Answers(path string) (bool, error)
 }
 
-const (
-	smbMapping = "MSFT_SmbGlobalMapping"
-	mappingOK  = 0 // the Status of a mapping that is connected
-)
+const smbMapping = "MSFT_SmbGlobalMapping"
 
 // mappings returns how a share is mapped: usually once or not at all, and once more for each drive letter that an
 // administrator gave it.
@@ -46,12 +42,8 @@ func (s shares) mappings(ctx context.Context, share handler.Share) ([]wmi.Instan
 	})
 }
 
-// NewSMBGlobalMapping implements [handler.SMB]. The place of the link is looked at before the share is mapped.
-//
-// A mapping that answers is kept if this process made it with the same credentials. If it made it with others, it is
-// mapped again. If it did not make it (it was started since, or an administrator was here), nobody can tell the
-// credentials; then the share is mapped again if no file of it is open, and kept if one is, because to map again
-// closes them all under the pods that use them.
+// NewSMBGlobalMapping implements [handler.SMB]. The place of the link is looked at before the share is mapped. What becomes of a
+// mapping that is there is settle's to say.
 //
 // A mapping is undone for a link that cannot be made only if the share was not mapped before: others may use it.
 func (s shares) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) error {
@@ -67,13 +59,12 @@ func (s shares) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) e
 	if err != nil {
 		return withhold(err, m)
 	}
-	if !s.keeps(ctx, share, m, found) {
-		if err := s.remove(ctx, share, found); err != nil {
-			return withhold(err, m)
-		}
-		if err := s.create(ctx, share, m); err != nil {
-			return withhold(err, m)
-		}
+	keep, err := s.settle(ctx, share, m, found)
+	if err == nil && !keep {
+		err = s.create(ctx, share, m)
+	}
+	if err != nil {
+		return withhold(err, m)
 	}
 	if err := link(); err != nil {
 		if len(found) == 0 {
@@ -84,49 +75,11 @@ func (s shares) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) e
 	return nil
 }
 
-// keeps says whether the mapping that is there will do.
-func (s shares) keeps(ctx context.Context, share handler.Share, m handler.SMBMapping, found []wmi.Instance) bool {
-	if !connected(found) || !s.answers(share) {
-		return false
-	}
-	switch s.known.compare(share, m) {
-	case unchanged:
-		return true
-	case changed:
-		return false
-	}
-	return m.Username == "" || s.inUse(ctx, share)
-}
-
-// connected says whether a mapping works, as far as the host knows. One that does not say is mapped again.
-func connected(mappings []wmi.Instance) bool {
-	return slices.ContainsFunc(mappings, func(row wmi.Instance) bool {
-		status, err := row.Uint("Status")
-		return err == nil && status == mappingOK
-	})
-}
-
-// answers says whether a share can be looked at. Every failure means that it cannot.
-func (s shares) answers(share handler.Share) bool {
-	answers, err := s.network.Answers(string(share))
-	if err != nil || !answers {
-		s.log.Info("a mapped share does not answer and is mapped again", zap.String(logkeys.Name, string(share)), zap.Error(err))
-	}
-	return err == nil && answers
-}
-
-// inUse says whether somebody has a file of a share open, or may have: every failure means that.
-func (s shares) inUse(ctx context.Context, share handler.Share) bool {
-	idle, err := s.idle(ctx, share)
-	if err != nil || !idle {
-		s.log.Warn("a share is in use that was mapped before this process started: its credentials are not compared and not replaced",
-			zap.String(logkeys.Name, string(share)), zap.Error(err))
-	}
-	return err != nil || !idle
-}
-
 // create maps a share and remembers with what credentials.
 func (s shares) create(ctx context.Context, share handler.Share, m handler.SMBMapping) error {
+	if err := s.room(ctx, share); err != nil {
+		return err
+	}
 	in := map[string]any{"RemotePath": string(share), "RequirePrivacy": s.requirePrivacy}
 	if m.Username != "" {
 		in["Credential"] = credential(m)
@@ -138,16 +91,46 @@ func (s shares) create(ctx context.Context, share handler.Share, m handler.SMBMa
 	return err
 }
 
-// remove ends mappings of a share, whoever uses them.
-func (s shares) remove(ctx context.Context, share handler.Share, mappings []wmi.Instance) error {
-	s.known.forget(share)
+// room makes sure that what is remembered stays bounded: callers choose the names of shares. Mappings that have gone are
+// forgotten first.
+func (s shares) room(ctx context.Context, share handler.Share) error {
+	if s.known.hasRoom(share) {
+		return nil
+	}
+	rows, err := s.rows(ctx, "the mapped shares", wmi.Query{Namespace: wmi.SMB, Class: smbMapping, Select: []string{"RemotePath"}})
+	if err != nil {
+		return err
+	}
+	s.known.retain(remotePaths(rows))
+	if s.known.hasRoom(share) {
+		return nil
+	}
+	return fmt.Errorf("map %s: %d shares are mapped at the request of drivers, and no more are taken. Remove those that no volume uses (\"proxy status\" lists them): %w",
+		share, maxRemembered, handler.ErrPrecondition)
+}
+
+// remotePaths are the shares of mappings; rows that do not say theirs are left out.
+func remotePaths(rows []wmi.Instance) map[handler.Share]bool {
+	there := map[handler.Share]bool{}
+	for _, row := range rows {
+		if text, err := row.Text("RemotePath"); err == nil {
+			there[handler.Share(strings.ToLower(text))] = true
+		}
+	}
+	return there
+}
+
+// remove ends mappings of a share. With force Windows closes the files of whoever uses them; without it, it refuses while
+// there are any.
+func (s shares) remove(ctx context.Context, share handler.Share, mappings []wmi.Instance, force bool) error {
 	for _, row := range mappings {
 		if _, err := s.invoke(ctx, string(share), nil, wmi.Call{
-			Namespace: wmi.SMB, Class: smbMapping, Path: row.Path, Method: "Remove", In: map[string]any{"Force": true},
+			Namespace: wmi.SMB, Class: smbMapping, Path: row.Path, Method: "Remove", In: map[string]any{"Force": force},
 		}); err != nil {
 			return err
 		}
 	}
+	s.known.forget(share)
 	return nil
 }
 
@@ -160,5 +143,5 @@ func (s shares) RemoveSMBGlobalMapping(ctx context.Context, share handler.Share)
 	if len(found) == 0 {
 		return fmt.Errorf("the mapping of %s: not found: %w", share, fs.ErrNotExist)
 	}
-	return s.remove(ctx, share, found)
+	return s.remove(ctx, share, found, true)
 }

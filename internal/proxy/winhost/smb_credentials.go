@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 
@@ -18,8 +19,12 @@ type credentials struct {
 	key [32]byte
 
 	mu sync.Mutex
-	of map[handler.Share][sha256.Size]byte // guarded by mu
+	of map[handler.Share][sha256.Size]byte // guarded by mu; at most maxRemembered
 }
+
+// maxRemembered bounds the shares whose credentials are remembered, and so the mappings that are made at the request of
+// callers. Windows runs out of memory for mappings in the hundreds (csi-driver-smb issue 1039).
+const maxRemembered = 1024
 
 func newCredentials() *credentials {
 	c := &credentials{of: map[handler.Share][sha256.Size]byte{}}
@@ -65,6 +70,21 @@ func (c *credentials) remember(share handler.Share, m handler.SMBMapping) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of[share] = sum
+}
+
+// hasRoom says whether a share can be remembered.
+func (c *credentials) hasRoom(share handler.Share) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.of[share]
+	return known || len(c.of) < maxRemembered
+}
+
+// retain forgets the shares that are not there any more.
+func (c *credentials) retain(there map[handler.Share]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.of, func(share handler.Share, _ [sha256.Size]byte) bool { return !there[share] })
 }
 
 func (c *credentials) forget(share handler.Share) {

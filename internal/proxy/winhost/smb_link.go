@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ func (s shares) reach(ctx context.Context, text string) (bool, error) {
 		return false, fmt.Errorf("a link to %s is not followed: %w", text, fs.ErrPermission)
 	}
 	found, err := s.mappings(ctx, remote.Share())
-	return err == nil && connected(found), err
+	return err == nil && slices.ContainsFunc(found, isConnected), err
 }
 
 // undoTime is how long a mapping that was made for nothing may take to go.
@@ -87,28 +88,13 @@ func (s shares) undo(ctx context.Context, share handler.Share, failure error) er
 	defer cancel()
 	made, err := s.mappings(ctx, share)
 	if err == nil {
-		err = s.remove(ctx, share, made)
+		err = s.remove(ctx, share, made, false)
 	}
 	return errors.Join(failure, err)
 }
 
-// idle says whether nobody has a file of a share open. The share was looked at just now, so that the host that shows no
-// connection to it does not show them all.
-// https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbconnection
-func (s shares) idle(ctx context.Context, share handler.Share) (bool, error) {
-	server, name, _ := strings.Cut(strings.TrimPrefix(string(share), `\\`), `\`)
-	connections, err := s.rows(ctx, "the connections to "+string(share), wmi.Query{
-		Namespace: wmi.SMB, Class: "MSFT_SmbConnection", Select: []string{"ServerName", "ShareName", "NumOpens"},
-		Where: []wmi.Equal{{Property: "ServerName", Value: server}, {Property: "ShareName", Value: name}},
-	})
-	if err != nil {
-		return false, err
-	}
-	for _, c := range connections {
-		opens, err := c.Uint("NumOpens")
-		if err != nil || opens > 0 {
-			return false, err
-		}
-	}
-	return len(connections) > 0, nil
+// isConnected says whether a mapping works, as far as the host knows.
+func isConnected(row wmi.Instance) bool {
+	status, err := row.Uint("Status")
+	return err == nil && status == mappingOK
 }

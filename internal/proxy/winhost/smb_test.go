@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -101,75 +100,6 @@ func TestAShareIsMappedAsTheNodeWithoutAUser(t *testing.T) {
 	s.requirePrivacy = false
 	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "", canary)), nil)
 	f.wantCalls(created + ` [RemotePath:\\server\share RequirePrivacy:false]`)
-}
-
-func TestAMappingIsKeptOrReplaced(t *testing.T) {
-	silent := fakeNetwork{`\\server\share`: nil}
-	refused := fakeNetwork{`\\server\share`: failedAs("GetFileAttributesW", `\\server\share`, 1326)}
-	again := []string{removed + " old", created}
-	tests := []struct {
-		name    string
-		user    string
-		status  any
-		opens   any
-		network fakeNetwork
-		want    []string
-	}{
-		{"it is in use, and nobody knows the credentials", "user", uint64(0), "3", nil, nil},
-		{"nobody knows how much it is in use", "user", uint64(0), nil, nil, nil},
-		{"it is idle, and nobody knows the credentials", "user", uint64(0), "0", nil, again},
-		{"no credentials are given", "", uint64(0), "0", nil, nil},
-		{"it is disconnected", "user", uint64(2), "3", nil, again},
-		{"it does not say", "user", nil, "3", nil, again},
-		{"it does not answer", "user", uint64(0), "3", silent, again},
-		{"it does not take the credentials", "user", uint64(0), "3", refused, again},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s, f, g := newShares(t)
-			mapped(f, test.status, test.opens)
-			if test.network != nil {
-				s.network = test.network
-			}
-			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", test.user, "pw")), nil)
-			if diff := cmp.Diff(test.want, methods(f)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	t.Run("the host shows no connections", func(t *testing.T) {
-		s, f, g := newShares(t)
-		mapped(f, uint64(0), "0")
-		f.classes["MSFT_SmbConnection"] = nil
-		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
-		f.wantCalls()
-	})
-	t.Run("nobody is told of connections", func(t *testing.T) {
-		s, f, g := newShares(t)
-		mapped(f, uint64(0), "0")
-		f.fails["MSFT_SmbConnection"] = errors.New("lost")
-		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
-		f.wantCalls()
-	})
-}
-
-func TestOtherCredentialsMapAgain(t *testing.T) {
-	for name, other := range map[string][2]string{
-		"another password": {"user", "pw2"},
-		"another user":     {"user2", "pw"},
-		"no user":          {"", ""},
-		"the boundary between them lies elsewhere": {"userp", "w"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, f, g := newShares(t)
-			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "pw")), nil)
-			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", other[0], other[1])), nil)
-			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", other[0], other[1])), nil)
-			if diff := cmp.Diff([]string{created, removed + " mapping", created}, methods(f)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
 }
 
 func TestAFailedMappingIsNotRemembered(t *testing.T) {
