@@ -18,7 +18,8 @@ import (
 
 const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, how it last ended, and
 pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
-those it opens each such pipe once, which the audit log shows as an idle connection.
+those it opens each such pipe once, which the audit log shows as an idle connection. It also counts the SMB shares that are
+mapped for the whole node, and names those that no volume uses, with who asked for them.
 
 Usage:
   proxy status [flags]
@@ -53,6 +54,8 @@ type serviceStatus struct {
 	Restarts        []string `json:"restarts,omitempty"` // delays
 	// Unguarded are pipes that another process serves.
 	Unguarded []watch.Foreign `json:"unguarded,omitempty"`
+	// Mappings are the SMB shares that are mapped for the whole node.
+	Mappings []mappingStatus `json:"mappings,omitempty"`
 }
 
 func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -79,10 +82,23 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if s.Unguarded, err = unguarded(ctx, now.PID); err != nil {
 		_, _ = fmt.Fprintln(stderr, "proxy status:", err) // the rest is worth showing
 	}
+	list, err := hostMappings(ctx, argumentsOf(now.Command))
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "proxy status:", err)
+	}
+	s.Mappings = describeMappings(list)
 	if err := s.print(stdout, *output); err != nil {
 		return fail(stderr, "status", err)
 	}
 	return s.code()
+}
+
+// argumentsOf are those of an installed service's command line.
+func argumentsOf(command string) []string {
+	if args := winsvc.SplitCommandLine(command); len(args) > 0 {
+		return args[1:]
+	}
+	return nil
 }
 
 func describeStatus(name string, now winsvc.Status) serviceStatus {
@@ -122,7 +138,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	}
 	if !s.Installed {
 		_, err := fmt.Fprintf(out, "service %s is not installed\n", s.Service)
-		return errors.Join(err, s.printUnguarded(out))
+		return errors.Join(err, printMappings(out, s.Mappings), s.printUnguarded(out))
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	exit := fmt.Sprint(s.ExitCode)
@@ -136,7 +152,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%s\n", row[0], row[1]) // Flush reports it
 	}
-	return errors.Join(table.Flush(), s.printUnguarded(out))
+	return errors.Join(table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
 }
 
 func (s serviceStatus) printUnguarded(out io.Writer) error {

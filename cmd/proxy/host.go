@@ -47,8 +47,9 @@ func (f *flags) hostOptions(roots *safepath.Roots, log *zap.Logger) hostOptions 
 // host is what requests act on.
 type host struct {
 	handler.Hosts
-	check func() error // says what does not answer
-	close func() error
+	mapper handler.Mapper
+	check  func() error // says what does not answer
+	close  func() error
 }
 
 func newHost(name string, o hostOptions) (*host, error) {
@@ -73,7 +74,7 @@ func newHost(name string, o hostOptions) (*host, error) {
 
 func memoryHost(h *fakehost.Host) *host {
 	hosts := handler.Hosts{Disk: h, Filesystem: h, Volume: h, SMB: h, ISCSI: h, System: h}
-	return &host{Hosts: hosts, check: func() error { return nil }, close: func() error { return nil }}
+	return &host{Hosts: hosts, mapper: h, check: func() error { return nil }, close: func() error { return nil }}
 }
 
 // noneStuck is a check.

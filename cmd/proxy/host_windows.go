@@ -31,7 +31,7 @@ func windowsHost(o hostOptions) (*host, error) {
 		return nil, errors.Join(err, pool.Close())
 	}
 	return &host{
-		Hosts: h.Hosts(),
+		Hosts: h.Hosts(), mapper: h,
 		check: noneStuck(func() int { return pool.Stats().Stuck }),
 		close: pool.Close,
 	}, nil

@@ -168,6 +168,9 @@ func (p *proxyProgram) ownHost(name string, o *proxy.Options, state *readiness) 
 	if err == nil {
 		o.APIs, err = apiserver.Load(handlers.Groups()...)
 	}
+	if err == nil {
+		err = o.Registerer.Register(&mappings{host: h.mapper, log: p.log})
+	}
 	if err != nil {
 		return nil, errors.Join(err, h.close())
 	}

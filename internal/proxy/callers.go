@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"strings"
+
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -34,6 +36,17 @@ func (p *pipe) isStranger(who peer.Identity) bool {
 		return false
 	}
 	return p.roles == nil || !rules.HasRoles || who.Pod == nil
+}
+
+// inWords names a caller for an administrator: the service account of a pod, else the account and the program of a process.
+func inWords(i peer.Identity) string {
+	switch {
+	case i.Pod != nil && i.Pod.ServiceAccount != "":
+		return i.Pod.Namespace + "/" + i.Pod.ServiceAccount
+	case i.Pod != nil:
+		return i.Pod.Namespace + "/" + i.Pod.Name
+	}
+	return strings.TrimSpace(i.User.SID + " " + i.Process.Exe)
 }
 
 // named are the values of one kind, such as "path", that a call names.

@@ -165,7 +165,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
 		call.Permits.NodeAccount = call.Permits.NodeAccount || name == acl.NodeAccount
 	}
-	call.Permits.Services = d.Services
+	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
 	if !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
 		r.result = audit.ResultRejected

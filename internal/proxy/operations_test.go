@@ -285,6 +285,9 @@ func TestARuleSaysWhichSharesAndServicesACallMayName(t *testing.T) {
 	seen := make(chan apiserver.Permits, 2)
 	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
 		seen <- call.Permits
+		if call.Caller != inWords(driver) || call.Caller == "" {
+			t.Errorf("the host is told that %q calls", call.Caller)
+		}
 		if call.Operation.Group == "smb" {
 			return protoadapt.MessageV2Of(&smb.NewSmbGlobalMappingResponse{}), nil
 		}

@@ -25,6 +25,7 @@ type Call struct {
 	Request    proto.Message // newest request message
 	Served     proto.Message // request as it was served, but for the spelling of its paths; not to be changed
 	Permits    Permits       // set by whoever decides; the zero value permits nothing
+	Caller     string        // who calls, in words for an administrator; set by whoever decides
 }
 
 // Permits are dangerous steps of operations, which the right to the operation does not include.

@@ -35,6 +35,7 @@ var (
 	_ handler.Disk       = (*Host)(nil)
 	_ handler.Filesystem = (*Host)(nil)
 	_ handler.SMB        = (*Host)(nil)
+	_ handler.Mapper     = (*Host)(nil)
 	_ handler.ISCSI      = (*Host)(nil)
 	_ handler.Volume     = (*Host)(nil)
 	_ handler.System     = (*Host)(nil)

@@ -1,9 +1,11 @@
 package fakehost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -37,6 +39,7 @@ type share struct {
 	Share
 	mapped             bool
 	username, password string // with which it was mapped
+	by                 string // who asked for it
 }
 
 // admits says whether a share can be mapped with some credentials.
@@ -75,7 +78,7 @@ func (h *Host) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) er
 			return false, failed("link", m.Local, err)
 		}
 		same := s.mapped && s.username == m.Username && s.password == m.Password.Reveal()
-		if s.mapped && !same && h.leadsTo(s.Name) {
+		if s.mapped && !same && h.linksTo(s.Name) > 0 {
 			return false, fmt.Errorf("%s is mapped with other credentials and is in use: %w", s.Name, fs.ErrPermission)
 		}
 		if !same {
@@ -85,6 +88,9 @@ func (h *Host) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) er
 			}
 		}
 		s.mapped, s.username, s.password = true, m.Username, m.Password.Reveal()
+		if !same {
+			s.by = m.By
+		}
 		if link != nil {
 			link()
 		}
@@ -92,26 +98,38 @@ func (h *Host) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) er
 	})
 }
 
-// leadsTo says whether a link leads to a share.
-func (h *Host) leadsTo(name handler.Share) bool {
-	var below func(n *node) bool
-	below = func(n *node) bool {
+// Mappings implements [handler.Mapper].
+func (h *Host) Mappings(ctx context.Context) ([]handler.Mapping, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []handler.Mapping
+	for _, s := range h.shares {
+		if s.mapped {
+			list = append(list, handler.Mapping{Share: s.Name, Connected: !s.Away, Links: h.linksTo(s.Name), By: s.by})
+		}
+	}
+	slices.SortFunc(list, func(a, b handler.Mapping) int { return cmp.Compare(a.Share, b.Share) })
+	return list, nil
+}
+
+// linksTo counts the links that lead to a share.
+func (h *Host) linksTo(name handler.Share) (count int) {
+	var below func(n *node)
+	below = func(n *node) {
 		if n.kind == kindLink && n.remote.Share() == name {
-			return true
+			count++
 		}
 		for _, child := range n.children {
-			if below(child) {
-				return true
-			}
+			below(child)
 		}
-		return false
 	}
 	for _, drive := range h.drives {
-		if below(drive) {
-			return true
-		}
+		below(drive)
 	}
-	return false
+	return count
 }
 
 // linkTo returns what makes the link, or nil if nothing has to be done.

@@ -103,7 +103,7 @@ func (h *Handlers) Handle(ctx context.Context, call *apiserver.Call) (proto.Mess
 	if err := ctx.Err(); err != nil {
 		return nil, asStatus(err)
 	}
-	response, err := do(ctx, call.Request, call.Permits)
+	response, err := do(ctx, call)
 	if err != nil {
 		return nil, asStatus(err)
 	}

@@ -234,6 +234,19 @@ func TestFaultsOfTheHostAreInternal(t *testing.T) {
 	}
 }
 
+func TestTheHostKnowsWhoAskedForAMapping(t *testing.T) {
+	n := newNode(t, fakehost.Options{})
+	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "smb", Name: "NewSmbGlobalMapping"}, Caller: "kube-system/csi-smb-node-sa",
+		Request: protoadapt.MessageV2Of(&smbapi.NewSmbGlobalMappingRequest{RemotePath: string(fakehost.DataShare), Username: fakehost.DataUser, Password: fakehost.DataPassword})}
+	if _, err := n.handlers.Handle(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	list, err := n.host.Mappings(t.Context())
+	if diff := cmp.Diff([]handler.Mapping{{Share: fakehost.DataShare, Connected: true, By: call.Caller}}, list); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
 func TestPermitsReachTheHost(t *testing.T) {
 	tests := []struct {
 		group, operation string

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
@@ -33,6 +34,21 @@ type SMBMapping struct {
 	Local    safepath.Path // where a link to Remote is made; the zero Path makes none
 	Username string        // empty logs on as the node itself
 	Password Secret
+	By       string // who asks for it, in words for an administrator
+}
+
+// Mapping is a share that is mapped for the whole node.
+type Mapping struct {
+	Share     Share
+	Connected bool
+	Links     int       // that lead to it from below the working directories
+	By        string    // who asked for it; empty if the host cannot tell
+	At        time.Time // when it was made; zero if the host cannot tell
+}
+
+// Mapper is a host that can list mappings.
+type Mapper interface {
+	Mappings(ctx context.Context) ([]Mapping, error)
 }
 
 // SMB is the part of a host that maps shares of other machines.

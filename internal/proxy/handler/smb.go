@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 type smb struct {
@@ -15,19 +17,19 @@ type smb struct {
 
 func (s smb) operations() map[string]operation {
 	return map[string]operation{
-		"NewSmbGlobalMapping":    permitted(s.add),
+		"NewSmbGlobalMapping":    called(s.add),
 		"RemoveSmbGlobalMapping": typed(s.remove),
 	}
 }
 
 // add looks at all of a request before anything is done: a mapping is of use to every pod of the node, and must
 // not be left behind by a request that is refused for its local path.
-func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, permits Permits) (*api.NewSmbGlobalMappingResponse, error) {
+func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, call *apiserver.Call) (*api.NewSmbGlobalMappingResponse, error) {
 	remote, err := ParseRemotePath(r.GetRemotePath())
 	if err != nil {
 		return nil, err
 	}
-	m := SMBMapping{Remote: remote, Username: r.GetUsername()}
+	m := SMBMapping{Remote: remote, Username: r.GetUsername(), By: call.Caller}
 	if r.GetLocalPath() != "" {
 		if m.Local, err = s.paths.ofVolume(r.GetLocalPath()); err != nil {
 			return nil, err
@@ -42,7 +44,7 @@ func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, permits
 	if m.Username == "" && !m.Password.IsEmpty() { // it would be left out, and the node's own rights be used
 		return nil, invalid("username is empty, and there is a password")
 	}
-	if m.Username == "" && !permits.NodeAccount {
+	if m.Username == "" && !call.Permits.NodeAccount {
 		return nil, fmt.Errorf("username is empty: the node's own account would log on to %s. Send a user name, or permit NodeAccount in a rule with shares: %w",
 			remote.Share(), fs.ErrPermission)
 	}

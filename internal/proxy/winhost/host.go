@@ -22,7 +22,10 @@ type Options struct {
 const DefaultService = "csiproxy"
 
 // Host is a Windows host in all its parts.
-type Host struct{ parts handler.Hosts }
+type Host struct {
+	parts  handler.Hosts
+	shares shares
+}
 
 // Hosts returns the parts, as handlers take them.
 func (h *Host) Hosts() handler.Hosts { return h.parts }
@@ -34,6 +37,7 @@ type system struct {
 	mounts   mounts
 	network  network
 	services serviceManager
+	memory   memory // nil keeps nothing
 }
 
 func newHost(o Options, s system) (*Host, error) {
@@ -53,9 +57,12 @@ func newHost(o Options, s system) (*Host, error) {
 	if o.OwnService == "" {
 		o.OwnService = DefaultService
 	}
+	if s.memory == nil {
+		s.memory = forgetful{}
+	}
 	ask, below := asked{o.WMI}, places{o.Roots, s.open}
-	mapped := shares{ask, below, s.network, o.RequirePrivacy, newCredentials(), o.Log}
-	return &Host{handler.Hosts{
+	mapped := shares{ask, below, s.network, o.RequirePrivacy, newCredentials(s.memory, o.Log), o.Log}
+	return &Host{shares: mapped, parts: handler.Hosts{
 		Disk:       disks{ask, s.devices, o.Log},
 		Filesystem: &Filesystem{below, mapped.reach, s.mounts},
 		Volume:     volumes{ask, below, s.mounts, o.Log},

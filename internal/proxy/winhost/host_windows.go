@@ -8,5 +8,6 @@ func New(o Options) (*Host, error) {
 		mounts:   mountManager{},
 		network:  redirector{},
 		services: controlManager{},
+		memory:   hive{memoryKey},
 	})
 }

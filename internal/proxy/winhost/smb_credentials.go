@@ -2,41 +2,39 @@ package winhost
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"maps"
 	"strings"
 	"sync"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
 
-// credentials remember with which credentials this process mapped shares, without knowing them: what is kept is a
-// digest under a key that dies with the process.
+// credentials remember with which credentials this proxy mapped shares, without knowing them: what is kept is a digest under
+// a random key that dies with the run of Windows, at the latest.
 type credentials struct {
-	key [32]byte
+	key    [32]byte
+	memory memory
+	log    *zap.Logger
 
 	mu sync.Mutex
-	of map[handler.Share][sha256.Size]byte // guarded by mu; at most maxRemembered
+	of map[handler.Share]made // guarded by mu; at most maxRemembered
 }
 
 // maxRemembered bounds the shares whose credentials are remembered, and so the mappings that are made at the request of
 // callers. Windows runs out of memory for mappings in the hundreds (csi-driver-smb issue 1039).
 const maxRemembered = 1024
 
-func newCredentials() *credentials {
-	c := &credentials{of: map[handler.Share][sha256.Size]byte{}}
-	_, _ = rand.Read(c.key[:]) // never fails
-	return c
-}
-
 // comparison is what can be said of the credentials of a mapping.
 type comparison int
 
 const (
-	untold    comparison = iota // this process did not make the mapping
+	untold    comparison = iota // this proxy did not make the mapping since Windows started
 	unchanged                   // it was made with these
 	changed                     // it was made with others
 )
@@ -59,7 +57,7 @@ func (c *credentials) compare(share handler.Share, m handler.SMBMapping) compari
 	switch {
 	case !known:
 		return untold
-	case hmac.Equal(old[:], sum[:]):
+	case hmac.Equal(old.Sum[:], sum[:]):
 		return unchanged
 	}
 	return changed
@@ -69,7 +67,14 @@ func (c *credentials) remember(share handler.Share, m handler.SMBMapping) {
 	sum := c.digest(m)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of[share] = sum
+	c.of[share] = made{sum, clip(m.By), time.Now().UTC().Truncate(time.Second)}
+	c.keep()
+}
+
+// clip bounds a text that is remembered.
+func clip(text string) string {
+	const limit = 256
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 // hasRoom says whether a share can be remembered.
@@ -84,13 +89,25 @@ func (c *credentials) hasRoom(share handler.Share) bool {
 func (c *credentials) retain(there map[handler.Share]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.of, func(share handler.Share, _ [sha256.Size]byte) bool { return !there[share] })
+	maps.DeleteFunc(c.of, func(share handler.Share, _ made) bool { return !there[share] })
+	c.keep()
 }
 
 func (c *credentials) forget(share handler.Share) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.of, share)
+	if _, known := c.of[share]; known {
+		delete(c.of, share)
+		c.keep()
+	}
+}
+
+// maker is who asked for a mapping, and when. It is not known of mappings that this proxy did not make.
+func (c *credentials) maker(share handler.Share) (by string, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.of[share]
+	return m.By, m.At
 }
 
 // escapes are those of the name in user:password.

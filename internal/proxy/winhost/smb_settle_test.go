@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
@@ -24,9 +25,9 @@ func connection(f *fakeWMI, opens any) {
 	}
 }
 
-// restarted is the same host with a proxy that has just started.
-func restarted(s shares) shares {
-	s.known = newCredentials()
+// rebooted is the same host with a proxy that knows nothing of what was before.
+func rebooted(s shares) shares {
+	s.known = newCredentials(forgetful{}, zap.NewNop())
 	return s
 }
 
@@ -80,7 +81,7 @@ func TestCredentialsAreProvenOnlyByAMappingThatIsMadeWithThem(t *testing.T) {
 			s, f, g := newShares(t)
 			wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "first-password")), nil)
 			if tt.given == unknown {
-				s = restarted(s)
+				s = rebooted(s)
 			}
 			connection(f, tt.opens)
 			f.classes[smbMapping][0].Properties["Status"] = tt.status
@@ -203,7 +204,7 @@ func TestAWalkHasABound(t *testing.T) {
 	for i := range 20 {
 		g.write(fmt.Sprintf("C/work/%d", i))
 	}
-	none := func(handler.Share, string) error { return nil }
+	none := func(handler.RemotePath, string) error { return nil }
 	left := 19
 	d, err := g.open(`C:\work`)
 	if err != nil {
@@ -226,9 +227,13 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	ask := func(n int) error {
 		return s.NewSMBGlobalMapping(t.Context(), mapping(t, g, fmt.Sprintf(`\\server\share-%d`, n), "", "user", "a-password"))
 	}
-	for n := range maxRemembered {
-		wants(t, ask(n), nil)
+	for n := range maxRemembered - 2 {
+		share := handler.Share(fmt.Sprintf(`\\server\share-%d`, n))
+		s.known.of[share] = made{Sum: s.known.digest(handler.SMBMapping{Username: "user", Password: handler.NewSecret("a-password")})}
+		f.classes[smbMapping] = append(f.classes[smbMapping], row("mapping", properties{"RemotePath": string(share), "Status": uint64(mappingOK)}))
 	}
+	wants(t, ask(maxRemembered-2), nil)
+	wants(t, ask(maxRemembered-1), nil)
 	before := len(f.calls)
 	wants(t, ask(maxRemembered), handler.ErrPrecondition, "1024 shares are mapped")
 	wants(t, ask(7), nil) // one of those that are known
@@ -244,7 +249,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	f.fails[smbMapping] = errors.New("lost")
 	wants(t, s.room(t.Context(), `\\server\x`), nil)
 	for n := range maxRemembered {
-		s.known.remember(handler.Share(fmt.Sprintf(`\\other\%d`, n)), handler.SMBMapping{})
+		s.known.of[handler.Share(fmt.Sprintf(`\\other\%d`, n))] = made{}
 	}
 	wants(t, s.room(t.Context(), `\\server\x`), f.fails[smbMapping])
 }

@@ -41,7 +41,7 @@ func newShares(t *testing.T) (shares, *fakeWMI, *ground) {
 		}
 		f.classes[smbMapping] = left
 	}
-	return shares{asked{f}, g.places(), fakeNetwork{}, true, newCredentials(), zap.NewNop()}, f, g
+	return shares{asked{f}, g.places(), fakeNetwork{}, true, newCredentials(forgetful{}, zap.NewNop()), zap.NewNop()}, f, g
 }
 
 // mapped is a mapping that this process did not make.
@@ -181,7 +181,7 @@ func TestNoPasswordIsEverInAnErrorOrALog(t *testing.T) {
 
 func TestWhatIsRememberedDiffersFromProcessToProcess(t *testing.T) {
 	m := handler.SMBMapping{Username: "user", Password: handler.NewSecret(canary)}
-	if a, b := newCredentials(), newCredentials(); a.digest(m) == b.digest(m) {
+	if a, b := newCredentials(forgetful{}, zap.NewNop()), newCredentials(forgetful{}, zap.NewNop()); a.digest(m) == b.digest(m) {
 		t.Error("the digest has no key")
 	}
 }

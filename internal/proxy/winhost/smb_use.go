@@ -17,8 +17,8 @@ func (s shares) use(ctx context.Context, share handler.Share) error {
 	if err := s.opens(ctx, share); err != nil {
 		return err
 	}
-	return s.eachLink(ctx, func(to handler.Share, place string) error {
-		if to == share {
+	return s.eachLink(ctx, func(to handler.RemotePath, place string) error {
+		if to.Share() == share {
 			return fmt.Errorf("a link leads to it: %s", place)
 		}
 		return nil
@@ -59,7 +59,7 @@ const (
 const emptyDir = "kubernetes.io~empty-dir"
 
 // eachLink calls visit with every link below the working directories that leads to a share. No link is followed.
-func (p places) eachLink(ctx context.Context, visit func(share handler.Share, place string) error) error {
+func (p places) eachLink(ctx context.Context, visit func(to handler.RemotePath, place string) error) error {
 	left := maxWalked
 	for _, root := range p.roots.Dirs() {
 		d, err := p.open(root)
@@ -81,7 +81,7 @@ func (p places) eachLink(ctx context.Context, visit func(share handler.Share, pl
 type walk struct {
 	ctx   context.Context //nolint:containedctx // of the one call that the walk is for
 	left  *int            // names
-	visit func(share handler.Share, place string) error
+	visit func(to handler.RemotePath, place string) error
 }
 
 func (w walk) down(d dir, place string, depth int) error {
@@ -118,7 +118,7 @@ func (w walk) look(d dir, name, place string, depth int) error {
 		if err != nil {
 			return nil //nolint:nilerr // no share can have that name
 		}
-		return w.visit(remote.Share(), place)
+		return w.visit(remote, place)
 	case found.kind != directory || strings.EqualFold(name, emptyDir):
 		return nil
 	}

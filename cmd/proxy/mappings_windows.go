@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/winhost"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
+)
+
+// hostMappings lists the mappings of this host as a service with that command line sees them.
+func hostMappings(ctx context.Context, arguments []string) (list []handler.Mapping, err error) {
+	f, err := parseFlags(arguments, io.Discard)
+	if err != nil {
+		return nil, fmt.Errorf("list SMB mappings: command line of the service: %w", err)
+	}
+	roots, err := f.roots()
+	if err != nil {
+		return nil, fmt.Errorf("list SMB mappings: %w", err)
+	}
+	const within = 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	pool, err := wmi.Open(wmi.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("list SMB mappings: %w", err)
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
+	h, err := winhost.New(winhost.Options{Roots: roots, WMI: pool})
+	if err != nil {
+		return nil, fmt.Errorf("list SMB mappings: %w", err)
+	}
+	if list, err = h.Mappings(ctx); err != nil {
+		return nil, fmt.Errorf("list SMB mappings: %w", err)
+	}
+	return list, nil
+}

@@ -1,0 +1,51 @@
+package winhost
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
+)
+
+// Mappings implements [handler.Mapper], by the names of the shares.
+func (h *Host) Mappings(ctx context.Context) ([]handler.Mapping, error) { return h.shares.list(ctx) }
+
+var _ handler.Mapper = (*Host)(nil)
+
+func (s shares) list(ctx context.Context) ([]handler.Mapping, error) {
+	rows, err := s.rows(ctx, "the mapped shares", wmi.Query{Namespace: wmi.SMB, Class: smbMapping, Select: []string{"RemotePath", "Status"}})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	var links []string
+	if err := s.eachLink(ctx, func(to handler.RemotePath, _ string) error {
+		links = append(links, strings.ToLower(to.String())+`\`)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	found := map[handler.Share]handler.Mapping{} // one share may have a row for each drive letter
+	for _, row := range rows {
+		text, err := row.Text("RemotePath")
+		if err != nil {
+			return nil, unknown("a mapped share", err)
+		}
+		share := handler.Share(strings.ToLower(text))
+		m := handler.Mapping{Share: share, Connected: found[share].Connected || isConnected(row)}
+		for _, link := range links { // programs beside this one map what lies below a share, too
+			if strings.HasPrefix(link, string(share)+`\`) {
+				m.Links++
+			}
+		}
+		m.By, m.At = s.known.maker(share)
+		found[share] = m
+	}
+	list := make([]handler.Mapping, 0, len(found))
+	for _, m := range found {
+		list = append(list, m)
+	}
+	slices.SortFunc(list, func(a, b handler.Mapping) int { return strings.Compare(string(a.Share), string(b.Share)) })
+	return list, nil
+}
