@@ -21,7 +21,7 @@ var win32Codes = codes{
 	32:   {"", handler.ErrPrecondition}, // sharing violation
 	50:   {"", errUnsupported},
 	53:   {"the network path was not found", fs.ErrNotExist},
-	65:   {"network access is denied", fs.ErrPermission},
+	65:   {"network access is denied: a server that cannot encrypt needs -require-privacy=false", fs.ErrPermission},
 	67:   {"the network name cannot be found", fs.ErrNotExist},
 	80:   {"", fs.ErrExist},
 	85:   {"the local device name is already in use", handler.ErrPrecondition},
