@@ -251,8 +251,8 @@ func TestABundleIsTriedAsOnANode(t *testing.T) {
 		"a test that fails":               {houseRego, strings.Replace(houseTest, `"HOUSE1" in`, `"HOUSE2" in`, 1), "test"},
 		"no tests":                        {houseRego, "package house_test\n", "there are none"},
 		"a rule that does not compile":    {houseRego + "\nx := y\n", houseTest, "house.rego"},
-		"a policy of its own":             {"package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n", houseTest, "decision is a rule of the built-in policy"},
-		"a rule that names everybody":     {houseRego + "\nis_named if true\n", houseTest, "is_named is a rule of the built-in policy"},
+		"a policy of its own":             {"package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n", houseTest, "decision belongs to the base policy"},
+		"a rule that names everybody":     {houseRego + "\nis_named if true\n", houseTest, "is_named belongs to the base policy"},
 		"a function that leaves the node": {houseRego + "\nx := http.send({})\n", houseTest, "http.send"},
 	} {
 		build(c.rules, c.tests)

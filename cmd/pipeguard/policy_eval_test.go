@@ -58,7 +58,7 @@ func TestAdditionsAreTestedBesideTheBuiltInPolicy(t *testing.T) {
 	}{
 		"a rule that refuses nothing": {"	not house_is_open\n", "	false\n", "failed: working_hours_test.rego"},
 		"an hour too many":            {`hour < "17"`, `hour < "18"`, "test_the_night_is_closed"},
-		"a rule that names everybody": {"house_is_open if {", "is_named if {", "data.pipeguard.node.is_named is a rule of the built-in policy; additions add to findings and advice"},
+		"a rule that names everybody": {"house_is_open if {", "is_named if {", "data.pipeguard.node.is_named belongs to the base policy"},
 		"a function of the net":       {`hour < "17"`, "hour < \"17\"\n\thttp.send({})", "not available to policies"},
 		"a variable that is nowhere":  {`hour < "17"`, `hours < "17"`, "working_hours.rego:22:"},
 		"a code that is built in":     {"code: HOUSE1", "code: PN004", "PN004"},

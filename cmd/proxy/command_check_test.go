@@ -81,7 +81,7 @@ func TestCheckConfigTriesTheModules(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ text, says string }{
 		"a test that fails":           {"package pipeguard.node\n", "test"},
-		"a rule that names everybody": {"package pipeguard.node\n\nis_named if true\n", "is_named is a rule of the built-in policy"},
+		"a rule that names everybody": {"package pipeguard.node\n\nis_named if true\n", "is_named belongs to the base policy"},
 		"a rule that does not parse":  {"package pipeguard.node\n\nx if\n", "house.rego:4"},
 	} {
 		write("house.rego", tt.text)

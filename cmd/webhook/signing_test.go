@@ -90,8 +90,8 @@ func TestRegoForNodesIsTriedBeforeItIsSigned(t *testing.T) {
 		"what does not compile":         {map[string]string{"site.rego": goodModule + "\nx := y\n", "site_test.rego": test}, "site.rego:"},
 		"no test":                       {map[string]string{"site.rego": goodModule}, "brings no test"},
 		"a test that fails":             {map[string]string{"site.rego": goodModule, "site_test.rego": strings.Replace(test, "true", "false", 1)}, "test_site"},
-		"a file of the built-in policy": {map[string]string{"named.rego": goodModule}, "named.rego is a file of the built-in policy"},
-		"a rule that names everybody":   {map[string]string{"site.rego": "package pipeguard.node\n\nis_named if true\n"}, "is_named"},
+		"a file of the built-in policy": {map[string]string{"named.rego": goodModule, "site_test.rego": test}, "named.rego: addition: this name is taken by a file of the base policy"},
+		"a rule that names everybody":   {map[string]string{"site.rego": "package pipeguard.node\n\nis_named if true\n", "site_test.rego": test}, "is_named belongs to the base policy"},
 		"a request to elsewhere":        {map[string]string{"site.rego": goodModule + "\nx := http.send({})\n", "site_test.rego": test}, "http.send"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,11 @@ import (
 // CodeAdviceFailed is the code of the finding that says that advice could not be evaluated.
 const CodeAdviceFailed = "PG998"
 
-// adviceName is the document beside the entry point that holds advice.
-const adviceName = "advice"
+// Documents beside the entry point.
+const (
+	findingsName = "findings" // what a decision rests on
+	adviceName   = "advice"   // what is said beside it
+)
 
 // Rules that warn or audit must never deny, whatever fails inside them. In one document that cannot be had: OPA evaluates
 // `findings` as a whole, and an error in any of its rules leaves no set, so that a rule that would have denied is lost with the

@@ -57,14 +57,24 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	inOrder := slices.Collect(maps.Values(deciding))
 	slices.SortFunc(inOrder, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
 	rules, problems := ruleTable(inOrder)
+	entry, err := entrypointRef(o.Entrypoint)
+	if err != nil {
+		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}
+	}
+	var added *additions
+	if m.Base != nil {
+		added = newAdditions(m, all, entry)
+		if problems := append(problems, added.checkDefinitions()...); len(problems) > 0 {
+			return nil, sortProblems(problems)
+		}
+	}
 
 	compiler, err := compileModules(ctx, deciding, data)
 	if err != nil {
 		return nil, sortProblems(append(problems, problemsOf("", err)...))
 	}
-	entry, err := entrypointRef(o.Entrypoint)
-	if err != nil {
-		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}
+	if added != nil {
+		problems = append(problems, added.checkReads(compiler.Modules, data)...)
 	}
 	if len(compiler.GetRulesExact(entry)) == 0 {
 		problems = append(problems, Problem{Code: CodeEntrypoint, Message: "no module defines " + o.Entrypoint})

@@ -28,7 +28,11 @@ type Modules struct {
 	Checks []Check
 	// Base is what was there before something was added to it, with its tests; Files then hold it without them. It must
 	// compile and pass its tests by itself: a test of the base says what the base decides, and an addition may well refuse more.
+	// Every other file is an addition, and cannot change what the rules of the base mean: see additions.
 	Base *Modules
+	// Owner names the author of an added file, by its path: an author's helpers are kept apart from those of others. Nil
+	// means that one author added all files.
+	Owner func(file string) string
 }
 
 // WithData returns the same modules with other data.

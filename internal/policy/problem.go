@@ -18,6 +18,7 @@ const (
 	CodeEntrypoint = "entry_point" // nothing defines the document that is asked for
 	CodeMetadata   = "metadata"    // a METADATA block cannot become a Rule
 	CodeData       = "data"        // the data cannot be used
+	CodeAddition   = "addition"    // a module that is added to a base does more than add to it
 	CodeInternal   = "internal"    // the compiler itself went wrong
 )
 

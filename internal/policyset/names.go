@@ -17,3 +17,9 @@ func SplitFileName(name string) (object, file string, ok bool) {
 	}
 	return strings.Cut(rest, "/")
 }
+
+// ownerOf is the PolicyModule that a file belongs to: nothing for files of the base policy.
+func ownerOf(name string) string {
+	object, _, _ := SplitFileName(name)
+	return object
+}

@@ -81,7 +81,7 @@ func (s Sources) Assemble() (policy.Modules, error) {
 	files := s.Base.WithoutTests()
 	maps.Copy(files, added)
 	modules, err := all.Bind(policy.Modules{Files: files})
-	modules.Base = &base
+	modules.Base, modules.Owner = &base, ownerOf
 	return modules, err
 }
 

@@ -19,10 +19,10 @@ func TestExamineBlamesTheObjectThatIsToBlame(t *testing.T) {
 		"a good policy":                                      {sources(t, pipes("p")), KindPipePolicy, "p", "", ""},
 		"a module that does not parse":                       {sources(t, broken), KindPolicyModule, "broken", "broken/b.rego:4", ""},
 		"a module whose test fails":                          {sources(t, module("m", "t_test.rego", failingTest)), KindPolicyModule, "m", "test_that_does_not_hold", ""},
-		"a module that opens everything":                     {sources(t, module("m", "a.rego", opensAll, "a_test.rego", passingTest)), KindPolicyModule, "m", "policy check", ""},
+		"a module that opens everything":                     {sources(t, module("m", "a.rego", opensAll, "a_test.rego", passingTest)), KindPolicyModule, "m", "belongs to the base policy", ""},
 		"a good module beside a broken one":                  {sources(t, good, broken), KindPolicyModule, "good", "", "broken/b.rego:4"},
 		"a good policy beside a broken module":               {sources(t, pipes("p"), broken), KindPipePolicy, "p", "", "broken/b.rego:4"},
-		"a module that opens everything beside a broken one": {sources(t, module("m", "a.rego", opensAll, "a_test.rego", passingTest), broken), KindPolicyModule, "m", "policy check", "-"},
+		"a module that opens everything beside a broken one": {sources(t, module("m", "a.rego", opensAll, "a_test.rego", passingTest), broken), KindPolicyModule, "m", "belongs to the base policy", "-"},
 		"an unfit policy beside a broken module": {
 			sources(t, broken, pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Pipes = nil })), KindPipePolicy, "p", `PipePolicy "p"`, "",
 		},
