@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
+	"github.com/pipeguard/pipeguard/internal/interrupt"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 func main() {
 	policy.SealProcess()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background())
 	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()
 	os.Exit(code)

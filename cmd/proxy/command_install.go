@@ -7,15 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/internal/interrupt"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -86,7 +85,7 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		_, _ = fmt.Fprintf(stderr, "proxy install: %v; see proxy install --help\n", err)
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	if err := f.run(ctx, manager, args, stdout); err != nil {
 		return fail(stderr, "install", err)

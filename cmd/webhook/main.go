@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pipeguard/pipeguard/internal/interrupt"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -25,7 +24,7 @@ const (
 func main() {
 	policy.SealProcess()
 	keepSmall()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(context.Background())
 	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

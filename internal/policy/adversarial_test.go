@@ -169,7 +169,9 @@ func TestActivateEndsForAnEndlessTest(t *testing.T) {
 	}
 	start := time.Now()
 	_, err = e.Activate(t.Context(), m)
-	wantError(t, err, "run policy tests: stopped after")
+	if !ranOutOfTime(err) { // in the tests or, on a busy machine, before them
+		t.Errorf("got %v", err)
+	}
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}

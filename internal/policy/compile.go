@@ -49,6 +49,9 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 		return nil, []Problem{{Code: CodeData, Message: err.Error()}}
 	}
 	all, problems := parse(m)
+	if len(problems) == 0 {
+		problems = tooComplex(all)
+	}
 	if len(problems) > 0 {
 		return nil, sortProblems(problems)
 	}

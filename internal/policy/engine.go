@@ -19,8 +19,10 @@ import (
 type Engine struct {
 	options  Options
 	slots    chan struct{}
-	activate sync.Mutex // one activation at a time, so that the later call wins; guards tested
-	tested   tested     // the base that passed its tests last
+	activate sync.Mutex    // one activation at a time, so that the later call wins; guards tested
+	tested   tested        // the base that passed its tests last
+	builds   chan struct{} // a place for each activation under way, abandoned ones among them
+	overdue  overdue
 	active   atomic.Pointer[snapshot]
 }
 
@@ -32,47 +34,51 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy engine: %w", err)
 	}
-	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent)}, nil
+	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent), builds: make(chan struct{}, maxAbandoned)}, nil
 }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before
 // goes on deciding. An error of the compiler is a *ProblemsError.
 //
-// It compiles and tests on the caller's goroutine and ends when ctx does, except inside the compiler, which cannot be stopped.
+// It returns when ctx ends, also while the compiler runs, which cannot be stopped: see buildInTime.
 func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
 	e.activate.Lock()
 	defer e.activate.Unlock()
-	s, err := e.build(ctx, m)
-	if err != nil {
-		return Snapshot{}, err
+	b := e.buildInTime(ctx, m)
+	if b.err != nil {
+		return Snapshot{}, b.err
 	}
+	s := b.snapshot
+	e.tested = b.tested
 	s.activated = time.Now()
 	e.active.Store(s)
 	e.options.Log.Info("policies activated", zap.String(logkeys.Revision, s.revision))
 	return Snapshot{s}, nil
 }
 
-func (e *Engine) build(ctx context.Context, m Modules) (*snapshot, error) {
+// build changes nothing of the engine: nobody may be waiting for it any more. before is the base that passed its tests last.
+func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
 	p, problems := compile(ctx, m, e.options)
 	if len(problems) > 0 {
-		return nil, &ProblemsError{problems}
+		return built{err: &ProblemsError{problems}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.options.TestTimeout)
 	defer cancel()
-	passed, err := e.testBase(ctx, m.Base)
+	base, err := e.testBase(ctx, m.Base, before)
 	if err != nil {
-		return nil, err
+		return built{err: err}
 	}
+	passed := base.passed
 	if m.Base == nil || m.hasTests() {
 		more, err := p.pass(ctx)
 		if err != nil {
-			return nil, err
+			return built{err: err}
 		}
 		passed += more
 	}
 	s, err := p.snapshot(ctx, m.revision(p.data), p.data)
 	if err != nil {
-		return nil, err
+		return built{err: err}
 	}
 	s.tests, s.companion = passed, m.Companion
 	checks := m.Checks
@@ -80,9 +86,12 @@ func (e *Engine) build(ctx context.Context, m Modules) (*snapshot, error) {
 		checks = slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.OfBase })
 	}
 	if err := p.runChecks(ctx, s, checks); err != nil {
-		return nil, err
+		return built{err: err}
 	}
-	return s, nil
+	if base.revision == "" { // there is none to be tested here
+		base = before
+	}
+	return built{snapshot: s, tested: base}
 }
 
 // tested is a base that passed its tests.
@@ -91,33 +100,32 @@ type tested struct {
 	passed   int
 }
 
-// testBase compiles a base and runs its tests and checks, unless that was the last thing it did with success. It returns
-// how many tests passed.
-func (e *Engine) testBase(ctx context.Context, base *Modules) (int, error) {
+// testBase compiles a base and runs its tests and checks, unless it is the one that passed before. It returns the base as
+// it passed, or nothing if no base is tested here.
+func (e *Engine) testBase(ctx context.Context, base *Modules, before tested) (tested, error) {
 	if base == nil || e.options.BaseTested {
-		return 0, nil
+		return tested{}, nil
 	}
 	p, problems := compile(ctx, *base, e.options)
 	if len(problems) > 0 {
-		return 0, &ProblemsError{problems}
+		return tested{}, &ProblemsError{problems}
 	}
 	revision := base.revision(p.data)
-	if revision == e.tested.revision {
-		return e.tested.passed, nil
+	if revision == before.revision {
+		return before, nil
 	}
 	passed, err := p.pass(ctx)
 	if err != nil {
-		return 0, err
+		return tested{}, err
 	}
 	s, err := p.snapshot(ctx, revision, p.data)
 	if err != nil {
-		return 0, err
+		return tested{}, err
 	}
 	if err := p.runChecks(ctx, s, base.Checks); err != nil {
-		return 0, err
+		return tested{}, err
 	}
-	e.tested = tested{revision, passed}
-	return passed, nil
+	return tested{revision, passed}, nil
 }
 
 // Active returns the policies that decide now, and whether there are any.

@@ -34,7 +34,11 @@ type Options struct {
 	// BaseTested says that Modules.Base passed its tests and checks elsewhere, as the built-in policy did when it was
 	// made: they are not run again. What was added to it is tested in any case.
 	BaseTested bool
-	// TestTimeout bounds all tests and checks of one activation together. Default 30 s.
+	// Trial says that this engine only tries whether modules could decide: modules that ran out of time are then not tried
+	// again for a while, whatever the reason was.
+	Trial bool
+	// TestTimeout bounds all tests and checks of one activation together; an activation is abandoned after twice that time.
+	// Default 30 s.
 	TestTimeout time.Duration
 	// WatchPoll is how often Watch looks at the directory without being told. Default 10 s.
 	WatchPoll time.Duration

@@ -10,7 +10,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// trialTimeout bounds the tests of one trial. The API server waits ten seconds for the answer.
+// trialTimeout bounds one examination with all its trials. The API server waits ten seconds for the answer.
 const trialTimeout = 8 * time.Second
 
 // Trial finds out whether sources could decide, without letting them. Its methods are for one caller at a time.
@@ -19,7 +19,7 @@ type Trial struct{ engine *policy.Engine }
 // NewTrial returns a Trial that has tried nothing yet.
 func NewTrial() (*Trial, error) {
 	// The base decides already; it is not on trial.
-	engine, err := policy.New(policy.Options{TestTimeout: trialTimeout, BaseTested: true})
+	engine, err := policy.New(policy.Options{TestTimeout: trialTimeout, BaseTested: true, Trial: true})
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,8 @@ func (s Sources) only(kind, name string) Sources {
 // and elsewhere is why the set still would not decide although the object is not to blame. An object must not be refused
 // for the faults of others: whoever repairs a set that is broken in two places repairs one of them first.
 func (t *Trial) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
+	defer cancel()
 	all := t.Try(ctx, s)
 	if all == nil || ctx.Err() != nil {
 		return all, nil

@@ -2,9 +2,8 @@ package winsvc
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/pipeguard/pipeguard/internal/interrupt"
 )
 
 // DefaultName is the service name under which CSI Proxy is installed.
@@ -41,9 +40,8 @@ func Run(ctx context.Context, o Options, f Function) error {
 	if o.Service {
 		return runService(ctx, o, f)
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interrupt.Context(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the next signal is the runtime's again
 	defer onHangup(o.Reload)()
 	return f(ctx, func() {})
 }

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAbandoned bounds the activations of one engine that are under way, abandoned ones among them. Each can keep
+	// a processor busy, for nothing stops OPA's compiler.
+	maxAbandoned = 2
+	// maxOverdue bounds the remembered sets of modules; the oldest is forgotten for a new one.
+	maxOverdue = 64
+	// overdueFor is how long modules that ran out of time are not tried again. A busy machine may have been the reason.
+	overdueFor = 10 * time.Minute
+)
+
+var (
+	errOverdue   = errors.New("these modules ran out of time less than 10 minutes ago, and are not tried again until then")
+	errAbandoned = errors.New("the modules ran out of time, in the compiler or outside of it")
+	errCrowded   = errors.New("earlier modules are still being compiled, although they ran out of time; try again later")
+)
+
+// built is what came of one activation.
+type built struct {
+	snapshot *snapshot
+	tested   tested
+	err      error
+}
+
+// buildInTime is build on a goroutine of its own, which is left to itself when the time is over. Its place is free again
+// only when it ends; what a caller holds is free at once.
+func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
+	hash := m.hash()
+	if e.overdue.has(hash, time.Now()) {
+		return built{err: fmt.Errorf("%w: %w", errOverdue, context.DeadlineExceeded)}
+	}
+	select {
+	case e.builds <- struct{}{}:
+	default:
+		return built{err: fmt.Errorf("%w: %w", errCrowded, context.DeadlineExceeded)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*e.options.TestTimeout) //nolint:mnd // to compile, then to test
+	defer cancel()
+	done, before := make(chan built, 1), e.tested
+	go func() {
+		defer func() { <-e.builds }()
+		done <- e.build(ctx, m, before)
+	}()
+	var b built
+	abandoned := false
+	select {
+	case b = <-done:
+	case <-ctx.Done():
+		abandoned = true
+		b.err = fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
+	}
+	if (abandoned || e.options.Trial) && errors.Is(ctx.Err(), context.DeadlineExceeded) || e.options.Trial && ranOutOfTime(b.err) {
+		e.overdue.add(hash, time.Now())
+	}
+	return b
+}
+
+// hash is that of the files, which alone decide how long compiling takes.
+func (m Modules) hash() [sha256.Size]byte {
+	h := sha256.New()
+	for _, name := range m.names() {
+		writePart(h, []byte(name))
+		writePart(h, []byte(m.Files[name]))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// overdue remembers which modules ran out of time, and when.
+type overdue struct {
+	mu   sync.Mutex
+	when map[[sha256.Size]byte]time.Time
+}
+
+func (o *overdue) has(hash [sha256.Size]byte, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	when, ok := o.when[hash]
+	return ok && now.Sub(when) < overdueFor
+}
+
+func (o *overdue) add(hash [sha256.Size]byte, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.when == nil {
+		o.when = map[[sha256.Size]byte]time.Time{}
+	}
+	oldest, at := hash, now
+	for other, when := range o.when {
+		if when.Before(at) {
+			oldest, at = other, when
+		}
+	}
+	if len(o.when) >= maxOverdue {
+		delete(o.when, oldest)
+	}
+	o.when[hash] = now
+}

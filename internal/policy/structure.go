@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// OPA's parser takes time in proportion to its text. Its compiler does not: each comprehension, every block or template
+// around an expression multiplies the work by about three, the expressions of one body are compared with each other until
+// an order is found, and rules are compared with all that they build on. Nothing interrupts it. So what modules ask of it is bounded before it is called; bounded by the parsed modules, since a text of
+// a few hundred bytes can ask for hours. The built-in policies and their tests stay below a third of each bound, except
+// that one of their tests reaches 1252 of maxRuleWork.
+const (
+	// maxClosures bounds comprehensions, every blocks and templates inside one another.
+	maxClosures = 6
+	// closureFactor is by how much a closure multiplies the work on what is in it.
+	closureFactor = 3
+	// maxRuleWork bounds the expressions, references, calls and variables of one rule with its else branches, each counted
+	// closureFactor times for each closure around it.
+	maxRuleWork = 1600
+	// maxBranches bounds the bodies of one rule: the first and those of else.
+	maxBranches = 64
+	// maxRules bounds the rules of all modules, tests among them.
+	maxRules = 1200
+	// maxWork bounds the sum of the squares of the work of all rules.
+	maxWork = 12 << 20
+)
+
+// tooComplex reports what would take the compiler longer than any policy needs, in order of file and line.
+func tooComplex(modules map[string]*ast.Module) []Problem {
+	var out []Problem
+	rules, work := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		for _, r := range modules[name].Rules {
+			c := measure(r)
+			rules, work = rules+1, work+min(c.work, maxRuleWork)*min(c.work, maxRuleWork)
+			if message := c.excess(); message != "" {
+				out = append(out, at(r.Location, CodeLimit, message))
+			}
+			if rules == maxRules+1 {
+				out = append(out, at(r.Location, CodeLimit, fmt.Sprintf("this is rule %d of all modules, and at most %d are taken", rules, maxRules)))
+			}
+			if work > maxWork {
+				return append(out, at(r.Location, CodeLimit, "all modules up to here are too complex together: take rules with many expressions apart"))
+			}
+			if len(out) >= maxProblems {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// complexity is what one rule asks of the compiler.
+type complexity struct {
+	work, closures, branches int
+	depth, weight            int // where measure is
+}
+
+func (c *complexity) excess() string {
+	switch {
+	case c.closures > maxClosures:
+		return fmt.Sprintf("more than %d comprehensions, every blocks or templates inside one another", maxClosures)
+	case c.branches > maxBranches:
+		return fmt.Sprintf("%d branches, and a rule has at most %d", c.branches, maxBranches)
+	case c.work > maxRuleWork:
+		return fmt.Sprintf("the rule is too complex: expressions, references, calls and variables, three times those in a comprehension, are %d, and at most %d are taken", c.work, maxRuleWork)
+	}
+	return ""
+}
+
+// measure stops soon after a bound is exceeded: it takes time in proportion to the text in any case.
+func measure(r *ast.Rule) *complexity {
+	c := &complexity{weight: 1}
+	ast.NewBeforeAfterVisitor(c.enter, c.leave).Walk(r)
+	return c
+}
+
+func (c *complexity) enter(x any) (skip bool) {
+	switch x.(type) {
+	case *ast.Rule:
+		c.branches++
+	case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.Every, *ast.TemplateString:
+		c.work += c.weight
+		c.depth++
+		c.closures = max(c.closures, c.depth)
+		if c.depth <= maxClosures+1 { // beyond, nothing matters, and nothing overflows
+			c.weight *= closureFactor
+		}
+		if template, ok := x.(*ast.TemplateString); ok { // OPA's visitor passes by what is in it
+			for _, part := range template.Parts {
+				ast.NewBeforeAfterVisitor(c.enter, c.leave).Walk(part)
+			}
+			return true
+		}
+	case *ast.Expr, *ast.With, ast.Ref, ast.Call, ast.Var:
+		c.work += c.weight
+	}
+	return false
+}
+
+func (c *complexity) leave(x any) {
+	switch x.(type) {
+	case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.Every, *ast.TemplateString:
+		if c.depth <= maxClosures+1 {
+			c.weight /= closureFactor
+		}
+		c.depth--
+	}
+}

@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// repeated writes n parts, in each of which %d is its number and %p the number before.
+func repeated(n int, part string) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		b.WriteString(strings.NewReplacer("%d", strconv.Itoa(i), "%p", strconv.Itoa(i-1)).Replace(part))
+	}
+	return b.String()
+}
+
+// nested writes opening n times, what is in the middle, and closing n times.
+func nested(n int, opening, middle, closing string) string {
+	return repeated(n, opening) + middle + strings.Repeat(closing, n)
+}
+
+// hanging are modules that OPA's compiler takes many seconds for, or for ever. None has more than 256 KiB.
+var hanging = map[string]string{
+	"22 comprehensions":            "x := " + nested(22, "[1|", "true", "]"),
+	"28 comprehensions":            "x := " + nested(28, "[1|", "true", "]"),
+	"comprehensions of sets":       "x := " + nested(22, "{1|", "true", "}"),
+	"comprehensions of objects":    "x := " + nested(22, "{1:1|", "true", "}"),
+	"comprehensions in heads":      "x := " + nested(22, "[", "1", "|true]"),
+	"comprehensions compared":      "x := " + nested(20, "[1|[]!=", "1", "]"),
+	"comprehensions of variables":  "x := " + nested(20, "[a%d | a%d := ", "input.a", "]"),
+	"comprehensions in references": "x := " + nested(20, "input[[1|", "true", "]]"),
+	"comprehensions and every":     "x if {" + nested(20, "every a in [1|", "true", "] {a}") + "}",
+	"comprehensions that are not":  "x if " + nested(22, "not [1|", "true", "]"),
+	"comprehensions with":          "x if " + nested(22, "[1|", "true", "] with input as 1"),
+	"every":                        "x if {" + nested(150, "every a%d in input { a%d;", "true", "}") + "}",
+	"templates":                    "x := " + nested(20, `$"{`, "input.a", `}"`),
+	"templates and comprehensions": "x := " + nested(12, `$"{[1|`, "input.a", `]}"`),
+	"a long sum":                   "x := 1" + strings.Repeat("+1", 60000),
+	"a long sum of input":          "x := input.a" + strings.Repeat("+input.a", 20000),
+	"a long comparison":            "x := 1" + strings.Repeat("==1", 60000),
+	"a long union":                 "x := input.a" + strings.Repeat("|input.a", 20000),
+	"a long membership":            "x if 1" + strings.Repeat(" in input.a", 20000),
+	"a long chain of else":         "x := 1 if input.a" + strings.Repeat("\nelse := 2 if input.b", 10000),
+	"many expressions":             "x if {" + repeated(5000, "\ninput.a == %d") + "\n}",
+	"many variables":               "x if {" + repeated(5000, "\na%d := input.a\na%d == 1") + "\n}",
+	"variables in reverse":         "x if {" + repeated(400, "\na%p = a%d + 1") + "\na400 = 1\n}",
+	"products of some":             "x if {" + repeated(5000, "\nsome a%d in input\na%d") + "\n}",
+	"many comprehensions":          "x if {" + repeated(1000, "\nb%d := [1 | input.a[_]]\nb%d") + "\n}",
+	"a long template":              `x := $"` + strings.Repeat("{input.a}", 20000) + `"`,
+	"a chain of rules":             "x0 := 1" + repeated(10000, "\nx%d := x%p"),
+	"rules of many values":         "x0 := 1" + repeated(2000, "\nx%d := [x%p] if input.a\nelse := {x%p}"),
+	"rules of one set":             repeated(6000, "\nx contains %d if input.a == %d"),
+	"functions with defaults":      repeated(5000, "\ndefault f%d(_) := 1\nf%d(a) := 2 if a"),
+	"imports":                      repeated(8000, "\nimport data.y%d") + "\nx := [" + repeated(8000, "y%d,") + "1]",
+	"operands":                     "f(" + repeated(8000, "a%d,") + "b) := [b," + repeated(8000, "a%d,") + "1]",
+	"unifications":                 "x if {\na0 = input.a" + repeated(5000, "\n[a%d, a%d] = [a%p, input.z]") + "\n}",
+}
+
+func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
+	for name, text := range hanging {
+		t.Run(name, func(t *testing.T) {
+			text := "package pipeguard.admission\n\n" + text + "\n"
+			if len(text) > 256<<10 {
+				t.Fatalf("%d bytes", len(text))
+			}
+			for file, want := range map[string]string{"b.rego": "b.rego:", "b_test.rego": "b_test.rego:"} {
+				if isTestFile(file) {
+					text = strings.Replace(text, "package pipeguard.admission", "package b_test", 1)
+				}
+				problems := Validate(small().with(map[string]string{file: text}), Options{})
+				if len(problems) == 0 || problems[0].Code != CodeLimit || !strings.HasPrefix(problems[0].String(), want) || problems[0].Line < 3 {
+					t.Fatalf("problems %.300v", problems)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatPoliciesNeedIsWithinTheBoundsOfTheCompiler(t *testing.T) {
+	for name, text := range map[string]string{
+		"comprehensions":        "x := " + nested(5, "[1|", "true", "]"),
+		"a sum":                 "x := 1" + strings.Repeat("+1", 200),
+		"branches":              "x := 1 if input.a" + strings.Repeat("\nelse := 2 if input.b", 60),
+		"a list of names":       "x := {" + repeated(5000, `"name-%d",`) + `"a"}`,
+		"a table":               "x := {" + repeated(2000, `"name-%d": {"a": ["b", "c"], "n": %d},`) + `"a": null}`,
+		"expressions of a rule": "x if {" + repeated(150, "\ninput.a == %d") + "\n}",
+		"rules":                 repeated(800, "\nx%d if input.a == %d"),
+	} {
+		if problems := Validate(small().with(map[string]string{"b.rego": "package lib\n\n" + text + "\n"}), Options{}); len(problems) > 0 {
+			t.Errorf("%s: %.300v", name, problems)
+		}
+	}
+}
+
+// nesting writes terms at random, most of them inside others.
+type nesting struct{ *rand.Rand }
+
+func (n nesting) term(left int) string {
+	if left <= 0 {
+		return []string{"1", "input.a", `"s"`, "input.a[_]"}[n.IntN(4)]
+	}
+	in := func() string { return n.term(left - 1 - n.IntN(3)) }
+	switch n.IntN(12) {
+	case 0:
+		return "[" + in() + " | " + in() + "]"
+	case 1:
+		return "{" + in() + " | " + in() + "}"
+	case 2:
+		return "{" + in() + ": " + in() + " | input.b}"
+	case 3:
+		return "[" + in() + ", " + in() + "]"
+	case 4:
+		return "{" + in() + ": " + in() + "}"
+	case 5:
+		return "count(" + in() + ")"
+	case 6:
+		return "(" + in() + " == " + in() + ")"
+	case 7:
+		return `$"a{` + in() + `}"`
+	case 8:
+		return "[1 | every x" + strconv.Itoa(left) + " in " + in() + " { x" + strconv.Itoa(left) + " == " + in() + " }]"
+	case 9:
+		return "(" + in() + " in " + in() + ")"
+	case 10:
+		return "[y | some y in " + in() + "; not " + in() + "]"
+	default:
+		return "input[" + in() + "]"
+	}
+}
+
+// FuzzNesting holds that a module is refused, or compiles: an input that takes long is what the fuzzer reports as a hang.
+func FuzzNesting(f *testing.F) {
+	for seed := range uint64(60) {
+		f.Add(seed, byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, depth byte) {
+		n := nesting{rand.New(rand.NewPCG(seed, 24))} //nolint:gosec // a test is to be repeatable
+		text := fmt.Sprintf("package lib\n\nx := %s\n\ny if {\n\tz := %s\n\tz == %s\n}\n", n.term(int(depth%24)), n.term(int(depth%16)), n.term(int(depth%8)))
+		for _, p := range Validate(small().with(map[string]string{"b.rego": text}), Options{}) {
+			if p.Code == CodeInternal {
+				t.Fatalf("%s\n%s", p, text)
+			}
+		}
+	})
+}
