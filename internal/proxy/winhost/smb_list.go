@@ -2,6 +2,7 @@ package winhost
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -14,8 +15,19 @@ func (h *Host) Mappings(ctx context.Context) ([]handler.Mapping, error) { return
 
 var _ handler.Mapper = (*Host)(nil)
 
+// Answers of WMI about what a Windows does not have.
+// https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants
+const (
+	invalidNamespace = 0x8004100E // WBEM_E_INVALID_NAMESPACE
+	invalidClass     = 0x80041010 // WBEM_E_INVALID_CLASS
+)
+
 func (s shares) list(ctx context.Context) ([]handler.Mapping, error) {
 	rows, err := s.rows(ctx, "the mapped shares", wmi.Query{Namespace: wmi.SMB, Class: smbMapping, Select: []string{"RemotePath", "Status"}})
+	var answer *wmi.Error
+	if errors.As(err, &answer) && (answer.Code == invalidNamespace || answer.Code == invalidClass) {
+		return nil, nil // this Windows cannot map shares for the whole node
+	}
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
+	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 
 // page is a memory of this process.
@@ -137,6 +138,12 @@ func TestMappingsAreListedWithTheirMakersAndLinks(t *testing.T) {
 		{Share: `\\server\share\sub`, Links: 1},
 	}, list); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, code := range []uint32{invalidNamespace, invalidClass} { // a Windows that has no such mappings
+		f.fails[smbMapping] = &wmi.Error{Op: "query", What: smbMapping, Code: code}
+		if list, err := h.Mappings(t.Context()); list != nil || err != nil {
+			t.Errorf("got %v, %v", list, err)
+		}
 	}
 	f.fails[smbMapping] = errors.New("lost")
 	_, err = h.Mappings(t.Context())
