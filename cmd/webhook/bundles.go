@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/controller"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
 )
 
@@ -69,13 +70,12 @@ func newBundles(o clusterOptions, config *rest.Config, registry prometheus.Regis
 	return b, nil
 }
 
-// add gives a manager and a server the parts.
-func (b *bundles) add(mgr manager.Manager, s *server, parts *controller.Parts) error {
+// add gives the leader, every replica's manager and a server the parts.
+func (b *bundles) add(mgr manager.Manager, leads *leader.Group, s *server, parts *controller.Parts) error {
 	b.activated, b.refresh = parts.Activator.Activated, parts.Refresh
-	for _, r := range []manager.Runnable{b, b.mirror} {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("publish bundles: %w", err)
-		}
+	leads.Add(b)
+	if err := mgr.Add(b.mirror); err != nil {
+		return fmt.Errorf("publish bundles: %w", err)
 	}
 	if b.serve {
 		s.webhook.Register(bundlesPath, s.leave.whileLeaving(b.board))
@@ -100,11 +100,9 @@ func (b *bundles) attempted(err error) {
 	b.publisher.Changed()
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (b *bundles) NeedLeaderElection() bool { return b.publisher.NeedLeaderElection() }
-
-// Start publishes from the first policies on, until ctx is done.
+// Start publishes from the first policies on, until ctx is done. It can be called again after that.
 func (b *bundles) Start(ctx context.Context) error {
+	defer b.forget()
 	select {
 	case <-ctx.Done():
 		return nil
@@ -143,6 +141,14 @@ func (b *bundles) tell(results []publish.Result) {
 	if !same {
 		b.refresh()
 	}
+}
+
+// forget ends what is told with the leader's term.
+func (b *bundles) forget() {
+	b.metrics.Clear()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.told = controller.Bundles{}
 }
 
 // report is controller.Options.Bundles.

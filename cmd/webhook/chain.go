@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pipeguard/pipeguard/internal/certs"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
 )
 
 // chain supplies the certificate in a cluster, and knows whether the API server accepts it.
@@ -15,7 +16,7 @@ type chain struct {
 
 // newChain keeps the certificate in a Secret and replaces it in time, unless the options name files: then whoever writes
 // those does so, cert-manager for instance, and also sets the caBundle of the configurations.
-func newChain(o options, config *rest.Config, mgr manager.Manager, s *server) (*chain, error) {
+func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (*chain, error) {
 	names := certs.Names{
 		Namespace:      o.cluster.podNamespace,
 		Service:        o.cluster.serviceName,
@@ -33,7 +34,7 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, s *server) (*
 		return nil, err
 	}
 	metrics := certs.NewMetrics(s.registry)
-	supply, err := newSupply(o, names, live, metrics, mgr, s)
+	supply, err := newSupply(o, names, live, metrics, mgr, leads, s)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, s *server) (*
 }
 
 // newSupply reads the files that the options name, or follows the Secret and, as the leader, keeps it fresh.
-func newSupply(o options, names certs.Names, live *certs.Cluster, metrics *certs.Metrics, mgr manager.Manager, s *server) (certificates, error) {
+func newSupply(o options, names certs.Names, live *certs.Cluster, metrics *certs.Metrics, mgr manager.Manager, leads *leader.Group, s *server) (certificates, error) {
 	if !o.makesCertificate() {
 		return newCertificates(o, s.log)
 	}
@@ -53,8 +54,6 @@ func newSupply(o options, names certs.Names, live *certs.Cluster, metrics *certs
 	if err != nil {
 		return nil, err
 	}
-	if err := mgr.Add(rotator); err != nil {
-		return nil, err
-	}
+	leads.Add(rotator)
 	return certs.NewFollower(certs.FollowerOptions{Names: names, Copy: live, Log: s.log, Metrics: metrics})
 }

@@ -18,20 +18,19 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/controller"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/controller/scan"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// leaderLease is the Lease that the leader holds. The chart makes it, so that it goes when the release goes.
-const leaderLease = "pipeguard-leader"
-
 // cluster is a webhook in a cluster.
 type cluster struct {
 	options clusterOptions
 	config  *rest.Config
 	manager manager.Manager
+	leads   *leader.Group // what one replica does for all
 	labels  *clusterNamespaces
 	chain   *chain
 }
@@ -47,14 +46,10 @@ func newCluster(o options, s *server) (mode, error) {
 	}
 	m := &cluster{options: o.cluster, config: config}
 	if m.manager, err = manager.New(config, manager.Options{
-		Scheme:                        scheme,
-		Logger:                        zapr.NewLogger(s.log),
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // they are served with the webhook's own
-		HealthProbeBindAddress:        "0",
-		LeaderElection:                o.cluster.leaderElect,
-		LeaderElectionID:              leaderLease,
-		LeaderElectionNamespace:       o.cluster.podNamespace,
-		LeaderElectionReleaseOnCancel: true,
+		Scheme:                 scheme,
+		Logger:                 zapr.NewLogger(s.log),
+		Metrics:                metricsserver.Options{BindAddress: "0"}, // they are served with the webhook's own
+		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
 			ByObject:         controller.LeaseCache(o.cluster.podNamespace),
 			DefaultTransform: cache.TransformStripManagedFields(),
@@ -62,11 +57,14 @@ func newCluster(o options, s *server) (mode, error) {
 	}); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
+	if m.leads, err = newLeader(o.cluster, config, m.manager, s.log); err != nil {
+		return nil, err
+	}
 	m.labels = newClusterNamespaces(m.manager.GetCache())
 	if _, err := m.manager.GetCache().GetInformer(context.Background(), namespaceMetadata(), cache.BlockUntilSynced(false)); err != nil {
 		return nil, fmt.Errorf("watch namespaces: %w", err)
 	}
-	m.chain, err = newChain(o, config, m.manager, s)
+	m.chain, err = newChain(o, config, m.manager, m.leads, s)
 	return m, err
 }
 
@@ -116,7 +114,7 @@ func (m *cluster) finish(s *server) error {
 	if err != nil {
 		return err
 	}
-	if parts, err = controller.Add(m.manager, controller.Options{
+	if parts, err = controller.Add(m.manager, m.leads, controller.Options{
 		Engine:   s.engine,
 		Base:     s.source.base,
 		Assemble: assemble,
@@ -134,11 +132,9 @@ func (m *cluster) finish(s *server) error {
 	}); err != nil {
 		return err
 	}
-	if err := m.manager.Add(scanner); err != nil {
-		return err
-	}
+	m.leads.Add(scanner)
 	if bundles != nil {
-		if err := bundles.add(m.manager, s, parts); err != nil {
+		if err := bundles.add(m.manager, m.leads, s, parts); err != nil {
 			return err
 		}
 	}

@@ -15,5 +15,5 @@ func (m *cluster) countNodes(b *bundles, registry prometheus.Registerer, log *za
 	if b != nil {
 		published = b.publisher.Results
 	}
-	return nodes.Add(m.manager, nodes.Options{Published: published, Registerer: registry, Log: log})
+	return nodes.Add(m.manager, m.leads, nodes.Options{Published: published, Registerer: registry, Log: log})
 }

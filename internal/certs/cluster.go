@@ -65,9 +65,6 @@ func NewCluster(config *rest.Config, names Names) (*Cluster, error) {
 	return c, nil
 }
 
-// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable: every replica needs the copies.
-func (c *Cluster) NeedLeaderElection() bool { return false }
-
 // Start keeps the copies fresh until ctx is done. A watch that fails is begun again.
 func (c *Cluster) Start(ctx context.Context) error {
 	var group sync.WaitGroup

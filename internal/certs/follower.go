@@ -79,9 +79,6 @@ func (f *Follower) Check(*http.Request) error {
 	return err
 }
 
-// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
-func (f *Follower) NeedLeaderElection() bool { return false }
-
 // Start follows until ctx is done.
 func (f *Follower) Start(ctx context.Context) error {
 	for {

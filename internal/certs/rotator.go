@@ -46,12 +46,10 @@ func NewRotator(o Options) (*Rotator, error) {
 	}, nil
 }
 
-// NeedLeaderElection implements controller-runtime's LeaderElectionRunnable.
-func (r *Rotator) NeedLeaderElection() bool { return true }
-
-// Start works until ctx is done. No fault of the cluster ends it: it reports and tries again.
+// Start works until ctx is done, and can be called again after that. No fault of the cluster ends it: it reports and tries again.
 func (r *Rotator) Start(ctx context.Context) error {
 	r.options.Metrics.leads()
+	r.standing = "" // what stood in an earlier term proves nothing
 	failures := 0
 	for {
 		switch err := r.look(ctx); {

@@ -58,9 +58,6 @@ func newActivator(o Options, from objects) *Activator {
 // Changed says that Options.Base would return something else than before. It does not wait.
 func (a *Activator) Changed() { signal(a.changed) }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica decides.
-func (a *Activator) NeedLeaderElection() bool { return false }
-
 // Start activates what the cluster holds, at once and after each change, until ctx is done. The first attempt waits for
 // the cache: policies without the cluster's objects could permit what these forbid.
 func (a *Activator) Start(ctx context.Context) error {

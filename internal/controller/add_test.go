@@ -18,6 +18,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -57,20 +58,17 @@ func complete(t *testing.T) Options {
 
 func TestAddGivesEachManagerItsParts(t *testing.T) {
 	for range 2 { // in one process
-		parts, err := Add(unconnected(t), complete(t))
+		parts, err := Add(unconnected(t), leader.New(leader.Options{}), complete(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		parts.Refresh()
 		parts.Activator.Changed()
-		if parts.Activator.NeedLeaderElection() || parts.Replicas.NeedLeaderElection() || !parts.sweeper.NeedLeaderElection() {
-			t.Error("replicas that do not lead would decide by nothing, or all would write statuses")
-		}
 	}
 }
 
 func TestAddReportsEveryFaultOfTheOptions(t *testing.T) {
-	_, err := Add(unconnected(t), Options{PodName: "Web_1"})
+	_, err := Add(unconnected(t), leader.New(leader.Options{}), Options{PodName: "Web_1"})
 	if err == nil {
 		t.Fatal("nothing is missing")
 	}
@@ -81,7 +79,7 @@ func TestAddReportsEveryFaultOfTheOptions(t *testing.T) {
 	}
 	o := complete(t)
 	o.PodName = strings.Repeat("a", 240)
-	if _, err := Add(unconnected(t), o); err == nil {
+	if _, err := Add(unconnected(t), leader.New(leader.Options{}), o); err == nil {
 		t.Error("a Lease with a name that is too long")
 	}
 }

@@ -11,5 +11,5 @@ package controller
 //	coordination.k8s.io  | leases                                            | get, list, watch, create, patch, delete | own namespace | every replica
 //	""                   | pods                                              | get                                    | own namespace | every replica
 //
-// Events about objects without a namespace are kept in the namespace default. Leader election of the manager needs
+// Events about objects without a namespace are kept in the namespace default. Leader election needs
 // "update" on leases, and create and patch on events in its own namespace, besides.

@@ -35,6 +35,12 @@ func (m *Metrics) counted(c Census) {
 	m.replicas.WithLabelValues("current").Set(float64(c.Current))
 }
 
+// clear ends the series with the term.
+func (m *Metrics) clear() {
+	m.replicas.Reset()
+	m.subjects.clear()
+}
+
 // subjectMetrics are made when they are asked for: a permission ends without anybody writing anything, and the series of
 // what was deleted must vanish.
 type subjectMetrics struct {
@@ -68,6 +74,12 @@ func (m *subjectMetrics) forget(policy string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.policies, policy)
+}
+
+func (m *subjectMetrics) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.policies)
 }
 
 // Describe implements prometheus.Collector.

@@ -41,6 +41,11 @@ func TestOnlyALeaderHasSeries(t *testing.T) {
 	if diff := cmp.Diff(want, gathered(t, reg)); diff != "" {
 		t.Error(diff)
 	}
+	m.subjects.set("p", []v1alpha1.Subject{lasting("l")})
+	m.clear()
+	if got := gathered(t, reg); len(got) != 0 {
+		t.Errorf("metrics after the term: %v", got)
+	}
 }
 
 func TestSubjectsAreMeasuredWhenTheyAreAskedFor(t *testing.T) {

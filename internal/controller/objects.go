@@ -63,34 +63,43 @@ type cached struct{ cache cache.Cache }
 
 func (c cached) watch(ctx context.Context, changed func()) error {
 	for _, o := range []client.Object{&v1alpha1.PipePolicy{}, &v1alpha1.PolicyModule{}} {
-		if err := notify(ctx, c.cache, o, differs, changed); err != nil {
+		if err := notify(ctx, c.cache, o, differs, func(client.Object) { changed() }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// notify has changed called when an object of o's kind comes, goes, or is updated so that differs says yes. It returns
-// when those that exist are in the cache.
-func notify(ctx context.Context, from cache.Cache, o client.Object, differs func(before, after client.Object) bool, changed func()) error {
+// notify has changed called when an object of o's kind comes, goes, or is updated so that differs says yes, until ctx is
+// done. It returns when those that exist are in the cache.
+func notify(ctx context.Context, from cache.Cache, o client.Object, differs func(before, after client.Object) bool, changed func(client.Object)) error {
 	informer, err := from.GetInformer(ctx, o)
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", o, err)
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { changed() },
-		DeleteFunc: func(any) { changed() },
+	tell := func(o any) {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		if o, ok := o.(client.Object); ok {
+			changed(o)
+		}
+	}
+	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    tell,
+		DeleteFunc: tell,
 		UpdateFunc: func(before, after any) {
 			b, ok := before.(client.Object)
 			a, same := after.(client.Object)
-			if !ok || !same || differs(b, a) {
-				changed()
+			if ok && same && differs(b, a) {
+				changed(a)
 			}
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("watch %T: %w", o, err)
 	}
+	context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(handle) }) // fails only for handlers that are not there
 	return nil
 }
 

@@ -40,9 +40,6 @@ type Replicas struct {
 	started time.Time
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica reports.
-func (r *Replicas) NeedLeaderElection() bool { return false }
-
 // Start reports each new outcome at once and the last one every half minute, until ctx is done; then it removes the Lease.
 // The first report waits for the first outcome, but not for ever: a replica that cannot decide is to be seen.
 func (r *Replicas) Start(ctx context.Context) error {

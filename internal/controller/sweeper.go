@@ -33,18 +33,15 @@ type sweeper struct {
 	log     *zap.Logger
 
 	changed        chan struct{}
-	pipes, modules chan event.GenericEvent
+	pipes, modules chan event.GenericEvent // of the current term
 }
 
 // refresh has all statuses looked at. It does not wait.
 func (s *sweeper) refresh() { signal(s.changed) }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: one replica writes statuses.
-func (s *sweeper) NeedLeaderElection() bool { return true }
-
 // Start sweeps until ctx is done.
 func (s *sweeper) Start(ctx context.Context) error {
-	if err := notify(ctx, s.cache, &coordinationv1.Lease{}, reports, s.refresh); err != nil {
+	if err := notify(ctx, s.cache, &coordinationv1.Lease{}, reports, func(client.Object) { s.refresh() }); err != nil {
 		return unlessDone(ctx, err)
 	}
 	s.run(ctx)

@@ -11,41 +11,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/controller/leader"
 )
 
-// Add gives a manager the part. The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
+// Add gives the leader the part. The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
 // may do what the table in this package's doc.go lists.
-func Add(mgr manager.Manager, o Options) error {
+func Add(mgr manager.Manager, leads *leader.Group, o Options) error {
 	o = o.withDefaults()
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return fmt.Errorf("count nodes: %w", err)
 	}
-	c := &counter{
+	leads.Add(&counter{
 		metrics: m, Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
 		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
-	}
-	if err := mgr.Add(c); err != nil {
-		return fmt.Errorf("count nodes: %w", err)
-	}
+	})
 	return nil
 }
 
-// follow returns when all that exist are in the cache, and has every change heard afterwards.
+// follow returns when all that exist are in the cache, and has every change heard afterwards, until ctx is done.
 func (c *counter) follow(ctx context.Context, from cache.Cache) error {
 	for _, o := range []client.Object{&v1alpha1.GuardedNode{}, &v1alpha1.PipePolicy{}} {
 		informer, err := from.GetInformer(ctx, o)
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", o, err)
 		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { c.came(nil, o) },
 			UpdateFunc: func(before, o any) { c.came(before, o) },
 			DeleteFunc: c.went,
-		}); err != nil {
+		})
+		if err != nil {
 			return fmt.Errorf("watch %T: %w", o, err)
 		}
+		context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(handle) }) // fails only for handlers that are not there
 	}
 	return nil
 }

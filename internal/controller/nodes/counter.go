@@ -65,12 +65,11 @@ type counter struct {
 	changed chan struct{}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: one replica writes statuses.
-func (c *counter) NeedLeaderElection() bool { return true }
-
 // Start counts until ctx is done. A cluster whose definitions are of an earlier release has no nodes to count, and reviews
 // are answered all the same.
 func (c *counter) Start(ctx context.Context) error {
+	defer c.metrics.nodes.Reset() // the leader alone has series
+	c.ear.reset()
 	for {
 		err := c.watch(ctx, c)
 		if err == nil || ctx.Err() != nil {

@@ -24,6 +24,13 @@ type seen struct {
 
 func newEar(now func() time.Time) *ear { return &ear{now: now, seen: map[string]seen{}} }
 
+// reset forgets everything: what came between two terms of the leader was not heard.
+func (e *ear) reset() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.seen)
+}
+
 // hear takes note of an object that is new, or that may have changed.
 func (e *ear) hear(n *v1alpha1.GuardedNode) {
 	e.mu.Lock()

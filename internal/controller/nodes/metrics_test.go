@@ -1,9 +1,12 @@
 package nodes
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -58,4 +61,34 @@ func statesOf(t *testing.T, registry *prometheus.Registry) string {
 		words = append(words, m.GetLabel()[0].GetValue(), strconv.Itoa(int(m.GetGauge().GetValue())))
 	}
 	return strings.Join(words, " ")
+}
+
+func TestEachTermOfTheLeaderCountsNodesAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		m, err := newMetrics(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newServer()
+		c := newCounter(s, atNoon)
+		c.metrics = m
+		for term := range 2 {
+			s.put(node(strconv.Itoa(term)))
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error)
+			go func() { done <- c.Start(ctx) }()
+			synctest.Wait()
+			if got, want := statesOf(t, registry), fmt.Sprintf("denying 0 guarding %d local 0 silent 0 unreachable 0", term+1); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if families, err := registry.Gather(); err != nil || len(families) != 0 {
+				t.Errorf("series after the term: %v, %v", families, err)
+			}
+		}
+	})
 }

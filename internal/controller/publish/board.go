@@ -182,9 +182,6 @@ type Mirror struct {
 	Log     *zap.Logger
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (m *Mirror) NeedLeaderElection() bool { return false }
-
 // Start looks every few seconds until ctx is done. What cannot be read stays on the Board as it was: nodes hold it
 // against its own end.
 func (m *Mirror) Start(ctx context.Context) error {

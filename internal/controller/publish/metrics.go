@@ -28,6 +28,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
+// Clear ends the gauges with the leader's term: another replica has them now.
+func (m *Metrics) Clear() {
+	m.revision.Reset()
+	m.expiry.Reset()
+}
+
 // Attempted takes note of an attempt. After one that failed, nodes go on with the bundle before, and so do its series.
 func (m *Metrics) Attempted(results []Result) {
 	for _, r := range results {

@@ -110,11 +110,9 @@ func (p *Publisher) Changed() {
 	}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: two who publish would only undo each other's work.
-func (p *Publisher) NeedLeaderElection() bool { return true }
-
-// Start publishes at once, after each change, and as often as lives must be renewed, until ctx is done.
+// Start publishes at once, after each change, and as often as lives must be renewed, until ctx is done. It can be called again after that.
 func (p *Publisher) Start(ctx context.Context) error {
+	defer p.set(nil) // in a later term, these are not the results of the bundles that are published then
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
@@ -138,6 +136,12 @@ func (p *Publisher) Results() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.results)
+}
+
+func (p *Publisher) set(results []Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.results = results
 }
 
 func (p *Publisher) publish(ctx context.Context) {
@@ -165,9 +169,7 @@ func (p *Publisher) publish(ctx context.Context) {
 		}
 		results = append(results, r)
 	}
-	p.mu.Lock()
-	p.results = results
-	p.mu.Unlock()
+	p.set(results)
 	p.o.Tell(slices.Clone(results))
 }
 

@@ -346,6 +346,18 @@ func TestALeaderRenewsAndFollowsChanges(t *testing.T) {
 		}
 		stop()
 		group.Wait()
+		if results := p.Results(); len(results) != 0 {
+			t.Errorf("after the term: %+v", results)
+		}
+		store.remove() // somebody does while another replica leads, or none
+		ctx, stop = context.WithCancel(t.Context())
+		group.Go(func() { _ = p.Start(ctx) })
+		synctest.Wait()
+		if again := p.Results(); len(again) != 1 || !again[0].Written {
+			t.Errorf("in the next term: %+v", again)
+		}
+		stop()
+		group.Wait()
 	})
 }
 

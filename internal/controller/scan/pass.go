@@ -24,6 +24,14 @@ type state struct {
 	written  map[address]written
 }
 
+func newState() state {
+	s := state{kinds: map[string]*kindState{}, written: map[address]written{}}
+	for _, k := range judgedKinds() {
+		s.kinds[k.resource] = &kindState{slots: map[string]*slot{}}
+	}
+	return s
+}
+
 // kindState is what is known of the objects of one kind.
 type kindState struct {
 	epoch int // in which all of them were last listed and judged

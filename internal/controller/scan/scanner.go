@@ -19,8 +19,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// Scanner judges what exists, at the beginning, from time to time, and when the policies change. It is a Runnable of
-// controller-runtime that the leader runs.
+// Scanner judges what exists, at the beginning, from time to time, and when the policies change. It is a part of
+// the leader.
 type Scanner struct {
 	options    Options
 	lists      *lister
@@ -58,10 +58,7 @@ func New(o Options) (*Scanner, error) {
 		store:     &store{client},
 		metrics:   newMetrics(),
 		triggered: make(chan struct{}, 1),
-		state:     state{kinds: map[string]*kindState{}, written: map[address]written{}},
-	}
-	for _, k := range judgedKinds() {
-		s.state.kinds[k.resource] = &kindState{slots: map[string]*slot{}}
+		state:     newState(),
 	}
 	s.lists = &lister{
 		client: client, pageSize: o.pageSize, retryAfter: o.RetryAfter,
@@ -90,9 +87,6 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 	return client, nil
 }
 
-// NeedLeaderElection keeps all but one replica from scanning.
-func (s *Scanner) NeedLeaderElection() bool { return true }
-
 // Trigger asks for a pass soon; it does not wait. Call it after each new revision, and whenever the labels of
 // namespaces or anything else that judgements rest on has changed.
 func (s *Scanner) Trigger() {
@@ -120,8 +114,11 @@ const (
 	incompleteAfter = time.Minute
 )
 
-// Start scans until ctx ends, one pass at a time.
+// Start scans until ctx ends, one pass at a time. It can be called again after that, and then knows nothing of what it
+// found before: another replica may have scanned and written reports in between.
 func (s *Scanner) Start(ctx context.Context) error {
+	s.state, s.metrics = newState(), newMetrics()
+	defer s.violations.Store(nil)
 	undo, err := s.metrics.register(s.options.Registerer)
 	if err != nil {
 		return err

@@ -11,12 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-)
-
-var (
-	_ manager.Runnable               = (*Scanner)(nil)
-	_ manager.LeaderElectionRunnable = (*Scanner)(nil)
 )
 
 func TestNewReportsEveryFault(t *testing.T) {
@@ -29,13 +23,6 @@ func TestNewReportsEveryFault(t *testing.T) {
 	p := &marker{}
 	if _, err := New(Options{Config: &rest.Config{Host: "://"}, Judge: p.Judge, Revision: p.Revision}); err == nil {
 		t.Error("New takes an address that is none")
-	}
-}
-
-func TestOnlyTheLeaderScans(t *testing.T) {
-	s, _ := newScanner(t, newAPIServer(t))
-	if !s.NeedLeaderElection() {
-		t.Error("every replica would scan")
 	}
 }
 
@@ -248,6 +235,35 @@ func TestMetricsExistWhileTheScannerRuns(t *testing.T) {
 		r.stop()
 		if got := gather(t, r.reg); len(got) > 0 {
 			t.Errorf("metrics after the end: %v", got)
+		}
+	})
+}
+
+func TestEachTermOfTheLeaderScansAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t)
+		if n := r.ended(time.Minute); n != 1 {
+			t.Fatalf("%d passes", n)
+		}
+		r.stop()
+		if _, known := r.Violations("any"); known {
+			t.Error("what was found is told after the term")
+		}
+		if families, err := r.reg.Gather(); err != nil || len(families) != 0 {
+			t.Errorf("series after the term: %v, %v", families, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Start(ctx) }()
+		if n := r.ended(time.Minute); n != 1 {
+			t.Errorf("%d passes in the next term", n)
+		}
+		if _, known := r.Violations("any"); !known {
+			t.Error("what was found is not told")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }
