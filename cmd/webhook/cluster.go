@@ -17,6 +17,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/controller/scan"
@@ -148,7 +149,8 @@ func (m *cluster) finish(s *server) error {
 	if err != nil {
 		return err
 	}
-	s.webhook.Register(policiesPath, &webhook.Admission{Handler: objects})
+	bodies := intake.New(intake.Limits{Places: maxPolicyReviews}) // not those of the reviews of objects: each takes seconds
+	s.webhook.Register(policiesPath, bodies.Handler(&webhook.Admission{Handler: objects}))
 	s.readiness.also = m.chain.verify
 	s.leave.delay = leaveFor
 	s.tasks = append(s.tasks,

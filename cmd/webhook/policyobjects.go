@@ -22,6 +22,8 @@ import (
 const policiesPath = "/validate-policies"
 
 const (
+	// maxPolicyReviews bounds the policy objects that wait for their turn to be judged.
+	maxPolicyReviews = 32
 	// maxPolicyCauses bounds the places that an answer names.
 	maxPolicyCauses = 20
 	// maxPolicyWarning is the length that the API asks of a warning.

@@ -22,6 +22,8 @@ type envelope struct {
 	apiVersion, kind string
 	// mayMatter is false if no key in the object could lead to something that is judged.
 	mayMatter bool
+	// err is why the rest was not read.
+	err error
 }
 
 // DecodeReview reads an AdmissionReview of admission.k8s.io/v1. Keys count in their exact case only, as for the API
@@ -35,9 +37,35 @@ func DecodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return &e.request, nil
 }
 
+// beginningOf reads what there is of a review whose end is missing. It returns nil if it has no uid to answer to. Only names
+// count of what it found: the API server writes them before the objects.
+func beginningOf(body []byte) *envelope {
+	e := &envelope{}
+	if apiVersion, kind, _ := e.read(body); apiVersion != reviewType.APIVersion || kind != reviewType.Kind || e.request.UID == "" || len(e.request.UID) > maxUID {
+		return nil
+	}
+	e.request.Object.Raw, e.request.OldObject.Raw = nil, nil
+	return e
+}
+
 func decodeReview(body []byte) (*envelope, error) {
 	e := &envelope{}
-	apiVersion, kind := "", ""
+	apiVersion, kind, err := e.read(body)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the AdmissionReview: %w", err)
+	case apiVersion != reviewType.APIVersion || kind != reviewType.Kind:
+		return nil, fmt.Errorf("the document is %s, not an admission.k8s.io/v1 AdmissionReview", quote(apiVersion+" "+kind, maxName))
+	case e.request.UID == "":
+		return nil, errors.New("the AdmissionReview has no request.uid")
+	case len(e.request.UID) > maxUID:
+		return nil, fmt.Errorf("the AdmissionReview's request.uid has more than %d bytes", maxUID)
+	}
+	return e, nil
+}
+
+// read reads a review, up to the first fault.
+func (e *envelope) read(body []byte) (apiVersion, kind string, err error) {
 	r := jsonscan.NewReader(body)
 	for o := r.Object(); o.Next(); {
 		switch string(o.Key()) {
@@ -55,17 +83,7 @@ func decodeReview(body []byte) (*envelope, error) {
 		}
 	}
 	r.End()
-	switch {
-	case r.Err() != nil:
-		return nil, fmt.Errorf("read the AdmissionReview: %w", r.Err())
-	case apiVersion != "admission.k8s.io/v1" || kind != "AdmissionReview":
-		return nil, fmt.Errorf("the document is %s, not an admission.k8s.io/v1 AdmissionReview", quote(apiVersion+" "+kind, maxName))
-	case e.request.UID == "":
-		return nil, errors.New("the AdmissionReview has no request.uid")
-	case len(e.request.UID) > maxUID:
-		return nil, fmt.Errorf("the AdmissionReview's request.uid has more than %d bytes", maxUID)
-	}
-	return e, nil
+	return apiVersion, kind, r.Err()
 }
 
 func (e *envelope) readRequest(r *jsonscan.Reader) {

@@ -17,6 +17,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
@@ -24,20 +25,17 @@ const (
 	// maxBody bounds a request: the API server takes objects of up to 3 MiB as JSON, and Pods with their history
 	// stay far below half of that, so an update, which carries two, fits as well.
 	maxBody = 3 << 20
-	// maxInFlight bounds the requests that hold a body at one time, and with it the memory: the API server sends a
-	// few at once, only an attacker sends hundreds. Beyond it the answer is 503.
-	maxInFlight = 256
-	// maxIO bounds the reading of a body and the writing of an answer: the API server waits 30 s at most,
-	// and whoever trickles bytes holds one of the places above.
-	maxIO = 10 * time.Second
+	// maxWrite bounds the writing of an answer.
+	maxWrite = 10 * time.Second
 	// maxPooled is the largest buffer that is kept for the next request.
 	maxPooled = 256 << 10
 )
 
 var buffers sync.Pool // of *bytes.Buffer
 
-// ServeHTTP answers one AdmissionReview: 200 with a verdict if it could be read as one, else 400, 405, 413, 415 or 503
-// with a line of text, which the API server counts as a failed call and, with failurePolicy Fail, as a refusal.
+// ServeHTTP answers one AdmissionReview: 200 with a verdict if it could be read as one, else 400, 405, 408, 413, 415 or 503
+// with a line of text, which the API server counts as a failed call and, with failurePolicy Fail, as a refusal. A review
+// that is too large to be judged is refused by verdict, which counts whatever the failurePolicy is.
 func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start, traced := time.Now(), isTraced(req.Context())
 	status := http.StatusOK
@@ -51,10 +49,6 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			r.metrics.responded(status)
 		}
 	}()
-	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
-	control, deadline := http.NewResponseController(w), start.Add(maxIO)
-	_ = control.SetReadDeadline(deadline)
-	_ = control.SetWriteDeadline(deadline)
 	body, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
 		body = new(bytes.Buffer)
@@ -65,24 +59,18 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}()
 	var e *envelope
-	select {
-	case r.inFlight <- struct{}{}:
-		defer func() { <-r.inFlight }()
-		var err error
-		if status, err = readBody(w, req, body); err == nil {
-			if e, err = decodeReview(body.Bytes()); err != nil {
-				status = http.StatusBadRequest
-			}
+	err := checkHead(w, req)
+	if err == nil {
+		var done func()
+		if done, err = r.desk.Read(w, req, body); err == nil {
+			defer done()
 		}
-		if err != nil {
-			r.log.Info("request refused", zap.String(logkeys.Address, req.RemoteAddr), zap.Int(logkeys.Code, status), zap.Error(err))
-			http.Error(w, err.Error(), status)
-			return
-		}
-	default:
-		status = http.StatusServiceUnavailable
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "too many requests at once", status)
+		e, err = open(body.Bytes(), err)
+	}
+	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
+	if err != nil {
+		status = r.turnAway(w, req, err)
 		return
 	}
 	// The server's stop cancels its requests' contexts; a judgement takes less than a millisecond and is finished.
@@ -93,9 +81,60 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// httpError is an error with the status to answer with.
+type httpError struct {
+	status int
+	error
+}
+
+// open reads the review in a body that ended with err. Of one that is too large to be judged, it finds out what to call it in
+// the refusal.
+func open(body []byte, err error) (*envelope, error) {
+	switch {
+	case errors.Is(err, intake.ErrTooLarge):
+		tooLarge := fmt.Errorf("the body has more than %d bytes", maxBody)
+		if e := beginningOf(body); e != nil {
+			e.err = tooLarge
+			return e, nil
+		}
+		return nil, &httpError{http.StatusRequestEntityTooLarge, tooLarge}
+	case err != nil:
+		return nil, &httpError{intake.Status(err), fmt.Errorf("read the body: %w", err)}
+	}
+	return decodeReview(body)
+}
+
+// turnAway answers a request that is no review, and returns the status. It ends the connection if something of the body may
+// be unread.
+func (r *Reviewer) turnAway(w http.ResponseWriter, req *http.Request, err error) int {
+	status := http.StatusBadRequest
+	if h, ok := errors.AsType[*httpError](err); ok {
+		status = h.status
+	}
+	switch status {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close")
+	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close")
+		r.refused(req, status, err)
+	default:
+		r.refused(req, status, err)
+	}
+	http.Error(w, err.Error(), status)
+	return status
+}
+
+func (r *Reviewer) refused(req *http.Request, status int, err error) {
+	r.log.Info("request refused", zap.String(logkeys.Address, req.RemoteAddr), zap.Int(logkeys.Code, status), zap.Error(err))
+}
+
 // answer judges a review that was read. Most pods end in the first branch: what the envelope's reading has seen of
 // the object's keys rules out that a full reading would find something to decide.
 func (r *Reviewer) answer(ctx context.Context, e *envelope) Result {
+	if e.err != nil {
+		return r.unread(ctx, e)
+	}
 	if !e.mayMatter && supported(&e.request) == nil && sameKind(e.apiVersion, e.kind, e.request.Kind) == nil {
 		if snapshot, ok := r.engine.Active(); ok && !snapshot.NeedsObject() && scopeOf(snapshot) != nil {
 			res := r.pass(&judgement{snapshot: snapshot})
@@ -108,31 +147,31 @@ func (r *Reviewer) answer(ctx context.Context, e *envelope) Result {
 	return r.Review(ctx, &e.request)
 }
 
-// readBody reads a request's body into body, and returns the status to answer with if it does not like it.
-func readBody(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (int, error) {
+// unread refuses a review that could not be read to its end.
+func (r *Reviewer) unread(ctx context.Context, e *envelope) Result {
+	j := judgement{start: r.now()}
+	res := r.refuse(&e.request, &j, cannotJudge(ReasonSize, http.StatusForbidden, e.err))
+	if isTraced(ctx) {
+		r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(e.request.UID)),
+			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, ReasonSize), zap.Error(e.err))
+		r.record(ctx, &e.request, &j, &res)
+		r.metrics.decided(&res, false)
+	}
+	return res
+}
+
+// checkHead refuses what is no review by its head.
+func checkHead(w http.ResponseWriter, req *http.Request) error {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return http.StatusMethodNotAllowed, fmt.Errorf("method %s is not POST", plain(req.Method, maxName))
+		return &httpError{http.StatusMethodNotAllowed, fmt.Errorf("method %s is not POST", plain(req.Method, maxName))}
 	}
 	if content := req.Header.Get("Content-Type"); content != "application/json" {
 		if kind, _, err := mime.ParseMediaType(content); err != nil || kind != "application/json" {
-			return http.StatusUnsupportedMediaType, fmt.Errorf("content type %s is not application/json", quote(content, maxName))
+			return &httpError{http.StatusUnsupportedMediaType, fmt.Errorf("content type %s is not application/json", quote(content, maxName))}
 		}
 	}
-	if req.ContentLength > maxBody {
-		return http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, the limit is %d", req.ContentLength, maxBody)
-	}
-	body.Reset()
-	if req.ContentLength > 0 { // a length that was only announced takes no more memory than is kept anyway
-		body.Grow(int(min(req.ContentLength, maxPooled-bytes.MinRead)) + bytes.MinRead)
-	}
-	if _, err := body.ReadFrom(http.MaxBytesReader(w, req.Body, maxBody)); err != nil {
-		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLarge.Limit)
-		}
-		return http.StatusBadRequest, fmt.Errorf("read the body: %w", err)
-	}
-	return http.StatusOK, nil
+	return nil
 }
 
 var reviewType = metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}

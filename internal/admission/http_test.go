@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -100,19 +101,6 @@ func utf16le(s string) string {
 		out = binary.LittleEndian.AppendUint16(out, u)
 	}
 	return string(out)
-}
-
-func TestALengthThatIsOnlyAnnouncedTakesLittleMemory(t *testing.T) {
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x"))
-	req.Header.Set("Content-Type", "application/json")
-	req.ContentLength = maxBody
-	var body bytes.Buffer
-	if status, err := readBody(httptest.NewRecorder(), req, &body); status != http.StatusOK || err != nil {
-		t.Fatal(status, err)
-	}
-	if body.Cap() > 2*maxPooled {
-		t.Errorf("%d bytes are kept for one", body.Cap())
-	}
 }
 
 func TestServeHTTPRefusesRequestsThatCannotBeJudged(t *testing.T) {
@@ -224,15 +212,34 @@ func TestServeHTTPRefusesBodiesThatBreakOffOrHideTheirSize(t *testing.T) {
 
 func TestServeHTTPTurnsAwayMoreRequestsAtOnceThanItHasPlacesFor(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
-	for range maxInFlight {
-		r.inFlight <- struct{}{}
+	r.desk = intake.New(intake.Limits{Places: 1})
+	done, err := r.desk.Read(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x")), &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if status, _ := post(t, r, reviewBody(t, createRequest(t, testPod()))); status != 503 {
 		t.Errorf("status %d with all places taken, want 503", status)
 	}
-	<-r.inFlight
+	done()
 	if status, _ := post(t, r, reviewBody(t, createRequest(t, testPod()))); status != 200 {
 		t.Errorf("status %d with one place free, want 200", status)
+	}
+}
+
+func TestAReviewThatIsTooLargeIsRefusedByVerdict(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	for name, object := range map[string]string{
+		"one string":      `{"apiVersion":"v1","kind":"Pod","x":"` + strings.Repeat("x", maxBody) + `"}`,
+		"many volumes":    `{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[` + strings.Repeat(`{"name":"v","hostPath":{"path":"/x"}},`, 200_000) + `{}]}}`,
+		"beyond all else": `{"x":"` + strings.Repeat("x", 20*maxBody) + `"}`,
+	} {
+		status, answer := post(t, r, []byte(podReview(object)))
+		if status != 200 || answer.Allowed || answer.UID != "review-uid" || !strings.Contains(answer.Result.Message, "("+ReasonSize+")") {
+			t.Errorf("%s: status %d, %+v", name, status, answer)
+		}
+	}
+	if got := r.desk.String(); got != "0 unread with 0 bytes, 0 judged, 0 bytes in all" {
+		t.Error(got)
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	ReasonObject    = "object"      // the object cannot be read, or is of another kind than the request says
 	ReasonScope     = "scope"       // the policies came without the guarded pipes that belong to them
 	ReasonNoFinding = "unexplained" // the policy refuses and does not say why
+	ReasonSize      = "size"        // the review is too large to be read
 	ReasonAudit     = "audit"       // the record could not be written
 	ReasonPanic     = string(policy.ReasonPanic)
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -58,7 +59,7 @@ type Reviewer struct {
 	now           func() time.Time
 	newID         func() string
 	metrics       *Metrics
-	inFlight      chan struct{}
+	desk          *intake.Desk
 }
 
 // NewReviewer returns a Reviewer.
@@ -75,7 +76,7 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 		now:           o.Now,
 		newID:         o.NewID,
 		metrics:       o.Metrics,
-		inFlight:      make(chan struct{}, maxInFlight),
+		desk:          intake.New(intake.Limits{Keep: maxBody}),
 	}
 	if r.log == nil {
 		r.log = zap.NewNop()

@@ -1,0 +1,181 @@
+package intake
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Limits bound what requests may hold. Fields that are 0 have the default.
+type Limits struct {
+	// Keep is how many bytes of a body are kept, 3 MiB. What comes after them is read, and forgotten.
+	Keep int64
+	// Read is how many bytes of a body are read at all, 128 MiB.
+	Read int64
+	// Unread is how many bodies are being read at one time, 512; PerAddress is the share of one address, 256. An API server
+	// sends up to 200 requests that change something at one time, unless it is told otherwise.
+	Unread, PerAddress int
+	// Held is how many bytes bodies may hold together, 96 MiB; UnreadBytes is the share of those that are being read, 48 MiB.
+	Held, UnreadBytes int64
+	// Places is how many bodies that were read are being judged at one time, 256.
+	Places int
+}
+
+const (
+	// portion is how many bytes of a body must come in each portionTime: 32 KiB/s at least.
+	portion     = 64 << 10
+	portionTime = 2 * time.Second
+	// totalTime bounds the reading of a body; an API server does not wait longer for its answer than 30 s.
+	totalTime = 10 * time.Second
+	// youth is how long a body may be unread before others may take its place. An API server sends a body right after
+	// its header, so that even on a busy machine it is read by then.
+	youth = 500 * time.Millisecond
+)
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		field *int64
+		value int64
+	}{{&l.Keep, 3 << 20}, {&l.Read, 128 << 20}, {&l.Held, 96 << 20}, {&l.UnreadBytes, 48 << 20}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 256}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	return l
+}
+
+// Reasons for which a body is not read to its end, or not judged.
+var (
+	// ErrBusy means that others take all there is to hold.
+	ErrBusy = errors.New("too many requests at once")
+	// ErrSlow means that the body came too slowly, or so late that others took its place.
+	ErrSlow = errors.New("the body came too slowly")
+	// ErrTooLarge means that the body has more than Limits.Keep bytes. The first ones are there.
+	ErrTooLarge = errors.New("the body is too large")
+)
+
+// Desk reads bodies. A body takes one of the places only when it is there. Its methods may be called by many at once.
+type Desk struct {
+	limits Limits
+
+	mu      sync.Mutex     // guards the rest
+	unread  []*reader      // the oldest first
+	counts  map[string]int // of unread, by address
+	pending int64          // bytes that unread hold
+	held    int64          // bytes that all bodies hold
+	places  int            // that are taken
+}
+
+// New returns a Desk.
+func New(l Limits) *Desk { return &Desk{limits: l.withDefaults(), counts: map[string]int{}} }
+
+// reader is one body that is being read.
+type reader struct {
+	address string
+	since   time.Time
+	stop    func() // ends the read that waits
+	gone    bool   // others took its place
+	bytes   int64  // that it holds
+}
+
+// Read reads the body of req into body, and takes a place for it until done is called. Only if err is nil is there one. If
+// the body is larger than what is kept, err is ErrTooLarge and body has its beginning.
+func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (done func(), err error) {
+	control := http.NewResponseController(w)
+	r := &reader{address: addressOf(req), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
+	if req.ContentLength > d.limits.Read {
+		return nil, ErrTooLarge
+	}
+	if !d.admit(r) {
+		return nil, ErrBusy
+	}
+	err = d.read(control, req.Body, body, r)
+	switch {
+	case d.dismiss(r): // others took its place meanwhile
+		return nil, ErrSlow
+	case err != nil:
+		d.giveBack(r.bytes)
+		return nil, err
+	case !d.take():
+		d.giveBack(r.bytes)
+		return nil, ErrBusy
+	}
+	_ = control.SetReadDeadline(time.Time{}) // it would end the request's context while it is judged
+	return func() { d.leave(r.bytes) }, nil
+}
+
+// read reads portion after portion.
+func (d *Desk) read(control *http.ResponseController, from io.Reader, body *bytes.Buffer, r *reader) error {
+	body.Reset()
+	var rest int64
+	for total := int64(0); ; {
+		deadline := r.since.Add(totalTime)
+		if next := time.Now().Add(portionTime); next.Before(deadline) {
+			deadline = next
+		}
+		if !d.wait(r, func() { _ = control.SetReadDeadline(deadline) }) {
+			return ErrSlow
+		}
+		n, err := d.portion(from, body, r)
+		total += n
+		rest = total - d.limits.Keep
+		switch {
+		case errors.Is(err, io.EOF) && rest <= 0:
+			return nil
+		case errors.Is(err, io.EOF), err == nil && total > d.limits.Read:
+			return ErrTooLarge
+		case isTimeout(err):
+			return ErrSlow
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// portion reads up to one portion. What is beyond the limit is read and forgotten. The error is nil if there may be more.
+func (d *Desk) portion(from io.Reader, body *bytes.Buffer, r *reader) (int64, error) {
+	if keep := min(portion, d.limits.Keep-int64(body.Len())); keep > 0 {
+		if !d.grow(r, keep) {
+			return 0, ErrBusy
+		}
+		n, err := io.CopyN(body, from, keep)
+		d.shrink(r, keep-n)
+		return n, err
+	}
+	return io.CopyN(io.Discard, from, portion)
+}
+
+// isTimeout says whether a read was ended by its deadline.
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+// addressOf is the sender's IP address.
+func addressOf(req *http.Request) string {
+	host, _, err := net.SplitHostPort(req.RemoteAddr)
+	if err != nil {
+		return req.RemoteAddr
+	}
+	return host
+}
+
+// String says what is held, for logs and tests.
+func (d *Desk) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprintf("%d unread with %d bytes, %d judged, %d bytes in all", len(d.unread), d.pending, d.places, d.held)
+}
