@@ -1,11 +1,14 @@
 package chart_test
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -74,9 +77,13 @@ func TestEveryRouteIsAskedAbout(t *testing.T) {
 }
 
 // plainPath is the part of the conditions that is a pair of regular expressions, as the API server would apply it.
-type plainPath struct{ form, judged *regexp.Regexp }
+// A path with more characters than longest is not plain.
+type plainPath struct {
+	longest      int
+	form, judged *regexp.Regexp
+}
 
-var conditionPath = regexp.MustCompile(`path\.matches\(r'([^']+)'\) && !path\.contains\('\.\.'\) && !path\.matches\(r'([^']+)'\)`)
+var conditionPath = regexp.MustCompile(`path\.size\(\) <= (\d+) && path\.matches\(r'([^']+)'\) && !path\.contains\('\.\.'\) && !path\.matches\(r'([^']+)'\)`)
 
 // plainPaths reads the expressions from the conditions, which must all have the same.
 func plainPaths(t *testing.T, all []object) plainPath {
@@ -92,11 +99,51 @@ func plainPaths(t *testing.T, all []object) plainPath {
 		}
 		found = m[1:]
 	}
-	return plainPath{regexp.MustCompile(found[0]), regexp.MustCompile(found[1])}
+	longest, err := strconv.Atoi(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plainPath{longest, regexp.MustCompile(found[1]), regexp.MustCompile(found[2])}
 }
 
 func (p plainPath) match(path string) bool {
-	return p.form.MatchString(path) && !strings.Contains(path, "..") && !p.judged.MatchString(path)
+	return utf8.RuneCountInString(path) <= p.longest && p.form.MatchString(path) && !strings.Contains(path, "..") && !p.judged.MatchString(path)
+}
+
+var conditionItems = regexp.MustCompile(`items\.value\(\)\.size\(\) > (\d+)\)`)
+
+// An expression whose evaluation costs more than 1,000,000 is given up by the API server, and with failurePolicy Ignore the
+// object passes. A tenth of the path's length times a quarter of the expression's is what k8s.io/apiserver/pkg/cel/library
+// and cel-go charge for matches(); 100 covers everything else about a volume.
+func TestTheConditionsCostLessThanTheAPIServerSpends(t *testing.T) {
+	for _, paths := range []int{0, 1, 10, 100, 1000} {
+		list := make([]string, paths)
+		for i := range list {
+			list[i] = fmt.Sprintf(`"C:\\Program Files\\Some Product %d\\Secrets"`, i)
+		}
+		all := render(t, "--set-json", "parameters.equalPowerPaths=["+strings.Join(list, ",")+"]")
+		plain := plainPaths(t, all)
+		for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
+			m := conditionItems.FindStringSubmatch(w.MatchConditions[0].Expression)
+			if m == nil {
+				if w.Name != "persistentvolumes.pipeguard.dev" { // it has one path
+					t.Errorf("%s does not test sizes", w.Name)
+				}
+				continue
+			}
+			most, err := strconv.Atoi(m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			path, quarter := plain.longest/10+1, func(e *regexp.Regexp) int { return len(e.String())/4 + 1 }
+			if cost := most * (100 + path*(quarter(plain.form)+quarter(plain.judged)+1)); cost > 450_000 {
+				t.Errorf("%d paths: %s: %d volumes cost %d", paths, w.Name, most, cost)
+			}
+			if paths <= 10 && most < 50 {
+				t.Errorf("%d paths: real pods have more than %d volumes", paths, most)
+			}
+		}
+	}
 }
 
 func TestWhatKeepsNodesRunningIsNotAskedAbout(t *testing.T) {

@@ -1,0 +1,184 @@
+//go:build !windows
+
+package integration
+
+import (
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/integration/cluster"
+)
+
+// bounds are those that the chart's conditions test before anything else.
+type bounds struct{ items, path int }
+
+var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
+
+// ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
+func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
+	t.Helper()
+	recorder := recorded(t)
+	c, err := shared.chart.Configuration(cluster.ObjectConfiguration, recorder.Port, recorder.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := boundsOf.FindStringSubmatch(c.Webhooks[0].MatchConditions[0].Expression)
+	if m == nil {
+		t.Fatalf("no bounds in:\n%s", c.Webhooks[0].MatchConditions[0].Expression)
+	}
+	items, itemsErr := strconv.Atoi(m[1])
+	path, pathErr := strconv.Atoi(m[2])
+	if itemsErr != nil || pathErr != nil {
+		t.Fatal(itemsErr, pathErr)
+	}
+	var stored admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := shared.api.Client.Get(t.Context(), client.ObjectKey{Name: "recorder"}, &stored); err != nil {
+		t.Fatal(err)
+	}
+	changed(t, &stored, func() {
+		for i := range stored.Webhooks {
+			stored.Webhooks[i].FailurePolicy = new(admissionregistrationv1.Ignore)
+			stored.Webhooks[i].TimeoutSeconds = new(int32(30)) // the recorder may be slow, and that is not what this is about
+		}
+	})
+	return recorder, bounds{items, path}
+}
+
+// sized is a pod's specification with so many of everything; the volumes' paths have so many characters.
+func sized(volumes, containers, inits, length int) corev1.PodSpec {
+	s := spec("")
+	base := s.Containers[0]
+	s.Containers = nil
+	for i := range volumes {
+		path := fmt.Sprintf("/var/%d/", i)
+		s.Volumes = append(s.Volumes, hostPath(fmt.Sprintf("v%d", i), path+strings.Repeat("x", max(1, length-len(path)))))
+	}
+	for i := range containers {
+		c := *base.DeepCopy()
+		c.Name = fmt.Sprintf("c%d", i)
+		c.SecurityContext = &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(false)}}
+		for j := range min(volumes, 3) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprintf("v%d", j), MountPath: fmt.Sprintf("/m%d", j)})
+		}
+		s.Containers = append(s.Containers, c)
+	}
+	for i := range inits {
+		c := *base.DeepCopy()
+		c.Name = fmt.Sprintf("i%d", i)
+		s.InitContainers = append(s.InitContainers, c)
+	}
+	return s
+}
+
+// routes put a specification into an object of each kind that is asked about.
+func routes(space string, s corev1.PodSpec) []client.Object {
+	template := corev1.PodTemplateSpec{Spec: s}
+	template.Labels = labelled()
+	out := []client.Object{&corev1.Pod{Spec: s}, &corev1.PodTemplate{Template: template}}
+	for _, w := range workloads() {
+		out = append(out, w.make(template))
+	}
+	for _, o := range out {
+		o.SetNamespace(space)
+		o.SetName("sized-" + strings.ToLower(rand.Text()))
+	}
+	return out
+}
+
+// Under failurePolicy Ignore a condition that costs too much lets an object pass that nobody has looked at. So whatever is
+// too large to be looked at is sent.
+func TestWhateverTheSizeAnObjectWithAPipeIsSent(t *testing.T) {
+	recorder, limits := ignoring(t)
+	space := namespace(t, "sized")
+	guilty := func(s corev1.PodSpec, first bool) corev1.PodSpec {
+		at := len(s.Volumes)
+		if first {
+			at = 0
+		}
+		s.Volumes = slices.Insert(s.Volumes, at, hostPath("guilty", pipe))
+		return s
+	}
+	for name, c := range map[string]struct {
+		volumes, containers, inits, length int
+	}{
+		"small":                       {1, 1, 0, 10},
+		"just below every bound":      {limits.items - 1, limits.items, limits.items, limits.path},
+		"one volume too many":         {limits.items, 1, 0, limits.path},
+		"five thousand volumes":       {5000, 1, 0, 100},
+		"many containers":             {1, 2000, 0, 10},
+		"many init containers":        {1, 1, 2000, 10},
+		"containers, and long paths":  {100, 1000, 1000, 1000},
+		"one character too many":      {3, 1, 0, limits.path + 1},
+		"paths of 100,000 characters": {10, 1, 0, 100_000},
+		"one path, 1,000,000 of them": {1, 1, 0, 1_000_000},
+		"long paths, just so many":    {limits.items - 1, 1, 0, 3000},
+	} {
+		for _, first := range []bool{true, false} {
+			all := routes(space, guilty(sized(c.volumes, c.containers, c.inits, c.length), first))
+			if c.volumes*c.length > 200*limits.path || c.containers+c.inits > 1000 {
+				all = all[:1] // each takes a second; that all routes have the same bounds is seen with the others
+			}
+			for _, o := range all {
+				err := shared.api.Client.Create(t.Context(), o, client.DryRunAll)
+				if apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) {
+					continue // it cannot be stored
+				}
+				if err != nil {
+					t.Errorf("%s: %T: %v", name, o, err)
+				} else if !sent(recorder)[kindName(o)+"/"+o.GetName()] {
+					t.Errorf("%s, first %t: a %T passed without being sent", name, first, o)
+				}
+			}
+		}
+	}
+}
+
+// What is plain and within the bounds stays within the API server.
+func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
+	recorder, limits := ignoring(t)
+	space := namespace(t, "sized")
+	for _, o := range routes(space, sized(limits.items, limits.items, limits.items, limits.path)) {
+		if err := shared.api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
+			t.Errorf("%T: %v", o, err)
+		}
+		if sent(recorder)[kindName(o)+"/"+o.GetName()] {
+			t.Errorf("a plain %T was sent", o)
+		}
+	}
+	if limits.items < 200 || limits.path < 200 {
+		t.Errorf("bounds of %+v: real pods exceed them", limits)
+	}
+}
+
+func TestAPersistentVolumeWithALongPathIsSent(t *testing.T) {
+	recorder, limits := ignoring(t)
+	for _, length := range []int{limits.path + 1, 300_000, 1_000_000} {
+		v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/" + strings.Repeat("x", length-1)}},
+		}}
+		v.Name = "sized-" + strings.ToLower(rand.Text())
+		if err := shared.api.Client.Create(t.Context(), v, client.DryRunAll); err != nil {
+			t.Fatal(err)
+		}
+		if !sent(recorder)["PersistentVolume/"+v.Name] {
+			t.Errorf("a path of %d characters was not sent", length)
+		}
+	}
+}
+
+func kindName(o client.Object) string {
+	name := fmt.Sprintf("%T", o)
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
