@@ -177,19 +177,24 @@ type Subject struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
-	// ServiceAccounts of the pods. None means any, so that whoever may create pods in the namespace has the permission.
+	// ServiceAccounts of the pods, by their exact names. An omitted list permits every account of the namespace, and with it
+	// everyone who can create pods there.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:items:XValidation:rule="!self.contains('*')",message="names are exact, so * matches none; leave the list out to permit any"
 	// +listType=set
 	// +optional
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
-	// Containers are names of containers. None means any.
+	// Containers are exact names of containers. An omitted list permits any.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:items:XValidation:rule="!self.contains('*')",message="names are exact, so * matches none; leave the list out to permit any"
 	// +listType=set
 	// +optional
 	Containers []string `json:"containers,omitempty"`

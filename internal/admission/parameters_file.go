@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/internal/pipepath"
@@ -167,9 +166,7 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 	}
 	for _, name := range sortedKeys(m) {
 		at := join(path, name)
-		for _, fault := range validation.IsDNS1123Label(name) {
-			f.add(at, "not the name of a namespace: %s", fault)
-		}
+		f.label(at, name)
 		var s Subjects
 		if m[name] != nil {
 			f.members(at, m[name], map[string]func(string, any){
@@ -182,13 +179,11 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 }
 
 func (f *faults) serviceAccounts(path string, v any) []string {
-	if v == nil {
-		return nil
-	}
-	accounts := f.texts(path, v)
+	accounts := f.optionalTexts(path, v)
+	f.names(path, "service account", accounts, accountName)
 	for i, a := range accounts {
-		for _, fault := range validation.IsDNS1123Subdomain(a) {
-			f.add(element(path, i), "%q is not the name of a service account: %s", a, fault)
+		if a == "" || len(a) > maxSubdomain {
+			f.add(element(path, i), "%s is not the name of a service account", quote(a, maxName))
 		}
 	}
 	return accounts

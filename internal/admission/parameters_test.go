@@ -40,7 +40,7 @@ allowedNamespace: {}
 		"guardedPipes[1]: ",
 		"guardedPipes[2]: a number where a string is expected",
 		"requirement: privilegedOrAllowedNamespace is none of PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace",
-		"allowedNamespaces.Kube_System: not the name of a namespace",
+		`allowedNamespaces.Kube_System: "Kube_System": want lower-case letters`,
 		`allowedNamespaces.Kube_System.serviceAccounts[1]: "not ok" is not the name of a service account`,
 		"allowedNamespaces.Kube_System.serviceAccounts[2]: a number where a string is expected",
 		`allowedNamespaces.kube-system: unknown key "serviceaccounts"; known are serviceAccounts`,

@@ -68,6 +68,7 @@ const (
 
 var (
 	pipePattern = regexp.MustCompile(`^[A-Za-z0-9._{}-]+\*?$`)
+	accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	labelName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
@@ -127,7 +128,9 @@ func (s PolicySubject) check(f *faults, at string) {
 	f.label(join(at, "name"), s.Name)
 	f.label(join(at, "namespace"), s.Namespace)
 	f.entries(join(at, "serviceAccounts"), s.ServiceAccounts, maxSubdomain)
+	f.names(join(at, "serviceAccounts"), "service account", s.ServiceAccounts, accountName)
 	f.entries(join(at, "containers"), s.Containers, maxLabel)
+	f.names(join(at, "containers"), "container", s.Containers, labelName)
 	f.entries(join(at, "images"), s.Images, maxImage)
 	for i, image := range s.Images {
 		if prefix, ok := strings.CutSuffix(image, "*"); strings.Contains(prefix, "*") || ok && !strings.Contains(prefix, "/") {
@@ -159,8 +162,26 @@ func (s PolicySubject) expiry() (at, warnFrom string) {
 
 // label holds a text against the form of a name that the API's schema asks for.
 func (f *faults) label(at, s string) {
-	if len(s) > maxLabel || !labelName.MatchString(s) {
+	switch {
+	case len(s) <= maxLabel && labelName.MatchString(s):
+	case strings.ContainsAny(s, "*?[]"):
+		f.add(at, "%s: want lower-case letters, digits and -, at most %d; names are exact, and a pattern matches none", quote(s, maxName), maxLabel)
+	default:
 		f.add(at, "%s: want lower-case letters, digits and -, at most %d", quote(s, maxName), maxLabel)
+	}
+}
+
+// names holds the entries of a list against the form that such names have. Names are exact: a pattern would be taken, and
+// match nothing.
+func (f *faults) names(at, of string, list []string, form *regexp.Regexp) {
+	for i, s := range list {
+		switch {
+		case s == "" || form.MatchString(s): // entries tells of what is empty
+		case strings.ContainsAny(s, "*?[]"):
+			f.add(element(at, i), "%s matches no %s: names are exact; leave the list out to permit any, or list the names", quote(s, maxName), of)
+		default:
+			f.add(element(at, i), "%s is not the name of a %s", quote(s, maxName), of)
+		}
 	}
 }
 
