@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/apiserver"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
@@ -92,6 +93,9 @@ func (j *judge) place(o *reviewObject) error {
 func (j *judge) object(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
 	request, err := admission.ObjectReview(o.JSON)
 	if err != nil {
+		return out, err
+	}
+	if err := apiserver.Refuses(request.Kind, o.JSON); err != nil {
 		return out, err
 	}
 	if request.Namespace == "" { // a kind without namespaces

@@ -30,8 +30,8 @@ particular, in its own namespace, else in that of --namespace, else in "default"
 PipePolicy and PolicyModule objects that should count are named with --policies.
 
 An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
-harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. A key that stands twice
-in one object is bad input too.
+harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. An object that the API server
+refuses before it asks the webhook is bad input too: a field that is unknown or given twice, a path with ".." between slashes.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/review/v1"

@@ -43,6 +43,19 @@ func TestReviewAnswersAsTheWebhookWould(t *testing.T) {
 	}
 }
 
+func TestReviewRefusesWhatTheAPIServerRefuses(t *testing.T) {
+	const head = "apiVersion: v1\nkind: Pod\nspec: "
+	for spec, want := range map[string]string{
+		`{volumes: [{name: v, hostpath: {path: 'C:\'}}]}`:                                   `unknown field "spec.volumes[0].hostpath"; did you mean "hostPath"?`,
+		"{containers: [{name: c, volumeMounts: [{name: v, mountPath: x, subPath: ../x}]}]}": "volumeMounts[0].subPath: must not contain '..'",
+	} {
+		got := execute(t, head+spec+"\n", "review", "-f", "-")
+		if got.code != exitBadInput || !strings.Contains(got.out, "bad input: the API server refuses this object: ") || !strings.Contains(got.out, want) {
+			t.Errorf("%s: exit code %d, %s", spec, got.code, got.out)
+		}
+	}
+}
+
 func TestReviewNamesFileAndDocumentOfBadInput(t *testing.T) {
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n"
 	const head = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":`
