@@ -121,7 +121,7 @@ func TestTableGivesWayInOrder(t *testing.T) {
 	accept := func() (*conn, *conn, error) {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-		c := newConn(ours, p, table.next())
+		c := newConn(ours, p, peer.Arrival{}, table.next())
 		victim, err := table.add(c)
 		return c, victim, err
 	}

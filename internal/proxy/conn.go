@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -19,15 +18,15 @@ import (
 // one connection record.
 type conn struct {
 	net.Conn
-	pipe     *pipe
-	id       string
-	corr     *audit.Corr // of all its records
-	accepted time.Time
-	serial   uint64                              // order of acceptance
-	bare     atomic.Bool                         // nothing has arrived yet
-	done     chan struct{}                       // closed when the record is written and the place is free
-	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
-	once     sync.Once
+	pipe   *pipe
+	id     string
+	corr   *audit.Corr // of all its records
+	at     peer.Arrival
+	serial uint64                              // order of acceptance
+	bare   atomic.Bool                         // nothing has arrived yet
+	done   chan struct{}                       // closed when the record is written and the place is free
+	caller [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
+	once   sync.Once
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
@@ -51,9 +50,9 @@ type unwritten struct {
 	over   func()
 }
 
-func newConn(raw net.Conn, p *pipe, serial uint64) *conn {
+func newConn(raw net.Conn, p *pipe, at peer.Arrival, serial uint64) *conn {
 	id := rand.Text()
-	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, accepted: time.Now(), serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
 	c.bare.Store(true)
 	return c
 }

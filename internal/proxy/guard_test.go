@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // streamOf makes a stream as the tap does, on a connection that no transport serves.
@@ -17,7 +18,7 @@ func streamOf(t *testing.T, p *pipe) (*stream, context.Context) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	c := newConn(ours, p, p.table.next())
+	c := newConn(ours, p, peer.Arrival{}, p.table.next())
 	s := newStream(c, "/v1.Filesystem/Mkdir")
 	if !c.open(s) {
 		t.Fatal("the connection has ended")

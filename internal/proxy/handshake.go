@@ -91,7 +91,7 @@ func (h handshake) resolve(c *conn) (peer.Peer, error) {
 				}
 			}
 		}()
-		a.held, a.err = h.peers.Resolve(c.Conn)
+		a.held, a.err = h.peers.Resolve(c.Conn, c.at)
 		if a.err == nil && a.held == nil {
 			a.err = errors.New("no answer")
 		}

@@ -94,8 +94,8 @@ type twoCallers struct {
 	next  *atomic.Uint32
 }
 
-func (c twoCallers) Resolve(conn net.Conn) (peer.Peer, error) {
-	held, err := c.fakePeers.Resolve(conn)
+func (c twoCallers) Resolve(conn net.Conn, at peer.Arrival) (peer.Peer, error) {
+	held, err := c.fakePeers.Resolve(conn, at)
 	if p, ok := held.(*fakePeer); ok {
 		if _, other := conn.(stranger); other {
 			p.identity = c.other

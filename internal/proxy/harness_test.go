@@ -118,7 +118,7 @@ type fakePeer struct {
 	once     sync.Once
 }
 
-func (f *fakePeers) Resolve(net.Conn) (peer.Peer, error) {
+func (f *fakePeers) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {

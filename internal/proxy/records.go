@@ -82,7 +82,7 @@ func (p *pipe) connectionRecord(c *conn) audit.Event {
 	if result == audit.ResultRejected {
 		code = codes.Unavailable
 	}
-	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: time.Since(c.accepted).Microseconds()}
+	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: time.Since(c.at.Time).Microseconds()}
 	return e
 }
 

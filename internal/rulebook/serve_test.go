@@ -65,7 +65,7 @@ func (s *served) last() audit.Event {
 // pod is theirs, as the kernel and the runtime say it.
 type pod struct{}
 
-func (pod) Resolve(net.Conn) (peer.Peer, error) { return pod{}, nil }
+func (pod) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) { return pod{}, nil }
 func (pod) Alive() error                        { return nil }
 func (pod) Close() error                        { return nil }
 func (pod) Identity() peer.Identity {

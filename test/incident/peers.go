@@ -11,7 +11,7 @@ import (
 type names struct{}
 
 // Resolve implements peer.Resolver.
-func (names) Resolve(c net.Conn) (peer.Peer, error) {
+func (names) Resolve(c net.Conn, _ peer.Arrival) (peer.Peer, error) {
 	v, ok := c.(visit)
 	if !ok {
 		return nil, fmt.Errorf("nobody is known behind a connection of type %T", c)

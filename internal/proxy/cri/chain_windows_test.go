@@ -92,7 +92,8 @@ func TestCallerIsNamedFromItsProcessToItsServiceAccount(t *testing.T) {
 	}
 	resolver := peer.New(peer.Options{Containers: c, Accounts: kubelet.NewSnapshot(file)})
 	resolve := func(pipe string) (peer.Identity, error) {
-		p, err := resolver.Resolve(callOurselves(t, `\\.\pipe\`+strings.ToLower(t.Name())+pipe))
+		accepted := callOurselves(t, `\\.\pipe\`+strings.ToLower(t.Name())+pipe)
+		p, err := resolver.Resolve(accepted, peer.Note(accepted))
 		if err != nil {
 			return peer.Identity{}, err
 		}

@@ -32,7 +32,9 @@ func connect(t *testing.T, e Endpoint) (peer.List, error) {
 // nobody resolves no server.
 type nobody struct{}
 
-func (nobody) Resolve(net.Conn) (peer.Peer, error) { return nil, errors.New("cannot be told") }
+func (nobody) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) {
+	return nil, errors.New("cannot be told")
+}
 
 func TestRuntimeOfAnAccountThatIsTrustedIsAsked(t *testing.T) {
 	list, err := connect(t, Endpoint{Address: listen(t, onePod()), Users: []string{self(t)}})

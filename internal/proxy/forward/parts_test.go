@@ -29,7 +29,7 @@ func (n *named) set(change func(*named)) {
 	change(n)
 }
 
-func (n *named) Resolve(net.Conn) (peer.Peer, error) {
+func (n *named) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked++

@@ -65,7 +65,7 @@ func BenchmarkResolveNewCaller(b *testing.B) {
 		conn := accepted(b)
 		b.ReportAllocs()
 		for b.Loop() {
-			p, err := r.Resolve(conn)
+			p, err := r.Resolve(conn, Note(conn))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -91,7 +91,7 @@ func BenchmarkResolveNewCaller(b *testing.B) {
 func BenchmarkResolvedCaller(b *testing.B) {
 	list := node(220)
 	p := &placer{containers: &fakeContainers{known: list}, timeout: defaultTimeout}
-	held, err := resolver{kernel: inOne{container: list[7].Container.ID}, placer: p}.Resolve(accepted(b))
+	held, err := resolver{kernel: inOne{container: list[7].Container.ID}, placer: p}.Resolve(accepted(b), Arrival{Time: accept})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestResolveNamesAnotherProcess(t *testing.T) {
 	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
+	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestResolveNamesAnotherProcess(t *testing.T) {
 
 func TestAliveSeesTheCallerEnd(t *testing.T) {
 	accepted, caller := call(t)
-	peer, err := NewResolver().Resolve(accepted)
+	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestResolveRefusesACallerThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = caller.Wait() // "killed", and that is the point
-	if peer, err := NewResolver().Resolve(accepted); err == nil {
+	if peer, err := NewResolver().Resolve(accepted, Note(accepted)); err == nil {
 		t.Errorf("resolved %+v", peer.Identity())
 	}
 }

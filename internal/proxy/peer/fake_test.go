@@ -14,16 +14,12 @@ var (
 
 // fakeKernel tells of one caller. A test changes what it tells.
 type fakeKernel struct {
-	now       time.Time
-	nowErr    error
 	pids      []uint32 // one for every question, the last one for all after it
 	pidErrs   []error  // likewise; nil where there is none
 	openErr   error
 	process   *fakeProcess
 	questions int
 }
-
-func (k *fakeKernel) Now() (time.Time, error) { return k.now, k.nowErr }
 
 func (k *fakeKernel) ClientPID(net.Conn) (uint32, error) {
 	pid := k.pids[min(k.questions, len(k.pids)-1)]
@@ -90,7 +86,6 @@ func (p *fakeProcess) Close() error {
 // honest is a caller whom nothing speaks against.
 func honest() *fakeKernel {
 	return &fakeKernel{
-		now:  accept,
 		pids: []uint32{4711},
 		process: &fakeProcess{
 			pid:     4711,

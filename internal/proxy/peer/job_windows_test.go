@@ -106,7 +106,7 @@ func placed(t *testing.T, accepted net.Conn, ids ...string) (Identity, error) {
 	for _, id := range ids {
 		list = append(list, Candidate{Container: Container{ID: id, Name: "c"}, Pod: Pod{Namespace: "n", Name: "p-" + id, UID: "u-" + id}})
 	}
-	peer, err := New(Options{Containers: &fakeContainers{known: list, fresh: list}}).Resolve(accepted)
+	peer, err := New(Options{Containers: &fakeContainers{known: list, fresh: list}}).Resolve(accepted, Note(accepted))
 	if err != nil {
 		return Identity{}, err
 	}
@@ -242,7 +242,7 @@ func TestIdentityOutlivesTheJobsName(t *testing.T) {
 	assign(t, caller, job)
 	list := []Candidate{{Container: Container{ID: mine}, Pod: Pod{Namespace: "n", Name: "p", UID: "u"}}}
 	containers := &fakeContainers{known: list, fresh: list}
-	peer, err := New(Options{Containers: containers}).Resolve(accepted)
+	peer, err := New(Options{Containers: containers}).Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
 	}

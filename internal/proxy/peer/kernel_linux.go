@@ -15,7 +15,15 @@ func newResolver(p *placer) Resolver {
 
 type linuxKernel struct{}
 
-func (linuxKernel) Now() (time.Time, error) { return time.Now(), nil }
+func now() time.Time { return time.Now() }
+
+func clientPID(conn net.Conn) uint32 {
+	pid, err := linuxKernel{}.ClientPID(conn)
+	if err != nil {
+		return 0
+	}
+	return pid
+}
 
 func (linuxKernel) ClientPID(conn net.Conn) (uint32, error) {
 	credentials, err := credentialsOf(conn)

@@ -5,13 +5,18 @@ package peer
 import (
 	"errors"
 	"net"
+	"time"
 )
 
 // How to hold a caller's process is known for Windows and Linux alone.
 func newResolver(*placer) Resolver { return refuser{} }
 
+func now() time.Time { return time.Now() }
+
+func clientPID(net.Conn) uint32 { return 0 }
+
 type refuser struct{}
 
-func (refuser) Resolve(net.Conn) (Peer, error) {
+func (refuser) Resolve(net.Conn, Arrival) (Peer, error) {
 	return nil, errors.ErrUnsupported
 }

@@ -23,11 +23,19 @@ type windowsKernel struct {
 	rights uint32 // to a process, besides those that every question needs
 }
 
-// Now is precise, since a coarse clock could put the accept before the start of a caller that came quickly.
-func (windowsKernel) Now() (time.Time, error) {
+// now is precise, since a coarse clock could put the accept before the start of a caller that came quickly.
+func now() time.Time {
 	var now windows.Filetime
 	windows.GetSystemTimePreciseAsFileTime(&now)
-	return time.Unix(0, now.Nanoseconds()), nil
+	return time.Unix(0, now.Nanoseconds())
+}
+
+func clientPID(conn net.Conn) uint32 {
+	pid, err := windowsKernel{}.ClientPID(conn)
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 // ClientPID is what the pipe file system noted when the client opened its end.

@@ -47,5 +47,5 @@ type Peer interface {
 // Resolver names the caller behind an accepted connection.
 type Resolver interface {
 	// Resolve returns an error if the caller cannot be identified; the connection must then be refused.
-	Resolve(conn net.Conn) (Peer, error)
+	Resolve(conn net.Conn, at Arrival) (Peer, error)
 }

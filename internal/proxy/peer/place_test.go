@@ -78,7 +78,7 @@ func newSite() *site {
 
 func (s *site) resolve(t *testing.T) (Peer, error) {
 	t.Helper()
-	return resolver{kernel: s.kernel, placer: &placer{containers: s.containers, accounts: s.accounts, timeout: defaultTimeout}}.Resolve(conn(t))
+	return resolver{kernel: s.kernel, placer: &placer{containers: s.containers, accounts: s.accounts, timeout: defaultTimeout}}.Resolve(conn(t), Arrival{Time: accept})
 }
 
 func TestPlaceRefusesWhoeverCannotBeToldApart(t *testing.T) {
@@ -334,7 +334,7 @@ func TestWithoutASourceNothingIsAsked(t *testing.T) {
 	kernel := honest()
 	kernel.process.image, kernel.process.user = `C:\Windows\System32\vmwp.exe`, User{SID: "S-1-5-93-2-1"}
 	kernel.process.jobErrs = map[string]error{silo("a"): errAsked}
-	peer, err := resolver{kernel: kernel}.Resolve(conn(t))
+	peer, err := resolver{kernel: kernel}.Resolve(conn(t), Arrival{Time: accept})
 	if err != nil {
 		t.Fatal(err)
 	}

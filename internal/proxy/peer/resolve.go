@@ -10,8 +10,6 @@ import (
 // kernel is what is asked of the operating system about a connection. It is cut so thin that every refusal
 // below can be tried on any machine.
 type kernel interface {
-	// Now is read from the clock that stamps processes at their creation.
-	Now() (time.Time, error)
 	// ClientPID is the process that opened the connection, as the kernel recorded it then.
 	ClientPID(net.Conn) (uint32, error)
 	// Open takes hold of a process. From then on the process can be asked about without a PID.
@@ -44,25 +42,26 @@ type resolver struct {
 	placer *placer
 }
 
-// Resolve names the caller. It is to be called as soon as the connection was accepted, since a process that was
-// created later cannot have opened it.
+// Resolve names the caller. A process that was created after the accept cannot have opened the connection.
 //
 // The PID by itself proves nothing: its process may have ended, and another may have been given the number.
 // So the process is held first, and then proven to be the one that the number meant at the accept.
-func (r resolver) Resolve(conn net.Conn) (Peer, error) {
-	accepted, err := r.kernel.Now()
-	if err != nil {
-		return nil, fmt.Errorf("read the clock: %w", err)
+func (r resolver) Resolve(conn net.Conn, at Arrival) (Peer, error) {
+	if at.Time.IsZero() {
+		return nil, errors.New("the time of the accept was not noted")
 	}
 	pid, err := r.clientPID(conn)
 	if err != nil {
 		return nil, err
 	}
+	if at.PID != 0 && pid != at.PID {
+		return nil, fmt.Errorf("the caller's process id was %d at the accept and is now %d", at.PID, pid)
+	}
 	proc, err := r.kernel.Open(conn, pid)
 	if err != nil {
 		return nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	identity, err := r.identify(conn, proc, pid, accepted)
+	identity, err := r.identify(conn, proc, pid, at.Time)
 	if err != nil {
 		return nil, errors.Join(err, proc.Close())
 	}

@@ -83,7 +83,7 @@ func sleeper(t *testing.T) string {
 
 func TestAliveRefusesAProcessThatBecameAnotherProgram(t *testing.T) {
 	accepted, caller, input := callOf(t, os.Args[0])
-	peer, err := NewResolver().Resolve(accepted)
+	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestImageOfAnotherFileAtThePathMatchesNoRule(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			peer, err := NewResolver().Resolve(accepted)
+			peer, err := NewResolver().Resolve(accepted, Note(accepted))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,6 @@ func TestResolveRefusesWhoeverIsNotProven(t *testing.T) {
 		change func(*fakeKernel)
 		want   string
 	}{
-		{"the clock cannot be read", func(k *fakeKernel) { k.nowErr = errAsked }, "clock"},
 		{"the connection names no process", func(k *fakeKernel) { k.pidErrs = []error{errAsked} }, "process id"},
 		{"the process id is 0", func(k *fakeKernel) { k.pids = []uint32{0} }, "is 0"},
 		{"the process id is the system's", func(k *fakeKernel) { k.pids = []uint32{4} }, "the kernel's own"},
@@ -52,7 +51,7 @@ func TestResolveRefusesWhoeverIsNotProven(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			kernel := honest()
 			test.change(kernel)
-			peer, err := resolver{kernel: kernel, system: []uint32{4}}.Resolve(conn(t))
+			peer, err := resolver{kernel: kernel, system: []uint32{4}}.Resolve(conn(t), Arrival{Time: accept})
 			if err == nil {
 				t.Fatalf("resolved %+v", peer.Identity())
 			}
@@ -83,7 +82,7 @@ func TestResolveNamesTheCaller(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			kernel := honest()
 			test.change(kernel)
-			peer, err := resolver{kernel: kernel, system: []uint32{4}}.Resolve(conn(t))
+			peer, err := resolver{kernel: kernel, system: []uint32{4}}.Resolve(conn(t), Arrival{Time: accept})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +107,7 @@ func TestResolveNamesTheCaller(t *testing.T) {
 func TestAliveFollowsTheProcessUntilClose(t *testing.T) {
 	kernel := honest()
 	kernel.process.alive = []error{nil, nil, nil, errEnded}
-	peer, err := resolver{kernel: kernel}.Resolve(conn(t))
+	peer, err := resolver{kernel: kernel}.Resolve(conn(t), Arrival{Time: accept})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +182,23 @@ func TestResolverRefusesOtherTransports(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = over.Close() })
 	for _, c := range []net.Conn{over, conn(t)} {
-		if peer, err := NewResolver().Resolve(c); err == nil {
+		if peer, err := NewResolver().Resolve(c, Arrival{Time: accept}); err == nil {
 			t.Errorf("a %T was taken for %+v", c, peer.Identity())
 		}
+	}
+}
+
+func TestACallerWhoseAcceptWasNotNotedIsRefused(t *testing.T) {
+	for name, at := range map[string]Arrival{
+		"no time":           {PID: 4711},
+		"another client":    {Time: accept, PID: 4712},
+		"an earlier accept": {Time: honest().process.started.Add(-time.Nanosecond), PID: 4711},
+	} {
+		if peer, err := (resolver{kernel: honest()}).Resolve(conn(t), at); err == nil {
+			t.Errorf("%s: resolved %+v", name, peer.Identity())
+		}
+	}
+	if _, err := (resolver{kernel: honest()}).Resolve(conn(t), Arrival{Time: accept, PID: 4711}); err != nil {
+		t.Errorf("noted in full: %v", err)
 	}
 }

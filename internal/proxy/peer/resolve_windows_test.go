@@ -61,7 +61,7 @@ func call(t *testing.T) (net.Conn, *exec.Cmd) {
 
 func TestResolveRefusesTheSystemProcess(t *testing.T) {
 	r := resolver{kernel: pretend{pid: systemPID}, system: []uint32{systemPID}}
-	if peer, err := r.Resolve(conn(t)); err == nil {
+	if peer, err := r.Resolve(conn(t), Arrival{Time: now()}); err == nil {
 		t.Errorf("resolved %+v", peer.Identity())
 	}
 }
@@ -75,13 +75,13 @@ type pretend struct {
 func (p pretend) ClientPID(net.Conn) (uint32, error) { return p.pid, nil }
 
 func TestResolveRefusesAProcessIDThatNobodyHas(t *testing.T) {
-	if peer, err := (resolver{kernel: pretend{pid: 0xfffffff0}}).Resolve(conn(t)); err == nil {
+	if peer, err := (resolver{kernel: pretend{pid: 0xfffffff0}}).Resolve(conn(t), Arrival{Time: now()}); err == nil {
 		t.Errorf("resolved %+v", peer.Identity())
 	}
 }
 
 func TestResolveOfOurselvesIsUs(t *testing.T) {
-	peer, err := resolver{kernel: pretend{pid: uint32(os.Getpid())}}.Resolve(conn(t))
+	peer, err := resolver{kernel: pretend{pid: uint32(os.Getpid())}}.Resolve(conn(t), Arrival{Time: now()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // Address returns the name under which clients open the pipe.
@@ -30,18 +32,13 @@ func Listen(name string, o Options) (Listener, error) {
 		return nil, explain(name, o, err)
 	}
 	verify := func(ctx context.Context) error { return verifyOwner(ctx, name, o, dropWithin) }
-	return guard(listener, verify, isSelf), nil
+	return guard(noting{listener}, verify, isSelf), nil
 }
 
 // isSelf says whether this process is the client of a connection to a pipe.
 func isSelf(conn net.Conn) bool {
-	file, ok := conn.(interface{ Fd() uintptr })
-	if !ok {
-		return false
-	}
-	var pid uint32
-	err := windows.GetNamedPipeClientProcessId(windows.Handle(file.Fd()), &pid)
-	return err == nil && pid == windows.GetCurrentProcessId()
+	_, at := peer.Arrived(conn)
+	return at.PID == windows.GetCurrentProcessId()
 }
 
 // Dial opens the pipe as its clients do: at the anonymous impersonation level, so that a server which is

@@ -19,6 +19,9 @@ type socket struct {
 	closed atomic.Bool
 }
 
+// Accept returns a peer.Accepted.
+func (s *socket) Accept() (net.Conn, error) { return noting{s.UnixListener}.Accept() }
+
 // Close closes the listener and removes its file.
 func (s *socket) Close() error {
 	s.closed.Store(true)
