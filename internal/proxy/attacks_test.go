@@ -75,47 +75,6 @@ func TestRulesThatChangeAllTheTimeAreNeverMixed(t *testing.T) {
 	}
 }
 
-// A call is decided once, by what held when it came. The record says by which revision; the next call is decided anew.
-func TestRulesThatChangeWhileACallWaitsHoldForTheNext(t *testing.T) {
-	var now atomic.Pointer[Rules]
-	allowing, denying := listed(t, allowDriver, nil), listed(t, acl.Spec{}, nil)
-	f := start(t, "unix", func(o *Options) {
-		o.Rules = func(string, string) *Rules { return now.Load() }
-	})
-	now.Store(allowing)
-	g := newGate(f)
-	c := f.client(t, "filesystem-v1")
-	ended := make(chan error, 2)
-	for range 2 { // the second waits for the first, since both are about one path
-		go func() { ended <- mkdirs["v1"](within(t), c) }()
-	}
-	<-g.began
-	for deadline := within(t); f.metric(t, "pipeguard_operations_waiting") != 1; {
-		if deadline.Err() != nil {
-			t.Fatal("nobody waits")
-		}
-	}
-	now.Store(denying)
-	close(g.door(`C:\a`))
-	for range 2 {
-		if err := <-ended; err != nil {
-			t.Errorf("a call that was allowed: %v", err)
-		}
-	}
-	if err := mkdirs["v1"](within(t), c); status.Code(err) != codes.PermissionDenied {
-		t.Errorf("a call that comes after the change: %v", err)
-	}
-	for i, e := range f.log.await(t, 3, terminal) {
-		want := allowing.Policy.Revision
-		if i == 2 {
-			want = denying.Policy.Revision
-		}
-		if e.Decision.Policy.Revision != want {
-			t.Errorf("call %d is recorded as decided by %s, want %s", i, e.Decision.Policy.Revision, want)
-		}
-	}
-}
-
 func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
 	empty, err := reqpolicy.New(policy.Options{})
 	if err != nil {

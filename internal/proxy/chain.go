@@ -3,9 +3,11 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -30,16 +32,17 @@ func chain(handle apiserver.Handler, interceptors ...apiserver.Interceptor) apis
 // chain is the way of every call, in this order.
 func (p *pipe) chain(handle apiserver.Handler) apiserver.Handler {
 	return chain(handle,
-		p.recovered,  // a panic anywhere below is a record and an error
-		p.audited,    // one terminal record, whatever happens below
-		p.vouched,    // the caller's token, on pipes that look at it
-		p.authorized, // the access list
-		p.judged,     // the request policy
-		p.ordered,    // nobody else acts on the same object
-		p.alive,      // the caller is still the process that was asked about
-		p.intended,   // the intent is durable
-		p.operate,    // a time-out of the operation's own; a caller that leaves does not end what has begun
-		p.scrubbed,   // what the host says without the secrets of the request
+		p.recovered,   // a panic anywhere below is a record and an error
+		p.audited,     // one terminal record, whatever happens below
+		p.vouched,     // the caller's token, on pipes that look at it
+		p.authorized,  // the access list
+		p.judged,      // the request policy
+		p.ordered,     // nobody else acts on the same object
+		p.decideAgain, // token, access list and request policy once more, if the call had to wait
+		p.alive,       // the caller is still the process that was asked about
+		p.intended,    // the intent is durable
+		p.operate,     // a time-out of the operation's own; a caller that leaves does not end what has begun
+		p.scrubbed,    // what the host says without the secrets of the request
 	)
 }
 
@@ -50,6 +53,9 @@ type request struct {
 	result   string             // set by the interceptor that refuses the call
 	targets  []apiserver.Target // what the call names
 	rules    *Rules             // what decides about it
+	now      time.Time          // as of when it is decided
+	sent     metadata.MD        // with the token; nil if none was looked for
+	waited   bool               // in the queue, so that it is decided again
 	hasToken bool               // a token came, and is that of the caller's pod
 	token    token.Identity     // what it says; zero if none came
 	ran      bool               // the intent is durable, so the operation may have run
@@ -116,6 +122,7 @@ func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver
 	r := requestFrom(ctx)
 	r.event = p.record(r.stream.conn, audit.TypeRequest, audit.StageRequestReceived, r.stream.id)
 	r.targets = describe(&r.event, call)
+	r.now = r.stream.arrived
 
 	resp, err := next(ctx, call)
 	if err == nil && resp == nil {
@@ -167,7 +174,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	}
 	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
-	if !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
+	if !r.waited && !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
 		r.result = audit.ResultRejected
 		p.metrics.limited.WithLabelValues(p.name).Inc()
 		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, caller(r), r.stream.id)

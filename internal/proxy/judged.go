@@ -58,7 +58,7 @@ func revisionOf(p *audit.Policy) string {
 
 // subject is what the request policy is told of a call beside the call itself.
 func (p *pipe) subject(r *request) *reqpolicy.Subject {
-	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Pipe: p.name, Now: r.stream.arrived}
+	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -23,7 +24,7 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 	}
 	r := requestFrom(ctx)
 	who := r.stream.conn.identity()
-	leave, err := p.queue.Enter(ctx, order.Request{
+	leave, waited, err := p.queue.Enter(ctx, order.Request{
 		Keys:   keys(call, r.targets),
 		Shared: call.Operation.ReadOnly,
 		Owner:  asPrincipal(who),
@@ -40,7 +41,22 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 		return nil, status.Errorf(code, "%s %v (audit id %s)", call.FullMethod, err, r.stream.id)
 	}
 	defer leave()
+	r.waited = waited
 	return next(ctx, call)
+}
+
+// decideAgain asks token, access list and request policy anew about a call that has waited: what allowed it may have ended. The
+// record shows the decision that counts, which is the last one.
+func (p *pipe) decideAgain(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+	r := requestFrom(ctx)
+	if !r.waited {
+		return next(ctx, call)
+	}
+	r.now, call.Permits = time.Now(), apiserver.Permits{}
+	if r.sent != nil { // as it was before the token was taken out
+		ctx = metadata.NewIncomingContext(ctx, r.sent)
+	}
+	return chain(next, p.vouched, p.authorized, p.judged)(ctx, call)
 }
 
 // keys are the objects that a call acts on. An operation that names none and changes the host is its own object.

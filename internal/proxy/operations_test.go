@@ -248,7 +248,7 @@ func TestOperationThatOutlivesItsTimeIsReportedOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.watch(ctx)
-		leave, err := s.queue.Enter(ctx, order.Request{Name: "FormatVolume", ID: "x"})
+		leave, _, err := s.queue.Enter(ctx, order.Request{Name: "FormatVolume", ID: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

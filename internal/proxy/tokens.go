@@ -24,6 +24,7 @@ func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver
 	}
 	r := requestFrom(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
+	r.sent = md
 	id, result, err := p.tokens.Check(ctx, md, r.stream.conn.facts())
 	if err != nil {
 		code := token.CodeOf(err)

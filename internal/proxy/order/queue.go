@@ -56,23 +56,24 @@ func New(bounds Bounds) *Queue {
 }
 
 // Enter waits until nothing that came before is in the way, and returns the function by which the operation leaves; it may
-// be called more than once. The error is ErrFull, or the context's, with what was waited for.
-func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), err error) {
+// be called more than once. waited says that the operation did not begin at once: what was known before may have changed. The
+// error is ErrFull, or the context's, with what was waited for.
+func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), waited bool, err error) {
 	p, err := q.add(r)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	leave = func() { q.remove(p) }
 	if p.turn == nil {
-		return leave, nil
+		return leave, false, nil
 	}
 	select {
 	case <-p.turn:
-		return leave, nil
+		return leave, true, nil
 	case <-ctx.Done():
 		why := q.reason(p)
 		leave()
-		return nil, fmt.Errorf("%s: %w", why, ctx.Err())
+		return nil, true, fmt.Errorf("%s: %w", why, ctx.Err())
 	}
 }
 

@@ -20,7 +20,7 @@ func disk(n string) Request {
 
 func mustEnter(t *testing.T, q *Queue, r Request) func() {
 	t.Helper()
-	leave, err := q.Enter(t.Context(), r)
+	leave, _, err := q.Enter(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestLaterDoesNotOvertakeWhatItWouldWaitFor(t *testing.T) {
 		var all sync.WaitGroup
 		enter := func(name string, r Request) {
 			all.Go(func() {
-				leave, err := q.Enter(t.Context(), r)
+				leave, _, err := q.Enter(t.Context(), r)
 				if err != nil {
 					t.Error(err)
 					return
@@ -104,11 +104,11 @@ func TestBoundsRefuse(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
 		go func() {
-			_, err := q.Enter(ctx, Request{Keys: []Key{Object("disk", "2")}, Owner: "a"})
+			_, _, err := q.Enter(ctx, Request{Keys: []Key{Object("disk", "2")}, Owner: "a"})
 			waited <- err
 		}()
 		synctest.Wait()
-		if _, err := q.Enter(t.Context(), Request{Owner: "b"}); !errors.Is(err, ErrFull) {
+		if _, _, err := q.Enter(t.Context(), Request{Owner: "b"}); !errors.Is(err, ErrFull) {
 			t.Errorf("a third: %v", err)
 		}
 		if load := q.Load(); load.Running != 1 || load.Waiting != 1 {
@@ -130,7 +130,7 @@ func TestOneOwnerLeavesRoom(t *testing.T) {
 	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, RunningPerOwner: 2})
 	first := mustEnter(t, q, Request{Owner: "a"})
 	second := mustEnter(t, q, Request{Owner: "a"})
-	if _, err := q.Enter(t.Context(), Request{Owner: "a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "the caller has 2") {
+	if _, _, err := q.Enter(t.Context(), Request{Owner: "a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "the caller has 2") {
 		t.Errorf("a third of one owner: %v", err)
 	}
 	other := mustEnter(t, q, Request{Owner: "b"})
@@ -151,7 +151,7 @@ func TestOneOwnerDoesNotHoldUpTheOthers(t *testing.T) {
 		defer mustEnter(t, q, Request{Owner: "a"})()
 		began := make(chan func(), 1)
 		go func() {
-			leave, err := q.Enter(t.Context(), Request{Owner: "a"})
+			leave, _, err := q.Enter(t.Context(), Request{Owner: "a"})
 			if err != nil {
 				t.Error(err)
 			}
@@ -173,7 +173,7 @@ func TestWaitingSaysForWhat(t *testing.T) {
 		defer mustEnter(t, q, disk("1"))()
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := q.Enter(ctx, disk("1"))
+		_, _, err := q.Enter(ctx, disk("1"))
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not begun: FormatDisk (audit id id-1) on the same object runs since 3s") {
 			t.Errorf("got %v", err)
 		}
@@ -200,7 +200,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 				time.Sleep(arrive)
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				leave, err := q.Enter(ctx, p.Request)
+				leave, _, err := q.Enter(ctx, p.Request)
 				if err != nil {
 					if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrFull) {
 						t.Error(err)
@@ -238,13 +238,13 @@ func BenchmarkEnter(b *testing.B) {
 		b.Run("beside-"+strconv.Itoa(others), func(b *testing.B) {
 			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, RunningPerOwner: 64})
 			for i := range others {
-				if _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\pods\` + strconv.Itoa(i))}}); err != nil {
+				if _, _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\pods\` + strconv.Itoa(i))}}); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				leave, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\plugins\x`)}, Owner: 1})
+				leave, _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\plugins\x`)}, Owner: 1})
 				if err != nil {
 					b.Fatal(err)
 				}
