@@ -147,8 +147,8 @@ type Caller struct {
 type Limits struct {
 	// Connections is the number of open connections to one pipe, 256 if not set.
 	Connections int `yaml:"connections"`
-	// ConnectionsPerCaller is the number of those that one caller may hold, 64 if not set: a container, or a process that is in
-	// none or of which that is not known. A driver needs two for each pipe.
+	// ConnectionsPerCaller is the number of those that one caller may hold, 64 if not set: a container, or
+	// where none is proven all processes of an account that run the same program. A driver needs two for each pipe.
 	ConnectionsPerCaller int `yaml:"connectionsPerCaller"`
 	// PrefaceTimeout is how long a connection may stay open before it says anything, 20s if not set.
 	PrefaceTimeout time.Duration `yaml:"prefaceTimeout"`

@@ -32,7 +32,13 @@ type wire struct {
 
 func (f *fixture) wire(t *testing.T) *wire {
 	t.Helper()
-	w := &wire{t: t, conn: f.raw(t, "filesystem-v1"), stream: 1}
+	return wireOver(t, f.raw(t, "filesystem-v1"))
+}
+
+// wireOver begins HTTP/2 on a connection.
+func wireOver(t *testing.T, c net.Conn) *wire {
+	t.Helper()
+	w := &wire{t: t, conn: c, stream: 1}
 	w.hpack = hpack.NewEncoder(&w.buffer)
 	w.framer = http2.NewFramer(w.conn, w.conn)
 	w.framer.SetMaxReadFrameSize(1 << 20)

@@ -66,9 +66,9 @@ func TestCallerWithTooManyBusyConnectionsIsRefused(t *testing.T) {
 	if record.Outcome.Result != audit.ResultRejected || !strings.Contains(record.Outcome.Error, "holds 3 connections") {
 		t.Errorf("outcome %+v", record.Outcome)
 	}
-	f.peers.set(func(p *fakePeers) { p.identity.Process.PID++ })
+	f.peers.set(func(p *fakePeers) { p.identity.Process.PID++; p.identity.Process.Exe = `C:\driver\other.exe` })
 	if err := mkdirs["v1"](within(t), f.client(t, "filesystem-v1")); err != nil {
-		t.Errorf("another process: %v", err)
+		t.Errorf("another program: %v", err)
 	}
 }
 

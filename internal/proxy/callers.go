@@ -20,18 +20,17 @@ func asCaller(i peer.Identity) acl.Caller {
 	return c
 }
 
-// asPrincipal is for whom limits are counted: the container of a pod if it is proven, else the process.
+// asPrincipal is the party that limits are counted for: the container of a pod if it is proven, else account and program.
 func asPrincipal(i peer.Identity) acl.Principal {
 	if i.Pod != nil && i.Container != nil {
-		return acl.Principal{PodUID: i.Pod.UID, Container: i.Container.ID}
+		return acl.Principal{PodUID: i.Pod.UID, Container: i.Container.ID, Namespace: i.Pod.Namespace}
 	}
-	return acl.Principal{PID: i.Process.PID, Start: i.Process.Start}
+	return acl.Principal{User: i.User.SID, Exe: strings.ToLower(i.Process.Exe)}
 }
 
-// isStranger says that neither the access list nor the cluster's roles could allow the caller any call on this pipe now. All calls
+// isStranger says that neither the access list nor the cluster's roles could allow the caller any call on this pipe. All calls
 // of strangers are denied, so strangers share one small part of what a pipe holds, and callers that could be allowed have the rest.
-func (p *pipe) isStranger(who peer.Identity) bool {
-	rules := p.now()
+func (p *pipe) isStranger(rules *Rules, who peer.Identity) bool {
 	if rules.List.Admits(p.gv.Group, p.gv.Version, asCaller(who)) {
 		return false
 	}

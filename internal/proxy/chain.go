@@ -77,7 +77,7 @@ func requestFrom(ctx context.Context) *request {
 // recovered claims the stream, and turns a panic into a record and an error.
 func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (resp proto.Message, err error) {
 	s := streamFrom(ctx)
-	if s == nil || !s.claim() {
+	if s == nil || !s.whole() || !s.claim() {
 		return nil, errEnded
 	}
 	r := &request{stream: s}

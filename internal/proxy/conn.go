@@ -18,15 +18,16 @@ import (
 // one connection record.
 type conn struct {
 	net.Conn
-	pipe   *pipe
-	id     string
-	corr   *audit.Corr // of all its records
-	at     peer.Arrival
-	serial uint64                              // order of acceptance
-	bare   atomic.Bool                         // nothing has arrived yet
-	done   chan struct{}                       // closed when the record is written and the place is free
-	caller [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
-	once   sync.Once
+	pipe     *pipe
+	id       string
+	corr     *audit.Corr // of all its records
+	at       peer.Arrival
+	serial   uint64                              // order of acceptance
+	bare     atomic.Bool                         // nothing has arrived yet
+	done     chan struct{}                       // closed when the record is written and the place is free
+	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
+	standing atomic.Pointer[standing]            // of the caller, as it was found out last
+	once     sync.Once
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
@@ -126,6 +127,24 @@ func (c *conn) later(e audit.Event, over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = append(c.pending, unwritten{e, over})
+}
+
+// isStranger says whether the caller is a stranger to the pipe by the rules that hold now. What they say of it is found out once
+// for each connection and set of rules.
+func (c *conn) isStranger() bool {
+	rules := c.pipe.now()
+	if s := c.standing.Load(); s != nil && s.rules == rules {
+		return s.stranger
+	}
+	s := &standing{rules, c.pipe.isStranger(rules, c.identity())}
+	c.standing.Store(s)
+	return s.stranger
+}
+
+// standing is what rules say of a caller.
+type standing struct {
+	rules    *Rules
+	stranger bool
 }
 
 // because sets how the record will say that the connection ended. The first reason stays.

@@ -39,10 +39,16 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	} else if !isMethodName(info.FullMethodName) {
 		err = status.Errorf(codes.Unimplemented, "malformed method name: %q", info.FullMethodName)
 	}
-	if err != nil && s.claim() {
-		c.later(p.rejection(s, err), s.over)
+	if err == nil {
+		s.release, err = p.shares.take(asPrincipal(c.identity()), c.isStranger())
 	}
-	return ctx, err
+	if err != nil {
+		if s.claim() {
+			c.later(p.rejection(s, err), s.over)
+		}
+		return ctx, err
+	}
+	return s.await(ctx), nil
 }
 
 // isMethodName says whether gRPC will take name for /service/method.
@@ -83,7 +89,7 @@ func splitMethod(fullMethod string) (service, method string) {
 // onBad records a request that could not be decoded or converted.
 func (p *pipe) onBad(ctx context.Context, _ string, err error) {
 	if s := streamFrom(ctx); s != nil && s.claim() {
-		p.final(p.rejection(s, err))
+		p.final(p.rejection(s, whyCut(ctx, err)))
 	}
 }
 
@@ -147,6 +153,10 @@ func (p *pipe) guard(next grpc.MethodHandler) grpc.MethodHandler {
 				p.final(asPanic(e, v))
 			}
 		}()
-		return next(srv, ctx, decode, interceptor)
+		resp, err = next(srv, ctx, decode, interceptor)
+		if err != nil {
+			err = whyCut(ctx, err)
+		}
+		return resp, err
 	}
 }

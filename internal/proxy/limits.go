@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/mem"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
@@ -16,8 +18,8 @@ type Limits struct {
 	// Connections is the number of open connections to one pipe. A node has some ten drivers with one or two
 	// connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory.
 	Connections int
-	// ConnectionsPerCaller is how many of them one caller may hold: a container, whatever processes it starts, or where that is
-	// not proven a process. A stock client opens two and uses one.
+	// ConnectionsPerCaller is how many of them one caller may hold: a container, or where none is proven an account with its
+	// program, whatever processes it starts. A stock client opens two and uses one.
 	ConnectionsPerCaller int
 	// PrefaceTimeout is how long a connection may take to begin HTTP/2. A silent one costs a goroutine and a held process.
 	PrefaceTimeout time.Duration
@@ -48,9 +50,24 @@ const (
 
 // Bounds that nobody needs to change.
 const (
-	// maxMessage is the largest request in bytes. The longest has two Windows paths of at most 32,767 UTF-16 units,
-	// which are at most 98,301 bytes of UTF-8 each.
-	maxMessage = 256 << 10
+	// maxMessage is the largest request in bytes of a pipe of the node API. The largest that can be carried out is below 3 KiB: it
+	// has two paths, of which those beyond 260 characters are refused. What is refused is recorded with its paths up to here.
+	maxMessage = 16 << 10
+	// window is how many bytes a caller may send ahead on a request and on a connection, the least that HTTP/2 has. It is not
+	// adjusted to what a caller sends.
+	window = 64<<10 - 1
+	// readBuffer is held for each connection. A request and its headers fit as a rule.
+	readBuffer = 4 << 10
+	// wholeWithin is how long a request may take to arrive after its headers. Clients send both in one piece.
+	wholeWithin = 5 * time.Second
+	// strangersRequests is how many requests of strangers may be in progress, over all pipes. Each holds at most a window and its
+	// headers, and all that waits for is the record of its denial.
+	strangersRequests = 64
+	// spareRequests is how many requests a caller may have in progress beyond what the queue of operations lets it have.
+	spareRequests = 32
+	// callersAtOnce is how many callers may have all the requests in progress that they may have. They are callers that rules name:
+	// a bound for the memory of the process, and not for one of them.
+	callersAtOnce = 4
 	// maxHeaders is the size of a request's headers. Clients send a few hundred bytes, and a token at most.
 	maxHeaders = 16 << 10
 	// maxStreams is the number of calls at once on one connection. Drivers serialise their calls by volume.
@@ -98,14 +115,21 @@ func (l Limits) withDefaults() (Limits, error) {
 // queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too.
 func (l Limits) queue() *order.Queue {
 	return order.New(order.Bounds{
-		Running: l.Operations, Waiting: l.Waiting, PerOwner: max(1, (l.Operations+l.Waiting)/2), RunningPerOwner: max(1, l.Operations/2),
+		Running: l.Operations, Waiting: l.Waiting, PerOwner: l.perOwner(), RunningPerOwner: max(1, l.Operations/2),
 	})
 }
+
+func (l Limits) perOwner() int { return max(1, (l.Operations+l.Waiting)/2) }
 
 // grpcOptions are the limits in gRPC's words.
 func (l Limits) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
+		grpc.ReadBufferSize(readBuffer),
+		grpc.SharedWriteBuffer(true),                 // held while there is something to write
+		experimental.BufferPool(mem.NopBufferPool{}), // a pool's buffers are up to four times as large as what is in them
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(l.PrefaceTimeout),

@@ -37,6 +37,7 @@ type pipe struct {
 	server  *grpc.Server
 	queue   *order.Queue    // of all pipes
 	limiter *acl.Limiter    // of all pipes
+	shares  *shares         // of all pipes
 	tokens  *token.Guard    // nil looks at none
 	roles   Roles           // nil asks for none
 	running context.Context // ends operations that outlive their callers, when the pipe is stopped by force
@@ -53,6 +54,7 @@ type shared struct {
 	ledger  *ledger
 	queue   *order.Queue
 	limiter *acl.Limiter
+	shares  *shares
 }
 
 func newPipe(api *apiserver.API, o Options, all shared) *pipe {
@@ -80,7 +82,7 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
-		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter,
+		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter, shares: all.shares,
 		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: all.queue,
 	}
 	if o.Tokens != nil {

@@ -16,7 +16,51 @@ type stream struct {
 	method     string // hub operation; empty if the method is not served
 	arrived    time.Time
 	claimed    atomic.Bool
-	ended      atomic.Bool // nothing more happens to it
+	ended      atomic.Bool  // nothing more happens to it
+	fate       atomic.Int32 // of its message
+	cut        context.CancelCauseFunc
+	late       *time.Timer // cuts it off unless it is whole
+	release    func()      // gives back its share
+}
+
+// Fates of a request's message.
+const (
+	fatePending = iota
+	fateWhole
+	fateCut
+)
+
+// await makes sure that the request is whole in time or ends.
+func (s *stream) await(ctx context.Context) context.Context {
+	ctx, s.cut = context.WithCancelCause(ctx)
+	s.late = time.AfterFunc(wholeWithin, func() { s.cutOff(errLate) })
+	return ctx
+}
+
+// cutOff ends a request that is not whole, and no other.
+func (s *stream) cutOff(why error) {
+	if s.fate.CompareAndSwap(fatePending, fateCut) {
+		s.cut(why)
+	}
+}
+
+// whole says that the request has arrived. It returns false if that was too late.
+func (s *stream) whole() bool {
+	if !s.fate.CompareAndSwap(fatePending, fateWhole) {
+		return false
+	}
+	if s.late != nil {
+		s.late.Stop()
+	}
+	return true
+}
+
+// whyCut is why a request was cut off, or else err.
+func whyCut(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause == errLate || cause == errUnfinished { //nolint:errorlint // both are values of our own
+		return cause
+	}
+	return err
 }
 
 // claim returns true to the first who asks; that one must see to it that the terminal record is written.
@@ -31,6 +75,13 @@ func (s *stream) claim() bool {
 // over is called when gRPC is done with the request, or will never have to do with it. Its record was handed over before.
 func (s *stream) over() {
 	if s.ended.CompareAndSwap(false, true) {
+		if s.late != nil {
+			s.late.Stop()
+			s.cut(nil)
+		}
+		if s.release != nil {
+			s.release()
+		}
 		s.conn.pipe.metrics.over(s.conn.pipe.name, kindRequest)
 	}
 }

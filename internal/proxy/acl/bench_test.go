@@ -2,6 +2,7 @@ package acl
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -125,7 +126,7 @@ func BenchmarkNew(b *testing.B) {
 func BenchmarkLimiter(b *testing.B) {
 	l, limits := NewLimiter(0), Limits{CallsPerSecond: 1_000_000}
 	for i := range 4096 {
-		l.Call(Principal{PID: uint32(i)}, "r", limits)
+		l.Call(Principal{Exe: strconv.Itoa(i)}, "r", limits)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

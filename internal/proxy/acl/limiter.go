@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Principal is who a bound counts: a container of a pod where that is proven, else a process. All processes of a
-// container are one, so that starting more of them wins nothing.
+// Principal is the party that a bound counts: a container of a pod where that is proven, else an account and the program that
+// runs as it. Starting more processes gains nothing. The program is part of it because rules for the host name programs: the
+// drivers and agents of a node are all SYSTEM, and one of them must not use up what another one needs.
 type Principal struct {
-	PodUID, Container string
-	PID               uint32    // 0 if PodUID is set
-	Start             time.Time // of the process: its number may be used again
+	PodUID, Container string // set together, and then the rest is empty
+	Namespace         string // of the pod
+	User, Exe         string // SID, and full path in one case
 }
 
 // Limiter counts what principals use up. It may be used by many goroutines.

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -43,22 +44,21 @@ func TestLimiterFollowsChangedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(0)
 		for range 50 {
-			l.Call(Principal{PID: 1}, "r", Limits{CallsPerSecond: 100})
+			l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 100})
 		}
-		if !l.Call(Principal{PID: 1}, "r", Limits{CallsPerSecond: 1}) || l.Call(Principal{PID: 1}, "r", Limits{CallsPerSecond: 1}) {
+		if !l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 1}) || l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 1}) {
 			t.Error("a lower limit leaves the calls of the higher one")
 		}
-		if !l.Call(Principal{PID: 1}, "r", Limits{}) {
+		if !l.Call(Principal{Exe: "1"}, "r", Limits{}) {
 			t.Error("no limit refuses")
 		}
 	})
 }
 
-func TestLimiterTellsProcessesOfOneNumberApart(t *testing.T) {
+func TestLimiterTellsProgramsOfOneAccountApart(t *testing.T) {
 	l, limits := NewLimiter(0), Limits{CallsPerSecond: 1}
-	now := time.Now()
-	if !l.Call(Principal{PID: 7, Start: now}, "", limits) || !l.Call(Principal{PID: 7, Start: now.Add(1)}, "", limits) || l.Call(Principal{PID: 7, Start: now}, "", limits) {
-		t.Error("a number that is used again is taken for the process before")
+	if !l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) || !l.Call(Principal{User: "S-1-5-18", Exe: "b"}, "", limits) || l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) {
+		t.Error("two programs of one account share a bound, or one has it twice")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestLimiterStaysBoundedAgainstManyPrincipals(t *testing.T) {
 		l.Call(old, "r", limits)
 		passed := 0
 		for i := range 10_000 {
-			if l.Call(Principal{PID: uint32(i + 1)}, "r", limits) {
+			if l.Call(Principal{Exe: strconv.Itoa(i + 1)}, "r", limits) {
 				passed++
 			}
 		}
@@ -83,7 +83,7 @@ func TestLimiterStaysBoundedAgainstManyPrincipals(t *testing.T) {
 			t.Error("one that was there before is refused")
 		}
 		time.Sleep(3 * time.Second)
-		if !l.Call(Principal{PID: 99_999}, "r", limits) || len(l.buckets) != 1 || len(l.shared) != 0 {
+		if !l.Call(Principal{Exe: "99999"}, "r", limits) || len(l.buckets) != 1 || len(l.shared) != 0 {
 			t.Errorf("after a pause there are still %d principals, %d shared", len(l.buckets), len(l.shared))
 		}
 	})
