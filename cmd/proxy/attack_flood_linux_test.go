@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -10,7 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
 // silence opens connections of this process, which say nothing.
@@ -65,9 +74,9 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 		return left
 	}
 	var ended []audit.Event
-	for began := time.Now(); open() > 8 || len(ended) < 1000-8; { // the last of them are still being named
+	for began := time.Now(); open() > 8 || counted(ended) < 1000-8; { // the last of them are still being named
 		if time.Since(began) > attackPatience {
-			t.Fatalf("%d connections of one caller are open, and %d of 1000 are recorded", open(), len(ended))
+			t.Fatalf("%d connections of one caller are open, and %d of 1000 are recorded", open(), counted(ended))
 		}
 		time.Sleep(50 * time.Millisecond)
 		ended = records(t, log, func(e audit.Event) bool { return e.Type == audit.TypeConnection })
@@ -79,6 +88,57 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 		}
 	}
 	expect(t, other.call(under("after")), "OK")
+}
+
+// Two strangers open and close connections in a loop. On sockets all clients stand in one line until they are accepted.
+func TestAStormOfConnectionsKeepsNoDriverOut(t *testing.T) {
+	p := startProgram(t, "--config", configFor(t, "PathExists"))
+	for range 2 {
+		s := newStranger(t)
+		s.say("storm %s", filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"))
+		if got := s.hear(); got != "done" {
+			t.Fatal(got)
+		}
+	}
+	const calls = 30
+	failed := 0
+	for range calls { // each on a connection of its own
+		c := p.busyClient(t, "filesystem-v1")
+		if _, err := v1.NewFilesystemClient(c).PathExists(t.Context(), &v1.PathExistsRequest{Path: `C:\var\lib\kubelet\plugins\x`}); err != nil {
+			if failed++; failed == 1 {
+				t.Log(err)
+			}
+		}
+		_ = c.Close()
+	}
+	if failed > 0 {
+		t.Errorf("%d of %d calls of a driver failed", failed, calls)
+	}
+}
+
+// busyClient waits like the clients of a pipe while the pipe is busy.
+func (p *program) busyClient(t *testing.T, gv string) *grpc.ClientConn {
+	t.Helper()
+	c, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return pipe.Dial(ctx, "csi-proxy-"+gv, pipe.Options{SocketDir: p.sockets})
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// counted is how many connections records stand for: some stand for several.
+func counted(events []audit.Event) (n int) {
+	for _, e := range events {
+		several := 1
+		if e.Outcome.Code == codes.ResourceExhausted.String() {
+			_, _ = fmt.Sscanf(e.Outcome.Error, "%d connections", &several)
+		}
+		n += several
+	}
+	return n
 }
 
 // A caller who sends the beginning of a connection a byte at a time has no more time for it than one who sends nothing.

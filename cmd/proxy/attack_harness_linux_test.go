@@ -72,6 +72,15 @@ func (a *actor) do(verb, rest string, out io.Writer) (string, error) {
 		conn, err := net.Dial("unix", rest)
 		a.conn, a.client = conn, nil
 		return "done", err
+	case "storm": // opens and closes connections to a pipe until the process ends
+		go func() {
+			for {
+				if conn, err := net.Dial("unix", rest); err == nil {
+					_ = conn.Close()
+				}
+			}
+		}()
+		return "done", nil
 	case "call": // on whatever connection it has
 		return a.call(rest)
 	case "token": // none, or several with tabs between them
@@ -180,8 +189,26 @@ type caller struct {
 // newCaller starts one in a control group, or where this process is if there is none.
 func newCaller(t *testing.T, group string) *caller {
 	t.Helper()
+	return newCallerOf(t, os.Args[0], group)
+}
+
+// newStranger starts one of a program that no rule names.
+func newStranger(t *testing.T) *caller {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "stranger")
+	if err := os.Link(os.Args[0], program); err != nil {
+		put(t, program, read(t, os.Args[0]))
+		if err := os.Chmod(program, 0o700); err != nil { //nolint:gosec // it is to run
+			t.Fatal(err)
+		}
+	}
+	return newCallerOf(t, program, "")
+}
+
+func newCallerOf(t *testing.T, program, group string) *caller {
+	t.Helper()
 	c := &caller{t: t, command: exec.Command("/proc/self/exe", "-test.run=^TestActor$"), out: make(chan string, 16)}
-	c.command.Path = os.Args[0]
+	c.command.Path = program
 	c.command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
 	c.command.Stderr = os.Stderr
 	in, err := c.command.StdinPipe()

@@ -145,7 +145,8 @@ type Caller struct {
 
 // Limits bound what callers can use up. Zero values mean the defaults of the proxy.
 type Limits struct {
-	// Connections is the number of open connections to one pipe, 256 if not set.
+	// Connections is the number of open connections to one pipe of callers that rules name, 256 if not set. Those that no rule
+	// names share a sixteenth of it, besides.
 	Connections int `yaml:"connections"`
 	// ConnectionsPerCaller is the number of those that one caller may hold, 64 if not set: a container, or
 	// where none is proven all processes of an account that run the same program. A driver needs two for each pipe.

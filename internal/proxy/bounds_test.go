@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -33,8 +36,9 @@ func value(t *testing.T, m prometheus.Metric) float64 {
 
 func TestTwoHundredIdleConnectionsAreBounded(t *testing.T) {
 	f := start(t, "unix")
-	for range 200 {
+	for i := range 200 {
 		f.raw(t, "filesystem-v1")
+		f.named(t, i+1)
 	}
 	// One caller may hold 64: the oldest silent ones have given way, quietly.
 	gone := f.log.await(t, 200-defaultConnectionsPerCaller, connection)
@@ -50,6 +54,23 @@ func TestTwoHundredIdleConnectionsAreBounded(t *testing.T) {
 	_ = f.stop()
 	if n := f.metric(t, "pipeguard_connection_records_total"); n != 202 {
 		t.Errorf("%v connection records, want 202", n)
+	}
+}
+
+// named waits until n connections have been accepted and none waits to be named: a client that does not is turned away at some point.
+func (f *fixture) named(t *testing.T, n int) {
+	t.Helper()
+	l := f.server.pipes[0].table.lobby
+	for deadline := within(t); ; runtime.Gosched() {
+		l.mu.Lock()
+		waiting := l.waiting
+		l.mu.Unlock()
+		if waiting == 0 && f.metric(t, "pipeguard_connections_accepted_total") >= float64(n) {
+			return
+		}
+		if deadline.Err() != nil {
+			t.Fatalf("%d connections wait to be named", waiting)
+		}
 	}
 }
 
@@ -81,7 +102,7 @@ func TestFullPipeRefusesWhenNothingIsIdle(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, f.raw(t, "filesystem-v1"))
 	record := f.log.await(t, 1, connection)[0]
-	if record.Outcome.Result != audit.ResultRejected || !strings.Contains(record.Outcome.Error, "the pipe has 2 connections") || record.Who.Assurance != "none" {
+	if record.Outcome.Result != audit.ResultRejected || !strings.Contains(record.Outcome.Error, "the pipe has 2 connections") || record.Who.Assurance != "process" {
 		t.Errorf("outcome %+v, who %+v", record.Outcome, record.Who)
 	}
 	f.mustWork(t)
@@ -115,37 +136,147 @@ func TestStockClientsBareConnectionIsQuiet(t *testing.T) {
 	}
 }
 
-func TestTableGivesWayInOrder(t *testing.T) {
-	table := &table{limits: Limits{Connections: 3, ConnectionsPerCaller: 2}, conns: map[*conn]callerKey{}}
-	p := &pipe{table: table}
-	accept := func() (*conn, *conn, error) {
-		ours, theirs := net.Pipe()
-		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-		c := newConn(ours, p, peer.Arrival{}, table.next())
-		victim, err := table.add(c)
-		return c, victim, err
+// seats is a table with connections that are nowhere but in it.
+type seats struct {
+	t     *testing.T
+	p     *pipe
+	table *table
+}
+
+func newSeats(t *testing.T, limits Limits) *seats {
+	p := &pipe{table: newTable(limits, newLobby()), gv: apiserver.GroupVersion{Group: "filesystem", Version: "v1"}, rules: func(string, string) *Rules { return nil }}
+	return &seats{t, p, p.table}
+}
+
+// accept takes a connection of a client process.
+func (s *seats) accept(client uint32) (*conn, error) {
+	ours, theirs := net.Pipe()
+	s.t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	c := newConn(ours, s.p, peer.Arrival{PID: client})
+	return c, s.table.add(c)
+}
+
+// sit takes a connection and names its caller.
+func (s *seats) sit(who callerKey, stranger bool) (c, victim *conn, err error) {
+	s.t.Helper()
+	c, err = s.accept(1)
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	first, _, _ := accept()
-	second, _, _ := accept()
-	third, _, err := accept()
+	victim, err = s.table.identify(c, who, stranger)
+	if err != nil {
+		s.table.remove(c)
+	}
+	return c, victim, err
+}
+
+func TestTableGivesWayInOrder(t *testing.T) {
+	s, who := newSeats(t, Limits{Connections: 3, ConnectionsPerCaller: 3}), callerKey{User: "a", Exe: "a"}
+	first, _, _ := s.sit(who, false)
+	second, _, _ := s.sit(who, false)
+	third, _, err := s.sit(who, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	second.bare.Store(false)
-	_, victim, err := accept()
+	fourth, victim, err := s.sit(who, false)
 	if victim != first || err != nil {
 		t.Errorf("victim %p, error %v; want the oldest silent connection", victim, err)
 	}
-	_, victim, err = accept()
+	_, victim, err = s.sit(who, false)
 	if victim != third || err != nil {
 		t.Errorf("victim %p, error %v; want the next silent connection", victim, err)
 	}
-	if _, err := table.identify(first, peer.Identity{}); err == nil {
+	_, victim, err = s.sit(callerKey{User: "b", Exe: "b"}, false)
+	if victim != fourth || err != nil {
+		t.Errorf("victim %p, error %v; want a silent connection of the caller that has most", victim, err)
+	}
+	if _, err := s.table.identify(first, who, false); err == nil {
 		t.Error("a connection that gave way was counted to its caller")
 	}
-	table.stop()
-	if _, _, err := accept(); err == nil {
+	s.table.stop()
+	if _, err := s.accept(1); err == nil {
 		t.Error("a connection was taken after the stop")
+	}
+}
+
+func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
+	s := newSeats(t, Limits{Connections: 64, ConnectionsPerCaller: 64})
+	var seated []*conn
+	for i := range 4 {
+		c, victim, err := s.sit(callerKey{User: "x", Exe: strconv.Itoa(i)}, true)
+		if victim != nil || err != nil {
+			t.Fatal(victim, err)
+		}
+		c.bare.Store(false) // it has begun HTTP/2
+		seated = append(seated, c)
+	}
+	seated[0].busy.Add(1) // a request of it is being denied
+	if _, victim, err := s.sit(callerKey{}, true); victim != seated[1] || err != nil {
+		t.Errorf("victim %p, error %v; want the oldest stranger on whose connection nothing is going on", victim, err)
+	}
+	for _, c := range seated {
+		c.busy.Store(1)
+	}
+	for c := range s.table.conns {
+		c.busy.Store(1)
+	}
+	if _, _, err := s.sit(callerKey{}, true); err == nil {
+		t.Error("strangers have more than their share")
+	}
+	for i := range 64 {
+		if _, victim, err := s.sit(callerKey{User: "driver", Exe: "d"}, false); victim != nil || err != nil {
+			t.Fatalf("connection %d of a driver: victim %v, %v", i, victim, err)
+		}
+	}
+}
+
+func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
+	for name, who := range map[string]func(i int) callerKey{
+		"containers of one namespace": func(i int) callerKey {
+			return callerKey{PodUID: strconv.Itoa(i), Container: strconv.Itoa(i), Namespace: "tenant"}
+		},
+		"programs of one account": func(i int) callerKey { return callerKey{User: "S-1-5-18", Exe: strconv.Itoa(i)} },
+	} {
+		s, got := newSeats(t, Limits{Connections: 32, ConnectionsPerCaller: 4}), 0
+		for i := range 64 {
+			c, _, err := s.sit(who(i), false)
+			if err == nil {
+				got++
+				c.bare.Store(false)
+			}
+		}
+		if got != 16 {
+			t.Errorf("%s have %d of 32 places", name, got)
+		}
+		if _, _, err := s.sit(callerKey{PodUID: "d", Container: "d", Namespace: "kube-system"}, false); err != nil {
+			t.Errorf("beside %s: %v", name, err)
+		}
+	}
+}
+
+func TestAProcessThatConnectsInALoopLeavesOthersRoomToBeNamed(t *testing.T) {
+	s := newSeats(t, Limits{Connections: 256, ConnectionsPerCaller: 64})
+	for client := range uint32(8) {
+		for {
+			if _, err := s.accept(client + 1); err != nil {
+				break
+			}
+		}
+	}
+	for client := range uint32(8) {
+		if _, err := s.accept(client + 100); err != nil {
+			t.Errorf("another process, beside eight: %v", err)
+		}
+	}
+	if n := len(s.table.conns); n > mostUnnamed {
+		t.Errorf("%d connections wait to be named", n)
+	}
+	for c := range s.table.conns {
+		s.table.remove(c)
+	}
+	if s.table.lobby.waiting != 0 || len(s.table.lobby.clients) != 0 {
+		t.Errorf("%d are left, of %v", s.table.lobby.waiting, s.table.lobby.clients)
 	}
 }
 

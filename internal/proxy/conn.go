@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -23,6 +24,8 @@ type conn struct {
 	corr     *audit.Corr // of all its records
 	at       peer.Arrival
 	serial   uint64                              // order of acceptance
+	busy     atomic.Int32                        // requests in progress
+	crowded  atomic.Bool                         // it is counted in a record of many
 	bare     atomic.Bool                         // nothing has arrived yet
 	done     chan struct{}                       // closed when the record is written and the place is free
 	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
@@ -31,8 +34,9 @@ type conn struct {
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
-	release     func()     // lets go of the caller's count of connections; may be nil
-	named       *audit.Who // how records name the peer; nil until it was asked for
+	idle        *time.Timer // ends the connection of a stranger on which nothing happens; else nil
+	release     func()      // lets go of the caller's count of connections; may be nil
+	named       *audit.Who  // how records name the peer; nil until it was asked for
 	scan        scanner
 	established bool // HTTP/2 has begun
 	readErr     error
@@ -51,9 +55,9 @@ type unwritten struct {
 	over   func()
 }
 
-func newConn(raw net.Conn, p *pipe, at peer.Arrival, serial uint64) *conn {
+func newConn(raw net.Conn, p *pipe, at peer.Arrival) *conn {
 	id := rand.Text()
-	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, serial: serial, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), streams: map[*stream]struct{}{}}
 	c.bare.Store(true)
 	return c
 }
@@ -112,6 +116,10 @@ func (c *conn) open(s *stream) bool {
 		return false
 	}
 	c.tapped++
+	c.busy.Add(1)
+	if c.idle != nil {
+		c.idle.Reset(strangerIdle)
+	}
 	c.streams[s] = struct{}{}
 	return true
 }
@@ -171,6 +179,26 @@ func (c *conn) end(result, reason string) {
 	<-c.done
 }
 
+// endIdle has a stranger's connection end once nothing has happened on it for a while. Connections of callers that rules name may idle
+// for ever.
+func (c *conn) endIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.idle = time.AfterFunc(strangerIdle, func() {
+		switch {
+		case !c.isStranger(): // not any more
+		case c.busy.Load() > 0:
+			c.endIdle()
+		default:
+			c.because(audit.ResultIdle, fmt.Sprintf("no rule names the caller, and it asked for nothing within %v", strangerIdle))
+			_ = c.Close() // it is given up either way
+		}
+	})
+}
+
 // finish writes what is still to be written, and lets go of the caller's process.
 func (c *conn) finish() {
 	defer close(c.done)
@@ -181,6 +209,9 @@ func (c *conn) finish() {
 		open = append(open, s)
 	}
 	held, release := c.peer, c.release
+	if c.idle != nil {
+		c.idle.Stop()
+	}
 	c.mu.Unlock()
 	if release != nil {
 		release()
@@ -193,8 +224,12 @@ func (c *conn) finish() {
 			s.over()
 		}
 	}
-	c.pipe.final(c.pipe.connectionRecord(c))
-	c.pipe.metrics.over(c.pipe.name, kindConnection)
+	if c.crowded.Load() {
+		c.pipe.crowd.add(c.at)
+	} else {
+		c.pipe.final(c.pipe.connectionRecord(c))
+		c.pipe.metrics.over(c.pipe.name, kindConnection)
+	}
 	c.pipe.table.remove(c)
 	if held != nil {
 		if err := held.Close(); err != nil {

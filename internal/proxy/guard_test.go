@@ -18,7 +18,7 @@ func streamOf(t *testing.T, p *pipe) (*stream, context.Context) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	c := newConn(ours, p, peer.Arrival{}, p.table.next())
+	c := newConn(ours, p, peer.Arrival{})
 	s := newStream(c, "/v1.Filesystem/Mkdir")
 	if !c.open(s) {
 		t.Fatal("the connection has ended")

@@ -36,19 +36,32 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 	if !c.hold(held) {
 		return nil, nil, errors.Join(errEnded, held.Close())
 	}
-	if err := c.count(held.Identity()); err != nil {
-		c.because(audit.ResultRejected, err.Error())
-		return nil, nil, err
-	}
-	victim, err := c.pipe.table.identify(c, held.Identity())
-	if victim != nil {
-		victim.end(audit.ResultIdle, "gave way to a newer connection: nothing had been sent, and its caller held as many as it may")
-	}
-	if err != nil {
+	if err := c.seat(held.Identity()); err != nil {
 		c.because(resultOf(err), err.Error())
 		return nil, nil, err
 	}
 	return c, authInfo{conn: c}, nil
+}
+
+// seat finds a connection a place now that its caller is known. It waits for the record of one that gives way: of connections that
+// have not been named there are few, so that few records wait for the log.
+func (c *conn) seat(who peer.Identity) error {
+	p, key, stranger := c.pipe, asPrincipal(who), c.isStranger()
+	if stranger && !p.strangers.admit(key, c.at.PID) {
+		c.crowded.Store(true)
+		return errCrowded
+	}
+	if err := c.count(who); err != nil {
+		return err
+	}
+	victim, err := p.table.identify(c, key, stranger)
+	if victim != nil {
+		victim.end(audit.ResultIdle, "gave way to a newer connection: nothing was going on, and its caller, or all strangers together, held as many as they may")
+	}
+	if err == nil && stranger {
+		c.endIdle()
+	}
+	return err
 }
 
 // count counts the connection for its caller, as far as the access list bounds those.

@@ -48,9 +48,11 @@ func newDoors() *doors {
 				if err != nil {
 					return
 				}
+				at := peer.Note(conn)
 				if l == d.second {
-					conn = stranger{conn}
+					conn, at.PID = stranger{conn}, 99
 				}
+				conn = peer.Accepted{Conn: conn, Arrival: at}
 				select {
 				case d.conns <- conn:
 				case <-d.closed:
@@ -207,15 +209,10 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 }
 
 // held counts a caller's connections that are identified.
-func held(p *pipe, who callerKey) (n int) {
+func held(p *pipe, who callerKey) int {
 	p.table.mu.Lock()
 	defer p.table.mu.Unlock()
-	for _, key := range p.table.conns {
-		if key == who {
-			n++
-		}
-	}
-	return n
+	return p.table.callers[who]
 }
 
 // clientBy is a gRPC client over connections that dial opens.

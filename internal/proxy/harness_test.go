@@ -336,8 +336,8 @@ func (f *fixture) settle(t testing.TB) {
 			terminals++
 		}
 	}
-	if n := f.metric(t, "pipeguard_connections_accepted_total"); n != connections {
-		t.Errorf("%v connections accepted, %v connection records", n, connections)
+	if n, crowded := f.metric(t, "pipeguard_connections_accepted_total"), f.metric(t, "pipeguard_connections_crowded_total"); n != connections+crowded {
+		t.Errorf("%v connections accepted, %v connection records, %v connections recorded with others", n, connections, crowded)
 	}
 	if n := f.metric(t, "pipeguard_streams_total"); n != terminals {
 		t.Errorf("%v streams, %v terminal records", n, terminals)

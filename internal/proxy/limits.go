@@ -15,8 +15,9 @@ import (
 
 // Limits bound what callers can use up. A zero field means its default.
 type Limits struct {
-	// Connections is the number of open connections to one pipe. A node has some ten drivers with one or two
-	// connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory.
+	// Connections is the number of open connections to one pipe of callers that rules name. A node has some ten drivers with one or
+	// two connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory. Callers that no
+	// rule names have a sixteenth of it, besides.
 	Connections int
 	// ConnectionsPerCaller is how many of them one caller may hold: a container, or where none is proven an account with its
 	// program, whatever processes it starts. A stock client opens two and uses one.
@@ -78,6 +79,21 @@ const (
 	// pingInterval is the shortest time between a client's pings. Nothing is lost on a pipe without being noticed,
 	// so pings serve nobody here.
 	pingInterval = time.Minute
+	// mostUnnamed is how many connections to all pipes may wait for their callers to be named, of one client process up to a fifth.
+	// They wait for PeerTimeout at most.
+	mostUnnamed = 256
+	// strangerIdle is how long a stranger's connection may idle. Its calls are denied; it has no use for an open connection.
+	strangerIdle = 30 * time.Second
+	// strangersPerSecond is how many connections of strangers are served, over all pipes: at some 600 bytes for the record of each,
+	// 20 MB an hour. One stranger has one a second, and strangersBurst after a pause.
+	strangersPerSecond = 10
+	strangersBurst     = 16
+	// awayFor is how long a stranger that comes too often is turned away without being named, and maxAway how many are.
+	awayFor = time.Second
+	maxAway = 1024
+	// crowdInterval is how often connections without a record of their own are recorded together, with maxClients of their processes.
+	crowdInterval = 10 * time.Second
+	maxClients    = 8
 	// maxBacklog is the number of records that wait for a log that has failed, so that a flood of refusals fills no memory.
 	// Beyond it only the ends of calls that were in flight are kept, of which there are at most maxStreams times Connections.
 	maxBacklog = 4096
@@ -120,6 +136,13 @@ func (l Limits) queue() *order.Queue {
 }
 
 func (l Limits) perOwner() int { return max(1, (l.Operations+l.Waiting)/2) }
+
+// strangers is how many connections to one pipe all callers have that no rule names.
+func (l Limits) strangers() int { return max(1, l.Connections/16) }
+
+// perHouse is how many connections to one pipe the callers of one namespace, or of one account of the host, may hold together: half
+// of them, or what one caller may hold.
+func (l Limits) perHouse() int { return max(l.Connections/2, l.ConnectionsPerCaller) }
 
 // grpcOptions are the limits in gRPC's words.
 func (l Limits) grpcOptions() []grpc.ServerOption {

@@ -13,7 +13,7 @@ import (
 
 // metrics are the series of csi-proxy.exe under their old names and labels, and our own.
 //
-// For each pipe: connections accepted = connection records + open + those whose record waits or is lost; and
+// For each pipe: connections accepted = connection records + crowded + open + those whose record waits or is lost; and
 // streams = terminal records of requests + in flight + lost. The tally says so by another count, which is what to watch.
 type metrics struct {
 	tally *tally
@@ -21,12 +21,12 @@ type metrics struct {
 	started, handled, received, sent *prometheus.CounterVec
 	seconds                          *prometheus.HistogramVec
 
-	accepted, connections, streams, terminals, refused, decisions *prometheus.CounterVec
-	inFlight                                                      *prometheus.GaugeVec
-	auditErrors, auditLost, panics                                prometheus.Counter
-	limited, judged                                               *prometheus.CounterVec
-	queueFull, overdue                                            prometheus.Counter
-	backlog                                                       prometheus.Gauge
+	accepted, crowded, connections, streams, terminals, refused, decisions *prometheus.CounterVec
+	inFlight                                                               *prometheus.GaugeVec
+	auditErrors, auditLost, panics                                         prometheus.Counter
+	limited, judged                                                        *prometheus.CounterVec
+	queueFull, overdue                                                     prometheus.Counter
+	backlog                                                                prometheus.Gauge
 }
 
 // buckets are those of csi-proxy.exe, in seconds.
@@ -57,7 +57,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
 		}, []string{"grpc_type", "grpc_service", "grpc_method"}),
 
-		accepted:    vec("pipeguard_connections_accepted_total", "Connections accepted.", "pipe"),
+		accepted:    vec("pipeguard_connections_accepted_total", "Connections accepted, and groups of those that are recorded together.", "pipe"),
+		crowded:     vec("pipeguard_connections_crowded_total", "Connections without a record of their own, which are recorded together: their clients came more often than they may.", "pipe"),
 		connections: vec("pipeguard_connection_records_total", "Connection records written.", "pipe", "result"),
 		streams:     vec("pipeguard_streams_total", "Requests that gRPC has announced, and groups of requests that it has refused without doing so.", "pipe"),
 		terminals:   vec("pipeguard_terminal_records_total", "Terminal records of requests written.", "pipe", "result"),
@@ -99,6 +100,7 @@ func registerQueue(r prometheus.Registerer, q *order.Queue) error {
 // pipe makes the series of a pipe, so that they read 0 and not nothing.
 func (m *metrics) pipe(name string) {
 	m.accepted.WithLabelValues(name)
+	m.crowded.WithLabelValues(name)
 	m.streams.WithLabelValues(name)
 	m.refused.WithLabelValues(name)
 	m.inFlight.WithLabelValues(name)
@@ -111,6 +113,12 @@ func (m *metrics) pipe(name string) {
 func (m *metrics) accept(pipe string) {
 	m.accepted.WithLabelValues(pipe).Inc()
 	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
+}
+
+// crowd counts a connection that is over and is recorded with others.
+func (m *metrics) crowd(pipe string) {
+	m.crowded.WithLabelValues(pipe).Inc()
+	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived--; b.open-- })
 }
 
 // opened counts what is to be counted as arrived at once and is not over before over is called.

@@ -23,26 +23,28 @@ import (
 
 // pipe is one served group-version: a gRPC server on one listener.
 type pipe struct {
-	name    string // csi-proxy-filesystem-v1
-	gv      apiserver.GroupVersion
-	service string            // v1.Filesystem
-	methods map[string]string // full method -> hub operation
-	where   *audit.Where      // of all records; nil if the node has no name
-	limits  Limits
-	rules   func(group, version string) *Rules
-	log     *zap.Logger
-	metrics *metrics
-	ledger  *ledger
-	table   *table
-	server  *grpc.Server
-	queue   *order.Queue    // of all pipes
-	limiter *acl.Limiter    // of all pipes
-	shares  *shares         // of all pipes
-	tokens  *token.Guard    // nil looks at none
-	roles   Roles           // nil asks for none
-	running context.Context // ends operations that outlive their callers, when the pipe is stopped by force
-	abandon context.CancelFunc
-	pass    passer // what becomes of methods that are not in methods; nil if there are none
+	name      string // csi-proxy-filesystem-v1
+	gv        apiserver.GroupVersion
+	service   string            // v1.Filesystem
+	methods   map[string]string // full method -> hub operation
+	where     *audit.Where      // of all records; nil if the node has no name
+	limits    Limits
+	rules     func(group, version string) *Rules
+	log       *zap.Logger
+	metrics   *metrics
+	ledger    *ledger
+	table     *table
+	server    *grpc.Server
+	queue     *order.Queue // of all pipes
+	limiter   *acl.Limiter // of all pipes
+	shares    *shares      // of all pipes
+	strangers *strangers   // of all pipes
+	crowd     crowd
+	tokens    *token.Guard    // nil looks at none
+	roles     Roles           // nil asks for none
+	running   context.Context // ends operations that outlive their callers, when the pipe is stopped by force
+	abandon   context.CancelFunc
+	pass      passer // what becomes of methods that are not in methods; nil if there are none
 
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
@@ -50,11 +52,13 @@ type pipe struct {
 
 // shared is what all pipes of a server have in common.
 type shared struct {
-	metrics *metrics
-	ledger  *ledger
-	queue   *order.Queue
-	limiter *acl.Limiter
-	shares  *shares
+	metrics   *metrics
+	ledger    *ledger
+	queue     *order.Queue
+	limiter   *acl.Limiter
+	shares    *shares
+	strangers *strangers
+	lobby     *lobby
 }
 
 func newPipe(api *apiserver.API, o Options, all shared) *pipe {
@@ -83,7 +87,7 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter, shares: all.shares,
-		table: &table{limits: o.Limits, conns: map[*conn]callerKey{}}, queue: all.queue,
+		table: newTable(o.Limits, all.lobby), queue: all.queue, strangers: all.strangers,
 	}
 	if o.Tokens != nil {
 		guard := o.Tokens(name)
@@ -95,6 +99,7 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 	if o.Node != "" {
 		p.where = &audit.Where{Node: o.Node}
 	}
+	p.crowd.pipe = p
 	p.running, p.abandon = context.WithCancel(context.Background())
 	all.metrics.pipe(p.name)
 	return p
@@ -155,6 +160,7 @@ func (p *pipe) stop() error {
 		defer close(stopped)
 		p.server.GracefulStop()
 		p.background.Wait()
+		p.crowd.flush()
 	}()
 	if waitFor(stopped, p.limits.StopTimeout) {
 		p.abandon()

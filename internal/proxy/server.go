@@ -111,7 +111,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
-	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner())}
+	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), strangers: newStrangers(), lobby: newLobby()}
 	for _, api := range o.APIs {
 		s.pipes = append(s.pipes, newPipe(api, o, all))
 	}

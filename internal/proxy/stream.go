@@ -75,6 +75,7 @@ func (s *stream) claim() bool {
 // over is called when gRPC is done with the request, or will never have to do with it. Its record was handed over before.
 func (s *stream) over() {
 	if s.ended.CompareAndSwap(false, true) {
+		s.conn.busy.Add(-1)
 		if s.late != nil {
 			s.late.Stop()
 			s.cut(nil)

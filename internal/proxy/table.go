@@ -7,26 +7,59 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-// table counts the connections of one pipe. When there are too many, the oldest on which nothing has arrived gives way,
-// since stock clients leave one such behind and do not miss it; only if there is none is the new one refused.
+// table divides the places of one pipe among connections. A connection waits in the lobby until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
+// strangers do, the places of callers that rules name are free for them.
+//
+// Where there are too many, the oldest of the same share on which nothing has arrived gives way, since stock clients leave one such
+// behind and do not miss it. Only if there is none is the new one refused.
 type table struct {
 	limits Limits
+	lobby  *lobby // of all pipes
 
 	mu       sync.Mutex // guards what follows
 	serial   uint64
-	conns    map[*conn]callerKey
+	conns    map[*conn]place
+	strange  int               // of strangers
+	named    int               // of callers that rules name
+	callers  map[callerKey]int // of those, by caller
+	houses   map[string]int    // and by the account or namespace that a caller belongs to
 	stopping bool
 }
 
-// callerKey is who connections and operations count for: a container whose processes are one caller, however many it starts,
-// or else a process, for as long as any of its connections holds it.
+// place is what a connection counts for.
+type place struct {
+	stage  stage
+	client uint32 // the process as it was noted at the accept
+	caller callerKey
+}
+
+type stage int
+
+// Stages of a connection.
+const (
+	waitsToBeNamed stage = iota
+	ofAStranger
+	ofACaller
+)
+
+// callerKey is the party that connections, requests and operations count for.
 type callerKey = acl.Principal
+
+// houseOf is what several callers may belong to: a namespace, or an account of the host. It may not fill a pipe either.
+func houseOf(who callerKey) string {
+	if who.Container != "" {
+		return "namespace " + who.Namespace
+	}
+	return "account " + who.User
+}
 
 // errStopping means that a connection came too late. It is no fault of the caller's.
 var errStopping = errors.New("the proxy stopped")
+
+// errCrowded means that the client process has too many connections that wait to be named.
+var errCrowded = errors.New("too many connections wait to be named")
 
 // resultOf is how the record of a connection that was not taken says so.
 func resultOf(err error) string {
@@ -36,73 +69,149 @@ func resultOf(err error) string {
 	return audit.ResultRejected
 }
 
-// next returns the number of the next connection in the order of acceptance.
-func (t *table) next() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.serial++
-	return t.serial
+func newTable(limits Limits, l *lobby) *table {
+	return &table{limits: limits, lobby: l, conns: map[*conn]place{}, callers: map[callerKey]int{}, houses: map[string]int{}}
 }
 
-// add takes in a connection whose caller is not known yet. The victim, if there is one, is out of the table and must be ended.
-func (t *table) add(c *conn) (victim *conn, err error) {
+// add takes in a connection whose caller is not known yet.
+func (t *table) add(c *conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
-		return nil, errStopping
+		return errStopping
 	}
-	if len(t.conns) >= t.limits.Connections {
-		if victim = t.oldestBare(c, nil); victim == nil {
-			return nil, fmt.Errorf("the pipe has %d connections, the most it may have", len(t.conns))
-		}
-		delete(t.conns, victim)
+	if !t.lobby.enter(c.at.PID) {
+		return errCrowded
 	}
-	t.conns[c] = callerKey{}
-	return victim, nil
+	t.serial++
+	c.serial = t.serial
+	t.conns[c] = place{stage: waitsToBeNamed, client: c.at.PID}
+	return nil
 }
 
-// identify counts a connection to its caller.
-func (t *table) identify(c *conn, who peer.Identity) (victim *conn, err error) {
+// identify gives a connection a place of its caller's. The victim, if there is one, is out of the table and must be ended.
+func (t *table) identify(c *conn, who callerKey, stranger bool) (victim *conn, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.conns[c]; !ok || t.stopping {
+	p, ok := t.conns[c]
+	if !ok || t.stopping {
 		return nil, errStopping
 	}
-	key := asPrincipal(who)
-	held := 0
-	for _, k := range t.conns {
-		if k == key {
-			held++
-		}
+	p.caller = who
+	if stranger {
+		p.stage = ofAStranger
+		victim, err = t.roomForStranger(c)
+	} else {
+		p.stage = ofACaller
+		victim, err = t.roomFor(c, who)
 	}
-	if held >= t.limits.ConnectionsPerCaller {
-		if victim = t.oldestBare(c, &key); victim == nil {
-			return nil, fmt.Errorf("the caller holds %d connections to this pipe, the most it may hold", held)
-		}
-		delete(t.conns, victim)
+	if err != nil {
+		return nil, err
 	}
-	t.conns[c] = key
+	t.drop(c)
+	t.conns[c] = p
+	t.change(p, 1)
 	return victim, nil
 }
 
-// oldestBare looks among all connections but c, or among those of one caller. t.mu must be held.
-func (t *table) oldestBare(c *conn, key *callerKey) *conn {
-	var oldest *conn
-	for other, k := range t.conns {
-		if other == c || !other.bare.Load() || key != nil && k != *key {
-			continue
-		}
-		if oldest == nil || other.serial < oldest.serial {
-			oldest = other
+// roomForStranger makes room among the strangers: for one of them any other gives way that has no request in progress. t.mu must be held.
+func (t *table) roomForStranger(c *conn) (victim *conn, err error) {
+	if t.strange < t.limits.strangers() {
+		return nil, nil
+	}
+	victim = t.oldest(c, func(other *conn, p place) bool {
+		return p.stage == ofAStranger && other.busy.Load() == 0 && other.isStranger()
+	})
+	if victim == nil {
+		return nil, fmt.Errorf("callers that no rule names have %d connections to this pipe, the most of all such callers together", t.strange)
+	}
+	t.drop(victim)
+	return victim, nil
+}
+
+// roomFor makes room for a caller that rules name. t.mu must be held.
+func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
+	house := houseOf(who)
+	switch {
+	case t.callers[who] >= t.limits.ConnectionsPerCaller:
+		victim = t.oldest(c, func(other *conn, p place) bool { return p.stage == ofACaller && p.caller == who && other.bare.Load() })
+		err = fmt.Errorf("the caller holds %d connections to this pipe, the most it may hold", t.callers[who])
+	case t.houses[house] >= t.limits.perHouse():
+		victim = t.oldest(c, func(other *conn, p place) bool {
+			return p.stage == ofACaller && houseOf(p.caller) == house && other.bare.Load()
+		})
+		err = fmt.Errorf("callers of %s hold %d connections to this pipe, the most they may hold", house, t.houses[house])
+	case t.named >= t.limits.Connections:
+		largest := t.largest()
+		victim = t.oldest(c, func(other *conn, p place) bool {
+			return p.stage == ofACaller && p.caller == largest && other.bare.Load()
+		})
+		err = fmt.Errorf("the pipe has %d connections, the most it may have", t.named)
+	default:
+		return nil, nil
+	}
+	if victim == nil {
+		return nil, err
+	}
+	t.drop(victim)
+	return victim, nil
+}
+
+// largest is the caller with the most connections. t.mu must be held.
+func (t *table) largest() (who callerKey) {
+	for caller, n := range t.callers {
+		if n > t.callers[who] {
+			who = caller
 		}
 	}
-	return oldest
+	return who
+}
+
+// oldest is the connection, other than c, that came first of those that match. t.mu must be held.
+func (t *table) oldest(c *conn, matches func(*conn, place) bool) (found *conn) {
+	for other, p := range t.conns {
+		if other != c && (found == nil || other.serial < found.serial) && matches(other, p) {
+			found = other
+		}
+	}
+	return found
 }
 
 func (t *table) remove(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.drop(c)
+}
+
+// drop frees the place of a connection, if it has one. t.mu must be held.
+func (t *table) drop(c *conn) {
+	p, ok := t.conns[c]
+	if !ok {
+		return
+	}
 	delete(t.conns, c)
+	t.change(p, -1)
+}
+
+// change counts a place by. t.mu must be held.
+func (t *table) change(p place, by int) {
+	switch p.stage {
+	case waitsToBeNamed:
+		t.lobby.leave(p.client) // it was counted when it entered, and never enters again
+	case ofAStranger:
+		t.strange += by
+	case ofACaller:
+		t.named += by
+		count(t.callers, p.caller, by)
+		count(t.houses, houseOf(p.caller), by)
+	}
+}
+
+// count forgets what comes to nothing.
+func count[K comparable](m map[K]int, key K, by int) {
+	if m[key] += by; m[key] == 0 {
+		delete(m, key)
+	}
 }
 
 // stop refuses further connections and returns those that are there.

@@ -23,7 +23,7 @@ type tally struct {
 
 type account struct{ pipe, kind string }
 
-// balance is of one pipe and one kind. All of it only grows but open and waiting.
+// balance is of one pipe and one kind. All of it only grows but open and waiting, and arrived where connections are recorded together.
 type balance struct {
 	arrived  int
 	open     int // nobody has said yet that it is over

@@ -54,6 +54,7 @@ type Client struct {
 
 	mu            sync.Mutex // guards what follows
 	running, next *question
+	pausing       bool // after a question, so that the next one waits
 	closed        bool
 	said          string // what was logged last
 }

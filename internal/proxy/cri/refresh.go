@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 var errClosed = errors.New("the container runtime is asked no more")
@@ -19,8 +20,13 @@ type question struct {
 	err      error
 }
 
-// Refresh implements peer.Containers. However many ask at once, the runtime is asked by one at a time. An answer that was
-// under way before may lack what the caller wants to know of, so that all who come meanwhile share the one after it.
+// spacing is the least time between two questions: whatever callers do, the runtime is asked five times a second at most. A question
+// after a pause is asked at once.
+const spacing = 200 * time.Millisecond
+
+// Refresh implements peer.Containers. However many ask at once, the runtime is asked by one at a time, and not more often than
+// spacing allows. An answer that was under way before may lack what the caller wants to know of, so that all who come meanwhile
+// share the one after it.
 func (c *Client) Refresh(ctx context.Context) (peer.List, error) {
 	c.mu.Lock()
 	if c.closed {
@@ -31,7 +37,7 @@ func (c *Client) Refresh(ctx context.Context) (peer.List, error) {
 	if q == nil {
 		q = &question{answered: make(chan struct{})}
 		c.next = q
-		if c.running == nil {
+		if c.running == nil && !c.pausing {
 			c.start()
 		}
 	}
@@ -49,14 +55,19 @@ func (c *Client) start() {
 	q := c.next
 	c.running, c.next = q, nil
 	c.asking.Go(func() {
+		began := time.Now()
 		q.list, q.err = c.ask()
 		c.mu.Lock()
-		c.running = nil
+		c.running, c.pausing = nil, true
+		c.mu.Unlock()
+		close(q.answered)
+		sleep(c.ctx, spacing-time.Since(began))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pausing = false
 		if c.next != nil {
 			c.start()
 		}
-		c.mu.Unlock()
-		close(q.answered)
 	})
 }
 

@@ -51,14 +51,28 @@ func Listen(name string, o Options) (Listener, error) {
 	return &socket{UnixListener: listener, bound: bound}, nil
 }
 
-// Dial opens the socket that stands in for the pipe.
+// Dial opens the socket that stands in for the pipe. While more clients wait than the kernel lets wait it tries again until ctx ends,
+// as clients of a pipe do while none of its instances is free.
 func Dial(ctx context.Context, name string, o Options) (net.Conn, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", Address(name, o))
+	for {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "unix", Address(name, o))
+		if !errors.Is(err, syscall.EAGAIN) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-time.After(busyInterval):
+		}
+	}
 }
+
+// busyInterval is how long a client waits before it tries again, as in go-winio.
+const busyInterval = 10 * time.Millisecond
 
 // openPrivate makes the directory if it is missing and refuses one that others could put a socket into.
 // The checks are on the open directory, so that they are about what the lock is on.

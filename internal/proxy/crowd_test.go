@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// slowLog takes a while for each record.
+type slowLog struct {
+	audit.Writer
+	each time.Duration
+}
+
+func (l slowLog) Append(ctx context.Context, e *audit.Event) (uint64, error) {
+	time.Sleep(l.each)
+	return l.Writer.Append(ctx, e)
+}
+
+// On a full pipe each connection that gives way leaves a record. Those who come later do not wait for it to be accepted.
+func TestAnAcceptWaitsForNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peers := &notedPeers{}
+		f := start(t, "bufconn", func(o *Options) {
+			peers.fakePeers = o.Peers.(*fakePeers)
+			o.Peers = peers
+			o.Limits.Connections, o.Limits.ConnectionsPerCaller = 2, 2
+			o.Audit = slowLog{o.Audit, time.Second}
+		})
+		began := time.Now()
+		const connections = 6
+		for range connections {
+			f.raw(t, "filesystem-v1")
+		}
+		synctest.Wait()
+		peers.mu.Lock()
+		defer peers.mu.Unlock()
+		if len(peers.times) != connections {
+			t.Errorf("%d of %d connections were accepted while the log was busy", len(peers.times), connections)
+		}
+		for i, at := range peers.times {
+			if !at.Equal(began) {
+				t.Errorf("connection %d was accepted %v after it was opened", i, at.Sub(began))
+			}
+		}
+	})
+}
+
+// groups are how many connections the records of several stand for.
+func groups(t *testing.T, events []audit.Event) (records, connections int) {
+	t.Helper()
+	for _, e := range events {
+		if !connection(e) || e.Outcome.Code != codes.ResourceExhausted.String() {
+			continue
+		}
+		n := 0
+		if _, err := fmt.Sscanf(e.Outcome.Error, "%d connections", &n); err != nil || !strings.Contains(e.Outcome.Error, "99") {
+			t.Errorf("outcome %+v", e.Outcome)
+		}
+		records, connections = records+1, connections+n
+	}
+	return records, connections
+}
+
+func TestConnectionsOfAStrangerBeyondItsRateAreRecordedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, dial := startDoors(t, outsider("a"))
+		const seconds, each = 30, 50
+		for range seconds {
+			for range each {
+				_ = dial(t).Close()
+			}
+			if err := mkdirs["v1"](within(t), f.client(t, "filesystem-v1")); err != nil {
+				t.Fatalf("a driver beside it: %v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		_ = f.stop()
+		own := 0
+		for _, e := range f.log.all() {
+			if connection(e) && e.Who.User != nil && e.Who.User.SID == outsider("a").User.SID {
+				own++
+			}
+		}
+		records, together := groups(t, f.log.all())
+		if own+together != seconds*each {
+			t.Errorf("%d records of one connection, and %d connections in others: want %d in all", own, together, seconds*each)
+		}
+		if most := strangersBurst + seconds + 1; own > most || records > seconds/10+2 {
+			t.Errorf("%d records of one connection, want %d at most; %d of several", own, most, records)
+		}
+	})
+}
+
+// What a stranger does seldom is recorded in full, whatever other strangers do.
+func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
+	s := newStrangers()
+	storm, seldom := asPrincipal(outsider("storm")), asPrincipal(outsider("seldom"))
+	for range 1000 {
+		s.admit(storm, 1)
+	}
+	if !s.isAway(1) || s.isAway(2) {
+		t.Error("the process of the storm is named again, or another is not")
+	}
+	if !s.admit(seldom, 2) {
+		t.Error("a stranger that comes for the first time is not served")
+	}
+	if s.admit(storm, 0); s.isAway(0) {
+		t.Error("all clients whose process is not known are turned away")
+	}
+}
+
+func TestAStrangersConnectionEndsWhenItIdles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, dial := startDoors(t, outsider("a"))
+		kept := f.client(t, "filesystem-v1")
+		if err := mkdirs["v1"](within(t), kept); err != nil {
+			t.Fatal(err)
+		}
+		c := clientBy(t, dial)
+		began := time.Now()
+		for range 3 { // it lives as long as it is used
+			if err := mkdirs["v1"](t.Context(), c); status.Code(err) != codes.PermissionDenied {
+				t.Fatal(err)
+			}
+			time.Sleep(strangerIdle / 2)
+		}
+		record := f.log.await(t, 1, connection)[0]
+		if took := time.Since(began); took != 2*strangerIdle || record.Outcome.Result != audit.ResultIdle || !strings.Contains(record.Outcome.Error, "no rule names") {
+			t.Errorf("after %v: %+v", took, record.Outcome)
+		}
+		_ = c.Close()
+		time.Sleep(24 * time.Hour)
+		if err := mkdirs["v1"](within(t), kept); err != nil || f.metric(t, "pipeguard_connections_accepted_total") > 4 {
+			t.Errorf("a driver's connection that idled beside it: %v", err)
+		}
+		_, _ = kept.Close(), f.stop()
+	})
+}

@@ -1,0 +1,52 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+)
+
+// strangers bound how many connections of callers that no rule names are served, over all pipes. Each costs a record, and naming its
+// caller. A stranger that comes now and then is served and denied call by call, with a record of each.
+type strangers struct {
+	each, all *acl.Limiter
+
+	mu   sync.Mutex           // guards away
+	away map[uint32]time.Time // until when client processes are turned away at the accept
+}
+
+func newStrangers() *strangers {
+	return &strangers{each: acl.NewLimiter(maxAway), all: acl.NewLimiter(1), away: map[uint32]time.Time{}}
+}
+
+// admit says whether a stranger's connection is served. If not, its process is turned away at the accept for a while: that asks
+// nobody who it is. A number that is given to another process in that time costs that one a second.
+func (s *strangers) admit(who callerKey, client uint32) bool {
+	if s.each.Call(who, "", acl.Limits{CallsPerSecond: 1, Burst: strangersBurst}) &&
+		s.all.Call(callerKey{}, "", acl.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
+		return true
+	}
+	if client == 0 { // it stands for all whose number is not known
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.away) >= maxAway {
+		clear(s.away)
+	}
+	s.away[client] = time.Now().Add(awayFor)
+	return false
+}
+
+// isAway says whether a client process is turned away now.
+func (s *strangers) isAway(client uint32) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	until, ok := s.away[client]
+	if ok && time.Now().After(until) {
+		delete(s.away, client)
+		return false
+	}
+	return ok
+}
