@@ -22,7 +22,8 @@ import (
 
 // wire is a client that speaks HTTP/2 frames, well or badly.
 type wire struct {
-	t      *testing.T
+	t      testing.TB
+	broken bool // a quiet test goes on after an error
 	conn   net.Conn
 	framer *http2.Framer
 	buffer bytes.Buffer
@@ -36,7 +37,7 @@ func (f *fixture) wire(t *testing.T) *wire {
 }
 
 // wireOver begins HTTP/2 on a connection.
-func wireOver(t *testing.T, c net.Conn) *wire {
+func wireOver(t testing.TB, c net.Conn) *wire {
 	t.Helper()
 	w := &wire{t: t, conn: c, stream: 1}
 	w.hpack = hpack.NewEncoder(&w.buffer)
@@ -49,6 +50,7 @@ func wireOver(t *testing.T, c net.Conn) *wire {
 
 func (w *wire) must(err error) {
 	w.t.Helper()
+	w.broken = w.broken || err != nil
 	if err != nil {
 		w.t.Fatal(err)
 	}

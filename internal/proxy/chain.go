@@ -80,6 +80,7 @@ func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserv
 	if s == nil || !s.whole() || !s.claim() {
 		return nil, errEnded
 	}
+	s.conn.earn(framesPerRequest)
 	r := &request{stream: s}
 	defer func() {
 		v := recover()

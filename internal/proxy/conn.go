@@ -38,6 +38,7 @@ type conn struct {
 	release     func()      // lets go of the caller's count of connections; may be nil
 	named       *audit.Who  // how records name the peer; nil until it was asked for
 	scan        scanner
+	frames      allowance
 	established bool // HTTP/2 has begun
 	readErr     error
 	result      string // set when this side ends the connection for a reason of its own
@@ -72,12 +73,33 @@ func (c *conn) Read(b []byte) (int, error) {
 	defer c.mu.Unlock()
 	if n > 0 {
 		c.bare.Store(false)
-		c.scan.feed(b[:n])
+		if !c.feed(b[:n]) {
+			return 0, errFrames
+		}
 	}
 	if err != nil && c.readErr == nil && !isOwnClose(err) {
 		c.readErr = err
 	}
 	return n, err
+}
+
+// feed scans what has arrived, and says whether the connection may go on. c.mu must be held.
+func (c *conn) feed(b []byte) bool {
+	count := func() int {
+		if c.pipe.isForwarded() {
+			return c.scan.small
+		}
+		return c.scan.frames
+	}
+	before := count()
+	c.scan.feed(b)
+	if c.frames.spend(count()-before, time.Now()) {
+		return true
+	}
+	if c.result == "" {
+		c.result, c.reason = audit.ResultRejected, errFrames.Error()
+	}
+	return false
 }
 
 // isOwnClose says that this side has closed the connection, which is nothing that the caller did. Pipes of Windows have an

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
 
 // Forwarded is a pipe whose calls, if the access list allows them by method, are passed on unread.
@@ -102,6 +103,7 @@ func (v *vouched) RecvMsg(m any) error {
 	if err := v.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+	v.earn(m)
 	if v.begun.CompareAndSwap(false, true) { // the chain has just asked
 		return nil
 	}
@@ -113,7 +115,14 @@ func (v *vouched) SendMsg(m any) error {
 	if err := v.still(); err != nil {
 		return err
 	}
+	v.earn(m)
 	return v.ServerStream.SendMsg(m)
+}
+
+func (v *vouched) earn(m any) {
+	if message, ok := m.(*raw.Message); ok {
+		v.conn.earnMessage(len(*message))
+	}
 }
 
 func (v *vouched) still() error {

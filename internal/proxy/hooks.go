@@ -23,7 +23,7 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	s := newStream(c, info.FullMethodName)
 	p.metrics.opened(p.name, kindRequest)
 	p.metrics.arrived(p.name)
-	ctx = context.WithValue(ctx, streamKey{}, s)
+	ctx = s.await(context.WithValue(ctx, streamKey{}, s))
 	if !c.open(s) {
 		s.claimed.Store(true)
 		p.background.Go(func() {
@@ -48,7 +48,7 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 		}
 		return ctx, err
 	}
-	return s.await(ctx), nil
+	return ctx, nil
 }
 
 // isMethodName says whether gRPC will take name for /service/method.

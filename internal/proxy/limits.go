@@ -82,6 +82,16 @@ const (
 	// mostUnnamed is how many connections to all pipes may wait for their callers to be named, of one client process up to a fifth.
 	// They wait for PeerTimeout at most.
 	mostUnnamed = 256
+	// framesBurst is how many frames a connection may carry beside its requests, and framesPerSecond how many it may again in each
+	// second. Each whole request allows framesPerRequest more: a client sends two for it, and few more of its own.
+	framesBurst      = 512
+	framesPerSecond  = 50
+	framesPerRequest = 16
+	// smallData is the size below which a frame of data counts on forwarded pipes, where calls are long.
+	smallData = 1 << 10
+	// drainTime is how long a stop waits for clients without a call in progress to take leave, and quietTime for an answer to be sent.
+	drainTime = time.Second
+	quietTime = 50 * time.Millisecond
 	// strangerIdle is how long a stranger's connection may idle. Its calls are denied; it has no use for an open connection.
 	strangerIdle = 30 * time.Second
 	// strangersPerSecond is how many connections of strangers are served, over all pipes: at some 600 bytes for the record of each,

@@ -150,12 +150,9 @@ func (p *pipe) serve(l net.Listener) error {
 // when all records are written. The error says that calls did not end even when cancelled.
 func (p *pipe) stop() error {
 	p.stopping.Store(true)
-	for _, c := range p.table.stop() {
-		if !c.isEstablished() { // nothing can be in flight on it, and gRPC would wait for it
-			c.end(audit.ResultIdle, "the proxy stopped")
-		}
-	}
+	p.leave()
 	stopped := make(chan struct{})
+	go p.drain(stopped)
 	go func() {
 		defer close(stopped)
 		p.server.GracefulStop()
@@ -173,6 +170,55 @@ func (p *pipe) stop() error {
 		return nil
 	}
 	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errDeaf, p.limits.StopTimeout)
+}
+
+// leave ends what is not waited for when the pipe stops: connections on which nothing can be in flight, those of strangers, whose calls
+// would be denied, and requests that are not whole.
+func (p *pipe) leave() {
+	for _, c := range p.table.stop() {
+		switch {
+		case !c.isEstablished():
+			c.because(audit.ResultIdle, errStopping.Error())
+			_ = c.Close() // it is given up either way
+		case c.isStranger():
+			_ = c.Close()
+		default:
+			c.cutOff()
+		}
+	}
+}
+
+// drain ends the connections on which no call is in progress, once their clients have had time to take leave. gRPC would wait for
+// each of them, and a client may be silent on purpose.
+func (p *pipe) drain(stopped <-chan struct{}) {
+	if waitFor(stopped, drainTime) {
+		return
+	}
+	for quiet := map[*conn]bool{}; ; {
+		seen := map[*conn]bool{}
+		for _, c := range p.table.stop() {
+			c.cutOff()
+			if c.busy.Load() > 0 {
+				continue
+			}
+			if seen[c] = true; quiet[c] { // its last answer has been sent since
+				_ = c.Close()
+			}
+		}
+		quiet = seen
+		if waitFor(stopped, quietTime) {
+			return
+		}
+	}
+}
+
+// cutOff ends the requests that are not whole.
+func (c *conn) cutOff() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.streams {
+		s.cutOff(errUnfinished)
+	}
 }
 
 // errDeaf means that handlers go on although their calls were cancelled.

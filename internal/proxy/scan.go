@@ -3,10 +3,13 @@ package proxy
 // preface is what every HTTP/2 client sends first (RFC 9113, section 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// Frame types and the flag that ends a block of headers (RFC 9113, sections 4.1, 6.2 and 6.10).
+// Frame types and flags (RFC 9113, sections 4.1, 6.2, 6.7 and 6.10).
 const (
+	frameData         = 0x0
 	frameHeaders      = 0x1
+	framePing         = 0x6
 	frameContinuation = 0x9
+	flagAck           = 0x1
 	flagEndHeaders    = 0x4
 )
 
@@ -18,6 +21,8 @@ type scanner struct {
 	alien  bool // it does not begin as HTTP/2
 	begun  int  // blocks of headers that have begun to arrive
 	blocks int  // those that have arrived to their end
+	frames int  // of all kinds but pings
+	small  int  // of those, all but data of some size
 
 	header    [9]byte
 	have      int    // bytes of header
@@ -49,6 +54,7 @@ func (s *scanner) feed(b []byte) {
 			if s.header[3] == frameHeaders {
 				s.begun++
 			}
+			s.count()
 		}
 		n := min(s.remaining, uint32(min(len(b), 1<<24))) // #nosec G115 -- bounded in the same line
 		s.remaining -= n
@@ -56,6 +62,17 @@ func (s *scanner) feed(b []byte) {
 		if s.remaining == 0 {
 			s.endFrame()
 		}
+	}
+}
+
+// count counts a frame whose header has arrived. Pings are left to gRPC, which ends a connection that sends many.
+func (s *scanner) count() {
+	kind, flags := s.header[3], s.header[4]
+	if kind == framePing && flags&flagAck == 0 {
+		return
+	}
+	if s.frames++; kind != frameData || s.remaining < smallData {
+		s.small++
 	}
 }
 

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -99,5 +101,73 @@ func TestStopSaysWhichCallsDoNotEnd(t *testing.T) {
 	<-answered
 	f.log.await(t, 1, terminal)
 	f.log.await(t, 1, connection)
+	for deadline := within(t); f.metric(t, "pipeguard_audit_open") != 0; { // gRPC says so after the records
+		if deadline.Err() != nil {
+			t.Fatal("a call is still open")
+		}
+	}
 	f.stop = func() error { return nil }
+}
+
+// A client that begins a request, does not finish it and answers nothing else would be waited for until it is cut off.
+func TestAnUnfinishedRequestDoesNotDelayAStop(t *testing.T) {
+	stopBeside := func(t *testing.T, attack func(*wire), stranger bool) (took time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			f, dial := startDoors(t, outsider("a"))
+			kept := f.client(t, "filesystem-v1") // a driver that idles
+			if err := mkdirs["v1"](within(t), kept); err != nil {
+				t.Fatal(err)
+			}
+			if attack != nil {
+				c := f.raw
+				if stranger {
+					c = func(t testing.TB, _ string) net.Conn { return dial(t) }
+				}
+				for range 8 {
+					w := wireOver(t, c(t, "filesystem-v1"))
+					w.drain()
+					attack(w)
+				}
+				synctest.Wait()
+			}
+			began := time.Now()
+			if err := f.stop(); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+			took = time.Since(began)
+			_ = kept.Close()
+		})
+		return took
+	}
+	attacks := map[string]func(*wire){
+		"an established connection": func(*wire) {},
+		"headers alone":             func(w *wire) { w.request(false) },
+		"half a message":            func(w *wire) { w.request(false); w.must(w.framer.WriteData(1, false, []byte{0, 0, 0, 0, 6, 10})) },
+	}
+	alone := stopBeside(t, nil, false)
+	for name, attack := range attacks {
+		if took := stopBeside(t, attack, true); took > alone {
+			t.Errorf("%s of strangers: a stop took %v, and %v without", name, took, alone)
+		}
+		if took, most := stopBeside(t, attack, false), alone+drainTime+3*quietTime; took > most {
+			t.Errorf("%s of callers that rules name: a stop took %v, want %v at most", name, took, most)
+		}
+	}
+}
+
+// A request that comes while the pipe stops is served if it is whole, and ends if it is not.
+func TestARequestThatIsCutOffByAStopIsRecordedAsThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, "bufconn")
+		w := f.wire(t)
+		w.drain()
+		w.request(false)
+		synctest.Wait()
+		if err := f.stop(); err != nil {
+			t.Error(err)
+		}
+		if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Result != audit.ResultRejected || e.Outcome.Code != "Unavailable" || !strings.Contains(e.Outcome.Error, "stopped") {
+			t.Errorf("outcome %+v", e.Outcome)
+		}
+	})
 }
