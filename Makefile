@@ -41,6 +41,7 @@ bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook
 	mkdir -p build
 	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 ./... | tee build/bench.txt
 	go run ./test/bench/node -table build/node.md
+	go run ./test/bench/worstcase -table build/worstcase.md
 	test/tools/build api
 	go run ./test/bench
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/bench/process"
 )
 
 // idle reads what the webhook holds and uses while nobody asks it.
@@ -24,17 +25,17 @@ func idle(ctx context.Context, s *stage, f *figures) error {
 	if err := f.remember("since its start", r); err != nil {
 		return err
 	}
-	cpu, err := cpuOf(r.PID())
+	cpu, err := process.CPU(r.PID())
 	if err != nil {
 		return err
 	}
-	if err := resetMost(r.PID()); err != nil {
+	if err := process.ResetMost(r.PID()); err != nil {
 		return err
 	}
 	if err := f.lookAround(ctx, s.size.idle); err != nil {
 		return err
 	}
-	after, err := cpuOf(r.PID())
+	after, err := process.CPU(r.PID())
 	if err != nil {
 		return err
 	}
@@ -74,9 +75,9 @@ func scanned(ctx context.Context, s *stage, f *figures) error {
 	}
 	s.note("%d pods were there, %d more took %s", there, n, time.Since(began).Round(time.Millisecond))
 	r := s.first()
-	cpu, err := cpuOf(r.PID())
+	cpu, err := process.CPU(r.PID())
 	if err == nil {
-		err = resetMost(r.PID())
+		err = process.ResetMost(r.PID())
 	}
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func scanned(ctx context.Context, s *stage, f *figures) error {
 	if err != nil {
 		return err
 	}
-	after, err := cpuOf(r.PID())
+	after, err := process.CPU(r.PID())
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func scanned(ctx context.Context, s *stage, f *figures) error {
 	if err := f.remember(when, r); err != nil {
 		return err
 	}
-	if err := resetMost(r.PID()); err != nil {
+	if err := process.ResetMost(r.PID()); err != nil {
 		return err
 	}
 	if done, err = s.startScan(ctx, "scan-second"); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pipeguard/pipeguard/test/bench/process"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -43,12 +44,12 @@ type partTime struct {
 
 type remembered struct {
 	When string `json:"when"`
-	memory
+	process.Memory
 }
 
 // remember reads what a replica holds now and has held since its peak was reset.
 func (f *figures) remember(when string, r *cluster.Replica) error {
-	m, err := memoryOf(r.PID())
+	m, err := process.MemoryOf(r.PID())
 	if err == nil {
 		f.Memory = append(f.Memory, remembered{when, m})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pipeguard/pipeguard/test/bench/process"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -70,7 +71,7 @@ func (m *measuring) block(ctx context.Context, s *stage, r *cluster.Replica, d t
 	if err != nil {
 		return err
 	}
-	cpu, err := cpuOf(r.PID())
+	cpu, err := process.CPU(r.PID())
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (m *measuring) block(ctx context.Context, s *stage, r *cluster.Replica, d t
 	if err != nil {
 		return err
 	}
-	after, err := cpuOf(r.PID())
+	after, err := process.CPU(r.PID())
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func loads(ctx context.Context, s *stage, f *figures) error {
 			return err
 		}
 	}
-	if err := resetMost(s.first().PID()); err != nil {
+	if err := process.ResetMost(s.first().PID()); err != nil {
 		return err
 	}
 	for range s.size.loadRounds {

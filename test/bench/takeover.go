@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/test/bench/process"
 )
 
 // takeover is how long policies are on their way.
@@ -129,7 +130,7 @@ func stored(ctx context.Context, s *stage, f *figures) error {
 		return err
 	}
 	for _, r := range s.release.Replicas {
-		if err := resetMost(r.PID()); err != nil {
+		if err := process.ResetMost(r.PID()); err != nil {
 			return err
 		}
 	}

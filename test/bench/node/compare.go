@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+
+	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
 // variants are the ways in which the proxy can keep records.
@@ -59,7 +61,7 @@ func (s *stage) compare(ctx context.Context, out io.Writer) error {
 		}
 		guarded, err := s.guard(ctx, variant.audit, variant.noSync)
 		if err != nil {
-			return errors.Join(err, bare.stop())
+			return errors.Join(err, bare.Kill())
 		}
 		for _, call := range calls {
 			if !strings.Contains(variant.name+", "+call.name, s.only) {
@@ -69,14 +71,14 @@ func (s *stage) compare(ctx context.Context, out io.Writer) error {
 				a, b := &samples{}, &samples{}
 				for range s.turns {
 					if err := errors.Join(a.add(ctx, s.turn, bare, call.do, workers), b.add(ctx, s.turn, guarded, call.do, workers)); err != nil {
-						return errors.Join(fmt.Errorf("%s: %w", variant.name, err), bare.stop(), guarded.stop())
+						return errors.Join(fmt.Errorf("%s: %w", variant.name, err), bare.Kill(), guarded.Kill())
 					}
 				}
 				_, _ = fmt.Fprintf(out, "| %s | %s | %d | %.0f | %s | %s | %.0f | %s | %s | %.2f | %s |\n", variant.name, call.name, workers,
 					a.rate(), us(a.at(50)), us(a.at(99)), b.rate(), us(b.at(50)), us(b.at(99)), b.rate()/a.rate(), us(b.at(50)-a.at(50)))
 			}
 		}
-		if err := errors.Join(bare.stop(), guarded.stop()); err != nil {
+		if err := errors.Join(bare.Kill(), guarded.Kill()); err != nil {
 			return err
 		}
 	}
@@ -92,7 +94,7 @@ type samples struct {
 
 // add makes calls for one turn, each worker one after another on a connection of its own. The first calls of a turn,
 // which open the connection, do not count.
-func (s *samples) add(ctx context.Context, turn time.Duration, to *server, do func(context.Context, v1.FilesystemClient, int) error, workers int) error {
+func (s *samples) add(ctx context.Context, turn time.Duration, to *program.Server, do func(context.Context, v1.FilesystemClient, int) error, workers int) error {
 	var mu sync.Mutex
 	var errs []error
 	var all, ready sync.WaitGroup
@@ -101,7 +103,7 @@ func (s *samples) add(ctx context.Context, turn time.Duration, to *server, do fu
 	for n := range workers {
 		ready.Add(1)
 		all.Go(func() {
-			connection, err := to.connect()
+			connection, err := to.Connect()
 			if err == nil {
 				err = do(ctx, v1.NewFilesystemClient(connection), n)
 			}

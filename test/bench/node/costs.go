@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+
+	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
 // costs are the time to start and the memory that connections take.
@@ -20,17 +22,17 @@ func (s *stage) costs(ctx context.Context, out io.Writer) error {
 	for range s.starts {
 		for _, one := range []struct {
 			name  string
-			start func() (*server, error)
+			start func() (*program.Server, error)
 		}{
-			{"bare server, 1 pipe", func() (*server, error) { return s.bare(ctx) }},
-			{"proxy, all pipes", func() (*server, error) { return s.guard(ctx, "file", false) }},
+			{"bare server, 1 pipe", func() (*program.Server, error) { return s.bare(ctx) }},
+			{"proxy, all pipes", func() (*program.Server, error) { return s.guard(ctx, "file", false) }},
 		} {
 			running, err := one.start()
 			if err != nil {
 				return err
 			}
-			began[one.name] = append(began[one.name], running.began)
-			if err := running.stop(); err != nil {
+			began[one.name] = append(began[one.name], running.Began)
+			if err := running.Kill(); err != nil {
 				return err
 			}
 		}
@@ -49,32 +51,32 @@ func (s *stage) memory(ctx context.Context, out io.Writer) (err error) {
 	_, _ = fmt.Fprint(out, "\n| resident memory | without connections | with "+fmt.Sprint(s.connections)+", after a call on each |\n|---|---|---|\n")
 	for _, one := range []struct {
 		name  string
-		start func() (*server, error)
+		start func() (*program.Server, error)
 	}{
-		{"bare server", func() (*server, error) { return s.bare(ctx) }},
-		{"proxy", func() (*server, error) { return s.guard(ctx, "file", true) }},
+		{"bare server", func() (*program.Server, error) { return s.bare(ctx) }},
+		{"proxy", func() (*program.Server, error) { return s.guard(ctx, "file", true) }},
 	} {
 		running, err := one.start()
 		if err != nil {
 			return err
 		}
-		row := []string{one.name, resident(running.command.Process.Pid)}
+		row := []string{one.name, resident(running.Command.Process.Pid)}
 		var open []*grpc.ClientConn
 		for range s.connections {
-			connection, err := running.connect()
+			connection, err := running.Connect()
 			if err != nil {
-				return errors.Join(err, running.stop())
+				return errors.Join(err, running.Kill())
 			}
 			open = append(open, connection)
 			if _, err := v1.NewFilesystemClient(connection).PathExists(ctx, &v1.PathExistsRequest{Path: workingDir}); err != nil {
-				return errors.Join(fmt.Errorf("connection %d: %w", len(open), err), running.stop())
+				return errors.Join(fmt.Errorf("connection %d: %w", len(open), err), running.Kill())
 			}
 		}
-		row = append(row, resident(running.command.Process.Pid))
+		row = append(row, resident(running.Command.Process.Pid))
 		for _, connection := range open {
 			_ = connection.Close()
 		}
-		if err := running.stop(); err != nil {
+		if err := running.Kill(); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(out, "| "+strings.Join(row, " | ")+" |")

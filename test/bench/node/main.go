@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
 // limit ends a run that hangs.
@@ -47,7 +49,7 @@ func measure(ctx context.Context, exe, table, only string, quick bool) (err erro
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // Wine cannot; what is left lies among temporary files
 	if exe == "" {
-		if exe, err = build(ctx, dir); err != nil {
+		if exe, err = program.Build(ctx, dir); err != nil {
 			return err
 		}
 	}

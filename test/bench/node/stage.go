@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,15 +10,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 
 // workingDir is where the paths of all calls lie.
@@ -43,17 +37,6 @@ const barePipe = "pipeguard-bench-bare"
 
 // guardedPipe is what the proxy listens on.
 const guardedPipe = "csi-proxy-filesystem-v1"
-
-// build makes the proxy as the Makefile does.
-func build(ctx context.Context, dir string) (string, error) {
-	exe := filepath.Join(dir, "proxy.exe")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, "./cmd/proxy") //nolint:gosec // our own program
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the proxy: %w\n%s", err, text)
-	}
-	return exe, nil
-}
 
 // serveBare is a gRPC server of the same API over the same host, and nothing else.
 func serveBare(ctx context.Context, dir string) error {
@@ -86,16 +69,8 @@ func serveBare(ctx context.Context, dir string) error {
 // openSDDL lets whoever runs this program make pipes; the descriptor costs a call nothing.
 const openSDDL = "D:P(A;;GA;;;WD)"
 
-// server is a running process and a connection to it.
-type server struct {
-	command *exec.Cmd
-	ended   chan struct{}
-	began   time.Duration // from the start to the first answer
-	dial    func(context.Context) (net.Conn, error)
-}
-
 // guard starts the proxy with an access list of a driver's size, and its records in a file or thrown away.
-func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*server, error) {
+func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*program.Server, error) {
 	dir, err := os.MkdirTemp(s.dir, "guard")
 	if err != nil {
 		return nil, err
@@ -123,11 +98,11 @@ func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*server, 
 		options.SocketDir = filepath.Join(dir, "s")
 		arguments = append(arguments, "--socket-dir", options.SocketDir)
 	}
-	return start(ctx, exec.Command(s.exe, arguments...), guardedPipe, options) //nolint:gosec // our own program
+	return program.Start(ctx, exec.Command(s.exe, arguments...), guardedPipe, options) //nolint:gosec // our own program
 }
 
 // bare starts this program as the server to compare with.
-func (s *stage) bare(ctx context.Context) (*server, error) {
+func (s *stage) bare(ctx context.Context) (*program.Server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -137,55 +112,5 @@ func (s *stage) bare(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	dir = filepath.Join(dir, "s")
-	return start(ctx, exec.Command(self, "-bare", dir), barePipe, pipe.Options{SocketDir: dir}) //nolint:gosec // this program
-}
-
-// start returns when the server has answered a call.
-func start(ctx context.Context, command *exec.Cmd, name string, o pipe.Options) (*server, error) {
-	command.Stdout = io.Discard
-	began := time.Now()
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	s := &server{command: command, ended: make(chan struct{}), dial: func(ctx context.Context) (net.Conn, error) { return pipe.Dial(ctx, name, o) }}
-	go func() {
-		_ = command.Wait()
-		close(s.ended)
-	}()
-	for {
-		connection, err := s.connect()
-		if err != nil {
-			return nil, errors.Join(err, s.stop())
-		}
-		// Wine leaves the first connection to a pipe unanswered; the next one is.
-		attempt, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
-		_, err = v1.NewFilesystemClient(connection).PathExists(attempt, &v1.PathExistsRequest{Path: workingDir})
-		cancel()
-		_ = connection.Close()
-		if err == nil {
-			s.began = time.Since(began)
-			return s, nil
-		}
-		select {
-		case <-s.ended:
-			return nil, fmt.Errorf("%s ended: %w", command.Path, err)
-		case <-ctx.Done():
-			return nil, errors.Join(err, s.stop())
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-func (s *server) connect() (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.dial(ctx) }))
-}
-
-func (s *server) stop() error {
-	err := s.command.Process.Kill()
-	<-s.ended
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
+	return program.Start(ctx, exec.Command(self, "-bare", dir), barePipe, pipe.Options{SocketDir: dir}) //nolint:gosec // this program
 }

@@ -1,0 +1,83 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// pod are the processes of the hostile pod.
+type pod []*exec.Cmd
+
+// attack starts the hostile pod: this program under another name, which no rule has.
+func (s *stage) attack(name string, r *running) (pod, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	stranger := filepath.Join(s.dir, "stranger")
+	if err := copyProgram(self, stranger); err != nil {
+		return nil, err
+	}
+	var p pod
+	for range hostiles {
+		command := exec.Command(stranger, "-hostile", name, "-pipes", r.sockets) //nolint:gosec // this program
+		command.Stderr = os.Stderr
+		if err := command.Start(); err != nil {
+			return p, err
+		}
+		p = append(p, command)
+		const lowest = 19
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, command.Process.Pid, lowest); err != nil {
+			return p, fmt.Errorf("set the priority of a hostile process: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// end kills what has not ended by itself.
+func (p pod) end() error {
+	var errs []error
+	for _, command := range p {
+		if err := command.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, err)
+		}
+		_ = command.Wait() // "killed", and that is the point
+	}
+	return errors.Join(errs...)
+}
+
+func copyProgram(from, to string) (err error) {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	in, err := os.Open(filepath.Clean(from))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()                                                     // read only
+	out, err := os.OpenFile(filepath.Clean(to), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) //nolint:gosec // it is to run
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// be does an attack until ctx ends.
+func be(ctx context.Context, name, pipes string) error {
+	for _, a := range attacks {
+		if a.name == name {
+			a.do(ctx, target{pipes})
+			return nil
+		}
+	}
+	return fmt.Errorf("no attack is called %q", name)
+}
