@@ -69,7 +69,7 @@ func heldBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// 16 connections of 64 requests each, of which the last byte never comes: on the code before, 256 MiB.
+// 16 connections of 64 requests each, of which the last byte never comes.
 func TestUnfinishedMessagesHoldLittle(t *testing.T) {
 	const mostBytes = 32 << 20 // the heap grows to twice of what it holds
 	for name, who := range map[string]peer.Identity{"of a stranger": outsider("a"), "of a caller that a rule names": container("a")} {
@@ -82,13 +82,11 @@ func TestUnfinishedMessagesHoldLittle(t *testing.T) {
 				c := dial(t)
 				open = append(open, c)
 				w := wireOver(t, c)
-				go func() {
-					for range maxStreams {
-						if w.unfinished() != nil {
-							return
-						}
+				for range maxStreams {
+					if w.unfinished() != nil {
+						break
 					}
-				}()
+				}
 				w.settled()
 			}
 			if now := heldBytes(); now > idle+mostBytes {
