@@ -95,9 +95,10 @@ const (
 	// strangerIdle is how long a stranger's connection may idle. Its calls are denied; it has no use for an open connection.
 	strangerIdle = 30 * time.Second
 	// strangersPerSecond is how many connections of strangers are served, over all pipes: at some 600 bytes for the record of each,
-	// 20 MB an hour. One stranger has one a second, and strangersBurst after a pause.
+	// 20 MB an hour. One stranger has one a second, and strangersBurst after a pause: a client that looks at every pipe, or a driver
+	// that is there before its rule, opens one or two to each of some 20 pipes at once.
 	strangersPerSecond = 10
-	strangersBurst     = 16
+	strangersBurst     = 64
 	// awayFor is how long a stranger that comes too often is turned away without being named, and maxAway how many are.
 	awayFor = time.Second
 	maxAway = 1024
