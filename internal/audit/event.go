@@ -39,6 +39,11 @@ const (
 	//record:of request
 	StageOrphaned Stage = "Orphaned"
 
+	// StageSummary stands for several requests, or connections, of one caller that were refused in the same way. It is written at the end of a
+	// period in which the caller was refused more often than it has room for records of their own.
+	//record:of request connection
+	StageSummary Stage = "Summary"
+
 	// StageConnectionClosed is the one record of a connection.
 	//record:of connection
 	StageConnectionClosed Stage = "ConnectionClosed"
@@ -154,6 +159,10 @@ type Log struct {
 	// PreviousBytes is the length of the part of that file that is of the log. What stands behind it is of no meaning, whole lines included.
 	//record:when in a log of segments, if there is a record before
 	PreviousBytes int64 `json:"previous_bytes,omitempty"`
+	// PreviousTornHash is the SHA-256 of what stood behind those bytes in that file when this segment was begun.
+	//record:when in a log of segments, if there are torn bytes
+	//record:is hex
+	PreviousTornHash string `json:"previous_torn_hash,omitempty"`
 	// Void are files between the two that hold no record of the log, whatever is in them. There are at most 32.
 	//record:is segment
 	Void []string `json:"void,omitempty"`
@@ -173,6 +182,9 @@ type Log struct {
 	// Lost is how many records the writer let go since it last said so, told to continue without a log.
 	//record:when if there are any
 	Lost uint64 `json:"lost,omitempty"`
+	// Unwritten is how many requests and connections ended without a record, because the log could not take one before the process stopped.
+	//record:when in LogClose, if there are any
+	Unwritten uint64 `json:"unwritten,omitempty"`
 	// Unreserved says that the file system keeps no space for the records of admitted calls: a full disk may cost their ends.
 	//record:when if true
 	Unreserved bool `json:"unreserved,omitempty"`
@@ -341,6 +353,9 @@ type What struct {
 	Redacted []string `json:"redacted,omitempty"`
 	// Targets are the things that the request would touch.
 	Targets []Target `json:"targets,omitempty"`
+	// MoreTargets is how many other things the requests of a summary named beside Targets. Above 256 the count stops.
+	//record:when in summaries, if there are any
+	MoreTargets int `json:"more_targets,omitempty"`
 }
 
 // Target is one thing that a request would touch.
@@ -397,7 +412,13 @@ type Outcome struct {
 	// Error is what the caller was told, or how a connection ended.
 	//record:when if it did not end well
 	Error string `json:"error,omitempty"`
-	// LatencyUS is how long it took since it arrived, in microseconds.
+	// Count is how many requests or connections the record stands for.
+	//record:when if more than one
+	Count uint64 `json:"count,omitempty"`
+	// First is when the first of them ended; time is when the last one did.
+	//record:when in summaries
+	First time.Time `json:"first,omitzero"`
+	// LatencyUS is how long it took since it arrived, in microseconds; of a summary, the last one's.
 	LatencyUS int64 `json:"latency_us"`
 	// CallerLeft says that nobody waited for the answer any more: the caller was told of a deadline or nothing at all.
 	//record:when if true

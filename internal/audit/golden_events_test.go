@@ -147,5 +147,18 @@ func goldenEvents() []goldenEvent {
 	}
 	request("longer than a record may be", StageRequestReceived, pod, &long, allow, nil, 0)
 	out[len(out)-1].isCut = true
+
+	spree := *link
+	spree.FullMethod, spree.Params, spree.MoreTargets = "", nil, 12
+	add("many denied", Event{Type: TypeRequest, Stage: StageSummary, ID: "SUMMARY", Who: pod, What: &spree, Decision: deny, Outcome: &Outcome{
+		Result: ResultDenied, Code: "PermissionDenied", Error: "no rule that allows CreateSymlink here names this caller", Count: 7357, First: at, LatencyUS: 40,
+	}})
+	add("many empty connections", Event{Type: TypeConnection, Stage: StageSummary, ID: "SUMMARY", Who: nobody, What: pipe, Outcome: &Outcome{
+		Result: ResultIdle, Code: "OK", Error: "closed without a request", Count: 2000, First: at, LatencyUS: 3,
+	}})
+	torn := next(CauseStart)
+	torn.TornBytes, torn.PreviousTornHash = 100, strings.Repeat("0f", 32)
+	log("after a crash, with the hash of what it left", StageLogOpen, torn)
+	log("closed with records missing", StageLogClose, &Log{Unwritten: 611})
 	return out
 }

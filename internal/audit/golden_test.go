@@ -181,8 +181,8 @@ func TestGoldenRecordsHoldEveryFieldAndEveryWord(t *testing.T) {
 		}
 	}
 	want := []string{
-		"admission ResponseComplete", "connection ConnectionClosed", "log LogClose", "log LogOpen", "log LogPrune", "request Orphaned", "request Panic",
-		"request RequestReceived", "request ResponseComplete",
+		"admission ResponseComplete", "connection ConnectionClosed", "connection Summary", "log LogClose", "log LogOpen", "log LogPrune", "request Orphaned", "request Panic",
+		"request RequestReceived", "request ResponseComplete", "request Summary",
 	}
 	var got []string
 	for s := range stages {

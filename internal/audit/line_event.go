@@ -55,6 +55,7 @@ func (l *line) log(g *Log) {
 	if g.PreviousBytes != 0 {
 		l.number("previous_bytes", g.PreviousBytes)
 	}
+	l.some("previous_torn_hash", g.PreviousTornHash)
 	l.texts("void", g.Void)
 	l.some("cause", g.Cause)
 	l.some("fault", g.Fault)
@@ -66,6 +67,9 @@ func (l *line) log(g *Log) {
 	}
 	if g.Lost != 0 {
 		l.count("lost", g.Lost)
+	}
+	if g.Unwritten != 0 {
+		l.count("unwritten", g.Unwritten)
 	}
 	l.yes("unreserved", g.Unreserved)
 	if p := g.Pruned; p != nil {
@@ -163,6 +167,9 @@ func (l *line) what(w *What) {
 		}
 		l.out = append(l.out, ']')
 	}
+	if w.MoreTargets != 0 {
+		l.number("more_targets", int64(w.MoreTargets))
+	}
 	l.close()
 }
 
@@ -199,6 +206,12 @@ func (l *line) outcome(o *Outcome) {
 	l.text("result", o.Result)
 	l.text("code", o.Code)
 	l.some("error", o.Error)
+	if o.Count != 0 {
+		l.count("count", o.Count)
+	}
+	if !o.First.IsZero() {
+		l.time("first", o.First)
+	}
 	l.number("latency_us", o.LatencyUS)
 	l.yes("caller_left", o.CallerLeft)
 	l.close()

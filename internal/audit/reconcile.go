@@ -14,13 +14,15 @@ type Report struct {
 	Records     int
 	Sessions    int
 	Intents     int
-	Terminals   int // records that end a request: of an intent, or a denial or reject of their own
-	Connections int
+	Terminals   int // requests that ended: of an intent, or denied or rejected; those that a summary counts included
+	Connections int // those that a summary counts included
 	Admissions  int
 	Repeated    int // records written again after a failed write, whose first copy is there too
 	// Unrecorded are ends of operations whose intents the writer let go, told to continue without a log: no more of them in a session
 	// than its LogOpen records say that records were lost.
 	Unrecorded int
+	// Unwritten is how many requests and connections, by the last records of their sessions, ended without a record.
+	Unwritten int
 	// Open are the intents that nothing ended, by session and number. In the log of a running process they may be calls in flight.
 	Open []Intent
 	// TornTail means that the last line has no newline: a process is writing it, or died doing so.
@@ -121,6 +123,7 @@ func (r *reconciler) record(e Event) {
 	}
 	if e.Log != nil {
 		r.letGo(e.Log.Lost)
+		r.report.Unwritten += clampCount(e.Log.Unwritten)
 	}
 	if r.torn != nil {
 		if e.Log == nil || e.Log.TornBytes != r.torn.Bytes {
@@ -132,10 +135,13 @@ func (r *reconciler) record(e Event) {
 	case e.Type == TypeLog:
 		r.opening(e)
 	case e.Type == TypeConnection:
-		r.report.Connections++
+		r.report.Connections += clampCount(e.Count())
 		r.once(e)
 	case e.Type == TypeAdmission:
 		r.report.Admissions++
+		r.once(e)
+	case e.Type == TypeRequest && e.Stage == StageSummary:
+		r.report.Terminals += clampCount(e.Count())
 		r.once(e)
 	case e.Type != TypeRequest:
 		r.fault(e, fmt.Sprintf("unknown type %q", e.Type))
@@ -216,7 +222,7 @@ func (r *reconciler) terminal(e Event) {
 		r.repeated(e)
 		return
 	}
-	r.report.Terminals++
+	r.report.Terminals += clampCount(e.Count())
 	r.ended.add(key)
 	intent, open := r.intents[key]
 	delete(r.intents, key)
@@ -241,6 +247,9 @@ func (e Event) needsIntent() bool {
 	}
 	return true
 }
+
+// clampCount keeps what a record claims from running over.
+func clampCount(n uint64) int { return int(min(n, 1<<40)) } // #nosec G115 -- bounded
 
 func (r *reconciler) repeated(e Event) {
 	if e.Again {

@@ -13,8 +13,8 @@ import (
 
 // stagesOf are the records that there are, written down a second time.
 var stagesOf = map[audit.Type][]audit.Stage{
-	audit.TypeRequest:    {audit.StageRequestReceived, audit.StageResponseComplete, audit.StagePanic, audit.StageOrphaned},
-	audit.TypeConnection: {audit.StageConnectionClosed},
+	audit.TypeRequest:    {audit.StageRequestReceived, audit.StageResponseComplete, audit.StagePanic, audit.StageOrphaned, audit.StageSummary},
+	audit.TypeConnection: {audit.StageConnectionClosed, audit.StageSummary},
 	audit.TypeAdmission:  {audit.StageResponseComplete},
 	audit.TypeLog:        {audit.StageLogOpen, audit.StageLogClose, audit.StageLogPrune},
 }
@@ -31,10 +31,12 @@ var words = map[string][]string{
 	"log.previous_session": {"", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"},
 	"log.previous_segment": {"", name},
 	"log.void":             {name},
-	"log.pruned.segments":  {name},
-	"log.pruned.reason":    {"age", "size"},
-	"log.pruned.root":      {"", hash},
-	"prev":                 {"", hash},
+
+	"log.previous_torn_hash": {"", strings.Repeat("0f", 32)},
+	"log.pruned.segments":    {name},
+	"log.pruned.reason":      {"age", "size"},
+	"log.pruned.root":        {"", hash},
+	"prev":                   {"", hash},
 }
 
 var (

@@ -1,0 +1,29 @@
+package audit
+
+// IsRefusal says whether a record is about a request or connection that was turned away, so that nothing was carried out: no intent
+// precedes it. Such records can be provoked by callers who may do nothing else, and are therefore bounded apart from all others.
+func (e *Event) IsRefusal() bool {
+	switch {
+	case e.Stage == StageSummary:
+		return true
+	case e.Outcome == nil:
+		return false
+	case e.Type == TypeConnection:
+		return e.Outcome.Result != ResultOK
+	case e.Type != TypeRequest || e.IntentSeq != 0:
+		return false
+	}
+	switch e.Outcome.Result {
+	case ResultDenied, ResultRejected, ResultPanic:
+		return true
+	}
+	return false
+}
+
+// Count is how many requests or connections a record stands for.
+func (e *Event) Count() uint64 {
+	if e.Outcome == nil {
+		return 1
+	}
+	return max(1, e.Outcome.Count)
+}

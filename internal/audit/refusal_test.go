@@ -1,0 +1,75 @@
+package audit
+
+import "testing"
+
+func TestOnlyWhatWasTurnedAwayIsARefusal(t *testing.T) {
+	request := func(stage Stage, result string, intent uint64) Event {
+		e := Event{Type: TypeRequest, Stage: stage, IntentSeq: intent}
+		if result != "" {
+			e.Outcome = &Outcome{Result: result}
+		}
+		return e
+	}
+	connection := func(result string) Event {
+		return Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: result}}
+	}
+	for name, c := range map[string]struct {
+		event Event
+		want  bool
+	}{
+		"an intent":                                {request(StageRequestReceived, "", 0), false},
+		"the end of an operation":                  {request(StageResponseComplete, ResultOK, 4), false},
+		"an operation that failed":                 {request(StageResponseComplete, ResultError, 4), false},
+		"an operation whose intent was let go":     {request(StageResponseComplete, ResultOK, 0), false},
+		"an operation that panicked":               {request(StagePanic, ResultPanic, 4), false},
+		"a call cancelled behind its intent":       {request(StageResponseComplete, ResultRejected, 4), false},
+		"an orphan":                                {request(StageOrphaned, ResultOrphaned, 4), false},
+		"a denial":                                 {request(StageResponseComplete, ResultDenied, 0), true},
+		"a malformed request":                      {request(StageResponseComplete, ResultRejected, 0), true},
+		"a panic before the intent":                {request(StagePanic, ResultPanic, 0), true},
+		"a summary":                                {request(StageSummary, ResultDenied, 0), true},
+		"a connection with requests":               {connection(ResultOK), false},
+		"a connection that was turned away":        {connection(ResultRejected), true},
+		"a connection without a request":           {connection(ResultIdle), true},
+		"an admission decision that refuses a pod": {Event{Type: TypeAdmission, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultDenied}}, false},
+		"a record of the log":                      {Event{Type: TypeLog, Stage: StageLogOpen}, false},
+	} {
+		if got := c.event.IsRefusal(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestReconcileCountsWhatASummaryStandsFor(t *testing.T) {
+	at := func(seq uint64, e Event) Event {
+		e.V, e.Seq, e.Session = Version, seq, "A"
+		return e
+	}
+	events := []Event{
+		at(1, Event{Type: TypeLog, Stage: StageLogOpen, Log: &Log{}}),
+		at(2, Event{Type: TypeRequest, Stage: StageResponseComplete, ID: "1", Outcome: &Outcome{Result: ResultDenied}}),
+		at(3, Event{Type: TypeRequest, Stage: StageSummary, ID: "2", Outcome: &Outcome{Result: ResultDenied, Count: 41}}),
+		at(4, Event{Type: TypeConnection, Stage: StageSummary, ID: "3", Outcome: &Outcome{Result: ResultIdle, Count: 7}}),
+		at(5, Event{Type: TypeLog, Stage: StageLogClose, Log: &Log{Unwritten: 3}}),
+	}
+	report, err := Reconcile(func(yield func(Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || report.Terminals != 42 || report.Connections != 7 || report.Unwritten != 3 || report.FaultCount != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	events[3].ID, events[3].Type = "2", TypeRequest
+	if report, _ = Reconcile(func(yield func(Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}); report.FaultCount != 1 {
+		t.Errorf("two summaries of one id: faults %v", report.Faults)
+	}
+}
