@@ -90,6 +90,11 @@ func (l *log) refuse(p *pending, err error) {
 	if !p.tried {
 		p.seq = 0
 	}
+	if errors.Is(err, ErrRefusals) { // no fault of the log: the caller counts it, and says so later
+		p.seq = 0
+		p.finish(err)
+		return
+	}
 	if l.options.OnFailure == Continue && !errors.Is(err, ErrBusy) {
 		p.seq = 0 // it goes to another record
 		l.lost++

@@ -22,6 +22,8 @@ var (
 	ErrUnavailable = errors.New("audit log unavailable")
 	// ErrFull means that no room could be kept for the records of one more operation.
 	ErrFull = fmt.Errorf("%w: no space for the records of another operation", ErrUnavailable)
+	// ErrRefusals means that a record of a refusal was not taken because refusals hold all the room that is theirs. The log itself works.
+	ErrRefusals = fmt.Errorf("%w: no space for another record of a refusal", ErrUnavailable)
 	// ErrBusy means that as many operations are under way as room is kept for.
 	ErrBusy = fmt.Errorf("%w: too many operations under way", ErrUnavailable)
 )
@@ -57,10 +59,11 @@ type log struct {
 	lost   uint64
 	looked time.Time // for what may be removed
 
-	parts []part   // those closed, oldest first
-	held  int64    // what they take of the disk
-	empty []string // files that hold no record; they go with their neighbours
-	going []string // files whose removal is in the log and not done yet
+	parts   []part   // those closed, oldest first
+	held    int64    // what they take of the disk
+	refused int64    // what refusals take of that
+	empty   []string // files that hold no record; they go with their neighbours
+	going   []string // files whose removal is in the log and not done yet
 
 	preparing *preparation // evidence for the removal of the oldest records
 	prepared  uint64       // the last one it is ready to do without
@@ -97,6 +100,7 @@ func (l *log) write(batch []*pending) error {
 	l.seq, l.leaf, l.lastSession = seq, leaf, l.session
 	l.at.bytes += int64(n)
 	l.at.size, l.at.last = l.at.bytes, seq
+	l.at.refused += refusedBytes(batch)
 	for line := range bytes.Lines(out) { // before the tree has them, so that no checkpoint overtakes what it covers
 		l.options.OnRecord(line)
 	}
@@ -140,7 +144,7 @@ func (l *log) leave(cause string, err error) {
 	}
 	l.at.ended = l.options.Now()
 	l.parts = append(l.parts, l.at)
-	l.held += l.at.size
+	l.held, l.refused = l.held+l.at.size, l.refused+l.at.refused
 }
 
 // clip keeps a text of the operating system from making a first record long.

@@ -28,7 +28,8 @@ type Options struct {
 	SegmentBytes int64
 	// SegmentAge is the age at which a segment that holds anything is closed; 0 means 24 hours.
 	SegmentAge time.Duration
-	// KeepBytes bounds what the segments take together; the oldest are removed. 0 keeps all: a full disk then refuses every call.
+	// KeepBytes bounds what the segments take together; the oldest are removed. An eighth of it belongs to the records of refusals, so that
+	// these never cause a removal. 0 keeps all: a full disk then refuses every call.
 	KeepBytes int64
 	// KeepAge is how long records stay; a segment goes when its newest record is older. 0 keeps all. It is counted by the clock of
 	// the machine: whoever sets that can have records removed.

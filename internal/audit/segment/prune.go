@@ -39,12 +39,12 @@ func (l *log) excess() (parts []part, reason string) {
 	for _, seq := range l.open {
 		oldest = min(oldest, seq)
 	}
-	total := l.at.bytes + l.held
+	total, refused := l.at.bytes+l.held, l.at.refused+l.refused
 	for i := range l.parts {
 		p := &l.parts[i]
 		why := ""
 		switch {
-		case l.options.KeepBytes > 0 && total > l.options.KeepBytes:
+		case l.options.KeepBytes > 0 && (total > l.options.KeepBytes || total-refused > l.options.KeepBytes-l.options.refusalPart()):
 			why = audit.CauseSize
 		case l.options.KeepAge > 0 && !p.ended.IsZero() && l.options.Now().Sub(p.ended) > l.options.KeepAge:
 			why = audit.CauseAge
@@ -53,7 +53,7 @@ func (l *log) excess() (parts []part, reason string) {
 			break
 		}
 		parts, reason = append(parts, *p), why
-		total -= p.size
+		total, refused = total-p.size, refused-p.refused
 	}
 	return parts, reason
 }
@@ -94,7 +94,7 @@ func (l *log) remove(parts []part, reason string) error {
 		return err
 	}
 	for _, p := range parts {
-		l.held -= p.size
+		l.held, l.refused = l.held-p.size, l.refused-p.refused
 	}
 	l.parts, l.empty, l.going = l.parts[len(parts):], empty, pruned.Segments
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })

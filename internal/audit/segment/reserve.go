@@ -22,6 +22,7 @@ const step = 4 << 20
 func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
 	kept := l.at.bytes + ahead + always + perOperation*int64(len(l.open))
 	wanted, intents := kept, len(l.open)
+	batch = l.admitRefusals(batch, kept)
 	admitted := batch[:0:len(batch)]
 	for _, p := range batch {
 		if p.isIntent() {

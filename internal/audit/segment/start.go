@@ -19,6 +19,9 @@ func (l *log) start() (err error) {
 		}
 	}()
 	found, err := read(l.disk, l.options.Covered)
+	if err == nil && l.options.KeepBytes > 0 {
+		err = found.weighRefusals()
+	}
 	if err != nil {
 		return err
 	}
@@ -39,7 +42,7 @@ func (l *log) start() (err error) {
 		found.parts[n-1] = l.at
 		l.parts = found.parts
 		for i := range l.parts {
-			l.held += l.parts[i].size
+			l.held, l.refused = l.held+l.parts[i].size, l.refused+l.parts[i].refused
 		}
 		// A process that was killed leaves records that only the kernel has. What the log goes on from must not vanish with the power.
 		if err := l.disk.Flush(l.at.name); err != nil {

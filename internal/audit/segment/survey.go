@@ -18,6 +18,7 @@ type part struct {
 	last    uint64    // of those that are closed, 0 if not known
 	bytes   int64     // how much of it is of the log
 	size    int64     // how much of the disk it takes
+	refused int64     // how much of it refusals take
 	ended   time.Time // when the next one was begun
 	opening audit.Event
 }
