@@ -46,6 +46,7 @@ const (
 	Stack         = "stack"
 	UID           = "uid"
 	Unjudged      = "unjudged"
+	Unwritten     = "unwritten"
 	VerifierKey   = "verifierKey"
 	Version       = "version"
 	Warned        = "warned"

@@ -154,10 +154,10 @@ func TestFullBacklogCountsWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.log.failing(func(audit.Event) error { return errDisk })
-	l := &ledger{writer: f.log, metrics: m, log: nopLog()}
+	l := newLedger(f.log, m, nopLog())
 	for i := range maxBacklog + 3 {
 		e := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: string(rune('a' + i)), What: &audit.What{}, Outcome: &audit.Outcome{}}
-		if err := l.final(t.Context(), e); err == nil {
+		if err := l.final(t.Context(), lastRecord{Event: e}); err == nil {
 			t.Fatal("no error")
 		}
 	}
@@ -169,7 +169,7 @@ func TestFullBacklogCountsWhatIsLost(t *testing.T) {
 	}
 	// Whoever floods a log that fails must not push out the end of an operation that ran.
 	ran := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: "ran", IntentSeq: 1, What: &audit.What{}, Outcome: &audit.Outcome{}}
-	if err := l.final(t.Context(), ran); err == nil {
+	if err := l.final(t.Context(), lastRecord{Event: ran}); err == nil {
 		t.Fatal("no error")
 	}
 	if last := l.backlog[len(l.backlog)-1]; last.ID != "ran" {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -92,17 +93,17 @@ func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserv
 			return
 		}
 		if r.event.ID == "" { // it came before there was a record to add to
-			r.event = p.rejection(s, err)
+			r.event = p.rejection(s, err).Event
 		}
 		r.event.Outcome = outcome(audit.ResultPanic, err, s.arrived)
 		r.closed = true
-		p.final(asPanic(r.event, v))
+		p.final(asPanic(lastRecord{r.event, s.conn}, v))
 	}()
 	return next(context.WithValue(ctx, requestKey{}, r), call)
 }
 
 // asPanic makes e the terminal record of a panic.
-func asPanic(e audit.Event, v any) audit.Event {
+func asPanic(e lastRecord, v any) lastRecord {
 	e.Stage = audit.StagePanic
 	o := *e.Outcome
 	o.Result, o.Error = audit.ResultPanic, describePanic(v)
@@ -141,7 +142,11 @@ func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver
 	e.Outcome.CallerLeft = r.ran && ctx.Err() != nil
 	e.Time = r.stream.arrived.Add(microseconds(e.Outcome.LatencyUS))
 	r.closed = true
-	if failed := p.ledger.final(ctx, e); failed != nil && r.ran {
+	failed := p.ledger.final(ctx, lastRecord{e, r.stream.conn})
+	if c, ok := errors.AsType[*counted](failed); ok {
+		return nil, p.spent(r.stream, c, err)
+	}
+	if failed != nil && r.ran {
 		return nil, status.Errorf(codes.Internal, "%s ended with %s, but its audit record could not be written (audit id %s)",
 			call.FullMethod, e.Outcome.Code, r.stream.id)
 	}
@@ -233,5 +238,6 @@ func (p *pipe) intended(ctx context.Context, call *apiserver.Call, next apiserve
 			call.FullMethod, r.stream.id)
 	}
 	r.ran = true
+	r.stream.conn.acted.Store(true)
 	return next(ctx, call)
 }

@@ -25,12 +25,13 @@ type conn struct {
 	at       peer.Arrival
 	serial   uint64                              // order of acceptance
 	busy     atomic.Int32                        // requests in progress
-	crowded  atomic.Bool                         // it is counted in a record of many
 	bare     atomic.Bool                         // nothing has arrived yet
 	done     chan struct{}                       // closed when the record is written and the place is free
 	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
 	standing atomic.Pointer[standing]            // of the caller, as it was found out last
 	once     sync.Once
+	acted    atomic.Bool // a call on it was admitted
+	expelled atomic.Bool // it is being ended, since its caller was refused too often
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
@@ -38,7 +39,7 @@ type conn struct {
 	release     func()      // lets go of the caller's count of connections; may be nil
 	named       *audit.Who  // how records name the peer; nil until it was asked for
 	scan        scanner
-	frames      allowance
+	frames      frameBudget
 	established bool // HTTP/2 has begun
 	readErr     error
 	result      string // set when this side ends the connection for a reason of its own
@@ -52,7 +53,7 @@ type conn struct {
 
 // unwritten is a record that is to be written, and what is to be told afterwards.
 type unwritten struct {
-	record audit.Event
+	record lastRecord
 	over   func()
 }
 
@@ -124,9 +125,7 @@ func (c *conn) writePending(atEnd bool) {
 		e.over()
 	}
 	if n > 0 {
-		c.pipe.metrics.opened(c.pipe.name, kindRequest)
-		defer c.pipe.metrics.over(c.pipe.name, kindRequest)
-		c.pipe.final(c.pipe.transportRefusal(c, n))
+		c.pipe.refuseUnnamed(c, n)
 	}
 }
 
@@ -153,7 +152,7 @@ func (c *conn) forget(s *stream) {
 }
 
 // later has a record written as soon as the transport's locks are free.
-func (c *conn) later(e audit.Event, over func()) {
+func (c *conn) later(e lastRecord, over func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = append(c.pending, unwritten{e, over})
@@ -246,12 +245,8 @@ func (c *conn) finish() {
 			s.over()
 		}
 	}
-	if c.crowded.Load() {
-		c.pipe.crowd.add(c.at)
-	} else {
-		c.pipe.final(c.pipe.connectionRecord(c))
-		c.pipe.metrics.over(c.pipe.name, kindConnection)
-	}
+	c.pipe.final(c.pipe.connectionRecord(c))
+	c.pipe.metrics.over(c.pipe.name, kindConnection)
 	c.pipe.table.remove(c)
 	if held != nil {
 		if err := held.Close(); err != nil {

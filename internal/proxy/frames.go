@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// allowance bounds how many frames of HTTP/2 a connection carries beside its requests. Each is work, and some wait in memory for a peer
+// frameBudget bounds how many frames of HTTP/2 a connection carries beside its requests. Each is work, and some wait in memory for a peer
 // that does not read: settings, resets, window updates, priorities, continuations, empty data and what nobody knows. A request that
 // arrives whole earns more than a client needs for it; one that is reset at once earns nothing.
-type allowance struct {
+type frameBudget struct {
 	left float64
 	at   time.Time
 }
@@ -17,7 +17,7 @@ type allowance struct {
 var errFrames = errors.New("more frames than requests need: resets, settings, window updates, priorities or empty ones")
 
 // spend takes n frames that have arrived, and says whether they were allowed.
-func (f *allowance) spend(n int, now time.Time) bool {
+func (f *frameBudget) spend(n int, now time.Time) bool {
 	if f.at.IsZero() {
 		f.left, f.at = framesBurst, now
 	}
@@ -26,7 +26,7 @@ func (f *allowance) spend(n int, now time.Time) bool {
 	return f.left >= 0
 }
 
-func (f *allowance) earn(n int) { f.left = min(framesBurst, f.left+float64(n)) }
+func (f *frameBudget) earn(n int) { f.left = min(framesBurst, f.left+float64(n)) }
 
 // earnMessage is what a message of a forwarded call earns, in either direction: its frames, and updates of windows for them.
 func (c *conn) earnMessage(bytes int) { c.earn(framesPerRequest + bytes/smallData) }

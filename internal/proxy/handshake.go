@@ -37,7 +37,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 		return nil, nil, errors.Join(errEnded, held.Close())
 	}
 	if err := c.seat(held.Identity()); err != nil {
-		c.because(resultOf(err), err.Error())
+		c.because(resultOf(err), statusOf(err).Message())
 		return nil, nil, err
 	}
 	return c, authInfo{conn: c}, nil
@@ -48,8 +48,10 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 func (c *conn) seat(who peer.Identity) error {
 	p, key, stranger := c.pipe, asPrincipal(who), c.isStranger()
 	if stranger && !p.strangers.admit(key, c.at.PID) {
-		c.crowded.Store(true)
 		return errCrowded
+	}
+	if err := c.isWelcome(); err != nil {
+		return err
 	}
 	if err := c.count(who); err != nil {
 		return err

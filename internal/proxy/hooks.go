@@ -34,7 +34,9 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	}
 	// Two more ends that gRPC tells nobody about.
 	var err error
-	if ctx.Err() != nil {
+	if c.expelled.Load() {
+		err = errSpent
+	} else if ctx.Err() != nil {
 		err = status.Error(codes.DeadlineExceeded, "the deadline had passed when the request arrived")
 	} else if !isMethodName(info.FullMethodName) {
 		err = status.Errorf(codes.Unimplemented, "malformed method name: %q", info.FullMethodName)

@@ -26,8 +26,15 @@ type ledger struct {
 	log     *zap.Logger
 	letGo   atomic.Bool // the last record that was tried was let go
 
+	book      *book
+	summaries sync.Mutex // one goroutine at a time writes them
+
 	mu      sync.Mutex // guards backlog, and is held while it is written, so that its order stays
-	backlog []audit.Event
+	backlog []lastRecord
+}
+
+func newLedger(writer audit.Writer, m *metrics, log *zap.Logger) *ledger {
+	return &ledger{writer: writer, metrics: m, log: log, book: newBook(theBudgets)}
 }
 
 // intent makes the record durable, or returns an error: the operation must then not run. With an error, seq says
@@ -56,13 +63,17 @@ func (l *ledger) intent(ctx context.Context, e *audit.Event) (seq uint64, err er
 	return seq, err
 }
 
-// final writes a record of something that has happened. If that fails the record is kept, and written before the next intent.
-func (l *ledger) final(ctx context.Context, e audit.Event) error {
+// final writes a record of something that has happened. If that fails the record is kept, and written before the next intent. A refusal may be
+// counted instead, which is an error of type counted.
+func (l *ledger) final(ctx context.Context, e lastRecord) error {
 	ctx = context.WithoutCancel(ctx)
+	if e.isRefusal() {
+		return l.refuse(ctx, e)
+	}
 	_ = l.retry(ctx) // the append below meets the same fault and reports it
-	seq, err := l.writer.Append(ctx, &e)
+	seq, err := l.writer.Append(ctx, &e.Event)
 	if err == nil && seq != 0 {
-		l.metrics.recorded(&e, false)
+		l.metrics.recorded(&e.Event, false)
 		l.letGo.Store(false)
 		return nil
 	}
@@ -70,7 +81,7 @@ func (l *ledger) final(ctx context.Context, e audit.Event) error {
 	defer l.mu.Unlock()
 	if err == nil {
 		if l.letGo.Store(true); e.IntentSeq == 0 {
-			l.metrics.lose(&e)
+			l.metrics.lose(&e.Event)
 			return nil
 		}
 		e.Again = true // nobody says whether it was tried
@@ -81,7 +92,7 @@ func (l *ledger) final(ctx context.Context, e audit.Event) error {
 	e.Again = seq != 0
 	// The end of what has an intent always waits: those are as few as the calls in flight, since none is admitted now.
 	if len(l.backlog) >= maxBacklog && e.IntentSeq == 0 {
-		l.metrics.lose(&e)
+		l.metrics.lose(&e.Event)
 		l.log.Error("audit record lost: the backlog is full", zap.String(logkeys.AuditID, e.ID), zap.Error(err))
 		return err
 	}
@@ -91,8 +102,8 @@ func (l *ledger) final(ctx context.Context, e audit.Event) error {
 }
 
 // keep has a record wait. l.mu must be held.
-func (l *ledger) keep(e audit.Event) {
-	l.metrics.wait(&e)
+func (l *ledger) keep(e lastRecord) {
+	l.metrics.wait(&e.Event)
 	l.backlog = append(l.backlog, e)
 	l.metrics.backlog.Set(float64(len(l.backlog)))
 }
@@ -115,7 +126,8 @@ func (l *ledger) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = l.retry(ctx) // whoever comes next meets the same fault, and the backlog shows
+			_ = l.retry(ctx)            // whoever comes next meets the same fault, and the backlog shows
+			_ = l.summarise(ctx, false) // those that are not taken wait, and the gauge shows
 		}
 	}
 }
@@ -126,16 +138,20 @@ func (l *ledger) settle(ctx context.Context) error {
 	defer l.mu.Unlock()
 	for len(l.backlog) > 0 {
 		e := &l.backlog[0]
-		seq, err := l.writer.Append(ctx, e)
-		if err != nil {
+		seq, err := l.writer.Append(ctx, &e.Event)
+		switch {
+		case e.isRefusal() && (errors.Is(err, segment.ErrRefusals) || errors.Is(err, segment.ErrFull)):
+			l.book.turnedAway(e.refusal(), true)
+			l.metrics.unwait(&e.Event)
+		case err != nil:
 			e.Again = e.Again || seq != 0
 			return err
-		}
-		if seq == 0 {
+		case seq == 0:
 			l.letGo.Store(true)
 			return nil
+		default:
+			l.metrics.recorded(&e.Event, true)
 		}
-		l.metrics.recorded(e, true)
 		l.backlog = l.backlog[1:]
 		l.metrics.backlog.Set(float64(len(l.backlog)))
 	}

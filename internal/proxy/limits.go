@@ -102,9 +102,6 @@ const (
 	// awayFor is how long a stranger that comes too often is turned away without being named, and maxAway how many are.
 	awayFor = time.Second
 	maxAway = 1024
-	// crowdInterval is how often connections without a record of their own are recorded together, with maxClients of their processes.
-	crowdInterval = 10 * time.Second
-	maxClients    = 8
 	// maxBacklog is the number of records that wait for a log that has failed, so that a flood of refusals fills no memory.
 	// Beyond it only the ends of calls that were in flight are kept, of which there are at most maxStreams times Connections.
 	maxBacklog = 4096

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -30,7 +31,7 @@ func (l *listener) Accept() (net.Conn, error) {
 func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 	p.metrics.accept(p.name)
 	if p.strangers.isAway(at.PID) {
-		p.turnAway(raw, at)
+		newConn(raw, p, at).turnAway()
 		return nil
 	}
 	c := newConn(raw, p, at)
@@ -38,10 +39,18 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 	case nil:
 		return c
 	case errCrowded:
-		p.turnAway(raw, at)
+		c.turnAway()
 	default: // too late
 		c.because(resultOf(errStopping), errStopping.Error())
 		_ = c.Close()
 	}
 	return nil
+}
+
+// turnAway ends a connection right at its accept. It has no record of its own, and waits for none: the next summary counts it.
+func (c *conn) turnAway() {
+	_ = c.Conn.Close() // nothing was said on it
+	c.because(audit.ResultRejected, errCrowded.Error())
+	c.pipe.ledger.count(c.pipe.connectionRecord(c))
+	c.pipe.metrics.over(c.pipe.name, kindConnection)
 }

@@ -13,15 +13,15 @@ import (
 
 // metrics are the series of csi-proxy.exe under their old names and labels, and our own.
 //
-// For each pipe: connections accepted = connection records + crowded + open + those whose record waits or is lost; and
-// streams = terminal records of requests + in flight + lost. The tally says so by another count, which is what to watch.
+// For each pipe: connections accepted = connections with a record + open + those whose record waits or is lost; and
+// streams = requests with a terminal record + in flight + counted for the next summary + lost. The tally says so by another count, which is what to watch.
 type metrics struct {
 	tally *tally
 
 	started, handled, received, sent *prometheus.CounterVec
 	seconds                          *prometheus.HistogramVec
 
-	accepted, crowded, connections, streams, terminals, refused, decisions *prometheus.CounterVec
+	accepted, connections, streams, terminals, refused, counted, decisions *prometheus.CounterVec
 	inFlight                                                               *prometheus.GaugeVec
 	auditErrors, auditLost, panics                                         prometheus.Counter
 	limited, judged                                                        *prometheus.CounterVec
@@ -57,16 +57,16 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Help: "Histogram of response latency (seconds) of gRPC that had been application-level handled by the server.",
 		}, []string{"grpc_type", "grpc_service", "grpc_method"}),
 
-		accepted:    vec("pipeguard_connections_accepted_total", "Connections accepted, and groups of those that are recorded together.", "pipe"),
-		crowded:     vec("pipeguard_connections_crowded_total", "Connections without a record of their own, which are recorded together: their clients came more often than they may.", "pipe"),
-		connections: vec("pipeguard_connection_records_total", "Connection records written.", "pipe", "result"),
-		streams:     vec("pipeguard_streams_total", "Requests that gRPC has announced, and groups of requests that it has refused without doing so.", "pipe"),
-		terminals:   vec("pipeguard_terminal_records_total", "Terminal records of requests written.", "pipe", "result"),
+		accepted:    vec("pipeguard_connections_accepted_total", "Connections accepted.", "pipe"),
+		connections: vec("pipeguard_connection_records_total", "Connections whose record is written, or a summary that counts them.", "pipe", "result"),
+		streams:     vec("pipeguard_streams_total", "Requests that arrived.", "pipe"),
+		terminals:   vec("pipeguard_terminal_records_total", "Requests whose terminal record is written, or a summary that counts them.", "pipe", "result"),
+		counted:     vec("pipeguard_refusals_counted_total", "Refused requests, and connections without an admitted one, that have no record of their own: a summary counts them.", "pipe", "kind"),
 		refused:     vec("pipeguard_transport_refusals_total", "Requests that gRPC has refused without announcing them, one by one.", "pipe"),
 		decisions:   vec("pipeguard_decisions_total", "Decisions of the access list.", "pipe", "effect", "mode"),
 		judged:      vec("pipeguard_request_policy_denials_total", "Calls that the access list allowed and the request policy refused.", "pipe", "rule", "mode"),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "pipeguard_streams_in_flight", Help: "Requests whose terminal record is not written yet.",
+			Name: "pipeguard_streams_in_flight", Help: "Requests whose terminal record is not written yet, and which no summary will count.",
 		}, []string{"pipe"}),
 		auditErrors: one("pipeguard_audit_errors_total", "Audit records that could not be written at the first attempt."),
 		auditLost:   one("pipeguard_audit_lost_total", "Audit records that the log will never have: too many were waiting, or it was told to go on without."),
@@ -97,10 +97,16 @@ func registerQueue(r prometheus.Registerer, q *order.Queue) error {
 	)
 }
 
+// registerUnwritten shows how much is counted and in no record yet.
+func registerUnwritten(r prometheus.Registerer, b *book) error {
+	return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "pipeguard_refusals_waiting", Help: "Refusals that are counted, and whose summary is not written yet. A kill loses their number.",
+	}, func() float64 { return float64(b.waiting()) }))
+}
+
 // pipe makes the series of a pipe, so that they read 0 and not nothing.
 func (m *metrics) pipe(name string) {
 	m.accepted.WithLabelValues(name)
-	m.crowded.WithLabelValues(name)
 	m.streams.WithLabelValues(name)
 	m.refused.WithLabelValues(name)
 	m.inFlight.WithLabelValues(name)
@@ -113,12 +119,6 @@ func (m *metrics) pipe(name string) {
 func (m *metrics) accept(pipe string) {
 	m.accepted.WithLabelValues(pipe).Inc()
 	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
-}
-
-// crowd counts a connection that is over and is recorded with others.
-func (m *metrics) crowd(pipe string) {
-	m.crowded.WithLabelValues(pipe).Inc()
-	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived--; b.open-- })
 }
 
 // opened counts what is to be counted as arrived at once and is not over before over is called.
@@ -139,7 +139,37 @@ func (m *metrics) arrived(pipe string) {
 
 // wait counts a terminal record that the log has not taken yet.
 func (m *metrics) wait(e *audit.Event) {
-	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.waiting++ })
+	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.waiting += int(e.Count()) }) // #nosec G115 -- counted one by one
+}
+
+// unwait counts a record that waited, and is part of a summary that waits from now on.
+func (m *metrics) unwait(e *audit.Event) {
+	m.counted.WithLabelValues(e.What.Pipe, kindOf(e)).Add(float64(e.Count()))
+	if kindOf(e) == kindRequest {
+		m.inFlight.WithLabelValues(e.What.Pipe).Sub(float64(e.Count()))
+	}
+}
+
+// count counts a refusal that a summary will stand for.
+func (m *metrics) count(e *audit.Event) {
+	m.wait(e)
+	m.unwait(e)
+}
+
+// summarised counts a summary that is durable.
+func (m *metrics) summarised(e *audit.Event) {
+	n := e.Count()
+	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.recorded += int(n); b.waiting -= int(n) }) // #nosec G115 -- counted one by one
+	m.written(e, n)
+}
+
+// written counts what a record stands for.
+func (m *metrics) written(e *audit.Event, n uint64) {
+	series := m.terminals
+	if e.Type == audit.TypeConnection {
+		series = m.connections
+	}
+	series.WithLabelValues(e.What.Pipe, e.Outcome.Result).Add(float64(n))
 }
 
 // lose counts a terminal record that the log will never have.
@@ -152,18 +182,16 @@ func (m *metrics) lose(e *audit.Event) {
 
 // recorded counts a terminal record that is durable; waited says that it was counted as waiting.
 func (m *metrics) recorded(e *audit.Event, waited bool) {
-	pipe := e.What.Pipe
-	m.tally.change(pipe, kindOf(e), func(b *balance) {
-		if b.recorded++; waited {
-			b.waiting--
+	n := e.Count()
+	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) {
+		if b.recorded += int(n); waited { // #nosec G115 -- counted one by one
+			b.waiting -= int(n) // #nosec G115 -- as above
 		}
 	})
-	if e.Type == audit.TypeConnection {
-		m.connections.WithLabelValues(pipe, e.Outcome.Result).Inc()
-		return
+	m.written(e, n)
+	if kindOf(e) == kindRequest {
+		m.inFlight.WithLabelValues(e.What.Pipe).Sub(float64(n))
 	}
-	m.terminals.WithLabelValues(pipe, e.Outcome.Result).Inc()
-	m.inFlight.WithLabelValues(pipe).Dec()
 }
 
 // rpc keeps the series of csi-proxy.exe.

@@ -35,11 +35,10 @@ type pipe struct {
 	ledger    *ledger
 	table     *table
 	server    *grpc.Server
-	queue     *order.Queue // of all pipes
-	limiter   *acl.Limiter // of all pipes
-	shares    *shares      // of all pipes
-	strangers *strangers   // of all pipes
-	crowd     crowd
+	queue     *order.Queue    // of all pipes
+	limiter   *acl.Limiter    // of all pipes
+	shares    *shares         // of all pipes
+	strangers *strangers      // of all pipes
 	tokens    *token.Guard    // nil looks at none
 	roles     Roles           // nil asks for none
 	running   context.Context // ends operations that outlive their callers, when the pipe is stopped by force
@@ -99,7 +98,6 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 	if o.Node != "" {
 		p.where = &audit.Where{Node: o.Node}
 	}
-	p.crowd.pipe = p
 	p.running, p.abandon = context.WithCancel(context.Background())
 	all.metrics.pipe(p.name)
 	return p
@@ -157,7 +155,6 @@ func (p *pipe) stop() error {
 		defer close(stopped)
 		p.server.GracefulStop()
 		p.background.Wait()
-		p.crowd.flush()
 	}()
 	if waitFor(stopped, p.limits.StopTimeout) {
 		p.abandon()

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,7 +76,7 @@ func describe(e *audit.Event, call *apiserver.Call) []apiserver.Target {
 }
 
 // connectionRecord is the one record of a connection.
-func (p *pipe) connectionRecord(c *conn) audit.Event {
+func (p *pipe) connectionRecord(c *conn) lastRecord {
 	e := p.record(c, audit.TypeConnection, audit.StageConnectionClosed, c.id)
 	result, reason := c.outcome()
 	code := codes.OK
@@ -83,27 +84,41 @@ func (p *pipe) connectionRecord(c *conn) audit.Event {
 		code = codes.Unavailable
 	}
 	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: time.Since(c.at.Time).Microseconds()}
-	return e
+	return lastRecord{e, c}
 }
 
 // rejection is the terminal record of a request that did not reach the chain.
-func (p *pipe) rejection(s *stream, err error) audit.Event {
+func (p *pipe) rejection(s *stream, err error) lastRecord {
 	e := p.record(s.conn, audit.TypeRequest, audit.StageResponseComplete, s.id)
 	e.What.FullMethod, e.What.Method = s.fullMethod, s.method
 	e.Outcome = outcome(audit.ResultRejected, err, s.arrived)
-	return e
+	return lastRecord{e, s.conn}
+}
+
+// refuseUnnamed records n requests that gRPC has refused without naming them.
+func (p *pipe) refuseUnnamed(c *conn, n int) {
+	for range n {
+		p.metrics.opened(p.name, kindRequest)
+		p.metrics.arrived(p.name)
+	}
+	p.metrics.refused.WithLabelValues(p.name).Add(float64(n))
+	p.final(p.transportRefusal(c, n))
+	for range n {
+		p.metrics.over(p.name, kindRequest)
+	}
 }
 
 // transportRefusal is the record of n requests that gRPC has refused without naming them.
-func (p *pipe) transportRefusal(c *conn, n int) audit.Event {
-	p.metrics.arrived(p.name)
-	p.metrics.refused.WithLabelValues(p.name).Add(float64(n))
+func (p *pipe) transportRefusal(c *conn, n int) lastRecord {
 	e := p.record(c, audit.TypeRequest, audit.StageResponseComplete, rand.Text())
 	e.Outcome = &audit.Outcome{
 		Result: audit.ResultRejected, Code: codes.InvalidArgument.String(),
-		Error: fmt.Sprintf("%d requests that are not gRPC, have malformed, incomplete or too long headers, or are more than %d at once", n, maxStreams),
+		Error: fmt.Sprintf("requests that are not gRPC, have malformed, incomplete or too long headers, or are more than %d at once", maxStreams),
 	}
-	return e
+	if n > 1 {
+		e.Outcome.Count = uint64(n) // #nosec G115 -- positive
+	}
+	return lastRecord{e, c}
 }
 
 func outcome(result string, err error, arrived time.Time) *audit.Outcome {
@@ -119,7 +134,10 @@ func statusOf(err error) *status.Status {
 	return status.FromContextError(err)
 }
 
-// final writes a record that no call waits for. A failure is the ledger's to deal with.
-func (p *pipe) final(e audit.Event) {
-	_ = p.ledger.final(context.Background(), e)
+// final writes a record that no call waits for. The ledger deals with failures. A stranger that has used up its budget loses its connection.
+func (p *pipe) final(e lastRecord) {
+	err := p.ledger.final(context.Background(), e)
+	if c, ok := errors.AsType[*counted](err); ok && c.isSpent && e.conn != nil && e.Type == audit.TypeRequest {
+		e.conn.expel()
+	}
 }

@@ -110,7 +110,10 @@ func New(o Options) (*Server, error) {
 	if err := registerQueue(o.Registerer, queue); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: &ledger{writer: o.Audit, metrics: m, log: o.Log}}
+	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: newLedger(o.Audit, m, o.Log)}
+	if err := registerUnwritten(o.Registerer, s.ledger.book); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
 	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), strangers: newStrangers(), lobby: newLobby()}
 	for _, api := range o.APIs {
 		s.pipes = append(s.pipes, newPipe(api, o, all))
@@ -178,5 +181,11 @@ func (s *Server) stop() error {
 	}
 	_ = group.Wait() // each error has its own place
 	errs[len(s.pipes)] = s.ledger.settle(context.Background())
+	if err := s.ledger.summarise(context.Background(), true); err != nil {
+		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.ledger.book.waiting()), zap.Error(err))
+	}
 	return errors.Join(errs...)
 }
+
+// Unwritten is how many requests and connections have ended without a record in the log. It is final when Run has returned.
+func (s *Server) Unwritten() uint64 { return s.ledger.unwritten() }

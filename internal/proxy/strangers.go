@@ -27,8 +27,14 @@ func (s *strangers) admit(who callerKey, client uint32) bool {
 		s.all.Call(callerKey{}, "", acl.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
 		return true
 	}
+	s.turnAway(client)
+	return false
+}
+
+// turnAway has a client process turned away at the accept for a while.
+func (s *strangers) turnAway(client uint32) {
 	if client == 0 { // it stands for all whose number is not known
-		return false
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +42,6 @@ func (s *strangers) admit(who callerKey, client uint32) bool {
 		clear(s.away)
 	}
 	s.away[client] = time.Now().Add(awayFor)
-	return false
 }
 
 // isAway says whether a client process is turned away now.

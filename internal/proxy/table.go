@@ -58,8 +58,9 @@ func houseOf(who callerKey) string {
 // errStopping means that a connection came too late. It is no fault of the caller's.
 var errStopping = errors.New("the proxy stopped")
 
-// errCrowded means that the client process has too many connections that wait to be named.
-var errCrowded = errors.New("too many connections wait to be named")
+// errCrowded is the end of connections that come more often than they may: of a client process of which too many wait to be named, and of
+// strangers. It is the same for all of them, so that one summary counts them.
+var errCrowded = errors.New("no rule names the caller, or it was not named yet, and it connects more often than it may")
 
 // resultOf is how the record of a connection that was not taken says so.
 func resultOf(err error) string {

@@ -1,0 +1,151 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/internal/logkeys"
+)
+
+// lastRecord is the terminal record of a request or a connection, and the connection whose caller it counts for.
+type lastRecord struct {
+	audit.Event
+	conn *conn // nil if the caller is not known
+}
+
+// isRefusal says whether nothing was carried out. A connection on which nothing was admitted is one too, whatever was refused on it.
+func (e *lastRecord) isRefusal() bool {
+	if e.Type == audit.TypeConnection && e.conn != nil {
+		return !e.conn.acted.Load()
+	}
+	return e.IsRefusal()
+}
+
+// refusal says whom a refusal counts for, and what kind it is.
+func (e *lastRecord) refusal() refusal {
+	r := refusal{isStranger: true, event: &e.Event, kind: kindOfEvent(&e.Event)}
+	if e.conn != nil {
+		who := e.conn.identity()
+		r.who, r.isStranger = asPrincipal(who), e.conn.isStranger()
+		if e.conn.pipe.methods[e.What.FullMethod] != "" || e.conn.pipe.isNamed(e.What.FullMethod) { // others are names that callers make up
+			r.kind.method = e.What.FullMethod
+		}
+	}
+	return r
+}
+
+func kindOfEvent(e *audit.Event) refusalKind {
+	kind := refusalKind{record: e.Type, pipe: e.What.Pipe}
+	if o := e.Outcome; o != nil {
+		kind.result, kind.code, kind.reason = o.Result, o.Code, shorter(strings.ReplaceAll(o.Error, e.ID, ""))
+	}
+	if d := e.Decision; d != nil {
+		if kind.rule = d.Rule; kind.result == audit.ResultDenied {
+			kind.reason = shorter(d.Reason)
+		}
+	}
+	return kind
+}
+
+// sizeOf is the length of a record in the log.
+func sizeOf(e *audit.Event) int {
+	line, err := audit.Encode(nil, *e)
+	if err != nil {
+		return audit.MaxRecord
+	}
+	return len(line) + recordOverhead
+}
+
+// recordOverhead is more than what a log adds to a record: number, session and hash.
+const recordOverhead = 128
+
+// counted says that a refusal has no record of its own.
+type counted verdict
+
+func (c *counted) Error() string { return "counted in summary " + c.id }
+
+// count has the next summary stand for a refusal that is not worth a record of its own. It waits for nothing.
+func (l *ledger) count(e lastRecord) {
+	l.book.turnedAway(e.refusal(), false)
+	l.metrics.count(&e.Event)
+}
+
+// refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: what the log does not take for want of
+// room is counted, and so is what would make the backlog longer than it may be.
+func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
+	r := e.refusal()
+	if v := l.book.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {
+		l.metrics.count(&e.Event)
+		return (*counted)(&v)
+	}
+	_ = l.retry(ctx) // the append below meets the same fault and reports it
+	seq, err := l.writer.Append(ctx, &e.Event)
+	if err == nil && seq != 0 {
+		l.metrics.recorded(&e.Event, false)
+		l.letGo.Store(false)
+		return nil
+	}
+	if err == nil {
+		l.letGo.Store(true)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	isTight := errors.Is(err, segment.ErrRefusals)
+	if err == nil || isTight || errors.Is(err, segment.ErrFull) || len(l.backlog) >= maxBacklog {
+		v := l.book.turnedAway(r, isTight)
+		l.metrics.count(&e.Event)
+		return (*counted)(&v)
+	}
+	l.metrics.auditErrors.Inc()
+	e.Again = seq != 0
+	l.keep(e)
+	l.log.Error("audit record waits for the log", zap.String(logkeys.AuditID, e.ID), zap.Error(err))
+	return err
+}
+
+// summarise writes the summaries that are due, or all of them.
+func (l *ledger) summarise(ctx context.Context, all bool) error {
+	l.summaries.Lock()
+	defer l.summaries.Unlock()
+	var errs []error
+	for _, d := range l.book.take(all) {
+		e := d.spell.event()
+		seq, err := l.writer.Append(ctx, &e)
+		if err == nil && seq != 0 {
+			l.metrics.summarised(&e)
+			l.book.written(d)
+			continue
+		}
+		l.book.putBack(d, errors.Is(err, segment.ErrRefusals))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// unwritten is how many requests and connections have ended and are in no record.
+func (l *ledger) unwritten() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.book.waiting()
+	for i := range l.backlog {
+		n += l.backlog[i].Count()
+	}
+	return n
+}
+
+// spent is the answer to a call that is counted with others: it names the record that counts it. A stranger who has used up its budget
+// is told so and loses its connection, so that a flood ends where it begins.
+func (p *pipe) spent(s *stream, c *counted, err error) error {
+	if c.isSpent && s.conn.expel() {
+		return status.Errorf(codes.ResourceExhausted, "pipe %s: refused too often: refusals are counted, and the connection ends (audit id %s)", p.name, c.id)
+	}
+	st := statusOf(err)
+	return status.Error(st.Code(), strings.ReplaceAll(st.Message(), s.id, c.id))
+}

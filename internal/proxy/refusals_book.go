@@ -1,0 +1,293 @@
+package proxy
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// book decides which refusals have a record of their own, and counts the others until a summary is written.
+type book struct {
+	budgets budgets
+
+	mu               sync.Mutex // guards what follows
+	named, strangers class
+	isTight          bool // the log had no room for the last record of a refusal
+}
+
+// class is callers that have budgets of the same kind: those that rules name, or strangers, who have one in common beside their own.
+type class struct {
+	callers map[callerKey]*refused
+	kinds   int       // of all callers
+	shared  allowance // of strangers
+}
+
+// refused is a caller that was refused something.
+type refused struct {
+	records, bytes allowance
+	isSpent        bool // nothing of it is recorded singly until it has been quiet for a while
+	kinds          map[refusalKind]*kindOfRefusal
+	reasons        map[refusalKind]int // by the kind without its reason
+}
+
+// kindOfRefusal is remembered once its first record was written.
+type kindOfRefusal struct {
+	spell   spell
+	due     time.Time
+	period  time.Duration
+	written time.Time // the last summary
+	isTaken bool      // a summary is being written
+}
+
+func newBook(b budgets) *book {
+	return &book{budgets: b, named: class{callers: map[callerKey]*refused{}}, strangers: class{callers: map[callerKey]*refused{}}}
+}
+
+// refusal is one refusal and whom it counts for.
+type refusal struct {
+	who        callerKey
+	isStranger bool
+	kind       refusalKind
+	event      *audit.Event
+}
+
+// verdict is what becomes of a refusal.
+type verdict struct {
+	isCounted bool   // it has no record of its own
+	id        string // of the summary that counts it
+	isSpent   bool   // the caller has used up its budget
+}
+
+func (b *book) class(isStranger bool) *class {
+	if isStranger {
+		return &b.strangers
+	}
+	return &b.named
+}
+
+// enter decides about a refusal, and counts it if it has no record of its own. size is how long that would be, in bytes, and is asked only if need be.
+func (b *book) enter(r refusal, size func() int) verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	class := b.class(r.isStranger)
+	caller := class.caller(r.who, b.budgets, now)
+	kind, isNew := caller.kind(class, r.kind)
+	switch {
+	case isNew:
+		if b.pay(class, caller, r.isStranger, size(), true, now) {
+			return verdict{}
+		}
+	case !caller.spent(b.budgets, now):
+		if b.pay(class, caller, r.isStranger, size(), false, now) {
+			return verdict{}
+		}
+	}
+	b.count(kind, r.event, now)
+	return verdict{isCounted: true, id: kind.spell.id, isSpent: caller.isSpent}
+}
+
+// turnedAway counts a refusal that was to have a record of its own, and that the log did not take.
+func (b *book) turnedAway(r refusal, isTight bool) verdict {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isTight = b.isTight || isTight
+	now := time.Now()
+	class := b.class(r.isStranger)
+	caller := class.caller(r.who, b.budgets, now)
+	kind, _ := caller.kind(class, r.kind)
+	b.count(kind, r.event, now)
+	return verdict{isCounted: true, id: kind.spell.id}
+}
+
+func (b *book) count(k *kindOfRefusal, e *audit.Event, now time.Time) {
+	if k.spell.count == 0 {
+		if k.period == 0 || now.Sub(k.written) > 2*k.period {
+			k.period = b.budgets.period
+		}
+		k.due = now.Add(k.period)
+	}
+	k.spell.add(e)
+}
+
+// pay takes the cost of a record from the budgets, or says that one of them does not have it. The first record of a kind, and summaries, may overdraw.
+func (b *book) pay(c *class, caller *refused, isStranger bool, size int, inAnyCase bool, now time.Time) bool {
+	n := float64(size)
+	own := caller.records.has(b.budgets.records, 1, inAnyCase, now) && caller.bytes.has(b.budgets.bytes, n, inAnyCase, now)
+	if !own {
+		caller.isSpent = true
+		return false
+	}
+	if isStranger && !c.shared.has(b.budgets.strangers, n, inAnyCase, now) {
+		return false
+	}
+	caller.records.used++
+	caller.bytes.used += n
+	if isStranger {
+		c.shared.used += n
+	}
+	return true
+}
+
+// caller finds or makes the account of a caller. Those that do not fit share one.
+func (c *class) caller(who callerKey, b budgets, now time.Time) *refused {
+	if found := c.callers[who]; found != nil {
+		return found
+	}
+	if len(c.callers) >= maxRefused {
+		if c.forget(b, now); len(c.callers) >= maxRefused {
+			who = callerKey{User: "*"} // no account is called so
+			if found := c.callers[who]; found != nil {
+				return found
+			}
+		}
+	}
+	made := &refused{kinds: map[refusalKind]*kindOfRefusal{}, reasons: map[refusalKind]int{}}
+	c.callers[who] = made
+	return made
+}
+
+// kind finds a kind of refusal; isNew says that it is the first of its kind and should have a record. Where too many are told apart, they become one for each pipe and result.
+func (r *refused) kind(c *class, of refusalKind) (found *kindOfRefusal, isNew bool) {
+	if found = r.kinds[of]; found != nil {
+		return found, false
+	}
+	base := of
+	base.reason = ""
+	if of.reason != "" && r.reasons[base] >= maxReasons {
+		if found = r.kinds[base]; found != nil {
+			return found, false
+		}
+		of = base
+	}
+	isNew = true
+	if c.kinds >= maxKinds || len(r.kinds) >= maxKindsOfCaller {
+		of, isNew = refusalKind{record: of.record, pipe: of.pipe, result: of.result}, false
+		if found = r.kinds[of]; found != nil {
+			return found, false
+		}
+	}
+	if of.reason != "" {
+		of.reason = strings.Clone(of.reason)
+		r.reasons[base]++
+	}
+	found = &kindOfRefusal{}
+	r.kinds[of] = found
+	c.kinds++
+	return found, isNew
+}
+
+// spent says whether the caller has used up its budget. It has one again when half of it is back.
+func (r *refused) spent(b budgets, now time.Time) bool {
+	if r.isSpent && r.records.left(b.records, now) >= b.records.most/2 && r.bytes.left(b.bytes, now) >= b.bytes.most/8 {
+		r.isSpent = false
+	}
+	return r.isSpent
+}
+
+// forget lets go of callers of which nothing is to be said, and whose budgets are whole.
+func (c *class) forget(b budgets, now time.Time) {
+	for who, caller := range c.callers {
+		caller.records.left(b.records, now)
+		caller.bytes.left(b.bytes, now)
+		idle := caller.records.used == 0 && caller.bytes.used == 0
+		for _, k := range caller.kinds {
+			idle = idle && k.spell.count == 0 && !k.isTaken
+		}
+		if idle {
+			c.kinds -= len(caller.kinds)
+			delete(c.callers, who)
+		}
+	}
+}
+
+// isSpent says whether a stranger has used up its budget, so that it is not worth listening to.
+func (b *book) isSpent(who callerKey) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	caller := b.strangers.callers[who]
+	return caller != nil && caller.spent(b.budgets, time.Now())
+}
+
+// due is a summary to be written.
+type due struct {
+	spell spell
+	of    *kindOfRefusal
+}
+
+// take returns the summaries that are to be written now, or all of them. Each must be given to written or to put back.
+func (b *book) take(all bool) (list []due) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	for _, isStranger := range []bool{false, true} {
+		class := b.class(isStranger)
+		for _, caller := range class.callers {
+			for _, k := range caller.kinds {
+				if k.spell.count == 0 || !all && now.Before(k.due) {
+					continue
+				}
+				if e := k.spell.event(); !all && !b.pay(class, caller, isStranger, sizeOf(&e), true, now) {
+					b.postpone(k, now)
+					continue
+				}
+				list = append(list, due{k.spell, k})
+				k.spell, k.isTaken = spell{}, true
+			}
+		}
+		if !all {
+			class.forget(b.budgets, now)
+		}
+	}
+	return list
+}
+
+// postpone makes a period longer, up to the bound.
+func (b *book) postpone(k *kindOfRefusal, now time.Time) {
+	longest := b.budgets.longest
+	if b.isTight {
+		longest = b.budgets.tight
+	}
+	k.period = min(2*max(k.period, b.budgets.period), longest)
+	k.due = now.Add(k.period)
+}
+
+// written notes that a summary is in the log: the next one of its kind comes later.
+func (b *book) written(d due) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isTight = false
+	now := time.Now()
+	d.of.written, d.of.isTaken = now, false
+	b.postpone(d.of, now)
+}
+
+// putBack has a summary that the log did not take wait for the next period.
+func (b *book) putBack(d due, isTight bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.isTight = b.isTight || isTight
+	d.spell.join(&d.of.spell)
+	d.of.spell, d.of.isTaken = d.spell, false
+	if now := time.Now(); isTight {
+		b.postpone(d.of, now)
+	} else {
+		d.of.due = now.Add(b.budgets.period)
+	}
+}
+
+// waiting is how many refusals are counted and in no record yet.
+func (b *book) waiting() (n uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, class := range []*class{&b.named, &b.strangers} {
+		for _, caller := range class.callers {
+			for _, k := range caller.kinds {
+				n += k.spell.count
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"hash/maphash"
+	"strings"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+const (
+	maxNamedTargets = 16  // that a summary names
+	maxMoreTargets  = 256 // that it counts beside them
+	maxTargetText   = 256 // bytes of one that is named
+)
+
+// refusalKind is what refusals have in common that one summary stands for.
+type refusalKind struct {
+	record                     audit.Type
+	pipe, method, result, code string
+	rule, reason               string
+}
+
+// spell is what a summary will say of refusals of one kind since the last one.
+type spell struct {
+	id      string // of its record; callers are told it already
+	count   uint64
+	first   time.Time
+	last    audit.Event // without what is of one request alone
+	targets []audit.Target
+	seen    map[uint64]struct{} // targets that are not named, by their hash
+}
+
+var targetSeed = maphash.MakeSeed()
+
+// add counts a refusal.
+func (s *spell) add(e *audit.Event) {
+	if s.count == 0 {
+		s.id, s.first = rand.Text(), e.Time
+	}
+	before := s.last
+	s.last = common(before, e, s.count == 0)
+	if s.count += e.Count(); e.Time.Before(s.first) {
+		s.first = e.Time
+	}
+	if e.What != nil {
+		for _, t := range e.What.Targets {
+			s.target(t)
+		}
+	}
+}
+
+// join adds a spell that came after this one.
+func (s *spell) join(next *spell) {
+	if next.count == 0 {
+		return
+	}
+	s.last = common(s.last, &next.last, false)
+	s.count += next.count
+	for _, t := range next.targets {
+		s.target(t)
+	}
+	for hash := range next.seen {
+		s.unnamed(hash)
+	}
+}
+
+func (s *spell) target(t audit.Target) {
+	for _, known := range s.targets {
+		if known == t {
+			return
+		}
+	}
+	if len(s.targets) < maxNamedTargets && len(t.Value) <= maxTargetText {
+		s.targets = append(s.targets, audit.Target{Kind: t.Kind, Value: strings.Clone(t.Value)})
+		return
+	}
+	s.unnamed(maphash.String(targetSeed, t.Kind+"\x00"+t.Value))
+}
+
+func (s *spell) unnamed(hash uint64) {
+	if s.seen == nil {
+		s.seen = map[uint64]struct{}{}
+	}
+	if len(s.seen) < maxMoreTargets {
+		s.seen[hash] = struct{}{}
+	}
+}
+
+// event is the summary.
+func (s *spell) event() audit.Event {
+	e := s.last
+	e.Stage, e.ID = audit.StageSummary, s.id
+	what, outcome := *e.What, *e.Outcome
+	what.Targets, what.MoreTargets = s.targets, len(s.seen)
+	outcome.Count, outcome.First = s.count, s.first.UTC()
+	e.What, e.Outcome = &what, &outcome
+	return e
+}
+
+// common is what the next refusal shares with those before, at the time of the later one. It keeps nothing long of what the caller sent.
+func common(before audit.Event, next *audit.Event, isFirst bool) audit.Event {
+	what, outcome := audit.What{}, audit.Outcome{}
+	if next.What != nil {
+		w := next.What
+		what = audit.What{Pipe: w.Pipe, Group: w.Group, Version: w.Version, Method: shorter(w.Method), FullMethod: shorter(w.FullMethod), Verb: w.Verb}
+	}
+	if next.Outcome != nil {
+		outcome = audit.Outcome{Result: next.Outcome.Result, Code: next.Outcome.Code, Error: shorter(next.Outcome.Error), LatencyUS: next.Outcome.LatencyUS}
+	}
+	e := audit.Event{Type: next.Type, Time: next.Time, Who: next.Who, What: &what, Decision: next.Decision, Outcome: &outcome, Where: next.Where}
+	if isFirst {
+		return e
+	}
+	if before.Time.After(e.Time) {
+		e.Time = before.Time
+	}
+	e.Who = commonWho(before.Who, next.Who)
+	if before.What.FullMethod != what.FullMethod {
+		what.FullMethod = ""
+	}
+	if before.What.Method != what.Method {
+		what.Method, what.Verb = "", ""
+	}
+	return e
+}
+
+// commonWho is what is known of both callers.
+func commonWho(a, b *audit.Who) *audit.Who {
+	if a == b || a == nil || b == nil {
+		return b
+	}
+	w := *b
+	if a.Process == nil || b.Process == nil || *a.Process != *b.Process {
+		w.Process = nil
+	}
+	if a.TokenID != b.TokenID || a.Token != b.Token || a.TokenState != b.TokenState {
+		w.Token, w.TokenID, w.TokenState = false, "", ""
+	}
+	if sameUser(a, b) && sameContainer(a, b) {
+		return &w
+	}
+	return &audit.Who{Assurance: "none", Doubt: "several callers"}
+}
+
+func sameUser(a, b *audit.Who) bool {
+	return (a.User == nil) == (b.User == nil) && (a.User == nil || a.User.SID == b.User.SID)
+}
+
+func sameContainer(a, b *audit.Who) bool {
+	return (a.Container == nil) == (b.Container == nil) && (a.Container == nil || a.Container.ID == b.Container.ID)
+}
+
+func shorter(s string) string {
+	if len(s) <= maxTargetText {
+		return strings.Clone(s)
+	}
+	return strings.ToValidUTF8(s[:maxTargetText], "") + "[cut]"
+}
