@@ -137,15 +137,23 @@ func (o auditOptions) checkpointFailed(err error) {
 	o.log.Warn("audit checkpoint", zap.Error(err))
 }
 
-// works is a check of the audit log.
+// works is a check of the audit log: it takes records of calls, and they are signed.
 func (a *auditLog) works() error {
 	if a.segments == nil {
 		return nil
 	}
-	if err := a.segments.Stats().Err; err != nil {
+	s := a.segments.Stats()
+	if err := errors.Join(s.Err, s.Unsigned); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return nil
+}
+
+// missing has the last record of the log say how many requests have none.
+func (a *auditLog) missing(n uint64) {
+	if a.segments != nil {
+		a.segments.Missing(n)
+	}
 }
 
 // register shows the state of the log.

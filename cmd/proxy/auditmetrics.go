@@ -53,6 +53,7 @@ func newAuditCollector(log *auditLog) auditCollector {
 		log: log,
 		writer: []figure[stats]{
 			gauge("pipeguard_audit_up", "1 while the audit log takes records, 0 while calls are refused for want of it.", func(s stats) float64 { return isTrue(s.Err == nil) }),
+			gauge("pipeguard_audit_signed", "1 while checkpoints are made of the audit log, 0 if the last one could not be.", func(s stats) float64 { return isTrue(s.Unsigned == nil) }),
 			gauge("pipeguard_audit_last_seq", "Number of the last durable record.", func(s stats) float64 { return float64(s.Seq) }),
 			gauge("pipeguard_audit_open_intents", "Operations whose intent is in the log and whose end is not yet.", func(s stats) float64 { return float64(s.Open) }),
 			gauge("pipeguard_audit_segments", "Files of the log.", func(s stats) float64 { return float64(s.Segments) }),
@@ -60,7 +61,7 @@ func newAuditCollector(log *auditLog) auditCollector {
 			counter("pipeguard_audit_records_total", "Durable records, those of the log itself included.", func(s stats) uint64 { return s.Records }),
 			counter("pipeguard_audit_flushes_total", "Flushes; records that arrive during one share the next.", func(s stats) uint64 { return s.Flushes }),
 			counter("pipeguard_audit_poisoned_total", "Files given up after a write or flush had failed.", func(s stats) uint64 { return s.Poisoned }),
-			counter("pipeguard_audit_refused_total", "Records that were not taken, the disk being full or failing; their operations did not run.", func(s stats) uint64 { return s.Refused }),
+			counter("pipeguard_audit_refused_total", "Records that were not taken because the disk is full or failing, without those that a summary counts; their operations did not run.", func(s stats) uint64 { return s.Refused }),
 			counter("pipeguard_audit_let_go_total", "Records let go by a log that is told to continue without.", func(s stats) uint64 { return s.Lost }),
 			counter("pipeguard_audit_pruned_total", "Files removed by retention.", func(s stats) uint64 { return s.Pruned }),
 		},

@@ -113,6 +113,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopMetrics()) }()
+	defer func() { records.missing(server.Unwritten()) }()
 	return p.run(ctx, server, access, state)
 }
 

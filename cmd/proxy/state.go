@@ -38,10 +38,9 @@ func (a *auditLog) state() *auditState {
 	if a.segments == nil {
 		return nil
 	}
-	stats := a.segments.Stats()
-	s := &auditState{Path: a.path, Key: a.key, LastSeq: stats.Seq}
-	if stats.Err != nil {
-		s.Fault = stats.Err.Error()
+	s := &auditState{Path: a.path, Key: a.key, LastSeq: a.segments.Stats().Seq}
+	if err := a.works(); err != nil {
+		s.Fault = err.Error()
 	}
 	return s
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // noteFile is the file of checkpoints beside a log. It has one writer.
@@ -18,7 +20,11 @@ type noteFile struct {
 	path   string
 	file   *os.File
 	length int64 // of the notes that are whole
+	room   int64 // up to where disk space is kept for it
 }
+
+// noteRoom is the disk space that is kept for further checkpoints, in bytes: some hundred. A full disk is what they should tell of.
+const noteRoom = 256 << 10
 
 // keepAll is how long every checkpoint is kept; of older ones the last of each hour is.
 const keepAll = 24 * time.Hour
@@ -67,7 +73,7 @@ func (f *noteFile) open() error {
 	if info, err := os.Lstat(f.path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", f.path)
 	}
-	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := segment.OpenAppend(f.path)
 	if err != nil {
 		return err
 	}
@@ -75,8 +81,16 @@ func (f *noteFile) open() error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	f.file, f.length = file, info.Size()
+	f.file, f.length, f.room = file, info.Size(), 0
+	f.reserve()
 	return nil
+}
+
+// reserve keeps disk space for further checkpoints. Without it they are written as long as there is some.
+func (f *noteFile) reserve() {
+	if f.length+noteRoom/2 > f.room && segment.Reserve(f.file, f.length, noteRoom) == nil {
+		f.room = f.length + noteRoom
+	}
 }
 
 // append writes a note, and an empty line behind it, to the disk. What a write that failed left behind is left out before the next one.
@@ -98,6 +112,7 @@ func (f *noteFile) append(raw []byte, now time.Time) error {
 		return err
 	}
 	f.length += int64(len(raw)) + 1
+	f.reserve()
 	return nil
 }
 

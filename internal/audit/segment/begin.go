@@ -1,8 +1,11 @@
 package segment
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -94,6 +97,29 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 	return batch, nil
 }
 
+// torn is how many bytes stand behind the end of the last segment, and the hash of these, so that nothing can be put in their place later. A
+// file that is gone, or cannot be read, has none.
+func (l *log) torn() (n int, hash string) {
+	r, size, err := l.disk.Read(l.at.name)
+	if err != nil {
+		return 0, ""
+	}
+	defer r.Close() //nolint:errcheck // only read
+	if size <= l.at.bytes {
+		return 0, ""
+	}
+	h := sha256.New()
+	_, err = io.CopyN(io.Discard, r, l.at.bytes)
+	if err == nil {
+		_, err = io.CopyN(h, r, size-l.at.bytes)
+	}
+	if err != nil {
+		l.options.OnFault(fmt.Errorf("read what stands behind the end of audit segment %s: %w", l.at.name, err))
+		return int(size - l.at.bytes), ""
+	}
+	return int(size - l.at.bytes), hex.EncodeToString(h.Sum(nil))
+}
+
 // found says what the new segment follows.
 func (l *log) found(orphaned int) *audit.Log {
 	g := &audit.Log{
@@ -101,10 +127,7 @@ func (l *log) found(orphaned int) *audit.Log {
 		Void: l.void, Cause: l.cause, Fault: l.fault, Orphaned: orphaned, Lost: l.lost, Unreserved: l.unreserved, Note: note,
 	}
 	if l.at.name != "" && l.cause != audit.CauseSize && l.cause != audit.CauseAge {
-		if r, size, err := l.disk.Read(l.at.name); err == nil {
-			g.TornBytes = int(max(0, size-l.at.bytes))
-			_ = r.Close()
-		}
+		g.TornBytes, g.PreviousTornHash = l.torn()
 	}
 	for _, seq := range l.open {
 		if g.OldestOpen == 0 || seq < g.OldestOpen {

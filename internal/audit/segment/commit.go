@@ -61,8 +61,8 @@ func (l *log) down(err error) {
 	if l.fault == "" {
 		l.fault = clip(err.Error())
 	}
-	l.count(func(*Stats) {})
-	l.options.OnFault(err)
+	l.full = nil
+	l.notes(func(s *Stats) { s.Err = err })
 	if first && l.options.OnFailure == Shutdown {
 		l.options.OnShutdown(err)
 	}
@@ -70,12 +70,9 @@ func (l *log) down(err error) {
 
 // up notes that one was.
 func (l *log) up() {
-	if l.err != nil {
-		l.err = nil
-		l.options.OnFault(nil)
-	}
-	l.retry = time.Time{}
+	l.err, l.retry = nil, time.Time{}
 	l.count(func(*Stats) {})
+	l.notes(func(s *Stats) { s.Err = l.ails() })
 }
 
 // fail tells those who wait that their records are not there, or may not be.

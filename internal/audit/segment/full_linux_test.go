@@ -84,7 +84,7 @@ func TestNoOperationRunsWithoutItsIntentOnARealFullDisk(t *testing.T) {
 			})
 		}
 		running.Wait()
-		if s := w.Stats(); s.Poisoned != 0 || s.Open != 0 || s.Err != nil {
+		if s := w.Stats(); s.Poisoned != 0 || s.Open != 0 || !errors.Is(s.Err, ErrFull) {
 			t.Errorf("%+v", s)
 		}
 		if err := os.Remove(ballast); err != nil {

@@ -54,6 +54,7 @@ type log struct {
 	cause  string
 	fault  string
 	err    error
+	full   error // why there is no room for another operation in the segment that is open
 	retry  time.Time
 	void   []string // files since the last segment that hold no record, for the next one to name
 	lost   uint64
@@ -70,6 +71,10 @@ type log struct {
 
 	open map[string]uint64 // intents without an end, by id
 	out  []byte            // memory for a batch
+
+	early     chan struct{} // has room for one: there is something to sign, and nothing was signed for a while
+	isLast    bool          // the log is being closed
+	unwritten atomic.Uint64 // requests without a record, for the last record of all
 
 	mu    sync.Mutex // guards stats
 	stats Stats
@@ -116,6 +121,10 @@ func (l *log) write(batch []*pending) error {
 		}
 	}
 	l.dirty.Store(true)
+	select {
+	case l.early <- struct{}{}:
+	default:
+	}
 	l.count(func(s *Stats) { s.Records += uint64(len(batch)); s.Flushes++ })
 	return nil
 }
@@ -130,7 +139,8 @@ func (l *log) own(stage audit.Stage, found *audit.Log) (*pending, error) {
 // the second time. What was acknowledged is in it; what comes next stands in another file, and only that counts.
 func (l *log) poison(err error) {
 	l.count(func(s *Stats) { s.Poisoned++ })
-	l.options.OnFault(fmt.Errorf("write audit segment %s: %w", l.at.name, err))
+	told := fmt.Errorf("write audit segment %s: %w", l.at.name, err)
+	l.notes(func(s *Stats) { s.Err = told }) // until another segment is begun
 	l.leave(audit.CauseFailure, err)
 }
 

@@ -40,9 +40,13 @@ func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
 	}
 	err := l.grow(wanted)
 	if err == nil {
+		if intents > len(l.open) {
+			l.setFull(nil)
+		}
 		return admitted, nil
 	}
 	err = errors.Join(ErrFull, err)
+	l.setFull(err)
 	reserved := admitted[:0]
 	for _, p := range admitted {
 		if l.isReserved(p) {

@@ -38,7 +38,9 @@ func (l *log) rotate(more int64) {
 	}
 	next, err := l.create(l.seq + 2) // behind the end of this one
 	if err != nil {
-		l.options.OnFault(err)
+		if l.retry.IsZero() { // the same fault is told once
+			l.options.OnFault(err)
+		}
 		l.retry = time.Now().Add(l.options.Retry)
 		return
 	}
@@ -54,8 +56,12 @@ func (l *log) rotate(more int64) {
 // end writes the last record of the open segment.
 func (l *log) end() error {
 	var found *audit.Log
-	if l.lost > 0 { // there may be no other record to say so
-		found = &audit.Log{Lost: l.lost}
+	missing := uint64(0)
+	if l.isLast {
+		missing = l.unwritten.Load()
+	}
+	if l.lost > 0 || missing > 0 { // there may be no other record to say so
+		found = &audit.Log{Lost: l.lost, Unwritten: missing}
 	}
 	closing, err := l.own(audit.StageLogClose, found)
 	if err != nil {

@@ -132,7 +132,7 @@ func TestALogThatFailsAnswersAsItWasTold(t *testing.T) {
 			disk.set(func() { disk.fault = nil })
 			pastRetry()
 			mustAppend(t, w, request("b", audit.StageResponseComplete, 0))
-			if err := w.Stats().Err; err != nil || shuts != tt.shut || len(faults) != 4 || faults[3] != nil {
+			if err := w.Stats().Err; err != nil || shuts != tt.shut || len(faults) != 3 || faults[2] != nil {
 				t.Errorf("%v, shut down %d times, told %v", err, shuts, faults)
 			}
 			shut(t, w)

@@ -9,6 +9,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
+var errClosed = errors.New("closed")
+
 var errEvidence = errors.New("nothing may be signed about it")
 
 // start reads what is there, and makes durable that this process goes on from it: first what nobody will end any more.
@@ -72,6 +74,14 @@ func (l *log) start() (err error) {
 		return fmt.Errorf("%w: %s", ErrUnavailable, l.fault)
 	}
 	l.up()
+	if l.evidence != nil { // what was there is signed before anything new is, and a start shows
+		if err := l.evidence.Checkpoint(context.Background()); err != nil {
+			l.setSigned(err)
+			l.dirty.Store(true)
+		} else {
+			l.dirty.Store(false)
+		}
+	}
 	return nil
 }
 
@@ -96,6 +106,10 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 // look does what is due by the clock.
 func (l *log) look() {
 	l.lookPrepared()
+	if l.file == nil {
+		l.commit(nil) // which says when the log works again, also while nobody calls
+	}
+	l.lookForRoom()
 	if l.file != nil && l.due(0) == audit.CauseAge {
 		l.commit(nil)
 	}
@@ -108,6 +122,7 @@ func (l *log) look() {
 func (l *log) close() error {
 	l.stopPreparing()
 	var err error
+	l.isLast = true
 	if l.file != nil {
 		if err = l.end(); err != nil {
 			l.poison(err)
@@ -125,35 +140,61 @@ func (l *log) close() error {
 	if l.evidence != nil {
 		err = errors.Join(err, l.evidence.Checkpoint(context.Background()))
 	}
-	l.err = errors.New("closed")
-	l.count(func(*Stats) {})
+	l.count(func(s *Stats) { s.Err = errClosed })
 	return errors.Join(err, l.disk.Close())
 }
 
 // idle is how often a log that nothing is written to is signed, so that a rollback shows even then.
 const idle = time.Minute
 
-// sign keeps checkpoints until ctx is done: each second when there is something new, each minute otherwise.
+// Sessions may be short: a process that is killed as soon as it has begun to write should leave as little unsigned as one that ran for a day.
+const (
+	youth      = 5 * time.Second       // how long a session is young
+	youngTicks = 50 * time.Millisecond // how often it is signed then, if there is something new
+)
+
+// sign keeps checkpoints until ctx is done: each second when there is something new, sooner in a young session, and each minute otherwise.
 func (l *log) sign(ctx context.Context) {
 	if l.evidence == nil {
 		return
 	}
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
-	for signed := time.Now(); ; {
+	for began, signed := time.Now(), time.Now(); ; {
+		early := l.early
+		if time.Since(began) >= youth {
+			early = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-clock.C:
+		case <-early:
+			if !pause(ctx, youngTicks) { // what comes now goes with it
+				return
+			}
 		}
 		if dirty := l.dirty.Swap(false); !dirty && time.Since(signed) < idle {
 			continue
 		}
 		if err := l.evidence.Checkpoint(ctx); err != nil && ctx.Err() == nil {
 			l.dirty.Store(true)
-			l.options.OnFault(fmt.Errorf("sign audit log: %w", err))
+			l.setSigned(err)
 			continue
 		}
+		l.setSigned(nil)
 		signed = time.Now()
+	}
+}
+
+// pause waits, and says whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }

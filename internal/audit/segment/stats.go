@@ -12,7 +12,8 @@ type Stats struct {
 	Refused  uint64 // records that were not taken: a full or failing disk
 	Lost     uint64 // records let go with Continue
 	Pruned   uint64 // segments removed
-	Err      error  // why no records are taken, nil while they are
+	Err      error  // why no records of further operations are taken, nil while they are
+	Unsigned error  // why the last checkpoint could not be made, nil if it was
 }
 
 // count changes the figures.
@@ -21,7 +22,7 @@ func (l *log) count(change func(*Stats)) {
 	defer l.mu.Unlock()
 	change(&l.stats)
 	s := &l.stats
-	s.Seq, s.Open, s.Segments, s.Bytes, s.Err = l.seq, len(l.open), len(l.parts), l.held, l.err
+	s.Seq, s.Open, s.Segments, s.Bytes = l.seq, len(l.open), len(l.parts), l.held
 	if l.file != nil {
 		s.Segments++
 		s.Bytes += l.at.bytes

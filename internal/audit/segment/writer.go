@@ -53,7 +53,7 @@ func OpenDisk(disk Disk, o Options) (*Writer, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	l := &log{options: o, disk: disk, session: rand.Text(), open: map[string]uint64{}, cause: audit.CauseStart}
+	l := &log{options: o, disk: disk, session: rand.Text(), open: map[string]uint64{}, cause: audit.CauseStart, early: make(chan struct{}, 1)}
 	if err := l.start(); err != nil {
 		return nil, err
 	}
@@ -164,6 +164,10 @@ func (w *Writer) Stats() Stats {
 	defer w.log.mu.Unlock()
 	return w.log.stats
 }
+
+// Missing says how many requests have ended without a record, for the last record of the log to say. It is called before Close, and
+// the last number counts.
+func (w *Writer) Missing(n uint64) { w.log.unwritten.Store(n) }
 
 // Close writes what is waiting and the last record of the segment, signs, and lets the directory go. Later calls of Append return fs.ErrClosed.
 func (w *Writer) Close() error {
