@@ -249,7 +249,7 @@ func (e Event) needsIntent() bool {
 }
 
 // clampCount keeps what a record claims from running over.
-func clampCount(n uint64) int { return int(min(n, 1<<40)) } // #nosec G115 -- bounded
+func clampCount(n uint64) int { return int(min(n, mostCount)) } // #nosec G115 -- bounded
 
 func (r *reconciler) repeated(e Event) {
 	if e.Again {

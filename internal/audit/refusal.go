@@ -20,10 +20,13 @@ func (e *Event) IsRefusal() bool {
 	return false
 }
 
+// mostCount bounds what a record may claim to stand for, so that sums stay within range.
+const mostCount = 1 << 40
+
 // Count is how many requests or connections a record stands for.
 func (e *Event) Count() uint64 {
 	if e.Outcome == nil {
 		return 1
 	}
-	return max(1, e.Outcome.Count)
+	return min(max(1, e.Outcome.Count), mostCount)
 }

@@ -21,7 +21,7 @@ const (
 var shown = []struct{ name, path string }{
 	{"method", "what.method"}, {"full method", "what.full_method"}, {"pipe", "what.pipe"},
 	{"program", "who.process.exe"}, {"process", "who.process.pid"}, {"account", "who.user.sid"}, {"namespace", "who.pod.ns"}, {"pod", "who.pod.name"},
-	{"rule", "decision.rule"}, {"reason", "decision.reason"}, {"error", "outcome.error"}, {"fault", "log.fault"}, {"audit id", "id"},
+	{"rule", "decision.rule"}, {"reason", "decision.reason"}, {"error", "outcome.error"}, {"count", "outcome.count"}, {"fault", "log.fault"}, {"audit id", "id"},
 }
 
 // recordText is the text of an event. What stands in it are characters that print as themselves: control characters and those that

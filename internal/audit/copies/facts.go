@@ -34,7 +34,7 @@ var paths = func() map[string]string {
 		"who.container.id", "who.container.image", "who.container.host_process", "who.host", "who.doubt",
 		"what.pipe", "what.group", "what.version", "what.method", "what.full_method", "what.verb",
 		"decision.effect", "decision.reason", "decision.rule", "decision.mode", "decision.policy.name", "decision.policy.rev",
-		"outcome.result", "outcome.code", "outcome.error", "outcome.latency_us",
+		"outcome.result", "outcome.code", "outcome.error", "outcome.count", "outcome.latency_us",
 		"corr.conn", "where.node",
 	} {
 		m[p] = attributePrefix + p

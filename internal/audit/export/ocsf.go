@@ -40,6 +40,12 @@ func ocsf(r query.Record) object {
 	unmapped.set("admission_uid", p.admission)
 	unmapped.set("prev", r.Prev)
 	o["unmapped"] = unmapped
+	if n := e.Count(); n > 1 {
+		o["count"] = n
+		if !p.outcome.First.IsZero() {
+			o["start_time"], o["end_time"] = p.outcome.First.UnixMilli(), e.Time.UnixMilli()
+		}
+	}
 
 	class, activity, name := classAPI, 0, ""
 	switch e.Type {

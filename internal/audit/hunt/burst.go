@@ -2,6 +2,7 @@ package hunt
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -30,7 +31,10 @@ func (b *burst) add(f Fields, at time.Time) bool {
 	if _, known := b.groups[key]; !known && len(b.groups) >= maxGroups {
 		b.sweep(at)
 	}
-	times := append(b.groups[key], at)
+	times := b.groups[key]
+	for range min(f.count(), b.count) {
+		times = append(times, at)
+	}
 	for len(times) > 0 && at.Sub(times[0]) > b.span {
 		times = times[1:]
 	}
@@ -40,6 +44,15 @@ func (b *burst) add(f Fields, at time.Time) bool {
 	}
 	b.groups[key] = times
 	return false
+}
+
+// count is how many requests a record stands for.
+func (f Fields) count() int {
+	n, err := strconv.Atoi(f.first("outcome.count"))
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
 }
 
 // sweep makes room: for what is over, and if that is too little, for anything.

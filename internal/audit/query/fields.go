@@ -36,7 +36,7 @@ func Decision(e *audit.Event) string {
 // stages are short names of stages.
 var stages = map[audit.Stage]string{
 	audit.StageLogOpen: "open", audit.StageLogClose: "close", audit.StageRequestReceived: "intent", audit.StageResponseComplete: "end",
-	audit.StageConnectionClosed: "closed", audit.StagePanic: "panic", audit.StageOrphaned: "orphan", audit.StageLogPrune: "prune",
+	audit.StageConnectionClosed: "closed", audit.StagePanic: "panic", audit.StageOrphaned: "orphan", audit.StageLogPrune: "prune", audit.StageSummary: "summary",
 }
 
 // texts are the fields that are compared as text: each value that a record has of one. A record without has the empty text.

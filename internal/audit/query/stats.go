@@ -14,7 +14,7 @@ import (
 // Group is what records with the same values have in common.
 type Group struct {
 	Values  []string // one for each key
-	Records int
+	Records int      // those that a summary counts included
 	Allowed int
 	Denied  int // refused by a rule
 	LogOnly int // should have been refused, and was not
@@ -172,19 +172,20 @@ func (t *Tally) Add(e *audit.Event) {
 }
 
 func (g *Group) add(e *audit.Event) {
-	g.Records++
+	n := int(e.Count()) // #nosec G115 -- bounded
+	g.Records += n
 	switch Decision(e) {
 	case DecisionAllow:
-		g.Allowed++
+		g.Allowed += n
 	case DecisionDeny:
-		g.Denied++
+		g.Denied += n
 	case DecisionLogOnly:
-		g.LogOnly++
+		g.LogOnly += n
 	}
 	if o := e.Outcome; o != nil {
 		switch o.Result {
 		case audit.ResultError, audit.ResultPanic, audit.ResultRejected, audit.ResultOrphaned:
-			g.Failed++
+			g.Failed += n
 		}
 		if o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
 			took := time.Duration(o.LatencyUS) * time.Microsecond

@@ -76,7 +76,7 @@ func (s *Summary) add(r query.Record) {
 	case r.Type == audit.TypeLog:
 		s.opening(r)
 	case r.Type == audit.TypeConnection:
-		s.connections++
+		s.connections += int(r.Count()) // #nosec G115 -- bounded
 		if r.Outcome != nil && r.Outcome.Result == audit.ResultRejected {
 			s.refused.add(r, query.Caller(&r.Event), r.Outcome.Error)
 		}
@@ -101,7 +101,7 @@ func (s *Summary) end(r query.Record) {
 	if r.Type == audit.TypeAdmission {
 		s.admissions++
 	} else {
-		s.ends++
+		s.ends += int(r.Count()) // #nosec G115 -- bounded
 	}
 	intent, isOpen := s.open[r.ID]
 	delete(s.open, r.ID)
@@ -115,7 +115,7 @@ func (s *Summary) end(r query.Record) {
 	if r.Outcome != nil {
 		result = r.Outcome.Result
 	}
-	s.outcome[result]++
+	s.outcome[result] += int(r.Count()) // #nosec G115 -- bounded
 	s.time.add(&r.Event)
 	s.callers.add(r, query.Caller(&r.Event))
 	switch d := query.Decision(&r.Event); {

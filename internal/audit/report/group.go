@@ -34,13 +34,13 @@ func (g *groups) add(r query.Record, cells ...string) {
 	row := g.rows[key]
 	if row == nil {
 		if len(g.rows) >= g.max {
-			g.rest++
+			g.rest += int(r.Count()) // #nosec G115 -- bounded
 			return
 		}
 		row = &group{cells: cells, first: r.Time}
 		g.rows[key] = row
 	}
-	row.count++
+	row.count += int(r.Count()) // #nosec G115 -- bounded
 	row.last, row.record = r.Time, r
 	row.raw = append(row.raw[:0], r.Raw...)
 	row.record.Raw = row.raw

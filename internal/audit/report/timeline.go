@@ -34,15 +34,16 @@ func (t *timeline) add(e *audit.Event) {
 	}
 	at := t.index(e.Time.Unix())
 	c, known := t.columns[at]
+	n := int(e.Count()) // #nosec G115 -- bounded
 	switch d := query.Decision(e); {
 	case d == query.DecisionDeny:
-		c.denied++
+		c.denied += n
 	case d == query.DecisionLogOnly:
-		c.logOnly++
+		c.logOnly += n
 	case e.Outcome != nil && (e.Outcome.Result == audit.ResultError || e.Outcome.Result == audit.ResultPanic || e.Outcome.Result == audit.ResultRejected || e.Outcome.Result == audit.ResultOrphaned):
-		c.failed++
+		c.failed += n
 	default:
-		c.allowed++
+		c.allowed += n
 	}
 	t.columns[at] = c
 	for !known && t.reach() > maxBuckets && t.width+1 < len(widths) {

@@ -1,0 +1,19 @@
+package hunt
+
+import (
+	"testing"
+	"time"
+)
+
+func TestASummaryIsAsManyAsItStandsFor(t *testing.T) {
+	for count, want := range map[string]bool{"": false, `,"count":9`: false, `,"count":10`: true, `,"count":1000000`: true, `,"count":-4`: false} {
+		b := &burst{span: time.Minute, count: 10, groups: map[string][]time.Time{}}
+		f, err := Flatten([]byte(`{"outcome":{"result":"denied"` + count + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.add(f, time.Unix(0, 0)); got != want {
+			t.Errorf("%q: %t", count, got)
+		}
+	}
+}
