@@ -153,13 +153,27 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) open() ([]net.Listener, error) {
 	var listeners []net.Listener
 	var errs []error
+	failed := map[string][]string{} // pipes by what is wrong: one fault of a directory is not one of each pipe
+	var faults []error
 	for _, p := range s.pipes {
 		l, err := s.listen(p.name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("open pipe %s: %w", p.name, err))
+			if failed[err.Error()] == nil {
+				faults = append(faults, err)
+			}
+			failed[err.Error()] = append(failed[err.Error()], p.name)
 			continue
 		}
 		listeners = append(listeners, l)
+	}
+	for _, err := range faults {
+		names := failed[err.Error()]
+		switch {
+		case len(names) == 1:
+			errs = append(errs, fmt.Errorf("open pipe %s: %w", names[0], err))
+		default:
+			errs = append(errs, fmt.Errorf("open %d pipes, %s and others: %w", len(names), names[0], err))
+		}
 	}
 	if len(errs) == 0 {
 		return listeners, nil
