@@ -16,7 +16,7 @@ const note = "This file is a segment of an audit log of Pipeguard. Each line is 
 	"The numbers (seq) run without gaps over all segments of the directory, in the order of the numbers in their names. prev is the base64 " +
 	"of the hash of the line before, which may be in another segment: SHA-256 of a zero byte and the line without its newline (the leaf hash " +
 	"of RFC 6962). An operation has two records: RequestReceived, which was on the disk before it ran, and one of ResponseComplete, Panic and " +
-	"Orphaned, which names the first in intent_seq. What was refused has one record. Of previous_segment, the first previous_bytes bytes are " +
+	"Orphaned, which names the first in intent_seq. What was refused has one record, or is counted in one of stage Summary. Of previous_segment, the first previous_bytes bytes are " +
 	"of the log, and nothing behind them. Segments are never changed after they were closed; LogPrune names those that were removed. The " +
 	"checkpoints beside them are signed: pipeguard audit verify holds the two against each other."
 
