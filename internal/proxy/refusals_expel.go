@@ -22,7 +22,7 @@ func (c *conn) expel() bool {
 	}
 	if c.expelled.CompareAndSwap(false, true) {
 		c.because(audit.ResultRejected, status.Convert(errSpent).Message())
-		_ = c.SetReadDeadline(time.Now().Add(lingering)) // a connection without deadlines is closed by its next request
+		time.AfterFunc(lingering, func() { _ = c.Close() }) // it is given up either way; by the end of a stop gRPC has closed it
 	}
 	return true
 }
