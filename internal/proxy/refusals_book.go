@@ -21,6 +21,7 @@ type book struct {
 type class struct {
 	callers map[callerKey]*refused
 	kinds   int       // of all callers
+	swept   time.Time // when idle callers were last forgotten
 	shared  allowance // of strangers
 }
 
@@ -40,6 +41,9 @@ type kindOfRefusal struct {
 	written time.Time // the last summary
 	isTaken bool      // a summary is being written
 }
+
+// sweepInterval bounds how often all callers are looked at for the sake of a new one.
+const sweepInterval = time.Second
 
 func newBook(b budgets) *book {
 	return &book{budgets: b, named: class{callers: map[callerKey]*refused{}}, strangers: class{callers: map[callerKey]*refused{}}}
@@ -137,7 +141,10 @@ func (c *class) caller(who callerKey, b budgets, now time.Time) *refused {
 		return found
 	}
 	if len(c.callers) >= maxRefused {
-		if c.forget(b, now); len(c.callers) >= maxRefused {
+		if now.Sub(c.swept) >= sweepInterval {
+			c.forget(b, now)
+		}
+		if len(c.callers) >= maxRefused {
 			who = callerKey{User: "*"} // no account is called so
 			if found := c.callers[who]; found != nil {
 				return found
@@ -189,6 +196,7 @@ func (r *refused) spent(b budgets, now time.Time) bool {
 
 // forget lets go of callers of which nothing is to be said, and whose budgets are whole.
 func (c *class) forget(b budgets, now time.Time) {
+	c.swept = now
 	for who, caller := range c.callers {
 		caller.records.left(b.records, now)
 		caller.bytes.left(b.bytes, now)
