@@ -36,7 +36,7 @@ func (l tardy) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	accepted := peer.Accepted{Conn: conn, Arrival: peer.Note(conn)}
+	accepted := peer.Accepted{Conn: conn, Arrival: peer.Arrival{Time: time.Now()}} // the test's clock
 	time.Sleep(l.by)
 	return accepted, nil
 }

@@ -83,9 +83,13 @@ func (p *pipe) connectionRecord(c *conn) lastRecord {
 	if result == audit.ResultRejected {
 		code = codes.Unavailable
 	}
-	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: time.Since(c.at.Time).Microseconds()}
+	e.Outcome = &audit.Outcome{Result: result, Code: code.String(), Error: reason, LatencyUS: since(c.at.Time)}
 	return lastRecord{e, c}
 }
+
+// since is the time since an accept in microseconds. That was read from another clock than time.Now is on Windows, which may be a few
+// milliseconds behind.
+func since(accept time.Time) int64 { return max(0, time.Since(accept).Microseconds()) }
 
 // rejection is the terminal record of a request that did not reach the chain.
 func (p *pipe) rejection(s *stream, err error) lastRecord {

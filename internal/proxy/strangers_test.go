@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,11 @@ func TestAnAcceptWaitsForNoRecord(t *testing.T) {
 			o.Peers = peers
 			o.Limits.Connections, o.Limits.ConnectionsPerCaller = 2, 2
 			o.Audit = slowLog{o.Audit, time.Second}
+			listen := o.Listen
+			o.Listen = func(name string) (net.Listener, error) {
+				l, err := listen(name)
+				return tardy{Listener: l}, err
+			}
 		})
 		began := time.Now()
 		const connections = 6

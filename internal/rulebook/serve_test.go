@@ -66,8 +66,8 @@ func (s *served) last() audit.Event {
 type pod struct{}
 
 func (pod) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) { return pod{}, nil }
-func (pod) Alive() error                        { return nil }
-func (pod) Close() error                        { return nil }
+func (pod) Alive() error                                      { return nil }
+func (pod) Close() error                                      { return nil }
 func (pod) Identity() peer.Identity {
 	return peer.Identity{
 		Assurance: peer.AssurancePod, Process: peer.Process{PID: 4711, Start: issued, Exe: `\Device\x\driver.exe`}, User: peer.User{SID: theirs.User},
