@@ -2,9 +2,9 @@ package apiserver
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// Secrets returns the texts of a call that a record withholds, so that whoever repeats what others say of the call can take them
-// out. They are texts and bytes that are set; a number that is withheld is not among them, since any number would be found in
-// any text. Of a call that can have none it costs nothing.
+// Secrets returns the texts of a call that a record withholds, so that a program which repeats what others say of the call can
+// take them out. They are the texts and bytes that are set, in no particular order and possibly more than once; withheld numbers
+// are not among them, since any number would be found in any text. A call that can have no secrets costs nothing.
 func Secrets(call *Call) []string {
 	if call.Operation.IsOpen || call.Request == nil { // the second is passed on unread
 		return nil
