@@ -9,7 +9,8 @@ import (
 // What each run has of its own is compared by its kind: names stand for names, and figures that were measured for others.
 var (
 	named = regexp.MustCompile(`\b[A-Z2-7]{26}\b` + `|\b[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b` +
-		`|\b[A-Za-z0-9+/]{43}=` + `|\bsha256:[0-9a-f]{12,64}\b`)
+		`|[A-Za-z0-9+/]{43}=` + // no \b here: a root may begin with + or /, which are not word characters
+		`|\bsha256:[0-9a-f]{12,64}\b`)
 	measured = regexp.MustCompile(`\b\d+(\.\d+)?(ns|µs|ms|s)\b|latency_us +\d+|of \d+ bytes|\d+ fit\b|own up to record \d+|Records after \d+`)
 	blanks   = regexp.MustCompile(` +`)
 )
@@ -64,10 +65,16 @@ func (r reading) compare(guide, printed []string) (missing string, isSame bool) 
 
 func TestTheComparisonSeesDifferences(t *testing.T) {
 	const id, other, third = "4WJUTY2ECPVJVAV33TNZP4FT72", "NDCAA5PYNG4BEQI5E4EOAGDJER", "QNY5FCKNNLWQ7JBFPZU2X62UBU"
+	const root, rooted = "1zLhqwMnSZ3dAcM8Nn1Gc1vGp8V6d2Xb0FQYJk5rT9A", "LhqwMnSZ3dAcM8Nn1Gc1vGp8V6d2Xb0FQYJk5rT9A1"
 	for name, c := range map[string]struct {
 		guide, printed string
 		want           bool
 	}{
+		"a root that begins with a plus":       {"root " + root + "=", "root +" + rooted + "=", true},
+		"a root that begins with a slash":      {"record 59, root " + root + "=", "record 59, root /" + rooted + "=", true},
+		"a root in quotes":                     {`"` + root + `="`, `"+` + rooted + `="`, true},
+		"a root that is too long":              {"root " + root + "=", "root +" + root + "=", false},
+		"a root that is too short":             {"root " + root + "=", "root " + rooted + "=", false},
 		"the same":                             {"a\nb", "a\nb", true},
 		"wider columns":                        {"a  b", "a    b", true},
 		"another id":                           {"id " + id, "id " + other, true},
