@@ -6,10 +6,10 @@ VERSION ?= v0.1.0-dev
 LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
 
-.PHONY: help build deps test test-linux test-windows e2e bench lint generate verify run image
+.PHONY: help build deps test test-linux test-windows flaky e2e bench lint generate verify run image
 
 help: ## Show this list.
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build webhook and pipeguard for this machine, proxy for this machine and for Windows, into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/webhook ./cmd/proxy ./cmd/pipeguard
@@ -23,8 +23,11 @@ test: deps test-windows test-linux ## Run every test, the Windows ones under Win
 test-linux: ## Run the Go and Rego tests, a real API server among them, with the race detector where there is a C compiler.
 	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
 	test/tools/build api
-	go test $$(! command -v gcc >/dev/null || echo -race) -shuffle=on ./...
-	go test -shuffle=on ./policies
+	go test $$(! command -v gcc >/dev/null || echo -race) -shuffle=on -timeout 15m ./...
+	go test -shuffle=on -timeout 15m ./policies
+
+flaky: ## Run the tests of PACKAGES=./... many times beside busy processors, to find those that fail now and then.
+	hack/flaky.sh $(PACKAGES)
 
 test-windows: ## Run the cross-compiled tests and the real proxy.exe under Wine.
 	test/windows/run.sh
@@ -39,7 +42,7 @@ deps: ## Install what the tests need beside Go (Debian, as root), or say what th
 
 bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook against servers without them; files in build/.
 	mkdir -p build
-	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 ./... | tee build/bench.txt
+	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 -timeout 2h ./... | tee build/bench.txt
 	go run ./test/bench/node -table build/node.md
 	go run ./test/bench/worstcase -table build/worstcase.md
 	test/tools/build api
@@ -56,7 +59,7 @@ bin/golangci-lint-$(GOLANGCI_LINT_VERSION):
 generate: ## Rewrite what a tool writes: deep copies, CRDs, the API reference, formatting, module lists.
 	go mod tidy
 	hack/generate.sh
-	go test ./test/chart -run Kustomize -update
+	go test -timeout 5m ./test/chart -run Kustomize -update
 	gofmt -w $$(git ls-files '*.go')
 	go run ./cmd/pipeguard policy fmt --write policies
 
@@ -71,4 +74,4 @@ verify: ## Check that nothing needs `make generate`, and vet for both systems.
 	hack/verify-generated.sh
 
 image: ## Build the webhook's image for linux/amd64 and linux/arm64 and the nodes' for Windows, as OCI archives in dist/. Needs no Docker.
-	cd hack/image && go test . && go run . -version '$(VERSION)' -source ../.. -output ../../dist
+	cd hack/image && go test -timeout 10m . && go run . -version '$(VERSION)' -source ../.. -output ../../dist
