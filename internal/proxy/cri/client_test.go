@@ -57,7 +57,7 @@ func TestRefreshKeepsWhatIsKnownOverFailures(t *testing.T) {
 			big := strings.Repeat("x", maxMessage)
 			f.containers = []*runtimeapi.Container{{Id: id("a"), Labels: map[string]string{"x": big}}}
 		}, "larger than max"},
-		{"the runtime does not answer", func(f *fakeRuntime) { f.hold = make(chan struct{}) }, "deadline"},
+		{"the runtime does not answer", func(f *fakeRuntime) { f.hold = make(chan struct{}) }, "DeadlineExceeded"}, // the rest says which end noticed first
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
