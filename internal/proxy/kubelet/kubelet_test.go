@@ -70,6 +70,7 @@ func (f *fakeKubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-hold:
 		case <-r.Context().Done():
+			panic(http.ErrAbortHandler) // an answer could still arrive: the connection is closed in steps
 		}
 	}
 	switch {
@@ -142,7 +143,7 @@ func start(t testing.TB) *fakeKubelet {
 
 func (f *fakeKubelet) client(t testing.TB, change ...func(*Options)) *Client {
 	t.Helper()
-	o := Options{URL: f.url, CAFile: f.ca, TokenFile: f.token}
+	o := Options{URL: f.url, CAFile: f.ca, TokenFile: f.token, Timeout: time.Minute} // on a machine that may be busy
 	for _, how := range change {
 		how(&o)
 	}
