@@ -73,6 +73,9 @@ func evaluator(t testing.TB, o policy.Options, files map[string]string) *Evaluat
 	if o.Timeout == 0 {
 		o.Timeout = 20 * time.Second // a slow machine is no fault
 	}
+	if o.TestTimeout == 0 {
+		o.TestTimeout = 5 * time.Minute
+	}
 	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)

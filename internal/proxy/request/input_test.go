@@ -89,6 +89,7 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 		change(s)
 		return s
 	}
+	e := evaluator(t, policy.Options{}, nil)
 	for name, c := range map[string]struct {
 		call *apiserver.Call
 		s    *Subject
@@ -120,7 +121,7 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "xx") {
 				t.Errorf("the error repeats what was sent: %.100s", err)
 			}
-			d := evaluator(t, policy.Options{}, nil).Decide(t.Context(), c.call, c.s)
+			d := e.Decide(t.Context(), c.call, c.s)
 			if d.Allowed() || d.Rule != CodeInput || d.Revision == "" {
 				t.Errorf("decided %+v", d)
 			}
