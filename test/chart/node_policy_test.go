@@ -50,6 +50,7 @@ func judge(t *testing.T, parameters string, all ...object) []review {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "./cmd/pipeguard", "review", "-o", "json", "-f", files["objects.yaml"], "--params", files["parameters.yaml"])
 	cmd.Dir = root
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0") // as other tests build it, so that it is compiled once
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, _ := cmd.Output() // a refusal ends with another exit code

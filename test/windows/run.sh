@@ -82,6 +82,7 @@ mkdir -p "$out/bin" "$out/log" "$out/_overlay" # the go command passes over name
 
 version=$("$wine" --version)
 if [[ $(cat "$out/version" 2>/dev/null) != "$version" ]]; then
+	echo "test/windows: making a prefix for $version in build/wine, once" >&2
 	rm -rf "$WINEPREFIX"
 	"$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-
 	echo "$version" >"$out/version"
@@ -104,7 +105,8 @@ ln -s ../outside "$WINEPREFIX/drive_c/pipeguard/work/out"
 # --- the binaries ------------------------------------------------------------------------------
 
 # Wine answers STATUS_NOT_IMPLEMENTED to the newer way of deleting, and Go's os.RemoveAll does not then try the older
-# one. Tests clean up with it, so they are built with a standard library that does; proxy.exe is not.
+# one. Tests clean up with it, so they are built with a standard library that does. So are the programs: Windows never
+# answers so, and with the other library all that they are made of would be compiled once more.
 goroot=$(go env GOROOT)
 deletion=$goroot/src/internal/syscall/windows/at_windows.go
 sed 's/^\(\t*\)STATUS_NOT_SUPPORTED:/\1STATUS_NOT_SUPPORTED, NTStatus(0xC0000002):/' "$deletion" >"$out/_overlay/at_windows.go"
@@ -119,13 +121,14 @@ binary() { # PACKAGE: the name of its test binary; two packages may have the sam
 	local name=${1#./}
 	echo "${name//\//_}"
 }
-for package in "${packages[@]}"; do
-	go test -vet=off -overlay "$out/overlay.json" -c -o "$out/bin/$(binary "$package").test.exe" "$package"
-	if [[ $package == ./test/windows ]]; then
-		go build -o "$out/bin/" ./cmd/proxy ./cmd/pipeguard
-		cp "$out/bin/$(binary "$package").test.exe" "$out/bin/stranger.exe"
-	fi
-done
+echo "test/windows: compiling the tests of ${#packages[@]} packages for Windows" >&2
+# One run of the go command links several at a time. What it would run them with keeps them for later, outside of Wine's one prefix.
+OUT=$out ROOT=$PWD go test -vet=off -count=1 -timeout 15m -overlay "$out/overlay.json" -exec "bash $PWD/test/windows/keep.sh" "${packages[@]}" >"$out/log/compile" ||
+	cat "$out/log/compile" >&2
+if [[ " ${packages[*]} " == *" ./test/windows "* ]]; then
+	go build -overlay "$out/overlay.json" -ldflags '-s -w' -o "$out/bin/" ./cmd/proxy ./cmd/pipeguard
+	cp "$out/bin/$(binary ./test/windows).test.exe" "$out/bin/stranger.exe"
+fi
 
 # --- the run -----------------------------------------------------------------------------------
 
