@@ -36,7 +36,7 @@ func TestADecisionIsTheSameInEveryLog(t *testing.T) {
 		}(), "warn", "PG006", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := shared.api.Client.Create(t.Context(), c.pod)
+			answer := at(t).api.Client.Create(t.Context(), c.pod)
 			event := audited(t, func(e *cluster.AuditEvent) bool {
 				return e.ObjectRef.Namespace == c.pod.Namespace && e.ObjectRef.Name == c.pod.Name
 			})

@@ -25,7 +25,7 @@ import (
 func asker(t *testing.T, replica *cluster.Replica) *http.Client {
 	t.Helper()
 	roots := x509.NewCertPool()
-	authorities, err := trusted(t.Context())
+	authorities, err := at(t).trusted(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,10 @@ func ask(ctx context.Context, c *http.Client, method, path, etag string) (bundle
 	return bundleAnswer{res.StatusCode, res.Header.Get("ETag"), body}, errors.Join(err, res.Body.Close())
 }
 
-func TestEveryReplicaServesWhatTheLeaderHasWritten(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
-	p := diskPolicy(namespace(t, "mine", driver))
-	ready(t, p)
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-	first := newer(t, keys, "default", 0)
+func servesEverywhere(t *testing.T, s *signed) {
+	t.Helper()
+	keys := s.keys
+	first := s.publishes(t, diskPolicy(namespace(t, "mine", driver)))
 	writers := 0
 	for _, replica := range s.Replicas {
 		c := asker(t, replica)
@@ -119,13 +116,11 @@ func TestEveryReplicaServesWhatTheLeaderHasWritten(t *testing.T) {
 	}
 }
 
-func TestAnotherLeaderGoesOnWithTheRevisions(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
+func goesOn(t *testing.T, s *signed) {
+	t.Helper()
+	keys := s.keys
 	p := diskPolicy(namespace(t, "mine", driver))
-	ready(t, p)
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-	first := newer(t, keys, "default", 0)
+	first := s.publishes(t, p)
 	leads := s.Replicas[0]
 	for _, replica := range s.Replicas {
 		if text, err := replica.Metrics(t.Context()); err != nil {
@@ -157,13 +152,11 @@ func TestAnotherLeaderGoesOnWithTheRevisions(t *testing.T) {
 	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
 }
 
-func TestWhoWaitsHearsOfTheNextBundleAndOfTheEnd(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
+func hears(t *testing.T, s *signed) {
+	t.Helper()
+	keys := s.keys
 	p := diskPolicy(namespace(t, "mine", driver))
-	ready(t, p)
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-	first := newer(t, keys, "default", 0)
+	first := s.publishes(t, p)
 	last := s.Replicas[1]
 	c := asker(t, last)
 	var now bundleAnswer

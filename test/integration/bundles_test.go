@@ -27,23 +27,57 @@ import (
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
-// signed is the shared release while it makes bundles for the pools default and gpu.
+// signed is the site's release while it makes bundles for the pools default and gpu.
 type signed struct {
 	*cluster.Release
-	t    *testing.T
-	file string // of the key
+	file string      // of the key
+	keys bundle.Keys // what nodes pin
 }
 
-// signs upgrades the shared release to one that makes bundles, with two replicas, until the test is over.
+func TestBundles(t *testing.T) {
+	s := signs(t)
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s *signed)
+	}{
+		{"one object refuses the pod and the call under one revision", refusesBoth},
+		{"what others do to a bundle is undone", undone},
+		{"another key signs another revision and a broken one none", otherKeys},
+		{"the webhook may touch no other ConfigMap", touchesNoOther},
+		{"every replica serves what the leader has written", servesEverywhere},
+		{"who waits hears of the next bundle and of the end", hears},
+		{"another leader goes on with the revisions", goesOn},
+		{"a node is current once it has the bundle that the leader made last", isCurrent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ungoverned(t)
+			t.Cleanup(func() { s.two(t) })
+			c.test(t, s)
+		})
+	}
+}
+
+// two replaces a replica that a test has stopped.
+func (s *signed) two(t *testing.T) {
+	t.Helper()
+	for len(s.Replicas) < 2 {
+		replica, err := s.AddReplica(context.WithoutCancel(t.Context()), s.args()...)
+		if err == nil {
+			err = replica.AwaitReady(context.WithoutCancel(t.Context()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// signs upgrades the site's release to one that makes bundles, with two replicas, until the test is over.
 func signs(t *testing.T) *signed {
 	t.Helper()
 	ungoverned(t)
 	ctx := context.WithoutCancel(t.Context())
-	chart, err := cluster.RenderChart(ctx, shared.tools, cluster.ChartDir(), "bundles.enabled=true", "bundles.pools={default,gpu}")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &signed{Release: guarded(t), t: t, file: filepath.Join(t.TempDir(), "bundle.key")}
+	chart := rendered(t, "bundles.enabled=true", "bundles.pools={default,gpu}")
+	s := &signed{Release: guarded(t), file: filepath.Join(t.TempDir(), "bundle.key")}
 	t.Cleanup(func() {
 		for _, replica := range s.Replicas {
 			if strings.Contains(replica.Faults(), "is forbidden: User") {
@@ -55,48 +89,75 @@ func signs(t *testing.T) *signed {
 		}
 		for _, o := range chart.Kinds("Role", "RoleBinding") {
 			if strings.HasSuffix(o.GetName(), "-bundles") {
-				if err := shared.api.Delete(ctx, o.DeepCopy()); err != nil {
+				if err := at(t).api.Delete(ctx, o.DeepCopy()); err != nil {
 					t.Error(err)
 				}
 			}
 		}
 		for _, pool := range []string{"default", "gpu"} {
-			if err := shared.api.Delete(ctx, configMap(pool)); err != nil {
+			if err := at(t).api.Delete(ctx, configMap(pool)); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	s.newKey()
-	if err := s.Upgrade(ctx, chart, 2, "--bundle-key", s.file, "--bundle-pools", "default,gpu"); err != nil {
+	s.rotate(t)
+	if err := s.Upgrade(ctx, chart, 2, s.args()...); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// newKey has the release sign with another key, and returns what nodes pin.
-func (s *signed) newKey() bundle.Keys {
-	s.t.Helper()
+// args are those of its replicas.
+func (s *signed) args() []string {
+	return []string{"--bundle-key", s.file, "--bundle-pools", "default,gpu"}
+}
+
+// rotate replaces the key that bundles are signed with. Replicas that run look at its file every ten seconds.
+func (s *signed) rotate(t *testing.T) {
+	t.Helper()
 	key, err := bundle.NewKey()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	text, err := key.PrivatePEM()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.write(string(text))
-	keys, err := bundle.ParseKeys(key.PublicPEM())
-	if err != nil {
-		s.t.Fatal(err)
+	s.write(t, string(text))
+	if s.keys, err = bundle.ParseKeys(key.PublicPEM()); err != nil {
+		t.Fatal(err)
 	}
-	return keys
 }
 
-func (s *signed) write(text string) {
-	s.t.Helper()
+// publishes creates a policy and waits until it decides and a bundle of it is stored under the same revision.
+func (s *signed) publishes(t *testing.T, p *v1alpha1.PipePolicy) (b bundle.Bundle) {
+	t.Helper()
+	ready(t, p)
+	eventually(t, "the bundle is of the policies that decide", func(ctx context.Context) error {
+		status, generation, err := at(t).statusOf(ctx, p)
+		if err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBundlesPublished); c == nil || c.ObservedGeneration != generation || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("condition %+v", c)
+		}
+		text, err := at(t).raw(ctx, "default")
+		if err != nil {
+			return err
+		}
+		if b, _, err = s.keys.Verify(text); err == nil && b.PolicyRevision != status.Revision {
+			err = fmt.Errorf("it is of %s, and %s decides", b.PolicyRevision, status.Revision)
+		}
+		return err
+	})
+	return b
+}
+
+func (s *signed) write(t *testing.T, text string) {
+	t.Helper()
 	next := s.file + ".next"
 	if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, s.file)); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 }
 
@@ -105,9 +166,9 @@ func configMap(pool string) *corev1.ConfigMap {
 }
 
 // raw is the bundle that is stored for a pool.
-func raw(ctx context.Context, pool string) ([]byte, error) {
+func (s *site) raw(ctx context.Context, pool string) ([]byte, error) {
 	o := configMap(pool)
-	err := shared.api.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
+	err := s.api.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
 	return o.BinaryData["bundle.tar.gz"], err
 }
 
@@ -115,7 +176,7 @@ func raw(ctx context.Context, pool string) ([]byte, error) {
 func newer(t *testing.T, keys bundle.Keys, pool string, than uint64) (b bundle.Bundle) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("a bundle for %s above %d", pool, than), func(ctx context.Context) error {
-		text, err := raw(ctx, pool)
+		text, err := at(t).raw(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -154,15 +215,13 @@ func diskPolicy(namespace string) *v1alpha1.PipePolicy {
 	return pipePolicy("disk", []v1alpha1.PipePattern{"csi-proxy-disk-v1"}, subject(namespace))
 }
 
-func TestOneObjectRefusesThePodAndTheCallUnderOneRevision(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
+func refusesBoth(t *testing.T, s *signed) {
+	t.Helper()
+	keys := s.keys
 	mine := namespace(t, "mine", driver)
 	p := diskPolicy(mine)
-	ready(t, p)
-	status := become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-
-	b := newer(t, keys, "default", 0)
+	b := s.publishes(t, p)
+	status := p.Status.PolicyStatus
 	if b.Audience != "default" || b.PolicyRevision != status.Revision || newer(t, keys, "gpu", 0).Audience != "gpu" {
 		t.Fatalf("bundle for %s of %s, and the status says %s", b.Audience, b.PolicyRevision, status.Revision)
 	}
@@ -175,7 +234,7 @@ func TestOneObjectRefusesThePodAndTheCallUnderOneRevision(t *testing.T) {
 	if d := live.Decide(lists(mine, driver)); d.Effect != acl.Allow || d.Rule != "disk/node" {
 		t.Errorf("the subject: %+v", d)
 	}
-	pods := refused(t, shared.api.Client.Create(t.Context(), pod(mine, "", diskPipe)), "PG010").Message
+	pods := refused(t, at(t).api.Client.Create(t.Context(), pod(mine, "", diskPipe)), "PG010").Message
 	at := named12.FindString(pods)
 	if at == "" || !strings.HasPrefix(status.Revision, at) || !strings.Contains(pods, "disk") {
 		t.Errorf("admission names %q, and the status %s: %s", at, status.Revision, pods)
@@ -205,13 +264,9 @@ func TestOneObjectRefusesThePodAndTheCallUnderOneRevision(t *testing.T) {
 	}
 }
 
-func TestWhatOthersDoToABundleIsUndone(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
-	p := diskPolicy(namespace(t, "mine", driver))
-	ready(t, p)
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-	b := newer(t, keys, "default", 0)
+func undone(t *testing.T, s *signed) {
+	t.Helper()
+	b := s.publishes(t, diskPolicy(namespace(t, "mine", driver)))
 	stranger, err := bundle.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -226,32 +281,30 @@ func TestWhatOthersDoToABundleIsUndone(t *testing.T) {
 		name string
 		do   func(o *corev1.ConfigMap) error
 	}{
-		{"deleted", func(o *corev1.ConfigMap) error { return shared.api.Client.Delete(t.Context(), o) }},
+		{"deleted", func(o *corev1.ConfigMap) error { return at(t).api.Client.Delete(t.Context(), o) }},
 		{"forged", func(o *corev1.ConfigMap) error {
 			o.BinaryData["bundle.tar.gz"] = text
-			return shared.api.Client.Update(t.Context(), o)
+			return at(t).api.Client.Update(t.Context(), o)
 		}},
 		{"cut off", func(o *corev1.ConfigMap) error {
 			o.BinaryData["bundle.tar.gz"] = o.BinaryData["bundle.tar.gz"][:100]
-			return shared.api.Client.Update(t.Context(), o)
+			return at(t).api.Client.Update(t.Context(), o)
 		}},
 		{"emptied", func(o *corev1.ConfigMap) error {
 			o.BinaryData = nil
-			return shared.api.Client.Update(t.Context(), o)
+			return at(t).api.Client.Update(t.Context(), o)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := configMap("default")
-			if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.do(o); err != nil {
 				t.Fatal(err)
 			}
-			next := newer(t, keys, "default", b.Revision)
-			// Of the same policy, or of the one that decides now: objects of before may be going still.
-			at := become(t, p, v1alpha1.ConditionReady, metav1.ConditionTrue)
-			if next.PolicyRevision != b.PolicyRevision && next.PolicyRevision != at.Revision || next.Revision > b.Revision+3600 {
+			next := newer(t, s.keys, "default", b.Revision)
+			if next.PolicyRevision != b.PolicyRevision || next.Revision > b.Revision+3600 {
 				t.Errorf("revision %d of %s follows %d of %s", next.Revision, next.PolicyRevision, b.Revision, b.PolicyRevision)
 			}
 			b = next
@@ -259,21 +312,20 @@ func TestWhatOthersDoToABundleIsUndone(t *testing.T) {
 	}
 }
 
-func TestAnotherKeySignsAnotherRevisionAndABrokenOneNone(t *testing.T) {
-	s := signs(t)
-	old := s.newKey()
+func otherKeys(t *testing.T, s *signed) {
+	t.Helper()
+	old := s.keys
 	mine := namespace(t, "mine", driver)
 	p := diskPolicy(mine)
-	ready(t, p)
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
-	first := newer(t, old, "default", 0)
+	first := s.publishes(t, p)
 
-	keys := s.newKey()
+	s.rotate(t)
+	keys := s.keys
 	second := newer(t, keys, "default", first.Revision)
 	if second.PolicyRevision != first.PolicyRevision {
 		t.Errorf("the policies are %s, and were %s", second.PolicyRevision, first.PolicyRevision)
 	}
-	text, err := raw(t.Context(), "default")
+	text, err := at(t).raw(t.Context(), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +339,7 @@ func TestAnotherKeySignsAnotherRevisionAndABrokenOneNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.write(broken)
+		s.write(t, broken)
 		changed(t, p, func() { p.Spec.Subjects[0].Containers = []string{"c" + strings.ToLower(name)} })
 		status := become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionFalse)
 		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBundlesPublished)
@@ -295,7 +347,7 @@ func TestAnotherKeySignsAnotherRevisionAndABrokenOneNone(t *testing.T) {
 			t.Errorf("%s: condition %+v", name, c)
 		}
 		become(t, p, v1alpha1.ConditionReady, metav1.ConditionTrue) // admission does not need the key
-		refused(t, shared.api.Client.Create(t.Context(), pod(mine, "", diskPipe)), "PG010")
+		refused(t, at(t).api.Client.Create(t.Context(), pod(mine, "", diskPipe)), "PG010")
 		for _, replica := range s.Replicas {
 			if err := replica.Ready(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -304,16 +356,15 @@ func TestAnotherKeySignsAnotherRevisionAndABrokenOneNone(t *testing.T) {
 		if after := newer(t, keys, "default", 0); after.Revision != before.Revision {
 			t.Errorf("%s: revision %d was published after %d", name, after.Revision, before.Revision)
 		}
-		s.write(string(good))
+		s.write(t, string(good))
 		newer(t, keys, "default", before.Revision)
 		become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
 	}
 }
 
-func TestTheWebhookMayTouchNoOtherConfigMap(t *testing.T) {
-	s := signs(t)
-	keys := s.newKey()
-	newer(t, keys, "default", 0)
+func touchesNoOther(t *testing.T, s *signed) {
+	t.Helper()
+	newer(t, s.keys, "default", 0)
 	own := newClient(t, s.Config)
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "pipeguard-bundle-others"}}
 	created(t, other)

@@ -76,7 +76,7 @@ func rotates(t *testing.T, release *cluster.Release, o certs.Options, what strin
 	defer wait.Wait()
 	defer cancel()
 	eventually(t, what, func(ctx context.Context) error {
-		bundle, err := trusted(ctx)
+		bundle, err := at(t).trusted(ctx)
 		if err != nil {
 			return err
 		}
@@ -89,9 +89,9 @@ func rotates(t *testing.T, release *cluster.Release, o certs.Options, what strin
 }
 
 // trusted are the certificates that the API server verifies the webhook by.
-func trusted(ctx context.Context) (out []*x509.Certificate, err error) {
+func (s *site) trusted(ctx context.Context) (out []*x509.Certificate, err error) {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := shared.api.Client.Get(ctx, client.ObjectKey{Name: cluster.ObjectConfiguration}, c); err != nil {
+	if err := s.api.Client.Get(ctx, client.ObjectKey{Name: cluster.ObjectConfiguration}, c); err != nil {
 		return nil, err
 	}
 	for rest := c.Webhooks[0].ClientConfig.CABundle; len(bytes.TrimSpace(rest)) > 0; {
@@ -128,7 +128,7 @@ func handshake(release *cluster.Release, roots []*x509.Certificate) (*x509.Certi
 func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	release, _ := led(t)
-	stop := load(t, 3, func(i int) client.Object {
+	l := load(t, 3, func(i int) client.Object {
 		if i%2 == 0 {
 			return pod(drivers, driver, pipe)
 		}
@@ -141,8 +141,10 @@ func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 	var faults []error
 	handshakes := 0
 	wait.Go(func() {
-		for ctx.Err() == nil {
-			roots, err := trusted(context.WithoutCancel(ctx))
+		pace := time.NewTicker(10 * time.Millisecond)
+		defer pace.Stop()
+		for ; ctx.Err() == nil; <-pace.C {
+			roots, err := at(t).trusted(context.WithoutCancel(ctx))
 			if err == nil {
 				_, err = handshake(release, roots)
 			}
@@ -154,7 +156,7 @@ func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 	defer wait.Wait()
 	defer cancel()
 
-	before, err := trusted(t.Context())
+	before, err := at(t).trusted(t.Context())
 	if err != nil || len(before) != 1 {
 		t.Fatalf("%d certificates: %v", len(before), err)
 	}
@@ -174,7 +176,8 @@ func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 		return len(bundle) == 1 && !served.Equal(old) && served.CheckSignatureFrom(bundle[0]) == nil
 	})
 
-	checked(t, stop(), 0)
+	l.decided(t, 10, 10)
+	checked(t, l.stop(), 0)
 	cancel()
 	wait.Wait()
 	if len(faults) > 0 || handshakes < 50 {
@@ -191,7 +194,7 @@ func TestAWrongCABundleIsNoticedAndHealed(t *testing.T) {
 	}
 	defer recorder.Close() //nolint:errcheck // nobody has asked it anything
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKey{Name: cluster.ObjectConfiguration}, c); err != nil {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKey{Name: cluster.ObjectConfiguration}, c); err != nil {
 		t.Fatal(err)
 	}
 	changed(t, c, func() {
@@ -211,7 +214,7 @@ func TestAWrongCABundleIsNoticedAndHealed(t *testing.T) {
 	})
 	// Meanwhile nothing slips through, and what does not matter is not held up.
 	for _, p := range []client.Object{pod(drivers, driver, pipe), pod(drivers, "", pipe)} {
-		if err := shared.api.Client.Create(t.Context(), p, client.DryRunAll); err == nil {
+		if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err == nil {
 			t.Error("admitted without having been judged")
 		}
 	}
@@ -224,7 +227,7 @@ func TestAWrongCABundleIsNoticedAndHealed(t *testing.T) {
 		if err := replica.Ready(ctx); err != nil {
 			return err
 		}
-		return shared.api.Client.Create(ctx, pod(drivers, driver, pipe), client.DryRunAll)
+		return at(t).api.Client.Create(ctx, pod(drivers, driver, pipe), client.DryRunAll)
 	})
-	refused(t, shared.api.Client.Create(t.Context(), pod(drivers, "", pipe)), "PG001")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(drivers, "", pipe)), "PG001")
 }

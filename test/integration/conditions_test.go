@@ -39,7 +39,7 @@ func reviewer(t *testing.T) *admission.Reviewer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := policy.New(policy.Options{})
+	engine, err := policy.New(policy.Options{BaseTested: true}) // in its own package
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestWhateverCouldBeFoundIsSentAndPlainObjectsAreNot(t *testing.T) {
 	var all []sample
 	for range samples {
 		s := c.next()
-		err := shared.api.Client.Create(t.Context(), s.object, client.DryRunAll)
+		err := at(t).api.Client.Create(t.Context(), s.object, client.DryRunAll)
 		if apierrors.IsInvalid(err) {
 			continue // nobody could store it
 		}
@@ -173,7 +173,7 @@ func TestWhatIsTooLargeForConditionsIsNotLetPass(t *testing.T) {
 		p.Spec.Volumes = append(p.Spec.Volumes, hostPath(fmt.Sprintf("v%d", i), fmt.Sprintf("/%s/%d", strings.Repeat("x", 3800), i)))
 	}
 	p.Spec.Volumes = append(p.Spec.Volumes, hostPath("last", pipe))
-	err := shared.api.Client.Create(t.Context(), p, client.DryRunAll)
+	err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll)
 	if err == nil && !sent(recorder)["Pod/"+p.Name] {
 		t.Error("it passed without being sent")
 	}

@@ -19,7 +19,7 @@ import (
 
 func clientset(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
-	c, err := kubernetes.NewForConfig(shared.api.Config)
+	c, err := kubernetes.NewForConfig(at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAnEphemeralContainerGetsNoPipe(t *testing.T) {
 		}
 	})
 	t.Run("by kubectl debug", func(t *testing.T) {
-		kubectl, err := shared.api.Kubectl(shared.tools, shared.api.Config)
+		kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestAnEphemeralContainerGetsNoPipe(t *testing.T) {
 		}
 	})
 	got := &corev1.Pod{}
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(older), got); err != nil || len(got.Spec.EphemeralContainers) != 0 {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(older), got); err != nil || len(got.Spec.EphemeralContainers) != 0 {
 		t.Errorf("stored: %+v, %v", got.Spec.EphemeralContainers, err)
 	}
 }

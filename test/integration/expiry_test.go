@@ -49,7 +49,7 @@ func TestAPermissionEndsByItself(t *testing.T) {
 	// No attempt from here on may be admitted, and none before the end refused.
 	for {
 		asked := time.Now()
-		err := shared.api.Client.Create(t.Context(), pod(mine, driver, diskPipe), client.DryRunAll)
+		err := at(t).api.Client.Create(t.Context(), pod(mine, driver, diskPipe), client.DryRunAll)
 		answered := time.Now()
 		if err != nil && answered.Before(until) {
 			t.Fatalf("refused %s before its end: %v", until.Sub(answered), err)
@@ -63,7 +63,7 @@ func TestAPermissionEndsByItself(t *testing.T) {
 		}
 	}
 	eventually(t, "the status counts the subject as expired", func(ctx context.Context) error {
-		if err := shared.api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+		if err := at(t).api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
 		if p.Status.Subjects != (v1alpha1.SubjectCounts{Expired: 1}) {

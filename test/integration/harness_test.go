@@ -19,14 +19,24 @@ import (
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
-// limit bounds each wait of these tests: what takes longer does not happen.
-const limit = 60 * time.Second
+// limit bounds each wait of these tests: what takes longer does not happen. It is long, because the machine may be busy.
+const limit = 3 * time.Minute
+
+// rendered is the chart with values as for helm's --set.
+func rendered(t *testing.T, values ...string) cluster.Chart {
+	t.Helper()
+	c, err := cluster.RenderChart(t.Context(), shared.tools, cluster.ChartDir(), values...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 // namespace makes a namespace of the test's own.
 func namespace(t *testing.T, word string, serviceAccounts ...string) string {
 	t.Helper()
 	name := word + "-" + strings.ToLower(rand.Text()[:8])
-	if err := shared.api.EnsureNamespace(t.Context(), name, serviceAccounts...); err != nil {
+	if err := at(t).api.EnsureNamespace(t.Context(), name, serviceAccounts...); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -35,12 +45,7 @@ func namespace(t *testing.T, word string, serviceAccounts ...string) string {
 // eventually asks until the answer is nil.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
-	eventuallyWithin(t, limit, what, ask)
-}
-
-func eventuallyWithin(t *testing.T, within time.Duration, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within) // also while a test cleans up
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // also while a test cleans up
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -55,7 +60,7 @@ func eventuallyWithin(t *testing.T, within time.Duration, what string, ask func(
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("not within %s: %s: %v", within, what, last)
+			t.Fatalf("not within %s: %s: %v", limit, what, last)
 		case <-again.C:
 		}
 	}
@@ -95,7 +100,7 @@ func (w *warned) HandleWarningHeader(_ int, _, text string) { w.texts = append(w
 // warnings returns a client of the administrator and what is warned of through it. It is for one goroutine.
 func warnings(t *testing.T) (client.Client, *warned) {
 	t.Helper()
-	config, w := rest.CopyConfig(shared.api.Config), &warned{}
+	config, w := rest.CopyConfig(at(t).api.Config), &warned{}
 	config.WarningHandler = w
 	return newClient(t, config), w
 }
@@ -113,7 +118,7 @@ func newClient(t *testing.T, config *rest.Config) patient {
 func created(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
-		if err := shared.api.Client.Create(t.Context(), o); err != nil {
+		if err := at(t).api.Client.Create(t.Context(), o); err != nil {
 			t.Fatalf("create %T %s: %v", o, o.GetName(), err)
 		}
 	}
@@ -122,8 +127,9 @@ func created(t *testing.T, objects ...client.Object) {
 // deleted removes objects when the test is over.
 func deleted(t *testing.T, objects ...client.Object) {
 	t.Helper()
+	api := at(t).api
 	t.Cleanup(func() {
-		if err := shared.api.Delete(context.WithoutCancel(t.Context()), objects...); err != nil {
+		if err := api.Delete(context.WithoutCancel(t.Context()), objects...); err != nil {
 			t.Error(err)
 		}
 	})
@@ -137,7 +143,7 @@ func changed(t *testing.T, o client.Object, change func()) {
 		t.Fatalf("%T is no object", o)
 	}
 	change()
-	if err := shared.api.Client.Patch(t.Context(), o, client.MergeFrom(was)); err != nil {
+	if err := at(t).api.Client.Patch(t.Context(), o, client.MergeFrom(was)); err != nil {
 		t.Fatalf("change %T %s: %v", o, o.GetName(), err)
 	}
 }
@@ -153,7 +159,7 @@ func named[O client.Object](o O, namespace string) O {
 func refusedSoon(t *testing.T, make func() client.Object, code string) {
 	t.Helper()
 	eventually(t, "refused with "+code, func(ctx context.Context) error {
-		err := shared.api.Client.Create(ctx, make(), client.DryRunAll)
+		err := at(t).api.Client.Create(ctx, make(), client.DryRunAll)
 		if err == nil {
 			return errors.New("still admitted")
 		}

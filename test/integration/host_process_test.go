@@ -70,7 +70,7 @@ func bare() workload {
 // effects returns the effects that the API server's audit log has of a namespace, each once.
 func effects(t *testing.T, namespace string) []string {
 	t.Helper()
-	events, err := shared.api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == namespace })
+	events, err := at(t).api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && e.ObjectRef.Namespace == namespace })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestHostProcessAndEqualPowerCanBeRefused(t *testing.T) {
 	standalone(t, strings.Replace(parameters, "hostProcess: Warn", "hostProcess: Deny\nequalPower: Deny", 1))
 	others := namespace(t, "others", driver)
 	for _, w := range append(workloads(), bare()) {
-		status := refused(t, shared.api.Client.Create(t.Context(), named(w.make(template(driver, `C:\Windows`)), others)), "PG008")
+		status := refused(t, at(t).api.Client.Create(t.Context(), named(w.make(template(driver, `C:\Windows`)), others)), "PG008")
 		field := "spec.containers[0].volumeMounts[0]"
 		if w.field != "" {
 			field = w.field + "." + field
@@ -101,18 +101,18 @@ func TestHostProcessAndEqualPowerCanBeRefused(t *testing.T) {
 		for name, c := range hostProcesses() {
 			made := template(driver)
 			c.change(&made)
-			status := refused(t, shared.api.Client.Create(t.Context(), named(w.make(made), others)), c.code)
+			status := refused(t, at(t).api.Client.Create(t.Context(), named(w.make(made), others)), c.code)
 			if got := causes(status); len(got) != 1 || !strings.HasPrefix(got[0], c.code+" "+w.field) {
 				t.Errorf("%s, %s: causes %q", w.kind, name, got)
 			}
 		}
 	}
-	refused(t, shared.api.Client.Create(t.Context(), volume(onHost(`C:\Windows`))), "PG008")
+	refused(t, at(t).api.Client.Create(t.Context(), volume(onHost(`C:\Windows`))), "PG008")
 	// An allowed namespace is allowed guarded pipes, nothing else.
-	if err := shared.api.EnsureNamespace(t.Context(), drivers, driver); err != nil {
+	if err := at(t).api.EnsureNamespace(t.Context(), drivers, driver); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, shared.api.Client.Create(t.Context(), pod(drivers, driver, `C:\Windows`)), "PG008")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(drivers, driver, `C:\Windows`)), "PG008")
 }
 
 func TestHostProcessAndEqualPowerCanBeIgnored(t *testing.T) {

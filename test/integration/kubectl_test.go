@@ -26,7 +26,7 @@ var varying = regexp.MustCompile(`(Decision |sha256:|until )[a-zA-Z0-9:-]+`)
 // Each file of testdata/kubectl is applied as a user would, and what kubectl says is compared with the file beside it.
 func TestWhatKubectlShows(t *testing.T) {
 	const space = "shop"
-	if err := shared.api.EnsureNamespace(t.Context(), space); err != nil {
+	if err := at(t).api.EnsureNamespace(t.Context(), space); err != nil {
 		t.Fatal(err)
 	}
 	ungoverned(t)
@@ -36,7 +36,7 @@ func TestWhatKubectlShows(t *testing.T) {
 	})
 	p.Spec.Admission.Requirement = v1alpha1.RequireSubjectOrPrivileged
 	ready(t, p)
-	kubectl, err := shared.api.Kubectl(shared.tools, shared.api.Config)
+	kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestWhatKubectlShows(t *testing.T) {
 func TestWhatKubectlListsOfAPolicy(t *testing.T) {
 	ungoverned(t)
 	ready(t, pipePolicy("volumes", []v1alpha1.PipePattern{"csi-proxy-volume-v1"}, subject(drivers)), latestModule())
-	kubectl, err := shared.api.Kubectl(shared.tools, shared.api.Config)
+	kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,11 @@ package integration
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -16,14 +18,13 @@ import (
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
-// suite is what all tests share: one API server. They run one after the other, and each leaves it as it was.
+// suite is what all tests share.
 type suite struct {
-	api     *cluster.APIServer
 	tools   cluster.Tools
 	dir     string
-	webhook string // the program
+	webhook string // the program, without the race detector
 	chart   cluster.Chart
-	release *cluster.Release // see guarded
+	sites   sites
 }
 
 // shared is set by TestMain before any test runs.
@@ -31,6 +32,10 @@ var shared suite
 
 // envWebhook names a webhook that is built already, for instance an earlier version's.
 const envWebhook = "PIPEGUARD_WEBHOOK"
+
+// sideBySide is how many tests run at a time, each with an API server that no other test uses meanwhile. They wait most of
+// their time, for leases, settling times and the kubelet's pace of files, so there may be more of them than processors.
+const sideBySide = 4
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // of controller-runtime's clients
@@ -50,6 +55,9 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if shared.tools, err = cluster.FindTools("kube-apiserver", "etcd", "kubectl", "helm"); err != nil {
 		return 0, err
 	}
+	if err := parallel(sideBySide); err != nil {
+		return 0, err
+	}
 	dir, err := os.MkdirTemp("", "pipeguard-integration-")
 	if err != nil {
 		return 0, err
@@ -59,19 +67,36 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	if shared.chart, err = cluster.RenderChart(ctx, shared.tools, cluster.ChartDir()); err != nil {
 		return 0, err
 	}
-	if shared.webhook = os.Getenv(envWebhook); shared.webhook == "" {
-		if shared.webhook, err = cluster.Build(ctx, dir, "./cmd/webhook", raceEnabled); err != nil {
+	racing := os.Getenv(envWebhook)
+	if shared.webhook = racing; racing == "" {
+		if shared.webhook, err = built(ctx, "plain", false); err != nil {
+			return 0, err
+		}
+		if racing, err = built(ctx, "racing", raceEnabled); err != nil {
 			return 0, err
 		}
 	}
-	shared.api, err = cluster.StartAPIServer(ctx, cluster.APIServerOptions{
-		Tools: shared.tools, Dir: dir, CRDs: filepath.Join(cluster.Root(), "config", "crd"),
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, shared.api.Stop()) }()
-	shared.api.Client = patient{shared.api.Client}
+	shared.sites.webhooks = []string{racing}
 	code = m.Run()
-	return code, finish(ctx, code != 0)
+	return code, shared.sites.finish(ctx, code != 0)
+}
+
+// built builds the webhook.
+func built(ctx context.Context, name string, race bool) (string, error) {
+	dir := filepath.Join(shared.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	return cluster.Build(ctx, dir, "./cmd/webhook", race)
+}
+
+// parallel sets how many tests run at a time, unless the command line does.
+func parallel(n int) error {
+	flag.Parse()
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	if isSet {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(n))
 }

@@ -24,7 +24,7 @@ func node(t *testing.T, name string) (*corev1.Node, client.Client) {
 
 func user(t *testing.T, name string, groups ...string) client.Client {
 	t.Helper()
-	config, err := shared.api.User(name, groups...)
+	config, err := at(t).api.User(name, groups...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +79,8 @@ func TestTheMirrorAnnotationIsNoWayIn(t *testing.T) {
 		user client.Client
 		node string
 	}{
-		"an administrator":                   {shared.api.Client, n.Name},
-		"an administrator, for another node": {shared.api.Client, "win-3"},
+		"an administrator":                   {at(t).api.Client, n.Name},
+		"an administrator, for another node": {at(t).api.Client, "win-3"},
 		"a user":                             {user(t, "mallory"), n.Name},
 		"a node's name without the group":    {user(t, "system:node:win-2"), n.Name},
 	} {

@@ -37,15 +37,11 @@ const nodeAccount = "pipeguard-node"
 // reporting applies what the chart gives the node component in the cluster, and waits until the API server acts by it.
 func reporting(t *testing.T) {
 	t.Helper()
-	if err := shared.api.EnsureNamespace(t.Context(), cluster.Namespace, nodeAccount); err != nil {
-		t.Fatal(err)
-	}
-	chart, err := cluster.RenderChart(t.Context(), shared.tools, cluster.ChartDir(), "node.enabled=true")
-	if err != nil {
+	if err := at(t).api.EnsureNamespace(t.Context(), cluster.Namespace, nodeAccount); err != nil {
 		t.Fatal(err)
 	}
 	applied := 0
-	for _, o := range chart {
+	for _, o := range rendered(t, "node.enabled=true") {
 		if o.GetLabels()["app.kubernetes.io/component"] != "node" || !strings.HasPrefix(o.GetKind(), "ClusterRole") && !strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
 			continue
 		}
@@ -86,14 +82,13 @@ func newMember(t *testing.T) *member {
 	return n
 }
 
-// config is that of a program in the node's pod.
-func (n *member) config() *rest.Config {
-	c := rest.AnonymousClientConfig(shared.api.Config)
+// client is that of a program in the node's pod.
+func (n *member) client(t *testing.T) client.Client {
+	t.Helper()
+	c := rest.AnonymousClientConfig(at(t).api.Config)
 	c.BearerToken = n.token
-	return c
+	return newClient(t, c)
 }
-
-func (n *member) client(t *testing.T) client.Client { return newClient(t, n.config()) }
 
 // reports starts the node's reports about the node of a name, and returns what it says of those that fail.
 func (n *member) reports(t *testing.T, about string) <-chan string {
@@ -108,12 +103,12 @@ func (n *member) reports(t *testing.T, about string) <-chan string {
 	}))
 	t.Cleanup(service.Close)
 	dir := t.TempDir()
-	for name, text := range map[string][]byte{"token": []byte(n.token), "ca.crt": shared.api.Config.CAData} {
+	for name, text := range map[string][]byte{"token": []byte(n.token), "ca.crt": at(t).api.Config.CAData} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	server := shared.api.Config.Host
+	server := at(t).api.Config.Host
 	if !strings.HasPrefix(server, "https://") {
 		server = "https://" + server
 	}
@@ -144,7 +139,7 @@ func reportOf(t *testing.T, node string, want func(*v1alpha1.GuardedNode) bool) 
 	t.Helper()
 	o := &v1alpha1.GuardedNode{}
 	eventually(t, "a report of "+node, func(ctx context.Context) error {
-		err := shared.api.Client.Get(ctx, client.ObjectKey{Name: node}, o)
+		err := at(t).api.Client.Get(ctx, client.ObjectKey{Name: node}, o)
 		if err == nil && !want(o) {
 			err = fmt.Errorf("it says %+v", o.NodeReport)
 		}
@@ -172,7 +167,7 @@ func TestANodeReportsByWhichBundleItDecides(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	n.state.Store(&bundle.Status{Audience: "default", Invalid: bundle.ReasonNone, Refused: &bundle.Refused{Reason: bundle.ReasonKey, Message: "signed by es256:00"}})
-	if err := shared.api.Delete(t.Context(), o); err != nil {
+	if err := at(t).api.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	reportOf(t, n.name, func(o *v1alpha1.GuardedNode) bool {
@@ -316,10 +311,10 @@ func TestAPolicySaysOnWhichNodesItDecides(t *testing.T) {
 	counted(&v1alpha1.NodeCounts{Total: 3, Current: 1, Behind: 1, Silent: 1, Summary: "1/3", Others: []v1alpha1.OtherNode{
 		{Name: quiet.Name, Standing: "Silent", Revision: 9}, {Name: late.name, Standing: "Behind", Revision: 7},
 	}})
-	if s, _, err := statusOf(t.Context(), p); err != nil || s.Revision != revision || len(s.Conditions) < 4 {
+	if s, _, err := at(t).statusOf(t.Context(), p); err != nil || s.Revision != revision || len(s.Conditions) < 4 {
 		t.Errorf("the rest of the status: %+v, %v", s, err)
 	}
-	kubectl, err := shared.api.Kubectl(shared.tools, shared.api.Config)
+	kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +332,7 @@ func TestAPolicySaysOnWhichNodesItDecides(t *testing.T) {
 	counted(&v1alpha1.NodeCounts{Total: 3, Current: 2, Silent: 1, Summary: "2/3", Others: []v1alpha1.OtherNode{{Name: quiet.Name, Standing: "Silent", Revision: 9}}})
 
 	// What the leader does with a silent node that is gone: it may look, and remove the report.
-	leader := newClient(t, shared.release.Config)
+	leader := newClient(t, at(t).release.Config)
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	if err := leader.Get(t.Context(), client.ObjectKey{Name: quiet.Name}, node); !apierrors.IsNotFound(err) {
@@ -356,7 +351,7 @@ func TestAPolicySaysOnWhichNodesItDecides(t *testing.T) {
 func counts(t *testing.T, p *v1alpha1.PipePolicy, want *v1alpha1.NodeCounts) {
 	t.Helper()
 	eventually(t, "the nodes are counted", func(ctx context.Context) error {
-		if err := shared.api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+		if err := at(t).api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err
 		}
 		if diff := cmp.Diff(want, p.Status.Nodes); diff != "" {
@@ -367,16 +362,15 @@ func counts(t *testing.T, p *v1alpha1.PipePolicy, want *v1alpha1.NodeCounts) {
 }
 
 // What concerns nodes alone does not change the revision of admission; the bundle's tells.
-func TestANodeIsCurrentOnceItHasTheBundleThatTheLeaderMadeLast(t *testing.T) {
-	keys := signs(t).newKey()
+func isCurrent(t *testing.T, s *signed) {
+	t.Helper()
 	reporting(t)
 	p := diskPolicy(namespace(t, "mine", driver))
-	revision := ready(t, p).Revision
-	become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
+	revision := s.publishes(t, p).PolicyRevision
 	made := func(than uint64) *bundle.Status {
 		var b bundle.Bundle
 		eventually(t, "a bundle of these policies", func(context.Context) error {
-			if b = newer(t, keys, "gpu", than); b.PolicyRevision != revision {
+			if b = newer(t, s.keys, "gpu", than); b.PolicyRevision != revision {
 				return fmt.Errorf("it is of %s", b.PolicyRevision)
 			}
 			return nil
@@ -413,7 +407,7 @@ func TestAReportIsBounded(t *testing.T) {
 	} {
 		o := said("bounded")
 		spoil(o)
-		if err := shared.api.Client.Create(t.Context(), o, client.DryRunAll); !apierrors.IsInvalid(err) {
+		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); !apierrors.IsInvalid(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -36,14 +36,14 @@ func TestAPipePolicyDecidesOnceItIsReady(t *testing.T) {
 		"another namespace":                     pod(namespace(t, "others", driver), driver, diskPipe),
 		"a namespace that the parameters allow": pod(drivers, driver, diskPipe),
 	} {
-		answer := refused(t, shared.api.Client.Create(t.Context(), o), "PG010")
+		answer := refused(t, at(t).api.Client.Create(t.Context(), o), "PG010")
 		if !strings.Contains(answer.Message, "policy "+status.Revision[:len("sha256:")+12]) {
 			t.Errorf("%s: refused by another revision than %s:\n%s", name, status.Revision, answer.Message)
 		}
 	}
 	// What it does not govern stays as it was.
 	created(t, pod(drivers, driver, pipe))
-	refused(t, shared.api.Client.Create(t.Context(), pod(mine, driver, pipe)), "PG001")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(mine, driver, pipe)), "PG001")
 }
 
 func TestContainersAndImagesNarrowASubject(t *testing.T) {
@@ -55,10 +55,10 @@ func TestContainersAndImagesNarrowASubject(t *testing.T) {
 	created(t, pod(mine, driver, diskPipe))
 	p := pod(mine, driver, diskPipe)
 	p.Spec.Containers[0].Name = "other"
-	refused(t, shared.api.Client.Create(t.Context(), p), "PG010")
+	refused(t, at(t).api.Client.Create(t.Context(), p), "PG010")
 	p = pod(mine, driver, diskPipe)
 	p.Spec.Containers[0].Image = "example.com/application:v1"
-	refused(t, shared.api.Client.Create(t.Context(), p), "PG010")
+	refused(t, at(t).api.Client.Create(t.Context(), p), "PG010")
 }
 
 func TestActionsAreWhatTheySay(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDeletingAPolicyMeansTheDefaultAgain(t *testing.T) {
 	if len(p.Finalizers) > 0 {
 		t.Errorf("finalizers %q: a webhook that is gone would keep it", p.Finalizers)
 	}
-	if err := shared.api.Client.Delete(t.Context(), p); err != nil {
+	if err := at(t).api.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	refusedSoon(t, func() client.Object { return pod(mine, driver, diskPipe) }, "PG001")

@@ -50,7 +50,7 @@ func TestAPodMayHaveAPipeOnlyAsTheDriver(t *testing.T) {
 			for _, who := range []struct{ namespace, account string }{{others, driver}, {others, ""}, {drivers, ""}} {
 				p := pod(who.namespace, who.account, pipe)
 				c.change(&p.Spec)
-				status := refused(t, shared.api.Client.Create(t.Context(), p), c.code)
+				status := refused(t, at(t).api.Client.Create(t.Context(), p), c.code)
 				if diff := cmp.Diff([]string{c.code + " " + c.field}, causes(status)); diff != "" {
 					t.Errorf("causes (-want +got):\n%s", diff)
 				}
@@ -85,10 +85,10 @@ func TestEverySpellingOfAPipeIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := pod(others, "", c.path)
 			p.Spec.Containers[0].VolumeMounts[0].SubPath = c.subPath
-			refused(t, shared.api.Client.Create(t.Context(), p), c.code)
+			refused(t, at(t).api.Client.Create(t.Context(), p), c.code)
 			p = pod(drivers, driver, c.path)
 			p.Spec.Containers[0].VolumeMounts[0].SubPath = c.subPath
-			if err := shared.api.Client.Create(t.Context(), p); c.nobody {
+			if err := at(t).api.Client.Create(t.Context(), p); c.nobody {
 				refused(t, err, c.code)
 			} else if err != nil {
 				t.Errorf("the driver: %v", err)

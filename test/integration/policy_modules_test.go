@@ -58,7 +58,7 @@ func TestAPolicyModuleDecidesOnceItIsReady(t *testing.T) {
 	}
 	p := pod(drivers, driver, pipe)
 	p.Spec.Containers[0].Image = "example.com/app:latest"
-	answer := refused(t, shared.api.Client.Create(t.Context(), p), "SHOP001")
+	answer := refused(t, at(t).api.Client.Create(t.Context(), p), "SHOP001")
 	for _, want := range []string{"An image has no version", "Name a version.", "https://example.com/shop001"} {
 		if !strings.Contains(answer.Message, want) {
 			t.Errorf("the refusal lacks %q:\n%s", want, answer.Message)
@@ -71,7 +71,7 @@ func TestAPolicyModuleDecidesOnceItIsReady(t *testing.T) {
 	if next := become(t, m, v1alpha1.ConditionReady, metav1.ConditionTrue); next.Revision == status.Revision || next.ObservedGeneration != 2 {
 		t.Errorf("status %+v after %+v", next, status)
 	}
-	refused(t, shared.api.Client.Create(t.Context(), pod(drivers, driver, pipe)), "SHOP001")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(drivers, driver, pipe)), "SHOP001")
 }
 
 // broken are modules that must never decide.
@@ -116,14 +116,14 @@ func TestModulesThatAreUnfitAreRefusedWithTheirPlaces(t *testing.T) {
 	for name, c := range broken() {
 		t.Run(name, func(t *testing.T) {
 			for what, err := range map[string]error{
-				"create": shared.api.Client.Create(t.Context(), module("unfit", c.files)),
+				"create": at(t).api.Client.Create(t.Context(), module("unfit", c.files)),
 				"update": func() error {
 					m := latestModule()
-					if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(good), m); err != nil {
+					if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(good), m); err != nil {
 						return err
 					}
 					m.Spec.Modules = module("", c.files).Spec.Modules
-					return shared.api.Client.Update(t.Context(), m)
+					return at(t).api.Client.Update(t.Context(), m)
 				}(),
 			} {
 				status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -157,14 +157,14 @@ func unchecked(t *testing.T, do func()) {
 		t.Fatal(err)
 	}
 	eventually(t, "policy objects are not judged", func(ctx context.Context) error {
-		return shared.api.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
+		return at(t).api.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll)
 	})
 	defer func() {
 		if err := release.ResumePolicies(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 		eventually(t, "policy objects are judged", func(ctx context.Context) error {
-			if err := shared.api.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
+			if err := at(t).api.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
 				return fmt.Errorf("got %w", err)
 			}
 			return nil
@@ -205,7 +205,7 @@ func TestWhatSlipsInDoesNotDecide(t *testing.T) {
 		t.Errorf("status: %+v", after)
 	}
 	created(t, pod(mine, driver, diskPipe))
-	refused(t, shared.api.Client.Create(t.Context(), pod(drivers, driver, diskPipe)), "PG010")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(drivers, driver, diskPipe)), "PG010")
 
 	// Repaired, it decides. The webhook admits the repair although it is the repair of what it would refuse.
 	changed(t, bad, func() {

@@ -32,7 +32,7 @@ func ungoverned(t *testing.T) {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		for _, o := range []client.Object{&v1alpha1.PipePolicy{}, &v1alpha1.PolicyModule{}} {
-			if err := shared.api.Client.DeleteAllOf(ctx, o); err != nil {
+			if err := at(t).api.Client.DeleteAllOf(ctx, o); err != nil {
 				t.Error(err)
 			}
 		}
@@ -73,8 +73,8 @@ func module(name string, files map[string]string) *v1alpha1.PolicyModule {
 func parametersOf(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
 // statusOf reads the common part of the status of a policy object, and its generation.
-func statusOf(ctx context.Context, o client.Object) (v1alpha1.PolicyStatus, int64, error) {
-	if err := shared.api.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+func (s *site) statusOf(ctx context.Context, o client.Object) (v1alpha1.PolicyStatus, int64, error) {
+	if err := s.api.Client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return v1alpha1.PolicyStatus{}, 0, err
 	}
 	switch o := o.(type) {
@@ -90,7 +90,7 @@ func statusOf(ctx context.Context, o client.Object) (v1alpha1.PolicyStatus, int6
 func become(t *testing.T, o client.Object, kind string, want metav1.ConditionStatus) (status v1alpha1.PolicyStatus) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s %s is %s=%s", o.GetName(), o.GetResourceVersion(), kind, want), func(ctx context.Context) error {
-		s, generation, err := statusOf(ctx, o)
+		s, generation, err := at(t).statusOf(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func ready(t *testing.T, objects ...client.Object) (status v1alpha1.PolicyStatus
 	t.Helper()
 	for _, o := range objects {
 		eventually(t, "stored "+o.GetName(), func(ctx context.Context) error {
-			err := shared.api.Client.Create(ctx, o)
+			err := at(t).api.Client.Create(ctx, o)
 			if err != nil && !strings.Contains(err.Error(), "deadline exceeded") { // a trial compiles everything, and may be too slow here
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func happened(t *testing.T, o client.Object, reason, text string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("an Event %s about %s", reason, o.GetName()), func(ctx context.Context) error {
 		list := &eventsv1.EventList{}
-		if err := shared.api.Client.List(ctx, list); err != nil {
+		if err := at(t).api.Client.List(ctx, list); err != nil {
 			return err
 		}
 		var seen []string

@@ -17,6 +17,7 @@ import (
 
 // The definitions refuse these by themselves, whether or not a webhook answers.
 func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
+	site := at(t)
 	later := metav1.NewTime(time.Now().Add(time.Hour))
 	many := func(n int) (out []v1alpha1.PipePattern) {
 		for range n {
@@ -68,7 +69,7 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 			"spec.modules[0].rego", "may not be more than 262144"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := shared.api.Client.Create(t.Context(), c.object, client.DryRunAll)
+			err := site.api.Client.Create(t.Context(), c.object, client.DryRunAll)
 			status, ok := errors.AsType[*apierrors.StatusError](err)
 			if !ok || !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "admission webhook") {
 				t.Fatalf("got %v", err)
@@ -86,7 +87,7 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 func TestDefinitionsFillInTheStrictDefaults(t *testing.T) {
 	guarded(t)
 	p := pipePolicy("defaults", []v1alpha1.PipePattern{"csi-proxy-disk-v1"})
-	if err := shared.api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
+	if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
 	if p.Spec.Admission != (v1alpha1.AdmissionRules{Action: v1alpha1.ActionDeny, Requirement: v1alpha1.RequireSubject}) || p.Spec.Node.Action != v1alpha1.NodeEnforce {

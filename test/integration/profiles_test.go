@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
 // One value each lets a known driver have the pipes that its manifests mount, and nobody else.
@@ -25,10 +23,7 @@ func TestTheChartsProfilesAdmitTheirDriversAndNobodyElse(t *testing.T) {
 	for name := range profiles {
 		values = append(values, "drivers."+name+".enabled=true")
 	}
-	chart, err := cluster.RenderChart(t.Context(), shared.tools, cluster.ChartDir(), values...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chart := rendered(t, values...)
 	text, err := chart.Parameters()
 	if err != nil {
 		t.Fatal(err)
@@ -36,14 +31,14 @@ func TestTheChartsProfilesAdmitTheirDriversAndNobodyElse(t *testing.T) {
 	standalone(t, text)
 	for name, c := range profiles {
 		t.Run(name, func(t *testing.T) {
-			if err := shared.api.EnsureNamespace(t.Context(), c.namespace, c.account); err != nil {
+			if err := at(t).api.EnsureNamespace(t.Context(), c.namespace, c.account); err != nil {
 				t.Fatal(err)
 			}
 			try := func(namespace, account, container, pipe string) error {
 				p := pod(namespace, account, `\\.\pipe\`+pipe)
 				p.Spec.Containers = append([]corev1.Container{{Name: "first", Image: image}}, p.Spec.Containers...)
 				p.Spec.Containers[1].Name = container
-				return shared.api.Client.Create(t.Context(), p)
+				return at(t).api.Client.Create(t.Context(), p)
 			}
 			if err := try(c.namespace, c.account, c.container, c.pipe); err != nil {
 				t.Errorf("the driver: %v", err)

@@ -30,7 +30,7 @@ func audited(t *testing.T, wanted func(*cluster.AuditEvent) bool) cluster.AuditE
 	t.Helper()
 	var found []cluster.AuditEvent
 	eventually(t, "the audit log has the entry", func(context.Context) (err error) {
-		found, err = shared.api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && wanted(e) })
+		found, err = at(t).api.Audit.Events(func(e *cluster.AuditEvent) bool { return e.ObjectRef != nil && wanted(e) })
 		if err == nil && len(found) == 0 {
 			err = errors.New("there is none")
 		}

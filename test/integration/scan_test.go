@@ -21,7 +21,7 @@ func reported(t *testing.T, namespace string, want v1alpha1.ReportSummary) (resu
 	t.Helper()
 	eventually(t, fmt.Sprintf("the report of %s has %+v", namespace, want), func(ctx context.Context) error {
 		list := &v1alpha1.PipeReportList{}
-		if err := shared.api.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := at(t).api.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		results, parts = nil, len(list.Items)
@@ -97,7 +97,7 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 	}
 	eventually(t, "the report of PersistentVolumes has the one", func(ctx context.Context) error {
 		list := &v1alpha1.ClusterPipeReportList{}
-		if err := shared.api.Client.List(ctx, list); err != nil {
+		if err := at(t).api.Client.List(ctx, list); err != nil {
 			return err
 		}
 		for _, r := range list.Items {
@@ -112,7 +112,7 @@ func TestWhatIsOlderThanTheWebhookIsReported(t *testing.T) {
 
 	// What is put right leaves the report; what is deleted as well.
 	changed(t, fixed, func() { workloads()[0].template(fixed).Spec.Volumes[0].HostPath.Path = "/var/log" })
-	if err := shared.api.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(names[1]), client.GracePeriodSeconds(0)); err != nil {
+	if err := at(t).api.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(names[1]), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	rescanned(t, "second")
@@ -151,13 +151,13 @@ func TestAReportThatIsTooLargeForOneObjectHasParts(t *testing.T) {
 	if len(seen) != pods*pipes {
 		t.Errorf("%d different results of %d: some are there twice", len(seen), len(results))
 	}
-	if err := shared.api.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(space), client.GracePeriodSeconds(0)); err != nil {
+	if err := at(t).api.Client.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(space), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
 	rescanned(t, "empty")
 	eventually(t, "all parts are gone", func(ctx context.Context) error {
 		list := &v1alpha1.PipeReportList{}
-		err := shared.api.Client.List(ctx, list, client.InNamespace(space))
+		err := at(t).api.Client.List(ctx, list, client.InNamespace(space))
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("%d are left", len(list.Items))
 		}
@@ -177,7 +177,7 @@ func TestAPolicyCountsWhatViolatesIt(t *testing.T) {
 	counts := func(want int32) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("the status has %d violations", want), func(ctx context.Context) error {
-			if err := shared.api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
+			if err := at(t).api.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 				return err
 			}
 			if p.Status.Violations == nil || *p.Status.Violations != want {
@@ -189,7 +189,7 @@ func TestAPolicyCountsWhatViolatesIt(t *testing.T) {
 	ready(t, p)
 	counts(5)
 	for _, o := range pods[:2] {
-		if err := shared.api.Client.Delete(t.Context(), o, client.GracePeriodSeconds(0)); err != nil {
+		if err := at(t).api.Client.Delete(t.Context(), o, client.GracePeriodSeconds(0)); err != nil {
 			t.Fatal(err)
 		}
 	}

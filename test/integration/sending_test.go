@@ -58,7 +58,7 @@ func TestEveryKindOfPatchIsJudgedByItsOutcome(t *testing.T) {
 				if kind == types.ApplyYAMLPatchType {
 					options = []client.PatchOption{client.FieldOwner("test"), client.ForceOwnership}
 				}
-				err := shared.api.Client.Patch(t.Context(), o, client.RawPatch(kind, patches(t, o)[kind]), options...)
+				err := at(t).api.Client.Patch(t.Context(), o, client.RawPatch(kind, patches(t, o)[kind]), options...)
 				if space == others {
 					refused(t, err, "PG001")
 				} else if err != nil {
@@ -84,7 +84,7 @@ func TestServerSideApplyCannotCreateWhatIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = shared.api.Client.Patch(t.Context(), p, client.RawPatch(types.ApplyYAMLPatchType, text), client.FieldOwner("test"))
+		err = at(t).api.Client.Patch(t.Context(), p, client.RawPatch(types.ApplyYAMLPatchType, text), client.FieldOwner("test"))
 		if space == others {
 			refused(t, err, "PG001")
 		} else if err != nil {
@@ -96,7 +96,7 @@ func TestServerSideApplyCannotCreateWhatIsRefused(t *testing.T) {
 func TestWhatIsSentAsProtobufIsJudged(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
-	config := rest.CopyConfig(shared.api.Config)
+	config := rest.CopyConfig(at(t).api.Config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
 	binary, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -117,12 +117,12 @@ func TestWhatIsSentAsProtobufIsJudged(t *testing.T) {
 func TestATrialIsJudgedAsTheRealThing(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
-	refused(t, shared.api.Client.Create(t.Context(), pod(others, driver, pipe), client.DryRunAll), "PG001")
+	refused(t, at(t).api.Client.Create(t.Context(), pod(others, driver, pipe), client.DryRunAll), "PG001")
 	p := pod(drivers, driver, pipe)
-	if err := shared.api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
+	if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
 		t.Errorf("the driver's: %v", err)
 	}
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &corev1.Pod{}); !apierrors.IsNotFound(err) {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &corev1.Pod{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a trial was stored: %v", err)
 	}
 }
@@ -131,14 +131,14 @@ func TestANameThatTheAPIServerMakesIsJudgedWithoutIt(t *testing.T) {
 	guarded(t)
 	p := pod(namespace(t, "others", driver), driver, pipe)
 	p.Name, p.GenerateName = "", "made-"
-	refused(t, shared.api.Client.Create(t.Context(), p), "PG001")
+	refused(t, at(t).api.Client.Create(t.Context(), p), "PG001")
 }
 
 func TestUsersDoNotMatter(t *testing.T) {
 	guarded(t)
 	others := namespace(t, "others", driver)
 	for _, groups := range [][]string{{"system:masters"}, {"system:masters", "system:nodes"}, {"system:masters", "system:serviceaccounts:kube-system"}} {
-		config := rest.CopyConfig(shared.api.Config)
+		config := rest.CopyConfig(at(t).api.Config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: fmt.Sprintf("somebody-%d", len(groups)), Groups: groups}
 		refused(t, newClient(t, config).Create(t.Context(), pod(others, driver, pipe)), "PG001")
 	}

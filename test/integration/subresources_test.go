@@ -94,8 +94,8 @@ func TestSubresourcesThatAreNotSentGiveNobodyAPipe(t *testing.T) {
 			o := named(w.make(template(driver)), others)
 			created(t, o)
 			w.template(o).Spec = spec(driver, pipe)
-			_ = shared.api.Client.Status().Update(t.Context(), o) // whether it is refused or ignored
-			if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || len(w.template(o).Spec.Volumes) != 0 {
+			_ = at(t).api.Client.Status().Update(t.Context(), o) // whether it is refused or ignored
+			if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || len(w.template(o).Spec.Volumes) != 0 {
 				t.Errorf("stored: %+v, %v", w.template(o).Spec.Volumes, err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestSubresourcesThatAreNotSentGiveNobodyAPipe(t *testing.T) {
 			guilty := p.DeepCopy()
 			guilty.Spec.Volumes, guilty.Spec.Containers[0].VolumeMounts = spec("", pipe).Volumes, spec("", pipe).Containers[0].VolumeMounts
 			_ = update(guilty)
-			if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || len(p.Spec.Volumes) != 0 {
+			if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || len(p.Spec.Volumes) != 0 {
 				t.Errorf("stored: %+v, %v", p.Spec.Volumes, err)
 			}
 		})
@@ -127,8 +127,8 @@ func TestSubresourcesThatAreNotSentGiveNobodyAPipe(t *testing.T) {
 	created(t, v)
 	deleted(t, v)
 	v.Spec.Local.Path = pipe
-	_ = shared.api.Client.Status().Update(t.Context(), v)
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil || v.Spec.Local.Path != "/mnt/disk" {
+	_ = at(t).api.Client.Status().Update(t.Context(), v)
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(v), v); err != nil || v.Spec.Local.Path != "/mnt/disk" {
 		t.Errorf("stored: %q, %v", v.Spec.Local.Path, err)
 	}
 }
@@ -149,5 +149,5 @@ func TestAnOlderPodThatWaitsIsNotLetGo(t *testing.T) {
 		t.Errorf("warnings: %q", warned.texts)
 	}
 	older.Spec.SchedulingGates = nil
-	refused(t, shared.api.Client.Update(t.Context(), older), "PG001")
+	refused(t, at(t).api.Client.Update(t.Context(), older), "PG001")
 }

@@ -55,7 +55,7 @@ func requested(t *testing.T, p *corev1.Pod, audiences ...string) string {
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Spec.ServiceAccountName}}
-	if err := shared.api.Client.SubResource("token").Create(t.Context(), account, request); err != nil {
+	if err := at(t).api.Client.SubResource("token").Create(t.Context(), account, request); err != nil {
 		t.Fatalf("request a token: %v", err)
 	}
 	return request.Status.Token
@@ -64,11 +64,11 @@ func requested(t *testing.T, p *corev1.Pod, audiences ...string) string {
 // fetched is what a path of the API server holds.
 func fetched(t *testing.T, path string) []byte {
 	t.Helper()
-	browser, err := rest.HTTPClientFor(shared.api.Config)
+	browser, err := rest.HTTPClientFor(at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := browser.Get(strings.TrimSuffix(shared.api.Config.Host, "/") + path)
+	answer, err := browser.Get(strings.TrimSuffix(at(t).api.Config.Host, "/") + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func fetched(t *testing.T, path string) []byte {
 // tokenConfig is that of a node's proxy, which has the node's own credentials.
 func tokenConfig(t *testing.T, node string) token.Config {
 	t.Helper()
-	user, err := shared.api.User("system:node:"+node, "system:nodes")
+	user, err := at(t).api.User("system:node:"+node, "system:nodes")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestTokensOfARealCluster(t *testing.T) {
 	t.Run("a deleted pod's token is refused by review", func(t *testing.T) {
 		gone := boundPod(t, storage, "driver", node)
 		text := requested(t, gone.pod, tokenAudience)
-		if err := shared.api.Client.Delete(t.Context(), gone.pod, client.GracePeriodSeconds(0)); err != nil {
+		if err := at(t).api.Client.Delete(t.Context(), gone.pod, client.GracePeriodSeconds(0)); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "refused", func(ctx context.Context) error {

@@ -27,15 +27,15 @@ func TestAPersistentVolumeLeadsNobodyToAPipe(t *testing.T) {
 	for name, source := range sources() {
 		t.Run(name, func(t *testing.T) {
 			free := volume(source.make(pipe))
-			status := refused(t, shared.api.Client.Create(t.Context(), free), "PG007")
+			status := refused(t, at(t).api.Client.Create(t.Context(), free), "PG007")
 			if diff := cmp.Diff([]string{"PG007 " + source.field}, causes(status)); diff != "" {
 				t.Errorf("causes (-want +got):\n%s", diff)
 			}
 			// The claim's namespace does not help: whoever may edit the claim decides which pod gets the volume.
 			bound := volume(source.make(pipe))
 			bound.Spec.ClaimRef = &corev1.ObjectReference{Namespace: drivers, Name: "claim"}
-			refused(t, shared.api.Client.Create(t.Context(), bound), "PG007")
-			refused(t, shared.api.Client.Create(t.Context(), volume(source.make(`\\.\pipe`))), "PG003")
+			refused(t, at(t).api.Client.Create(t.Context(), bound), "PG007")
+			refused(t, at(t).api.Client.Create(t.Context(), volume(source.make(`\\.\pipe`))), "PG003")
 			harmless := volume(source.make("/mnt/disk"))
 			deleted(t, harmless)
 			created(t, harmless)
@@ -57,11 +57,11 @@ func TestAnOlderPersistentVolumeCannotBeBound(t *testing.T) {
 	for name, v := range older {
 		t.Run(name, func(t *testing.T) {
 			v.Labels = map[string]string{"example.com/note": "kept"}
-			if err := shared.api.Client.Update(t.Context(), v); err != nil {
+			if err := at(t).api.Client.Update(t.Context(), v); err != nil {
 				t.Fatalf("a label: %v", err)
 			}
 			v.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: others, Name: "claim"}
-			refused(t, shared.api.Client.Update(t.Context(), v), "PG007")
+			refused(t, at(t).api.Client.Update(t.Context(), v), "PG007")
 		})
 	}
 }

@@ -60,10 +60,7 @@ func witnesses(t *testing.T, trust bool, nodes ...*witnesstest.Node) *watched {
 			t.Fatal(err)
 		}
 	}
-	var err error
-	if w.at, err = cluster.RenderChart(ctx, shared.tools, cluster.ChartDir(), values...); err != nil {
-		t.Fatal(err)
-	}
+	w.at = rendered(t, values...)
 	t.Cleanup(func() {
 		for _, replica := range w.Replicas {
 			if strings.Contains(replica.Faults(), "is forbidden: User") {
@@ -75,7 +72,7 @@ func witnesses(t *testing.T, trust bool, nodes ...*witnesstest.Node) *watched {
 		}
 		for _, o := range w.at.Kinds("Role", "RoleBinding") {
 			if strings.HasSuffix(o.GetName(), "-witness") {
-				if err := shared.api.Delete(ctx, o.DeepCopy()); err != nil {
+				if err := at(t).api.Delete(ctx, o.DeepCopy()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -118,7 +115,7 @@ func remembered(origin string) *corev1.ConfigMap {
 func (w *watched) memory(n *witnesstest.Node) map[string]string {
 	w.t.Helper()
 	o := remembered(n.Origin())
-	if err := shared.api.Client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
+	if err := at(w.t).api.Client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
 		w.t.Fatal(err)
 	}
 	return o.Data
@@ -150,7 +147,7 @@ func toldOf(t *testing.T, node, reason, note string) {
 	t.Helper()
 	eventually(t, "an Event "+reason, func(ctx context.Context) error {
 		var all eventsv1.EventList
-		if err := shared.api.Client.List(ctx, &all, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		if err := at(t).api.Client.List(ctx, &all, client.InNamespace(metav1.NamespaceDefault)); err != nil {
 			return err
 		}
 		for _, e := range all.Items {
@@ -218,11 +215,11 @@ func remembersForVerification(t *testing.T, w *watched, n *witnesstest.Node) {
 		t.Fatal(err)
 	}
 	o := remembered(n.Origin())
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Annotations["pipeguard.dev/audit-records"] != strconv.FormatUint(last.Size, 10) || o.Annotations["pipeguard.dev/cosigned-at"] == "" {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Annotations["pipeguard.dev/audit-records"] != strconv.FormatUint(last.Size, 10) || o.Annotations["pipeguard.dev/cosigned-at"] == "" {
 		t.Errorf("for people: %v: %v", o.Annotations, err)
 	}
 	n.Close()
-	kubectl, err := shared.api.Kubectl(shared.tools, shared.api.Config)
+	kubectl, err := at(t).api.Kubectl(shared.tools, at(t).api.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +322,7 @@ func pinsFirst(t *testing.T, w *watched) {
 	if diff := cmp.Diff(known, w.memory(n)); diff != "" {
 		t.Errorf("something was stored:\n%s", diff)
 	}
-	if err := shared.api.Delete(t.Context(), remembered(n.Origin())); err != nil {
+	if err := at(t).api.Delete(t.Context(), remembered(n.Origin())); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.client(w.Replicas[1]).Send(t.Context(), next.Grow(1)); err != nil {
@@ -374,14 +371,14 @@ func writesNoOther(t *testing.T, w *watched) {
 }
 
 func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
-	if err := shared.api.EnsureNamespace(t.Context(), cluster.Namespace); err != nil {
+	if err := at(t).api.EnsureNamespace(t.Context(), cluster.Namespace); err != nil {
 		t.Fatal(err)
 	}
 	const origin = evidence.OriginPrefix + "win-raced"
 	deleted(t, remembered(origin))
 	var stores []*witness.ConfigMaps
 	for range 2 {
-		s, err := witness.NewConfigMaps(shared.api.Config, cluster.Namespace)
+		s, err := witness.NewConfigMaps(at(t).api.Config, cluster.Namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +409,7 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := remembered(origin)
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)
 	}
 	changed(t, o, func() { o.Labels["team"] = "storage" })
@@ -425,7 +422,7 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 	if err := stores[1].Write(t.Context(), origin, e); err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Labels["team"] != "storage" || o.Labels["app.kubernetes.io/component"] != "witness" {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.Labels["team"] != "storage" || o.Labels["app.kubernetes.io/component"] != "witness" {
 		t.Errorf("labels of others: %v: %v", o.Labels, err)
 	}
 	for name, data := range map[string]map[string]string{
@@ -438,7 +435,7 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := shared.api.Delete(t.Context(), o); err != nil {
+	if err := at(t).api.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err := stores[0].Write(t.Context(), origin, e); !errors.Is(err, evidence.ErrChanged) {
@@ -452,12 +449,12 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 func TestAReportNamesTheKeyOfTheAuditLog(t *testing.T) {
 	o := said("keyed")
 	o.AuditKey = witnesstest.NewKey(t, evidence.Origin("keyed")).LogKey()
-	if err := shared.api.Client.Create(t.Context(), o, client.DryRunAll); err != nil || o.AuditKey == "" {
+	if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil || o.AuditKey == "" {
 		t.Errorf("%v", err)
 	}
 	o = said("keyed")
 	o.AuditKey = strings.Repeat("x", 385)
-	if err := shared.api.Client.Create(t.Context(), o, client.DryRunAll); !apierrors.IsInvalid(err) {
+	if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); !apierrors.IsInvalid(err) {
 		t.Errorf("without end: %v", err)
 	}
 }

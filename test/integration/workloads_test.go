@@ -17,13 +17,13 @@ func TestATemplateIsJudgedAsItsPodsWillBe(t *testing.T) {
 			t.Run(w.kind+"/"+name, func(t *testing.T) {
 				guilty := template(driver, pipe)
 				c.change(&guilty.Spec)
-				status := refused(t, shared.api.Client.Create(t.Context(), named(w.make(guilty), others)), c.code)
+				status := refused(t, at(t).api.Client.Create(t.Context(), named(w.make(guilty), others)), c.code)
 				if diff := cmp.Diff([]string{c.code + " " + w.field + "." + c.field}, causes(status)); diff != "" {
 					t.Errorf("causes (-want +got):\n%s", diff)
 				}
 				created(t, named(w.make(guilty), drivers))
 				guilty.Spec.ServiceAccountName = ""
-				refused(t, shared.api.Client.Create(t.Context(), named(w.make(guilty), drivers)), c.code)
+				refused(t, at(t).api.Client.Create(t.Context(), named(w.make(guilty), drivers)), c.code)
 			})
 		}
 	}
@@ -43,8 +43,8 @@ func TestATemplateCannotGetAPipeLater(t *testing.T) {
 				w.template(o).Spec.Volumes = spec(driver, pipe).Volumes
 				w.template(o).Spec.Containers = spec(driver, pipe).Containers
 			}
-			refused(t, shared.api.Client.Update(t.Context(), bad), "PG001")
-			if err := shared.api.Client.Update(t.Context(), good); err != nil {
+			refused(t, at(t).api.Client.Update(t.Context(), bad), "PG001")
+			if err := at(t).api.Client.Update(t.Context(), good); err != nil {
 				t.Errorf("the driver's: %v", err)
 			}
 		})
@@ -66,14 +66,14 @@ func TestAnOlderTemplateMayChangeInWhatDoesNotMatter(t *testing.T) {
 		t.Run(w.kind, func(t *testing.T) {
 			o := older[w.kind]
 			o.SetAnnotations(map[string]string{"example.com/note": "kept"})
-			if err := shared.api.Client.Update(t.Context(), o); err != nil {
+			if err := at(t).api.Client.Update(t.Context(), o); err != nil {
 				t.Fatalf("an annotation: %v", err)
 			}
 			if w.template == nil {
 				return
 			}
 			w.template(o).Spec.Containers[0].VolumeMounts[0].SubPath = "sub"
-			refused(t, shared.api.Client.Update(t.Context(), o))
+			refused(t, at(t).api.Client.Update(t.Context(), o))
 		})
 	}
 }

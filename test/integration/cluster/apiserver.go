@@ -24,7 +24,7 @@ import (
 )
 
 // startLimit is long, because the machine may be busy: usually the API server takes some five seconds.
-const startLimit = 90 * time.Second
+const startLimit = 3 * time.Minute
 
 // APIServerOptions say how an API server is to run.
 type APIServerOptions struct {

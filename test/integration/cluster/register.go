@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// takesEffect is how long the API server may need to take over a webhook configuration: it watches them.
-const takesEffect = 30 * time.Second
+// takesEffect is how long the API server may need to take over a webhook configuration: it watches them, on a machine that may be busy.
+const takesEffect = 2 * time.Minute
 
 // Refuses says that a webhook refused a probe by a rule: it is asked, and it judges.
 func Refuses(answer error) bool {

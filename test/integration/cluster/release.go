@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -158,8 +159,8 @@ func (r *Release) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// AddReplica starts one more. It does not wait until it is ready.
-func (r *Release) AddReplica(ctx context.Context) (replica *Replica, err error) {
+// AddReplica starts one more, with further arguments. It does not wait until it is ready.
+func (r *Release) AddReplica(ctx context.Context, args ...string) (replica *Replica, err error) {
 	name := fmt.Sprintf("%s-%d-%d", ServiceAccount, r.Balancer.Port(), r.started)
 	r.started++
 	replica = &Replica{Pod: name}
@@ -182,7 +183,7 @@ func (r *Release) AddReplica(ctx context.Context) (replica *Replica, err error) 
 	}
 	replica.Webhook, err = StartWebhook(ctx, name, r.options.Webhook, append([]string{
 		"--kubeconfig", kubeconfig, "--pod-namespace", Namespace, "--pod-name", name, "--params", r.Parameters,
-	}, r.options.Args...)...)
+	}, slices.Concat(r.options.Args, args)...)...)
 	if err != nil {
 		return nil, errors.Join(err, replica.Link.Close())
 	}

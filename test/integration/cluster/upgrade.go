@@ -20,12 +20,9 @@ func (r *Release) Upgrade(ctx context.Context, chart Chart, replicas int, args .
 			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 	}
-	own := r.options.Args
-	r.options.Args = append(own[:len(own):len(own)], args...)
-	defer func() { r.options.Args = own }()
 	old := append([]*Replica{}, r.Replicas...)
 	for range replicas {
-		replica, err := r.AddReplica(ctx)
+		replica, err := r.AddReplica(ctx, args...)
 		if err != nil {
 			return err
 		}
