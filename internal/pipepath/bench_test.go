@@ -48,9 +48,9 @@ func TestJudgeOfLongPathsTakesLinearTime(t *testing.T) {
 	for _, head := range heads {
 		for _, unit := range units {
 			long := head + strings.Repeat(unit, size/len(unit))
-			start := time.Now()
+			before := cpu()
 			g.JudgeMount(long, long)
-			if took := time.Since(start); took > limit {
+			if took := cpu() - before; took > limit { // a busy machine can keep the process from running for seconds
 				t.Errorf("%q and %q again and again: %v", head, unit, took)
 			}
 		}

@@ -48,9 +48,9 @@ func TestThePowerOfLongPathsTakesLinearTime(t *testing.T) {
 	for _, head := range heads {
 		for _, unit := range units {
 			long := head + strings.Repeat(unit, size/len(unit))
-			start := time.Now()
+			before := cpu()
 			p.JudgeMount(long, long)
-			if took := time.Since(start); took > limit {
+			if took := cpu() - before; took > limit {
 				t.Errorf("%q and %q again and again: %v", head, unit, took)
 			}
 		}
