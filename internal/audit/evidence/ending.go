@@ -44,10 +44,14 @@ func ending(s opening, covered uint64) (int64, error) {
 	}
 	in := bufio.NewReaderSize(io.LimitReader(f, info.Size()), audit.MaxRecord+1)
 	seq, good, previous := s.First-1, int64(0), ""
+	repeats := 0 // the first line from which on records stand there again
 	for number := 1; ; number++ {
 		raw, err := in.ReadSlice('\n')
 		switch {
 		case errors.Is(err, io.EOF):
+			if repeats > 0 {
+				return good, couldBeLost(s, repeats, seq, info.Size()-good, covered)
+			}
 			return good, nil // a line without its end continues nothing, however long
 		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
 			return 0, fmt.Errorf("read %s, line %d: %w", s.Path, number, err)
@@ -56,7 +60,7 @@ func ending(s opening, covered uint64) (int64, error) {
 		if err == nil && len(raw) <= audit.MaxRecord {
 			at, prev, ok = segment.ParseLine(raw[:len(raw)-1])
 		}
-		if ok && at == seq+1 && (number == 1 || prev == previous) {
+		if repeats == 0 && ok && at == seq+1 && (number == 1 || prev == previous) {
 			seq, good = at, good+int64(len(raw))
 			previous = Leaf(raw[:len(raw)-1]).String()
 			continue
@@ -68,17 +72,29 @@ func ending(s opening, covered uint64) (int64, error) {
 			}
 		}
 		switch {
+		case !hasEnd && repeats > 0, ok && at <= seq && good > 0, !ok && repeats > 0:
+			if repeats == 0 {
+				repeats = number
+			}
 		case !hasEnd:
 			return good, nil
 		case ok:
 			return 0, &Fault{s.Path, number, seq + 1, fmt.Sprintf("a whole record in a place that is not its own: record %d is due, behind the hash of the one before", seq+1)}
-		case info.Size()-good > segment.MaxLost:
-			return 0, &Fault{s.Path, number, seq + 1, fmt.Sprintf("not a record, and %d bytes from there on are more than a crash can have spoiled", info.Size()-good)}
-		case seq < covered:
-			return 0, &Fault{s.Path, number, seq + 1, fmt.Sprintf("not a record, and the last checkpoint covers %d of them", covered)}
+		default:
+			return good, couldBeLost(s, number, seq, info.Size()-good, covered)
 		}
-		return good, nil
 	}
+}
+
+// couldBeLost is a *Fault if what stands behind the last record of a log, from a line on, cannot be left out of it.
+func couldBeLost(s opening, line int, seq uint64, behind int64, covered uint64) error {
+	switch {
+	case behind > segment.MaxLost:
+		return &Fault{s.Path, line, seq + 1, fmt.Sprintf("not the next record, and %d bytes from there on are more than a crash can have spoiled", behind)}
+	case seq < covered:
+		return &Fault{s.Path, line, seq + 1, fmt.Sprintf("not the next record, and the last checkpoint covers %d of them", covered)}
+	}
+	return nil
 }
 
 // lineEnds says whether a line that did not fit into the buffer has an end.

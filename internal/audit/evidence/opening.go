@@ -9,25 +9,30 @@ import (
 	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // opening is what a segment says first: how the log stood when it was begun.
 type opening struct {
 	Segment
-	isWhole  bool // its first record is there
-	size     int64
+	isWhole  bool // its first line is there
+	opens    bool // that line is a record of the number in the name
+	isPacked bool
+	size     int64  // of the file
+	prev     string // the hash of the record before, in the first record
 	declared logFields
 }
 
 // look reads the first line of a segment. A writer judges a damaged one by itself.
 func look(s Segment, isWriter bool) (opening, error) {
 	o := opening{Segment: s}
-	f, info, err := openRegular(s.Path)
+	f, err := OpenSegment(s.Path)
 	if err != nil {
 		return o, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	o.size = info.Size()
+	size, isPlain := f.Size()
+	o.size, o.isPacked = size, !isPlain
 	raw, err := bufio.NewReaderSize(f, audit.MaxRecord).ReadSlice('\n')
 	if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
 		return o, nil
@@ -40,44 +45,46 @@ func look(s Segment, isWriter bool) (opening, error) {
 	}
 	o.isWhole = true
 	var r Record
-	if parseRecord(raw[:len(raw)-1], &r) == nil && r.stage == string(audit.StageLogOpen) {
+	if parseRecord(raw[:len(raw)-1], &r) != nil {
+		return o, nil
+	}
+	o.opens, o.prev = r.Seq == s.First, string(r.prev)
+	if r.stage == string(audit.StageLogOpen) {
 		o.declared, _ = r.logOf() // what cannot be read declares nothing, and will not fit
 	}
 	return o, nil
 }
 
-// inOrder returns the segments that hold records. Those that another one declares void hold none, nor do those that do not even hold their first
-// record, as when a write failed or has just begun. To name a segment void that is none makes a gap in the log. Of what is ignored, unnamed
-// bytes are in segments that none of the log names: what they hold is no writer's word.
-func inOrder(segments []Segment, isWriter bool) (out []opening, ignored, unnamed int64, err error) {
-	void := map[string]bool{}
+// inOrder returns the segments whose records count, in their order: see segment.Counts. Of what is ignored, unnamed bytes are in segments that none
+// of the log names: what they hold is no writer's word.
+func inOrder(segments []Segment, isWriter bool) (kept []opening, ignored, unnamed int64, err error) {
+	var all []opening
+	var claims []segment.Claim
 	for _, s := range segments {
 		o, err := look(s, isWriter)
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		for _, name := range o.declared.Log.Void {
-			void[name] = name != filepath.Base(s.Path) || void[name]
-		}
-		out = append(out, o)
+		all = append(all, o)
+		d := o.declared.Log
+		claims = append(claims, segment.Claim{Given: s.name(), First: s.First, IsWhole: o.isWhole, Opens: o.opens, Void: d.Void, Previous: d.PreviousSegment})
 	}
-	var kept []opening
+	counts := segment.Counts(claims)
 	named := map[string]bool{}
-	for _, o := range out {
-		if o.isWhole && !void[filepath.Base(o.Path)] {
+	for i, o := range all {
+		if counts[i] {
 			kept = append(kept, o)
 			for _, name := range o.declared.Log.Void {
 				named[name] = true
 			}
 		}
 	}
-	for _, o := range out {
-		name := filepath.Base(o.Path)
-		if o.isWhole && !void[name] {
+	for i, o := range all {
+		if counts[i] {
 			continue
 		}
 		ignored += o.size
-		if !named[name] {
+		if !named[o.name()] {
 			unnamed += o.size
 		}
 	}
@@ -88,7 +95,7 @@ func inOrder(segments []Segment, isWriter bool) (out []opening, ignored, unnamed
 func (o opening) follows(before Segment, bytes, behind int64) error {
 	d := o.declared.Log
 	switch {
-	case d.PreviousSegment != filepath.Base(before.Path):
+	case d.PreviousSegment != before.name():
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, and stands behind %s", d.PreviousSegment, filepath.Base(before.Path))}
 	case d.PreviousBytes != bytes:
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s are of the log, and there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}

@@ -29,7 +29,8 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 		return nil, errors.New("prove a record: name a directory and a record by its number, counted from 1")
 	}
 	v := &verification{o: o, keepRaw: true}
-	if err := errors.Join(v.find(), v.collect()); err != nil {
+	_, strays, err := listSegments(o.Dir)
+	if err := errors.Join(err, v.judge(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
 	if len(v.expect) == 0 || v.expect[len(v.expect)-1].Size < seq {

@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // MaxSize is the largest tree that is dealt with: a proof then has fewer than 63 hashes, and sizes fit an int64.
-const MaxSize = 1 << 62
+const MaxSize = segment.MaxSeq
 
 // reader finds subtrees for proofs in spans.
 func reader(spans ...span) tlog.HashReader {

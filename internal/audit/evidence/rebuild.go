@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrRolledBack means that a log is shorter than a checkpoint that it signed, or another one. To sign a checkpoint of it would contradict the first.
@@ -14,9 +15,12 @@ var ErrRolledBack = errors.New("the audit log is not the one that its last check
 
 // list sorts the segments in a directory.
 func (w *walk) list(dir string) (first uint64, err error) {
-	segments, err := listSegments(dir)
+	segments, _, err := listSegments(dir)
 	if err != nil {
 		return 0, err
+	}
+	if w.isOwn { // a writer packs nothing
+		segments = slices.DeleteFunc(segments, func(s Segment) bool { return s.name() != filepath.Base(s.Path) })
 	}
 	return w.sort(segments)
 }
@@ -30,7 +34,7 @@ func replay(ctx context.Context, dir string, covered uint64, begin func(first ui
 		return span{}, err
 	}
 	tree := span{}
-	w := &walk{isWriter: true, covered: covered}
+	w := &walk{isWriter: true, isOwn: true, covered: covered}
 	first, err := w.list(dir)
 	if err != nil {
 		return span{}, err
@@ -137,7 +141,7 @@ func LastCheckpoint(dir string) (Head, error) {
 // spanOf reads the log in dir for the tree of its first from records and the leaves from there up to another size.
 func spanOf(ctx context.Context, dir string, from, to uint64) (before, after span, err error) {
 	hasBefore := false
-	tree, err := replay(ctx, dir, 0, nil, func(tree *span) bool {
+	tree, err := replay(ctx, dir, to, nil, func(tree *span) bool {
 		if tree.end == from {
 			before, hasBefore = tree.clone(), true
 		}
@@ -150,7 +154,7 @@ func spanOf(ctx context.Context, dir string, from, to uint64) (before, after spa
 		return span{}, span{}, fmt.Errorf("the tree of %d records cannot be known: the log begins behind it, or ends before it with %d", from, tree.end)
 	}
 	after = span{begin: from, end: from}
-	w := &walk{visit: func(r *Record) error {
+	w := &walk{isOwn: true, covered: to, visit: func(r *Record) error {
 		switch {
 		case r.Seq <= from:
 			return nil

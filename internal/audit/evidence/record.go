@@ -73,11 +73,13 @@ func digits(b []byte) (n uint64, rest []byte, ok bool) {
 // logFields is what records about the log say that verification compares with what it finds.
 type logFields struct {
 	Log struct {
-		PreviousSegment string   `json:"previous_segment"`
-		PreviousBytes   int64    `json:"previous_bytes"`
-		TornBytes       int64    `json:"torn_bytes"`
-		Void            []string `json:"void"`
-		Pruned          *struct {
+		PreviousSegment string `json:"previous_segment"`
+		PreviousBytes   int64  `json:"previous_bytes"`
+		TornBytes       int64  `json:"torn_bytes"`
+		// PreviousTornHash is the SHA-256 of those bytes in hexadecimal digits, as they stood when the segment was begun.
+		PreviousTornHash string   `json:"previous_torn_hash"`
+		Void             []string `json:"void"`
+		Pruned           *struct {
 			LastSeq uint64 `json:"last_seq"`
 		} `json:"pruned"`
 	} `json:"log"`

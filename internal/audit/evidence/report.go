@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 )
@@ -47,6 +48,26 @@ type Report struct {
 	TornBytes   int64     `json:"tornBytes"`         // behind the last record, or in segments without records that none of the log names
 	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed.
 	IgnoredBytes int64 `json:"ignoredBytes"`
+
+	// Parts are the segments that were read, in order, and how much of each is of the log; Read is what was read in them, and Torn how many
+	// bytes stand behind. Whoever shows records and reads the same is showing what this report is about.
+	Parts []Part `json:"-"`
+	Read  Sum    `json:"-"`
+	Torn  int64  `json:"-"`
+
+	unhashed int64 // of IgnoredBytes: those of which the log says how many there were, and not what
+}
+
+// Sum is a running hash of records in the order in which they are read.
+type Sum struct {
+	Records uint64
+	hash    [sha256.Size]byte
+}
+
+// Add adds the leaf hash of a record.
+func (s *Sum) Add(leaf [32]byte) {
+	s.Records++
+	s.hash = sha256.Sum256(append(s.hash[:], leaf[:]...))
 }
 
 // reportSchema names the form of a Report.
@@ -99,6 +120,9 @@ func (r *Report) limits(o VerifyOptions) {
 	r.limit("What never reached the log: an operation that ran past the guard, or a record that was never written.")
 	r.limit("Whether records tell the truth: times are the node's clock, and names, paths and errors are the callers' words.")
 	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
+	if r.unhashed > 0 {
+		r.limit("What %d bytes behind the last records of segments are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
+	}
 	if r.Verdict == VerdictOK {
 		return
 	}

@@ -1,10 +1,7 @@
 package evidence
 
 import (
-	"cmp"
-	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
@@ -15,28 +12,93 @@ type Segment struct {
 	First uint64 // number of its first record, from its name
 }
 
+// name is the one that its writer gave it.
+func (s Segment) name() string {
+	given, _, _ := segment.ParseCopy(filepath.Base(s.Path))
+	return given
+}
+
 // parseSegment reads the name of a segment. What its writer does not name so, no reader takes for a part of the log.
 func parseSegment(path string) (Segment, bool) {
-	first, ok := segment.ParseName(filepath.Base(path))
-	return Segment{path, first}, ok && first <= MaxSize
+	_, first, ok := segment.ParseCopy(filepath.Base(path))
+	return Segment{path, first}, ok
 }
 
-// listSegments returns the segments in a directory by their first numbers. Other files are left alone.
-func listSegments(dir string) ([]Segment, error) {
-	entries, err := os.ReadDir(dir)
+// listSegments returns the segments in a directory by their first numbers, and what else is in it and is not read.
+func listSegments(dir string) ([]Segment, []segment.Stray, error) {
+	entries, strays, err := segment.List(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []Segment
+	out := make([]Segment, 0, len(entries))
 	for _, e := range entries {
-		if s, ok := parseSegment(filepath.Join(dir, e.Name())); ok && !e.IsDir() {
-			out = append(out, s)
+		out = append(out, Segment{filepath.Join(dir, e.File), e.First})
+	}
+	return out, strays, nil
+}
+
+// Part is a segment that readers read, and how much of it is of the log.
+type Part struct {
+	Path  string
+	First uint64
+	// Bytes of it are of the log, from its beginning, as they were written; -1 if nothing says where they end.
+	Bytes int64
+	// Torn is how many bytes may stand behind them: the log declares them, and they are no part of it.
+	Torn int64
+}
+
+// List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
+// Verify finds no fault with, these are the parts that it covers.
+func List(dir string) ([]Part, []segment.Stray, error) {
+	segments, strays, err := listSegments(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	order, _, _, err := inOrder(segments, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	parts := make([]Part, 0, len(order))
+	counts := map[string]bool{}
+	for i, o := range order {
+		p := Part{o.Path, o.First, -1, 0}
+		if i+1 < len(order) {
+			p.Bytes, p.Torn = order[i+1].endOf(o)
+		}
+		parts = append(parts, p)
+		counts[o.Path] = true
+	}
+	for _, s := range segments {
+		if counts[s.Path] {
+			continue
+		}
+		if o, err := look(s, false); err == nil && o.opens {
+			strays = append(strays, segment.Stray{Path: s.Path, Why: "it begins with a record, and another segment declares that none in it counts"})
 		}
 	}
-	sortSegments(out)
-	return out, nil
+	return parts, strays, nil
 }
 
-func sortSegments(s []Segment) {
-	slices.SortFunc(s, func(a, b Segment) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Path, b.Path)) })
+// ListAll is List for a log that was changed: it leaves out no segment and nothing in one, whatever they say of each other.
+func ListAll(dir string) ([]Part, []segment.Stray, error) {
+	segments, strays, err := listSegments(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var parts []Part
+	for _, s := range segments {
+		parts = append(parts, Part{s.Path, s.First, -1, 0})
+	}
+	return parts, strays, nil
+}
+
+// endOf is how many bytes of the segment before are of the log, as o declares, and how many more it declares. If more stand there, it says nothing: nothing
+// is left out that the log does not account for.
+func (o opening) endOf(before opening) (bytes, torn int64) {
+	d := o.declared.Log
+	behind := before.size - d.PreviousBytes
+	if d.PreviousSegment != before.name() || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > d.TornBytes) {
+		return -1, 0
+	}
+	return d.PreviousBytes, d.TornBytes
 }

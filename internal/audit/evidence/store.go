@@ -13,13 +13,14 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // Names of files beside the segments of a log.
 const (
-	CheckpointFile = "checkpoints"
-	// StartFile holds the tree of the records that were pruned: without it the tree of those that are left cannot be known.
-	StartFile = "start"
+	CheckpointFile = segment.CheckpointFile
+	StartFile      = segment.StartFile
 )
 
 // startTitle is the first line of a start file. The file needs no signature: the next checkpoint
@@ -82,9 +83,9 @@ func readStart(file string) (span, error) {
 	return t, nil
 }
 
-// openRegular opens a file of a log. What has its name and is none is a fault: to open a named pipe waits for ever.
+// openRegular opens a file of a log. What has its name and is none is a fault: a link leads out of the log, and to open a named pipe waits for ever.
 func openRegular(file string) (*os.File, os.FileInfo, error) {
-	info, err := os.Stat(file)
+	info, err := os.Lstat(file)
 	if err == nil && !info.Mode().IsRegular() {
 		err = &Fault{file, 0, 0, "not a regular file"}
 	}

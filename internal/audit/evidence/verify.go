@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // VerifyOptions say what is verified, and against what.
@@ -90,7 +91,11 @@ func (v *verification) run(ctx context.Context) error {
 	}
 	if v.o.Dir != "" { // listed after the checkpoints were read: every record that they cover is there
 		var err error
-		if v.segments, err = listSegments(v.o.Dir); err != nil {
+		var strays []segment.Stray
+		if v.segments, strays, err = listSegments(v.o.Dir); err != nil {
+			return err
+		}
+		if err := v.judge(strays); err != nil {
 			return err
 		}
 	}
@@ -129,10 +134,27 @@ func (v *verification) find() error {
 		case filepath.Base(file) == StartFile && v.start == "":
 			v.start = file
 		default:
-			return fmt.Errorf("%s is no segment (audit-….jsonl), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
+			return fmt.Errorf("%s is no segment (audit-….jsonl, or packed audit-….jsonl.gz), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
 		}
 	}
-	sortSegments(v.segments)
+	segment.SortByNumber(v.segments, func(s Segment) (uint64, string) { return s.First, s.Path })
+	return nil
+}
+
+// judge names what lies in the directory of the log and is not read. What other programs take for a segment was put there by none of ours.
+func (v *verification) judge(strays []segment.Stray) error {
+	for _, s := range strays {
+		if s.IsClaim {
+			return &Fault{s.Path, 0, 0, s.Why + ": it is not read"}
+		}
+	}
+	for i, s := range strays {
+		if i == maxNamed {
+			v.report.incomplete("%d more entries of the directory are not read", len(strays)-i)
+			break
+		}
+		v.report.incomplete("%s is not read: %s", s.Path, s.Why)
+	}
 	return nil
 }
 
@@ -171,6 +193,8 @@ func (v *verification) walk(ctx context.Context) error {
 	v.report.Segments, v.report.Bytes = len(v.segments), done
 	v.report.Missing = append(v.report.Missing, w.missing...)
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+w.unnamed, w.ignored-w.unnamed
+	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
+	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
 	if err != nil {
 		return err
 	}
@@ -234,6 +258,7 @@ func (v *verification) visit(r *Record) error {
 	}
 	v.report.Records++
 	v.report.LastSeq = r.Seq
+	v.report.Read.Add(r.Leaf)
 	if r.isLog {
 		fields, err := r.logOf()
 		if err == nil && fields.Log.Pruned != nil && r.stage == string(audit.StageLogPrune) {

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // Range is a run of records by their numbers, both ends included.
@@ -31,6 +34,8 @@ type walk struct {
 	// behind that. Records up to covered were durable.
 	isWriter bool
 	covered  uint64
+	// isOwn says that the writer of the log asks, of which covered records are signed: a segment that was put beside those of the log is left out.
+	isOwn bool
 	// visit is called for each record. An error of it ends the walk.
 	visit func(*Record) error
 	// read is told of bytes as they are read; nil if nobody wants to know.
@@ -44,9 +49,16 @@ type walk struct {
 	torn     int64 // bytes behind the last record of all
 	unnamed  int64 // bytes of those in segments that no segment of the log names
 	ignored  int64 // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
-	missing  []Range
-	in       *bufio.Reader
+	unhashed int64 // of the ignored bytes: declared, and without a hash
+	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
+	shortened []string
+	missing   []Range
+	parts     []Part // that were read, as far as they are of the log
+	in        *bufio.Reader
 }
+
+// maxTorn bounds how many bytes behind a last record are read for their hash: more than any writer leaves there.
+const maxTorn = 16 * segment.MaxLost
 
 // bufferSize is a compromise: fewer calls for more memory.
 const bufferSize = 256 << 10
@@ -57,6 +69,9 @@ var errDone = errors.New("done")
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
 func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	w.order, w.ignored, w.unnamed, err = inOrder(segments, w.isWriter)
+	if err == nil && w.isOwn {
+		err = w.chain()
+	}
 	if err == nil && w.isWriter {
 		err = w.cut()
 	}
@@ -69,6 +84,27 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 		}
 	}
 	return w.order[0].First, nil
+}
+
+// chain leaves out what the writer of the log does not go on from.
+func (w *walk) chain() error {
+	links := make([]segment.Link, 0, len(w.order))
+	for _, o := range w.order {
+		d := o.declared.Log
+		links = append(links, segment.Link{Given: o.name(), First: o.First, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev})
+	}
+	keep, err := segment.Chain(links, w.covered, func(i int) (io.ReadCloser, error) { return os.Open(w.order[i].Path) })
+	if err != nil {
+		return err
+	}
+	kept := w.order[:0:0]
+	for i, o := range w.order {
+		if keep[i] {
+			kept = append(kept, o)
+		}
+	}
+	w.order = kept
+	return nil
 }
 
 // run walks what sort found.
@@ -116,7 +152,7 @@ func (w *walk) link(h tlog.Hash) {
 
 // segment walks one segment, up to the record before the first one of the next.
 func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
-	f, _, err := openRegular(s.Path)
+	f, err := OpenSegment(s.Path)
 	if err != nil {
 		return err
 	}
@@ -125,6 +161,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 	w.torn = 0
 	r := Record{File: s.Path}
 	var length int64
+	defer func() { w.parts = append(w.parts, Part{s.Path, s.First, length, 0}) }()
 	for {
 		if r.Line%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -144,10 +181,12 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		case next == nil && !w.isWriter && (bytes.IndexByte(raw, 0) >= 0 || errors.Is(err, io.EOF)):
 			// A line that is being written, or was cut short; or a hole that the file system left when the machine failed. A record that
 			// was there is missed by a checkpoint.
-			rest, err := w.skip(f, length)
-			w.torn = int64(len(raw)) + rest
+			length -= int64(len(raw))
+			w.count(-int64(len(raw)))
+			w.torn, err = w.skip(f, length)
 			return err
 		case errors.Is(err, io.EOF) && w.isPartial:
+			length -= int64(len(raw))
 			return nil // the gap will be noted
 		case errors.Is(err, io.EOF) && next == nil:
 			return fmt.Errorf("%s has become shorter while it was read", s.Path)
@@ -171,24 +210,38 @@ func (w *walk) count(n int64) {
 }
 
 // leave is where the log goes on in the next segment. length is that of the records up to there.
-func (w *walk) leave(f *os.File, s opening, length int64, next *opening) error {
+func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
+	declared := next.declared.Log
+	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= maxTorn
+	sum := sha256.New()
+	if isHashed {
+		if _, err := io.Copy(sum, io.LimitReader(w.in, declared.TornBytes)); err != nil {
+			return fmt.Errorf("read %s: %w", s.Path, err)
+		}
+	}
 	behind, err := w.skip(f, length)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
 	w.ignored += behind
+	switch {
+	case behind == 0:
+	case !isHashed:
+		w.unhashed += behind
+	case behind < declared.TornBytes:
+		w.shortened = append(w.shortened, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
+			behind, filepath.Base(s.Path), declared.TornBytes, filepath.Base(next.Path)))
+	case behind == declared.TornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
+		return &Fault{s.Path, 0, next.First - 1, fmt.Sprintf("the %d bytes behind its last record are not those that stood there when %s was begun", behind, filepath.Base(next.Path))}
+	}
 	return next.follows(s.Segment, length, behind)
 }
 
-// skip returns how many bytes of a file stand behind those that were read. They are not read: a file may be all hole, and longer than any disk.
-func (w *walk) skip(f *os.File, read int64) (int64, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	behind := max(0, info.Size()-read)
+// skip returns how many bytes of a segment stand behind those that were read.
+func (w *walk) skip(f *Stored, read int64) (int64, error) {
+	behind, err := f.Behind(read)
 	w.count(behind)
-	return behind, nil
+	return behind, err
 }
 
 func (w *walk) record(r *Record, raw []byte) error {

@@ -1,16 +1,21 @@
 package query
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // ErrEnd comes from Follow each time that all there is has been read, once before each wait.
@@ -35,6 +40,7 @@ type follower struct {
 	name     string
 	interval time.Duration
 	yield    func(Record, error) bool
+	chain    chain
 }
 
 func (f *follower) run() error {
@@ -43,113 +49,143 @@ func (f *follower) run() error {
 		return err
 	}
 	if !info.IsDir() {
-		return f.file(f.name, func() string { return "" })
+		return f.file(part{Part: evidence.Part{Path: f.name, Bytes: -1}}, func() (part, error) { return part{}, nil })
 	}
-	found, err := segments(f.name)
-	if err != nil {
+	if _, err := segments(f.name); err != nil {
 		return err
 	}
-	void := map[string]bool{}
-	for _, name := range found {
-		addVoid(void, name)
-	}
-	last := ""
+	read := map[string]bool{} // names of segments
 	for {
-		next, err := after(f.name, last)
+		next, err := f.after(read)
 		switch {
 		case err != nil:
 			return err
-		case next == "":
+		case next.Path == "":
 			if err := f.wait(); err != nil {
 				return err
 			}
 			continue
 		}
-		last = next
-		if void[next] {
-			continue
-		}
-		addVoid(void, next)
-		if err := f.file(next, func() string { return newer(f.name, next, void) }); err != nil {
+		read[next.Path] = true
+		if err := f.file(next, func() (part, error) { return f.after(read) }); err != nil {
 			return err
 		}
 	}
 }
 
-// after returns the first segment behind last, "" if there is none.
-func after(dir, last string) (string, error) {
-	found, err := segments(dir)
+// segments are the parts of the log in a directory, which may have none yet.
+func segments(dir string) ([]part, error) {
+	l := &Log{Names: []string{dir}}
+	if err := l.list(evidence.List); err != nil && !errors.Is(err, errNoSegments) {
+		return nil, err
+	}
+	return l.parts, nil
+}
+
+// after returns the first segment that was not read yet and does not lie before one that was; none has no path.
+func (f *follower) after(read map[string]bool) (part, error) {
+	entries, _, err := segment.List(f.name)
 	if err != nil {
-		return "", err
+		return part{}, err
 	}
-	for _, name := range found {
-		if name > last {
-			return name, nil
+	if len(read) > 0 && !slices.ContainsFunc(entries, func(e segment.Entry) bool { return !read[filepath.Join(f.name, e.File)] }) {
+		return part{}, nil // the usual answer, for which no file is opened
+	}
+	parts, err := segments(f.name)
+	if err != nil {
+		return part{}, err
+	}
+	last := uint64(0)
+	for _, p := range parts {
+		if read[p.Path] {
+			last = p.First
 		}
 	}
-	return "", nil
-}
-
-// newer returns the first segment behind last that is not void. What hinders it hinders the next look too.
-func newer(dir, last string, void map[string]bool) string {
-	for at := last; ; {
-		next, err := after(dir, at)
-		if err != nil || next == "" || !void[next] {
-			return next
+	for _, p := range parts {
+		if !read[p.Path] && p.First >= last {
+			return p, nil
 		}
-		at = next
 	}
+	return part{}, nil
 }
 
-// file reads one file for as long as it is the last. newer is the segment behind it, "" if there is none.
-func (f *follower) file(name string, newer func() string) error {
-	in, err := os.Open(name) //nolint:gosec // the user names what to read
+// limit is how many bytes of a segment are of the log, as the segments say that are there now.
+func (f *follower) limit(name string) (int64, error) {
+	parts, err := segments(f.name)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range parts {
+		if p.Path == name && p.Bytes >= 0 {
+			return p.Bytes, nil
+		}
+	}
+	return math.MaxInt64, nil
+}
+
+// file reads one file for as long as it is the last. newer is the segment behind it, without a path if there is none.
+func (f *follower) file(p part, newer func() (part, error)) error {
+	in, _, err := p.open(nil)
 	if err != nil {
 		return err
 	}
 	defer in.Close() //nolint:errcheck // only read
-	l := lines{name: name, in: bufio.NewReaderSize(io.LimitReader(in, ofTheLog(in, newer())), audit.MaxRecord)}
-	for next := ""; ; {
-		record, err := l.next()
-		switch bad := new(*BadLine); {
-		case err == nil || errors.As(err, bad):
-			if !f.yield(record, err) {
-				return errStopped
+	l := p.lines(in)
+	for next := (part{}); ; {
+		if l.ended == nil {
+			record, err := l.next()
+			switch {
+			case err == nil || errors.As(err, new(*BadLine)):
+				if !f.give(record, err) {
+					return errStopped
+				}
+				continue
+			case l.ended == nil && !errors.Is(err, io.EOF):
+				return err
 			}
-			continue
-		case !errors.Is(err, io.EOF):
-			return err
 		}
-		if next != "" {
-			if l.length > 0 && l.whole < ofTheLog(in, next) && !f.yield(Record{}, l.bad(audit.ErrTorn)) {
+		if next.Path != "" {
+			limit, err := f.limit(p.Path)
+			if err != nil {
+				return err
+			}
+			why := l.ended
+			if why == nil {
+				why = audit.ErrTorn
+			}
+			if l.length > 0 && l.whole < limit && !f.give(Record{}, l.bad(why)) {
 				return errStopped
 			}
 			return nil
 		}
-		if next = newer(); next != "" {
+		if next, err = newer(); err != nil {
+			return err
+		}
+		if next.Path != "" {
 			continue // what was written between the last look and the closing
 		}
 		if err := f.wait(); err != nil {
 			return err
 		}
-		if err := notShorter(in); err != nil {
+		if err := notShorter(p.Path, l.whole+int64(l.length)); err != nil {
 			return err
 		}
 	}
 }
 
+func (f *follower) give(r Record, err error) bool {
+	r.Loose = f.chain.next(r, err)
+	return f.yield(r, err)
+}
+
 // notShorter refuses a file that lost what was read: a log only grows.
-func notShorter(in *os.File) error {
-	at, err := in.Seek(0, io.SeekCurrent)
+func notShorter(name string, read int64) error {
+	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() < at {
-		return fmt.Errorf("%s has become shorter while it was read: %d bytes are there, %d were", in.Name(), info.Size(), at)
+	if info.Size() < read && !strings.HasSuffix(name, segment.Packed) {
+		return fmt.Errorf("%s has become shorter while it was read: %d bytes are there, %d were", name, info.Size(), read)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestATornEndThatTheNextSegmentDeclaresIsNoBadLine(t *testing.T) {
 	dir := t.TempDir()
 	whole, torn := line(1)+"\n"+line(2)+"\n", `{"v":1,"torn`
 	log := fmt.Sprintf(`"log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d},"prev"`, segmentName(1), len(whole), len(torn))
-	next := strings.Replace(strings.Replace(line(3), "ResponseComplete", "LogOpen", 1), `"prev"`, log, 1)
+	next := strings.Replace(strings.Replace(line(3), `"request","stage":"ResponseComplete"`, `"log","stage":"LogOpen"`, 1), `"prev"`, log, 1)
 	first, second := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(3))
 	got := follow(t, dir,
 		func() { appendTo(t, first, whole+torn) },

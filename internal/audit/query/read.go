@@ -2,12 +2,14 @@ package query
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // BadLine is a line that holds no record. Reading goes on after it.
@@ -21,43 +23,77 @@ func (b *BadLine) Error() string { return fmt.Sprintf("%s: %v", b.File, b.LineEr
 // Unwrap returns what is wrong with the line.
 func (b *BadLine) Unwrap() error { return b.Err }
 
-// Read returns the records of one stream in order. A line that is no record comes as a *BadLine and reading goes on after it;
-// any other error comes from r and is the last. One line is in memory at a time, of at most audit.MaxRecord bytes.
+// Read returns the records of one stream in order. A line that is no record comes as a *BadLine and reading goes on after it, unless it is
+// longer than all that a crash can spoil; any other error comes from r and is the last. One line is in memory at a time, of at most audit.MaxRecord bytes.
 func Read(name string, r io.Reader) iter.Seq2[Record, error] {
+	return newLines(name, r).all(nil)
+}
+
+// Why no more of a file is read.
+var (
+	errHole    = errors.New("it has bytes that no record has; what stands from there on is not read")
+	errEndless = fmt.Errorf("longer than %d bytes, which no record is by far; what stands from there on is not read", segment.MaxLost)
+)
+
+// lines reads a stream line by line. At its end it can be asked again, for a file that grows.
+type lines struct {
+	name      string
+	isSegment bool             // it ends at the first line with a NUL: no record has one, and a hole may be longer than any disk
+	seen      func(raw []byte) // is told of each whole line, if it is not too long for a record
+	in        *bufio.Reader
+	number    int    // of the last line that was begun
+	length    int    // of that line as far as it was read
+	whole     int64  // bytes of the lines before it
+	begun     []byte // the beginning of a line whose end has not come yet
+	tooLong   bool   // that line is longer than a record
+	isOpen    bool   // that line has no newline yet
+	ended     error  // why nothing more is read
+}
+
+func newLines(name string, r io.Reader) *lines {
+	return &lines{name: name, in: bufio.NewReaderSize(r, audit.MaxRecord), seen: func([]byte) {}}
+}
+
+// all returns what is left to read. behind says how many bytes stand behind so many; nil if that cannot be known.
+func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		in := lines{name: name, in: bufio.NewReaderSize(r, audit.MaxRecord)}
 		for {
-			record, err := in.next()
-			if err == io.EOF { //nolint:errorlint // next returns it as it is; a line that is bad may wrap anything
-				if in.length > 0 {
-					yield(Record{}, in.bad(audit.ErrTorn))
+			record, err := l.next()
+			switch {
+			case err == io.EOF: //nolint:errorlint // next returns it as it is; a line that is bad may wrap anything
+				if l.length > 0 {
+					yield(Record{}, l.bad(audit.ErrTorn))
 				}
 				return
-			}
-			if !yield(record, err) {
+			case l.ended != nil:
+				yield(Record{}, l.rest(behind))
 				return
-			}
-			var bad *BadLine
-			if err != nil && !errors.As(err, &bad) {
+			case !yield(record, err):
+				return
+			case err != nil && !errors.As(err, new(*BadLine)):
 				return
 			}
 		}
 	}
 }
 
-// lines reads a stream line by line. At its end it can be asked again, for a file that grows.
-type lines struct {
-	name    string
-	in      *bufio.Reader
-	number  int    // of the last line that was begun
-	length  int    // of that line as far as it was read
-	whole   int64  // bytes of the lines before it
-	begun   []byte // the beginning of a line whose end has not come yet
-	tooLong bool   // that line is longer than a record
-	isOpen  bool   // that line has no newline yet
+// rest is all that is not read, as one bad line.
+func (l *lines) rest(behind func(read int64) (int64, error)) error {
+	bad := l.bad(l.ended)
+	bad.Torn = true
+	if behind == nil {
+		return bad
+	}
+	n, err := behind(l.whole)
+	if err != nil {
+		return err
+	}
+	bad.Bytes = int(n)
+	return bad
 }
 
-// next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream.
+// next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream. Once ended is set,
+// nothing more comes.
 func (l *lines) next() (Record, error) {
 	if !l.isOpen {
 		if l.number > 0 {
@@ -69,6 +105,12 @@ func (l *lines) next() (Record, error) {
 		part, err := l.in.ReadSlice('\n')
 		l.length += len(part)
 		switch {
+		case l.isSegment && bytes.IndexByte(part, 0) >= 0:
+			l.ended = errHole
+			return Record{}, l.ended
+		case l.length > segment.MaxLost:
+			l.ended = errEndless
+			return Record{}, l.ended
 		case err == nil:
 			l.isOpen = false
 			l.length--
@@ -99,6 +141,7 @@ func (l *lines) record(rest []byte) (Record, error) {
 		l.begun = append(l.begun, rest...)
 		line = l.begun
 	}
+	l.seen(line)
 	e, err := decode(line)
 	if err != nil {
 		return Record{}, l.bad(err)

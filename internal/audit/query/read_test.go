@@ -17,9 +17,12 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
+// noPrev is a hash that fits nothing.
+var noPrev = strings.Repeat("A", 43) + "="
+
 // line is a record of a log with hashes.
 func line(seq int) string {
-	return fmt.Sprintf(`{"v":1,"seq":%d,"type":"request","stage":"ResponseComplete","time":"2026-03-01T12:00:00Z","session":"s","id":"r%d","prev":"AAAA"}`, seq, seq)
+	return fmt.Sprintf(`{"v":1,"seq":%d,"type":"request","stage":"ResponseComplete","time":"2026-03-01T12:00:00Z","session":"s","id":"r%d","prev":"%s"}`, seq, seq, noPrev)
 }
 
 // seen is what a reader makes of a log: numbers of records, and faults by line.
@@ -77,7 +80,7 @@ func TestLinesThatAreNoRecordsAreNamedAndReadOver(t *testing.T) {
 
 func TestARecordIsTheLineThatItStandsIn(t *testing.T) {
 	for r, err := range Read("x", iotest.HalfReader(strings.NewReader(line(1)+"\n"+line(2)+"\n"))) {
-		if err != nil || string(r.Raw) != line(r.Line) || r.Prev != "AAAA" || r.File != "x" {
+		if err != nil || string(r.Raw) != line(r.Line) || r.Prev != noPrev || r.File != "x" {
 			t.Errorf("%q line %d, prev %q, %v", r.Raw, r.Line, r.Prev, err)
 		}
 	}
@@ -141,7 +144,7 @@ func TestOnlyATornEndThatTheNextSegmentAccountsForIsLeftOut(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, segmentName(1)), []byte(whole+again), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		first := strings.Replace(strings.Replace(line(3), "ResponseComplete", "LogOpen", 1), `"prev"`, `"log":`+c.log+`,"prev"`, 1)
+		first := strings.Replace(strings.Replace(line(3), `"request","stage":"ResponseComplete"`, `"log","stage":"LogOpen"`, 1), `"prev"`, `"log":`+c.log+`,"prev"`, 1)
 		write(t, filepath.Join(dir, segmentName(3)), first, line(4))
 		s, err := Open([]string{dir}, nil)
 		if err != nil {
@@ -168,7 +171,7 @@ func TestOnlyWhatAnotherSegmentDeclaresVoidIsLeftOut(t *testing.T) {
 	}
 	opening := func(seq int, void ...string) string {
 		declared := fmt.Sprintf(`"log":{"void":["%s"]},"prev"`, strings.Join(void, `","`))
-		return strings.Replace(strings.Replace(line(seq), "ResponseComplete", "LogOpen", 1), `"prev"`, declared, 1)
+		return strings.Replace(strings.Replace(line(seq), `"request","stage":"ResponseComplete"`, `"log","stage":"LogOpen"`, 1), `"prev"`, declared, 1)
 	}
 	for name, c := range map[string]struct {
 		void []string
@@ -179,7 +182,7 @@ func TestOnlyWhatAnotherSegmentDeclaresVoidIsLeftOut(t *testing.T) {
 		"itself":              {[]string{names["0b"], names["0a"], names["0c"]}, "1 2 3 4 5 6"},
 		"another file":        {[]string{"../" + names["0a"], "x"}, "1 2 bad 3 4 9 5 6"},
 		"nothing":             {nil, "1 2 bad 3 4 9 5 6"},
-		"records of the past": {[]string{segmentName(1), names["0a"], names["0c"]}, "3 4 5 6"},
+		"records of the past": {[]string{segmentName(1), names["0a"], names["0c"]}, "1 2 3 4 5 6"},
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, segmentName(1)), line(1), line(2))

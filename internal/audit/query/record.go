@@ -17,6 +17,8 @@ type Record struct {
 	Raw  []byte // the line without its newline; valid until the next record is asked for
 	File string // the name that it was opened by, "-" for standard input
 	Line int    // in its file, counted from 1
+	// Loose says why it does not follow on the record before it, by its number or by the hash that it holds; empty if it does.
+	Loose string
 }
 
 // Keep returns the record with a line of its own.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,106 +10,172 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Source is a log to read: files in the order of their records.
+// Source is one or several logs to read: files in the order of their records.
 type Source struct {
-	files []string // "-" is standard input
+	ctx   context.Context // of one reading
+	logs  []*Log
 	stdin io.Reader
 }
 
-// Open finds the files of a log. A name is a file, a directory of segments, or - for stdin. Names are read in the order given.
-func Open(names []string, stdin io.Reader) (*Source, error) {
-	s := &Source{stdin: stdin}
-	for _, name := range names {
-		if name == "-" {
-			if slices.Contains(s.files, "-") {
-				return nil, errors.New("standard input can be read once")
-			}
-			s.files = append(s.files, name)
-			continue
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			s.files = append(s.files, name)
-			continue
-		}
-		found, err := segments(name)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("%s holds no segments: no file named audit-<20 digits>-<id>.jsonl", name)
-		}
-		s.files = append(s.files, withoutVoid(found)...)
-	}
-	if len(s.files) == 0 {
-		return nil, errors.New("no log is named")
-	}
-	return s, nil
+// part is a file, or the beginning of one.
+type part struct {
+	evidence.Part
+	isLast bool // nothing of its log says where it ends
 }
 
-// segments returns the segments of a directory by the numbers of their first records. Other files are none of the log. What has the name
-// of a segment and is no file is a fault: a link leads out of the directory, and to open a named pipe waits for ever.
-func segments(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir) // sorted by name
+// Open finds the files of logs. A name is a file, a directory of segments, or - for stdin. Names are read in the order given, and nothing that is
+// read is verified.
+func Open(names []string, stdin io.Reader) (*Source, error) {
+	return open(context.Background(), names, stdin, nil)
+}
+
+// OpenVerified is Open for logs that are verified first, as o says with its Dir and Files left empty: each directory is a log, and all
+// segments that are named by themselves are one. Of these, exactly what the verification covers is read; see Log.Standing. The error is one of reading
+// or of what was asked.
+func OpenVerified(ctx context.Context, names []string, stdin io.Reader, o evidence.VerifyOptions) (*Source, error) {
+	return open(ctx, names, stdin, &o)
+}
+
+func open(ctx context.Context, names []string, stdin io.Reader, o *evidence.VerifyOptions) (*Source, error) {
+	s := &Source{ctx: ctx, stdin: stdin}
+	var alone *Log // of segments that are named by themselves
+	for _, name := range names {
+		l, err := s.named(name, o)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case l.kind == kindFile && alone != nil:
+			alone.Names, alone.parts = append(alone.Names, name), append(alone.parts, l.parts...)
+			continue
+		case l.kind == kindFile:
+			alone = l
+		}
+		s.logs = append(s.logs, l)
+	}
+	if len(s.logs) == 0 {
+		return nil, errors.New("no log is named")
+	}
+	for _, l := range s.logs {
+		if o != nil {
+			if err := l.verify(ctx, *o); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, s.areDifferent()
+}
+
+// named finds the files of one name.
+func (s *Source) named(name string, o *evidence.VerifyOptions) (*Log, error) {
+	l := &Log{Names: []string{name}, kind: kindStream}
+	if name == "-" {
+		if slices.ContainsFunc(s.logs, func(l *Log) bool { return l.Names[0] == "-" }) {
+			return nil, errors.New("standard input can be read once")
+		}
+		l.parts = []part{{Part: evidence.Part{Path: name, Bytes: -1}}}
+		return l, nil
+	}
+	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	var found []string
-	for _, e := range entries {
-		if _, ok := segment.ParseName(e.Name()); !ok {
-			continue
-		}
-		name := filepath.Join(dir, e.Name())
-		if !e.Type().IsRegular() {
-			return nil, fmt.Errorf("%s has the name of a segment, and is not a regular file", name)
-		}
-		found = append(found, name)
+	if info.IsDir() {
+		l.kind = kindDirectory
+		return l, l.list(evidence.List)
 	}
-	return found, nil
+	base := filepath.Base(name)
+	_, first, isSegment := segment.ParseCopy(base)
+	if isSegment || o != nil && (base == evidence.CheckpointFile || base == evidence.StartFile) {
+		l.kind = kindFile
+		if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+			return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", name))
+		}
+	}
+	p := part{Part: evidence.Part{Path: name, First: first, Bytes: -1}, isLast: true}
+	if isSegment {
+		p = besideOthers(p)
+	}
+	if isSegment || l.kind == kindStream {
+		l.parts = []part{p}
+	}
+	return l, nil
+}
+
+// besideOthers says where a segment ends that is named by itself, if the one that follows it lies in the same directory.
+func besideOthers(p part) part {
+	parts, _, err := evidence.List(filepath.Dir(p.Path))
+	if err != nil {
+		return p
+	}
+	for i, other := range parts {
+		if filepath.Base(other.Path) == filepath.Base(p.Path) {
+			other.Path = p.Path
+			return part{other, i == len(parts)-1}
+		}
+	}
+	return p
+}
+
+// areDifferent refuses to read anything twice: by another name, by a link, or in another copy.
+func (s *Source) areDifferent() error {
+	given := map[string]string{}
+	var infos []os.FileInfo
+	var paths []string
+	for _, l := range s.logs {
+		for _, p := range l.parts {
+			if name, _, ok := segment.ParseCopy(filepath.Base(p.Path)); ok {
+				if before, twice := given[name]; twice {
+					return fmt.Errorf("%s is there twice: %s and %s", name, before, p.Path)
+				}
+				given[name] = p.Path
+				continue
+			}
+			info, err := os.Stat(p.Path)
+			if err != nil { // standard input, or it is gone, which reading it will tell
+				continue
+			}
+			for i, other := range infos {
+				if os.SameFile(info, other) {
+					return fmt.Errorf("%s is there twice: %s and %s", filepath.Base(p.Path), paths[i], p.Path)
+				}
+			}
+			infos, paths = append(infos, info), append(paths, p.Path)
+		}
+	}
+	return nil
 }
 
 // Files are the files that are read, in order.
-func (s *Source) Files() []string { return slices.Clone(s.files) }
-
-// Records returns all records in order, as Read does.
-func (s *Source) Records() iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		for i, name := range s.files {
-			next := ""
-			if i+1 < len(s.files) {
-				next = s.files[i+1]
-			}
-			if !s.file(name, next, yield) {
-				return
-			}
+func (s *Source) Files() (files []string) {
+	for _, l := range s.logs {
+		for _, p := range l.parts {
+			files = append(files, p.Path)
 		}
 	}
+	return files
 }
 
-func (s *Source) file(name, next string, yield func(Record, error) bool) (more bool) {
-	r := s.stdin
-	if name != "-" {
-		f, err := os.Open(name) //nolint:gosec // the user names what to read
-		if err != nil {
-			yield(Record{}, err)
-			return false
+// Logs are the logs that are read. What is known of them is complete when all records were asked for.
+func (s *Source) Logs() []*Log { return s.logs }
+
+// Records returns all records in order, as Read does. A record that does not follow on the one before it says so. Of a log that was verified
+// all is read even if the caller has enough: else nothing could be said of what it has.
+func (s *Source) Records() iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		goesOn := true
+		for _, l := range s.logs {
+			if !goesOn && l.Report == nil {
+				continue
+			}
+			l.read(s.ctx, s.stdin, func(r Record, err error) bool {
+				goesOn = goesOn && yield(r, err)
+				return goesOn
+			})
 		}
-		defer f.Close() //nolint:errcheck // only read
-		r = io.LimitReader(f, ofTheLog(f, next))
 	}
-	for record, err := range Read(name, r) {
-		if !yield(record, err) {
-			return false
-		}
-		if bad := new(*BadLine); err != nil && !errors.As(err, bad) {
-			return false
-		}
-	}
-	return true
 }

@@ -174,7 +174,7 @@ func TestDamageThatNoCrashMakesStaysInTheLogAndIsNamed(t *testing.T) {
 		data    []byte
 		covered uint64
 	}{
-		{"a record stands there again", append(bytes.Join(lines[:4], nil), lines[2]...), 0}, {"a record is missing", bytes.Join(append(lines[:3:3], lines[4:]...), nil), 0},
+		{"a record stands there again before others", slices.Concat(bytes.Join(lines[:4], nil), lines[2], lines[4]), 0}, {"a record is missing", bytes.Join(append(lines[:3:3], lines[4:]...), nil), 0},
 		{"a checkpoint covers it", flipped, 9}, {"more than a batch follows it", many, 0},
 		{"records that a checkpoint covers are cut off", bytes.Join(lines[:4], nil), 9}, {"all of them are", nil, 9},
 	} {

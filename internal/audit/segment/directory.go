@@ -7,13 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
-
-// lockName is the file that its owner keeps locked. It holds nothing and stays.
-const lockName = "lock"
 
 // errNotOwner means that somebody removed the lock, so that another writer may have been here since.
 var errNotOwner = errors.New("the lock of the directory was moved away or removed")
@@ -63,11 +61,12 @@ func checkEntries(path string) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == lockName }) {
+		return nil // whatever else was put there since
+	}
 	for _, e := range entries {
 		switch _, isSegment := ParseName(e.Name()); {
-		case e.Name() == lockName:
-			return nil
-		case isSegment || e.Name() == "checkpoints" || e.Name() == "start": // of a log that was copied here
+		case isSegment || isCompanion(e.Name()): // of a log that was copied here
 		default:
 			return fmt.Errorf("it holds %q, which is not of an audit log: give the log a directory of its own", e.Name())
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -21,6 +22,7 @@ type Found struct {
 	parts    []part
 	void     []string // files without a record that no segment names
 	declared []string // those that one does
+	aside    []string // segments that the log does not go on from
 	leaf     [32]byte // of the last record
 	torn     int64    // bytes behind it
 	fault    string
@@ -53,7 +55,10 @@ func read(disk Disk, covered uint64) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, parts: parts, void: void, declared: declared}
+	f := &Found{disk: disk, void: void, declared: declared}
+	if err := f.chain(parts, covered); err != nil {
+		return nil, err
+	}
 	if err := f.end(covered); err != nil {
 		return nil, err
 	}
@@ -64,8 +69,31 @@ func read(disk Disk, covered uint64) (*Found, error) {
 	return f, f.open()
 }
 
+// chain leaves aside what the log does not go on from. What no segment begins with is void, and will be declared so.
+func (f *Found) chain(parts []part, covered uint64) error {
+	kept, aside, err := chained(f.disk, parts, covered)
+	if err != nil {
+		return err
+	}
+	f.parts = kept
+	if len(aside) == 0 || len(kept) == 0 {
+		return nil
+	}
+	settle(kept)
+	last := &kept[len(kept)-1]
+	last.bytes, last.last, last.ended = last.size, 0, time.Time{}
+	for _, p := range aside {
+		if p.opens() {
+			f.aside = append(f.aside, p.name)
+		} else {
+			f.void = append(f.void, p.name)
+		}
+	}
+	return nil
+}
+
 // end finds the last record. Lines that do not continue the log at its very end are what a crash leaves of a batch that was not
-// acknowledged, and are let go. Further ahead, or where a checkpoint says that records were durable, no crash makes them: they stay in the
+// acknowledged, and are let go; so are records that stand there a second time. Further ahead, or where a checkpoint says that records were durable, no crash makes them: they stay in the
 // log for the reader to find, and the numbers go on after them.
 func (f *Found) end(covered uint64) error {
 	for len(f.parts) > 0 {
@@ -78,6 +106,8 @@ func (f *Found) end(covered uint64) error {
 		if m.bad > 0 && (m.altered || last.size-m.good.bytes > maxBatch+4*audit.MaxRecord || m.good.seq < covered) {
 			end = m.all
 			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
+		} else if m.repeats {
+			f.fault = fmt.Sprintf("from line %d on, %s repeats records", m.bad, last.name)
 		}
 		if end.bytes == 0 { // the crash came before the first record was durable
 			f.void = append(f.void, last.name)
@@ -112,6 +142,8 @@ type measured struct {
 	bad       int // that line, counted from 1, 0 if there is none
 	// altered says that it is a whole record, of another place: what a crash leaves unwritten is no record.
 	altered bool
+	// repeats says that it is, and that nothing is lost without it: no record from there on has a number that the log does not have before.
+	repeats bool
 }
 
 func (f *Found) measure(p *part) (m measured, err error) {
@@ -122,7 +154,10 @@ func (f *Found) measure(p *part) (m measured, err error) {
 		h, ok := parseHead(line)
 		ok = ok && json.Valid(line)
 		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous) {
-			m.bad, m.altered = number, ok
+			m.bad, m.repeats = number, ok && h.seq <= m.good.seq
+			m.altered = ok && !m.repeats
+		} else if m.repeats && ok && h.seq > m.good.seq {
+			m.altered, m.repeats = true, false
 		}
 		m.all.seq, m.all.bytes, m.all.leaf = m.all.seq+1, end, Leaf(line)
 		if ok {

@@ -27,6 +27,7 @@ func (l *log) start() (err error) {
 	if err != nil {
 		return err
 	}
+	l.tellStrays(found.aside)
 	if l.options.Evidence != nil {
 		if l.evidence, err = l.options.Evidence(found); err != nil {
 			return fmt.Errorf("evidence of the audit log: %w", err)
@@ -83,6 +84,28 @@ func (l *log) start() (err error) {
 		}
 	}
 	return nil
+}
+
+// tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
+func (l *log) tellStrays(aside []string) {
+	tell := func(name, why string) {
+		l.options.OnFault(fmt.Errorf("%s lies in the directory of the audit log and is left out: %s. Look at who put it there, and move it away", name, why))
+	}
+	for _, name := range aside {
+		tell(name, "it does not follow on any segment that the last checkpoint was signed of")
+	}
+	if d, ok := l.disk.(*directory); ok {
+		_, strays, err := List(d.path)
+		if err != nil {
+			l.options.OnFault(err)
+		}
+		for _, s := range strays[:min(len(strays), maxVoid)] {
+			tell(s.Path, s.Why)
+		}
+		if more := len(strays) - maxVoid; more > 0 {
+			tell(fmt.Sprintf("and %d more", more), "they are no files of a log")
+		}
+	}
 }
 
 // orphans are the records that end open intents. Each says again what the intent was about.

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,9 @@ type part struct {
 	opening audit.Event
 }
 
+// opens says whether the first line is a record of the number in the name.
+func (p *part) opens() bool { return p.opening.Seq == p.first }
+
 // survey lists the segments that hold records, in order, and the names of those that hold none: which ones no segment has named yet, and which
 // ones one has. Of the last segment, everything is taken to be of the log.
 func survey(disk Disk) (parts []part, void, named []string, err error) {
@@ -30,6 +32,8 @@ func survey(disk Disk) (parts []part, void, named []string, err error) {
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("list segments: %w", err)
 	}
+	var looked []part
+	var claims []Claim
 	declared := map[string]bool{}
 	for _, name := range names {
 		first, ok := ParseName(name)
@@ -40,34 +44,43 @@ func survey(disk Disk) (parts []part, void, named []string, err error) {
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if !whole {
-			void = append(void, name)
-			continue
-		}
+		c := Claim{Given: name, First: first, IsWhole: whole, Opens: p.opens()}
 		if l := p.opening.Log; l != nil {
-			for _, v := range l.Void {
-				declared[v] = true
-			}
+			c.Void, c.Previous = l.Void, l.PreviousSegment
 		}
-		parts = append(parts, p)
+		looked, claims = append(looked, p), append(claims, c)
 	}
-	parts = slices.DeleteFunc(parts, func(p part) bool { return declared[p.name] })
-	void = slices.DeleteFunc(void, func(name string) bool { return declared[name] })
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.name, b.name)) })
-	for _, name := range names {
-		if declared[name] {
-			named = append(named, name)
+	counts := Counts(claims)
+	for i, c := range claims {
+		for _, v := range c.Void {
+			declared[v] = declared[v] || counts[i] && v != c.Given
 		}
 	}
+	for i, p := range looked {
+		switch {
+		case counts[i]:
+			parts = append(parts, p)
+		case declared[p.name]:
+			named = append(named, p.name)
+		default:
+			void = append(void, p.name)
+		}
+	}
+	SortByNumber(parts, func(p part) (uint64, string) { return p.first, p.name })
 	slices.Sort(void)
+	return settle(parts), void, named, nil
+}
+
+// settle says of each part but the last where it ends.
+func settle(parts []part) []part {
 	for i := range len(parts) - 1 {
 		p, next := &parts[i], &parts[i+1]
-		p.ended, p.last = next.opening.Time, next.first-1
-		if l := next.opening.Log; l != nil && l.PreviousSegment == p.name && l.PreviousBytes <= p.bytes {
+		p.ended, p.last, p.bytes = next.opening.Time, next.first-1, p.size
+		if l := next.opening.Log; l != nil && l.PreviousSegment == p.name && l.PreviousBytes <= p.size {
 			p.bytes = l.PreviousBytes
 		}
 	}
-	return parts, void, named, nil
+	return parts
 }
 
 // look reads the first line of a segment; whole says whether there is one. A first line that is not the one that was written is the

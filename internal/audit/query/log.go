@@ -1,0 +1,249 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+)
+
+// kinds of logs.
+const (
+	kindDirectory = iota
+	kindFile      // segments that are named by themselves
+	kindStream    // anything else, of which no segment and no checkpoint is known
+)
+
+// Log is one log of a Source, and what is known of it.
+type Log struct {
+	Names []string // as it was named
+	// Unread is what lies in its directory and is not read.
+	Unread []segment.Stray
+	// Report is what a verification found, nil if there was none.
+	Report *evidence.Report
+	// Loose counts the records that do not follow on the one before them; First names the first.
+	Loose int
+	First string
+
+	kind  int
+	parts []part
+	sum   evidence.Sum
+	isAll bool // everything was read
+}
+
+var errNoSegments = errors.New("holds no segments")
+
+// list finds the segments of a directory.
+func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, error)) error {
+	parts, unread, err := list(l.Names[0])
+	if err != nil {
+		return err
+	}
+	for _, s := range unread {
+		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.IsClaim {
+			return fmt.Errorf("%s: %s", s.Path, s.Why)
+		}
+	}
+	if len(parts) == 0 {
+		return fmt.Errorf("%s %w: no file named audit-<20 digits>-<id>.jsonl", l.Names[0], errNoSegments)
+	}
+	l.Unread, l.parts = unread, nil
+	for i, p := range parts {
+		l.parts = append(l.parts, part{p, i == len(parts)-1})
+	}
+	return nil
+}
+
+// verify verifies the log, and has what the verification covers read. Behind a fault, nothing is covered.
+func (l *Log) verify(ctx context.Context, o evidence.VerifyOptions) error {
+	switch l.kind {
+	case kindStream:
+		return nil
+	case kindDirectory:
+		o.Dir = l.Names[0]
+	default:
+		o.Files = l.Names
+	}
+	r, err := evidence.Verify(ctx, o)
+	if err != nil {
+		return err
+	}
+	l.Report = &r
+	if r.Fault != nil {
+		if l.kind == kindDirectory {
+			return l.list(evidence.ListAll)
+		}
+		return nil
+	}
+	l.parts = nil
+	for i, p := range r.Parts {
+		l.parts = append(l.parts, part{p, false})
+		if i == len(r.Parts)-1 {
+			l.parts[i].Torn = r.Torn
+		}
+	}
+	return nil
+}
+
+// Standing says how a log that was read stands.
+type Standing struct {
+	// Verified is the last record of those that were verified and are those that were read, 0 if there is none. The other records were not verified.
+	Verified uint64
+	// ByItself says that only checkpoints that lay beside the log cover them: what was cut off at its end does not show.
+	ByItself bool
+	// Changed says that the log was changed: by its verification, or since.
+	Changed bool
+	// Why says why not all is verified, for people.
+	Why string
+}
+
+// Standing says what is proven of the records that were read, once all were.
+func (l *Log) Standing() Standing {
+	r := l.Report
+	switch {
+	case l.kind == kindStream:
+		return Standing{Why: "it is no segment of a log, and no checkpoint is known of it"}
+	case r == nil:
+		return Standing{Why: "no keys given"}
+	case r.Fault != nil:
+		return Standing{Changed: true, Why: "the log was changed: " + r.Fault.Error()}
+	case !l.isAll || l.sum != r.Read:
+		return Standing{Why: "what was read is not what was verified: the log was changed in between"}
+	}
+	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
+	if len(r.Incomplete) > 0 {
+		s.Why = r.Incomplete[0]
+	}
+	return s
+}
+
+// read reads the log to its end, whether or not yield has enough.
+func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, error) bool) {
+	var c chain
+	goesOn := true
+	tell := func(r Record, err error) bool {
+		if r.Loose = c.next(r, err); r.Loose != "" {
+			if l.Loose++; l.Loose == 1 {
+				l.First = fmt.Sprintf("%s, line %d (record %d): %s", r.File, r.Line, r.Seq, r.Loose)
+			}
+		}
+		goesOn = goesOn && yield(r, err)
+		return goesOn || l.Report != nil && ctx.Err() == nil
+	}
+	for _, p := range l.parts {
+		if !l.file(p, stdin, tell) {
+			return
+		}
+	}
+	l.isAll = ctx.Err() == nil
+}
+
+// open opens a part. behind says how many bytes of a segment stand behind so many; it is nil for anything else.
+func (p part) open(stdin io.Reader) (in io.ReadCloser, behind func(int64) (int64, error), err error) {
+	if p.Path == "-" {
+		return io.NopCloser(stdin), nil, nil
+	}
+	if p.First > 0 {
+		s, err := evidence.OpenSegment(p.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Behind, nil
+	}
+	f, err := os.Open(p.Path)
+	return f, nil, err
+}
+
+// lines are those of a part that is open.
+func (p part) lines(in io.Reader) *lines {
+	if p.Bytes >= 0 {
+		in = io.LimitReader(in, p.Bytes)
+	}
+	l := newLines(p.Path, in)
+	l.isSegment = p.First > 0
+	return l
+}
+
+// file reads one file, and says whether to go on with the next.
+func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool {
+	f, atEnd, err := p.open(stdin)
+	if err != nil {
+		tell(Record{}, err)
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	in := p.lines(f)
+	in.seen = func(raw []byte) { l.sum.Add(evidence.Leaf(raw)) }
+	if !each(in.all(atEnd), tell) {
+		return false
+	}
+	if p.Bytes < 0 || in.ended != nil {
+		return true
+	}
+	behind := p.Torn // of the last segment of a log that was verified
+	if l.Report == nil {
+		if behind, err = atEnd(p.Bytes); err != nil {
+			tell(Record{}, err)
+			return false
+		}
+		if behind <= p.Torn {
+			behind = 0
+		}
+	}
+	if behind > 0 {
+		bad := &BadLine{p.Path, audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}}
+		return tell(Record{}, bad)
+	}
+	return true
+}
+
+// errBehind is what stands behind the last record of a segment.
+var errBehind = errors.New("what stands behind the last record is none, and is not read")
+
+// each passes on what is read. Lines that are no records end nothing; any other error does.
+func each(records func(func(Record, error) bool), tell func(Record, error) bool) (goesOn bool) {
+	goesOn = true
+	records(func(r Record, err error) bool {
+		goesOn = tell(r, err) && (err == nil || errors.As(err, new(*BadLine)))
+		return goesOn
+	})
+	return goesOn
+}
+
+// chain remembers the record before.
+type chain struct {
+	seq     uint64
+	session string
+	leaf    string
+	hasPrev bool
+}
+
+// next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known.
+func (c *chain) next(r Record, err error) (why string) {
+	if err != nil {
+		*c = chain{}
+		return ""
+	}
+	before := *c
+	*c = chain{r.Seq, r.Session, "", r.Prev != ""}
+	if c.hasPrev {
+		c.leaf = evidence.Leaf(r.Raw).String()
+	}
+	switch {
+	case before.seq == 0:
+	case before.hasPrev != c.hasPrev:
+		return "one of it and the record before has a hash of the one before that, and the other has none"
+	case !c.hasPrev && before.session != c.session: // a stream of another process
+	case r.Seq != before.seq+1:
+		return fmt.Sprintf("the record before is %d", before.seq)
+	case c.hasPrev && r.Prev != before.leaf:
+		return "its hash of the record before does not fit"
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package segment
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names of the files beside the segments of a log.
+const (
+	// CheckpointFile holds the signed state of the log.
+	CheckpointFile = "checkpoints"
+	// StartFile holds the tree of the records that were pruned: without it the tree of those that are left cannot be known.
+	StartFile = "start"
+	// lockName is the file that the writer keeps locked. It holds nothing and stays.
+	lockName = "lock"
+)
+
+// Entry is a segment in a directory.
+type Entry struct {
+	File  string // its name in the directory
+	Given string // the name that its writer gave it: File without what says that it is packed
+	First uint64 // number of its first record, from the name
+}
+
+// Stray is an entry of a directory that is no part of a log and that no reader reads.
+type Stray struct {
+	Path string
+	Why  string
+	// IsClaim says that its name is one of a segment, or close to one: other programs take it for a part of the log.
+	IsClaim bool
+}
+
+// List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
+// segments. Every reader of a directory begins with this list, so that none reads what another leaves out.
+func List(dir string) (segments []Entry, strays []Stray, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		given, first, ok := ParseCopy(e.Name())
+		switch {
+		case ok && e.Type().IsRegular():
+			segments = append(segments, Entry{e.Name(), given, first})
+		case ok:
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", true})
+		case isCompanion(e.Name()):
+		case claims(e.Name()):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", true})
+		default:
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", false})
+		}
+	}
+	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.File })
+	return segments, strays, nil
+}
+
+// claims says whether a name is one that people and shippers, which look for audit-*, take for a segment's. Windows does not look at case.
+func claims(name string) bool { return strings.HasPrefix(strings.ToLower(name), "audit-") }
+
+// isCompanion says whether a file belongs beside segments. Those that begin with a dot are new contents that are about to take the place of the old.
+func isCompanion(name string) bool {
+	for _, known := range []string{CheckpointFile, StartFile} {
+		if name == known || strings.HasPrefix(name, "."+known+"-") {
+			return true
+		}
+	}
+	return name == lockName
+}
+
+// Claim is what the first line of a segment says of the segments of its log.
+type Claim struct {
+	Given   string
+	First   uint64
+	IsWhole bool     // the first line is there, whatever it says
+	Opens   bool     // it is a record of the number that is in the name
+	Void    []string // segments in which no record counts, as it declares
+	// Previous is the segment that it says it follows.
+	Previous string
+}
+
+// declares says whether what the segment says of another one can be heeded: it begins as one of the log does.
+func (c Claim) declares(other Claim) bool {
+	return c.IsWhole && c.Opens && c.Given != other.Given
+}
+
+// Counts says for each segment whether its records count. Those of a segment without a whole first line do not: a write failed, or has just
+// begun. Nor do those of a segment that was given up: one that counts declares it void, and took its place, so that both begin with the same
+// number and none follows on it, or nothing was written in it that a segment begins with. A declaration about any other segment is not heeded: no
+// file makes records of the log disappear.
+func Counts(claims []Claim) []bool {
+	by := map[string][]Claim{} // the segments that declare one void
+	isFollowed := map[string]bool{}
+	for _, d := range claims {
+		for _, name := range d.Void {
+			by[name] = append(by[name], d)
+		}
+		isFollowed[d.Previous] = isFollowed[d.Previous] || d.IsWhole && d.Opens
+	}
+	isVoid := func(c Claim, takesPlace func(d Claim) bool) bool {
+		return slices.ContainsFunc(by[c.Given], func(d Claim) bool { return d.declares(c) && takesPlace(d) })
+	}
+	out := make([]bool, len(claims))
+	for i, c := range claims {
+		out[i] = c.IsWhole && !isVoid(c, func(d Claim) bool {
+			if c.Opens && (d.First != c.First || isFollowed[c.Given]) {
+				return false
+			}
+			return !isVoid(d, func(other Claim) bool { return other.First == d.First })
+		})
+	}
+	return out
+}
+
+// SortByNumber sorts segments by their first numbers, and by name where these are the same.
+func SortByNumber[S any](list []S, key func(S) (uint64, string)) {
+	slices.SortFunc(list, func(a, b S) int {
+		m, s := key(a)
+		n, t := key(b)
+		return cmp.Or(cmp.Compare(m, n), cmp.Compare(s, t))
+	})
+}
