@@ -105,9 +105,14 @@ var texts = map[string]func(e *audit.Event) []string{
 		return []string{d.Policy.Revision, bundle(d.Policy)}
 	}),
 
-	"result": ended(func(o *audit.Outcome) []string { return []string{o.Result} }),
-	"code":   ended(func(o *audit.Outcome) []string { return []string{o.Code} }),
-	"error":  ended(func(o *audit.Outcome) []string { return []string{o.Error} }),
+	"result": ended(func(o *audit.Outcome) []string {
+		if o.Result == audit.ResultError || o.Result == audit.ResultRejected { // tables show the code, which says more
+			return []string{o.Result, o.Code}
+		}
+		return []string{o.Result}
+	}),
+	"code":  ended(func(o *audit.Outcome) []string { return []string{o.Code} }),
+	"error": ended(func(o *audit.Outcome) []string { return []string{o.Error} }),
 
 	"conn": func(e *audit.Event) []string {
 		if e.Corr == nil {

@@ -108,14 +108,23 @@ func newTest(key, value string) (test, error) {
 	if !ok {
 		return nil, fault(key, 0, "no field: there are %s", strings.Join(Keys(), ", "))
 	}
-	p := newPattern(value)
-	return func(e *audit.Event) bool {
-		found := values(e)
-		if value == "" { // the record has none
-			return !slices.ContainsFunc(found, func(s string) bool { return s != "" })
+	if isNone(key, value) {
+		return func(e *audit.Event) bool {
+			return !slices.ContainsFunc(values(e), func(s string) bool { return s != "" })
+		}, nil
+	}
+	matches := newPattern(value).matches
+	switch {
+	case closed[key] != nil:
+		any, err := meant(key, value)
+		if err != nil {
+			return nil, err
 		}
-		return slices.ContainsFunc(found, p.matches)
-	}, nil
+		matches = func(s string) bool { return slices.Contains(any, strings.ToLower(s)) }
+	case key == "token" && !isToken(value):
+		return nil, fault(value, 0, "token is yes, no, %s, %s or the id of a token", audit.TokenStale, audit.TokenUnbound)
+	}
+	return func(e *audit.Event) bool { return slices.ContainsFunc(values(e), matches) }, nil
 }
 
 // numbers reads 7, 7-9, 7- and -9.
