@@ -50,7 +50,8 @@ func newAuditCheck() *cobra.Command {
 are no directories and cannot be verified, that numbers have no gap and each session begins where the one before it ended. In
 the log of a running proxy an open intent may be a call in flight, and a last line without end a record that is being written.
 
-It believes what the records say: whether they were changed, or cut off at the end, is the question of "pipeguard audit verify".
+It believes what the records say: whether they were changed, or cut off at the end, is the question of "pipeguard audit verify", which it
+answers too if it is given keys.
 
 ` + aboutLogs + ` Beyond 262,144
 requests, a second end of a request that was refused long before is not noticed.
@@ -65,17 +66,19 @@ With -o json it prints one object:
   faultCount   all faults; faults holds at most the first 1000 of them, the text 10
   faults       [{session, seq, id, problem}]
 
-Exit code: 0 consistent, 2 incomplete, contradictory or unreadable.`,
+Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or unreadable.`,
 		Example: `  pipeguard audit check /var/log/pipeguard/audit`,
 		Args:    logs,
 	}
 	out := addFormat(cmd)
+	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		records, err := logRecords(cmd, args...)
+		in := trust.reading(cmd)
+		records, err := in.lines(args...)
 		if err != nil {
-			return badInput(err)
+			return err
 		}
-		return auditCheck(cmd, records, *out)
+		return in.judged(auditCheck(cmd, records, *out))
 	}
 	return cmd
 }

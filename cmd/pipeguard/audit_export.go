@@ -27,12 +27,13 @@ func newAuditExport() *cobra.Command {
 
 An export cannot be verified: keep the log.
 
-Exit code: 0, or 2 if lines are no records.`,
+Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		Example: `  pipeguard audit export copy/ --format ocsf --since yesterday > events.jsonl`,
 		Args:    logs,
 	}
 	form := addChoice(cmd, "format", "", "format", export.Formats()...)
 	filter := addFilter(cmd)
+	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("format") {
 			return badInput(errors.New("name a format with --format: ocsf, ecs or csv"))
@@ -41,8 +42,8 @@ Exit code: 0, or 2 if lines are no records.`,
 		if err != nil {
 			return err
 		}
-		var in reading
-		records, err := in.records(cmd, args)
+		in := trust.reading(cmd)
+		records, err := in.records(args)
 		if err != nil {
 			return err
 		}

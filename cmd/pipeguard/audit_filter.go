@@ -11,7 +11,7 @@ import (
 
 // aboutFilters is what the help of each command with filters says of them.
 const aboutFilters = `Filters: a flag given twice means one or the other, different flags must all fit. In texts * stands for any characters, case does
-not matter, and an empty value fits records that have none. --where takes the same as terms, namespace=kube-system method!=Path*,
+not matter, and an empty value fits records that have none. Where only a few values are possible, any other is refused. --where takes the same as terms, namespace=kube-system method!=Path*,
 with "" around values that have blanks. A path fits what it names and what lies below, as written or as understood. A time is now,
 today, yesterday, 2h (ago), 2026-03-01, 2026-03-01T12:30 or RFC 3339, all in UTC; --until is the first moment that is not wanted.`
 
@@ -33,14 +33,14 @@ var filterFlags = []struct{ name, help string }{
 	{"version", "served version"},
 	{"method", "method, in the words of the newest API or as called"},
 	{"path", "path that a target is or lies below"},
-	{"decision", "allow, deny, logonly (a denial that was not enforced) or none"},
+	{"decision", "allow, deny, logonly (a denial that was not enforced) or none; - is none, as in tables"},
 	{"effect", "allow or deny, enforced or not"},
 	{"rule", "rule that decided"},
 	{"reason", "reason of the decision"},
 	{"policy", "policy that decided"},
 	{"revision", "revision of the policy, or of the bundle it came in"},
-	{"result", "ok, error, denied, rejected, panic, orphaned or idle"},
-	{"code", "code of the answer"},
+	{"result", "ok, error, denied, rejected, panic, orphaned or idle; or a code, as in tables"},
+	{"code", "code of the answer, of gRPC by its name or of HTTP"},
 	{"id", "id of the request"},
 	{"conn", "id of the connection"},
 	{"seq", "numbers of records: 7, 7-9, 7- or -9"},
@@ -54,6 +54,9 @@ func addFilter(cmd *cobra.Command) func(now time.Time) (*query.Filter, error) {
 	values := make([]*[]string, len(filterFlags))
 	for i, f := range filterFlags {
 		values[i] = cmd.Flags().StringArray(f.name, nil, f.help)
+		if words := query.Words(f.name); words != nil {
+			completes(cmd, f.name, words...)
+		}
 	}
 	where := cmd.Flags().StringArray("where", nil, "terms FIELD=VALUE or FIELD!=VALUE, see above")
 	return func(now time.Time) (*query.Filter, error) {

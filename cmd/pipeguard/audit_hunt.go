@@ -50,7 +50,7 @@ conditions with and, or, not, parentheses, 1 of and all of, and correlations eve
 
 With -o json it prints one object a line: rule, id, level, time, record.
 
-Exit code: 0 if nothing is found, 1 if something is, 2 if lines are no records or a rule is not understood.`,
+Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 2 if lines are no records or a rule is not understood.`,
 		Example: `  pipeguard audit hunt copy/ --since today
   pipeguard audit hunt copy/ --level high --proxy-log pipeguard.log -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -62,6 +62,7 @@ Exit code: 0 if nothing is found, 1 if something is, 2 if lines are no records o
 	}
 	out := addFormat(cmd)
 	filter := addFilter(cmd)
+	trust := addTrust(cmd)
 	level := addChoice(cmd, "level", "", "the least level of rules that are asked", hunt.Levels()...)
 	cmd.Flags().StringVar(&dir, "rules", "", "directory of rules")
 	cmd.Flags().StringVar(&proxyLog, "proxy-log", "", "diagnostic log of the proxy, JSON lines")
@@ -83,7 +84,7 @@ Exit code: 0 if nothing is found, 1 if something is, 2 if lines are no records o
 		if !h.isJSON {
 			h.table = newColumns(cmd.OutOrStdout(), "LEVEL", "TIME", "SEQ", "CALLER", "METHOD", "RULE")
 		}
-		return h.hunt(cmd, args, f, proxyLog)
+		return h.hunt(trust.reading(cmd), args, f, proxyLog)
 	}
 	return cmd
 }
@@ -119,15 +120,14 @@ type hunter struct {
 	count  int
 }
 
-func (h *hunter) hunt(cmd *cobra.Command, args []string, f *query.Filter, proxyLog string) error {
-	var in reading
-	records, err := in.records(cmd, args)
+func (h *hunter) hunt(in *reading, args []string, f *query.Filter, proxyLog string) error {
+	records, err := in.records(args)
 	if err != nil {
 		return err
 	}
 	for r, err := range records {
 		if err != nil {
-			return badInput(err)
+			return in.done(badInput(err))
 		}
 		if !f.Match(&r.Event) {
 			continue
@@ -145,7 +145,7 @@ func (h *hunter) hunt(cmd *cobra.Command, args []string, f *query.Filter, proxyL
 		}
 	}
 	if proxyLog != "" {
-		err = withFile(cmd, proxyLog, func(r io.Reader) error { return h.diagnostics(r, &in) })
+		err = withFile(in.cmd, proxyLog, func(r io.Reader) error { return h.diagnostics(r, in) })
 	}
 	if h.table != nil {
 		h.table.flush()
@@ -156,13 +156,13 @@ func (h *hunter) hunt(cmd *cobra.Command, args []string, f *query.Filter, proxyL
 	}
 	switch {
 	case err != nil:
-		return err
+		return in.judged(err)
 	case in.bad > 0:
 		return h.p.done(in.done(nil))
 	case h.count > 0:
-		return h.p.done(no(nil))
+		return h.p.done(in.judged(no(nil)))
 	}
-	return h.p.done(nil)
+	return h.p.done(in.judged(nil))
 }
 
 // maxDiagnostic bounds a line of the diagnostic log: 64 KiB holds the longest stack.

@@ -39,7 +39,14 @@ func (c *choice) Type() string { return strings.Join(c.among, "|") }
 func addChoice(cmd *cobra.Command, name, short, help string, among ...string) *choice {
 	c := &choice{among[0], among}
 	cmd.Flags().VarP(c, name, short, help)
+	completes(cmd, name, among...)
 	return c
+}
+
+// completes offers words for a flag in a shell.
+func completes(cmd *cobra.Command, name string, words ...string) {
+	// It fails for a flag that is not there or has its words, both of which each test of the command finds.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // sink shows records one after the other.
@@ -63,7 +70,7 @@ type rows struct {
 	isWide bool
 }
 
-func (r *rows) record(q query.Record) { r.add(row(q.Event, r.isWide)) }
+func (r *rows) record(q query.Record) { r.add(row(q, r.isWide)) }
 func (r *rows) err() error            { return r.p.err }
 
 // jsonLines shows records as they stand in the log. Only what no log's writer writes, such as a raw control, becomes an escape.
@@ -81,11 +88,11 @@ func (j *jsonLines) flush() {
 	}
 }
 
-// written turns the error of a sink into one of a command.
-func written(s sink, result error) error {
+// written ends what a sink shows, and then says how the logs stand.
+func written(s sink, in *reading, result error) error {
 	s.flush()
 	if s.err() != nil {
-		return badInput(fmt.Errorf("write output: %w", s.err()))
+		result = badInput(fmt.Errorf("write output: %w", s.err()))
 	}
-	return result
+	return in.done(result)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
 	"github.com/pipeguard/pipeguard/internal/version"
@@ -20,8 +19,6 @@ import (
 
 func newAuditReport() *cobra.Command {
 	var file string
-	var keys []string
-	var o evidence.VerifyOptions
 	var overwrites bool
 	cmd := &cobra.Command{
 		Use:   "report LOG... -o FILE",
@@ -34,8 +31,8 @@ has no script and asks the network for nothing. It is as confidential as the log
 
 ` + aboutFilters + `
 
-The verdict is that of "pipeguard audit verify" with the same --keys and --checkpoint. It is about the whole log, whatever the filters leave
-out; of several directories it is the worst.
+The verdict is that of "pipeguard audit verify" with the same --keys and --checkpoint, about the very bytes that the page is made from, and about the
+whole log, whatever the filters leave out; of several directories it is the worst.
 
 Exit code: 0 written, 1 written, and the log was changed, 2 lines are no records (they stand on the page too), or it could not be
 verified or written.`,
@@ -43,8 +40,7 @@ verified or written.`,
 		Args:    logs,
 	}
 	filter := addFilter(cmd)
-	addEvidenceFlags(cmd, &o, &keys)
-	addVerdictFlags(cmd, &o)
+	trust := addTrust(cmd)
 	cmd.Flags().StringVarP(&file, "output", "o", "", "file to write; - is standard output")
 	cmd.Flags().BoolVar(&overwrites, "overwrite", false, "replace the file if it is there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -56,26 +52,16 @@ verified or written.`,
 		if err != nil {
 			return err
 		}
-		records, err := logRecords(cmd, args...)
-		if err != nil {
-			return badInput(err)
-		}
 		if overwrites && file != "-" {
-			if err := notRead(file, slices.Concat(keys, o.Outside), args); err != nil {
+			if err := notRead(file, slices.Concat(trust.keys, trust.o.Outside), args); err != nil {
 				return badInput(err)
 			}
 		}
-		for _, name := range keys {
-			k, err := evidence.ReadKeys(name)
-			if err != nil {
-				return badInput(err)
-			}
-			o.Keys = o.Keys.And(k)
+		source, unverified, err := forPage(cmd, trust, args)
+		if err != nil {
+			return err
 		}
-		bar := newProgress(cmd.ErrOrStderr())
-		o.Progress = bar.show
-		verdict := report.Judge(cmd.Context(), logVerifier{o}, args)
-		bar.clear()
+		records := untilStopped(cmd.Context(), source)
 		summary, err := report.Collect(func(yield func(query.Record, error) bool) {
 			for r, err := range records {
 				if (err != nil || f.Match(&r.Event)) && !yield(r, err) {
@@ -86,14 +72,18 @@ verified or written.`,
 		if err != nil {
 			return badInput(err)
 		}
+		verdict := report.Judge(cmd.Context(), readVerifier{source, unverified}, args)
 		about := report.About{Names: args, Made: now, Filter: given(cmd), Version: version.Number()}
 		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
 			return badInput(fmt.Errorf("write output: %w", err))
 		}
+		if unverified == nil || !trust.isAsked() {
+			(&reading{cmd: cmd, source: source}).tell()
+		}
 		switch {
 		case verdict.Status == report.Tampered:
 			return no(errors.New("the log was changed; the page says where"))
-		case verdict.Status == report.Unverified && len(keys)+len(o.Outside) > 0:
+		case verdict.Status == report.Unverified && trust.isAsked():
 			return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
 		case summary.Bad() > 0:
 			return badInput(fmt.Errorf("%d lines are no records; the page names them", summary.Bad()))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 func header(isWide bool) []string {
@@ -17,13 +18,14 @@ func header(isWide bool) []string {
 	return names
 }
 
-func row(e audit.Event, isWide bool) []string {
+func row(r query.Record, isWide bool) []string {
+	e := r.Event
 	layout, stage := "01-02 15:04:05", shortStage(e.Stage)
 	if isWide {
 		layout, stage = "2006-01-02T15:04:05.000Z", string(e.Stage)
 	}
 	// The decision stands last: the longest reasons then widen no column.
-	cells := []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e.Outcome, isWide), ""}
+	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e.Outcome, isWide), ""}
 	if e.What != nil {
 		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What.Targets, isWide)
 	}
@@ -49,6 +51,14 @@ func row(e audit.Event, isWide bool) []string {
 		}
 	}
 	return cells
+}
+
+// number is that of a record, with a mark if it does not follow on the record before it.
+func number(r query.Record) string {
+	if r.Loose != "" {
+		return fmt.Sprint("!", r.Seq)
+	}
+	return fmt.Sprint(r.Seq)
 }
 
 func shortStage(s audit.Stage) string {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 func TestRowsNamePermitsAndCallersThatLeft(t *testing.T) {
@@ -61,12 +62,12 @@ func TestWideRowsHaveACellForEachColumn(t *testing.T) {
 	}
 	for name, e := range map[string]audit.Event{"everything": full, "nothing": {}, "half": {Who: &audit.Who{}, Decision: &audit.Decision{Policy: &audit.Policy{Revision: "1"}}}} {
 		for _, isWide := range []bool{false, true} {
-			if got, want := len(row(e, isWide)), len(header(isWide)); got != want {
+			if got, want := len(row(query.Record{Event: e}, isWide)), len(header(isWide)); got != want {
 				t.Errorf("%s, wide %v: %d cells under %d names", name, isWide, got, want)
 			}
 		}
 	}
-	cells := row(full, true)
+	cells := row(query.Record{Event: full}, true)
 	if got, want := cells[len(cells)-4:], []string{"sa", "r.io/x:v1", "d", "bundle sha256:1, revision 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -22,7 +22,8 @@ func newAuditSearch() *cobra.Command {
 The table is that of "pipeguard audit show". With -o jsonl records are printed as they stand in the log, for other programs. A call that
 was admitted has two records: --stage end leaves out the intents.
 
-Exit code: 0 if all lines are records, whether any fits or not, 2 if some are none; they are named on standard error.`,
+Exit code: 0 if all lines are records, whether any fits or not, 1 if the log was changed, 2 if lines are no records; they are named on
+standard error.`,
 		Example: `  pipeguard audit search /var/log/pipeguard --namespace kube-system --decision deny --since 2h
   pipeguard audit search copy/ --path 'C:\var\lib\kubelet' --where 'verb=write result!=ok' -o wide
   pipeguard audit search copy/ --decision logonly --stage end --count`,
@@ -30,6 +31,7 @@ Exit code: 0 if all lines are records, whether any fits or not, 2 if some are no
 	}
 	out := addChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
 	filter := addFilter(cmd)
+	trust := addTrust(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after so many records; 0 is no limit")
 	cmd.Flags().BoolVar(&isCount, "count", false, "print the number of records alone")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,15 +42,15 @@ Exit code: 0 if all lines are records, whether any fits or not, 2 if some are no
 		if err != nil {
 			return err
 		}
-		var in reading
-		records, err := in.records(cmd, args)
+		in := trust.reading(cmd)
+		records, err := in.records(args)
 		if err != nil {
 			return err
 		}
 		s, count := newSink(cmd.OutOrStdout(), out.value), 0
 		for r, err := range records {
 			if err != nil {
-				return written(s, badInput(err))
+				return written(s, in, badInput(err))
 			}
 			if !f.Match(&r.Event) {
 				continue
@@ -65,7 +67,7 @@ Exit code: 0 if all lines are records, whether any fits or not, 2 if some are no
 			p.printf("%d\n", count)
 			return p.done(in.done(nil))
 		}
-		return written(s, in.done(nil))
+		return written(s, in, nil)
 	}
 	return cmd
 }

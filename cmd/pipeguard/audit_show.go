@@ -13,15 +13,16 @@ func newAuditShow() *cobra.Command {
 	var isWide bool
 	var neighbours int
 	cmd := &cobra.Command{
-		Use:   "show LOG [ID]",
+		Use:   "show LOG [ID | SEQ]",
 		Short: "Print audit records as a table, or all that is known of one request",
-		Long: `With the id of a request it prints all that the log says of it: the intent and its end with every field, the policy and bundle that
+		Long: `With the id of a request, or the number of one of its records, it prints all that the log says of it: the intent and its end with every field, the policy and bundle that
 decided, what became of it, the connection that it came on, and the records beside it. With -o json it prints one object: schema
 "pipeguard.dev/audit-show/v1", and the records as they stand in the log: records, connection, before, after.
 
 Without an id it prints one row for each record:
 
-  SEQ       number of the record in the log; in the stream of a webhook, in its session
+  SEQ       number of the record in the log; in the stream of a webhook, in its session; with ! before it, the record
+            does not follow on the one before it
   TIME      month, day and time, UTC
   STAGE     open, close    the program opened or closed the file
             intent         the proxy let a request through and is about to act; its end follows
@@ -49,25 +50,30 @@ Characters that could act on a terminal are shown as <U+001B>. Whether records w
 
 LOG is a directory of segments, a file of records, or - for standard input.
 
-Exit code: 0 if every line is a record, 2 if not, or if no record has the id; lines that are none are named on standard error.`,
+` + aboutTrust + `
+
+Exit code: 0 if every line is a record, 1 if the log was changed, 2 if lines are no records, or if no record has the id or number; lines that are
+none are named on standard error.`,
 		Example: `  pipeguard audit show /var/log/pipeguard/audit
   pipeguard audit show /var/log/pipeguard/audit EJTKWYK2GE2O4SSCLOAUXOHGCS
+  pipeguard audit show /var/log/pipeguard/audit 100
   pipeguard audit show --wide /var/log/pipeguard/audit | less -S`,
 		Args: showArguments,
 	}
 	cmd.Flags().BoolVarP(&isWide, "wide", "w", false, "shorten nothing; add request ids, rules, errors, service accounts, images and policies")
 	cmd.Flags().IntVar(&neighbours, "neighbours", 3, "with an id: how many records beside it, on each side")
 	out := addFormat(cmd)
+	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case neighbours < 0 || neighbours > query.MaxNeighbours:
 			return badInput(fmt.Errorf("--neighbours must be between 0 and %d", query.MaxNeighbours))
 		case len(args) == 2:
-			return showStory(cmd, args[0], args[1], neighbours, *out)
+			return showStory(trust.reading(cmd), args[0], args[1], neighbours, *out)
 		case *out == formatJSON:
 			return badInput(errors.New("-o json is for one request: name its id, or use \"pipeguard audit search -o jsonl\""))
 		}
-		return auditShow(cmd, args[0], isWide)
+		return auditShow(trust.reading(cmd), args[0], isWide)
 	}
 	return cmd
 }
@@ -86,9 +92,8 @@ func showArguments(cmd *cobra.Command, args []string) error {
 // maxNamedLines bounds how many lines that are no records are named: a file of another kind has nothing else.
 const maxNamedLines = 10
 
-func auditShow(cmd *cobra.Command, name string, isWide bool) error {
-	var in reading
-	records, err := in.records(cmd, []string{name})
+func auditShow(in *reading, name string, isWide bool) error {
+	records, err := in.records([]string{name})
 	if err != nil {
 		return err
 	}
@@ -96,14 +101,14 @@ func auditShow(cmd *cobra.Command, name string, isWide bool) error {
 	if isWide {
 		form = "wide"
 	}
-	s := newSink(cmd.OutOrStdout(), form)
+	s := newSink(in.cmd.OutOrStdout(), form)
 	for r, err := range records {
 		if err != nil {
-			return written(s, badInput(err))
+			return written(s, in, badInput(err))
 		}
 		if s.record(r); s.err() != nil {
 			break
 		}
 	}
-	return written(s, in.done(nil))
+	return written(s, in, nil)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,8 +13,10 @@ import (
 )
 
 // aboutLogs is what the help of each command that reads logs says of them.
-const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl), a file of records, or - for standard input; several are read in the
-order given. Copies will do, on any system; nothing is changed, and one record is in memory at a time.`
+const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl, or packed by gzip: .jsonl.gz), a file of records, or - for standard input;
+several are read in the order given. Copies will do, on any system; nothing is changed, and one record is in memory at a time.
+
+` + aboutTrust
 
 // logs wants at least one log.
 func logs(cmd *cobra.Command, args []string) error {
@@ -23,15 +26,19 @@ func logs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// logRecords reads logs until the program is asked to end.
+// logRecords reads logs until the program is asked to end. Nothing is verified.
 func logRecords(cmd *cobra.Command, names ...string) (iter.Seq2[query.Record, error], error) {
 	source, err := query.Open(names, cmd.InOrStdin())
 	if err != nil {
 		return nil, err
 	}
+	return untilStopped(cmd.Context(), source), nil
+}
+
+func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range source.Records() {
-			if stopped := cmd.Context().Err(); stopped != nil {
+			if stopped := ctx.Err(); stopped != nil {
 				yield(query.Record{}, stopped)
 				return
 			}
@@ -39,7 +46,7 @@ func logRecords(cmd *cobra.Command, names ...string) (iter.Seq2[query.Record, er
 				return
 			}
 		}
-	}, nil
+	}
 }
 
 // eachRecord calls each for the records of one log until it says that it has enough. Lines that are none are counted.
@@ -68,50 +75,4 @@ func notFound(bad int, format string, args ...any) error {
 		err = fmt.Errorf("%w; %d lines are no records", err, bad)
 	}
 	return err
-}
-
-// reading passes records on and remembers the lines that are none.
-type reading struct {
-	named error // the first bad lines
-	bad   int
-}
-
-// records returns the records of logs; lines that are none are told by done. Other errors come through and are the last.
-func (r *reading) records(cmd *cobra.Command, names []string) (iter.Seq2[query.Record, error], error) {
-	records, err := logRecords(cmd, names...)
-	if err != nil {
-		return nil, badInput(err)
-	}
-	return r.over(records), nil
-}
-
-func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for record, err := range records {
-			if bad := new(*query.BadLine); errors.As(err, bad) {
-				r.note(err)
-				continue
-			}
-			if !yield(record, err) {
-				return
-			}
-		}
-	}
-}
-
-func (r *reading) note(err error) {
-	if r.bad++; r.bad <= maxNamedLines {
-		r.named = errors.Join(r.named, err)
-	}
-}
-
-// done makes an exit code of bad lines: what was found may not be all there was.
-func (r *reading) done(result error) error {
-	switch {
-	case result != nil || r.bad == 0:
-		return result
-	case r.bad > maxNamedLines:
-		return badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records", r.bad-maxNamedLines)))
-	}
-	return badInput(r.named)
 }

@@ -58,14 +58,16 @@ Of more than 10000 groups those that came last count as one, "(others)".
 With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
 logOnly, failed, meanMicroseconds, longestMicroseconds, first, last.
 
-Exit code: 0, or 2 if lines are no records.`,
+Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		Example: `  pipeguard audit stats copy/ --by caller,reason --decision deny
   pipeguard audit stats copy/ --by hour --since yesterday --until today`,
 		Args: logs,
 	}
 	out := addFormat(cmd)
 	filter := addFilter(cmd)
+	trust := addTrust(cmd)
 	cmd.Flags().StringSliceVar(&by, "by", []string{"caller"}, "what to count by, with commas between")
+	completes(cmd, "by", query.TallyKeys()...)
 	cmd.Flags().IntVar(&top, "top", 0, "print so many groups; 0 is all")
 	cmd.Flags().BoolVar(&hasIntents, "intents", false, "count intents too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -80,21 +82,21 @@ Exit code: 0, or 2 if lines are no records.`,
 		if err != nil {
 			return err
 		}
-		var in reading
-		records, err := in.records(cmd, args)
+		in := trust.reading(cmd)
+		records, err := in.records(args)
 		if err != nil {
 			return err
 		}
 		for r, err := range records {
 			switch {
 			case err != nil:
-				return badInput(err)
+				return in.done(badInput(err))
 			case r.Type == audit.TypeLog, r.Stage == audit.StageRequestReceived && !hasIntents, !f.Match(&r.Event):
 			default:
 				tally.Add(&r.Event)
 			}
 		}
-		return printStats(cmd, tally, by, top, *out, &in)
+		return printStats(cmd, tally, by, top, *out, in)
 	}
 	return cmd
 }

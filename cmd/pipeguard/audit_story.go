@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
@@ -23,26 +23,55 @@ type auditStory struct {
 }
 
 // showStory prints all that a log says of one request.
-func showStory(cmd *cobra.Command, log, id string, neighbours int, out format) error {
-	records, err := logRecords(cmd, log)
+func showStory(in *reading, log, id string, neighbours int, out format) error {
+	records, err := in.records([]string{log})
 	if err != nil {
-		return badInput(err)
+		return err
 	}
-	var in reading
-	story, err := query.Tell(in.over(records), id, neighbours)
+	var numbered *query.Record
+	story, err := query.Tell(remember(records, id, &numbered), id, neighbours)
+	if errors.Is(err, query.ErrNotFound) && numbered != nil {
+		if log == "-" {
+			return in.judged(badInput(fmt.Errorf("standard input is read once, and record %d is known when it has passed: name its id, %q", numbered.Seq, numbered.ID)))
+		}
+		if numbered.ID != "" && (numbered.Type == audit.TypeRequest || numbered.Type == audit.TypeAdmission) {
+			story, err = query.Tell(in.again(), numbered.ID, neighbours)
+		} else {
+			story, err = query.TellRecord(in.again(), numbered.Seq, neighbours)
+		}
+	}
 	switch {
 	case errors.Is(err, query.ErrNotFound):
-		return badInput(errors.Join(fmt.Errorf("%s: no record has the id %q", log, id), in.named))
+		return in.judged(badInput(errors.Join(fmt.Errorf("%s: no record has the id %q, or that number", log, id), in.named)))
 	case err != nil:
-		return badInput(err)
+		return in.judged(badInput(err))
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := printer{w: in.cmd.OutOrStdout()}
 	if out == formatJSON {
 		p.json(storyOf(story))
 	} else {
 		printStory(&p, story)
 	}
 	return p.done(in.done(nil))
+}
+
+// remember passes records on, and keeps the first one whose number was given in place of an id.
+func remember(records iter.Seq2[query.Record, error], number string, found **query.Record) iter.Seq2[query.Record, error] {
+	seq, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return records
+	}
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if err == nil && r.Seq == seq && *found == nil {
+				kept := r.Keep()
+				*found = &kept
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 func storyOf(s *query.Story) auditStory {
@@ -67,7 +96,9 @@ func printStory(p *printer, s *query.Story) {
 		printFacts(p, r.Event)
 		p.printf("\n")
 	}
-	p.printf("%s\n", ending(s))
+	if t := s.Records[0].Type; t == audit.TypeRequest || t == audit.TypeAdmission {
+		p.printf("%s\n", ending(s))
+	}
 	if c := s.Connection; c != nil {
 		p.printf("\nConnection, record %d (%s, line %d)\n", c.Seq, inert.Line(c.File), c.Line)
 		printFacts(p, c.Event)
@@ -76,7 +107,7 @@ func printStory(p *printer, s *query.Story) {
 		p.printf("\nBeside it in the log\n")
 		table := newColumns(p.w, header(false)...)
 		for _, r := range append(s.Before, s.After...) {
-			table.add(row(r.Event, false))
+			table.add(row(r, false))
 		}
 		table.flush()
 		p.err = errors.Join(p.err, table.p.err)

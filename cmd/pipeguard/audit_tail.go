@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -22,18 +23,20 @@ func newAuditTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
 		Short: "Print the last audit records, and with -f those that come",
-		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted.
+		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted; what is
+verified are those that were there at the beginning.
 
 ` + aboutLogs + `
 
 ` + aboutFilters + `
 
-Exit code: 0, or 2 if lines were no records or the log became shorter while it was followed.`,
+Exit code: 0, 1 if the log was changed, or 2 if lines were no records or the log became shorter while it was followed.`,
 		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
 		Args:    argument("a log"),
 	}
 	out := addChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
 	filter := addFilter(cmd)
+	trust := addTrust(cmd)
 	cmd.Flags().IntVarP(&count, "lines", "n", 10, "how many records, at most 10000")
 	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "go on with what is written")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -47,17 +50,55 @@ Exit code: 0, or 2 if lines were no records or the log became shorter while it w
 		if err != nil {
 			return err
 		}
-		var in reading
-		var records iter.Seq2[query.Record, error]
-		if follows {
-			records = in.over(query.Follow(cmd.Context(), args[0], followEvery))
-		} else if records, err = in.records(cmd, args); err != nil {
+		in := trust.reading(cmd)
+		s := newSink(cmd.OutOrStdout(), out.value)
+		if follows && !trust.isAsked() {
+			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
+			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), f, s, count))
+		}
+		records, err := in.records(args)
+		if err != nil {
 			return err
 		}
-		s := newSink(cmd.OutOrStdout(), out.value)
-		return written(s, in.done(tail(records, f, s, count)))
+		last := uint64(0)
+		err = tail(noting(records, &last), f, s, count)
+		if !follows || err != nil {
+			return written(s, in, err)
+		}
+		if err := in.judged(nil); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
+		in = trust.reading(cmd)
+		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), last)
+		return written(s, in, tail(more, f, s, maxTail))
 	}
 	return cmd
+}
+
+// noting keeps the number of the last record.
+func noting(records iter.Seq2[query.Record, error], last *uint64) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if err == nil {
+				*last = r.Seq
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// beyond leaves out the records up to one that were shown before.
+func beyond(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || r.Seq > last) && !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // tail shows the last records that there are, and then those that come.

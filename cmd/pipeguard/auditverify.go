@@ -32,7 +32,8 @@ checkpoint was signed with.
   --keys        file of verifier keys: the log's, old ones among them, and of witnesses ("pipeguard audit keys"). Get it from where the
                 log is not: whoever changes a log can change a key that lies beside it
   --checkpoint  file of checkpoints that were kept elsewhere: at a witness, in the Event Log, in a collector. Without one, a log that was
-                set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete"
+                set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete". A file
+                that lies in DIR, and one that has nothing but what the log's own file has, must fit and does not count
 
 With files instead of a directory, segments that are missing are named and make the log incomplete; missing from a directory
 they are a fault, unless the log says that it pruned them.
@@ -67,6 +68,7 @@ Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line
 		if err := nameLog(&o, args); err != nil {
 			return err
 		}
+		needsWitness(cmd, &o)
 		bar := newProgress(cmd.ErrOrStderr())
 		o.Progress = bar.show
 		report, err := evidence.Verify(cmd.Context(), o)
@@ -88,8 +90,15 @@ func addEvidenceFlags(cmd *cobra.Command, o *evidence.VerifyOptions, keys *[]str
 
 // addVerdictFlags adds what says how strict the verdict is.
 func addVerdictFlags(cmd *cobra.Command, o *evidence.VerifyOptions) {
-	cmd.Flags().BoolVar(&o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness")
+	cmd.Flags().BoolVar(&o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness; the default if --keys has one")
 	cmd.Flags().BoolVar(&o.AllowPruned, "allow-pruned", false, "take a log that removed its oldest records, and says so, for whole")
+}
+
+// needsWitness is the default of --require-witness, once the keys are known: who has a witness's key wants its word.
+func needsWitness(cmd *cobra.Command, o *evidence.VerifyOptions) {
+	if f := cmd.Flags().Lookup("require-witness"); f != nil && !f.Changed {
+		o.RequireWitness = o.Keys.HasWitness()
+	}
 }
 
 // answersFlagErrors gives a wrong command line the code that these commands have for it.

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 func newAuditProve() *cobra.Command {
@@ -39,6 +41,13 @@ Exit code: 0 printed, 1 the log does not fit its checkpoint, 3 it cannot be prov
 			return err
 		}
 		o.Dir = args[0]
+		verified, err := evidence.Verify(cmd.Context(), o)
+		if err != nil {
+			return noAnswer(err)
+		}
+		if verified.Fault != nil {
+			return &exit{exitTampered, verified.Fault}
+		}
 		proof, err := evidence.Prove(cmd.Context(), o, seq)
 		if evidence.IsFault(err) {
 			return &exit{exitTampered, err}
@@ -51,6 +60,8 @@ Exit code: 0 printed, 1 the log does not fit its checkpoint, 3 it cannot be prov
 		if p.err != nil {
 			return noAnswer(fmt.Errorf("write output: %w", p.err))
 		}
+		text, _ := standing(query.Reported(verified))
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), inert.Line(text))
 		return nil
 	}
 	return cmd

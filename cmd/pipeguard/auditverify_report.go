@@ -4,56 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
 )
 
-// logVerifier gives a page the verdict of "audit verify".
-type logVerifier struct{ o evidence.VerifyOptions }
-
-// Verify takes directories, each a log of its own, or files of one log.
-func (v logVerifier) Verify(ctx context.Context, names []string) (report.Verdict, error) {
-	directories := 0
-	for _, name := range names {
-		if name == "-" {
-			return report.Verdict{}, errors.New("standard input is no log that can be verified: name the directory")
-		}
-		info, err := os.Stat(name)
+// forPage opens the logs of a page, verified if they can be: a page says also what could not be verified, and why.
+func forPage(cmd *cobra.Command, t *trust, names []string) (source *query.Source, unverified error, err error) {
+	for _, file := range t.keys {
+		k, err := evidence.ReadKeys(file)
 		if err != nil {
-			return report.Verdict{}, err
+			return nil, nil, badInput(err)
 		}
-		if info.IsDir() {
-			directories++
-		}
+		t.o.Keys = t.o.Keys.And(k)
 	}
-	switch directories {
-	case 0:
-		v.o.Files = names
-		r, err := evidence.Verify(ctx, v.o)
-		return onPage(r, ""), err
-	case len(names):
-		return v.directories(ctx, names)
+	if source, err = query.Open(names, cmd.InOrStdin()); err != nil {
+		return nil, nil, badInput(err)
 	}
-	return report.Verdict{}, errors.New("directories and files are not verified together")
+	if kinds := source.Kinds(); kinds.Streams > 0 {
+		return source, errors.New("standard input, and files that are no segments, cannot be verified: name the directory"), nil
+	} else if kinds.Directories > 0 && kinds.Files > 0 {
+		return source, errors.New("directories and files are not verified together"), nil
+	}
+	verified, err := t.verified(cmd.Context(), cmd, names)
+	if err != nil {
+		return source, errors.Unwrap(err), nil
+	}
+	return verified, nil, nil
 }
 
-// directories verifies each and returns the worst verdict, with what is to be said of all.
-func (v logVerifier) directories(ctx context.Context, names []string) (worst report.Verdict, err error) {
-	order := []string{report.OK, report.Incomplete, report.Tampered}
-	for _, name := range names {
-		v.o.Dir = name
-		r, err := evidence.Verify(ctx, v.o)
-		if err != nil {
-			return report.Verdict{}, err
-		}
+// readVerifier gives a page the verdict of "audit verify" on what was read for it.
+type readVerifier struct {
+	source     *query.Source
+	unverified error
+}
+
+// Verify returns the worst verdict, with what is to be said of all logs.
+func (v readVerifier) Verify(context.Context, []string) (worst report.Verdict, err error) {
+	if v.unverified != nil {
+		return report.Verdict{}, v.unverified
+	}
+	order := []string{report.OK, report.Incomplete, report.Unverified, report.Tampered}
+	for _, l := range v.source.Logs() {
 		prefix := ""
-		if len(names) > 1 {
-			prefix = name + ": "
+		if len(v.source.Logs()) > 1 {
+			prefix = strings.Join(l.Names, ", ") + ": "
 		}
-		this := onPage(r, prefix)
+		this := onPage(*l.Report, prefix)
+		if s := l.Standing(); l.Report.Fault == nil && s.Why == query.NotTheSame {
+			this.Status, this.Summary = report.Unverified, prefix+s.Why
+		}
 		if slices.Index(order, this.Status) > slices.Index(order, worst.Status) {
 			worst.Status, worst.Summary, worst.Limits = this.Status, this.Summary, this.Limits
 		}

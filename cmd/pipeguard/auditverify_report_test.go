@@ -3,14 +3,13 @@ package main
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
 func TestAuditReportBeginsWithTheVerdictOfVerify(t *testing.T) {
 	dir, keys, outside := keptLog(t)
-	file := filepath.Join(dir, "audit-00000000000000000001-00000000-0000-4000-8000-000000000000.jsonl")
+	file := onlySegment(t, dir)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -25,17 +24,17 @@ func TestAuditReportBeginsWithTheVerdictOfVerify(t *testing.T) {
 		page   string
 		errOut string
 	}{
-		"whole":                         {append([]string{dir}, given...), nil, 0, "ok", "cover every record", ""},
-		"of the files":                  {append([]string{file}, given...), nil, 0, "ok", "cover every record", ""},
-		"without an outside one":        {[]string{dir, "--keys", keys}, nil, 0, "incomplete", "no checkpoint that was held elsewhere", ""},
-		"without keys":                  {[]string{dir}, nil, 0, "incomplete", "no verifier key is given", ""},
+		"whole":                         {append([]string{dir}, given...), nil, 0, "ok", "cover every record", "verified up to 5\n"},
+		"of the files":                  {append([]string{file}, given...), nil, 0, "ok", "cover every record", "verified up to 5\n"},
+		"without an outside one":        {[]string{dir, "--keys", keys}, nil, 0, "incomplete", "no checkpoint that was held elsewhere", "verified up to 5, by checkpoints that lay beside the log alone"},
+		"without keys":                  {[]string{dir}, nil, 0, "incomplete", "no verifier key is given", "not verified: no keys given"},
 		"changed":                       {append([]string{dir}, given...), func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, exitNo, "tampered", "first place that does not fit, behind which nothing was looked at", "the log was changed"},
 		"cut":                           {append([]string{dir}, given...), func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] }, exitNo, "tampered", "records at its end are gone", "the log was changed"},
 		"one of two":                    {[]string{dir, other, "--keys", keys, "--keys", otherKeys}, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, exitNo, "tampered", other + ": records 1 to 5; segments 1", "the log was changed"},
 		"another key":                   {[]string{dir, "--keys", otherKeys, "--checkpoint", outside}, nil, exitBadInput, "unverified", "could not be verified", "could not be verified"},
 		"standard input":                {[]string{"-", "--keys", keys}, nil, exitBadInput, "unverified", "name the directory", "name the directory"},
-		"standard input, nothing asked": {[]string{"-"}, nil, 0, "unverified", "name the directory", ""},
-		"a directory and a file":        {append([]string{dir, file}, given...), nil, exitBadInput, "unverified", "not verified together", "not verified together"},
+		"standard input, nothing asked": {[]string{"-"}, nil, 0, "unverified", "name the directory", "not verified: no keys given"},
+		"a directory and a file":        {append([]string{dir, onlySegment(t, other)}, given...), nil, exitBadInput, "unverified", "not verified together", "not verified together"},
 		"a missing key":                 {[]string{dir, "--keys", "missing"}, nil, exitBadInput, "", "", "missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

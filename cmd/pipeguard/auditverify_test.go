@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // evidenceCommand runs a command of "audit".
@@ -49,26 +51,28 @@ func keptLog(t *testing.T) (dir, keys, outside string) {
 		text = append(append(text, line...), '\n')
 		log.Append(leaf)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "audit-00000000000000000001-00000000-0000-4000-8000-000000000000.jsonl"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, segment.Name(1)), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := log.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	outside = filepath.Join(t.TempDir(), "outside")
-	own, err := os.ReadFile(filepath.Join(dir, evidence.CheckpointFile))
-	if err != nil {
-		t.Fatal(err)
+	return dir, private + ".pub", evidencetest.Elsewhere(t, dir, key)
+}
+
+// onlySegment is the one in a directory.
+func onlySegment(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "audit-*.jsonl"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
 	}
-	if err := os.WriteFile(outside, own, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir, private + ".pub", outside
+	return names[0]
 }
 
 func TestAuditVerifyAnswersWithItsExitCode(t *testing.T) {
 	dir, keys, outside := keptLog(t)
-	segment := filepath.Join(dir, "audit-00000000000000000001-00000000-0000-4000-8000-000000000000.jsonl")
+	segment := onlySegment(t, dir)
 	for name, c := range map[string]struct {
 		args []string
 		code int

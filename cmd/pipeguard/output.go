@@ -35,6 +35,7 @@ func (f *format) Type() string { return "text|json" }
 func addFormat(cmd *cobra.Command) *format {
 	f := formatText
 	cmd.Flags().VarP(&f, "output", "o", "output format; json is stable, see above")
+	completes(cmd, "output", string(formatText), string(formatJSON))
 	return &f
 }
 

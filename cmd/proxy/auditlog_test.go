@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
@@ -71,10 +72,14 @@ func TestLogIsSignedFromItsFirstStartOn(t *testing.T) {
 	log := filepath.Join(p.sockets, "audit")
 	pathExists(t, p)
 	p.stop()
+	key, err := evidence.ReadKey(log + "-signing.key")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r := verified(t, log); r.Verdict != evidence.VerdictIncomplete || r.OwnCovered != r.LastSeq || r.Records == 0 {
 		t.Errorf("beside its own checkpoints alone: %+v", r)
 	}
-	if r := verified(t, log, filepath.Join(log, evidence.CheckpointFile)); r.Verdict != evidence.VerdictOK {
+	if r := verified(t, log, evidencetest.Elsewhere(t, log, key)); r.Verdict != evidence.VerdictOK {
 		t.Errorf("with checkpoints from elsewhere: %+v", r)
 	}
 	for _, file := range []string{log, log + "-signing.key"} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -81,6 +82,7 @@ func longLog(t *testing.T, records int) *long {
 	if err := kept.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	l.outside = evidencetest.Elsewhere(t, dir, key)
 	l.content = readLog(t, dir)
 	for name := range l.content {
 		if _, ok := segment.ParseName(name); ok {
@@ -88,9 +90,6 @@ func longLog(t *testing.T, records int) *long {
 		}
 	}
 	slices.Sort(l.names)
-	own := l.content[evidence.CheckpointFile]
-	l.outside = filepath.Join(t.TempDir(), "outside")
-	put(t, l.outside, own[bytes.LastIndex(own[:len(own)-1], []byte("\n\n"+evidence.OriginPrefix))+2:])
 	return l
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -166,9 +167,9 @@ func writeLong(t *testing.T, dir, keyFile, outside string, length int64) {
 	if err := errors.Join(w.Close(), kept.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.ReadFile(filepath.Join(dir, evidence.CheckpointFile))
+	text, err := os.ReadFile(evidencetest.Elsewhere(t, dir, key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, outside, own)
+	put(t, outside, text)
 }

@@ -52,10 +52,8 @@ func grownStart(t *testing.T, start []byte, records [][]byte) []byte {
 // The tree of pruned records lies beside the log, unsigned. One that reaches to the end of the log leaves no record to be looked at.
 func TestATreeThatReachesToTheEndOfALogHidesNoChange(t *testing.T) {
 	interpreter := python(t)
-	dir, keys, vkey := continued(t, 250_000, "")
+	dir, keys, vkey, outside := continued(t, 250_000, "")
 	now := readLog(t, dir)
-	outside := filepath.Join(t.TempDir(), "outside")
-	put(t, outside, now[evidence.CheckpointFile])
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(now)), func(name string) bool { _, ok := segment.ParseName(name); return !ok })
 	var records [][]byte
 	for _, name := range names {

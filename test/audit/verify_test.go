@@ -15,6 +15,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -76,16 +77,7 @@ func kept(t *testing.T) (dir, vkey, outside string) {
 	if err := log.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	own, err := os.ReadFile(filepath.Join(dir, evidence.CheckpointFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	outside = filepath.Join(t.TempDir(), "outside")
-	last := own[bytes.LastIndex(own[:len(own)-1], []byte("\n\n"+evidence.OriginPrefix))+2:]
-	if err := os.WriteFile(outside, last, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir, key.LogKey(), outside
+	return dir, key.LogKey(), evidencetest.Elsewhere(t, dir, key)
 }
 
 func TestASecondVerifierAgrees(t *testing.T) {
@@ -173,8 +165,7 @@ func TestASecondVerifierAgreesAboutCrashesAndPruning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, keys, vkey := continued(t, c.keep, c.torn)
-			own := filepath.Join(dir, evidence.CheckpointFile)
+			dir, keys, vkey, outside := continued(t, c.keep, c.torn)
 			agree := func(what string, outside ...string) evidence.Verdict {
 				t.Helper()
 				r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: outside})
@@ -190,7 +181,7 @@ func TestASecondVerifierAgreesAboutCrashesAndPruning(t *testing.T) {
 			if c.keep > 0 {
 				want = evidence.VerdictIncomplete
 			}
-			if got := agree("as it is", own); got != want {
+			if got := agree("as it is", outside); got != want {
 				t.Errorf("as it is: %s, want %s", got, want)
 			}
 			if got := agree("without a checkpoint from elsewhere"); got != evidence.VerdictIncomplete {
@@ -207,13 +198,13 @@ func TestASecondVerifierAgreesAboutCrashesAndPruning(t *testing.T) {
 				edited := bytes.Clone(text)
 				edited[len(text)/2] ^= 1
 				put(t, path, edited)
-				if got := agree(file+" with another bit", own); got != evidence.VerdictTampered {
+				if got := agree(file+" with another bit", outside); got != evidence.VerdictTampered {
 					t.Errorf("%s with another bit: %s", file, got)
 				}
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
 				}
-				if got := agree("without "+file, own); got != evidence.VerdictTampered {
+				if got := agree("without "+file, outside); got != evidence.VerdictTampered {
 					t.Errorf("without %s: %s", file, got)
 				}
 				put(t, path, text)
@@ -223,7 +214,7 @@ func TestASecondVerifierAgreesAboutCrashesAndPruning(t *testing.T) {
 }
 
 // continued is a log of two runs, the first of which was killed with something behind its last record.
-func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence.Keys, vkey string) {
+func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence.Keys, vkey, outside string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "log")
 	key, err := evidence.NewKey(evidence.Origin("node-1"))
@@ -277,5 +268,5 @@ func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence
 			put(t, newest, append(text, torn...))
 		}
 	}
-	return dir, keys, key.LogKey()
+	return dir, keys, key.LogKey(), evidencetest.Elsewhere(t, dir, key)
 }

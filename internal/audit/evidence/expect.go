@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -23,6 +24,7 @@ const maxExpected = 1_000_000
 
 // collect reads the checkpoints beside the log and those that were held elsewhere, by size.
 func (v *verification) collect() error {
+	v.beside = map[signed]bool{}
 	if v.own != "" {
 		if err := v.ownCheckpoints(); err != nil {
 			return err
@@ -76,6 +78,10 @@ func (v *verification) ownCheckpoints() error {
 			return &Fault{v.own, n.Line, c.Size, fmt.Sprintf("a checkpoint of %d records behind one of %d", c.Size, last)}
 		}
 		last = c.Size
+		if len(v.o.Outside) > 0 {
+			at := signedOf(c)
+			v.beside[at], v.beside[signed{at.Head, 0}] = true, true
+		}
 		if err := v.origin(c.Origin); err != nil {
 			return &Fault{v.own, n.Line, c.Size, err.Error()}
 		}
@@ -87,21 +93,46 @@ func (v *verification) ownCheckpoints() error {
 }
 
 // outsideCheckpoints reads a file that was held elsewhere. It may hold checkpoints of other logs; one that cannot be verified ends the verification,
-// since whoever gave it wanted to rely on it.
+// since whoever gave it wanted to rely on it. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own.
 func (v *verification) outsideCheckpoints(file string) error {
-	f, err := os.Open(file) // #nosec G304 -- the operator names it
+	given, err := v.given(file)
 	if err != nil {
 		return err
 	}
+	why, err := v.ownFile(file, given)
+	if err != nil {
+		return err
+	}
+	hasWitnessed := slices.ContainsFunc(given, func(e expected) bool { return len(e.Witnesses) > 0 })
+	switch {
+	case why != "":
+		v.report.incomplete("%s does not count as held elsewhere: %s", file, why)
+	case v.o.RequireWitness && !hasWitnessed:
+		v.report.incomplete("%s does not count as held elsewhere: no witness among the keys cosigned a checkpoint in it", file)
+	}
+	for _, e := range given {
+		e.isOutside = why == "" && (!v.o.RequireWitness || len(e.Witnesses) > 0)
+		if err := v.add(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// given reads the checkpoints of the log in a file.
+func (v *verification) given(file string) (found []expected, err error) {
+	f, err := os.Open(file) // #nosec G304 -- the operator names it
+	if err != nil {
+		return nil, err
+	}
 	defer f.Close() //nolint:errcheck // only read
-	used := 0
 	for n, err := range Notes(f) {
 		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		head, err := Inspect(n.Raw)
 		if err != nil {
-			return fmt.Errorf("%s line %d: %w", file, n.Line, err)
+			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}
 		if v.report.Origin == "" && v.onlyOrigin() != "" {
 			v.report.Origin = v.onlyOrigin()
@@ -111,30 +142,88 @@ func (v *verification) outsideCheckpoints(file string) error {
 		}
 		c, err := v.o.Keys.Open(n.Raw)
 		if err != nil {
-			return fmt.Errorf("%s line %d: %w", file, n.Line, err)
+			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}
-		if v.o.RequireWitness && len(c.Witnesses) == 0 {
-			continue
-		}
-		used++
 		if err := v.origin(c.Origin); err != nil {
-			return fmt.Errorf("%s line %d: %w", file, n.Line, err)
+			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}
-		if err := v.add(expected{c, file, n.Line, true}); err != nil {
-			return err
+		if len(found) >= maxExpected {
+			return nil, fmt.Errorf("%s: more than %d checkpoints", file, maxExpected)
 		}
+		found = append(found, expected{Checkpoint: c, file: file, line: n.Line})
 	}
-	if used == 0 {
+	if len(found) == 0 {
 		which := "this log"
 		if v.report.Origin != "" {
 			which = v.report.Origin
 		}
-		if v.o.RequireWitness {
-			which += " with the cosignature of a witness among the keys"
-		}
-		return fmt.Errorf("%s holds no checkpoint of %s", file, which)
+		return nil, fmt.Errorf("%s holds no checkpoint of %s", file, which)
 	}
-	return nil
+	return found, nil
+}
+
+// ownFile says why a file is the log's own, or may as well be a copy of it; nothing if it was held elsewhere, as far as can be seen. Whoever sets a log
+// back sets its own checkpoints back too.
+func (v *verification) ownFile(file string, given []expected) (why string, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	if own, err := os.Stat(v.own); err == nil && os.SameFile(info, own) {
+		return "it is the log's own file of checkpoints", nil
+	}
+	if v.o.Dir != "" {
+		isBelow, err := isBelow(file, v.o.Dir)
+		if err != nil {
+			return "", err
+		}
+		if isBelow {
+			return "it lies in the directory of the log", nil
+		}
+	}
+	for _, e := range given {
+		if len(e.Witnesses) > 0 || !v.beside[signedOf(e.Checkpoint)] {
+			return "", nil
+		}
+	}
+	return "every checkpoint in it lies beside the log too, so that it cannot be told from a copy of the log's own file", nil
+}
+
+// signed is a head and when it was signed, 0 if it does not say.
+type signed struct {
+	Head
+	at int64
+}
+
+func signedOf(c Checkpoint) signed {
+	if c.SignedAt.IsZero() {
+		return signed{c.Head, 0}
+	}
+	return signed{c.Head, c.SignedAt.Unix()}
+}
+
+// isBelow says whether a file lies in a directory or below it, by whatever name and link.
+func isBelow(file, dir string) (bool, error) {
+	dirInfo, err := os.Stat(dir)
+	if err != nil {
+		return false, err
+	}
+	at, err := filepath.Abs(file)
+	if err == nil {
+		at, err = filepath.EvalSymlinks(at)
+	}
+	for err == nil {
+		parent := filepath.Dir(at)
+		var info os.FileInfo
+		if info, err = os.Stat(parent); err == nil && os.SameFile(info, dirInfo) {
+			return true, nil
+		}
+		if parent == at {
+			return false, nil
+		}
+		at = parent
+	}
+	return false, err
 }
 
 // onlyOrigin is the log whose keys were given, if they are of one.

@@ -107,6 +107,11 @@ func (k Keys) Describe() []KeyInfo {
 	return out
 }
 
+// HasWitness says whether one of them is a witness's.
+func (k Keys) HasWitness() bool {
+	return slices.ContainsFunc(k.all, func(v verifier) bool { return v.alg == algCosign })
+}
+
 // KeyInfo is what is told of a public key.
 type KeyInfo struct {
 	Kind string `json:"kind"` // log or witness

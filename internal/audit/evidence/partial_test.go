@@ -64,7 +64,6 @@ func TestFilesThatAreNoLogAreRefused(t *testing.T) {
 		"an outside file that is none": {Dir: m.dir, Keys: m.keys(), Outside: []string{text}},
 		"an outside file of others":    {Dir: m.dir, Keys: m.keys(), Outside: []string{sampleOf(t, "other").outside()}},
 		"an outside file, no keys":     {Dir: m.dir, Outside: []string{m.outside()}},
-		"no witness where one is due":  {Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}, RequireWitness: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r, err := Verify(context.Background(), o); err == nil {

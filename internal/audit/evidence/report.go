@@ -54,6 +54,8 @@ type Report struct {
 	Parts []Part `json:"-"`
 	Read  Sum    `json:"-"`
 	Torn  int64  `json:"-"`
+	// HadKeys says that keys were given: without them, nothing is proven.
+	HadKeys bool `json:"-"`
 
 	unhashed int64 // of IgnoredBytes: those of which the log says how many there were, and not what
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -52,7 +53,7 @@ func TestALogOfTheRealWriterIsVerified(t *testing.T) {
 		if err := kept.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: []string{filepath.Join(dir, evidence.CheckpointFile)}, AllowPruned: true})
+		r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: []string{evidencetest.Elsewhere(t, dir, key)}, AllowPruned: true})
 		if err != nil || r.Verdict != evidence.VerdictOK || r.LastSeq < uint64(100*(run+1)) {
 			t.Fatalf("run %d: %v %+v, fault %v", run, err, r, r.Fault)
 		}

@@ -22,7 +22,7 @@ type VerifyOptions struct {
 	Keys Keys
 	// Outside are files of checkpoints that were not kept where the log was. To trust one from the same place proves nothing.
 	Outside []string
-	// RequireWitness lets an outside checkpoint count only if a known witness cosigned it.
+	// RequireWitness lets an outside checkpoint count only if a known witness cosigned it. The others must fit the log all the same.
 	RequireWitness bool
 	// Origin is the log that it must be; empty for the one that the checkpoints name.
 	Origin string
@@ -39,7 +39,7 @@ const attempts = 5
 // with the log is in the report.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	for attempt := 1; ; attempt++ {
-		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}}}
+		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, HadKeys: len(o.Keys.all) > 0}}
 		err := v.run(ctx)
 		var fault *Fault
 		if errors.As(err, &fault) {
@@ -70,7 +70,8 @@ type verification struct {
 
 	isUnheld bool // the checkpoints were read before the tree was written, or it was forged
 
-	expect  []expected // by size
+	beside  map[signed]bool // checkpoints that lie beside the log, if there are others to be told from them
+	expect  []expected      // by size
 	tree    span
 	isRoot  bool  // the tree is of all records up to its end
 	matched place // the first record behind the last checkpoint that fit

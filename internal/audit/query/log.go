@@ -35,6 +35,8 @@ type Log struct {
 	parts []part
 	sum   evidence.Sum
 	isAll bool // everything was read
+
+	isAsked bool // a verification was wanted
 }
 
 var errNoSegments = errors.New("holds no segments")
@@ -62,6 +64,7 @@ func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, erro
 
 // verify verifies the log, and has what the verification covers read. Behind a fault, nothing is covered.
 func (l *Log) verify(ctx context.Context, o evidence.VerifyOptions) error {
+	l.isAsked = true
 	switch l.kind {
 	case kindStream:
 		return nil
@@ -103,18 +106,23 @@ type Standing struct {
 	Why string
 }
 
+// NotTheSame is why nothing is proven of a log that was changed between its verification and its reading.
+const NotTheSame = "what was read is not what was verified: the log was changed in between, or not read to its end"
+
 // Standing says what is proven of the records that were read, once all were.
 func (l *Log) Standing() Standing {
 	r := l.Report
 	switch {
-	case l.kind == kindStream:
-		return Standing{Why: "it is no segment of a log, and no checkpoint is known of it"}
+	case r == nil && !l.isAsked:
+		return Standing{Why: "no keys given"}
 	case r == nil:
+		return Standing{Why: "it is no segment of a log, and no checkpoint is known of it"}
+	case !r.HadKeys:
 		return Standing{Why: "no keys given"}
 	case r.Fault != nil:
 		return Standing{Changed: true, Why: "the log was changed: " + r.Fault.Error()}
 	case !l.isAll || l.sum != r.Read:
-		return Standing{Why: "what was read is not what was verified: the log was changed in between"}
+		return Standing{Why: NotTheSame}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 	if len(r.Incomplete) > 0 {
@@ -123,9 +131,15 @@ func (l *Log) Standing() Standing {
 	return s
 }
 
+// Reported is the log of a report of which nothing is shown but what the report itself has read.
+func Reported(r evidence.Report) *Log {
+	return &Log{Report: &r, kind: kindDirectory, sum: r.Read, isAll: true}
+}
+
 // read reads the log to its end, whether or not yield has enough.
 func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, error) bool) {
 	var c chain
+	l.sum, l.isAll, l.Loose, l.First = evidence.Sum{}, false, 0, ""
 	goesOn := true
 	tell := func(r Record, err error) bool {
 		if r.Loose = c.next(r, err); r.Loose != "" {

@@ -160,6 +160,24 @@ func (s *Source) Files() (files []string) {
 	return files
 }
 
+// Kinds counts logs by how they are named: as directories, as segments (one log together), and as streams, which cannot be verified.
+type Kinds struct{ Directories, Files, Streams int }
+
+// Kinds says how the logs are named.
+func (s *Source) Kinds() (k Kinds) {
+	for _, l := range s.logs {
+		switch l.kind {
+		case kindDirectory:
+			k.Directories++
+		case kindFile:
+			k.Files++
+		default:
+			k.Streams++
+		}
+	}
+	return k
+}
+
 // Logs are the logs that are read. What is known of them is complete when all records were asked for.
 func (s *Source) Logs() []*Log { return s.logs }
 

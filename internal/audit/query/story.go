@@ -27,6 +27,15 @@ var ErrNotFound = errors.New("no record has this id")
 
 // Tell reads a log to its end and returns what it says of the request, with so many neighbours on each side.
 func Tell(records iter.Seq2[Record, error], id string, neighbours int) (*Story, error) {
+	return tell(records, neighbours, func(r Record) bool { return r.ID == id && r.Type != audit.TypeConnection && r.Type != audit.TypeLog })
+}
+
+// TellRecord is Tell for one record alone, by its number.
+func TellRecord(records iter.Seq2[Record, error], seq uint64, neighbours int) (*Story, error) {
+	return tell(records, neighbours, func(r Record) bool { return r.Seq == seq })
+}
+
+func tell(records iter.Seq2[Record, error], neighbours int, isOfIt func(Record) bool) (*Story, error) {
 	s := &Story{}
 	neighbours = max(0, min(neighbours, MaxNeighbours))
 	var recent []Record // the last ones before the request
@@ -40,7 +49,7 @@ func Tell(records iter.Seq2[Record, error], id string, neighbours int) (*Story, 
 			return nil, err
 		}
 		switch {
-		case r.ID == id && r.Type != audit.TypeConnection && r.Type != audit.TypeLog:
+		case isOfIt(r):
 			if len(s.Records) == 0 {
 				s.Before, recent = recent, nil
 			}

@@ -4,11 +4,11 @@ import (
 	"flag"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 )
 
 var kills = flag.Int("audit.kills", 25, "how often the proxy is killed")
@@ -75,7 +75,11 @@ func verify(t *testing.T, p *place, closed bool) {
 	}
 	o := evidence.VerifyOptions{Dir: p.log, Keys: keys}
 	if closed { // as if a copy had been kept elsewhere
-		o.Outside = []string{filepath.Join(p.log, evidence.CheckpointFile)}
+		key, err := evidence.ReadKey(p.log + "-signing.key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Outside = []string{evidencetest.Elsewhere(t, p.log, key)}
 	}
 	r, err := evidence.Verify(t.Context(), o)
 	if err != nil {

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// aboutTrust is what the help of each command that shows records says of their verification.
+const aboutTrust = `With --keys, and --checkpoint for what was held elsewhere, the log is verified as "pipeguard audit verify" does, and exactly what was verified
+is read. Standard error says how far: "verified up to N", or "not verified" and why. A log that was changed is shown all the same, all of every
+file, with exit code 1. A record that does not follow on the one before it, by its number or by its hash, has ! before its number.`
+
+// trust is how a command is told to verify the logs that it reads.
+type trust struct {
+	keys []string
+	o    evidence.VerifyOptions
+}
+
+func addTrust(cmd *cobra.Command) *trust {
+	t := &trust{}
+	addEvidenceFlags(cmd, &t.o, &t.keys)
+	addVerdictFlags(cmd, &t.o)
+	return t
+}
+
+// isAsked says whether logs are to be verified.
+func (t *trust) isAsked() bool { return len(t.keys) > 0 || len(t.o.Outside) > 0 }
+
+// open finds the logs, and verifies them if there are keys.
+func (t *trust) open(ctx context.Context, cmd *cobra.Command, names []string) (*query.Source, error) {
+	if !t.isAsked() {
+		source, err := query.Open(names, cmd.InOrStdin())
+		if err != nil {
+			return nil, badInput(err)
+		}
+		return source, nil
+	}
+	if len(t.keys) == 0 {
+		return nil, badInput(errors.New("name the log's verifier key with --keys: without it no checkpoint can be verified"))
+	}
+	for _, file := range t.keys {
+		k, err := evidence.ReadKeys(file)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		t.o.Keys = t.o.Keys.And(k)
+	}
+	return t.verified(ctx, cmd, names)
+}
+
+// verified opens logs that are verified first, whatever keys there are.
+func (t *trust) verified(ctx context.Context, cmd *cobra.Command, names []string) (*query.Source, error) {
+	needsWitness(cmd, &t.o)
+	bar := newProgress(cmd.ErrOrStderr())
+	t.o.Progress = bar.show
+	source, err := query.OpenVerified(ctx, names, cmd.InOrStdin(), t.o)
+	bar.clear()
+	if err != nil {
+		return nil, badInput(err)
+	}
+	return source, nil
+}
+
+// reading passes records on and remembers the lines that are none, and how the logs stand.
+type reading struct {
+	cmd    *cobra.Command
+	trust  *trust
+	source *query.Source
+	named  error // the first bad lines
+	bad    int
+}
+
+func (t *trust) reading(cmd *cobra.Command) *reading { return &reading{cmd: cmd, trust: t} }
+
+// lines returns the records of logs, and lines that are none as errors, until the program is asked to end.
+func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error) {
+	var err error
+	if r.source, err = r.trust.open(r.cmd.Context(), r.cmd, names); err != nil {
+		return nil, err
+	}
+	return untilStopped(r.cmd.Context(), r.source), nil
+}
+
+// records returns the records of logs; lines that are none are told by done. Other errors come through and are the last.
+func (r *reading) records(names []string) (iter.Seq2[query.Record, error], error) {
+	lines, err := r.lines(names...)
+	if err != nil {
+		return nil, err
+	}
+	return r.over(lines), nil
+}
+
+// again returns all records once more.
+func (r *reading) again() iter.Seq2[query.Record, error] {
+	r.named, r.bad = nil, 0
+	return r.over(untilStopped(r.cmd.Context(), r.source))
+}
+
+func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for record, err := range records {
+			if bad := new(*query.BadLine); errors.As(err, bad) {
+				r.note(err)
+				continue
+			}
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *reading) note(err error) {
+	if r.bad++; r.bad <= maxNamedLines {
+		r.named = errors.Join(r.named, err)
+	}
+}
+
+// done says how the logs stand, and makes an exit code of that and of bad lines: what was found may not be all there was.
+func (r *reading) done(result error) error { return r.judged(r.told(result)) }
+
+// told makes an exit code of bad lines alone.
+func (r *reading) told(result error) error {
+	switch {
+	case result != nil || r.bad == 0:
+	case r.bad > maxNamedLines:
+		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records", r.bad-maxNamedLines)))
+	default:
+		result = badInput(r.named)
+	}
+	return result
+}
+
+// judged says on standard error how the logs stand. That one was changed goes before every other result.
+func (r *reading) judged(result error) error {
+	if r.source == nil || r.cmd.Context().Err() != nil {
+		return result
+	}
+	if r.tell() {
+		return no(errors.Join(result, errors.New("the log was changed")))
+	}
+	return result
+}
+
+// tell says on standard error how the logs stand, and whether one of them was changed.
+func (r *reading) tell() (isChanged bool) {
+	said := map[string]bool{}
+	for _, l := range r.source.Logs() {
+		text, changed := standing(l)
+		isChanged = isChanged || changed
+		if len(r.source.Logs()) > 1 && l.Report != nil {
+			text = strings.Join(l.Names, ", ") + ": " + text
+		}
+		if !said[text] {
+			_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(text))
+		}
+		said[text] = true
+		r.tellUnread(l)
+	}
+	return isChanged
+}
+
+// tellUnread names what readers should not take for a part of the log, or not for the next one.
+func (r *reading) tellUnread(l *query.Log) {
+	for i, s := range l.Unread {
+		if i == maxNamedLines {
+			_, _ = fmt.Fprintf(r.cmd.ErrOrStderr(), "and %d more entries are not read\n", len(l.Unread)-i)
+			break
+		}
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("not read: %s: %s", s.Path, s.Why)))
+	}
+	if l.Loose > 0 {
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("%d records do not follow on the record before them, the first is in %s", l.Loose, l.First)))
+	}
+}
+
+// standing says in a line how a log stands that was read, and whether it was changed.
+func standing(l *query.Log) (text string, isChanged bool) {
+	s := l.Standing()
+	if s.Verified == 0 {
+		why := s.Why
+		if l.Report != nil && !s.Changed && len(l.Report.Incomplete) == 0 {
+			why = "no checkpoint covers it"
+		}
+		return "not verified: " + why, s.Changed
+	}
+	text = fmt.Sprintf("verified up to %d", s.Verified)
+	if s.Verified < l.Report.LastSeq {
+		text += fmt.Sprintf(" of %d", l.Report.LastSeq)
+	}
+	if s.ByItself {
+		text += ", by checkpoints that lay beside the log alone"
+	}
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return text, false
+}
