@@ -179,7 +179,11 @@ func (r *reading) tellUnread(l *query.Log) {
 		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("not read: %s: %s", s.Path, s.Why)))
 	}
 	if l.Loose > 0 {
-		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("%d records do not follow on the record before them, the first is in %s", l.Loose, l.First)))
+		text := "1 record does not follow on the record before it: " + l.First
+		if l.Loose > 1 {
+			text = fmt.Sprintf("%d records do not follow on the record before them, first: %s", l.Loose, l.First)
+		}
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(text))
 	}
 }
 

@@ -150,7 +150,7 @@ func TestARecordThatDoesNotFollowIsMarked(t *testing.T) {
 		"the records as are": {strings.Join(lines, ""), ""},
 	} {
 		got := execute(t, c.in, "audit", "show", "-")
-		if marked := strings.Contains(got.out, "!"); marked != (c.want != "") || !strings.Contains(got.out, c.want) || marked != strings.Contains(got.errOut, "do not follow on the record before") {
+		if marked := strings.Contains(got.out, "!"); marked != (c.want != "") || !strings.Contains(got.out, c.want) || marked != strings.Contains(got.errOut, "follow on the record before") {
 			t.Errorf("%s: %s%s", name, got.out, got.errOut)
 		}
 	}

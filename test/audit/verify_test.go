@@ -77,7 +77,16 @@ func kept(t *testing.T) (dir, vkey, outside string) {
 	if err := log.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return dir, key.LogKey(), evidencetest.Elsewhere(t, dir, key)
+	own := filepath.Join(dir, evidence.CheckpointFile)
+	text, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.LastIndex(text[:len(text)-1], []byte("\n\n"+evidence.OriginPrefix)) + 2
+	outside = filepath.Join(t.TempDir(), "outside")
+	put(t, outside, text[at:])
+	put(t, own, text[:at]) // what lies beside the log too would not count
+	return dir, key.LogKey(), outside
 }
 
 func TestASecondVerifierAgrees(t *testing.T) {

@@ -35,6 +35,13 @@ func (v *verification) collect() error {
 			return err
 		}
 	}
+	hasOwn := slices.ContainsFunc(v.expect, func(e expected) bool { return e.file == v.own && !e.isOutside })
+	v.report.lacksOwn = v.o.Dir != "" && len(v.o.Keys.all) > 0 && !hasOwn && len(v.report.Incomplete) == 0
+	for _, e := range v.expect {
+		if e.isOutside {
+			v.report.newest = max(v.report.newest, e.Size)
+		}
+	}
 	slices.SortStableFunc(v.expect, func(a, b expected) int { return cmp.Compare(a.Size, b.Size) })
 	return nil
 }

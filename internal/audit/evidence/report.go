@@ -57,7 +57,9 @@ type Report struct {
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 
-	unhashed int64 // of IgnoredBytes: those of which the log says how many there were, and not what
+	lacksOwn bool   // no checkpoint lies in the directory of the log
+	newest   uint64 // size of the newest checkpoint that was held elsewhere
+	unhashed int64  // of IgnoredBytes: those of which the log says how many there were, and not what
 }
 
 // Sum is a running hash of records in the order in which they are read.
@@ -93,6 +95,9 @@ func (r *Report) conclude(o VerifyOptions) {
 	if len(o.Keys.all) == 0 {
 		r.incomplete("no verifier key is given: no signature was verified")
 	}
+	if r.lacksOwn {
+		r.incomplete("no checkpoint lies beside the log: a log that is signed has one from its first second on, so the file was removed or not copied")
+	}
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
 		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
 	}
@@ -124,6 +129,9 @@ func (r *Report) limits(o VerifyOptions) {
 	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
 	if r.unhashed > 0 {
 		r.limit("What %d bytes behind the last records of segments are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
+	}
+	if r.newest > r.OwnCovered && r.Fault == nil && !r.lacksOwn {
+		r.limit("Why the newest checkpoint beside the log is of %d records, and one that was held elsewhere of %d: the copy is older, or checkpoints were removed.", r.OwnCovered, r.newest)
 	}
 	if r.Verdict == VerdictOK {
 		return

@@ -12,11 +12,8 @@ type spellings []string
 
 // closed are the fields whose values are known beforehand. Any other value would find nothing, whatever the log holds, and is refused.
 var closed = map[string][]spellings{
-	"type": {{string(audit.TypeRequest)}, {string(audit.TypeConnection)}, {string(audit.TypeAdmission)}, {string(audit.TypeLog)}},
-	"stage": {
-		{"intent", string(audit.StageRequestReceived)}, {"end", string(audit.StageResponseComplete)}, {"panic"}, {"orphan", string(audit.StageOrphaned)},
-		{"closed", string(audit.StageConnectionClosed)}, {"open", string(audit.StageLogOpen)}, {"close", string(audit.StageLogClose)}, {"prune", string(audit.StageLogPrune)},
-	},
+	"type":     {{string(audit.TypeRequest)}, {string(audit.TypeConnection)}, {string(audit.TypeAdmission)}, {string(audit.TypeLog)}},
+	"stage":    ofStages(),
 	"decision": {{DecisionAllow, "allowed"}, {DecisionDeny, "denied"}, {DecisionLogOnly}, {DecisionNone}},
 	"effect":   {{string(audit.EffectAllow), "allowed"}, {string(audit.EffectDeny), "denied"}},
 	"result": append([]spellings{
@@ -27,6 +24,15 @@ var closed = map[string][]spellings{
 	"mode":      {{"Enforce"}, {"LogOnly"}},
 	"assurance": {{"pod"}, {"process"}, {"sid"}, {"none"}, {"apiserver"}},
 	"verb":      {{"read"}, {"write"}, {"CREATE"}, {"UPDATE"}, {"DELETE"}, {"CONNECT"}},
+}
+
+// ofStages are the short names of stages, with the long ones that records have.
+func ofStages() (all []spellings) {
+	for stage, short := range stages {
+		all = append(all, spellings{short, string(stage)})
+	}
+	slices.SortFunc(all, func(a, b spellings) int { return strings.Compare(a[0], b[0]) })
+	return all
 }
 
 // codes are those of gRPC (https://grpc.io/docs/guides/status-codes/). Those of HTTP are numbers.

@@ -10,7 +10,7 @@ import (
 
 func TestAValueThatNoRecordCanHaveIsRefusedWithThoseThatCan(t *testing.T) {
 	for term, want := range map[string]string{
-		"decision=forbidden": "allow, deny, logonly or none", "stage=ende": "intent, end, panic", "result=okay": "ok, error, denied", "type=requests": "request, connection, admission or log",
+		"decision=forbidden": "allow, deny, logonly or none", "stage=ende": "close, closed, end", "result=okay": "ok, error, denied", "type=requests": "request, connection, admission or log",
 		"host=maybe": "yes or no", "effect=deni": "allow or deny", "mode=Audit": "Enforce or LogOnly", "assurance=high": "pod, process", "verb=delete-all": "read, write",
 		"code=Forbidden": "PermissionDenied", "token=maybe": "stale, unbound or the id of a token", "decision=x*": "allow, deny", "decision!=forbidden": "allow, deny",
 	} {
