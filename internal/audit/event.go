@@ -195,6 +195,10 @@ type Log struct {
 	// kilobyte, by which shippers know one file from another.
 	//record:when in a LogOpen of a log of segments
 	Note string `json:"note,omitempty"`
+	// Segment is the name of the file that this record begins, which it has for good.
+	//record:when in a LogOpen of a log of segments
+	//record:is segment
+	Segment string `json:"segment,omitempty"`
 }
 
 // Causes of new segments.

@@ -160,5 +160,8 @@ func goldenEvents() []goldenEvent {
 	torn.TornBytes, torn.PreviousTornHash = 100, strings.Repeat("0f", 32)
 	log("after a crash, with the hash of what it left", StageLogOpen, torn)
 	log("closed with records missing", StageLogClose, &Log{Unwritten: 611})
+	named := next(CauseSize)
+	named.Segment = segment("27")
+	log("of a segment that says its name", StageLogOpen, named)
 	return out
 }

@@ -84,6 +84,7 @@ func (l *line) log(g *Log) {
 		l.close()
 	}
 	l.some("note", g.Note)
+	l.some("segment", g.Segment)
 	l.close()
 }
 

@@ -49,7 +49,7 @@ func shorten(e Event, limit int) Event {
 }
 
 func shortenLog(g *Log, clip func(...*string), entries int) {
-	clip(&g.PreviousSession, &g.PreviousSegment, &g.PreviousTornHash, &g.Cause, &g.Fault, &g.Note)
+	clip(&g.PreviousSession, &g.PreviousSegment, &g.PreviousTornHash, &g.Cause, &g.Fault, &g.Note, &g.Segment)
 	cut := func(mark string) string { return mark }
 	g.Void = clipList(g.Void, entries, cut)
 	for i := range g.Void {

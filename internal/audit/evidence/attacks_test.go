@@ -223,6 +223,31 @@ func TestALinkAndADirectoryInPlaceOfASegmentAreFaults(t *testing.T) {
 	}
 }
 
+// The next segment names the one before it; the last has only its own word.
+func TestTheNameOfTheLastSegmentIsItsOwn(t *testing.T) {
+	m := newLog(t, Options{})
+	m.begin(0)
+	m.end()
+	m.file, m.bytes = filepath.Join(m.dir, m.name()), 0
+	before := segmentNames(files(t, m.dir))[0]
+	m.write(m.line("log", "LogOpen", fmt.Sprintf(`,"log":{"previous_segment":"%s","previous_bytes":%d,"segment":"%s"}`, before, len(files(t, m.dir)[before]), filepath.Base(m.file))))
+	m.records(2)
+	m.checkpoint()
+	m.end()
+	m.close()
+	o := VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}}
+	if r := verify(t, o); r.Verdict != VerdictOK {
+		t.Fatalf("as it was named: %s %v %v", r.Verdict, r.Fault, r.Incomplete)
+	}
+	renamed := filepath.Join(m.dir, strings.Replace(filepath.Base(m.file), "-0000-", "-1111-", 1))
+	if err := os.Rename(m.file, renamed); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(t, o); r.Verdict != VerdictTampered || r.Fault.File != renamed {
+		t.Errorf("under another name: %s %v", r.Verdict, r.Fault)
+	}
+}
+
 func TestCheckpointsThatAreGoneAreMentioned(t *testing.T) {
 	m := sample(t)
 	outside := m.outside()

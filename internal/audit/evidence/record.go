@@ -73,6 +73,7 @@ func digits(b []byte) (n uint64, rest []byte, ok bool) {
 // logFields is what records about the log say that verification compares with what it finds.
 type logFields struct {
 	Log struct {
+		Segment         string `json:"segment"`
 		PreviousSegment string `json:"previous_segment"`
 		PreviousBytes   int64  `json:"previous_bytes"`
 		TornBytes       int64  `json:"torn_bytes"`

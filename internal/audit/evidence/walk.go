@@ -157,6 +157,9 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
+	if name := s.declared.Log.Segment; name != "" && name != s.name() {
+		return &Fault{s.Path, 1, s.First, fmt.Sprintf("its first record says that it is %s", name)}
+	}
 	w.in.Reset(f)
 	w.torn = 0
 	r := Record{File: s.Path}

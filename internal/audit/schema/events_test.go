@@ -33,6 +33,7 @@ var words = map[string][]string{
 	"log.void":             {name},
 
 	"log.previous_torn_hash": {"", strings.Repeat("0f", 32)},
+	"log.segment":            {"", name},
 	"log.pruned.segments":    {name},
 	"log.pruned.reason":      {"age", "size"},
 	"log.pruned.root":        {"", hash},

@@ -69,7 +69,9 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 		}
 	}
 	before := l.at
-	opening, err := l.own(audit.StageLogOpen, l.found(orphaned))
+	found := l.found(orphaned)
+	found.Segment = c.name // the next segment will name it too, and until then nothing else does
+	opening, err := l.own(audit.StageLogOpen, found)
 	if err != nil {
 		l.discard(c)
 		return batch, err
