@@ -60,6 +60,7 @@ func TestFilesThatAreNoLogAreRefused(t *testing.T) {
 		"a directory and files":        {Dir: m.dir, Files: segments},
 		"a directory that is missing":  {Dir: filepath.Join(m.dir, "x")},
 		"a directory without segments": {Dir: t.TempDir()},
+		"a segment twice":              {Files: append([]string{segments[0]}, segments...)},
 		"a file of another name":       {Files: []string{segments[0], text}},
 		"an outside file that is none": {Dir: m.dir, Keys: m.keys(), Outside: []string{text}},
 		"an outside file of others":    {Dir: m.dir, Keys: m.keys(), Outside: []string{sampleOf(t, "other").outside()}},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -126,7 +127,16 @@ func (v *verification) find() error {
 		v.own, v.start = filepath.Join(v.o.Dir, CheckpointFile), filepath.Join(v.o.Dir, StartFile)
 		return nil
 	}
+	var before []os.FileInfo
 	for _, file := range v.o.Files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(before, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+			return fmt.Errorf("%s is given twice", file)
+		}
+		before = append(before, info)
 		switch s, ok := parseSegment(file); {
 		case ok:
 			v.segments = append(v.segments, s)
