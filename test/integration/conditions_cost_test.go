@@ -43,7 +43,7 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 		t.Fatal(itemsErr, pathErr)
 	}
 	var stored admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := shared.api.Client.Get(t.Context(), client.ObjectKey{Name: "recorder"}, &stored); err != nil {
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKey{Name: "recorder"}, &stored); err != nil {
 		t.Fatal(err)
 	}
 	changed(t, &stored, func() {
@@ -130,7 +130,7 @@ func TestWhateverTheSizeAnObjectWithAPipeIsSent(t *testing.T) {
 				all = all[:1] // each takes a second; that all routes have the same bounds is seen with the others
 			}
 			for _, o := range all {
-				err := shared.api.Client.Create(t.Context(), o, client.DryRunAll)
+				err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll)
 				if apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsInvalid(err) {
 					continue // it cannot be stored
 				}
@@ -149,7 +149,7 @@ func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
 	recorder, limits := ignoring(t)
 	space := namespace(t, "sized")
 	for _, o := range routes(space, sized(limits.items, limits.items, limits.items, limits.path)) {
-		if err := shared.api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
+		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
 			t.Errorf("%T: %v", o, err)
 		}
 		if sent(recorder)[kindName(o)+"/"+o.GetName()] {
@@ -169,7 +169,7 @@ func TestAPersistentVolumeWithALongPathIsSent(t *testing.T) {
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/" + strings.Repeat("x", length-1)}},
 		}}
 		v.Name = "sized-" + strings.ToLower(rand.Text())
-		if err := shared.api.Client.Create(t.Context(), v, client.DryRunAll); err != nil {
+		if err := at(t).api.Client.Create(t.Context(), v, client.DryRunAll); err != nil {
 			t.Fatal(err)
 		}
 		if !sent(recorder)["PersistentVolume/"+v.Name] {

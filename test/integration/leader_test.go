@@ -91,14 +91,13 @@ func rewritten(t *testing.T, p *v1alpha1.PipePolicy) v1alpha1.PolicyStatus {
 
 func TestASilentAPIServerEndsTheWritingAndNoReview(t *testing.T) {
 	ungoverned(t)
-	release, second := another(t)
-	first := release.Replicas[0]
+	release, first, second := another(t)
 	both := []*cluster.Replica{first, second}
 	leads(t, release, both...)
 	p := pipePolicy("disk", []v1alpha1.PipePattern{"csi-proxy-disk-v1"}, subject(drivers))
 	ready(t, p)
 	unwatch := oneLeads(t, release)
-	stop := load(t, 2, func(i int) client.Object {
+	l := load(t, 2, func(i int) client.Object {
 		if i%2 == 0 {
 			return pod(drivers, driver, pipe)
 		}
@@ -142,7 +141,7 @@ func TestASilentAPIServerEndsTheWritingAndNoReview(t *testing.T) {
 		}
 	}
 	unwatch()
-	checked(t, stop(), 0)
+	checked(t, l.stop(), 0)
 	for _, r := range both {
 		select {
 		case <-r.Exited():

@@ -15,6 +15,7 @@ import (
 
 // The schema speaks before the webhook, and the check decides where there is no schema: in files, and at an author's desk.
 func TestTheSchemaAndTheCheckTakeTheSameNames(t *testing.T) {
+	site := at(t)
 	for _, name := range []string{
 		"a", "csi-driver", "csi.driver", "0", "a-b.c-d", "*", "csi-*", "?", "a*b", "[a]", "A", "a_b", "a.", ".a", "a..b", "-a", "a-", "a/b", " a", "ä",
 		strings.Repeat("a", 63), strings.Repeat("a", 64),
@@ -28,7 +29,7 @@ func TestTheSchemaAndTheCheckTakeTheSameNames(t *testing.T) {
 			set(&s)
 			p := pipePolicy("names", []v1alpha1.PipePattern{"csi-proxy-disk-v1"}, s)
 			faults := policyset.CheckPipePolicy(p)
-			err := shared.api.Client.Create(t.Context(), p, client.DryRunAll)
+			err := site.api.Client.Create(t.Context(), p, client.DryRunAll)
 			if err != nil && !apierrors.IsInvalid(err) {
 				t.Fatalf("%s %q: %v", field, name, err)
 			}
