@@ -39,6 +39,9 @@
 .PARAMETER AllowUnencryptedSmb
     Make SMB mappings with servers that cannot encrypt, too.
 
+.PARAMETER AllPrivileges
+    Leave the service every privilege of LocalSystem, and not only those that its operations are known to need.
+
 .PARAMETER BackupDirectory
     Where the present setup of the service is written to.
 
@@ -93,6 +96,9 @@ param(
 
     [Parameter(ParameterSetName = 'Install')]
     [switch] $AllowUnencryptedSmb,
+
+    [Parameter(ParameterSetName = 'Install')]
+    [switch] $AllPrivileges,
 
     [Parameter(ParameterSetName = 'Uninstall', Mandatory = $true)]
     [switch] $Uninstall,
@@ -326,7 +332,11 @@ function Install-Proxy {
         [Parameter(Mandatory = $true)] [string] $ConfigFile
     )
 
-    $arguments = @('install', '--name', $ServiceName, '--config-from', $ConfigFile, '--', "-kubelet-path=$KubeletPath")
+    $arguments = @('install', '--name', $ServiceName, '--config-from', $ConfigFile)
+    if ($AllPrivileges) {
+        $arguments += '--all-privileges'
+    }
+    $arguments += @('--', "-kubelet-path=$KubeletPath")
     foreach ($directory in $WorkingDir) {
         $arguments += "-working-dir=$directory"
     }

@@ -50,7 +50,7 @@ Exit codes: 0 installed, 1 not installed or put back, 2 wrong command line.
 type installFlags struct {
 	name, to, configFrom, healthAddress string
 	bundleFrom, bundleKeysFrom          string
-	follow                              bool
+	follow, allPrivileges               bool
 	report                              reportFlags
 	service                             []string // flags of the service
 }
@@ -65,6 +65,7 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 	set.StringVar(&f.bundleKeysFrom, "bundle-keys-from", "", "`file` with the public keys of bundles that is checked and copied over "+bundleKeysFile)
 	f.report.register(set)
 	set.BoolVar(&f.follow, "follow", false, "stay, and keep program, configuration and service as they are asked for here")
+	set.BoolVar(&f.allPrivileges, "all-privileges", false, "leave the service every privilege of LocalSystem, and not only those that its operations are known to need")
 	set.StringVar(&f.healthAddress, "health-address", "", "with --follow, `address` for /healthz and /readyz of the installation")
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, f.service = args[:i], args[i+1:]
@@ -151,7 +152,7 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 	say := func(format string, args ...any) {
 		_, _ = fmt.Fprintf(stdout, format+"\n", args...) // what is done does not depend on who reads of it
 	}
-	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom}
+	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom, AllPrivileges: f.allPrivileges}
 	if f.bundleKeysFrom != "" {
 		want.Needed = append(want.Needed, install.Copy{From: f.bundleKeysFrom, To: bundleKeysFile, Read: readBundleKeys})
 	}

@@ -12,12 +12,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/proxy/watch"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 const statusUsage = `proxy status shows the service: its state, how it starts, the program and its version on the disk, how it last ended, and
-pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
+what it may do on this node, and pipes with names of CSI Proxy that another process serves, so that calls on them are neither judged nor recorded. To find
 those it opens each such pipe once, which the audit log shows as an idle connection. It also counts the SMB shares that are
 mapped for the whole node, and names those that no volume uses, with who asked for them.
 
@@ -52,6 +53,13 @@ type serviceStatus struct {
 	ServiceExitCode uint32   `json:"serviceExitCode"`
 	ExitReason      string   `json:"exitReason,omitempty"`
 	Restarts        []string `json:"restarts,omitempty"` // delays
+	// SIDType and Privileges are what the service is set up with. No privileges mean that it is not limited to any.
+	SIDType    winsvc.SIDType `json:"sidType,omitempty"`
+	Privileges []string       `json:"privileges,omitempty"`
+	// Process is what the running process answers for itself.
+	Process *winsvc.Power `json:"process,omitempty"`
+	// ProgramFault is how other accounts than administrators could change the program.
+	ProgramFault string `json:"programFault,omitempty"`
 	// Unguarded are pipes that another process serves.
 	Unguarded []watch.Foreign `json:"unguarded,omitempty"`
 	// Mappings are the SMB shares that are mapped for the whole node.
@@ -79,6 +87,9 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	}
 	s := describeStatus(*name, now)
 	s.Version = versionOnDisk(ctx, s.Program)
+	if err := s.askPower(now.PID, winsvc.ProcessPower, filetrust.Check); err != nil {
+		_, _ = fmt.Fprintln(stderr, "proxy status:", err)
+	}
 	if s.Unguarded, err = unguarded(ctx, now.PID); err != nil {
 		_, _ = fmt.Fprintln(stderr, "proxy status:", err) // the rest is worth showing
 	}
@@ -108,6 +119,9 @@ func describeStatus(name string, now winsvc.Status) serviceStatus {
 	}
 	if args := winsvc.SplitCommandLine(now.Command); len(args) > 0 {
 		s.Program = args[0]
+	}
+	if now.Limits != nil {
+		s.SIDType, s.Privileges = now.Limits.SID, now.Limits.Privileges
 	}
 	const specific = 1066 // ERROR_SERVICE_SPECIFIC_ERROR
 	if now.ExitCode == specific {
@@ -152,7 +166,7 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%s\n", row[0], row[1]) // Flush reports it
 	}
-	return errors.Join(table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
+	return errors.Join(s.printPower(table), table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
 }
 
 func (s serviceStatus) printUnguarded(out io.Writer) error {

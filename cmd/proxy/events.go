@@ -20,6 +20,7 @@ const (
 	eventServing      = 101
 	eventStopped      = 102
 	eventFault        = 103
+	eventProgram      = 104
 	eventReloaded     = 110
 	eventReloadFailed = 111
 	eventNeedsRestart = 112

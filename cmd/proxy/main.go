@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/version"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -56,6 +57,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	defer closeLog()
 	f.warn(settings.Log, log)
+	if f.windowsService {
+		sayPower(log, winsvc.Harden(), winsvc.ProcessPower)
+		checkOwnProgram(log, os.Executable, filetrust.Check)
+	}
 	p := &proxyProgram{flags: f, settings: settings, log: log, stdout: stdout}
 	options := winsvc.Options{Service: f.windowsService, Name: f.serviceName, Reload: p.reload, ExitCode: serviceExitCode}
 	err = winsvc.Run(ctx, options, func(ctx context.Context, ready func()) error {

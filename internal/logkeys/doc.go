@@ -38,6 +38,8 @@ const (
 	Pipe          = "pipe"
 	PipePolicies  = "pipePolicies"
 	PolicyModules = "policyModules"
+	Privileges    = "privileges"
+	Protection    = "protection"
 	Reason        = "reason"
 	Revision      = "revision"
 	Rule          = "rule"

@@ -16,6 +16,8 @@ type Spec struct {
 	Command string
 	// RestartDelay is how long after a fault the service is started again; faults are forgotten after ResetPeriod.
 	RestartDelay, ResetPeriod time.Duration
+	// Limits may be nil, which leaves them as they are.
+	Limits *Limits
 }
 
 // State is what a service does at a moment, in the words of sc.exe.
@@ -43,6 +45,8 @@ type Status struct {
 	// ExitCode is the Windows error of the last run, or with 1066 the service's own code in ServiceExitCode.
 	ExitCode, ServiceExitCode uint32
 	Restarts                  []time.Duration // delays after which the recovery actions start the service again
+	// Limits are nil where the service manager knows of none, as Wine's does not.
+	Limits *Limits
 }
 
 // Change is what Put has done.

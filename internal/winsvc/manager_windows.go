@@ -66,6 +66,12 @@ func (m manager) Status(name string) (Status, error) {
 			}
 		}
 	}
+	switch limits, err := queryLimits(s); {
+	case err == nil:
+		status.Limits = &limits
+	case !isUnknownLevel(err):
+		return Status{}, fmt.Errorf("query limits of service %s: %w", name, err)
+	}
 	return status, nil
 }
 

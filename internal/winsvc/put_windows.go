@@ -58,6 +58,12 @@ func (m manager) Put(spec Spec) (Change, error) {
 		return Change{}, err
 	}
 	defer s.Close() //nolint:errcheck // nothing depends on it any more
+	limited, notes, err := limit(s, spec.Limits)
+	if err != nil {
+		return Change{}, fmt.Errorf("limit what service %s may do: %w", spec.Name, err)
+	}
+	change.Changed = change.Changed || limited
+	change.Notes = append(change.Notes, notes...)
 	change.Notes = append(change.Notes, describe(s, spec)...)
 	change.Notes = append(change.Notes, recoverBy(s, spec)...)
 	return change, nil

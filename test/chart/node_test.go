@@ -96,7 +96,7 @@ func TestTheNodesPodInstallsTheServiceAndFollows(t *testing.T) {
 			"-metrics-bind-address=127.0.0.1:9189",
 		},
 		"everything": {
-			"install", "--name", "guard", "--follow", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
+			"install", "--name", "guard", "--follow", "--all-privileges", "--config-from", sandbox + `\pipeguard\config\proxy.yaml`,
 			"--report-as", "$(NODE_NAME)", "--report-credentials", sandbox + `\pipeguard\report`, "--report-to", "https://api.example.com:6443", "--",
 			`-kubelet-path=D:\k`, `-working-dir=D:\a b`, `-working-dir=E:\c`, "-require-privacy=false", "-metrics-bind-address=[::]:9300", "-v=2",
 		},

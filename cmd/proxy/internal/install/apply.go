@@ -78,7 +78,9 @@ func (i *Installer) plan() (plan, error) {
 	p.exe = !same
 	b := p.before
 	p.start = b.State != winsvc.Running
-	p.service = restart || b.Command != i.spec().Command || b.StartType != "automatic" || b.Account != "LocalSystem"
+	spec := i.spec()
+	limited := b.Limits == nil || b.Limits.Equal(*spec.Limits) // a manager that knows of no limits would be asked for them again and again
+	p.service = restart || b.Command != spec.Command || b.StartType != "automatic" || b.Account != "LocalSystem" || !limited
 	return p, nil
 }
 

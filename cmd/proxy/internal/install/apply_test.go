@@ -167,7 +167,8 @@ func TestTheServiceOfCSIProxyIsTakenOverAndGivenBack(t *testing.T) {
 	s := newSite(t)
 	theirs := filepath.Join(t.TempDir(), "csi-proxy.exe")
 	s.write(theirs, "theirs")
-	before := winsvc.Status{Installed: true, State: winsvc.Running, StartType: "automatic", Account: "LocalSystem", Command: winsvc.CommandLine(theirs, "-windows-service")}
+	before := winsvc.Status{Installed: true, State: winsvc.Running, StartType: "automatic", Account: "LocalSystem", Command: winsvc.CommandLine(theirs, "-windows-service"),
+		Limits: &winsvc.Limits{SID: winsvc.RestrictedSID, Privileges: []string{"SeBackupPrivilege"}}}
 	s.services.is["csiproxy"] = before
 	s.write(s.want.Source, "broken")
 	if _, err := s.apply(); err == nil {

@@ -22,6 +22,8 @@ type services struct {
 	stopErr  error
 	putErr   error
 	restarts int
+	noLimits bool // it knows of none, as Wine's
+	keeps    bool // it takes no list of privileges away again
 }
 
 func (s *services) Status(name string) (winsvc.Status, error) {
@@ -43,7 +45,18 @@ func (s *services) Put(spec winsvc.Spec) (winsvc.Change, error) {
 	if !was.Installed {
 		now.State = winsvc.Stopped
 	}
+	var err error
+	switch {
+	case spec.Limits == nil || s.noLimits:
+	case s.keeps && len(spec.Limits.Privileges) == 0 && now.Limits != nil && len(now.Limits.Privileges) > 0:
+		err = errors.New("the list of privileges stays")
+	default:
+		now.Limits = spec.Limits
+	}
 	s.is[spec.Name] = now
+	if err != nil {
+		return winsvc.Change{}, err
+	}
 	return winsvc.Change{Changed: now.Command != was.Command}, nil
 }
 

@@ -110,13 +110,12 @@ func (i *Installer) restoreService(ctx context.Context, before winsvc.Status) er
 	if !before.Installed {
 		return i.parts.Manager.Delete(i.want.Name)
 	}
-	if _, err := i.parts.Manager.Put(specOf(i.want.Name, before.Command)); err != nil {
+	_, err := i.parts.Manager.Put(specOf(i.want.Name, before.Command, before.Limits))
+	if before.State == winsvc.Stopped {
 		return err
 	}
-	if before.State == winsvc.Stopped {
-		return nil
-	}
-	if err := i.start(ctx); err != nil {
+	// A setting that cannot be put back is no reason to leave the node without storage.
+	if err = errors.Join(err, i.start(ctx)); err != nil {
 		return err
 	}
 	i.parts.Say("service %s runs as before: %s", i.want.Name, before.Command)

@@ -27,6 +27,8 @@ type Want struct {
 	Config string
 	// ConfigFrom is copied to Config; empty leaves Config alone.
 	ConfigFrom string
+	// AllPrivileges leaves the service every privilege of its account, instead of those of Privileges alone.
+	AllPrivileges bool
 	// Needed are files that go with the configuration, such as keys: with a fault in one nothing is changed.
 	Needed []Copy
 	// Delivered are files of data that the service verifies by itself, such as bundles. They may be missing.
@@ -104,12 +106,16 @@ func (i *Installer) exe() string { return filepath.Join(i.want.Programs, exeName
 
 // spec is the service as it should be.
 func (i *Installer) spec() winsvc.Spec {
-	return specOf(i.want.Name, winsvc.CommandLine(i.exe(), i.want.Args...))
+	limits := winsvc.Limits{SID: winsvc.UnrestrictedSID}
+	if !i.want.AllPrivileges {
+		limits.Privileges = Privileges()
+	}
+	return specOf(i.want.Name, winsvc.CommandLine(i.exe(), i.want.Args...), &limits)
 }
 
-func specOf(name, command string) winsvc.Spec {
+func specOf(name, command string, limits *winsvc.Limits) winsvc.Spec {
 	return winsvc.Spec{
-		Name: name, Command: command, DisplayName: "CSI Proxy (Pipeguard)",
+		Name: name, Command: command, Limits: limits, DisplayName: "CSI Proxy (Pipeguard)",
 		Description:  "Serves the CSI Proxy APIs on named pipes, each call behind an access list and an audit record.",
 		RestartDelay: 10 * time.Second, ResetPeriod: 24 * time.Hour,
 	}
