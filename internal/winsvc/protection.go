@@ -45,8 +45,12 @@ func harden(set func(policy, flags uint32) error, get func(policy uint32) (flags
 	}
 	now := protections(get)
 	for i, m := range mitigations {
-		if err := refused[m.policy]; err != nil && !now[i].On {
+		switch err := refused[m.policy]; {
+		case now[i].On:
+		case err != nil:
 			now[i].Reason = fmt.Sprintf("Windows refused it: %v", err)
+		case now[i].Reason == "":
+			now[i].Reason = "Windows accepted it and does not apply it"
 		}
 	}
 	return now

@@ -49,7 +49,7 @@ func TestEveryProtectionIsTriedAndReportedAsItTurnedOut(t *testing.T) {
 		"one that lets no process set the first for itself": {kernel{knows: both, refuses: map[uint32]bool{child: true}}, []Protection{
 			{"no child processes", false, "Windows refused it: not for oneself"}, {"redirection trust", true, ""}}},
 		"one that takes the second and does nothing": {kernel{knows: both, ignores: map[uint32]bool{redirection: true}}, []Protection{
-			{"no child processes", true, ""}, {"redirection trust", false, ""}}},
+			{"no child processes", true, ""}, {"redirection trust", false, "Windows accepted it and does not apply it"}}},
 		"one in which the first is on already": {kernel{knows: both, refuses: map[uint32]bool{child: true}, flags: map[uint32]uint32{child: 1}}, []Protection{
 			{"no child processes", true, ""}, {"redirection trust", true, ""}}},
 	} {

@@ -2,6 +2,7 @@ package winsvc
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 	"unsafe"
@@ -44,5 +45,26 @@ func TestAListOfPrivilegesIsReadAsItWasWritten(t *testing.T) {
 	}
 	if size := unsafe.Sizeof(serviceSIDInfo{}); size != 4 {
 		t.Errorf("SERVICE_SID_INFO has %d bytes", size)
+	}
+}
+
+// It cannot be undone: no other test of this package starts a process on Windows.
+func TestAHardenedProcessIsWhatItSays(t *testing.T) {
+	got := Harden()
+	power, err := ProcessPower(uint32(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(mitigations) || len(power.Protections) != len(got) {
+		t.Fatalf("%+v, and later %+v", got, power.Protections)
+	}
+	for i, p := range got {
+		if p.On != power.Protections[i].On || p.Name != power.Protections[i].Name {
+			t.Errorf("it said %+v, and is %+v", p, power.Protections[i])
+		}
+		t.Logf("%+v", p)
+	}
+	if err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$").Run(); got[0].On && err == nil {
+		t.Error("a process that may start no other has started one")
 	}
 }

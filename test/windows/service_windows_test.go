@@ -37,6 +37,12 @@ func TestInstallUpgradeAndUninstall(t *testing.T) {
 	} else {
 		_ = key.Close()
 	}
+	if first.Process == nil || !slices.Contains(first.Process.Privileges, "SeChangeNotifyPrivilege") || len(first.Process.Protections) != 2 {
+		t.Errorf("the running process says of itself %+v", first.Process)
+	}
+	if text := s.read(s.log); !strings.Contains(text, "privileges of this process") || strings.Count(text, `"protection is `) != 2 {
+		t.Errorf("the service does not log what it may do:\n%s", text)
+	}
 	s.works("first")
 
 	if output := s.install(0); !strings.Contains(output, "is as it should be") || s.status(0).PID != first.PID {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 // installed is where an installation keeps its configuration.
@@ -64,6 +66,7 @@ type shown struct {
 	State, StartType, Command, Program, Version string
 	PID                                         int
 	Restarts                                    []string
+	Process                                     *winsvc.Power
 }
 
 func (s *site) status(want int) shown {
