@@ -120,7 +120,8 @@ func parse(m Modules) (map[string]*ast.Module, []Problem) {
 func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, txn storage.Transaction) *ast.Compiler {
 	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
 		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).
-		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
+		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn)).
+		WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "BoundTypes", MetricName: "compile_stage_bound_types", Stage: boundTypes})
 }
 
 func compileModules(ctx context.Context, modules map[string]*ast.Module, data document) (*ast.Compiler, error) {

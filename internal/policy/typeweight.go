@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"fmt"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/types"
+)
+
+// OPA infers a type for every rule and variable. Types share their parts, so x1 := [x0, x0], x2 := [x1, x1] and so on double
+// in size with each rule at no cost. The type checker then compares and prints them as if nothing were shared, which takes time
+// exponential in the length of the text and cannot be interrupted. boundTypes runs before it: it infers the same types or
+// larger ones, and stops at the first that is too large to be compared.
+const (
+	// maxTypeWeight bounds the weight of one type, see inference.weigh. The built-in policies reach 1,871, and their
+	// tests 15,257.
+	maxTypeWeight = 1 << 20
+	// maxTypeWork bounds the sum of the weights of all types that are compared, which takes less than a second. The built-in
+	// policies reach 71,921, and with their tests 641,280.
+	maxTypeWork = 32 << 20
+)
+
+// spend counts the weight of the types that the checker compares here, as often as it looks at the closures around them.
+func (in *inference) spend(compared ...types.Type) {
+	factor := 1
+	for range in.depth {
+		factor *= closureFactor
+	}
+	for _, t := range compared {
+		in.work += in.weigh(t) * factor
+	}
+	if in.work > maxTypeWork {
+		in.refuse("the types of the values up to here are too large together: take arrays, sets and objects that hold others apart")
+	}
+}
+
+func (in *inference) refuse(message string) {
+	if in.fault == nil {
+		in.fault = ast.NewError(CodeLimit, in.at, "%s", message)
+	}
+}
+
+func (in *inference) or(a, b types.Type) types.Type { return in.bounded(types.Or(a, b)) }
+
+// bounded is t, or any where t is too large.
+func (in *inference) bounded(t types.Type) types.Type {
+	if in.fault != nil {
+		return types.A
+	}
+	if w := in.weigh(t); w > maxTypeWeight {
+		in.refuse("the type of a value is too large here: arrays, sets or objects hold the same large ones again and again")
+		return types.A
+	}
+	return t
+}
+
+// weigh bounds the steps of comparing t with another type. OPA compares the parts of arrays and objects in both directions,
+// and each alternative with each other.
+func (in *inference) weigh(t types.Type) int {
+	switch t := t.(type) {
+	case types.Any:
+		return in.weighAny(t)
+	case *types.NamedType:
+		return in.weigh(t.Type)
+	case *types.Array, *types.Set, *types.Object, *types.Function:
+		if w, ok := in.weights[t]; ok {
+			return w
+		}
+		w := 1
+		for _, part := range parts(t) {
+			w += 2 * in.weigh(part)
+		}
+		in.weights[t] = w
+		return w
+	}
+	return 1
+}
+
+// weighAny counts each alternative as often as there are others of its kind: those of different kinds are told apart at once.
+func (in *inference) weighAny(t types.Any) int {
+	number, sum := map[string]int{}, map[string]int{}
+	for _, one := range t {
+		kind := fmt.Sprintf("%T", one)
+		number[kind]++
+		sum[kind] += in.weigh(one)
+	}
+	w := 1 + len(t)
+	for kind, n := range number {
+		w += 2 * n * sum[kind]
+	}
+	return w
+}
+
+// parts are the types within an array, a set, an object or a function.
+func parts(t types.Type) []types.Type {
+	var out []types.Type
+	switch t := t.(type) {
+	case *types.Array:
+		for i := range t.Len() {
+			out = append(out, t.Select(i))
+		}
+		return append(out, t.Dynamic())
+	case *types.Set:
+		return []types.Type{t.Of()}
+	case *types.Object:
+		for _, p := range t.StaticProperties() {
+			out = append(out, p.Value)
+		}
+		if p := t.DynamicProperties(); p != nil {
+			out = append(out, p.Key, p.Value)
+		}
+	case *types.Function:
+		return append(t.FuncArgs().Args, t.Result())
+	}
+	return out
+}
