@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -76,6 +77,15 @@ func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestModulesThatAreTooComplexAreNotFormatted(t *testing.T) {
+	for name, text := range hanging {
+		_, err := Format("b.rego", []byte("package lib\n\n"+text+"\n"))
+		if p, ok := errors.AsType[*ProblemsError](err); !ok || p.Problems[0].Code != CodeLimit || p.Problems[0].File != "b.rego" {
+			t.Errorf("%s: %.300v", name, err)
+		}
 	}
 }
 
