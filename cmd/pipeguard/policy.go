@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/policies"
 )
+
+var errInterrupted = errors.New("interrupted before there was an answer")
 
 func newPolicy() *cobra.Command {
 	cmd := &cobra.Command{
@@ -20,7 +23,24 @@ treated as the proxy would.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
 	}
-	cmd.AddCommand(newPolicyCheck(), newPolicyTest(), newPolicyFmt(), newPolicyInit(), newPolicyEval())
+	cmd.AddCommand(untilInterrupted(newPolicyCheck()), untilInterrupted(newPolicyTest()), newPolicyFmt(), newPolicyInit(), untilInterrupted(newPolicyEval()))
+	return cmd
+}
+
+// untilInterrupted makes a command return as soon as its context ends, although nothing interrupts OPA's compiler. What it was doing
+// goes on until the process ends, so the command must write no files.
+func untilInterrupted(cmd *cobra.Command) *cobra.Command {
+	work := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		done := make(chan error, 1)
+		go func() { done <- work(cmd, args) }()
+		select {
+		case err := <-done:
+			return err
+		case <-cmd.Context().Done():
+			return badInput(errInterrupted)
+		}
+	}
 	return cmd
 }
 

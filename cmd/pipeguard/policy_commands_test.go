@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +57,29 @@ func TestInitWritesPoliciesThatPassAllTools(t *testing.T) {
 	}
 	if got := execute(t, "", "policy", "init", dir); got.code != exitBadInput {
 		t.Errorf("a second init: %+v", got)
+	}
+}
+
+// A read that does not end stands for a compiler that does not: neither looks at the context.
+func TestAnInterruptEndsACommandWhoseWorkGoesOn(t *testing.T) {
+	for _, args := range [][]string{
+		{"policy", "check", "--policies", "-"},
+		{"policy", "test", "--policies", "-"},
+		{"policy", "eval", "--input", "-"},
+	} {
+		in, feed := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		var errOut bytes.Buffer
+		code := make(chan int)
+		go func() { code <- run(ctx, args, streams{in, io.Discard, &errOut}) }()
+		if _, err := feed.Write([]byte("#")); err != nil { // the work has begun
+			t.Fatal(err)
+		}
+		cancel()
+		if got := <-code; got != exitBadInput || !strings.Contains(errOut.String(), "interrupted") {
+			t.Errorf("%v: exit code %d, %s", args, got, errOut.String())
+		}
+		_ = feed.Close()
 	}
 }
 
