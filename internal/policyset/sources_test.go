@@ -22,7 +22,7 @@ func revision(t *testing.T, s Sources) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := policy.New(policy.Options{})
+	engine, err := policy.New(policy.Options{TestTimeout: 10 * time.Minute}) // the machine may be busy
 	if err != nil {
 		t.Fatal(err)
 	}
