@@ -39,7 +39,8 @@ type result struct {
 	name          string
 	memory        int64 // bytes resident above idle, at the most
 	processor     float64
-	records       float64 // bytes an hour of records of others than the driver, in the second half
+	bytes         int     // of records of others than the driver, in the second half
+	records       float64 // the same for an hour; of an attack of seconds it says little, since budgets are for minutes and hours
 	failed, calls int
 	first         error
 	alone, beside latencies
@@ -152,7 +153,7 @@ func (s *stage) one(ctx context.Context, name string) (out result, err error) {
 	bytes, recordErr := refusals(r.audit, began.Add(took/2), began.Add(took))
 	out = result{
 		name: name, memory: most.Most - idle.Resident, processor: (after - before).Seconds() / took.Seconds(),
-		records: float64(bytes) / (took.Hours() / 2), failed: beside.failed, calls: beside.made, first: beside.first,
+		bytes: bytes, records: float64(bytes) / (took.Hours() / 2), failed: beside.failed, calls: beside.made, first: beside.first,
 		alone: alone.latencies, beside: beside.latencies,
 	}
 	out.stop, err = r.stop()
