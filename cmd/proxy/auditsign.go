@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -29,7 +30,7 @@ func signingKeys(path string, wasSigned bool, o auditOptions) ([]*evidence.Key, 
 			}
 		}
 	}
-	if err := winsvc.MakeFilePrivate(file); err != nil {
+	if err := errors.Join(filetrust.CheckOwners(file), winsvc.MakeFilePrivate(file)); err != nil {
 		return nil, fmt.Errorf("audit log's key: %w", err)
 	}
 	key, err := evidence.ReadKey(file)

@@ -76,6 +76,7 @@ func TestParseParametersRefuses(t *testing.T) {
 		"a list":                             "- a",
 		"a string":                           "hello",
 		"text that is not YAML":              "a: [",
+		"two documents":                      "hostProcess: Audit\n---\nhostProcess: Deny\n",
 		"a key twice":                        "hostProcess: Deny\nhostProcess: Audit",
 		"a namespace twice":                  "allowedNamespaces:\n  a: {}\n  a: {}",
 		"no guarded pipe":                    "guardedPipes: []",

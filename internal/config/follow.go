@@ -27,8 +27,15 @@ func DigestOf(file string) Digest {
 	return digest(text)
 }
 
-// read returns the text of a file, and one byte too many of one that is too long.
+// read returns the text of a file, and one byte too many of one that is too long. It waits for nobody to write into a pipe.
 func read(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is no plain file")}
+	}
 	f, err := os.Open(file) // #nosec G304 -- the operator names the file
 	if err != nil {
 		return nil, err

@@ -6,13 +6,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Check refuses a file or directory that other accounts can change or replace: it belongs to one of them, its access lets one of them
 // write, or one of the directories above lets one of them put another in its place. A directory is checked with everything beneath it.
 // What is not there is no error: it is checked once it is there.
 func Check(path string) error {
-	path, err := filepath.Abs(path)
+	path, err := full(path)
 	if err != nil {
 		return err
 	}
@@ -23,17 +25,20 @@ func Check(path string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() {
-		return checkFile(path)
+	switch {
+	case info.IsDir():
+		return checkTree(path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is neither a file nor a directory", path)
 	}
-	return checkTree(path)
+	return checkFile(path)
 }
 
 // CheckOwners refuses a file or directory that belongs to another account, or whose way leads through a directory or a link that does.
 // Who else may write there is not asked: it is for files that this program only writes, as a log, so that nothing is written where
 // another account has it led.
 func CheckOwners(path string) error {
-	path, err := filepath.Abs(path)
+	path, err := full(path)
 	if err != nil {
 		return err
 	}
@@ -41,6 +46,41 @@ func CheckOwners(path string) error {
 		return err
 	}
 	return nil
+}
+
+// full is a path from the root. The system goes up by ".." from where a link leads, and the text of a path does not show that, so none
+// may stand behind a name.
+func full(path string) (string, error) {
+	volume := filepath.VolumeName(path)
+	rest := filepath.ToSlash(path[len(volume):])
+	up := 0
+	if !filepath.IsAbs(path) {
+		for ; strings.HasPrefix(rest, "../") || strings.HasPrefix(rest, "./"); rest = strings.TrimLeft(rest[strings.Index(rest, "/"):], "/") {
+			if strings.HasPrefix(rest, "../") {
+				up++
+			}
+		}
+	}
+	if slices.Contains(strings.Split(rest, "/"), "..") {
+		return "", fmt.Errorf("%s: a path with .. in it may lead elsewhere than it reads; name the file without", path)
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	if volume != "" {
+		return "", fmt.Errorf("%s: want a full path", path)
+	}
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // which may be named by a link itself
+	}
+	if err != nil {
+		return "", err
+	}
+	for range up {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Join(dir, filepath.FromSlash(rest)), nil
 }
 
 // checkTree checks a directory and what is in it. Links in it are followed by whoever reads it, so what they lead to counts.

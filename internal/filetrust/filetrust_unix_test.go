@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -137,6 +138,20 @@ func TestCheckRefusesWhatOthersCanChange(t *testing.T) {
 			link(t, p.open, filepath.Join(p.dir, "more"))
 			return p.dir
 		}, "its group or others"},
+		{"a way up from where another account's link leads", func(t *testing.T, p place) string {
+			deep := filepath.Join(p.open, "a", "b")
+			if err := os.MkdirAll(deep, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			link(t, deep, filepath.Join(p.open, "sub"))
+			return filepath.Join(p.open, "sub") + "/../../private/proxy.yaml"
+		}, "lead elsewhere than it reads"},
+		{"a pipe, which would be waited for", func(t *testing.T, p place) string {
+			if err := syscall.Mkfifo(filepath.Join(p.dir, "fifo"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return filepath.Join(p.dir, "fifo")
+		}, "neither a file nor"},
 		{"a file beneath a file", func(_ *testing.T, p place) string { return filepath.Join(p.file, "x") }, "no directory"},
 	}
 	for _, test := range tests {
@@ -216,5 +231,29 @@ func TestCheckOwnersLooksAtWhoseEverythingIsAndNotAtWhoMayWrite(t *testing.T) {
 	}
 	if err := CheckOwners(filepath.Join(p.dir, "not-there")); err == nil {
 		t.Error("a file that is to be made in another account's directory is taken")
+	}
+}
+
+func TestAPathIsTheOneThatTheSystemOpens(t *testing.T) {
+	p := newPlace(t)
+	t.Chdir(p.dir)
+	for _, path := range []string{"proxy.yaml", "./proxy.yaml", "../private/proxy.yaml", "..//private/./proxy.yaml", "./.././private/proxy.yaml"} {
+		got, err := full(path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		want, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := os.Stat(got); err != nil || !os.SameFile(is, want) {
+			t.Errorf("%s is %s: %v", path, got, err)
+		}
+	}
+	for _, path := range []string{"a/../proxy.yaml", "../private/../private/proxy.yaml", p.dir + "/../private/proxy.yaml", "a/.."} {
+		if got, err := full(path); err == nil {
+			t.Errorf("%s is %s", path, got)
+		}
 	}
 }

@@ -159,7 +159,6 @@ func (l Limits) grpcOptions() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ReadBufferSize(readBuffer),
-		grpc.SharedWriteBuffer(true),                 // held while there is something to write
 		experimental.BufferPool(mem.NopBufferPool{}), // a pool's buffers are up to four times as large as what is in them
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -35,10 +36,10 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 		return nil
 	}
 	c := newConn(raw, p, at)
-	switch p.table.add(c) {
-	case nil:
+	switch err := p.table.add(c); {
+	case err == nil:
 		return c
-	case errCrowded:
+	case errors.Is(err, errCrowded):
 		c.turnAway()
 	default: // too late
 		c.because(resultOf(errStopping), errStopping.Error())

@@ -48,7 +48,7 @@ func (s shares) settle(ctx context.Context, share handler.Share, m handler.SMBMa
 	known := s.known.compare(share, m)
 	switch {
 	case state == silent:
-		return false, fmt.Errorf("the mapping of %s: the server does not answer, and the mapping is left as it is: %w (%v)", share, handler.ErrUnavailable, why)
+		return false, fmt.Errorf("the mapping of %s: the server does not answer, and the mapping is left as it is: %w (%w)", share, handler.ErrUnavailable, why)
 	case known == unchanged && state == works:
 		return true, nil
 	case known == unchanged && state == rejected:

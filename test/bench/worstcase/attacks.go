@@ -22,7 +22,7 @@ var attacks = []struct {
 	do   func(context.Context, target)
 }{
 	{"calls that are denied", func(ctx context.Context, t target) {
-		t.again(ctx, 2, attacked, func(c *client) error { return c.whole() })
+		t.again(ctx, attacked, func(c *client) error { return c.whole() })
 	}},
 	{"messages that are never whole", func(ctx context.Context, t target) { t.everyPipe(ctx, (*client).unfinished) }},
 	{"connecting and closing in a loop", func(ctx context.Context, t target) {
@@ -36,12 +36,12 @@ var attacks = []struct {
 		t.everyPipe(ctx, func(c *client) error { time.Sleep(pause); return nil })
 	}},
 	{"frames that ask for nothing", func(ctx context.Context, t target) {
-		t.again(ctx, 2, attacked, func(c *client) error {
+		t.again(ctx, attacked, func(c *client) error {
 			return c.framer.WriteRawFrame(http2.FrameWindowUpdate, 0, 0, []byte{0, 0, 0, 1})
 		})
 	}},
 	{"requests that are reset at once", func(ctx context.Context, t target) {
-		t.again(ctx, 2, attacked, func(c *client) error {
+		t.again(ctx, attacked, func(c *client) error {
 			if err := c.headers(false); err != nil {
 				return err
 			}
@@ -69,15 +69,15 @@ func (t target) everyPipe(ctx context.Context, do func(*client) error) {
 	var all sync.WaitGroup
 	for _, name := range names {
 		name = filepath.Base(name)
-		all.Go(func() { t.again(ctx, 2, name[:len(name)-len(".sock")], do) })
+		all.Go(func() { t.again(ctx, name[:len(name)-len(".sock")], do) })
 	}
 	all.Wait()
 }
 
-// again does the same on connections to a pipe until ctx ends.
-func (t target) again(ctx context.Context, connections int, pipe string, do func(*client) error) {
+// again does the same on two connections to a pipe until ctx ends.
+func (t target) again(ctx context.Context, pipe string, do func(*client) error) {
 	var all sync.WaitGroup
-	for range connections {
+	for range 2 {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				t.once(ctx, pipe, do)
@@ -157,8 +157,8 @@ func (c *client) whole() error {
 	if err := c.headers(false); err != nil {
 		return err
 	}
-	path := `C:\var\lib\kubelet\plugins\x`
-	message := append([]byte{0, 0, 0, 0, byte(len(path) + 2), 10, byte(len(path))}, path...)
+	const path = `C:\var\lib\kubelet\plugins\x`
+	message := append([]byte{0, 0, 0, 0, byte(len(path) + 2), 10, byte(len(path))}, path...) // both lengths are constants below 128
 	return c.framer.WriteData(c.stream, true, message)
 }
 
