@@ -165,8 +165,12 @@ func hears(t *testing.T, s *signed) {
 		if err == nil && now.status != http.StatusOK {
 			err = fmt.Errorf("status %d", now.status)
 		}
-		if err == nil {
-			_, _, err = keys.Verify(now.body)
+		if err != nil {
+			return err
+		}
+		b, _, err := keys.Verify(now.body)
+		if err == nil && b.Revision < first.Revision {
+			err = fmt.Errorf("it still serves revision %d", b.Revision)
 		}
 		return err
 	})
