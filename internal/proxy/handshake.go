@@ -47,7 +47,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 // have not been named there are few, so that few records wait for the log.
 func (c *conn) seat(who peer.Identity) error {
 	p, key, stranger := c.pipe, asPrincipal(who), c.isStranger()
-	if stranger && !p.strangers.admit(key, c.at.PID) {
+	if stranger && !p.strangers.admit(key, client{p.name, c.at.PID}) {
 		return errCrowded
 	}
 	if err := c.isWelcome(); err != nil {

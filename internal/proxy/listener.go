@@ -31,7 +31,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // take returns nil for a connection that is not served.
 func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 	p.metrics.accept(p.name)
-	if p.strangers.isAway(at.PID) {
+	if p.strangers.isAway(client{p.name, at.PID}) {
 		newConn(raw, p, at).turnAway()
 		return nil
 	}

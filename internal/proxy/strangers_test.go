@@ -98,15 +98,18 @@ func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 	s := newStrangers()
 	storm, seldom := asPrincipal(outsider("storm")), asPrincipal(outsider("seldom"))
 	for range 1000 {
-		s.admit(storm, 1)
+		s.admit(storm, client{"a", 1})
 	}
-	if !s.isAway(1) || s.isAway(2) {
+	if !s.isAway(client{"a", 1}) || s.isAway(client{"a", 2}) {
 		t.Error("the process of the storm is named again, or another is not")
 	}
-	if !s.admit(seldom, 2) {
+	if s.isAway(client{"b", 1}) {
+		t.Error("it is turned away from a pipe where a rule may name it")
+	}
+	if !s.admit(seldom, client{"a", 2}) {
 		t.Error("a stranger that comes for the first time is not served")
 	}
-	if s.admit(storm, 0); s.isAway(0) {
+	if s.admit(storm, client{"a", 0}); s.isAway(client{"a", 0}) {
 		t.Error("all clients whose process is not known are turned away")
 	}
 }
