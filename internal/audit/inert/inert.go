@@ -7,8 +7,14 @@ import (
 )
 
 // IsInert says that r prints as itself and moves nothing: no control, format, bidirectional or private rune, no blank
-// but the space, and no combining mark, which would change its neighbour.
-func IsInert(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.M, r) }
+// but the space, no letter or symbol that shows nothing, and no combining mark, which would change its neighbour.
+func IsInert(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.M, r) && !isInvisible(r) }
+
+// isInvisible says that r is a letter or a symbol by its category and shows nothing: the Hangul fillers, which Unicode lists as ignorable by default
+// (https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point), the Braille pattern without dots, and the null notehead.
+func isInvisible(r rune) bool {
+	return unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || r == '\u2800' || r == '\U0001D159'
+}
 
 // Line returns s as one line, with every rune that is not inert written as <U+001B> and every byte that is no UTF-8 as <0xFF>.
 // Backslashes stay as they are: names of pipes are full of them.

@@ -32,6 +32,26 @@ func TestLineActsOnNoTerminal(t *testing.T) {
 	}
 }
 
+func TestLettersAndSymbolsThatShowNothingAreEscaped(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\u115fb":     "a<U+115F>b",
+		"a\u1160b":     "a<U+1160>b",
+		"a\u3164b":     "a<U+3164>b",
+		"a\uffa0b":     "a<U+FFA0>b",
+		"a\u2800b":     "a<U+2800>b",
+		"a\U0001d159b": "a<U+1D159>b",
+		"a\u2801b":     "a\u2801b",
+		"한글":           "한글",
+	} {
+		if got := Line(in); got != want {
+			t.Errorf("Line(%q) = %q, want %q", in, got, want)
+		}
+		if got := string(JSON([]byte(`"` + in + `"`))); (got == `"`+in+`"`) != (in == want) {
+			t.Errorf("JSON of %q = %s", in, got)
+		}
+	}
+}
+
 func TestCellIsNoFormula(t *testing.T) {
 	for _, in := range []string{
 		"=1+1", "+1", "-1", "@SUM(A1)", "|calc", "%0A", " =1", "   @x", "\t=1", "\r=1", "\n=1", "\x00=1", "＝1+1", "＋1", "－1", "＠x",

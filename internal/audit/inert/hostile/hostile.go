@@ -13,6 +13,7 @@ func Texts() []string {
 	return []string{
 		"\x1b[2J\x1b]0;owned\x07", "\x9b31m", "\u009b2J", "a\nforged line", "a\r\nforged line", "a\rover", "\b\b\b", "\x00", "\x7f", "\t=1+1",
 		"\u202eexe.sj\u202c", "\u2066\u2069", "\u200b", "\u2028", "\u2029", "\ufeff", "e\u0301\u0336", "\U000e0041", "\xff\xfe",
+		"\u115f", "\u1160", "\u3164", "\uffa0", "\u2800", "\U0001d159",
 		"</script><script>alert(1)</script>", "</pre></details><img src=x onerror=alert(1)>", "<svg onload=alert(1)>", `" onmouseover="alert(1)`, "'><b>",
 		"]]>", "<!--", "{{.Secret}}", "javascript:alert(1)", "&lt;b&gt;", "</title><style>*{display:none}</style>",
 		"=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1:A9)", "|calc", "%0A=1", "  =1", "＝1+1", `=HYPERLINK("http://x.example","y")`, `a","b`, "a;b\"c",
