@@ -30,6 +30,11 @@ func (v *verification) collect() error {
 			return err
 		}
 	}
+	if len(v.o.Outside) > 0 {
+		if err := v.knowBeside(); err != nil {
+			return err
+		}
+	}
 	for _, file := range v.o.Outside {
 		if err := v.outsideCheckpoints(file); err != nil {
 			return err
@@ -86,8 +91,7 @@ func (v *verification) ownCheckpoints() error {
 		}
 		last = c.Size
 		if len(v.o.Outside) > 0 {
-			at := signedOf(c)
-			v.beside[at], v.beside[signed{at.Head, 0}] = true, true
+			v.remember(c)
 		}
 		if err := v.origin(c.Origin); err != nil {
 			return &Fault{v.own, n.Line, c.Size, err.Error()}
@@ -176,11 +180,13 @@ func (v *verification) ownFile(file string, given []expected) (why string, err e
 	if err != nil {
 		return "", err
 	}
-	if own, err := os.Stat(v.own); err == nil && os.SameFile(info, own) {
-		return "it is the log's own file of checkpoints", nil
+	for _, own := range append(v.ownBeside(), v.own) {
+		if known, err := os.Stat(own); err == nil && os.SameFile(info, known) {
+			return "it is the log's own file of checkpoints", nil
+		}
 	}
-	if v.o.Dir != "" {
-		isBelow, err := isBelow(file, v.o.Dir)
+	for _, dir := range v.dirs() {
+		isBelow, err := isBelow(file, dir)
 		if err != nil {
 			return "", err
 		}
@@ -194,6 +200,65 @@ func (v *verification) ownFile(file string, given []expected) (why string, err e
 		}
 	}
 	return "every checkpoint in it lies beside the log too, so that it cannot be told from a copy of the log's own file", nil
+}
+
+// dirs are the directories in which the log lies: the one that was named, or those of the files that were.
+func (v *verification) dirs() []string {
+	if v.o.Dir != "" {
+		return []string{v.o.Dir}
+	}
+	var dirs []string
+	for _, file := range v.o.Files {
+		if dir := filepath.Dir(file); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// ownBeside are the files of checkpoints beside the named files. They were not named themselves, and the records are not held to them.
+func (v *verification) ownBeside() []string {
+	if v.o.Dir != "" {
+		return nil
+	}
+	var files []string
+	for _, dir := range v.dirs() {
+		if file := filepath.Join(dir, CheckpointFile); file != v.own {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// knowBeside remembers the checkpoints in files that lie beside the named ones, so that a copy of one is known for a copy.
+func (v *verification) knowBeside() error {
+	for _, file := range v.ownBeside() {
+		f, _, err := openRegular(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for n, err := range Notes(f) {
+			if err != nil {
+				break // the rest of the file cannot be read, so that it holds no checkpoint to copy
+			}
+			if c, err := v.o.Keys.Open(n.Raw); err == nil {
+				v.remember(c)
+			}
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember notes that a checkpoint lies beside the log, with the time of its signing and without it.
+func (v *verification) remember(c Checkpoint) {
+	at := signedOf(c)
+	v.beside[at], v.beside[signed{at.Head, 0}] = true, true
 }
 
 // signed is a head and when it was signed, 0 if it does not say.
