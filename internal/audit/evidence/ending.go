@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
@@ -33,15 +32,11 @@ func (w *walk) cut() error {
 
 // ending is how many bytes of the last segment are of the log.
 func ending(s opening, covered uint64) (int64, error) {
-	f, err := os.Open(s.Path)
+	f, info, err := openRegular(s.Path)
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	info, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
 	in := bufio.NewReaderSize(io.LimitReader(f, info.Size()), audit.MaxRecord+1)
 	seq, good, previous := s.First-1, int64(0), ""
 	repeats := 0 // the first line from which on records stand there again

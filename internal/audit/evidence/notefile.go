@@ -38,7 +38,7 @@ func openNotes(path string, now time.Time) (*noteFile, []byte, error) {
 
 // thin rewrites the file without checkpoints that are no longer needed and without a torn one at its end.
 func (f *noteFile) thin(now time.Time) (last []byte, err error) {
-	old, err := os.Open(f.path)
+	old, _, err := openRegular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, f.open()
 	}

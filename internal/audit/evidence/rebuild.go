@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 )
@@ -113,7 +112,7 @@ func unheld(first uint64, start span, held uint64) string {
 // LastCheckpoint returns the newest checkpoint in a log's own file, unverified, and a Size of 0 if there is none: what the writer of segments
 // wants to know before it takes a damaged end for the work of a crash.
 func LastCheckpoint(dir string) (Head, error) {
-	f, err := os.Open(filepath.Join(dir, CheckpointFile)) // #nosec G304 -- the operator names the directory
+	f, _, err := openRegular(filepath.Join(dir, CheckpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Head{}, nil
 	}

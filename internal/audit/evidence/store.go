@@ -63,12 +63,9 @@ func parseStart(text []byte) (span, error) {
 // readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
 func readStart(file string) (span, error) {
 	f, _, err := openRegular(file)
-	if err == nil {
-		err = f.Close()
-	}
 	var text []byte
 	if err == nil {
-		text, err = readSmall(file, 64<<10)
+		text, err = readAtMost(f, 64<<10)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return span{}, nil
@@ -83,23 +80,13 @@ func readStart(file string) (span, error) {
 	return t, nil
 }
 
-// openRegular opens a file of a log. What has its name and is none is a fault: a link leads out of the log, and to open a named pipe waits for ever.
+// openRegular opens a file of a log, as segment.OpenRegular does. Anything else of that name is a *Fault.
 func openRegular(file string) (*os.File, os.FileInfo, error) {
-	info, err := os.Lstat(file)
-	if err == nil && !info.Mode().IsRegular() {
-		err = &Fault{file, 0, 0, "not a regular file"}
+	f, info, err := segment.OpenRegular(file)
+	if errors.Is(err, segment.ErrNotRegular) {
+		err = &Fault{file, 0, 0, segment.ErrNotRegular.Error()}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := os.Open(file) // #nosec G304 -- the operator names it
-	if err != nil {
-		return nil, nil, err
-	}
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return f, info, nil
+	return f, info, err
 }
 
 func readSmall(file string, limit int64) ([]byte, error) {
@@ -107,10 +94,15 @@ func readSmall(file string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAtMost(f, limit)
+}
+
+// readAtMost reads a file of at most limit bytes, and closes it.
+func readAtMost(f *os.File, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	err = errors.Join(err, f.Close())
 	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s: longer than %d bytes", file, limit)
+		err = fmt.Errorf("%s: longer than %d bytes", f.Name(), limit)
 	}
 	return text, err
 }

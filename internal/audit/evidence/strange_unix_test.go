@@ -61,3 +61,41 @@ func TestNamedPipesInALogHoldNobodyUp(t *testing.T) {
 		})
 	}
 }
+
+// The writer of a log opens the same files at its start, which must end with a message.
+func TestAStartOverANamedPipeFailsAndDoesNotWait(t *testing.T) {
+	for _, name := range []string{CheckpointFile, StartFile} {
+		t.Run(name, func(t *testing.T) {
+			m := sample(t)
+			file := filepath.Join(m.dir, name)
+			if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			if err := syscall.Mkfifo(file, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 2)
+			go func() {
+				_, err := LastCheckpoint(m.dir)
+				if name != CheckpointFile && err == nil {
+					err = &Fault{}
+				}
+				ended <- err
+			}()
+			go func() {
+				_, err := Open(context.Background(), Options{Dir: m.dir, Keys: []*Key{m.key}})
+				ended <- err
+			}()
+			for range 2 {
+				select {
+				case err := <-ended:
+					if !IsFault(err) {
+						t.Errorf("got %v", err)
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("it waits")
+				}
+			}
+		})
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -93,7 +92,10 @@ func (w *walk) chain() error {
 		d := o.declared.Log
 		links = append(links, segment.Link{Given: o.name(), First: o.First, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev})
 	}
-	keep, err := segment.Chain(links, w.covered, func(i int) (io.ReadCloser, error) { return os.Open(w.order[i].Path) })
+	keep, err := segment.Chain(links, w.covered, func(i int) (io.ReadCloser, error) {
+		f, _, err := openRegular(w.order[i].Path)
+		return f, err
+	})
 	if err != nil {
 		return err
 	}

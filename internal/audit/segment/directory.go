@@ -122,17 +122,9 @@ func (d *directory) Create(name string) (File, error) {
 }
 
 func (d *directory) Read(name string) (io.ReadCloser, int64, error) {
-	path := filepath.Join(d.path, name)
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a regular file", name)
-	}
-	file, err := os.Open(path) // #nosec G304 -- a name from the directory
+	file, info, err := OpenRegular(filepath.Join(d.path, name))
 	if err != nil {
 		return nil, 0, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, file.Close())
 	}
 	return file, info.Size(), nil
 }

@@ -27,6 +27,11 @@ func isAt(path string, opened fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, opened)
 }
 
+// openNow opens a file for reading, and no link. It does not wait for a writer of a pipe (open(2), O_NONBLOCK).
+func openNow(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the directory that the operator names
+}
+
 // syncDir makes names durable.
 func syncDir(path string) error {
 	d, err := os.Open(path) // #nosec G304 -- the directory of the log
