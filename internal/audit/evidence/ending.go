@@ -62,12 +62,14 @@ func ending(s opening, covered uint64) (int64, error) {
 		}
 		hasEnd := err == nil
 		if !hasEnd {
-			if hasEnd, err = lineEnds(in); err != nil {
+			if hasEnd, err = lineEnds(in, len(raw)); err != nil {
 				return 0, fmt.Errorf("read %s, line %d: %w", s.Path, number, err)
 			}
 		}
 		switch {
-		case !hasEnd && repeats > 0, ok && at <= seq && good > 0, !ok && repeats > 0:
+		case !hasEnd && repeats > 0:
+			return good, couldBeLost(s, repeats, seq, info.Size()-good, covered)
+		case ok && at <= seq && good > 0, !ok && repeats > 0:
 			if repeats == 0 {
 				repeats = number
 			}
@@ -92,10 +94,14 @@ func couldBeLost(s opening, line int, seq uint64, behind int64, covered uint64) 
 	return nil
 }
 
-// lineEnds says whether a line that did not fit into the buffer has an end.
-func lineEnds(in *bufio.Reader) (bool, error) {
+// lineEnds says whether a line that did not fit into the buffer has an end, given how much of it was read. Behind segment.MaxLost bytes none is looked for:
+// the writer of segments ends there too.
+func lineEnds(in *bufio.Reader, length int) (bool, error) {
 	for {
-		switch _, err := in.ReadSlice('\n'); {
+		raw, err := in.ReadSlice('\n')
+		switch length += len(raw); {
+		case length > segment.MaxLost:
+			return false, nil
 		case err == nil:
 			return true, nil
 		case errors.Is(err, io.EOF):

@@ -56,9 +56,6 @@ type walk struct {
 	in        *bufio.Reader
 }
 
-// maxTorn bounds how many bytes behind a last record are read for their hash: more than any writer leaves there.
-const maxTorn = 16 * segment.MaxLost
-
 // bufferSize is a compromise: fewer calls for more memory.
 const bufferSize = 256 << 10
 
@@ -217,7 +214,7 @@ func (w *walk) count(n int64) {
 // leave is where the log goes on in the next segment. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared := next.declared.Log
-	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= maxTorn
+	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= segment.MaxTorn
 	sum := sha256.New()
 	if isHashed {
 		if _, err := io.Copy(sum, io.LimitReader(w.in, declared.TornBytes)); err != nil {

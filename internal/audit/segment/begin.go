@@ -100,7 +100,7 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 }
 
 // torn is how many bytes stand behind the end of the last segment, and the hash of these, so that nothing can be put in their place later. A
-// file that is gone, or cannot be read, has none.
+// file that is gone, or cannot be read, has none. More than MaxTorn have no hash: no writer leaves so many, and a hole may be longer than any disk.
 func (l *log) torn() (n int, hash string) {
 	r, size, err := l.disk.Read(l.at.name)
 	if err != nil {
@@ -109,6 +109,10 @@ func (l *log) torn() (n int, hash string) {
 	defer r.Close() //nolint:errcheck // only read
 	if size <= l.at.bytes {
 		return 0, ""
+	}
+	if size-l.at.bytes > MaxTorn {
+		l.options.OnFault(fmt.Errorf("%d bytes stand behind the end of audit segment %s, more than any writer leaves: they are declared without their hash", size-l.at.bytes, l.at.name))
+		return int(size - l.at.bytes), ""
 	}
 	h := sha256.New()
 	_, err = io.CopyN(io.Discard, r, l.at.bytes)
