@@ -35,6 +35,8 @@ type Log struct {
 	parts []part
 	sum   evidence.Sum
 	isAll bool // everything was read
+	// isUntold says that reading ended with an error after the caller had enough, so that it was not told.
+	isUntold bool
 
 	isAsked bool // a verification was wanted
 }
@@ -121,8 +123,10 @@ func (l *Log) Standing() Standing {
 		return Standing{Why: "no keys given"}
 	case r.Fault != nil:
 		return Standing{Changed: true, Why: "the log was changed: " + r.Fault.Error()}
-	case !l.isAll || l.sum != r.Read:
-		return Standing{Why: NotTheSame}
+	case !l.isAll:
+		return Standing{Changed: l.isUntold, Why: NotTheSame}
+	case l.sum != r.Read:
+		return Standing{Changed: true, Why: NotTheSame}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 	if len(r.Incomplete) > 0 {
@@ -139,7 +143,7 @@ func Reported(r evidence.Report) *Log {
 // read reads the log to its end, whether or not yield has enough.
 func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, error) bool) {
 	var c chain
-	l.sum, l.isAll, l.Loose, l.First = evidence.Sum{}, false, 0, ""
+	l.sum, l.isAll, l.isUntold, l.Loose, l.First = evidence.Sum{}, false, false, 0, ""
 	goesOn := true
 	tell := func(r Record, err error) bool {
 		if r.Loose = c.next(r, err); r.Loose != "" {
@@ -147,6 +151,7 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 				l.First = fmt.Sprintf("%s, line %d (record %d): %s", r.File, r.Line, r.Seq, r.Loose)
 			}
 		}
+		l.isUntold = !goesOn && err != nil
 		goesOn = goesOn && yield(r, err)
 		return goesOn || l.Report != nil && ctx.Err() == nil
 	}
