@@ -32,6 +32,7 @@ func Read(name string, r io.Reader) iter.Seq2[Record, error] {
 // Why no more of a file is read.
 var (
 	errHole    = errors.New("it has bytes that no record has; what stands from there on is not read")
+	errStrange = fmt.Errorf("more than %d bytes up to this line are no records, or not in their place; what stands behind it is not read", segment.MaxLost)
 	errEndless = fmt.Errorf("longer than %d bytes, which no record is by far; what stands from there on is not read", segment.MaxLost)
 )
 
@@ -48,6 +49,8 @@ type lines struct {
 	tooLong   bool   // that line is longer than a record
 	isOpen    bool   // that line has no newline yet
 	ended     error  // why nothing more is read
+	seq       uint64 // of the last record
+	strange   int    // bytes of a segment that are no records, or records that do not stand behind the one of the number before
 }
 
 func newLines(name string, r io.Reader) *lines {
@@ -81,7 +84,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	bad := l.bad(l.ended)
 	bad.Torn = true
-	if behind == nil {
+	if behind == nil || l.ended == errStrange { //nolint:errorlint // set as it is; to count the bytes of a packed file is to unpack it
 		return bad
 	}
 	n, err := behind(l.whole)
@@ -95,6 +98,10 @@ func (l *lines) rest(behind func(read int64) (int64, error)) error {
 // next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream. Once ended is set,
 // nothing more comes.
 func (l *lines) next() (Record, error) {
+	if l.isSegment && l.strange > segment.MaxLost {
+		l.ended = errStrange
+		return Record{}, l.ended
+	}
 	if !l.isOpen {
 		if l.number > 0 {
 			l.whole += int64(l.length) + 1
@@ -132,7 +139,19 @@ func (l *lines) keep(part []byte) {
 	}
 }
 
+// record judges a whole line. Packed files can hold any number of lines that are no records of their segment: a reader bounds what it does for these.
 func (l *lines) record(rest []byte) (Record, error) {
+	r, err := l.parse(rest)
+	if err != nil || l.seq > 0 && r.Seq != l.seq+1 {
+		l.strange += l.length + 1
+	}
+	if err == nil {
+		l.seq = r.Seq
+	}
+	return r, err
+}
+
+func (l *lines) parse(rest []byte) (Record, error) {
 	if l.tooLong || l.length >= audit.MaxRecord {
 		return Record{}, l.bad(audit.ErrTooLong)
 	}
