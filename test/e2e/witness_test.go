@@ -98,7 +98,7 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 5 {
+	for range 15 { // a record of each, within the budget of refusals
 		_, _ = n.callFromNode(t, "ListDiskIDs") // what becomes of it is another test's
 	}
 	mustCosign(t, before+10)
