@@ -73,7 +73,7 @@ func opener(address string) (func(context.Context) (net.Conn, error), error) {
 
 // check names the process at the other end and holds it.
 func (e Endpoint) check(conn net.Conn) (peer.Peer, error) {
-	held, err := e.Servers.Resolve(conn, peer.Note(conn))
+	held, err := e.Servers.Resolve(conn, peer.Dialled())
 	if err != nil {
 		return nil, fmt.Errorf("find out who serves it: %w", err)
 	}

@@ -91,7 +91,7 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 
 // check names the process at the other end and holds it.
 func (d *dialer) check(conn net.Conn) (peer.Peer, error) {
-	held, err := d.servers.Resolve(conn, peer.Note(conn))
+	held, err := d.servers.Resolve(conn, peer.Dialled())
 	if err != nil {
 		return nil, fmt.Errorf("find out who serves it: %w", err)
 	}

@@ -15,7 +15,11 @@ type Arrival struct {
 	PID uint32
 }
 
-// Note is to be called as soon as conn was accepted, or dialled if its server is to be named.
+// Dialled is the arrival of a connection that this process has just opened, and whose server is to be named. The kernel's word for a
+// client would be this process.
+func Dialled() Arrival { return Arrival{Time: now()} }
+
+// Note is to be called as soon as conn was accepted.
 func Note(conn net.Conn) Arrival {
 	return Arrival{Time: now(), PID: clientPID(conn)}
 }

@@ -106,7 +106,7 @@ func (s Search) server(ctx context.Context, name string) (Foreign, error) {
 		return f, nil
 	}
 	defer func() { _ = conn.Close() }() // nothing was written that could be lost
-	server, err := peer.NewServerResolver().Resolve(conn, peer.Note(conn))
+	server, err := peer.NewServerResolver().Resolve(conn, peer.Dialled())
 	if err != nil {
 		f.Doubt = err.Error()
 		return f, nil
