@@ -62,11 +62,14 @@ func killedLog(t *testing.T, covered, records int) killed {
 		return segments
 	}
 	inNewest := 0
+	var signed []byte // the checkpoints of that time: another one may be made at any moment
 	for inNewest < records {
 		if inNewest++; inNewest == covered {
 			if err := kept.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			read()
+			signed = k.files[evidence.CheckpointFile]
 		}
 		if _, err := w.Append(t.Context(), &audit.Event{
 			Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: "x", Outcome: &audit.Outcome{Result: audit.ResultIdle, Error: strings.Repeat("x", 250)},
@@ -75,12 +78,13 @@ func killedLog(t *testing.T, covered, records int) killed {
 		}
 		if segments := read(); len(segments) == 2 && k.before == "" {
 			k.before, k.newest, inNewest = segments[0], segments[1], 0
+			signed = k.files[evidence.CheckpointFile]
 		} else if k.before == "" {
 			inNewest = 0
 		}
 	}
 	read()
-	if covered == 0 { // the clock may have had a second of its own
+	if k.files[evidence.CheckpointFile] = signed; covered == 0 {
 		delete(k.files, evidence.CheckpointFile)
 	}
 	if err := w.Close(); err != nil {
