@@ -35,11 +35,11 @@ func event(i int) *audit.Event {
 		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: fmt.Sprintf("R%d", i),
 		Who:      &audit.Who{Assurance: "pod", Pod: &audit.WhoPod{Namespace: "kube-system", Name: "csi-smb-node-x7k2p", ServiceAccount: "csi-smb"}},
 		What:     &audit.What{Pipe: "csi-proxy-filesystem-v1", Method: "Mkdir", Targets: []audit.Target{{Kind: "path", Value: fmt.Sprintf(`C:\var\lib\kubelet\pods\%d`, i)}}},
-		Decision: &audit.Decision{Effect: audit.EffectDeny, Reason: "no rule allows it"},
-		Outcome:  &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", LatencyUS: int64(i)},
+		Decision: &audit.Decision{Effect: audit.EffectAllow, Reason: "allowed by rule csi-smb"}, // of refusals a log takes only so many
+		Outcome:  &audit.Outcome{Result: audit.ResultOK, Code: "OK", LatencyUS: int64(i)},
 	}
 	if i%3 == 0 {
-		e = &audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: fmt.Sprintf("C%d", i), Outcome: &audit.Outcome{Result: audit.ResultIdle, Code: "OK"}}
+		e = &audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: fmt.Sprintf("C%d", i), Outcome: &audit.Outcome{Result: audit.ResultOK, Code: "OK"}}
 	}
 	return e
 }
