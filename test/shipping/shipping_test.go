@@ -69,7 +69,7 @@ func (l *log) append(t *testing.T, w *segment.Writer, n int, at func(int)) {
 					Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: fmt.Sprint("call-", i),
 					Who:     &audit.Who{Assurance: "none"},
 					What:    &audit.What{FullMethod: "\u00e9\u202e\n\x00\"" + strings.Repeat("x", i%97*i%997)},
-					Outcome: &audit.Outcome{Result: audit.ResultRejected, Code: "Unimplemented", Error: "unknown method <%msg% $!all>"},
+					Outcome: &audit.Outcome{Result: audit.ResultError, Code: "Unimplemented", Error: "unknown method <%msg% $!all>"},
 				})
 				if err != nil {
 					t.Errorf("record %d: %v", i, err)
