@@ -136,10 +136,12 @@ func (j *judge) verdict(t *testing.T) {
 			t.Errorf("record %d says that %s was refused, and the host has done it", e.Seq, p)
 		}
 	}
+	counted := 0
 	for p, code := range j.told {
 		e, ok := j.ends[p]
 		switch {
-		case !ok && code == "PermissionDenied": // refusals beyond the budget are counted, and a kill loses the numbers
+		case !ok && code == "PermissionDenied" && j.began[p] == 0 && j.intents[p].Seq == 0:
+			counted++ // beyond the budget, and a kill loses the number
 		case !ok:
 			t.Errorf("%s was answered with %s, and no record ends it", p, code)
 		case e.Stage == audit.StageOrphaned:
@@ -147,6 +149,15 @@ func (j *judge) verdict(t *testing.T) {
 		case e.Outcome.Code != code:
 			t.Errorf("%s was answered with %s, and recorded with %s", p, code, e.Outcome.Code)
 		}
+	}
+	denied := 0
+	for _, e := range j.ends {
+		if e.Outcome.Result == audit.ResultDenied {
+			denied++
+		}
+	}
+	if counted > 0 && denied < 60 { // the budget of one caller and life
+		t.Errorf("%d refusals have no record of their own, and only %d have one", counted, denied)
 	}
 	t.Logf("%d operations of the host, %d without an intent; %d intents, %d open; %d ends, %d of them orphaned; %d answers; %d records",
 		len(j.began), without, len(j.intents), len(j.open), len(j.ends), j.orphaned, len(j.told), j.records)
