@@ -27,7 +27,7 @@ func Check(path string) error {
 	}
 	switch {
 	case info.IsDir():
-		return checkTree(path)
+		return tree{}.check(path)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is neither a file nor a directory", path)
 	}
@@ -83,8 +83,15 @@ func full(path string) (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(rest)), nil
 }
 
-// checkTree checks a directory and what is in it. Links in it are followed by whoever reads it, so what they lead to counts.
-func checkTree(dir string) error {
+// tree is a look at a directory and everything beneath it: the directories that were looked at, which links can lead to again.
+type tree map[string]bool
+
+// check checks a directory and what is in it. Links are followed when the directory is read, so what they lead to counts.
+func (t tree) check(dir string) error {
+	if t[dir] {
+		return nil
+	}
+	t[dir] = true
 	if err := checkContents(dir); err != nil {
 		return err
 	}
@@ -99,11 +106,11 @@ func checkTree(dir string) error {
 		path := filepath.Join(dir, entry.Name())
 		switch mode := entry.Type(); {
 		case mode.IsDir():
-			err = checkTree(path)
+			err = t.check(path)
 		case mode.IsRegular():
 			err = checkFile(path)
 		case mode&fs.ModeSymlink != 0:
-			err = checkLink(path)
+			err = t.checkLink(path)
 		default:
 			err = fmt.Errorf("%s is neither a file nor a directory", path)
 		}

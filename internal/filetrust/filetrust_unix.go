@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -91,13 +90,17 @@ func checkFile(path string) error {
 	return check(path, info)
 }
 
-func checkLink(path string) error {
+func (t tree) checkLink(path string) error {
 	info, err := checkWay(path, true)
 	if err != nil {
 		return err
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil && info.IsDir() && !strings.HasPrefix(filepath.Dir(path)+"/", target+"/") {
-		return checkTree(target)
+	if info.IsDir() {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return err
+		}
+		return t.check(target)
 	}
 	return checkFile(path)
 }

@@ -193,6 +193,15 @@ func TestCheckTakesWhatOnlyThisAccountCanChange(t *testing.T) {
 			link(t, "..data/keys.pem", filepath.Join(p.dir, "keys.pem"))
 			return filepath.Join(p.dir, "keys.pem")
 		}},
+		{"directories with links to each other", func(t *testing.T, p place) string {
+			other := filepath.Join(filepath.Dir(p.dir), "other")
+			if err := os.Mkdir(other, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			link(t, "../other", filepath.Join(p.dir, "there"))
+			link(t, "../private", filepath.Join(other, "back"))
+			return p.dir
+		}},
 		{"a volume of the kubelet as a whole", func(t *testing.T, p place) string {
 			if err := os.Mkdir(filepath.Join(p.dir, "..2026"), 0o755); err != nil {
 				t.Fatal(err)

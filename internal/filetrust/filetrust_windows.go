@@ -65,7 +65,7 @@ func checkContents(dir string) error { return check(dir, takeOver|write|deleteCh
 
 func checkFile(path string) error { return check(path, takeOver|write) }
 
-func checkLink(path string) error { return fmt.Errorf("%s is a link", path) }
+func (tree) checkLink(path string) error { return fmt.Errorf("%s is a link", path) }
 
 // check refuses a path that belongs to others, or whose access list gives them one of the rights.
 func check(path string, rights windows.ACCESS_MASK) error {
