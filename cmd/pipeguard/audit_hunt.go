@@ -82,7 +82,7 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 		h := &hunter{asked: hunt.New(rules), least: slices.Index(hunt.Levels(), level.value), isJSON: *out == formatJSON}
 		h.p.w = cmd.OutOrStdout()
 		if !h.isJSON {
-			h.table = newColumns(cmd.OutOrStdout(), "LEVEL", "TIME", "SEQ", "CALLER", "METHOD", "RULE")
+			h.table = newColumns(cmd.OutOrStdout(), "LEVEL", "TIME", "SEQ", "COUNT", "CALLER", "METHOD", "RULE")
 		}
 		return h.hunt(trust.reading(cmd), args, f, proxyLog)
 	}
@@ -141,7 +141,7 @@ func (h *hunter) hunt(in *reading, args []string, f *query.Filter, proxyLog stri
 			if r.What != nil {
 				method = middle(firstOf(r.What.Method, r.What.FullMethod, r.What.Verb))
 			}
-			h.show(finding, []string{fmt.Sprint(r.Seq), query.Caller(&r.Event), method})
+			h.show(finding, []string{fmt.Sprint(r.Seq), fmt.Sprint(r.Count()), query.Caller(&r.Event), method})
 		}
 	}
 	if proxyLog != "" {
@@ -184,7 +184,7 @@ func (h *hunter) diagnostics(r io.Reader, in *reading) error {
 			in.note(fmt.Errorf("diagnostic log, line %d: %w", number, err))
 		}
 		for _, finding := range found {
-			h.show(finding, []string{fmt.Sprint(number), "", ""})
+			h.show(finding, []string{fmt.Sprint(number), "1", "", ""})
 		}
 	}
 	if err := lines.Err(); err != nil {

@@ -20,12 +20,12 @@ func header(isWide bool) []string {
 
 func row(r query.Record, isWide bool) []string {
 	e := r.Event
-	layout, stage := "01-02 15:04:05", shortStage(e.Stage)
+	layout, stage := "01-02 15:04:05", query.StageName(e.Stage)
 	if isWide {
 		layout, stage = "2006-01-02T15:04:05.000Z", string(e.Stage)
 	}
 	// The decision stands last: the longest reasons then widen no column.
-	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e.Outcome, isWide), ""}
+	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e, isWide), ""}
 	if e.What != nil {
 		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What.Targets, isWide)
 	}
@@ -59,28 +59,6 @@ func number(r query.Record) string {
 		return fmt.Sprint("!", r.Seq)
 	}
 	return fmt.Sprint(r.Seq)
-}
-
-func shortStage(s audit.Stage) string {
-	switch s {
-	case audit.StageLogOpen:
-		return "open"
-	case audit.StageLogClose:
-		return "close"
-	case audit.StageRequestReceived:
-		return "intent"
-	case audit.StageResponseComplete:
-		return "end"
-	case audit.StageConnectionClosed:
-		return "closed"
-	case audit.StagePanic:
-		return "panic"
-	case audit.StageOrphaned:
-		return "orphan"
-	case audit.StageLogPrune:
-		return "prune"
-	}
-	return string(s)
 }
 
 func pipeName(name string, isWide bool) string {
@@ -178,24 +156,26 @@ func policyName(p *audit.Policy) string {
 	return strings.TrimSpace(p.Name + " " + p.Revision)
 }
 
-// outcome is the result with its code; short, it is the one of the two that says more.
-func outcome(o *audit.Outcome, isWide bool) string {
+// outcome is the result with its code, and how often it was so; short, it is the one of the two that says more.
+func outcome(e audit.Event, isWide bool) (s string) {
+	o := e.Outcome
 	switch {
 	case o == nil:
 		return ""
 	case isWide:
-		return strings.TrimSpace(o.Result+" "+o.Code) + left(o)
+		s = strings.TrimSpace(o.Result + " " + o.Code)
 	case o.Result == audit.ResultError || o.Result == audit.ResultRejected:
-		return firstOf(o.Code, o.Result) + left(o)
+		s = firstOf(o.Code, o.Result)
+	default:
+		s = o.Result
 	}
-	return o.Result + left(o)
-}
-
-func left(o *audit.Outcome) string {
+	if n := e.Count(); n > 1 {
+		s += fmt.Sprintf(" (%d times)", n)
+	}
 	if o.CallerLeft {
-		return " (caller left)"
+		s += " (caller left)"
 	}
-	return ""
+	return s
 }
 
 func firstOf(values ...string) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-func TestRowsNamePermitsAndCallersThatLeft(t *testing.T) {
+func TestRowsNamePermitsCallersThatLeftAndHowMany(t *testing.T) {
 	d := &audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Mode: "Enforce", Permits: []string{"Reformat", "SystemDisk"}}
 	if got, want := decision(d, false), "allow: driver (permits Reformat, SystemDisk)"; got != want {
 		t.Errorf("decision %q, want %q", got, want)
@@ -22,8 +22,10 @@ func TestRowsNamePermitsAndCallersThatLeft(t *testing.T) {
 		{audit.Outcome{Result: audit.ResultError, Code: "NotFound", CallerLeft: true}, false, "NotFound (caller left)"},
 		{audit.Outcome{Result: audit.ResultError, Code: "NotFound", CallerLeft: true}, true, "error NotFound (caller left)"},
 		{audit.Outcome{Result: audit.ResultOK, Code: "OK"}, false, "ok"},
+		{audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 5000}, false, "denied (5000 times)"},
+		{audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 5000}, true, "denied PermissionDenied (5000 times)"},
 	} {
-		if got := outcome(&tt.o, tt.isWide); got != tt.want {
+		if got := outcome(audit.Event{Outcome: &tt.o}, tt.isWide); got != tt.want {
 			t.Errorf("outcome %q, want %q", got, tt.want)
 		}
 	}

@@ -33,7 +33,7 @@ standard error.`,
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after so many records; 0 is no limit")
-	cmd.Flags().BoolVar(&isCount, "count", false, "print the number of records alone")
+	cmd.Flags().BoolVar(&isCount, "count", false, "print their number alone: a summary counts for as many as it stands for")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
 			return badInput(errors.New("--limit must not be negative"))
@@ -47,7 +47,7 @@ standard error.`,
 		if err != nil {
 			return err
 		}
-		s, count := newSink(cmd.OutOrStdout(), out.value), 0
+		s, shown, count := newSink(cmd.OutOrStdout(), out.value), 0, uint64(0)
 		for r, err := range records {
 			if err != nil {
 				return written(s, in, badInput(err))
@@ -55,10 +55,11 @@ standard error.`,
 			if !f.Match(&r.Event) {
 				continue
 			}
-			if count++; !isCount {
+			shown, count = shown+1, count+r.Count()
+			if !isCount {
 				s.record(r)
 			}
-			if count == limit || s.err() != nil {
+			if shown == limit || s.err() != nil {
 				break
 			}
 		}

@@ -28,6 +28,7 @@ Without an id it prints one row for each record:
             intent         the proxy let a request through and is about to act; its end follows
             end            a request or an admission was answered; without an intent before it, it was refused
             panic          a request ended by a fault of the proxy
+            summary        so many requests or connections of one caller were refused
             orphan         a start of the proxy found an intent that nothing had ended
             prune          old segments are about to be deleted
             closed         a connection ended
@@ -37,8 +38,8 @@ Without an id it prints one row for each record:
   PIPE      without the leading csi-proxy-
   METHOD    in the words of the newest API; if it was served under another name, that one behind it
   TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes
-  OUTCOME   ok, denied, idle (a connection without a request), or the code of an error; (caller left) says that nobody
-            waited for it any more
+  OUTCOME   ok, denied, idle (a connection without a request), or the code of an error; (5000 times) says that the record
+            is a summary of so many, (caller left) that nobody waited for it any more
   DECISION  with the rule that allowed, or why not; (permits …) names dangerous steps that the rule allowed too, (LogOnly)
             says that a denial was not enforced
 

@@ -16,6 +16,7 @@ var header = []string{
 	"seq", "time", "type", "stage", "session", "id", "assurance", "namespace", "pod", "serviceaccount", "container", "image", "hostprocess",
 	"user", "sid", "program", "pid", "host", "token", "doubt", "pipe", "group", "version", "method", "fullmethod", "verb", "targets", "decision",
 	"reason", "rule", "policy", "revision", "bundle", "result", "code", "error", "latencymicroseconds", "connection", "node",
+	"count", "first",
 }
 
 type table struct {
@@ -57,9 +58,12 @@ func cellsOf(e *audit.Event) []string {
 	for _, t := range what.Targets {
 		targets = append(targets, t.Kind+" "+t.Value)
 	}
-	latency, bundle, pid := "", "", ""
+	latency, bundle, pid, first := "", "", "", ""
 	if e.Outcome != nil {
 		latency = strconv.FormatInt(o.LatencyUS, 10)
+	}
+	if !o.First.IsZero() {
+		first = o.First.UTC().Format(time.RFC3339Nano)
 	}
 	if d.Policy.Bundle != 0 {
 		bundle = strconv.FormatUint(d.Policy.Bundle, 10)
@@ -81,6 +85,7 @@ func cellsOf(e *audit.Event) []string {
 		what.Pipe, what.Group, what.Version, what.Method, what.FullMethod, what.Verb, strings.Join(targets, "; "),
 		query.Decision(e), d.Reason, d.Rule, d.Policy.Name, d.Policy.Revision, bundle,
 		o.Result, o.Code, o.Error, latency, whole.conn, whole.node,
+		strconv.FormatUint(e.Count(), 10), first,
 	}
 }
 

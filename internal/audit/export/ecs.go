@@ -84,6 +84,9 @@ func ecsEvent(r query.Record, p whole) object {
 		}
 		event["duration"] = min(max(p.outcome.LatencyUS, 0), 1<<53/1000) * 1000 // nanoseconds
 	}
+	if !p.outcome.First.IsZero() { // a summary
+		event["start"], event["end"] = p.outcome.First.UTC().Format(time.RFC3339Nano), e.Time.UTC().Format(time.RFC3339Nano)
+	}
 	var types []string
 	switch {
 	case e.Stage == audit.StageRequestReceived:
@@ -118,7 +121,7 @@ func ecsEvent(r query.Record, p whole) object {
 }
 
 func ecsOwn(r query.Record, p whole) object {
-	own := object{"type": string(r.Type), "stage": string(r.Stage), "session": r.Session, "decision": query.Decision(&r.Event)}
+	own := object{"type": string(r.Type), "stage": string(r.Stage), "session": r.Session, "decision": query.Decision(&r.Event), "count": r.Count()}
 	own.set("assurance", p.who.Assurance)
 	own.set("doubt", p.who.Doubt)
 	own.set("service_account", p.who.Pod.ServiceAccount)

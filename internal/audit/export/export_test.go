@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,7 +87,7 @@ type schema map[string]string
 // ocsfSchema is the part of OCSF 1.6 that is used, https://schema.ocsf.io/1.6.0/classes: base event, the classes 4001, 6002 and 6003,
 // and the profiles host, container and security_control.
 var ocsfSchema = schema{
-	"activity_id": "int!", "activity_name": "text", "category_uid": "int!", "class_uid": "int!", "type_uid": "int!", "time": "int!",
+	"activity_id": "int!", "activity_name": "text", "category_uid": "int!", "count": "int", "start_time": "int", "end_time": "int", "class_uid": "int!", "type_uid": "int!", "time": "int!",
 	"severity_id": "int!", "severity": "text", "status_id": "int", "status": "text", "status_code": "text", "status_detail": "text",
 	"message": "text", "duration": "int", "unmapped": "any", "action_id": "int", "action": "text", "disposition_id": "int", "disposition": "text",
 	"metadata.version": "text!", "metadata.product.name": "text!", "metadata.product.vendor_name": "text!", "metadata.profiles": "texts",
@@ -120,7 +121,7 @@ var ocsfClasses = map[int]struct {
 var ecsSchema = schema{
 	"@timestamp": "text!", "ecs.version": "text!", "message": "text", "error.message": "text", "error.code": "text",
 	"event.kind": "text!", "event.module": "text", "event.dataset": "text", "event.provider": "text", "event.sequence": "int", "event.id": "text",
-	"event.category": "texts!", "event.type": "texts!", "event.outcome": "text!", "event.action": "text", "event.reason": "text", "event.code": "text", "event.duration": "int",
+	"event.category": "texts!", "event.type": "texts!", "event.outcome": "text!", "event.action": "text", "event.reason": "text", "event.code": "text", "event.duration": "int", "event.start": "text", "event.end": "text",
 	"user.id": "text", "user.name": "text", "process.pid": "int", "process.executable": "text", "process.name": "text", "process.start": "text",
 	"container.id": "text", "container.name": "text", "container.image.name": "text",
 	"orchestrator.type": "text", "orchestrator.namespace": "text", "orchestrator.resource.type": "text", "orchestrator.resource.name": "text", "orchestrator.resource.id": "text",
@@ -326,6 +327,39 @@ func TestFormatsHaveTheirGoldenForm(t *testing.T) {
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
 			t.Errorf("%s differs; if users should see that, run with UPDATE_GOLDEN=1:\n%s", format, diff)
+		}
+	}
+}
+
+// Whoever sums up an export must come to the number of requests, however few records they have.
+func TestEveryFormatSaysHowManyASummaryStandsFor(t *testing.T) {
+	e := hostile.Event("text")
+	e.Stage, e.Outcome.Count, e.Outcome.First = audit.StageSummary, 5000, e.Time.Add(-time.Minute)
+	r, one := recorded(t, e), recorded(t, hostile.Event("text"))
+	first, last := e.Outcome.First.UTC().Format(time.RFC3339Nano), e.Time.UTC().Format(time.RFC3339Nano)
+
+	table, err := csv.NewReader(strings.NewReader(exported(t, "csv", r, one))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, since := slices.Index(table[0], "count"), slices.Index(table[0], "first")
+	if table[1][count] != "5000" || table[1][since] != first || table[2][count] != "1" || table[2][since] != "" {
+		t.Errorf("csv: %q", table)
+	}
+	for format, s := range map[string]schema{"ecs": ecsSchema, "ocsf": ocsfSchema} {
+		both := documents(t, exported(t, format, r, one))
+		doc, single := both[0], both[1]
+		if faults := s.check(doc); len(faults) > 0 {
+			t.Errorf("%s: %q", format, faults)
+		}
+		got := []any{doc["count"], doc["start_time"], doc["end_time"]}
+		want := []any{"5000", fmt.Sprint(e.Outcome.First.UnixMilli()), fmt.Sprint(e.Time.UnixMilli())}
+		if format == "ecs" {
+			own, event := doc["pipeguard"].(map[string]any), doc["event"].(map[string]any)
+			got, want = []any{own["count"], event["start"], event["end"], single["pipeguard"].(map[string]any)["count"]}, []any{"5000", first, last, "1"}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", format, got, want)
 		}
 	}
 }

@@ -39,6 +39,9 @@ var stages = map[audit.Stage]string{
 	audit.StageConnectionClosed: "closed", audit.StagePanic: "panic", audit.StageOrphaned: "orphan", audit.StageLogPrune: "prune", audit.StageSummary: "summary",
 }
 
+// StageName is the short name of a stage, or the stage itself if it has none.
+func StageName(s audit.Stage) string { return cmp.Or(stages[s], string(s)) }
+
 // texts are the fields that are compared as text: each value that a record has of one. A record without has the empty text.
 var texts = map[string]func(e *audit.Event) []string{
 	"type":    func(e *audit.Event) []string { return []string{string(e.Type)} },
