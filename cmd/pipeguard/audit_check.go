@@ -73,7 +73,7 @@ Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or u
 	out := addFormat(cmd)
 	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in := trust.reading(cmd)
+		in := trust.reading(cmd, nil)
 		records, err := in.lines(args...)
 		if err != nil {
 			return err

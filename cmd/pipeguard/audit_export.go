@@ -42,7 +42,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		if err != nil {
 			return err
 		}
-		in := trust.reading(cmd)
+		in := trust.reading(cmd, f)
 		records, err := in.records(args)
 		if err != nil {
 			return err
@@ -58,10 +58,8 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 				failed = badInput(failed)
 				break
 			}
-			if f.Match(&r.Event) {
-				if err := out.Record(r); err != nil {
-					return badInput(fmt.Errorf("write output: %w", err))
-				}
+			if err := out.Record(r); err != nil {
+				return badInput(fmt.Errorf("write output: %w", err))
 			}
 		}
 		if err = out.Flush(); err == nil {

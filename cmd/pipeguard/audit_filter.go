@@ -11,7 +11,8 @@ import (
 
 // aboutFilters is what the help of each command with filters says of them.
 const aboutFilters = `Filters: a flag given twice means one or the other, different flags must all fit. In texts * stands for any characters, case does
-not matter, and an empty value fits records that have none. Where only a few values are possible, any other is refused. --where takes the same as terms, namespace=kube-system method!=Path*,
+not matter, and an empty value fits records that have none. A value that no record can have is refused; standard error names those that no record
+of the log has. --where takes the same as terms, namespace=kube-system method!=Path*,
 with "" around values that have blanks. A path fits what it names and what lies below, as written or as understood. A time is now,
 today, yesterday, 2h (ago), 2026-03-01, 2026-03-01T12:30 or RFC 3339, all in UTC; --until is the first moment that is not wanted.`
 
@@ -32,7 +33,7 @@ var filterFlags = []struct{ name, help string }{
 	{"group", "API group"},
 	{"version", "served version"},
 	{"method", "method, in the words of the newest API or as called"},
-	{"path", "path that a target is or lies below"},
+	{"path", "absolute path that a target is or lies below"},
 	{"decision", "allow, deny, logonly (a denial that was not enforced) or none; - is none, as in tables"},
 	{"effect", "allow or deny, enforced or not"},
 	{"rule", "rule that decided"},
@@ -40,10 +41,10 @@ var filterFlags = []struct{ name, help string }{
 	{"policy", "policy that decided"},
 	{"revision", "revision of the policy, or of the bundle it came in"},
 	{"result", "ok, error, denied, rejected, panic, orphaned or idle; or a code, as in tables"},
-	{"code", "code of the answer, of gRPC by its name or of HTTP"},
+	{"code", "code of the answer, of gRPC by its name or number, or of HTTP"},
 	{"id", "id of the request"},
 	{"conn", "id of the connection"},
-	{"seq", "numbers of records: 7, 7-9, 7- or -9"},
+	{"seq", "numbers of records, from 1 on: 7, 7-9, 7- or -9"},
 	{"type", "request, connection, admission or log"},
 	{"stage", "intent, end, panic, orphan, closed, open, close, prune, or as in the log"},
 	{"node", "node that wrote the record"},

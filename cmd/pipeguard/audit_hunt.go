@@ -84,7 +84,7 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 		if !h.isJSON {
 			h.table = newColumns(cmd.OutOrStdout(), "LEVEL", "TIME", "SEQ", "COUNT", "CALLER", "METHOD", "RULE")
 		}
-		return h.hunt(trust.reading(cmd), args, f, proxyLog)
+		return h.hunt(trust.reading(cmd, f), args, proxyLog)
 	}
 	return cmd
 }
@@ -120,7 +120,7 @@ type hunter struct {
 	count  int
 }
 
-func (h *hunter) hunt(in *reading, args []string, f *query.Filter, proxyLog string) error {
+func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
 	records, err := in.records(args)
 	if err != nil {
 		return err
@@ -128,9 +128,6 @@ func (h *hunter) hunt(in *reading, args []string, f *query.Filter, proxyLog stri
 	for r, err := range records {
 		if err != nil {
 			return in.done(badInput(err))
-		}
-		if !f.Match(&r.Event) {
-			continue
 		}
 		found, err := h.asked.Ask(hunt.ServiceAudit, r.Raw, r.Time)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 func TestAuditSearchOfALogThatChangesAfterItsVerificationExitsWithOne(t *testing.T) {
 	dir, keys, _ := keptLog(t)
 	cmd := &cobra.Command{}
-	in := addTrust(cmd).reading(cmd)
+	in := addTrust(cmd).reading(cmd, nil)
 	var said strings.Builder
 	cmd.SetErr(&said)
 	cmd.SetContext(t.Context())

@@ -61,14 +61,9 @@ verified or written.`,
 		if err != nil {
 			return err
 		}
-		records := untilStopped(cmd.Context(), source)
-		summary, err := report.Collect(func(yield func(query.Record, error) bool) {
-			for r, err := range records {
-				if (err != nil || f.Match(&r.Event)) && !yield(r, err) {
-					return
-				}
-			}
-		})
+		in := trust.reading(cmd, f)
+		in.source = source
+		summary, err := report.Collect(in.fitting(untilStopped(cmd.Context(), source)))
 		if err != nil {
 			return badInput(err)
 		}
@@ -78,7 +73,7 @@ verified or written.`,
 			return badInput(fmt.Errorf("write output: %w", err))
 		}
 		if unverified == nil || !trust.isAsked() {
-			(&reading{cmd: cmd, source: source}).tell()
+			in.tell()
 		}
 		switch {
 		case verdict.Status == report.Tampered:

@@ -42,7 +42,7 @@ standard error.`,
 		if err != nil {
 			return err
 		}
-		in := trust.reading(cmd)
+		in := trust.reading(cmd, f)
 		records, err := in.records(args)
 		if err != nil {
 			return err
@@ -51,9 +51,6 @@ standard error.`,
 		for r, err := range records {
 			if err != nil {
 				return written(s, in, badInput(err))
-			}
-			if !f.Match(&r.Event) {
-				continue
 			}
 			shown, count = shown+1, count+r.Count()
 			if !isCount {

@@ -70,11 +70,11 @@ none are named on standard error.`,
 		case neighbours < 0 || neighbours > query.MaxNeighbours:
 			return badInput(fmt.Errorf("--neighbours must be between 0 and %d", query.MaxNeighbours))
 		case len(args) == 2:
-			return showStory(trust.reading(cmd), args[0], args[1], neighbours, *out)
+			return showStory(trust.reading(cmd, nil), args[0], args[1], neighbours, *out)
 		case *out == formatJSON:
 			return badInput(errors.New("-o json is for one request: name its id, or use \"pipeguard audit search -o jsonl\""))
 		}
-		return auditShow(trust.reading(cmd), args[0], isWide)
+		return auditShow(trust.reading(cmd, nil), args[0], isWide)
 	}
 	return cmd
 }

@@ -82,7 +82,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		if err != nil {
 			return err
 		}
-		in := trust.reading(cmd)
+		in := trust.reading(cmd, f)
 		records, err := in.records(args)
 		if err != nil {
 			return err
@@ -91,7 +91,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 			switch {
 			case err != nil:
 				return in.done(badInput(err))
-			case r.Type == audit.TypeLog, r.Stage == audit.StageRequestReceived && !hasIntents, !f.Match(&r.Event):
+			case r.Type == audit.TypeLog, r.Stage == audit.StageRequestReceived && !hasIntents:
 			default:
 				tally.Add(&r.Event)
 			}

@@ -50,18 +50,18 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records or the log
 		if err != nil {
 			return err
 		}
-		in := trust.reading(cmd)
+		in := trust.reading(cmd, f)
 		s := newSink(cmd.OutOrStdout(), out.value)
 		if follows && !trust.isAsked() {
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
-			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), f, s, count))
+			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), s, count))
 		}
 		records, err := in.records(args)
 		if err != nil {
 			return err
 		}
 		last := uint64(0)
-		err = tail(noting(records, &last), f, s, count)
+		err = tail(noting(records, &last), s, count)
 		if !follows || err != nil {
 			return written(s, in, err)
 		}
@@ -69,14 +69,14 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records or the log
 			return err
 		}
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
-		in = trust.reading(cmd)
+		in = trust.reading(cmd, f)
 		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), last)
-		return written(s, in, tail(more, f, s, maxTail))
+		return written(s, in, tail(more, s, maxTail))
 	}
 	return cmd
 }
 
-// noting keeps the number of the last record.
+// noting keeps the number of the last record that fits.
 func noting(records iter.Seq2[query.Record, error], last *uint64) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range records {
@@ -101,8 +101,8 @@ func beyond(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query
 	}
 }
 
-// tail shows the last records that there are, and then those that come.
-func tail(records iter.Seq2[query.Record, error], f *query.Filter, s sink, count int) error {
+// tail shows the last of the records, and then those that come.
+func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 	ring, isLive := query.NewRing(count), false
 	drain := func() {
 		for _, r := range ring.Records() {
@@ -119,7 +119,6 @@ func tail(records iter.Seq2[query.Record, error], f *query.Filter, s sink, count
 		case err != nil:
 			drain()
 			return badInput(err)
-		case !f.Match(&r.Event):
 		case isLive:
 			s.record(r)
 		default:

@@ -74,12 +74,16 @@ func (t *trust) verified(ctx context.Context, cmd *cobra.Command, names []string
 type reading struct {
 	cmd    *cobra.Command
 	trust  *trust
+	filter *query.Filter // of the records that are wanted; nil wants all
 	source *query.Source
 	named  error // the first bad lines
 	bad    int
+	isAll  bool // the filter was asked about every record
 }
 
-func (t *trust) reading(cmd *cobra.Command) *reading { return &reading{cmd: cmd, trust: t} }
+func (t *trust) reading(cmd *cobra.Command, f *query.Filter) *reading {
+	return &reading{cmd: cmd, trust: t, filter: f}
+}
 
 // lines returns the records of logs, and lines that are none as errors, until the program is asked to end.
 func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error) {
@@ -90,7 +94,7 @@ func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error)
 	return untilStopped(r.cmd.Context(), r.source), nil
 }
 
-// records returns the records of logs; lines that are none are told by done. Other errors come through and are the last.
+// records returns the records of logs that fit; lines that are none are told by done. Other errors come through and are the last.
 func (r *reading) records(names []string) (iter.Seq2[query.Record, error], error) {
 	lines, err := r.lines(names...)
 	if err != nil {
@@ -107,7 +111,7 @@ func (r *reading) again() iter.Seq2[query.Record, error] {
 
 func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
-		for record, err := range records {
+		for record, err := range r.fitting(records) {
 			if bad := new(*query.BadLine); errors.As(err, bad) {
 				r.note(err)
 				continue
@@ -116,6 +120,20 @@ func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.R
 				return
 			}
 		}
+	}
+}
+
+// fitting leaves out the records that do not fit.
+func (r *reading) fitting(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		var failed error
+		for record, err := range records {
+			failed = err
+			if (err != nil || r.filter == nil || r.filter.Match(&record.Event)) && !yield(record, err) {
+				return
+			}
+		}
+		r.isAll = failed == nil || errors.As(failed, new(*query.BadLine))
 	}
 }
 
@@ -153,6 +171,7 @@ func (r *reading) judged(result error) error {
 
 // tell says on standard error how the logs stand, and whether one of them was changed.
 func (r *reading) tell() (isChanged bool) {
+	r.tellUnseen()
 	said := map[string]bool{}
 	for _, l := range r.source.Logs() {
 		text, changed := standing(l)
@@ -167,6 +186,20 @@ func (r *reading) tell() (isChanged bool) {
 		r.tellUnread(l)
 	}
 	return isChanged
+}
+
+// tellUnseen names what was asked for and no record has: an empty answer may have a misspelt question.
+func (r *reading) tellUnseen() {
+	if r.filter == nil || !r.isAll {
+		return
+	}
+	logs := "this log"
+	if len(r.source.Logs()) > 1 {
+		logs = "these logs"
+	}
+	for _, name := range r.filter.Unseen() {
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("no record of %s has %s", logs, name)))
+	}
 }
 
 // tellUnread names what readers should not take for a part of the log, or not for the next one.

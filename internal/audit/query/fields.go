@@ -194,7 +194,7 @@ func ended(get func(*audit.Outcome) []string) func(*audit.Event) []string {
 func pipes(w *audit.What) (names []string) {
 	add := func(name string) {
 		if name = base(name); name != "" {
-			names = append(names, name, strings.TrimPrefix(name, "csi-proxy-"), `\\.\pipe\`+name)
+			names = append(names, name, strings.TrimPrefix(name, "csi-proxy-"))
 		}
 	}
 	add(w.Pipe)

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ type Filter struct {
 	excluded []test
 	since    time.Time // the zero time is no bound
 	until    time.Time
+	unseen   []*asked // what no record had so far
 }
 
 type wanted struct {
@@ -25,8 +27,15 @@ type wanted struct {
 
 type test func(e *audit.Event) bool
 
-// Match says whether a record fits.
+// asked is a value that was asked for.
+type asked struct {
+	key, text string
+	has       test
+}
+
+// Match says whether a record fits. It remembers which of the values that were asked for the record has; see Unseen.
 func (f *Filter) Match(e *audit.Event) bool {
+	f.unseen = slices.DeleteFunc(f.unseen, func(v *asked) bool { return v.has(e) })
 	if !f.since.IsZero() && e.Time.Before(f.since) || !f.until.IsZero() && !e.Time.Before(f.until) {
 		return false
 	}
@@ -38,6 +47,22 @@ func (f *Filter) Match(e *audit.Event) bool {
 	return !slices.ContainsFunc(f.excluded, func(t test) bool { return t(e) })
 }
 
+// Unseen names the values that none of the records had that Match was asked about, such as pipe "disk-v9". Words that a field is known to
+// have are not among them: that no record has one is an answer.
+func (f *Filter) Unseen() (names []string) {
+	for _, v := range f.unseen {
+		names = append(names, fmt.Sprintf("%s %q", v.key, v.text))
+	}
+	return names
+}
+
+// look has Match look for a value.
+func (f *Filter) look(key, text string, has test) {
+	if closed[key] == nil && !isNone(key, text) {
+		f.unseen = append(f.unseen, &asked{key, text, has})
+	}
+}
+
 // Want adds a value that a field may have. An error is a *SyntaxError in value.
 func (f *Filter) Want(key, value string, now time.Time) error {
 	if key == "since" || key == "until" {
@@ -47,6 +72,7 @@ func (f *Filter) Want(key, value string, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	f.look(key, value, t)
 	for i := range f.fields {
 		if f.fields[i].key == key {
 			f.fields[i].tests = append(f.fields[i].tests, t)
@@ -63,10 +89,12 @@ func (f *Filter) Exclude(key, value string) error {
 		return fault(value, 0, "a time bounds, it excludes nothing: write since=… or until=…")
 	}
 	t, err := newTest(key, value)
-	if err == nil {
-		f.excluded = append(f.excluded, t)
+	if err != nil {
+		return err
 	}
-	return err
+	f.look(key, value, t)
+	f.excluded = append(f.excluded, t)
+	return nil
 }
 
 // bound sets the first moment, or the moment before which records end.
@@ -75,13 +103,14 @@ func (f *Filter) bound(key, value string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	at := &f.since
+	at, isWithin := &f.since, func(e *audit.Event) bool { return !e.Time.Before(t) }
 	if key == "until" {
-		at = &f.until
+		at, isWithin = &f.until, func(e *audit.Event) bool { return e.Time.Before(t) }
 	}
 	if !at.IsZero() {
 		return fault(value, 0, "%s is given twice", key)
 	}
+	f.look(key, value, isWithin)
 	if *at = t; !f.since.IsZero() && !f.until.IsZero() && !f.since.Before(f.until) {
 		return fault(value, 0, "nothing lies between since %s and until %s", f.since.Format(time.RFC3339), f.until.Format(time.RFC3339))
 	}
@@ -92,6 +121,9 @@ func newTest(key, value string) (test, error) {
 	switch key {
 	case "seq":
 		low, high, err := numbers(value)
+		if err == nil && high == 0 {
+			err = fault(value, 0, "records are numbered from 1 on: write 7, 7-9, 7- or -9")
+		}
 		return func(e *audit.Event) bool { return low <= e.Seq && e.Seq <= high }, err
 	case "bundle":
 		low, high, err := numbers(value)
@@ -99,8 +131,8 @@ func newTest(key, value string) (test, error) {
 			return e.Decision != nil && e.Decision.Policy != nil && low <= e.Decision.Policy.Bundle && e.Decision.Policy.Bundle <= high
 		}, err
 	case "path":
-		if value == "" {
-			return nil, fault(value, 0, "a path is missing")
+		if !isAbsolute(value) {
+			return nil, fault(value, 0, `no absolute path without *: write C:\var\lib or \\server\share, which fit what lies below too; target=… fits any text`)
 		}
 		return func(e *audit.Event) bool { return touches(e, value) }, nil
 	}
@@ -112,6 +144,12 @@ func newTest(key, value string) (test, error) {
 		return func(e *audit.Event) bool {
 			return !slices.ContainsFunc(values(e), func(s string) bool { return s != "" })
 		}, nil
+	}
+	if key == "pipe" {
+		value = value[len(pipeDirectory.FindString(value)):]
+	}
+	if err := hasForm(key, value); err != nil {
+		return nil, err
 	}
 	matches := newPattern(value).matches
 	switch {

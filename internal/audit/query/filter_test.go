@@ -63,6 +63,15 @@ var words = []string{"", "a", "b", "ab", "A", `C:\a`, "x*"}
 
 func word1(r *rand.Rand) string { return words[r.IntN(len(words))] }
 
+// formed is a word that a field can have by its syntax.
+func formed(r *rand.Rand, key string) string {
+	for {
+		if word := word1(r); word == "" || hasForm(key, word) == nil {
+			return word
+		}
+	}
+}
+
 func randomEvent(r *rand.Rand, i int) audit.Event {
 	e := audit.Event{
 		Type: audit.Type(word1(r)), Stage: audit.Stage(word1(r)), Time: noon.Add(time.Duration(r.IntN(1000)) * time.Second).UTC(), ID: word1(r),
@@ -132,12 +141,12 @@ func TestSearchFindsWhatALoopOverTheJSONFinds(t *testing.T) {
 		for _, key := range keys[:1+r.IntN(3)] {
 			anyOf, noneOf := false, true
 			for range 1 + r.IntN(3) {
-				value := word1(r)
+				value := formed(r, key)
 				anyOf = anyOf || naive(doc, key, value)
 				terms += fmt.Sprintf(` %s="%s"`, key, value)
 			}
 			if r.IntN(3) == 0 {
-				value := word1(r)
+				value := formed(r, key)
 				noneOf = !naive(doc, key, value)
 				terms += fmt.Sprintf(` %s!="%s"`, key, value)
 			}
@@ -169,6 +178,26 @@ func TestEveryFieldOfARecordWithNothingInItIsEmpty(t *testing.T) {
 	for key, values := range texts {
 		if got := bytes.TrimSpace([]byte(strings.Join(values(&audit.Event{}), ""))); len(got) > 0 && key != "decision" {
 			t.Errorf("%s has %q", key, got)
+		}
+	}
+}
+
+func TestAValueThatNoRecordHasIsNamed(t *testing.T) {
+	e := audit.Event{Seq: 7, Time: noon, ID: "x", Type: audit.TypeRequest, What: &audit.What{Pipe: "csi-proxy-disk-v1", Method: "Mkdir", Targets: []audit.Target{{Kind: "path", Value: `C:\a\b`}}}}
+	for terms, want := range map[string]string{
+		"pipe=disk-v9": `pipe "disk-v9"`, "pipe=disk-v1": "", "pipe=disk-v1 pipe=disk-v9": `pipe "disk-v9"`, "method!=Mkdri": `method "Mkdri"`, `path=C:\b`: `path "C:\\b"`, `path=C:\a`: "",
+		"seq=8-": `seq "8-"`, "since=2030-01-01": `since "2030-01-01"`, "until=2020-01-01": `until "2020-01-01"`, "since=2020-01-01": "", "decision=deny": "", "image=": "",
+		"id=y method=Mkdir": `id "y"`, "rule=x id=y": `rule "x" id "y"`,
+	} {
+		var f Filter
+		if err := f.Parse(terms, noon); err != nil {
+			t.Errorf("%s: %v", terms, err)
+			continue
+		}
+		f.Match(&e)
+		f.Match(&audit.Event{Seq: 1, Time: noon})
+		if got := strings.Join(f.Unseen(), " "); got != want {
+			t.Errorf("%s: no record has %s, want %s", terms, got, want)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (f *Filter) Parse(text string, now time.Time) error {
 		if key == "" {
 			return fault(text, begin, "the name of a field is missing: write namespace=kube-system")
 		}
+		if i < len(text) && text[i] == '=' {
+			return fault(text, i, "one = is enough: a value that begins with one stands in quotes")
+		}
 		at := i
 		value, end, err := word(text, i)
 		if err != nil {

@@ -15,6 +15,13 @@ func touches(e *audit.Event, path string) bool {
 	})
 }
 
+// isAbsolute says whether a path begins at a drive, a share or the root, so that what is recorded as a path can lie below it.
+func isAbsolute(path string) bool {
+	path = plain(path)
+	isDrive := len(path) >= 2 && path[0] >= 'a' && path[0] <= 'z' && path[1] == ':' && (len(path) == 2 || path[2] == '\\')
+	return (isDrive || strings.HasPrefix(path, `\`)) && !strings.Contains(path, "*")
+}
+
 // below says whether path is directory or lies in it, as they stand or by another spelling of them. Too much is found rather than too little:
 // a request that was refused for the spelling of its path has no canonical one beside it.
 // A name that only begins alike is another: C:\kubelet-evil does not lie in C:\kubelet.

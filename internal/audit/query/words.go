@@ -1,7 +1,9 @@
 package query
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -35,11 +37,66 @@ func ofStages() (all []spellings) {
 	return all
 }
 
-// codes are those of gRPC (https://grpc.io/docs/guides/status-codes/). Those of HTTP are numbers.
+// codes are those of gRPC (https://grpc.io/docs/guides/status-codes/), in the order of their numbers.
 var codes = []spellings{
 	{"OK"}, {"Canceled"}, {"Unknown"}, {"InvalidArgument"}, {"DeadlineExceeded"}, {"NotFound"}, {"AlreadyExists"}, {"PermissionDenied"}, {"ResourceExhausted"},
 	{"FailedPrecondition"}, {"Aborted"}, {"OutOfRange"}, {"Unimplemented"}, {"Internal"}, {"Unavailable"}, {"DataLoss"}, {"Unauthenticated"},
 }
+
+// Statuses of HTTP, which admission decisions have for a code.
+const minStatus, maxStatus = 100, 599
+
+// otherCode is how a gRPC code without a name is recorded.
+var otherCode = regexp.MustCompile(`(?i)^Code\([0-9]{1,10}\)$`)
+
+// numbered are the values of a code that is written as a number, or as a pattern of one.
+func numbered(value string) (found []string) {
+	if n, err := strconv.Atoi(value); err == nil && n >= 0 && n < len(codes) {
+		return []string{strings.ToLower(codes[n][0])}
+	}
+	if otherCode.MatchString(value) {
+		return []string{strings.ToLower(value)}
+	}
+	p := newPattern(value)
+	for n := minStatus; n <= maxStatus; n++ {
+		if s := strconv.Itoa(n); p.matches(s) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// form is the syntax of a field whose values are open. No record has a value of another form, whatever the log holds.
+type form struct {
+	pattern *regexp.Regexp
+	is      string // what a value is, for people
+}
+
+// In each form * stands for any characters.
+var (
+	labelForm   = form{regexp.MustCompile(`(?i)^[a-z0-9*]([a-z0-9*-]{0,61}[a-z0-9*])?$`), "at most 63 letters, digits and hyphens"}
+	nameForm    = form{regexp.MustCompile(`(?i)^([a-z0-9*-]+/)?[a-z0-9.*-]*$`), "a name of letters, digits, hyphens and dots, or namespace/name"}
+	numberForm  = form{regexp.MustCompile(`^[1-9*][0-9*]*$`), "a number from 1 on"}
+	versionForm = form{regexp.MustCompile(`(?i)^[v*][0-9a-z*]*$`), "v1, v1beta1 or the like"}
+	wordForm    = form{regexp.MustCompile(`^\S+$`), "one word without blanks"}
+	pipeForm    = form{regexp.MustCompile(`^[^\\/\s]([^\\/]*[^\\/\s])?$`), `the name of a pipe, with or without \\.\pipe\`}
+)
+
+var forms = map[string]form{
+	"namespace": labelForm, "pod": nameForm, "sa": nameForm, "pid": numberForm, "version": versionForm, "pipe": pipeForm,
+	"container": wordForm, "image": wordForm, "group": wordForm, "token": wordForm, "id": wordForm, "conn": wordForm, "session": wordForm, "node": wordForm,
+}
+
+// hasForm refuses a value that no record can have for its syntax. An error is a *SyntaxError.
+func hasForm(key, value string) error {
+	if f, ok := forms[key]; ok && !f.pattern.MatchString(value) {
+		return fault(value, 0, "%s is never that: it is %s; * stands for any characters", key, f.is)
+	}
+	return nil
+}
+
+// pipeDirectory is what stands before the name of a pipe in a path, in any spelling of its separators.
+var pipeDirectory = regexp.MustCompile(`(?i)^[\\/]{2}[.?][\\/]pipe[\\/]`)
 
 // Words are the values that a field can have, nil if any text can be one. A value may be written in any case and with * for any characters, and
 // some in other words too; - and the empty value are those of records that have none.
@@ -61,17 +118,15 @@ func meant(key, value string) (found []string, err error) {
 			found = append(found, strings.ToLower(w[0]))
 		}
 	}
-	isNumber := key == "code" && (isDigits(value) || strings.HasPrefix(value, "Code("))
-	switch {
-	case isNumber:
-		return []string{strings.ToLower(value)}, nil
-	case len(found) == 0:
-		return nil, fault(value, 0, "%s is never that: it is %s", key, oneOf(Words(key)))
+	also := ""
+	if key == "code" || key == "result" {
+		found, also = append(found, numbered(value)...), ", or the number of a code"
+	}
+	if len(found) == 0 {
+		return nil, fault(value, 0, "%s is never that: it is %s%s", key, oneOf(Words(key)), also)
 	}
 	return found, nil
 }
-
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 func oneOf(names []string) string {
 	last := len(names) - 1
