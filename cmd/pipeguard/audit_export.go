@@ -53,17 +53,19 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 			return badInput(err)
 		}
 		var failed error
+		isEmpty := true
 		for r, err := range records {
 			if failed = err; failed != nil {
 				failed = badInput(failed)
 				break
 			}
+			isEmpty = false
 			if err := out.Record(r); err != nil {
 				return badInput(fmt.Errorf("write output: %w", err))
 			}
 		}
-		if err = out.Flush(); err == nil {
-			err = buffered.Flush()
+		if failed == nil || !isEmpty { // a line of names alone would be an answer
+			err = errors.Join(out.Flush(), buffered.Flush())
 		}
 		if err != nil {
 			return badInput(fmt.Errorf("write output: %w", err))

@@ -52,6 +52,7 @@ func completes(cmd *cobra.Command, name string, words ...string) {
 // sink shows records one after the other.
 type sink interface {
 	record(r query.Record)
+	isEmpty() bool // no record was shown
 	flush()
 	err() error
 }
@@ -62,16 +63,21 @@ func newSink(w io.Writer, form string) sink {
 		return &jsonLines{printer{w: buffered}, buffered}
 	}
 	isWide := form == "wide"
-	return &rows{newColumns(w, header(isWide)...), isWide}
+	return &rows{newColumns(w, header(isWide)...), isWide, true}
 }
 
 type rows struct {
 	*columns
-	isWide bool
+	isWide   bool
+	hasNoRow bool
 }
 
-func (r *rows) record(q query.Record) { r.add(row(q, r.isWide)) }
-func (r *rows) err() error            { return r.p.err }
+func (r *rows) record(q query.Record) {
+	r.hasNoRow = false
+	r.add(row(q, r.isWide))
+}
+func (r *rows) isEmpty() bool { return r.hasNoRow }
+func (r *rows) err() error    { return r.p.err }
 
 // jsonLines shows records as they stand in the log. Only what no log's writer writes, such as a raw control, becomes an escape.
 type jsonLines struct {
@@ -80,6 +86,7 @@ type jsonLines struct {
 }
 
 func (j *jsonLines) record(q query.Record) { j.p.printf("%s\n", inert.JSON(q.Raw)) }
+func (j *jsonLines) isEmpty() bool         { return j.buffered.Buffered() == 0 }
 func (j *jsonLines) err() error            { return j.p.err }
 
 func (j *jsonLines) flush() {
@@ -88,9 +95,12 @@ func (j *jsonLines) flush() {
 	}
 }
 
-// written ends what a sink shows, and then says how the logs stand.
+// written ends what a sink shows, and then says how the logs stand. If reading failed before any record came, there is no table: an empty one
+// would be an answer.
 func written(s sink, in *reading, result error) error {
-	s.flush()
+	if result == nil || !s.isEmpty() {
+		s.flush()
+	}
 	if s.err() != nil {
 		result = badInput(fmt.Errorf("write output: %w", s.err()))
 	}

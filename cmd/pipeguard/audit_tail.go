@@ -116,8 +116,7 @@ func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 		case errors.Is(err, query.ErrEnd):
 			drain()
 			isLive = true
-		case err != nil:
-			drain()
+		case err != nil: // what was read last is not what was written last
 			return badInput(err)
 		case isLive:
 			s.record(r)
