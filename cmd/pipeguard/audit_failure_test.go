@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -60,5 +61,37 @@ func TestAReadingThatFailsAnswersNothing(t *testing.T) {
 	}
 	if got := evidenceCommand(t, "search", later, "-o", "jsonl"); got.code != exitBadInput || strings.Count(got.out, "\n") != 3 {
 		t.Errorf("the records before: %+v", got)
+	}
+}
+
+// both keeps what was written to either stream, in order.
+type both struct{ all *[]string }
+
+func (f both) Write(p []byte) (int, error) {
+	*f.all = append(*f.all, string(p))
+	return len(p), nil
+}
+
+func TestThatALogWasChangedIsSaidBeforeAnythingOfIt(t *testing.T) {
+	dir, keys, outside := keptLog(t)
+	file := onlySegment(t, dir)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("12:00:00Z"), []byte("13:00:00Z"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := readers(dir)
+	maps.Copy(all, map[string][]string{
+		"wide": {"search", dir, "-o", "wide"}, "jsonl": {"search", dir, "-o", "jsonl"}, "count": {"search", dir, "--count"}, "stats in JSON": {"stats", dir, "-o", "json"}, "check in JSON": {"check", dir, "-o", "json"},
+		"one in JSON": {"show", dir, "3", "-o", "json"}, "ecs": {"export", dir, "--format", "ecs"}, "ocsf": {"export", dir, "--format", "ocsf"}, "hunt in JSON": {"hunt", dir, "-o", "json"},
+	})
+	for name, args := range all {
+		var said []string
+		code := run(t.Context(), append(append([]string{"audit"}, args...), "--keys", keys, "--checkpoint", outside), streams{strings.NewReader(""), both{&said}, both{&said}})
+		if code != exitNo || len(said) == 0 || !strings.HasPrefix(said[0], "not verified: the log was changed: ") || strings.Count(strings.Join(said, ""), "not verified") != 1 {
+			t.Errorf("%s: exit code %d, %.300q", name, code, said)
+		}
 	}
 }

@@ -63,6 +63,7 @@ verified or written.`,
 		}
 		in := trust.reading(cmd, f)
 		in.source = source
+		in.warn()
 		summary, err := report.Collect(in.fitting(untilStopped(cmd.Context(), source)))
 		if err != nil {
 			return badInput(err)

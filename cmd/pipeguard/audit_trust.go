@@ -17,7 +17,7 @@ import (
 // aboutTrust is what the help of each command that shows records says of their verification.
 const aboutTrust = `With --keys, and --checkpoint for what was held elsewhere, the log is verified as "pipeguard audit verify" does, and exactly what was verified
 is read. Standard error says how far: "verified up to N", or "not verified" and why. A log that was changed is shown all the same, all of every
-file, with exit code 1. A record that does not follow on the one before it, by its number or by its hash, has ! before its number.`
+file, with exit code 1; standard error says so before anything is shown. A record that does not follow on the one before it, by its number or by its hash, has ! before its number.`
 
 // trust is how a command is told to verify the logs that it reads.
 type trust struct {
@@ -79,10 +79,11 @@ type reading struct {
 	named  error // the first bad lines
 	bad    int
 	isAll  bool // the filter was asked about every record
+	said   map[string]bool
 }
 
 func (t *trust) reading(cmd *cobra.Command, f *query.Filter) *reading {
-	return &reading{cmd: cmd, trust: t, filter: f}
+	return &reading{cmd: cmd, trust: t, filter: f, said: map[string]bool{}}
 }
 
 // lines returns the records of logs, and lines that are none as errors, until the program is asked to end.
@@ -91,7 +92,18 @@ func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error)
 	if r.source, err = r.trust.open(r.cmd.Context(), r.cmd, names); err != nil {
 		return nil, err
 	}
+	r.warn()
 	return untilStopped(r.cmd.Context(), r.source), nil
+}
+
+// warn says on standard error that a log was changed, before anything of it is shown: its records are evidence all the same, and nobody should read
+// them as those of a log that is whole.
+func (r *reading) warn() {
+	for _, l := range r.source.Logs() {
+		if l.Report != nil && l.Report.Fault != nil {
+			r.tellStanding(l)
+		}
+	}
 }
 
 // records returns the records of logs that fit; lines that are none are told by done. Other errors come through and are the last.
@@ -172,19 +184,23 @@ func (r *reading) judged(result error) error {
 // tell says on standard error how the logs stand, and whether one of them was changed.
 func (r *reading) tell() (isChanged bool) {
 	r.tellUnseen()
-	said := map[string]bool{}
 	for _, l := range r.source.Logs() {
-		text, changed := standing(l)
-		isChanged = isChanged || changed
-		if len(r.source.Logs()) > 1 && l.Report != nil {
-			text = strings.Join(l.Names, ", ") + ": " + text
-		}
-		if !said[text] {
-			_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(text))
-		}
-		said[text] = true
+		isChanged = r.tellStanding(l) || isChanged
 		r.tellUnread(l)
 	}
+	return isChanged
+}
+
+// tellStanding says once how a log stands, and whether it was changed.
+func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
+	text, isChanged := standing(l)
+	if len(r.source.Logs()) > 1 && l.Report != nil {
+		text = strings.Join(l.Names, ", ") + ": " + text
+	}
+	if !r.said[text] {
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(text))
+	}
+	r.said[text] = true
 	return isChanged
 }
 
