@@ -60,20 +60,28 @@ func parseStart(text []byte) (span, error) {
 	return t, nil
 }
 
+// maxStart is more than the start of any log takes: a hash for each bit of a number of records.
+const maxStart = 64 << 10
+
+var errTooLong = errors.New("too long")
+
 // readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
 func readStart(file string) (span, error) {
 	f, _, err := openRegular(file)
 	var text []byte
 	if err == nil {
-		text, err = readAtMost(f, 64<<10)
+		text, err = readAtMost(f, maxStart)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return span{}, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errTooLong) {
 		return span{}, err
 	}
-	t, err := parseStart(text)
+	var t span
+	if err == nil {
+		t, err = parseStart(text)
+	}
 	if err != nil { // it is the log's own, so what is wrong in it is a fault of the log
 		return span{}, &Fault{file, 0, 0, err.Error()}
 	}
@@ -102,7 +110,7 @@ func readAtMost(f *os.File, limit int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	err = errors.Join(err, f.Close())
 	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s: longer than %d bytes", f.Name(), limit)
+		err = fmt.Errorf("%s: %w: it has more than %d bytes", f.Name(), errTooLong, limit)
 	}
 	return text, err
 }

@@ -47,7 +47,7 @@ func TestHolesAreNotRead(t *testing.T) {
 		"behind the last record":     {segments[2], VerdictIncomplete},
 		"in the middle of the log":   {segments[1], VerdictTampered},
 		"in a segment of its own":    {filepath.Join(m.dir, m.name()), VerdictIncomplete},
-		"in place of the tree":       {filepath.Join(m.dir, StartFile), ""},
+		"in place of the tree":       {filepath.Join(m.dir, StartFile), VerdictTampered},
 		"behind the checkpoints":     {filepath.Join(m.dir, CheckpointFile), VerdictTampered},
 		"a segment of another night": {filepath.Join(m.dir, strings.Replace(m.name(), "-0000-", "-0001-", 1)), VerdictIncomplete},
 	} {
@@ -62,7 +62,7 @@ func TestHolesAreNotRead(t *testing.T) {
 				t.Skipf("no holes here: %v", err)
 			}
 			r, err := Verify(t.Context(), VerifyOptions{Dir: m.dir, Keys: m.keys()})
-			if r.Verdict != c.want || (err == nil) == (c.want == "") {
+			if err != nil || r.Verdict != c.want {
 				t.Errorf("%s, %v, %v", r.Verdict, r.Fault, err)
 			}
 			if err := os.Remove(c.file); err != nil {
@@ -72,5 +72,32 @@ func TestHolesAreNotRead(t *testing.T) {
 				writeFile(t, c.file, before)
 			}
 		})
+	}
+}
+
+// The length of a file of the log is the log's own, like all that is in it: no fault of its reader.
+func TestAStartThatIsTooLongIsAFaultOfTheLog(t *testing.T) {
+	m := sample(t)
+	file := filepath.Join(m.dir, StartFile)
+	writeFile(t, file, make([]byte, maxStart+1))
+	r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}})
+	if r.Verdict != VerdictTampered || r.Fault.File != file {
+		t.Errorf("%s, fault %v", r.Verdict, r.Fault)
+	}
+	if _, err := Open(t.Context(), Options{Dir: m.dir, Keys: []*Key{m.key}}); !IsFault(err) {
+		t.Errorf("the log is continued: %v", err)
+	}
+}
+
+func TestALockThatHoldsSomethingIsNotPassedOver(t *testing.T) {
+	m := sample(t)
+	for name, change := range map[string]struct {
+		text string
+		want Verdict
+	}{"as the writer leaves it": {"", VerdictOK}, "a record": {`{"v":1,"seq":2}` + "\n", VerdictIncomplete}} {
+		writeFile(t, filepath.Join(m.dir, "lock"), []byte(change.text))
+		if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}}); r.Verdict != change.want {
+			t.Errorf("%s: %s, %q", name, r.Verdict, r.Incomplete)
+		}
 	}
 }

@@ -47,6 +47,8 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 			segments = append(segments, Entry{e.Name(), given, first})
 		case ok:
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", true})
+		case e.Name() == lockName && !isEmpty(e):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", false})
 		case isCompanion(e.Name()):
 		case claims(e.Name()):
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", true})
@@ -56,6 +58,12 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 	}
 	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.File })
 	return segments, strays, nil
+}
+
+// isEmpty says whether an entry is a file that holds nothing.
+func isEmpty(e os.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
 // claims says whether a name is one that people and shippers, which look for audit-*, take for a segment's. Windows does not look at case.
