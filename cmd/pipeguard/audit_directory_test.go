@@ -18,7 +18,7 @@ func kept(t *testing.T, first, second []audit.Event) string {
 	dir := filepath.Join(t.TempDir(), "log")
 	run := func(events []audit.Event) {
 		t.Helper()
-		w, err := segment.Open(dir, segment.Options{NoSync: true, OnFault: func(err error) { t.Error(err) }})
+		w, err := segment.Open(t.Context(), dir, segment.Options{NoSync: true, OnFault: func(err error) { t.Error(err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestEveryReaderTakesADirectoryOfSegments(t *testing.T) {
 func kept1(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "log")
-	w, err := segment.Open(dir, segment.Options{NoSync: true})
+	w, err := segment.Open(t.Context(), dir, segment.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}

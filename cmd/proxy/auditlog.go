@@ -101,7 +101,7 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 		}
 		return a.tree, nil
 	}
-	if a.segments, err = segment.Open(path, so); err != nil {
+	if a.segments, err = segment.Open(ctx, path, so); err != nil {
 		if a.tree != nil {
 			err = errors.Join(err, a.tree.Close(ctx))
 		}

@@ -55,6 +55,9 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 		settings: p.settings.Audit, node: node, stdout: p.stdout, log: p.log,
 		shutdown: func(err error) { shutdown(because(exitAuditLog, fmt.Errorf("audit log: %w", err))) },
 	})
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
+		return nil // it was asked to stop while it read the log
+	}
 	if err != nil {
 		return because(exitAuditLog, err)
 	}

@@ -261,3 +261,21 @@ func TestSecondProxyDoesNotStart(t *testing.T) {
 		t.Errorf("the first one after that: %v", err)
 	}
 }
+
+// A service that is told to stop has seconds, and a log to read may be of any length.
+func TestAProxyThatIsStoppedWhileItReadsItsLogStopsInOrder(t *testing.T) {
+	p := startProgram(t)
+	if code := p.stop(); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, p.stderr)
+	}
+	before := lines(t, filepath.Join(p.sockets, "audit"))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	stderr := newOutput()
+	if code := run(ctx, []string{"--socket-dir", p.sockets}, io.Discard, stderr); code != 0 || !strings.Contains(stderr.String(), `"msg":"stopped"`) {
+		t.Errorf("exit code %d:\n%s", code, stderr)
+	}
+	if after := lines(t, filepath.Join(p.sockets, "audit")); after != before {
+		t.Errorf("it wrote\n%s\nbehind\n%s", after, before)
+	}
+}

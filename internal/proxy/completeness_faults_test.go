@@ -59,7 +59,7 @@ func newNode(t *testing.T, d *disk, o segment.Options, before func(path string),
 	if o.Retry == 0 {
 		o.Retry = time.Nanosecond
 	}
-	n.log = see(t, memory, func(o segment.Options) (*segment.Writer, error) { return segment.OpenDisk(d, o) }, o)
+	n.log = see(t, memory, func(o segment.Options) (*segment.Writer, error) { return segment.OpenDisk(t.Context(), d, o) }, o)
 	t.Cleanup(func() { _ = n.log.Close() }) // after the server; whether it works is no matter here
 	n.fixture = start(t, "bufconn", append([]func(*Options){func(o *Options) { o.Audit, o.Handle = n.log, handlers.Handle }}, change...)...)
 	n.fixture.log = memory

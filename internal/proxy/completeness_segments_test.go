@@ -78,7 +78,7 @@ func TestEveryMethodLeavesItsRecordsInSegments(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		memory := newMemoryLog()
-		log := see(t, memory, func(o segment.Options) (*segment.Writer, error) { return segment.Open(dir, o) },
+		log := see(t, memory, func(o segment.Options) (*segment.Writer, error) { return segment.Open(t.Context(), dir, o) },
 			segment.Options{SegmentBytes: 256 << 10, NoSync: true})
 		m := newMatrix(t, func(o *Options) { o.Audit = log })
 		m.log = memory

@@ -249,7 +249,7 @@ func (k *keyring) orphaned() string {
 		k.t.Fatalf("%d segments, %v", len(names), err)
 	}
 	// What is opened makes its directory itself, with the rights that it wants.
-	w, err := segment.Open(dir, segment.Options{NoSync: true})
+	w, err := segment.Open(context.Background(), dir, segment.Options{NoSync: true})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func (k *keyring) orphaned() string {
 	if err := os.WriteFile(filepath.Join(dir, filepath.Base(names[0])), []byte(lines), 0o600); err != nil {
 		k.t.Fatal(err)
 	}
-	if w, err = segment.Open(dir, segment.Options{NoSync: true}); err != nil {
+	if w, err = segment.Open(context.Background(), dir, segment.Options{NoSync: true}); err != nil {
 		k.t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {

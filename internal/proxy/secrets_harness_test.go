@@ -106,7 +106,7 @@ func newKeyring(t *testing.T) *keyring {
 			}
 		}
 	}
-	k.log, err = segment.Open(k.dir, segment.Options{NoSync: true, OnRecord: func(line []byte) { _, _ = locked{k, &k.lines}.Write(line) }})
+	k.log, err = segment.Open(t.Context(), k.dir, segment.Options{NoSync: true, OnRecord: func(line []byte) { _, _ = locked{k, &k.lines}.Write(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestVerifyingALogThatIsBeingWrittenRaisesNoFalseAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	var kept *evidence.Log
-	w, err := segment.Open(dir, segment.Options{
+	w, err := segment.Open(t.Context(), dir, segment.Options{
 		SegmentBytes: 64 << 10, KeepBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) },
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})

@@ -57,7 +57,7 @@ func longLog(t *testing.T, records int) *long {
 		t.Fatal(err)
 	}
 	var kept *evidence.Log
-	w, err := segment.Open(dir, segment.Options{SegmentBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		var err error
 		kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 		return kept, err

@@ -139,7 +139,7 @@ func writeLong(t *testing.T, dir, keyFile, outside string, length int64) {
 	var kept *evidence.Log
 	var mu sync.Mutex // guards written
 	var written int64
-	w, err := segment.Open(dir, segment.Options{
+	w, err := segment.Open(t.Context(), dir, segment.Options{
 		NoSync: true, OnFault: func(err error) { t.Error(err) },
 		OnRecord: func(line []byte) { mu.Lock(); written += int64(len(line)); mu.Unlock() },
 		Evidence: func(*segment.Found) (segment.Evidence, error) {

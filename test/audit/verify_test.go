@@ -239,7 +239,7 @@ func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence
 			t.Fatal(err)
 		}
 		var log *evidence.Log
-		w, err := segment.Open(dir, segment.Options{SegmentBytes: 100_000, KeepBytes: keep, NoSync: true, Covered: last.Size, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+		w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 100_000, KeepBytes: keep, NoSync: true, Covered: last.Size, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
 			log, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 			return log, err
 		}})

@@ -30,7 +30,7 @@ func openRecords(ctx context.Context, p places, witness witnessing, now *clock) 
 		return nil, err
 	}
 	r := &records{}
-	r.writer, err = segment.Open(p.log(), segment.Options{
+	r.writer, err = segment.Open(ctx, p.log(), segment.Options{
 		Now: now.Now, Covered: last.Size, Where: &audit.Where{Node: nodeName},
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error

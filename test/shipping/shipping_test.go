@@ -43,7 +43,7 @@ type place struct {
 
 func (l *log) open(t *testing.T, keep int64) *segment.Writer {
 	t.Helper()
-	w, err := segment.OpenDisk(l.disk, segment.Options{
+	w, err := segment.OpenDisk(t.Context(), l.disk, segment.Options{
 		SegmentBytes: segmentBytes, KeepBytes: keep,
 		OnRecord: func(line []byte) {
 			l.mu.Lock()

@@ -34,7 +34,7 @@ func killedLog(t *testing.T, covered, records int) killed {
 		t.Fatal(err)
 	}
 	var kept *evidence.Log
-	w, err := segment.Open(dir, segment.Options{SegmentBytes: 16_384, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 16_384, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 		return kept, err
 	}})
@@ -126,7 +126,7 @@ func (k killed) ends(t *testing.T, what string, files map[string][]byte, withEvi
 	if !withEvidence {
 		o.Evidence = nil
 	}
-	w, err := segment.Open(dir, o)
+	w, err := segment.Open(t.Context(), dir, o)
 	if refused != nil || err != nil {
 		if err == nil || refused == nil {
 			t.Errorf("%s: the evidence says %v, the writer %v", what, refused, err)

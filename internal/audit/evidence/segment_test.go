@@ -29,7 +29,7 @@ func TestALogOfTheRealWriterIsVerified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := segment.Open(dir, segment.Options{
+		w, err := segment.Open(t.Context(), dir, segment.Options{
 			SegmentBytes: 20_000, Covered: last.Size, OnFault: func(err error) { t.Error(err) },
 			Evidence: func(*segment.Found) (segment.Evidence, error) {
 				var err error

@@ -34,7 +34,7 @@ func steps(t *testing.T, records int) (all []*step, root tlog.Hash) {
 	dir := filepath.Join(t.TempDir(), "log")
 	key := newKey(t, origin)
 	var kept *Log
-	w, err := segment.Open(dir, segment.Options{SegmentBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		var err error
 		kept, err = Open(context.Background(), Options{Dir: dir, Keys: []*Key{key}})
 		return kept, err

@@ -52,7 +52,7 @@ var keep = sync.OnceValues(func() (k *kept, err error) {
 	var tree *evidence.Log
 	var seconds atomic.Int64 // no two checkpoints are signed at the same time
 	now := func() time.Time { return time.Unix(1_790_000_000+seconds.Add(1), 0) }
-	w, err := segment.Open(dir, segment.Options{SegmentBytes: 2 * audit.MaxRecord, NoSync: true, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(context.Background(), dir, segment.Options{SegmentBytes: 2 * audit.MaxRecord, NoSync: true, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		tree, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{k.key}, Now: now})
 		return tree, err
 	}})

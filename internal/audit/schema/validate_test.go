@@ -104,7 +104,7 @@ func TestRecordsOfTheWriterAreValid(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	r := rand.New(rand.NewPCG(6, 7))
 	for range 2 {
-		w, err := segment.Open(dir, segment.Options{SegmentBytes: 4 * audit.MaxRecord, KeepBytes: 16 * audit.MaxRecord, Where: &audit.Where{Node: "win-1"}})
+		w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 4 * audit.MaxRecord, KeepBytes: 16 * audit.MaxRecord, Where: &audit.Where{Node: "win-1"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestSegmentsEndAfterADayWhateverTheClockSays(t *testing.T) {
 
 func TestEvidenceOfAnotherLogIsRefused(t *testing.T) {
 	other := &tree{leaves: make([]string, 3)}
-	if w, err := OpenDisk(newMemory(), Options{Evidence: func(*Found) (Evidence, error) { return other, nil }}); err == nil {
+	if w, err := OpenDisk(t.Context(), newMemory(), Options{Evidence: func(*Found) (Evidence, error) { return other, nil }}); err == nil {
 		t.Error("three leaves were taken for an empty log")
 		shut(t, w)
 	}

@@ -78,7 +78,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.Run(fmt.Sprintf("callers=%d/nosync=%v", callers, noSync), func(b *testing.B) {
 				dir := b.TempDir()
 				flushes, flushCPU, flushP50 := flushRate(b, dir)
-				w, err := Open(filepath.Join(dir, "audit"), Options{NoSync: noSync})
+				w, err := Open(b.Context(), filepath.Join(dir, "audit"), Options{NoSync: noSync})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -123,7 +123,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkOpen starts behind a whole segment.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
-	w, err := Open(dir, Options{NoSync: true})
+	w, err := Open(b.Context(), dir, Options{NoSync: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,20 +11,20 @@ import (
 
 func TestADirectoryHasOneWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "audit")
-	w, err := Open(dir, Options{})
+	w, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir, Options{}); !errors.Is(err, audit.ErrInUse) {
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, audit.ErrInUse) {
 		t.Errorf("a second writer: %v", err)
 	}
 	l := newLedger()
 	l.call(t, w, "a")
 	shut(t, w)
-	if _, err := Open(dir, Options{OnFailure: "hope"}); err == nil {
+	if _, err := Open(t.Context(), dir, Options{OnFailure: "hope"}); err == nil {
 		t.Error("an unknown answer was taken")
 	}
-	w, err = Open(dir, Options{})
+	w, err = Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatalf("after the first has gone: %v", err)
 	}

@@ -20,7 +20,7 @@ func TestNobodyElseMayLookIn(t *testing.T) {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(dir, Options{})
+	w, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link", "file", "dangling", "planted"} {
-		if w, err := Open(path(name), Options{}); err == nil {
+		if w, err := Open(t.Context(), path(name), Options{}); err == nil {
 			t.Errorf("%s was taken", name)
 			shut(t, w)
 		}
@@ -51,7 +51,7 @@ func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
 		if err := errors.Join(os.Mkdir(path("theirs"), 0o777), os.Chown(path("theirs"), 12345, 12345)); err != nil {
 			t.Fatal(err)
 		}
-		if w, err := Open(path("theirs"), Options{}); err == nil {
+		if w, err := Open(t.Context(), path("theirs"), Options{}); err == nil {
 			t.Error("another account's directory was taken")
 			shut(t, w)
 		}
@@ -59,7 +59,7 @@ func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
 	if _, err := os.Lstat(path("none")); err == nil {
 		t.Error("a file was made through a link")
 	}
-	w, err := Open(path("fifo"), Options{}) // what is no file is no segment, and is not waited for
+	w, err := Open(t.Context(), path("fifo"), Options{}) // what is no file is no segment, and is not waited for
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestDirectoriesThatOthersDecideAboutAreRefused(t *testing.T) {
 
 func TestASegmentThatIsTakenAwayIsFollowedByAnother(t *testing.T) {
 	dir := t.TempDir()
-	w, err := Open(dir, Options{})
+	w, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,14 +86,14 @@ func TestASegmentThatIsTakenAwayIsFollowedByAnother(t *testing.T) {
 
 func TestAWriterWhoseLockIsTakenAwayWritesNoMore(t *testing.T) {
 	dir := t.TempDir()
-	w, err := Open(dir, Options{Retry: time.Nanosecond})
+	w, err := Open(t.Context(), dir, Options{Retry: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, lockName)); err != nil {
 		t.Fatal(err)
 	}
-	other, err := Open(dir, Options{})
+	other, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

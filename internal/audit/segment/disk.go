@@ -1,6 +1,9 @@
 package segment
 
-import "io"
+import (
+	"context"
+	"io"
+)
 
 // Disk is the directory of a log, and this process its only writer until Close.
 type Disk interface {
@@ -29,4 +32,40 @@ type File interface {
 	Allocate(offset, length int64) error
 	// IsHere says whether the name still leads to this file, and the directory is still this writer's.
 	IsHere() bool
+}
+
+// untilDone is a Disk that nothing is read from once its context has ended.
+type untilDone struct {
+	Disk
+	ctx context.Context
+}
+
+func (d untilDone) Read(name string) (io.ReadCloser, int64, error) {
+	if err := d.ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	r, size, err := d.Disk.Read(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	until := readerUntilDone{r, d.ctx}
+	if s, ok := r.(io.Seeker); ok {
+		return struct {
+			readerUntilDone
+			io.Seeker
+		}{until, s}, size, nil
+	}
+	return until, size, nil
+}
+
+type readerUntilDone struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (r readerUntilDone) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.ReadCloser.Read(p)
 }

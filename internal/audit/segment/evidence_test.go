@@ -23,7 +23,7 @@ func openSigned(t *testing.T, dir string, key *evidence.Key, o segment.Options) 
 		log, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 		return log, err
 	}
-	w, err := segment.Open(dir, o)
+	w, err := segment.Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func small() Options {
 func scenario(t testing.TB, disk *memory, l *ledger) {
 	l.pad = 1200
 	for run := range 2 {
-		w, err := OpenDisk(disk, small())
+		w, err := OpenDisk(t.Context(), disk, small())
 		if err != nil {
 			continue // the next one finds the same disk
 		}

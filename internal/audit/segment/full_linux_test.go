@@ -49,7 +49,7 @@ func fill(t *testing.T, path string) {
 
 func TestNoOperationRunsWithoutItsIntentOnARealFullDisk(t *testing.T) {
 	dir := tmpfs(t, 3<<20)
-	w, err := Open(filepath.Join(dir, "audit"), Options{Admitted: 16, SegmentBytes: 256 << 10, Retry: time.Millisecond})
+	w, err := Open(t.Context(), filepath.Join(dir, "audit"), Options{Admitted: 16, SegmentBytes: 256 << 10, Retry: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestNoOperationRunsWithoutItsIntentOnARealFullDisk(t *testing.T) {
 
 func TestAllocationIsGivenBackAndTakesNothingOfTheFile(t *testing.T) {
 	dir := t.TempDir()
-	w, err := Open(dir, Options{})
+	w, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAllocationIsGivenBackAndTakesNothingOfTheFile(t *testing.T) {
 	if err := w.log.disk.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(dir, Options{})
+	again, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func request(id string, stage audit.Stage, intent uint64) *audit.Event {
 
 func open(t testing.TB, disk Disk, o Options) *Writer {
 	t.Helper()
-	w, err := OpenDisk(disk, o)
+	w, err := OpenDisk(t.Context(), disk, o)
 	if err != nil {
 		t.Fatal(err)
 	}

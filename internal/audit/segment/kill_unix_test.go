@@ -30,7 +30,7 @@ func TestWriteUntilKilled(t *testing.T) {
 	if dir == "" {
 		t.Skip("only for the test that kills it")
 	}
-	w, err := Open(dir, Options{SegmentBytes: 100_000})
+	w, err := Open(t.Context(), dir, Options{SegmentBytes: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAKilledProcessLeavesNoOperationWithoutRecords(t *testing.T) {
 		}
 		_ = cmd.Wait()
 	}
-	w, err := Open(dir, Options{})
+	w, err := Open(t.Context(), dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

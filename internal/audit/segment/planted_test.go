@@ -32,7 +32,7 @@ func (n *node) start(t *testing.T) error {
 		t.Fatal(err)
 	}
 	var tree *evidence.Log
-	w, err := segment.Open(n.dir, segment.Options{
+	w, err := segment.Open(t.Context(), n.dir, segment.Options{
 		NoSync: true, Covered: last.Size, SegmentBytes: 2 * audit.MaxRecord,
 		OnFault: func(err error) { n.faults = append(n.faults, fmt.Sprint(err)) },
 		Evidence: func(*segment.Found) (segment.Evidence, error) {

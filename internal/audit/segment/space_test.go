@@ -176,12 +176,12 @@ func TestALogThatIsClosedSaysWhatItLetGo(t *testing.T) {
 }
 
 func TestOptionsThatCannotBeAreAllNamed(t *testing.T) {
-	_, err := OpenDisk(newMemory(), Options{SegmentBytes: 1, KeepBytes: 1, KeepAge: -1, OnFailure: Shutdown})
+	_, err := OpenDisk(t.Context(), newMemory(), Options{SegmentBytes: 1, KeepBytes: 1, KeepAge: -1, OnFailure: Shutdown})
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 4 {
 		t.Errorf("got %v", err)
 	}
-	if _, err := OpenDisk(newMemory(), Options{OnFailure: "hope"}); err == nil {
+	if _, err := OpenDisk(t.Context(), newMemory(), Options{OnFailure: "hope"}); err == nil {
 		t.Error("an unknown answer was taken")
 	}
 }

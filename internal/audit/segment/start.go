@@ -14,13 +14,13 @@ var errClosed = errors.New("closed")
 var errEvidence = errors.New("nothing may be signed about it")
 
 // start reads what is there, and makes durable that this process goes on from it: first what nobody will end any more.
-func (l *log) start() (err error) {
+func (l *log) start(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil && l.file != nil {
 			_ = l.file.Close()
 		}
 	}()
-	found, err := read(l.disk, l.options.Covered)
+	found, err := read(untilDone{l.disk, ctx}, l.options.Covered)
 	if err == nil && l.options.KeepBytes > 0 {
 		err = found.weighRefusals()
 	}

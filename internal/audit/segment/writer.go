@@ -35,13 +35,14 @@ var _ audit.Writer = (*Writer)(nil)
 const tick = time.Second
 
 // Open takes the directory at path, closes what an earlier process left open there, and begins a segment. The directory is made if it is
-// missing, and made private. audit.ErrInUse means that it has a writer.
-func Open(path string, o Options) (*Writer, error) {
+// missing, and made private. audit.ErrInUse means that it has a writer. ctx ends the reading of what is there, however long it is; what is open
+// stays so until Close.
+func Open(ctx context.Context, path string, o Options) (*Writer, error) {
 	disk, err := openDirectory(path)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log %s: %w", path, err)
 	}
-	w, err := OpenDisk(disk, o)
+	w, err := OpenDisk(ctx, disk, o)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log %s: %w", path, errors.Join(err, disk.Close()))
 	}
@@ -49,19 +50,19 @@ func Open(path string, o Options) (*Writer, error) {
 }
 
 // OpenDisk is Open for a directory that is taken already. The Writer closes it; after an error it is left open.
-func OpenDisk(disk Disk, o Options) (*Writer, error) {
+func OpenDisk(ctx context.Context, disk Disk, o Options) (*Writer, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	l := &log{options: o, disk: disk, session: rand.Text(), open: map[string]uint64{}, cause: audit.CauseStart, early: make(chan struct{}, 1)}
-	if err := l.start(); err != nil {
+	if err := l.start(ctx); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	signing, stop := context.WithCancel(context.Background())
 	w := &Writer{log: l, wake: make(chan struct{}, 1), stopped: make(chan struct{}), stop: stop}
 	var running sync.WaitGroup
 	running.Go(w.run)
-	running.Go(func() { l.sign(ctx) })
+	running.Go(func() { l.sign(signing) })
 	go func() {
 		running.Wait()
 		close(w.stopped)

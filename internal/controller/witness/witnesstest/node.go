@@ -61,7 +61,7 @@ func (n *Node) Open() {
 		n.tb.Fatal(err)
 	}
 	ahead := n.Ahead
-	n.writer, err = segment.Open(n.Dir, segment.Options{
+	n.writer, err = segment.Open(context.Background(), n.Dir, segment.Options{
 		NoSync: true, Covered: last.Size, Admitted: 1,
 		Evidence: func(*segment.Found) (_ segment.Evidence, err error) {
 			n.tree, err = evidence.Open(context.Background(), evidence.Options{
