@@ -42,6 +42,9 @@ func (p *proxyProgram) reload() {
 func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	p.log.Info("starting", event(eventStarting), zap.String(logkeys.Version, version.Number()))
 	access, fetch, err := p.rules(ctx)
+	if isAsked(ctx, err) {
+		return nil
+	}
 	if err != nil {
 		return because(exitConfiguration, err)
 	}
@@ -55,8 +58,8 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 		settings: p.settings.Audit, node: node, stdout: p.stdout, log: p.log,
 		shutdown: func(err error) { shutdown(because(exitAuditLog, fmt.Errorf("audit log: %w", err))) },
 	})
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled) {
-		return nil // it was asked to stop while it read the log
+	if isAsked(ctx, err) {
+		return nil
 	}
 	if err != nil {
 		return because(exitAuditLog, err)
@@ -118,6 +121,11 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	defer func() { err = errors.Join(err, stopMetrics()) }()
 	defer func() { records.missing(server.Unwritten()) }()
 	return p.run(ctx, server, access, state)
+}
+
+// isAsked says whether a start ended with err because the process was asked to stop meanwhile.
+func isAsked(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled)
 }
 
 // rules returns what decides about calls, and what fetches the cluster's part of it until its context is done.

@@ -50,6 +50,7 @@ type lines struct {
 	isOpen    bool   // that line has no newline yet
 	ended     error  // why nothing more is read
 	seq       uint64 // of the last record
+	holed     int    // bytes read together with a NUL
 	strange   int    // bytes of a segment that are no records, or records that do not stand behind the one of the number before
 }
 
@@ -112,7 +113,7 @@ func (l *lines) next() (Record, error) {
 		part, err := l.in.ReadSlice('\n')
 		l.length += len(part)
 		switch {
-		case l.isSegment && bytes.IndexByte(part, 0) >= 0:
+		case bytes.IndexByte(part, 0) >= 0 && l.isHole(len(part)):
 			l.ended = errHole
 			return Record{}, l.ended
 		case l.length > segment.MaxLost:
@@ -131,6 +132,13 @@ func (l *lines) next() (Record, error) {
 			return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.number, err)
 		}
 	}
+}
+
+// isHole says whether bytes with a NUL among them are the end of a file: of a segment they are, and of anything else if there are more than a crash
+// leaves.
+func (l *lines) isHole(n int) bool {
+	l.holed += n
+	return l.isSegment || l.holed > segment.MaxLost
 }
 
 func (l *lines) keep(part []byte) {

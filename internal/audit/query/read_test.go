@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // noPrev is a hash that fits nothing.
@@ -315,4 +316,29 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d lines were read as %d", lines, count)
 		}
 	})
+}
+
+// A newline every now and then makes no records of a hole.
+func TestAHoleWithNewlinesInItIsNotReadToItsEnd(t *testing.T) {
+	read := 0
+	in := io.MultiReader(strings.NewReader(line(1)+"\n"), pitted{&read})
+	var last error
+	for _, err := range Read("x", in) {
+		last = err
+	}
+	if bad := new(BadLine); !errors.As(last, &bad) || !errors.Is(last, errHole) || read > 4*segment.MaxLost {
+		t.Errorf("%d bytes of the hole were read: %v", read, last)
+	}
+}
+
+// pitted is a hole with a newline in each mebibyte.
+type pitted struct{ read *int }
+
+func (e pitted) Read(p []byte) (int, error) {
+	clear(p)
+	if at := 1<<20 - *e.read%(1<<20) - 1; at < len(p) {
+		p[at] = '\n'
+	}
+	*e.read += len(p)
+	return len(p), nil
 }

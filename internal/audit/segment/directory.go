@@ -129,6 +129,16 @@ func (d *directory) Read(name string) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
+// Allocated tells how much of the disk a file takes: one with a hole takes less than it is long.
+func (d *directory) Allocated(name string) (int64, error) {
+	file, info, err := OpenRegular(filepath.Join(d.path, name))
+	if err != nil {
+		return 0, err
+	}
+	n, err := allocated(file, info)
+	return n, errors.Join(err, file.Close())
+}
+
 func (d *directory) Flush(name string) error {
 	file, err := os.OpenFile(filepath.Join(d.path, name), os.O_RDWR, 0) // #nosec G304 -- a name from the directory
 	if err != nil {

@@ -41,6 +41,15 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// allocated is how much of the disk a file takes (stat(2): blocks of 512 bytes, whatever those of the file system are).
+func allocated(_ *os.File, info fs.FileInfo) (int64, error) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	return stat.Blocks * 512, nil
+}
+
 // release sets the length of a file to what it is, which frees the blocks behind its end (ftruncate(2)).
 func release(path string) error {
 	info, err := os.Lstat(path)

@@ -1,8 +1,12 @@
 package segment
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
 )
 
 // appendFlag is none: a handle that may only append cannot allocate.
@@ -21,6 +25,25 @@ func openNow(path string) (*os.File, error) {
 
 // syncDir does nothing: Windows has no such call and needs none.
 func syncDir(string) error { return nil }
+
+// allocated is how much of the disk a file takes.
+// https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_standard_info
+func allocated(file *os.File, _ fs.FileInfo) (int64, error) {
+	var info struct {
+		AllocationSize, EndOfFile int64
+		NumberOfLinks             uint32
+		DeletePending, Directory  byte
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = windows.GetFileInformationByHandleEx(windows.Handle(fd), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	})
+	return info.AllocationSize, errors.Join(err, failed)
+}
 
 // release does nothing: NTFS gives back what is behind the end when the last handle is closed.
 // https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_allocation_info

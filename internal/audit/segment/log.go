@@ -154,7 +154,8 @@ func (l *log) leave(cause string, err error) {
 	}
 	l.at.ended = l.options.Now()
 	l.parts = append(l.parts, l.at)
-	l.held, l.refused = l.held+l.at.size, l.refused+l.at.refused
+	l.at.held = l.at.bytes
+	l.held, l.refused = l.held+l.at.held, l.refused+l.at.refused
 }
 
 // clip keeps a text of the operating system from making a first record long.

@@ -53,9 +53,23 @@ func (l *log) excess() (parts []part, reason string) {
 			break
 		}
 		parts, reason = append(parts, *p), why
-		total, refused = total-p.size, refused-p.refused
+		total, refused = total-p.held, refused-p.refused
 	}
 	return parts, reason
+}
+
+// weigh is how much of the disk the records of a closed segment take. What stands behind them, and a hole among them, is not the log's: neither may
+// cost it its oldest records.
+func (l *log) weigh(p *part) int64 {
+	n := p.bytes
+	if d, ok := l.disk.(interface {
+		Allocated(name string) (int64, error)
+	}); ok {
+		if taken, err := d.Allocated(p.name); err == nil {
+			n = min(n, taken)
+		}
+	}
+	return max(0, n)
 }
 
 // remove says which files go, makes that durable, and removes them.
@@ -94,7 +108,7 @@ func (l *log) remove(parts []part, reason string) error {
 		return err
 	}
 	for _, p := range parts {
-		l.held, l.refused = l.held-p.size, l.refused-p.refused
+		l.held, l.refused = l.held-p.held, l.refused-p.refused
 	}
 	l.parts, l.empty, l.going = l.parts[len(parts):], empty, pruned.Segments
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })

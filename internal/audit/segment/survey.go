@@ -16,7 +16,8 @@ type part struct {
 	first   uint64
 	last    uint64    // of those that are closed, 0 if not known
 	bytes   int64     // how much of it is of the log
-	size    int64     // how much of the disk it takes
+	size    int64     // of the file, with what stands behind the log
+	held    int64     // how much of the disk its part of the log takes
 	refused int64     // how much of it refusals take
 	ended   time.Time // when the next one was begun
 	opening audit.Event
