@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -23,6 +25,10 @@ type judge struct {
 	ends         map[string]audit.Event
 	open         map[string]bool // intents without an end, by path
 
+	runs   map[string]int // lives by the sessions that they wrote
+	summed map[string]int // refusals that summaries count, by session
+	whole  map[int]bool   // lives that ended in order, when all callers had their answers
+
 	records, orphaned int
 }
 
@@ -36,6 +42,7 @@ func newJudge(t *testing.T, p *place) *judge {
 	return &judge{
 		log: &reader{dir: p.log, read: map[string]bool{}}, journal: journal, began: map[string]int{}, ended: map[string]int{}, told: map[string]string{},
 		intents: map[string]audit.Event{}, ends: map[string]audit.Event{}, open: map[string]bool{},
+		runs: map[string]int{}, summed: map[string]int{}, whole: map[int]bool{},
 	}
 }
 
@@ -90,7 +97,14 @@ func (j *judge) readLog(t *testing.T) {
 
 func (j *judge) take(t *testing.T, e audit.Event) {
 	t.Helper()
+	if e.Stage == audit.StageSummary {
+		j.summed[e.Session] += int(e.Count()) //nolint:gosec // small
+		return
+	}
 	p := path(e)
+	if e.Stage != audit.StageOrphaned { // which a later life writes
+		j.runs[e.Session] = runOf(t, p)
+	}
 	if e.Stage == audit.StageRequestReceived {
 		if before, twice := j.intents[p]; twice {
 			t.Errorf("%s has intents %d and %d", p, before.Seq, e.Seq)
@@ -115,10 +129,10 @@ func (j *judge) take(t *testing.T, e audit.Event) {
 // verdict is the last word, when everything was read.
 func (j *judge) verdict(t *testing.T) {
 	t.Helper()
-	without := 0
+	undeclared := 0
 	for p, n := range j.began {
 		if _, ok := j.intents[p]; !ok {
-			without++
+			undeclared++
 			t.Errorf("%s was done and has no intent", p)
 		}
 		if n > 1 || j.ended[p] > n {
@@ -136,12 +150,12 @@ func (j *judge) verdict(t *testing.T) {
 			t.Errorf("record %d says that %s was refused, and the host has done it", e.Seq, p)
 		}
 	}
-	counted := 0
+	without, recorded := map[int]int{}, map[int]int{} // refusals, by life
 	for p, code := range j.told {
 		e, ok := j.ends[p]
 		switch {
 		case !ok && code == "PermissionDenied" && j.began[p] == 0 && j.intents[p].Seq == 0:
-			counted++ // beyond the budget, and a kill loses the number
+			without[runOf(t, p)]++
 		case !ok:
 			t.Errorf("%s was answered with %s, and no record ends it", p, code)
 		case e.Stage == audit.StageOrphaned:
@@ -150,15 +164,56 @@ func (j *judge) verdict(t *testing.T) {
 			t.Errorf("%s was answered with %s, and recorded with %s", p, code, e.Outcome.Code)
 		}
 	}
-	denied := 0
-	for _, e := range j.ends {
+	for p, e := range j.ends {
 		if e.Outcome.Result == audit.ResultDenied {
-			denied++
+			recorded[runOf(t, p)]++
 		}
 	}
-	if counted > 0 && denied < 60 { // the budget of one caller and life
-		t.Errorf("%d refusals have no record of their own, and only %d have one", counted, denied)
-	}
+	j.refusals(t, without, recorded)
 	t.Logf("%d operations of the host, %d without an intent; %d intents, %d open; %d ends, %d of them orphaned; %d answers; %d records",
-		len(j.began), without, len(j.intents), len(j.open), len(j.ends), j.orphaned, len(j.told), j.records)
+		len(j.began), undeclared, len(j.intents), len(j.open), len(j.ends), j.orphaned, len(j.told), j.records)
+}
+
+// budget is how many refusals of one caller have records of their own before others are counted.
+const budget = 60
+
+// refusals holds the refused calls of each life that have no record of their own against those that its summaries count. A summary is written a minute
+// after the first refusal that it counts, and at a stop: a kill loses what was counted since the last one, which in lives as short as these is
+// all, and nothing else. A caller whose answer the kill cut off may be in a record or a summary besides.
+func (j *judge) refusals(t *testing.T, without, recorded map[int]int) {
+	t.Helper()
+	summed := map[int]int{}
+	for session, n := range j.summed {
+		run, ok := j.runs[session]
+		if !ok {
+			t.Errorf("session %s counts %d refusals, and has no record of a call", session, n)
+		}
+		summed[run] += n
+	}
+	for run := range j.whole {
+		if without[run] != summed[run] || summed[run] == 0 {
+			t.Errorf("of a life that ended in order %d refusals have no record of their own, and its summaries count %d", without[run], summed[run])
+		}
+	}
+	for run, n := range without {
+		if n > 0 && recorded[run] < budget {
+			t.Errorf("in life %d %d refusals have no record of their own, and only %d have one", run, n, recorded[run])
+		}
+	}
+	for run, n := range summed {
+		if n > without[run]+callers {
+			t.Errorf("the summaries of life %d count %d refusals, and %d had no record of their own", run, n, without[run])
+		}
+	}
+}
+
+// runOf is the life in which a call was about a path.
+func runOf(t *testing.T, path string) (run int) {
+	t.Helper()
+	number, _, _ := strings.Cut(strings.TrimPrefix(path, root), "-")
+	run, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatalf("%s is about %q, which no caller named", number, path)
+	}
+	return run
 }

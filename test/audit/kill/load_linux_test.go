@@ -27,17 +27,19 @@ type load struct {
 	run     int
 	stopped atomic.Bool
 	first   chan struct{} // closed when a call was answered
+	spent   chan struct{} // closed when more were refused than have records of their own
 	once    sync.Once
 	callers sync.WaitGroup
 
-	mu       sync.Mutex        // guards answered
+	mu       sync.Mutex // guards what follows
+	refused  int
 	answered map[string]string // path -> code
 }
 
 // begin starts all callers.
 func begin(t *testing.T, p *place, run int) *load {
 	t.Helper()
-	l := &load{run: run, first: make(chan struct{}), answered: map[string]string{}}
+	l := &load{run: run, first: make(chan struct{}), spent: make(chan struct{}), answered: map[string]string{}}
 	for i := range callers {
 		l.callers.Go(func() { l.call(t, p.socket(), i) })
 	}
@@ -74,6 +76,11 @@ func (l *load) call(t *testing.T, socket string, caller int) {
 		l.once.Do(func() { close(l.first) })
 		l.mu.Lock()
 		l.answered[path] = code.String()
+		if code == codes.PermissionDenied {
+			if l.refused++; l.refused == 2*budget {
+				close(l.spent)
+			}
+		}
 		l.mu.Unlock()
 	}
 }
