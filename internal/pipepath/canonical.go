@@ -52,13 +52,13 @@ func Canonical(path string) Name {
 
 // ordinary reports, without allocating, that path cannot be a device or UNC path: there are not two
 // leading separators, and behind a single one there is nothing that singleLead looks at.
-// No letter but d and D folds to d, so that one byte decides.
+// No letter but d and D folds to d, and none but g and G to g, so that one byte decides.
 func ordinary(path string) bool {
 	if len(path) < 2 || !isSeparator(path[0]) {
 		return true
 	}
 	switch path[1] {
-	case '\\', '/', '?', '.', 'd', 'D':
+	case '\\', '/', '?', '.', 'd', 'D', 'g', 'G':
 		return false
 	}
 	return !strings.Contains(path, "..")
@@ -100,8 +100,8 @@ func split(segs []string, text string, literal bool) ([]string, oddities) {
 	return segs, odd
 }
 
-// singleLead reports whether a path with one leading separator is a device path all the same:
-// \??\x, which is the NT form of \\?\x, and \device\namedpipe\x. The kubelet puts "c:" before such paths,
+// singleLead reports whether a path with one leading separator is a device path all the same: \??\x, which is the NT form
+// of \\?\x, its other names \dosdevices\x and \global??\x, \device\namedpipe\x and \device\mup\host\share. The kubelet puts "c:" before such paths,
 // but not if they hold a colon, and not every runtime has a kubelet before it.
 //
 // filepath.Clean of Go before 1.21.5 made \??\x of \.\??\x and of \a\..\??\x (CVE-2023-45283), so these
@@ -122,8 +122,10 @@ func singleLead(segs []string, odd oddities) bool {
 		return true
 	case "":
 		return second == "??"
+	case "dosdevices", "global??":
+		return second != ""
 	case "device":
-		return second == "namedpipe"
+		return second == "namedpipe" || isRedirector(second) && len(segs) > 2
 	}
 	return false
 }

@@ -52,6 +52,8 @@ func TestCanonicalFindsThePipeBehindEverySpelling(t *testing.T) {
 		},
 		"the NT name": {
 			`\Device\NamedPipe\csi-proxy-disk-v1`, `/device/namedpipe/csi-proxy-disk-v1`, `\DEVICE\\NAMEDPIPE\\csi-proxy-disk-v1\`,
+			`\DosDevices\pipe\csi-proxy-disk-v1`, `/dosdevices/Global/PIPE/csi-proxy-disk-v1`, `\GLOBAL??\pipe\csi-proxy-disk-v1`, `\\GLOBAL??\Global\pipe\csi-proxy-disk-v1`,
+			`\\.\DosDevices\pipe\csi-proxy-disk-v1`, `\\.\GLOBAL??\pipe\csi-proxy-disk-v1`, `\DosDevices\GLOBALROOT\Device\NamedPipe\csi-proxy-disk-v1`,
 			`\device.\namedpipe \csi-proxy-disk-v1`, `\device\.\namedpipe\csi-proxy-disk-v1`, `\\device\namedpipe\csi-proxy-disk-v1`,
 			"\\dev\u0131ce\\namedp\u0130pe\\csi-proxy-disk-v1", `\device\namedpipe\LOCAL\csi-proxy-disk-v1`,
 		},
@@ -67,6 +69,8 @@ func TestCanonicalFindsThePipeBehindEverySpelling(t *testing.T) {
 			`\\.\GLOBALROOT\Device\vmsmb\vsmb-x\ipc$\pipe\csi-proxy-disk-v1`,
 		},
 		"redirectors, with and without ; segments": {
+			`\\.\Mup\localhost\pipe\csi-proxy-disk-v1`, `\Device\Mup\localhost\pipe\csi-proxy-disk-v1`, `\\Device\Mup\;x\localhost\IPC$\csi-proxy-disk-v1`,
+			`\\.\LanmanRedirector\localhost\pipe\csi-proxy-disk-v1`, `\DosDevices\UNC\localhost\pipe\csi-proxy-disk-v1`,
 			`\\.\GLOBALROOT\Device\Mup\localhost\pipe\csi-proxy-disk-v1`, `\\.\GLOBALROOT\Device\Mup\;x\host\ipc$\pipe\csi-proxy-disk-v1`,
 			`\\.\GLOBALROOT\Device\Mup\;LanmanRedirector\;Z:0000000000012345\host\ipc$\csi-proxy-disk-v1`,
 			`\\?\GLOBALROOT\Device\LanmanRedirector\host\pipe\csi-proxy-disk-v1`, `\\?\GLOBALROOT\Device\LanmanRedirector\;x\host\pipe\csi-proxy-disk-v1`,
@@ -216,7 +220,9 @@ func TestCanonicalLeavesHarmlessPathsAlone(t *testing.T) {
 		{"a volume", `\\?\Volume{0c1f}\pipe\csi-proxy`, KindDOSDevice, `\\.\volume{0c1f}\pipe\csi-proxy`},
 		{"a disk", `\\.\PhysicalDrive0`, KindDOSDevice, `\\.\physicaldrive0`},
 		{"a device that begins like pipe", `\\.\pipes\csi-proxy`, KindDOSDevice, `\\.\pipes\csi-proxy`},
-		{"DosDevices without the root", `\\.\DosDevices\pipe\csi-proxy`, KindDOSDevice, `\\.\dosdevices\pipe\csi-proxy`},
+		{"a drive behind DosDevices", `\DosDevices\C:\x`, KindDrive, `c:\x`},
+		{"a share behind a redirector", `\\.\Mup\host\share\x`, KindUNC, `\\host\share\x`},
+		{"DosDevices and nothing in it", `/dosdevices`, KindPath, ""},
 		{"no drive letter", `\\.\1:\pipe`, KindDOSDevice, `\\.\1:\pipe`},
 		{"an NT disk", `\\.\GLOBALROOT\Device\HarddiskVolume3\pipe\csi-proxy`, KindNTDevice, `\device\harddiskvolume3\pipe\csi-proxy`},
 		{"an NT disk behind a space", `\\?\globalroot\ \device\harddisk0`, KindNTDevice, `\device\harddisk0`},

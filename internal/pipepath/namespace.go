@@ -12,6 +12,7 @@ import (
 //	\??\UNC        = \Device\Mup, where \host\share follows
 //	\??\GLOBALROOT = the root of the namespace
 //	\??\Global     = \GLOBAL??, the devices of session 0
+//	\DosDevices    = \??
 type reader struct {
 	text string // the whole path, folded, with \ alone
 }
@@ -19,13 +20,31 @@ type reader struct {
 // read takes segs[0] as the marker of a device path or as the host of a UNC path.
 func (r reader) read(segs []string) Name {
 	if !markerLike(segs[0]) {
-		return r.unc(segs)
+		return r.named(segs)
 	}
 	name := r.device(segs[1:])
 	if isMarker(segs[0]) || !name.Kind.neverMatches() {
 		return name
 	}
 	return r.unc(segs) // "? " or ". ": if it is no marker, it is a host
+}
+
+// named reads a path whose first segment is a host, or the name of an NT directory behind one separator or a doubled one.
+// Where a host could be called so, the pipes behind the NT name count.
+func (r reader) named(segs []string) Name {
+	var nt Name
+	switch first := strings.TrimRight(segs[0], ". "); {
+	case len(segs) > 1 && isDOSDirectory(first):
+		nt = r.device(segs[1:])
+	case len(segs) > 2 && first == "device" && isRedirector(segs[1]):
+		nt = r.unc(segs[2:])
+	default:
+		return r.unc(segs)
+	}
+	if host := r.unc(segs); strings.HasPrefix(r.text, `\\`) && !host.Kind.neverMatches() {
+		return host
+	}
+	return nt
 }
 
 func isMarker(seg string) bool { return seg == "." || seg == "?" || seg == "??" }
@@ -42,8 +61,8 @@ func markerLike(seg string) bool {
 // device reads what stands behind \\.\ .
 func (r reader) device(segs []string) Name {
 	for len(segs) > 0 {
-		// "??" is no device inside \??, but it costs nothing to see through it.
-		if segs[0] == "global" || segs[0] == "??" {
+		// Directories of DOS devices are none inside \??, but it costs nothing to see through them.
+		if segs[0] == "global" || isDOSDirectory(segs[0]) {
 			segs = segs[1:]
 			continue
 		}
@@ -56,12 +75,12 @@ func (r reader) device(segs []string) Name {
 	if len(segs) == 0 {
 		return Name{Kind: KindAncestor, Canonical: `\\.`}
 	}
-	switch segs[0] {
-	case "pipe":
+	switch {
+	case segs[0] == "pipe":
 		return r.pipe(segs[1:])
-	case "unc", "vmsmb": // vmsmb\<id> stands for the host, seen from a utility VM
+	case segs[0] == "unc", isRedirector(segs[0]):
 		return r.unc(segs[1:])
-	case "globalroot":
+	case segs[0] == "globalroot":
 		return r.object(segs[1:])
 	}
 	if isDrive(segs[0]) {
@@ -90,13 +109,22 @@ func (r reader) object(segs []string) Name {
 	case len(segs) == 1:
 		return Name{Kind: KindAncestor, Canonical: `\device`}
 	}
-	switch segs[1] {
-	case "namedpipe":
+	switch {
+	case segs[1] == "namedpipe":
 		return r.pipe(segs[2:])
-	case "mup", "lanmanredirector", "dfsclient", "windfs", "vmsmb": // \host\share follows all of them
+	case isRedirector(segs[1]):
 		return r.unc(segs[2:])
 	}
 	return Name{Kind: KindNTDevice, Canonical: r.join(`\`, segs)}
+}
+
+// isRedirector reports whether \host\share follows the name of a device. vmsmb\<id> stands for the host, seen from a utility VM.
+func isRedirector(seg string) bool {
+	switch seg {
+	case "mup", "lanmanredirector", "dfsclient", "windfs", "vmsmb":
+		return true
+	}
+	return false
 }
 
 // unc reads \host\share\… . Hosts are never compared: the own machine has more names than one can list.
