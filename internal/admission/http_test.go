@@ -346,3 +346,45 @@ func TestThousandContainersAreJudgedOneByOne(t *testing.T) {
 		t.Errorf("message does not count the rest:\n%s", answer.Result.Message)
 	}
 }
+
+// TestAnObjectOfWrongTypesIsRefused holds that a value where another type belongs is no object without volumes.
+func TestAnObjectOfWrongTypesIsRefused(t *testing.T) {
+	h := newReviewer(t, DefaultParameters())
+	for _, kind := range Kinds() {
+		k, _ := judgedKindOf(kind)
+		// at wraps a value in the keys of the path, all but the last n.
+		at := func(n int, value string) string {
+			path := k.path[:len(k.path)-n]
+			object := value
+			for i := len(path) - 1; i >= 0; i-- {
+				object = fmt.Sprintf(`{%q:%s}`, path[i], object)
+			}
+			return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"x"},%s`, apiVersionOf(kind), kind.Kind, object[1:])
+		}
+		objects := map[string]bool{at(0, `{}`): true, at(0, `null`): true}
+		for n := range k.path {
+			for _, value := range []string{`"x"`, `["x"]`, `5`, `true`} {
+				objects[at(n, value)] = false
+			}
+		}
+		if k.holdsPods() {
+			for _, list := range []string{"volumes", "containers", "initContainers", "ephemeralContainers"} {
+				for _, value := range []string{`"x"`, `{}`, `5`, `false`, `["x"]`, `[{},"x"]`, `[[]]`, `[{},5]`} {
+					objects[at(0, fmt.Sprintf(`{%q:%s}`, list, value))] = false
+				}
+				objects[at(0, fmt.Sprintf(`{%q:[{},null]}`, list))] = true
+			}
+			objects[at(0, `{"containers":[{"volumeMounts":"x"}]}`)] = false
+			objects[at(0, `{"volum\u0065s":"x"}`)] = false
+			objects[at(0, `{"nodeSelector":{"spec":"x","volumes":"y","containers":"z"}}`)] = true
+		}
+		for object, want := range objects {
+			status, answer := post(t, h, []byte(reviewOf(kind, object)))
+			if status != http.StatusOK || answer.Allowed != want {
+				t.Errorf("%s: status %d, %+v; want allowed: %t", object, status, answer, want)
+			} else if !want && !strings.Contains(answer.Result.Message, "is expected") {
+				t.Errorf("%s: the reason is not said: %s", object, answer.Result.Message)
+			}
+		}
+	}
+}

@@ -32,11 +32,15 @@ func isRuntimeAnnotation(key string) bool {
 	return strings.Contains(strings.ToLower(key), annotationDomain)
 }
 
-// mayMatter says whether an object with this key anywhere in it could be relevant. It is asked while the envelope is
+// mayMatter says whether an object with this key anywhere in it could be relevant, or is none that can be read: where a key
+// leads towards a pod's volumes and containers, a value of another type makes the object one that is read, and refused. It is asked while the envelope is
 // read, so that an object of which it denies every key need not be read at all: only the keys hostPath and, in a PersistentVolume,
 // local lead to a path, only hostProcess to a HostProcess container, and only an annotation's key to an annotation. The key is decoded, so
 // spelling it with escapes changes nothing. A key beyond ASCII may fold to anything, so it is read.
-func mayMatter(key []byte) bool {
+func mayMatter(key []byte, value byte, element bool) bool {
+	if isMistyped(key, value, element) {
+		return true
+	}
 	switch len(key) {
 	case len("local"):
 		if string(key) == "local" {
@@ -59,4 +63,19 @@ func mayMatter(key []byte) bool {
 		dot = dot || c == '.'
 	}
 	return dot && len(key) >= len(annotationDomain) && isRuntimeAnnotation(string(key))
+}
+
+// isMistyped says whether a value, or an element of a list, begins like none that the reading of a PodSpec takes under this
+// key. Elsewhere in an object the key may mean something else: reading the object decides.
+func isMistyped(key []byte, value byte, element bool) bool {
+	if value == 'n' {
+		return false
+	}
+	switch string(key) {
+	case "metadata", "spec", "template", "jobTemplate", "securityContext", "windowsOptions":
+		return !element && value != '{'
+	case "volumes", "containers", "initContainers", "ephemeralContainers", "volumeMounts":
+		return element && value != '{' || !element && value != '['
+	}
+	return false
 }

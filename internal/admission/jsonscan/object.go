@@ -50,7 +50,7 @@ func (o *Object) Next() bool {
 	}
 	o.key = raw
 	if r.mark != nil && !r.marked {
-		r.marked = r.mark(raw)
+		r.marked = r.mark(raw, r.peek(), false)
 	}
 	return true
 }

@@ -17,7 +17,7 @@ type Reader struct {
 	pos   int
 	depth int
 	err   error
-	mark  func(key []byte) bool
+	mark  func(key []byte, value byte, element bool) bool
 	// marked is true once mark has said yes to any key.
 	marked bool
 }
@@ -31,8 +31,9 @@ func NewReader(data []byte) *Reader {
 	return r
 }
 
-// Mark has every key of the text, at any depth and also in skipped values, shown to f in its decoded form.
-func (r *Reader) Mark(f func(key []byte) bool) { r.mark = f }
+// Mark has every key of the text, at any depth and also in skipped values, shown to f in its decoded form, with the first
+// byte of its value. For a skipped array that is a value, f is asked again with each element's first byte, and element is true.
+func (r *Reader) Mark(f func(key []byte, value byte, element bool) bool) { r.mark = f }
 
 // Marked says whether the function given to Mark said yes to any key so far.
 func (r *Reader) Marked() bool { return r.marked }

@@ -161,7 +161,7 @@ func TestOnceRefusesADuplicateKeyHoweverItIsSpelled(t *testing.T) {
 }
 
 func TestMarkSeesKeysInSkippedValuesAndNoValues(t *testing.T) {
-	isHostPath := func(key []byte) bool { return string(key) == "hostPath" }
+	isHostPath := func(key []byte, _ byte, _ bool) bool { return string(key) == "hostPath" }
 	for text, want := range map[string]bool{
 		`{"a":[{"b":{"hostPath":1}}]}`:   true,
 		`{"a":{"\u0068ost\u0050ath":1}}`: true,

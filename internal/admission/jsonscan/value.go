@@ -40,15 +40,21 @@ func (r *Reader) Bool() (value, set bool) {
 }
 
 // Skip takes any value and forgets it. The value is still checked to be valid JSON.
-func (r *Reader) Skip() {
+func (r *Reader) Skip() { r.skip(nil) }
+
+// skip skips the value of a member with this key, or one that has no key.
+func (r *Reader) skip(key []byte) {
 	switch c := r.peek(); c {
 	case '{':
 		for o := r.Object(); o.Next(); {
-			r.Skip()
+			r.skip(o.key)
 		}
 	case '[':
 		for a := r.Array(); a.Next(); {
-			r.Skip()
+			if key != nil && r.mark != nil && !r.marked {
+				r.marked = r.mark(key, r.peek(), true)
+			}
+			r.skip(nil)
 		}
 	case '"':
 		r.rawString()
