@@ -94,13 +94,18 @@ func parse(m Modules) (map[string]*ast.Module, []Problem) {
 	options := ast.ParserOptions{Capabilities: capabilities(), ProcessAnnotation: true, RegoVersion: ast.RegoV1}
 	out := make(map[string]*ast.Module, len(m.Files))
 	var problems []Problem
+	var all textCounts
 	for _, name := range m.names() {
 		if len(problems) >= maxProblems {
 			break
 		}
-		if p, tooDeep := tooDeeplyNested(name, m.Files[name]); tooDeep {
-			problems = append(problems, p)
+		counts, problem := checkText(name, m.Files[name])
+		if problem != nil {
+			problems = append(problems, *problem)
 			continue
+		}
+		if all.add(counts); all.excess(maxTextFactor) != "" {
+			return out, append(problems, Problem{File: name, Code: CodeLimit, Message: "all modules up to here: " + all.excess(maxTextFactor)})
 		}
 		module, err := ast.ParseModuleWithOpts(name, m.Files[name], options)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 // Format lays out one module as `opa fmt` does. The error of a module that cannot be parsed, or that no
 // compiler would be asked about because of its structure, is a *ProblemsError.
 func Format(file string, src []byte) ([]byte, error) {
-	if p, tooDeep := tooDeeplyNested(file, string(src)); tooDeep {
-		return nil, &ProblemsError{[]Problem{p}}
+	if _, p := checkText(file, string(src)); p != nil {
+		return nil, &ProblemsError{[]Problem{*p}}
 	}
 	// The formatter takes time that grows with the square of long chains. What cannot be parsed is its to report.
 	if m, err := ast.ParseModuleWithOpts(file, string(src), ast.ParserOptions{RegoVersion: ast.RegoV1}); err == nil && m != nil {

@@ -2,26 +2,102 @@ package policy
 
 import "fmt"
 
-// maxNesting is far more than a reader can follow. OPA parses and compiles by recursion and takes time that grows
-// with the square of the depth.
-const maxNesting = 200
+// OPA parses by recursion, and takes time that grows with the square of the depth. The sets and objects that it builds while
+// it parses find their elements by hashes that are easily made equal: that of an array is the sum of its elements', that of a
+// number is its integer. Finding a place among n equal ones takes time in proportion to n, as does a key of an object that
+// was there before. So the text is bounded before anything is parsed.
+const (
+	// maxNesting is far more than a reader can follow.
+	maxNesting = 200
+	// maxTextFactor is how many modules may reach the bounds of one.
+	maxTextFactor = 4
+)
 
-// tooDeeplyNested counts brackets before anything recursive sees the text. Brackets in strings and comments count as
-// well: that is simpler than a scanner, and 200 of them unclosed are nothing that a policy needs.
-func tooDeeplyNested(file, text string) (Problem, bool) {
+// textCounts are what costs more than in proportion in a text. Strings and comments count as well: that is simpler than a
+// scanner, which could be led astray. Tables of more lines belong into the parameters.
+type textCounts struct{ brackets, commas, numbers int }
+
+// maxText bounds the [ and {, the commas, and the numbers with a point, an exponent or many digits of one module.
+var maxText = textCounts{brackets: 1024, commas: 8192, numbers: 512}
+
+func (c *textCounts) add(o textCounts) {
+	c.brackets, c.commas, c.numbers = c.brackets+o.brackets, c.commas+o.commas, c.numbers+o.numbers
+}
+
+// excess says which of the bounds is exceeded, times as often as they may be reached.
+func (c textCounts) excess(times int) string {
+	for _, b := range []struct {
+		what    string
+		n, most int
+	}{
+		{"arrays, sets and objects", c.brackets, maxText.brackets},
+		{"commas", c.commas, maxText.commas},
+		{"numbers with a point, an exponent or more than 15 digits", c.numbers, maxText.numbers},
+	} {
+		if b.n > times*b.most {
+			return fmt.Sprintf("more than %d %s: large lists and tables belong into the parameters", times*b.most, b.what)
+		}
+	}
+	return ""
+}
+
+// checkText counts before anything recursive sees the text. It returns a problem at the first bound that a file exceeds.
+func checkText(file, text string) (textCounts, *Problem) {
+	var c textCounts
 	depth, line, col := 0, 1, 0
-	for i := range len(text) {
+	for i := 0; i < len(text); i++ {
 		col++
-		switch text[i] {
+		switch b := text[i]; b {
 		case '\n':
 			line, col = line+1, 0
 		case '(', '[', '{':
-			if depth++; depth > maxNesting {
-				return Problem{File: file, Line: line, Col: col, Code: CodeLimit, Message: fmt.Sprintf("more than %d brackets inside one another", maxNesting)}, true
+			depth++
+			if b != '(' {
+				c.brackets++
 			}
 		case ')', ']', '}':
 			depth = max(0, depth-1)
+		case ',':
+			c.commas++
+		case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			if n := oddNumber(text, i); n > 0 {
+				c.numbers++
+				i, col = i+n-1, col+n-1
+			}
+		}
+		message := c.excess(1)
+		if depth > maxNesting {
+			message = fmt.Sprintf("more than %d brackets inside one another", maxNesting)
+		}
+		if message != "" {
+			return c, &Problem{File: file, Line: line, Col: col, Code: CodeLimit, Message: message}
 		}
 	}
-	return Problem{}, false
+	return c, nil
+}
+
+// oddNumber is the length of a number that begins at i and may have the hash of others; 0 for any other.
+func oddNumber(text string, i int) int {
+	if i > 0 && isWordByte(text[i-1]) {
+		return 0
+	}
+	n, odd := 1, false
+	for ; i+n < len(text); n++ {
+		switch b := text[i+n]; {
+		case b == '.', b == 'e', b == 'E':
+			odd = true
+		case b >= '0' && b <= '9':
+		case (b == '+' || b == '-') && (text[i+n-1] == 'e' || text[i+n-1] == 'E'):
+		default:
+			if odd || n > 15 {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0 // nothing ends with a number
+}
+
+func isWordByte(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }

@@ -27,6 +27,8 @@ const (
 	maxRules = 1200
 	// maxWork bounds the sum of the squares of the work of all rules.
 	maxWork = 12 << 20
+	// maxImports bounds the imports of one module: each is compared with all others and looked for in the whole module.
+	maxImports = 64
 )
 
 // tooComplex reports what would take the compiler longer than any policy needs, in order of file and line.
@@ -34,6 +36,9 @@ func tooComplex(modules map[string]*ast.Module) []Problem {
 	var out []Problem
 	rules, work := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		if imports := modules[name].Imports; len(imports) > maxImports {
+			out = append(out, at(imports[maxImports].Location, CodeLimit, fmt.Sprintf("%d imports, and a module has at most %d", len(imports), maxImports)))
+		}
 		for _, r := range modules[name].Rules {
 			c := measure(r)
 			rules, work = rules+1, work+min(c.work, maxRuleWork)*min(c.work, maxRuleWork)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,33 @@ var hanging = map[string]string{
 	"functions with defaults":      repeated(5000, "\ndefault f%d(_) := 1\nf%d(a) := 2 if a"),
 	"imports":                      repeated(8000, "\nimport data.y%d") + "\nx := [" + repeated(8000, "y%d,") + "1]",
 	"operands":                     "f(" + repeated(8000, "a%d,") + "b) := [b," + repeated(8000, "a%d,") + "1]",
+	"numbers of one hash":          "x := {" + repeated(20000, "1.%d1, ") + "1}",
+	"large numbers of one hash":    "x := {" + repeated(8000, "10000000000000000000000%d, ") + "1}",
+	"numbers with exponents":       "x := {" + repeated(9000, "1%de-9, ") + "1}",
+	"numbers of one hash in sums":  "x := {" + repeated(9000, "\n1.%d1,") + "1}",
+	"arrays of one hash":           "x := {" + permutations(5000) + "1}",
+	"sets of many types":           "x := {" + repeated(12000, "{%d:1},") + "1}",
+	"arrays of many types":         "x := [" + repeated(9000, "{%d:1},") + "1]\ny := x[_]",
+	"objects of many types":        "x := {" + repeated(9000, "%d:{%d:1},") + "0:1}\ny := x[_]",
+	"names of arrays":              "x := {" + repeated(9000, "[%d]:1,") + "0:1}",
+	"names that come again":        "x := {" + repeated(9000, "%d:1,") + strings.Repeat("1:1,", 20000) + "0:1}",
+	"lists of many types":          repeated(1100, "\nx contains [{%d:1}, {%d:{1:2}}]"),
+	"imports of input":             "import input.a\n" + repeated(5000, "\nimport input.a as a%d"),
 	"unifications":                 "x if {\na0 = input.a" + repeated(5000, "\n[a%d, a%d] = [a%p, input.z]") + "\n}",
+}
+
+// permutations are n arrays of the same numbers, whose hashes are equal.
+func permutations(n int) string {
+	var b strings.Builder
+	for i := range n {
+		digits := []byte("12345678")
+		for k := len(digits); k > 0; k-- {
+			digits[k-1], digits[i%k] = digits[i%k], digits[k-1]
+			i /= k
+		}
+		b.WriteString("[" + strings.Join(strings.Split(string(digits), ""), ",") + "],")
+	}
+	return b.String()
 }
 
 func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
@@ -95,12 +122,69 @@ func TestWhatPoliciesNeedIsWithinTheBoundsOfTheCompiler(t *testing.T) {
 		"a sum":                 "x := 1" + strings.Repeat("+1", 200),
 		"branches":              "x := 1 if input.a" + strings.Repeat("\nelse := 2 if input.b", 60),
 		"a list of names":       "x := {" + repeated(5000, `"name-%d",`) + `"a"}`,
-		"a table":               "x := {" + repeated(2000, `"name-%d": {"a": ["b", "c"], "n": %d},`) + `"a": null}`,
+		"a table":               "x := {" + repeated(500, `"name-%d": {"a": ["b", "c"], "n": %d},`) + `"a": null}`,
 		"expressions of a rule": "x if {" + repeated(150, "\ninput.a == %d") + "\n}",
 		"rules":                 repeated(800, "\nx%d if input.a == %d"),
 	} {
 		if problems := Validate(small().with(map[string]string{"b.rego": "package lib\n\n" + text + "\n"}), Options{}); len(problems) > 0 {
 			t.Errorf("%s: %.300v", name, problems)
+		}
+	}
+}
+
+// TestWhatAModuleCanAskForIsBounded holds what modules at the bounds of a text make OPA allocate, which is what they cost: types
+// that are copied, sets that are built.
+func TestWhatAModuleCanAskForIsBounded(t *testing.T) {
+	const most = 192 << 20
+	brackets, commas, numbers := maxText.brackets-2, maxText.commas-2, maxText.numbers-2
+	for name, text := range map[string]string{
+		"a list of names":        "x := {" + repeated(commas, "`name-%d`,") + "1}",
+		"numbers of one hash":    "x := {" + repeated(numbers, "1.%d1,") + "1}",
+		"arrays of one hash":     "x := {" + permutations(min(brackets, commas/8)) + "1}",
+		"sets of many types":     "x := {" + repeated(brackets, "{%d:1},") + "1}",
+		"arrays of many types":   "x := [" + repeated(brackets-8, "{%d:1},") + "1]\ny := x[_]\nz if x[_] == y",
+		"objects of many types":  "x := {" + repeated(brackets-8, "%d:{%d:1},") + "0:1}\ny := x[_]\nz if x[_] == y",
+		"lists of many types":    repeated(brackets/2, "\nx contains {%d:[1]}"),
+		"names that come again":  "x := {" + repeated(commas/2, "%d:1,") + repeated(commas/2, "1:1,") + "0:1}",
+		"comparisons":            "x := {" + repeated(commas/2, "%d:1,") + "0:1}\ny := {" + repeated(commas/2, "%d:1,") + "0:1}" + repeated(100, "\nz if {\nx == y\ninput.a == %d\n}"),
+		"references to a list":   "x := [" + repeated(commas-4, "1,") + "1]" + repeated(250, "\ny%d if x[_] == %d"),
+		"references to an array": "x := [" + repeated(brackets/4, "[%d, {%d}],") + "1]" + repeated(200, "\ny%d if x[_] == %d"),
+		"rules of many types":    repeated(min(brackets, maxRules-10), "\nx := {`%d`: input.a} if input.b == %d"),
+		"a chain of rules":       "x0 := 1" + repeated(1000, "\nx%d if { x%p; x%p == 1; x%p == 2 }"),
+		"imports":                repeated(maxImports, "\nimport input.a%d") + "\nx := [" + repeated(maxImports, "a%d,") + "1]",
+	} {
+		text = "package lib\n\n" + text + "\n"
+		if _, p := checkText("b.rego", text); p != nil {
+			t.Errorf("%s is no module at the bounds: %v", name, p)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		problems := Validate(small().with(map[string]string{"b.rego": text}), Options{})
+		runtime.ReadMemStats(&after)
+		if bytes := after.TotalAlloc - before.TotalAlloc; bytes > most {
+			t.Errorf("%s: %d MiB are allocated, %.200v", name, bytes>>20, problems)
+		}
+	}
+}
+
+func TestAllModulesTogetherAreBounded(t *testing.T) {
+	files := map[string]string{}
+	for i := range maxTextFactor + 1 {
+		files[fmt.Sprintf("b%d.rego", i)] = fmt.Sprintf("package lib%d\n\nx := {%s1}\n", i, permutations(maxText.brackets-1))
+	}
+	problems := Validate(small().with(files), Options{})
+	if len(problems) != 1 || problems[0].Code != CodeLimit || !strings.Contains(problems[0].Message, "all modules") {
+		t.Errorf("problems %.300v", problems)
+	}
+}
+
+func TestNumbersThatMayHaveOneHashAreCounted(t *testing.T) {
+	for text, want := range map[string]int{
+		"{1, 22, 333}": 0, "{1.5, 2.5}": 2, "[1e9, 1E-9, 2e+3 ]": 3, "{123456789012345 }": 0, "{1234567890123456 }": 1,
+		"{-1.5 }": 1, "a1.b, x2e5 ": 0, `"10.0.0.1" "v1.2"`: 1, "1.5\n": 1, "1..2 ": 1, "1": 0,
+	} {
+		if c, _ := checkText("b.rego", text); c.numbers != want {
+			t.Errorf("%q: %d, want %d", text, c.numbers, want)
 		}
 	}
 }

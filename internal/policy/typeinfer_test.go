@@ -68,9 +68,12 @@ func TestTypesThatDoubleAreRefusedBeforeTheyAreCompared(t *testing.T) {
 func TestManyComparisonsOfLargeTypesAreRefused(t *testing.T) {
 	family := doubling["arrays"]
 	text := double(9, family) + repeated(600, "\nw%d if {\nx9 == y9\ninput.a == %d\n}") + "\n"
-	problems := Validate(small().with(map[string]string{"b.rego": text}), Options{})
-	if len(problems) != 1 || problems[0].Code != CodeLimit || !strings.Contains(problems[0].Message, "together") {
-		t.Errorf("problems %.300v", problems)
+	wide := "package lib\n\nx := {" + repeated(4000, "%d:1,") + "0:1}\ny := {" + repeated(4000, "%d:1,") + "0:1}" + repeated(700, "\nz if {\nx == y\ninput.a == %d\n}") + "\n"
+	for _, text := range []string{text, wide} {
+		problems := Validate(small().with(map[string]string{"b.rego": text}), Options{})
+		if len(problems) != 1 || problems[0].Code != CodeLimit || !strings.Contains(problems[0].Message, "together") {
+			t.Errorf("problems %.300v", problems)
+		}
 	}
 }
 

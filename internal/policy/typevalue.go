@@ -108,6 +108,9 @@ func (in *inference) selected(s *scope, t types.Type, path ast.Ref) types.Type {
 			t = in.bounded(types.Select(t, key))
 			continue
 		}
+		if in.spend(t); in.fault != nil {
+			return types.A
+		}
 		in.bind(s, term, in.bounded(types.Keys(t)), false)
 		t = in.bounded(types.Values(t))
 	}
