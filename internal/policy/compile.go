@@ -48,7 +48,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	if err != nil {
 		return nil, []Problem{{Code: CodeData, Message: err.Error()}}
 	}
-	all, problems := parse(m)
+	all, problems := parse(ctx, m)
 	if len(problems) == 0 {
 		problems = tooComplex(all)
 	}
@@ -89,8 +89,8 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	return &program{parsed: all, compiler: compiler, data: data, rules: rules, object: object, options: o}, nil
 }
 
-// parse reads every module and looks for what can be found without the others.
-func parse(m Modules) (map[string]*ast.Module, []Problem) {
+// parse reads every module and looks for what can be found without the others, until ctx ends.
+func parse(ctx context.Context, m Modules) (map[string]*ast.Module, []Problem) {
 	options := ast.ParserOptions{Capabilities: capabilities(), ProcessAnnotation: true, RegoVersion: ast.RegoV1}
 	out := make(map[string]*ast.Module, len(m.Files))
 	var problems []Problem
@@ -98,6 +98,9 @@ func parse(m Modules) (map[string]*ast.Module, []Problem) {
 	for _, name := range m.names() {
 		if len(problems) >= maxProblems {
 			break
+		}
+		if ctx.Err() != nil {
+			return out, append(problems, ended(ctx))
 		}
 		counts, problem := checkText(name, m.Files[name])
 		if problem != nil {
@@ -119,14 +122,38 @@ func parse(m Modules) (map[string]*ast.Module, []Problem) {
 	return out, problems
 }
 
-// newCompiler is the one place where a compiler is made. Strict mode turns unused variables and imports, which are
+// ended is the problem of modules that nobody waits for any more.
+func ended(ctx context.Context) Problem {
+	return Problem{Code: CodeInternal, Message: ctx.Err().Error()}
+}
+
+func stopped(ctx context.Context) *ast.Error {
+	if ctx.Err() != nil {
+		return ast.NewError(CodeInternal, nil, "%s", ctx.Err())
+	}
+	return nil
+}
+
+// stages are those of the compiler after which it looks whether somebody still waits for it: all that take long.
+var stages = []ast.StageID{
+	ast.StageResolveRefs, ast.StageCheckUnusedImports, ast.StageCheckDuplicateImports, ast.StageSetRuleTree, ast.StageRewriteLocalVars,
+	ast.StageRewriteExprTerms, ast.StageSetGraph, ast.StageRewriteComprehensionTerms, ast.StageCheckRuleConflicts, ast.StageCheckSafetyRuleHeads,
+	ast.StageCheckSafetyRuleBodies, ast.StageRewriteDynamicTerms, ast.StageCheckRecursion, ast.StageCheckTypes, ast.StageBuildRuleIndices,
+}
+
+// newCompiler is the one place where a compiler is made. It ends with an error soon after ctx. Strict mode turns unused variables and imports, which are
 // mostly misspellings, into errors; print statements are never enabled.
 // Rules that lie where the data lies are refused: they would hide one or the other.
 func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, txn storage.Transaction) *ast.Compiler {
-	return ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
+	compiler := ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
 		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).
-		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn)).
-		WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "BoundTypes", MetricName: "compile_stage_bound_types", Stage: boundTypes})
+		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
+	stop := func(*ast.Compiler) *ast.Error { return stopped(ctx) }
+	for _, id := range stages {
+		compiler.WithStageAfterID(id, ast.CompilerStageDefinition{Name: "Stop", MetricName: "compile_stage_stop", Stage: stop})
+	}
+	bound := func(c *ast.Compiler) *ast.Error { return boundTypes(ctx, c) }
+	return compiler.WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "BoundTypes", MetricName: "compile_stage_bound_types", Stage: bound})
 }
 
 func compileModules(ctx context.Context, modules map[string]*ast.Module, data document) (*ast.Compiler, error) {

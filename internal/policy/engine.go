@@ -22,7 +22,8 @@ type Engine struct {
 	activate sync.Mutex    // one activation at a time, so that the later call wins; guards tested
 	tested   tested        // the base that passed its tests last
 	builds   chan struct{} // a place for each activation under way, abandoned ones among them
-	overdue  overdue
+	overdue  hashes        // ran out of time
+	known    hashes        // were activated
 	active   atomic.Pointer[snapshot]
 }
 
@@ -59,6 +60,9 @@ func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
 // build changes nothing of the engine: nobody may be waiting for it any more. before is the base that passed its tests last.
 func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
 	p, problems := compile(ctx, m, e.options)
+	if err := ctx.Err(); err != nil { // problems may be those of modules that were not looked at to the end
+		return built{err: fmt.Errorf("%w: %w", errAbandoned, err)}
+	}
 	if len(problems) > 0 {
 		return built{err: &ProblemsError{problems}}
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// maxAbandoned bounds the activations of one engine that are under way, abandoned ones among them. Each can keep
-	// a processor busy, for nothing stops OPA's compiler.
+	// maxAbandoned bounds the activations of one engine that are under way, abandoned ones among them, without those of
+	// modules that were activated before. An abandoned one ends when the compiler has done its present stage.
 	maxAbandoned = 2
-	// maxOverdue bounds the remembered sets of modules; the oldest is forgotten for a new one.
+	// maxOverdue bounds the sets of modules that are remembered for one reason; the oldest is forgotten for a new one.
 	maxOverdue = 64
 	// overdueFor is how long modules that ran out of time are not tried again. A busy machine may have been the reason.
 	overdueFor = 10 * time.Minute
@@ -36,19 +36,25 @@ type built struct {
 // only when it ends; what a caller holds is free at once.
 func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 	hash := m.hash()
-	if e.overdue.has(hash, time.Now()) {
+	if e.overdue.has(hash, time.Now().Add(-overdueFor)) {
 		return built{err: fmt.Errorf("%w: %w", errOverdue, context.DeadlineExceeded)}
 	}
-	select {
-	case e.builds <- struct{}{}:
-	default:
-		return built{err: fmt.Errorf("%w: %w", errCrowded, context.DeadlineExceeded)}
+	// What was activated before can be compiled, so it needs no place: other data, and a return to the modules of before, are
+	// taken whatever else is under way.
+	leave := func() {}
+	if known := e.known.has(hash, time.Time{}); !known {
+		select {
+		case e.builds <- struct{}{}:
+			leave = func() { <-e.builds }
+		default:
+			return built{err: fmt.Errorf("%w: %w", errCrowded, context.DeadlineExceeded)}
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*e.options.TestTimeout) //nolint:mnd // to compile, then to test
 	defer cancel()
 	done, before := make(chan built, 1), e.tested
 	go func() {
-		defer func() { <-e.builds }()
+		defer leave()
 		done <- e.build(ctx, m, before)
 	}()
 	var b built
@@ -61,6 +67,12 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 	}
 	if (abandoned || e.options.Trial) && errors.Is(ctx.Err(), context.DeadlineExceeded) || e.options.Trial && ranOutOfTime(b.err) {
 		e.overdue.add(hash, time.Now())
+	}
+	switch {
+	case abandoned:
+		e.known.forget(hash)
+	case b.err == nil:
+		e.known.add(hash, time.Now())
 	}
 	return b
 }
@@ -75,20 +87,27 @@ func (m Modules) hash() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// overdue remembers which modules ran out of time, and when.
-type overdue struct {
+// hashes remembers sets of modules, and when they were added.
+type hashes struct {
 	mu   sync.Mutex
 	when map[[sha256.Size]byte]time.Time
 }
 
-func (o *overdue) has(hash [sha256.Size]byte, now time.Time) bool {
+// has says whether the hash was added after a time.
+func (o *hashes) has(hash [sha256.Size]byte, after time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	when, ok := o.when[hash]
-	return ok && now.Sub(when) < overdueFor
+	return ok && when.After(after)
 }
 
-func (o *overdue) add(hash [sha256.Size]byte, now time.Time) {
+func (o *hashes) forget(hash [sha256.Size]byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.when, hash)
+}
+
+func (o *hashes) add(hash [sha256.Size]byte, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.when == nil {
@@ -100,7 +119,7 @@ func (o *overdue) add(hash [sha256.Size]byte, now time.Time) {
 			oldest, at = other, when
 		}
 	}
-	if len(o.when) >= maxOverdue {
+	if _, ok := o.when[hash]; !ok && len(o.when) >= maxOverdue {
 		delete(o.when, oldest)
 	}
 	o.when[hash] = now

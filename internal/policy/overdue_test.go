@@ -95,13 +95,58 @@ func TestAbandonedActivationsAreFew(t *testing.T) {
 }
 
 func TestFewOverdueModulesAreRemembered(t *testing.T) {
-	var o overdue
+	var o hashes
 	now := time.Now()
 	key := func(n int) (h [32]byte) { h[0], h[1] = byte(n), byte(n>>8); return h }
 	for n := range 3 * maxOverdue {
 		o.add(key(n), now.Add(time.Duration(n)))
 	}
-	if len(o.when) != maxOverdue || o.has(key(0), now) || !o.has(key(3*maxOverdue-1), now) {
+	if len(o.when) != maxOverdue || o.has(key(0), time.Time{}) || !o.has(key(3*maxOverdue-1), time.Time{}) {
 		t.Errorf("%d are remembered", len(o.when))
+	}
+}
+
+func TestWhatWasActivatedBeforeIsTakenBesideAbandonedActivations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := activated(t, small(), Options{TestTimeout: time.Second})
+		free := make(chan struct{})
+		for n := range maxAbandoned + 1 {
+			if _, err := e.Activate(t.Context(), stuck(n, free)); !ranOutOfTime(err) {
+				t.Fatalf("%d: %v", n, err)
+			}
+		}
+		if _, err := e.Activate(t.Context(), small().WithData(map[string]any{"other": 1})); err != nil {
+			t.Errorf("other data: %v", err)
+		}
+		close(free)
+		synctest.Wait()
+	})
+}
+
+// countdown is a context that ends when it was asked a number of times.
+type countdown struct {
+	context.Context
+	left *atomic.Int32
+}
+
+func (c countdown) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+func TestTheCompilerStopsSoonAfterNobodyWaitsForIt(t *testing.T) {
+	o, err := Options{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := int32(0); n <= int32(len(stages)+1); n++ { //nolint:gosec // few
+		c := countdown{t.Context(), new(atomic.Int32)}
+		c.left.Store(n)
+		_, problems := compile(c, small(), o)
+		if asked := n - c.left.Load(); len(problems) == 0 || problems[0].Code != CodeInternal || asked > n+3 {
+			t.Errorf("after %d questions: %d were asked, %v", n, asked, problems)
+		}
 	}
 }

@@ -1,18 +1,29 @@
 package policy
 
 import (
+	"context"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
 // boundTypes is a stage of the compiler, after the check for recursion, without which rules cannot be sorted.
-func boundTypes(c *ast.Compiler) *ast.Error { return infer(c).fault }
+// What was not bounded is not compared.
+func boundTypes(ctx context.Context, c *ast.Compiler) *ast.Error {
+	if fault := infer(ctx, c).fault; fault != nil {
+		return fault
+	}
+	return stopped(ctx)
+}
 
-func infer(c *ast.Compiler) *inference {
+func infer(ctx context.Context, c *ast.Compiler) *inference {
 	in := &inference{documents: &typeTree{}, weights: map[types.Type]int{}, closures: map[ast.Value]types.Type{}}
 	sorted, _ := c.Graph.Sort()
 	for _, node := range sorted {
-		if r, ok := node.(*ast.Rule); ok && in.fault == nil {
+		if in.fault != nil || ctx.Err() != nil {
+			break
+		}
+		if r, ok := node.(*ast.Rule); ok {
 			in.rule(r)
 		}
 	}

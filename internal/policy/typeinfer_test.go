@@ -96,7 +96,7 @@ func TestInferredTypesAreAtLeastAsLargeAsThoseOfOPA(t *testing.T) {
 		}
 		var inferred *inference
 		c := ast.NewCompiler().WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{
-			Name: "Infer", MetricName: "infer", Stage: func(c *ast.Compiler) *ast.Error { inferred = infer(c); return inferred.fault },
+			Name: "Infer", MetricName: "infer", Stage: func(c *ast.Compiler) *ast.Error { inferred = infer(t.Context(), c); return inferred.fault },
 		})
 		if c.Compile(map[string]*ast.Module{"b.rego": module}); c.Failed() {
 			continue
