@@ -20,7 +20,9 @@ type Limits struct {
 	// Unread is how many bodies are being read at one time, 512; PerAddress is the share of one address, 256. An API server
 	// sends up to 200 requests that change something at one time, unless it is told otherwise.
 	Unread, PerAddress int
-	// Held is how many bytes bodies may hold together, 96 MiB; UnreadBytes is the share of those that are being read, 48 MiB.
+	// Held is how many bytes bodies may hold together, 64 MiB; UnreadBytes is the share of those that are being read, 32 MiB.
+	// The first 64 KiB of each body do not count: their number bounds them, and a small review, as most are, is read whatever
+	// large ones hold.
 	Held, UnreadBytes int64
 	// Places is how many bodies that were read are being judged at one time, 256.
 	Places int
@@ -41,7 +43,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		field *int64
 		value int64
-	}{{&l.Keep, 3 << 20}, {&l.Read, 128 << 20}, {&l.Held, 96 << 20}, {&l.UnreadBytes, 48 << 20}} {
+	}{{&l.Keep, 3 << 20}, {&l.Read, 128 << 20}, {&l.Held, 64 << 20}, {&l.UnreadBytes, 32 << 20}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -74,8 +76,8 @@ type Desk struct {
 	mu      sync.Mutex     // guards the rest
 	unread  []*reader      // the oldest first
 	counts  map[string]int // of unread, by address
-	pending int64          // bytes that unread hold
-	held    int64          // bytes that all bodies hold
+	pending int64          // bytes that unread hold, without the first portion of each
+	held    int64          // bytes that all bodies hold, without the first portion of each
 	places  int            // that are taken
 }
 
@@ -148,6 +150,9 @@ func (d *Desk) read(control *http.ResponseController, from io.Reader, body *byte
 // portion reads up to one portion. What is beyond the limit is read and forgotten. The error is nil if there may be more.
 func (d *Desk) portion(from io.Reader, body *bytes.Buffer, r *reader) (int64, error) {
 	if keep := min(portion, d.limits.Keep-int64(body.Len())); keep > 0 {
+		if body.Len() == 0 {
+			return io.CopyN(body, from, keep)
+		}
 		if !d.grow(r, keep) {
 			return 0, ErrBusy
 		}

@@ -226,7 +226,7 @@ func TestBytesThatWaitAreBounded(t *testing.T) {
 		var slow []*reading
 		for i := range 20 {
 			r := begin(d, fmt.Sprintf("10.0.1.%d", i))
-			r.send(strings.Repeat("x", portion/2))
+			r.send(strings.Repeat("x", portion+portion/2))
 			slow = append(slow, r)
 			later(youth / 4)
 			if d.pending > budget || d.held > 2*budget {
@@ -249,6 +249,39 @@ func TestBytesThatWaitAreBounded(t *testing.T) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestASmallBodyIsReadWhateverLargeOnesHold holds that bodies that are there are not turned away for those that may never be.
+func TestASmallBodyIsReadWhateverLargeOnesHold(t *testing.T) {
+	const budget = 8 * portion
+	for name, limits := range map[string]Limits{
+		"of those that are being read": {Unread: 100, PerAddress: 100, UnreadBytes: budget, Held: 4 * budget},
+		"of all":                       {Unread: 100, PerAddress: 100, UnreadBytes: budget, Held: budget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := New(limits)
+				for i := range 20 {
+					begin(d, fmt.Sprintf("10.0.1.%d", i)).send(strings.Repeat("x", 2*portion))
+				}
+				synctest.Wait()
+				if r := whole(d, "10.0.1.99", strings.Repeat("x", 2*portion)); !errors.Is(r.err, ErrBusy) { // all are young
+					t.Errorf("another large body: %v", r.err)
+				}
+				for _, length := range []int{1, portion / 2, portion - 1} {
+					r := whole(d, "10.0.0.1", strings.Repeat("y", length))
+					if r.err != nil || r.body.Len() != length {
+						t.Fatalf("%d bytes: %v", length, r.err)
+					}
+					r.done()
+				}
+				later(time.Minute)
+				if d.String() != empty {
+					t.Error(d)
+				}
+			})
+		})
+	}
 }
 
 func TestOfALargeBodyTheBeginningIsKept(t *testing.T) {
