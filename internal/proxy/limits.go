@@ -99,7 +99,8 @@ const (
 	// that is there before its rule, opens one or two to each of some 20 pipes at once.
 	strangersPerSecond = 10
 	strangersBurst     = 64
-	// awayFor is how long a stranger that comes too often is turned away without being named, and maxAway how many are.
+	// awayFor is how long a stranger that comes too often is turned away before one of its connections is named again, and maxAway how
+	// many are.
 	awayFor = time.Second
 	maxAway = 1024
 	// maxBacklog is the number of records that wait for a log that has failed, so that a flood of refusals fills no memory.

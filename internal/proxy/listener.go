@@ -1,8 +1,10 @@
 package proxy
 
 import (
-	"errors"
 	"net"
+	"runtime"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -30,28 +32,38 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // take returns nil for a connection that is not served.
 func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
-	p.metrics.accept(p.name)
-	if p.strangers.isAway(client{p.name, at.PID}) {
-		newConn(raw, p, at).turnAway()
+	if p.strangers.isAway(client{p.name, at.PID}) || !p.table.lobby.enter(at.PID) {
+		p.turnAway(raw)
 		return nil
 	}
+	p.metrics.accept(p.name)
 	c := newConn(raw, p, at)
-	switch err := p.table.add(c); {
-	case err == nil:
-		return c
-	case errors.Is(err, errCrowded):
-		c.turnAway()
-	default: // too late
-		c.because(resultOf(errStopping), errStopping.Error())
+	if err := p.table.add(c); err != nil { // too late
+		c.because(resultOf(err), err.Error())
 		_ = c.Close()
+		return nil
 	}
-	return nil
+	return c
 }
 
 // turnAway ends a connection right at its accept. It has no record of its own, and waits for none: the next summary counts it.
-func (c *conn) turnAway() {
-	_ = c.Conn.Close() // nothing was said on it
-	c.because(audit.ResultRejected, errCrowded.Error())
-	c.pipe.ledger.count(c.pipe.connectionRecord(c))
-	c.pipe.metrics.over(c.pipe.name, kindConnection)
+//
+// It lets everything else run first afterwards. In a storm there is always another connection, so that the loops that accept, one for
+// each pipe, never block; calls would wait at each of their steps until all of these have used up their time slices.
+func (p *pipe) turnAway(raw net.Conn) {
+	_ = raw.Close() // nothing was said on it
+	p.ledger.book.again(p.turnedAway)
+	p.metrics.turnAway(p.name)
+	runtime.Gosched()
+}
+
+// turnedAwayRecord is the record of every connection that is turned away from a pipe at its accept. They differ in their times alone.
+func (p *pipe) turnedAwayRecord() *alike {
+	e := audit.Event{
+		Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, Who: who(peer.Identity{Assurance: peer.AssuranceNone}),
+		What:    &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
+		Outcome: &audit.Outcome{Result: audit.ResultRejected, Code: codes.Unavailable.String(), Error: errCrowded.Error()},
+		Where:   p.where,
+	}
+	return &alike{refusal: refusal{isStranger: true, event: &e, kind: kindOfEvent(&e)}}
 }

@@ -121,6 +121,13 @@ func (m *metrics) accept(pipe string) {
 	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
 }
 
+// turnAway counts a connection that was accepted, is over, and is counted for the next summary.
+func (m *metrics) turnAway(pipe string) {
+	m.accepted.WithLabelValues(pipe).Inc()
+	m.counted.WithLabelValues(pipe, kindConnection).Inc()
+	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.waiting++ })
+}
+
 // opened counts what is to be counted as arrived at once and is not over before over is called.
 func (m *metrics) opened(pipe, kind string) {
 	m.tally.change(pipe, kind, func(b *balance) { b.open++ })

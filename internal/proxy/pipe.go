@@ -23,27 +23,28 @@ import (
 
 // pipe is one served group-version: a gRPC server on one listener.
 type pipe struct {
-	name      string // csi-proxy-filesystem-v1
-	gv        apiserver.GroupVersion
-	service   string            // v1.Filesystem
-	methods   map[string]string // full method -> hub operation
-	where     *audit.Where      // of all records; nil if the node has no name
-	limits    Limits
-	rules     func(group, version string) *Rules
-	log       *zap.Logger
-	metrics   *metrics
-	ledger    *ledger
-	table     *table
-	server    *grpc.Server
-	queue     *order.Queue    // of all pipes
-	limiter   *acl.Limiter    // of all pipes
-	shares    *shares         // of all pipes
-	strangers *strangers      // of all pipes
-	tokens    *token.Guard    // nil looks at none
-	roles     Roles           // nil asks for none
-	running   context.Context // ends operations that outlive their callers, when the pipe is stopped by force
-	abandon   context.CancelFunc
-	pass      passer // what becomes of methods that are not in methods; nil if there are none
+	name       string // csi-proxy-filesystem-v1
+	gv         apiserver.GroupVersion
+	service    string            // v1.Filesystem
+	methods    map[string]string // full method -> hub operation
+	where      *audit.Where      // of all records; nil if the node has no name
+	limits     Limits
+	rules      func(group, version string) *Rules
+	log        *zap.Logger
+	metrics    *metrics
+	ledger     *ledger
+	table      *table
+	turnedAway *alike // connections that were turned away at their accept
+	server     *grpc.Server
+	queue      *order.Queue    // of all pipes
+	limiter    *acl.Limiter    // of all pipes
+	shares     *shares         // of all pipes
+	strangers  *strangers      // of all pipes
+	tokens     *token.Guard    // nil looks at none
+	roles      Roles           // nil asks for none
+	running    context.Context // ends operations that outlive their callers, when the pipe is stopped by force
+	abandon    context.CancelFunc
+	pass       passer // what becomes of methods that are not in methods; nil if there are none
 
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
@@ -98,6 +99,7 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 	if o.Node != "" {
 		p.where = &audit.Where{Node: o.Node}
 	}
+	p.turnedAway = p.turnedAwayRecord()
 	p.running, p.abandon = context.WithCancel(context.Background())
 	all.metrics.pipe(p.name)
 	return p

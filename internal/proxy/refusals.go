@@ -71,12 +71,6 @@ type counted verdict
 
 func (c *counted) Error() string { return "counted in summary " + c.id }
 
-// count has the next summary stand for a refusal that is not worth a record of its own. It waits for nothing.
-func (l *ledger) count(e lastRecord) {
-	l.book.turnedAway(e.refusal(), false)
-	l.metrics.count(&e.Event)
-}
-
 // refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: what the log does not take for want of
 // room is counted, and so is what would make the backlog longer than it may be.
 func (l *ledger) refuse(ctx context.Context, e lastRecord) error {

@@ -106,6 +106,31 @@ func (b *book) turnedAway(r refusal, isTight bool) verdict {
 	return verdict{isCounted: true, id: kind.spell.id}
 }
 
+// alike are refusals that differ in their times alone.
+type alike struct {
+	refusal
+	in *kindOfRefusal // the kind that they are counted in
+	id string         // of the summary that knows them already
+}
+
+// again counts one more refusal of those that are all alike. All but the first in a summary change no more than its number and its time.
+func (b *book) again(a *alike) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if a.in != nil && a.in.spell.count > 0 && a.in.spell.id == a.id {
+		a.in.spell.count++
+		a.in.spell.last.Time = now
+		return
+	}
+	class := b.class(a.isStranger)
+	e := *a.event
+	e.Time = now
+	a.in, _ = class.caller(a.who, b.budgets, now).kind(class, a.kind)
+	b.count(a.in, &e, now)
+	a.id = a.in.spell.id
+}
+
 func (b *book) count(k *kindOfRefusal, e *audit.Event, now time.Time) {
 	if k.spell.count == 0 {
 		if k.period == 0 || now.Sub(k.written) > 2*k.period {

@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // slowLog takes a while for each record.
@@ -140,4 +143,103 @@ func TestAStrangersConnectionEndsWhenItIdles(t *testing.T) {
 		}
 		_, _ = kept.Close(), f.stop()
 	})
+}
+
+func TestOfAStormOneConnectionASecondIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, storm := newStrangers(), client{"a", 1}
+		s.turnAway(storm)
+		for second := range 10 {
+			time.Sleep(awayFor + 1)
+			named := 0
+			for range 100 {
+				if !s.isAway(storm) {
+					named++
+				}
+			}
+			if named != 1 {
+				t.Fatalf("second %d: %d of 100 connections would be named, want 1", second, named)
+			}
+		}
+		if s.welcome(storm); s.isAway(storm) {
+			t.Error("a process that rules name by now is turned away")
+		}
+		s.turnAway(storm)
+		if time.Sleep(2*awayFor + 1); s.isAway(storm) || s.isAway(storm) {
+			t.Error("a process that has been quiet for long is turned away")
+		}
+	})
+}
+
+// endless is a listener on which there is always another connection of the process 7, until it is closed.
+type endless struct {
+	accepted, closed atomic.Int64
+}
+
+func (l *endless) Accept() (net.Conn, error) {
+	if l.closed.Load() > 0 {
+		return nil, net.ErrClosed
+	}
+	l.accepted.Add(1)
+	return peer.Accepted{Conn: deadConn{}, Arrival: peer.Arrival{Time: time.Now(), PID: 7}}, nil
+}
+
+func (l *endless) Close() error { l.closed.Add(1); return nil }
+func (*endless) Addr() net.Addr { return nil }
+
+// deadConn is a connection of which nothing is expected.
+type deadConn struct{ net.Conn }
+
+func (deadConn) Close() error { return nil }
+
+// stormed is a pipe from which the process 7 is turned away.
+func stormed(t *testing.T) *pipe {
+	t.Helper()
+	l := testLedger(t, &weighing{})
+	p := &pipe{name: "csi-proxy-disk-v1", ledger: l, metrics: l.metrics, strangers: newStrangers()}
+	p.turnedAway = p.turnedAwayRecord()
+	p.strangers.away[client{p.name, 7}] = time.Now().Add(time.Hour)
+	return p
+}
+
+func TestAStormOfConnectionsLetsOthersRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	storm := &endless{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = (&listener{Listener: storm, pipe: stormed(t)}).Accept() // its error is that of the end
+	}()
+	const times = 200
+	for range times {
+		runtime.Gosched()
+	}
+	if n := storm.accepted.Load(); n == 0 || n > 5*times {
+		t.Errorf("%d connections were accepted while another goroutine ran %d times", n, times)
+	}
+	_ = storm.Close()
+	<-ended
+}
+
+func TestAConnectionThatIsTurnedAwayLeavesNothingInMemory(t *testing.T) {
+	p := stormed(t)
+	at := peer.Arrival{Time: time.Now(), PID: 7}
+	const runs = 1000
+	if n := testing.AllocsPerRun(runs, func() {
+		if p.take(deadConn{}, at) != nil {
+			t.Error("it is served")
+		}
+	}); n > 2 {
+		t.Errorf("%v allocations for each", n)
+	}
+	if n := p.ledger.unwritten(); n != runs+1 {
+		t.Errorf("%d are counted, want %d", n, runs+1)
+	}
+	if err := p.ledger.summarise(t.Context(), true); err != nil || p.ledger.unwritten() != 0 {
+		t.Errorf("%v, %d are in no record", err, p.ledger.unwritten())
+	}
+	log := p.ledger.writer.(*weighing) //nolint:forcetypeassert // made above
+	if len(log.summaries) != 1 || log.summaries[0].Outcome.Count != runs+1 || log.summaries[0].Outcome.First.After(log.summaries[0].Time) {
+		t.Errorf("%+v", log.summaries)
+	}
 }

@@ -74,15 +74,13 @@ func newTable(limits Limits, l *lobby) *table {
 	return &table{limits: limits, lobby: l, conns: map[*conn]place{}, callers: map[callerKey]int{}, houses: map[string]int{}}
 }
 
-// add takes in a connection whose caller is not known yet.
+// add takes in a connection that has entered the lobby.
 func (t *table) add(c *conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
+		t.lobby.leave(c.at.PID)
 		return errStopping
-	}
-	if !t.lobby.enter(c.at.PID) {
-		return errCrowded
 	}
 	t.serial++
 	c.serial = t.serial

@@ -8,7 +8,9 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +34,8 @@ var attacks = []struct {
 			}
 		}
 	}},
+	{"a storm of connections to all pipes", storm},
+	{"that storm at a program that accepts and closes", storm},
 	{"established connections that idle", func(ctx context.Context, t target) {
 		t.everyPipe(ctx, func(c *client) error { time.Sleep(pause); return nil })
 	}},
@@ -53,6 +57,60 @@ var attacks = []struct {
 	}},
 }
 
+// sunk is the attack that has nothing to do with the proxy, but for the processor's time: what the same storm costs a driver that way.
+const sunk = "that storm at a program that accepts and closes"
+
+// storm connects to all pipes in turn, closes most connections at once, and waits for the end of some.
+func storm(ctx context.Context, t target) {
+	const goroutines, held = 18, 4
+	var all sync.WaitGroup
+	pipes := t.names()
+	for g := range goroutines {
+		all.Go(func() {
+			for i := g; ctx.Err() == nil && len(pipes) > 0; i++ {
+				c, err := t.open(pipes[i%len(pipes)])
+				if err != nil {
+					continue
+				}
+				if i%held == 0 {
+					_ = c.SetReadDeadline(time.Now().Add(pause))
+					_, _ = c.Read(make([]byte, 1)) // its end, or that of the time
+				}
+				_ = c.Close()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// sink accepts on sockets of the same names in another directory, and closes, until ctx ends.
+func sink(ctx context.Context, t target) error {
+	dir := t.pipes + sinkSuffix
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range t.names() {
+		l, err := net.Listen("unix", filepath.Join(dir, name+".sock"))
+		if err != nil {
+			return err
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_ = c.Close()
+			}
+		}()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// sinkSuffix is what the directory of the sink has behind the name of the pipes' own.
+const sinkSuffix = "ink"
+
 // pause is how long a hostile process waits before it opens what was closed, so that it is not another attack.
 const pause = 50 * time.Millisecond
 
@@ -65,13 +123,20 @@ func (t target) open(pipe string) (net.Conn, error) {
 
 // everyPipe attacks all pipes, with two connections to each.
 func (t target) everyPipe(ctx context.Context, do func(*client) error) {
-	names, _ := filepath.Glob(filepath.Join(t.pipes, "*.sock")) // the pattern is good
 	var all sync.WaitGroup
-	for _, name := range names {
-		name = filepath.Base(name)
-		all.Go(func() { t.again(ctx, name[:len(name)-len(".sock")], do) })
+	for _, name := range t.names() {
+		all.Go(func() { t.again(ctx, name, do) })
 	}
 	all.Wait()
+}
+
+// names are those of the pipes.
+func (t target) names() (names []string) {
+	files, _ := filepath.Glob(filepath.Join(t.pipes, "*.sock")) // the pattern is good
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".sock"))
+	}
+	return names
 }
 
 // again does the same on two connections to a pipe until ctx ends.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // pod are the processes of the hostile pod.
@@ -27,19 +28,49 @@ func (s *stage) attack(name string, r *running) (pod, error) {
 		return nil, err
 	}
 	var p pod
-	for range hostiles {
-		command := exec.Command(stranger, "-hostile", name, "-pipes", r.sockets) //nolint:gosec // this program
+	begin := func(name, pipes string) (*exec.Cmd, error) {
+		command := exec.Command(stranger, "-hostile", name, "-pipes", pipes) //nolint:gosec // this program
 		command.Stderr = os.Stderr
 		if err := command.Start(); err != nil {
-			return p, err
+			return nil, err
 		}
 		p = append(p, command)
+		return command, nil
+	}
+	pipes := r.sockets
+	if name == sunk {
+		if _, err := begin(toSink, pipes); err != nil {
+			return p, err
+		}
+		pipes += sinkSuffix
+		if err := awaitSockets(r.sockets, pipes); err != nil {
+			return p, err
+		}
+	}
+	for range hostiles {
+		command, err := begin(name, pipes)
+		if err != nil {
+			return p, err
+		}
 		const lowest = 19
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, command.Process.Pid, lowest); err != nil {
 			return p, fmt.Errorf("set the priority of a hostile process: %w", err)
 		}
 	}
 	return p, nil
+}
+
+// toSink is the name by which this program is told to be the sink.
+const toSink = "sink"
+
+// awaitSockets waits until the sink has as many sockets as there are pipes.
+func awaitSockets(pipes, sink string) error {
+	for began := time.Now(); len(target{sink}.names()) < len(target{pipes}.names()); time.Sleep(pause) {
+		if time.Since(began) > callTimeout {
+			return errors.New("the sink makes no sockets")
+		}
+	}
+	return nil
 }
 
 // end kills what has not ended by itself.
@@ -73,6 +104,9 @@ func copyProgram(from, to string) (err error) {
 
 // be does an attack until ctx ends.
 func be(ctx context.Context, name, pipes string) error {
+	if name == toSink {
+		return sink(ctx, target{pipes})
+	}
 	for _, a := range attacks {
 		if a.name == name {
 			a.do(ctx, target{pipes})
