@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
@@ -39,8 +40,8 @@ type conn struct {
 	release     func()      // lets go of the caller's count of connections; may be nil
 	named       *audit.Who  // how records name the peer; nil until it was asked for
 	scan        scanner
-	frames      frameBudget
-	established bool // HTTP/2 has begun
+	frames      acl.Bucket // of frameRate
+	established bool       // HTTP/2 has begun
 	readErr     error
 	result      string // set when this side ends the connection for a reason of its own
 	reason      string
@@ -94,7 +95,9 @@ func (c *conn) feed(b []byte) bool {
 	}
 	before := count()
 	c.scan.feed(b)
-	if c.frames.spend(count()-before, time.Now()) {
+	left := c.frames.Left(frameRate, time.Now())
+	n := float64(count() - before)
+	if c.frames.Take(n); n <= left {
 		return true
 	}
 	if c.result == "" {

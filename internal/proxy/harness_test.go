@@ -233,7 +233,7 @@ func start(t testing.TB, network string, change ...func(*Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.ledger.book.budgets.records.most, server.ledger.book.budgets.bytes.most, server.ledger.book.budgets.strangers.most = 1e9, 1e12, 1e12 // most tests are about single records
+	server.ledger.book.budgets.records.Most, server.ledger.book.budgets.bytes.Most, server.ledger.book.budgets.strangers.Most = 1e9, 1e12, 1e12 // most tests are about single records
 	f.server = server
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

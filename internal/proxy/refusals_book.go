@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // book decides which refusals have a record of their own, and counts the others until a summary is written.
@@ -20,14 +21,14 @@ type book struct {
 // class is callers that have budgets of the same kind: those that rules name, or strangers, who have one in common beside their own.
 type class struct {
 	callers map[callerKey]*refused
-	kinds   int       // of all callers
-	swept   time.Time // when idle callers were last forgotten
-	shared  allowance // of strangers
+	kinds   int        // of all callers
+	swept   time.Time  // when idle callers were last forgotten
+	shared  acl.Bucket // of strangers
 }
 
 // refused is a caller that was refused something.
 type refused struct {
-	records, bytes allowance
+	records, bytes acl.Bucket
 	isSpent        bool // nothing of it is recorded singly until it has been quiet for a while
 	kinds          map[refusalKind]*kindOfRefusal
 	reasons        map[refusalKind]int // by the kind without its reason
@@ -144,18 +145,18 @@ func (b *book) count(k *kindOfRefusal, e *audit.Event, now time.Time) {
 // pay takes the cost of a record from the budgets, or says that one of them does not have it. The first record of a kind, and summaries, may overdraw.
 func (b *book) pay(c *class, caller *refused, isStranger bool, size int, inAnyCase bool, now time.Time) bool {
 	n := float64(size)
-	own := caller.records.has(b.budgets.records, 1, inAnyCase, now) && caller.bytes.has(b.budgets.bytes, n, inAnyCase, now)
+	own := b.budgets.records.has(&caller.records, 1, inAnyCase, now) && b.budgets.bytes.has(&caller.bytes, n, inAnyCase, now)
 	if !own {
 		caller.isSpent = true
 		return false
 	}
-	if isStranger && !c.shared.has(b.budgets.strangers, n, inAnyCase, now) {
+	if isStranger && !b.budgets.strangers.has(&c.shared, n, inAnyCase, now) {
 		return false
 	}
-	caller.records.used++
-	caller.bytes.used += n
+	caller.records.Take(1)
+	caller.bytes.Take(n)
 	if isStranger {
-		c.shared.used += n
+		c.shared.Take(n)
 	}
 	return true
 }
@@ -213,7 +214,7 @@ func (r *refused) kind(c *class, of refusalKind) (found *kindOfRefusal, isNew bo
 
 // spent says whether the caller has used up its budget. It has one again when half of it is back.
 func (r *refused) spent(b budgets, now time.Time) bool {
-	if r.isSpent && r.records.left(b.records, now) >= b.records.most/2 && r.bytes.left(b.bytes, now) >= b.bytes.most/8 {
+	if r.isSpent && r.records.Left(b.records.Rate, now) >= b.records.Most/2 && r.bytes.Left(b.bytes.Rate, now) >= b.bytes.Most/8 {
 		r.isSpent = false
 	}
 	return r.isSpent
@@ -223,9 +224,7 @@ func (r *refused) spent(b budgets, now time.Time) bool {
 func (c *class) forget(b budgets, now time.Time) {
 	c.swept = now
 	for who, caller := range c.callers {
-		caller.records.left(b.records, now)
-		caller.bytes.left(b.bytes, now)
-		idle := caller.records.used == 0 && caller.bytes.used == 0
+		idle := b.records.isWhole(&caller.records, now) && b.bytes.isWhole(&caller.bytes, now)
 		for _, k := range caller.kinds {
 			idle = idle && k.spell.count == 0 && !k.isTaken
 		}

@@ -1,46 +1,36 @@
 package proxy
 
 import (
-	"math"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// rate says how fast something may be used up.
-type rate struct {
-	most      float64 // at once
-	perSecond float64
-	overdraft float64 // what may be taken beyond that of things that are recorded in any case
+// budget is a rate of records, and what may be taken beyond it for those that are written in any case.
+type budget struct {
+	acl.Rate
+	overdraft float64
 }
 
-// allowance is a token bucket. The zero value is full.
-type allowance struct {
-	used float64
-	at   time.Time
-}
-
-// left is how much may be taken now.
-func (a *allowance) left(r rate, now time.Time) float64 {
-	if !a.at.IsZero() {
-		a.used = math.Max(0, a.used-now.Sub(a.at).Seconds()*r.perSecond)
-	}
-	a.at = now
-	return r.most - a.used
-}
-
-// has says whether n may be taken now; of what is recorded in any case, into the overdraft.
-func (a *allowance) has(r rate, n float64, inAnyCase bool, now time.Time) bool {
-	left := a.left(r, now)
+// has says whether n may be taken of a budget now; of what is recorded in any case, into the overdraft.
+func (r *budget) has(used *acl.Bucket, n float64, inAnyCase bool, now time.Time) bool {
+	left := used.Left(r.Rate, now)
 	if inAnyCase {
 		left += r.overdraft
 	}
 	return n <= left
 }
 
+// isWhole says that nothing of a budget is used up.
+func (r *budget) isWhole(used *acl.Bucket, now time.Time) bool {
+	return used.Left(r.Rate, now) >= r.Most
+}
+
 // budgets are what records of refusals may take.
 type budgets struct {
-	records   rate // of one caller
-	bytes     rate // of one caller
-	strangers rate // bytes of all strangers together
+	records   budget // of one caller
+	bytes     budget // of one caller
+	strangers budget // bytes of all strangers together
 	period    time.Duration
 	longest   time.Duration // of periods
 	tight     time.Duration // the longest one while the log has no room for records of refusals
@@ -49,9 +39,9 @@ type budgets struct {
 // theBudgets let a caller have 60 records a minute and at most 10 MB in any hour, of which the overdraft is for the first record of each kind
 // and for summaries. All strangers together have at most 50 MB in any hour.
 var theBudgets = budgets{
-	records:   rate{most: 60, perSecond: 1, overdraft: maxKindsOfCaller},
-	bytes:     rate{most: 2e6, perSecond: 6e6 / 3600, overdraft: 2e6},
-	strangers: rate{most: 10e6, perSecond: 30e6 / 3600, overdraft: 10e6},
+	records:   budget{acl.Rate{Most: 60, PerSecond: 1}, maxKindsOfCaller},
+	bytes:     budget{acl.Rate{Most: 2e6, PerSecond: 6e6 / 3600}, 2e6},
+	strangers: budget{acl.Rate{Most: 10e6, PerSecond: 30e6 / 3600}, 10e6},
 	period:    time.Minute, longest: 10 * time.Minute, tight: 24 * time.Hour,
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -30,7 +31,7 @@ func strict(f *fixture, records float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.budgets = theBudgets
-	b.budgets.records = rate{most: records, perSecond: 1e-3, overdraft: maxKindsOfCaller}
+	b.budgets.records = budget{acl.Rate{Most: records, PerSecond: 1e-3}, maxKindsOfCaller}
 }
 
 // welcomeAgain ends the time for which client processes are turned away at the accept.

@@ -1,7 +1,6 @@
 package acl
 
 import (
-	"math"
 	"sync"
 	"time"
 )
@@ -40,12 +39,14 @@ type connectionKey struct {
 	pipe string
 }
 
-// bucket is a token bucket: https://www.rfc-editor.org/rfc/rfc2697 has the idea.
+// bucket is a Bucket with the rate that it was used by last.
 type bucket struct {
-	tokens float64
-	at     time.Time
-	full   time.Time // when it will be as good as new
+	Bucket
+	rate Rate
 }
+
+// isFull says that it is as good as new.
+func (b *bucket) isFull(now time.Time) bool { return b.Left(b.rate, now) >= b.rate.Most }
 
 // DefaultPrincipals is how many principals of a rule are told apart: a node has far fewer containers that use pipes.
 const DefaultPrincipals = 4096
@@ -73,7 +74,7 @@ func (l *Limiter) Call(who Principal, rule string, limits Limits) bool {
 	return l.bucket(bucketKey{who, rule}, now).take(limits, now)
 }
 
-// bucket finds or makes a bucket. One that is made is at its zero time, which is as good as full.
+// bucket finds or makes a bucket.
 func (l *Limiter) bucket(key bucketKey, now time.Time) *bucket {
 	if b := l.buckets[key]; b != nil {
 		return b
@@ -96,34 +97,27 @@ func (l *Limiter) bucket(key bucketKey, now time.Time) *bucket {
 func (l *Limiter) sweep(now time.Time) {
 	l.swept = now
 	for key, b := range l.buckets {
-		if !b.full.After(now) {
+		if b.isFull(now) {
 			delete(l.buckets, key)
 		}
 	}
 	for rule, b := range l.shared {
-		if !b.full.After(now) {
+		if b.isFull(now) {
 			delete(l.shared, rule)
 		}
 	}
 }
 
 func (b *bucket) take(limits Limits, now time.Time) bool {
-	rate, most := float64(limits.CallsPerSecond), float64(limits.Burst)
-	if most == 0 {
-		most = rate
+	b.rate = Rate{Most: float64(limits.Burst), PerSecond: float64(limits.CallsPerSecond)}
+	if limits.Burst == 0 {
+		b.rate.Most = b.rate.PerSecond
 	}
-	if b.at.IsZero() {
-		b.tokens = most
-	} else {
-		b.tokens = math.Min(most, b.tokens+now.Sub(b.at).Seconds()*rate)
+	if b.Left(b.rate, now) < 1 {
+		return false
 	}
-	b.at = now
-	ok := b.tokens >= 1
-	if ok {
-		b.tokens--
-	}
-	b.full = now.Add(time.Duration((most - b.tokens) / rate * float64(time.Second)))
-	return ok
+	b.Bucket.Take(1)
+	return true
 }
 
 // Connect counts a connection of who to a pipe, unless there are most of them already; 0 is no bound. The connection
