@@ -83,33 +83,51 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 		}
 		sinks = append(sinks, client)
 	}
-	last, err := evidence.LastCheckpoint(path)
-	if err != nil {
-		return nil, err
-	}
-	so := o.segmentOptions()
-	so.Covered, so.OnRecord = last.Size, a.copies.Record
-	so.Evidence = func(*segment.Found) (segment.Evidence, error) {
-		// Only the process that holds the directory may make a key for it.
-		keys, err := signingKeys(path, last.Size > 0, o)
-		if err != nil {
-			return nil, err
-		}
-		a.key = keys[0].LogKey()
-		if a.tree, err = evidence.Open(ctx, evidence.Options{Dir: path, Keys: keys, Sinks: sinks, OnError: o.checkpointFailed}); err != nil {
-			return nil, fmt.Errorf("%w; to begin a new log, move this directory away, and look at why", err)
-		}
-		return a.tree, nil
-	}
-	if a.segments, err = segment.Open(ctx, path, so); err != nil {
-		if a.tree != nil {
-			err = errors.Join(err, a.tree.Close(ctx))
-		}
+	if err := a.openSegments(ctx, o, sinks); err != nil {
 		return nil, err
 	}
 	a.Writer = a.segments
 	o.log.Info("audit log open", zap.String(logkeys.Path, path))
 	return a, nil
+}
+
+// openSegments goes on with the log in the directory, from what was signed of it.
+func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evidence.Sink) error {
+	keys, err := signingKeys(a.path, o)
+	if err != nil {
+		return err
+	}
+	last, err := evidence.LastSigned(a.path, keys, o.states(a.path))
+	if err != nil {
+		return err
+	}
+	so := o.segmentOptions()
+	so.Covered, so.Fits, so.Missing, so.OnRecord = last.Size, evidence.Fits(a.path, last.Head), last.Missing, a.copies.Record
+	so.Evidence = func(*segment.Found) (segment.Evidence, error) {
+		if len(keys) == 0 { // only the process that holds the directory may make a key for it
+			key, err := newSigningKey(a.path, last.Size > 0, o)
+			if err != nil {
+				return nil, err
+			}
+			keys = []*evidence.Key{key}
+		}
+		o.log.Info("audit log is signed", zap.String(logkeys.Name, keys[0].Name()), zap.Stringer(logkeys.VerifierKey, keys[0]))
+		a.key = keys[0].LogKey()
+		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Sinks: sinks, OnError: o.checkpointFailed})
+		if err != nil {
+			err = fmt.Errorf("%w; to begin a new log, move this directory away, and look at why", err)
+			o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
+			return nil, err
+		}
+		return a.tree, nil
+	}
+	if a.segments, err = segment.Open(ctx, a.path, so); err != nil {
+		if a.tree != nil {
+			err = errors.Join(err, a.tree.Close(ctx))
+		}
+		return err
+	}
+	return nil
 }
 
 func (o auditOptions) segmentOptions() segment.Options {
@@ -132,6 +150,10 @@ func (o auditOptions) segmentOptions() segment.Options {
 func (o auditOptions) checkpointFailed(err error) {
 	if errors.Is(err, evidence.ErrWitnessAhead) || errors.Is(err, evidence.ErrWitnessRefuses) {
 		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
+		return
+	}
+	if errors.Is(err, evidence.ErrCheckpointsGone) {
+		o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
 		return
 	}
 	o.log.Warn("audit checkpoint", zap.Error(err))

@@ -15,38 +15,68 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// signingKeys reads the keys that sign the log at path. A log that was never signed, and whose configuration names no key, gets one.
-// A log that was signed does not: whoever removes a key must not get another one by that.
-func signingKeys(path string, wasSigned bool, o auditOptions) ([]*evidence.Key, error) {
-	file := o.settings.Signing.Key
-	if file == "" {
-		file = path + "-signing.key"
-		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
-			if wasSigned {
-				return nil, fmt.Errorf("the log has signed checkpoints, and its key %s is gone: bring it back, or move the log away and begin a new one", file)
-			}
-			if err := makeKey(file, o); err != nil {
-				return nil, fmt.Errorf("make the audit log's key: %w", err)
-			}
+// keyFiles are the files of the keys that sign the log at path, the one that stays first.
+func (o auditOptions) keyFiles(path string) []string {
+	files := []string{o.settings.Signing.Key}
+	if files[0] == "" {
+		files[0] = path + "-signing.key"
+	}
+	if o.settings.Signing.Old != "" {
+		files = append(files, o.settings.Signing.Old)
+	}
+	return files
+}
+
+// states are the files in which each key remembers what it signed last. They lie beside the keys, where who can write to the log alone cannot.
+func (o auditOptions) states(path string) []string {
+	var files []string
+	for _, file := range o.keyFiles(path) {
+		files = append(files, file+".signed")
+	}
+	return files
+}
+
+// signingKeys reads the keys that sign the log at path; none if the configuration names no key and there is none yet.
+func signingKeys(path string, o auditOptions) ([]*evidence.Key, error) {
+	files := o.keyFiles(path)
+	if o.settings.Signing.Key == "" {
+		if _, err := os.Lstat(files[0]); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
 		}
 	}
-	if err := errors.Join(filetrust.CheckOwners(file), winsvc.MakeFilePrivate(file)); err != nil {
-		return nil, fmt.Errorf("audit log's key: %w", err)
-	}
-	key, err := evidence.ReadKey(file)
-	if err != nil {
-		return nil, err
-	}
-	keys := []*evidence.Key{key}
-	if old := o.settings.Signing.Old; old != "" {
-		key, err := evidence.ReadKey(old)
+	var keys []*evidence.Key
+	for i, file := range files {
+		if i == 0 {
+			if err := errors.Join(filetrust.CheckOwners(file), winsvc.MakeFilePrivate(file)); err != nil {
+				return nil, fmt.Errorf("audit log's key: %w", err)
+			}
+		}
+		if err := filetrust.CheckOwners(file + ".signed"); err != nil {
+			return nil, fmt.Errorf("what the audit log's key signed: %w", err)
+		}
+		key, err := evidence.ReadKey(file)
 		if err != nil {
 			return nil, err
 		}
 		keys = append(keys, key)
 	}
-	o.log.Info("audit log is signed", zap.String(logkeys.Name, key.Name()), zap.Stringer(logkeys.VerifierKey, key))
 	return keys, nil
+}
+
+// newSigningKey makes the key of a log that was never signed. A log that was signed gets none: whoever removes a key must not get another one by
+// that.
+func newSigningKey(path string, wasSigned bool, o auditOptions) (*evidence.Key, error) {
+	file := o.keyFiles(path)[0]
+	if wasSigned {
+		return nil, fmt.Errorf("the log has signed checkpoints, and its key %s is gone: bring it back, or move the log away and begin a new one", file)
+	}
+	if err := makeKey(file, o); err != nil {
+		return nil, fmt.Errorf("make the audit log's key: %w", err)
+	}
+	if err := errors.Join(filetrust.CheckOwners(file), winsvc.MakeFilePrivate(file)); err != nil {
+		return nil, fmt.Errorf("audit log's key: %w", err)
+	}
+	return evidence.ReadKey(file)
 }
 
 // makeKey makes a key of this node, with its public half beside it for whoever is to verify the log.

@@ -97,6 +97,7 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 	w := newWatched(t, "")
 	log := filepath.Join(t.TempDir(), "audit")
 	older := log + "-older"
+	var remembered []byte
 	for i := range 2 {
 		p := startProgram(t, "--config", w.config, "--audit-log", log)
 		for range 3 {
@@ -107,7 +108,14 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 			if err := os.CopyFS(older, os.DirFS(log)); err != nil {
 				t.Fatal(err)
 			}
+			var err error
+			if remembered, err = os.ReadFile(log + "-signing.key.signed"); err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	if err := os.WriteFile(log+"-signing.key.signed", remembered, 0o600); err != nil { // the whole node was put back
+		t.Fatal(err)
 	}
 	if err := os.Rename(log, log+"-true"); err != nil {
 		t.Fatal(err)

@@ -166,8 +166,8 @@ type Log struct {
 	// Void are files between the two that hold no record of the log, whatever is in them. There are at most 32.
 	//record:is segment
 	Void []string `json:"void,omitempty"`
-	// Cause is why this segment was begun.
-	//record:when in a LogOpen of a log of segments
+	// Cause is why this segment was begun, or stop in the record that ends the log.
+	//record:when in a LogOpen of a log of segments, and in the last LogClose of a process
 	//record:values Cause
 	Cause string `json:"cause,omitempty"`
 	// Fault is what was wrong with the segment before: the error of a write, or damage that was found in it.
@@ -185,6 +185,10 @@ type Log struct {
 	// Unwritten is how many requests and connections ended without a record, because the log could not take one before the process stopped.
 	//record:when in LogClose, if there are any
 	Unwritten uint64 `json:"unwritten,omitempty"`
+	// Unsigned is how many of the records before this one no checkpoint covered, because the process that wrote them did not end in order: the
+	// one that begins here takes them over, and signs them on the word of whoever could write to the directory.
+	//record:when in a LogOpen, if there are any
+	Unsigned uint64 `json:"unsigned,omitempty"`
 	// Unreserved says that the file system keeps no space for the records of admitted calls: a full disk may cost their ends.
 	//record:when if true
 	Unreserved bool `json:"unreserved,omitempty"`
@@ -208,6 +212,7 @@ const (
 	CauseAge     = "age"     // the segment before was as old as it may be
 	CauseFailure = "failure" // the segment before could not be written or flushed
 	CauseMissing = "missing" // the segment before is no longer where it was
+	CauseStop    = "stop"    // of a LogClose: the process stops, and nothing comes behind but the LogOpen of the next one
 )
 
 // Pruned are segments that are removed, the oldest ones of the log.

@@ -159,7 +159,10 @@ func goldenEvents() []goldenEvent {
 	torn := next(CauseStart)
 	torn.TornBytes, torn.PreviousTornHash = 100, strings.Repeat("0f", 32)
 	log("after a crash, with the hash of what it left", StageLogOpen, torn)
-	log("closed with records missing", StageLogClose, &Log{Unwritten: 611})
+	log("closed with records missing", StageLogClose, &Log{Cause: CauseStop, Unwritten: 611})
+	unsigned := next(CauseStart)
+	unsigned.Unsigned = 3
+	log("after a crash, with records that nobody had signed", StageLogOpen, unsigned)
 	named := next(CauseSize)
 	named.Segment = segment("27")
 	log("of a segment that says its name", StageLogOpen, named)

@@ -71,6 +71,9 @@ func (l *line) log(g *Log) {
 	if g.Unwritten != 0 {
 		l.count("unwritten", g.Unwritten)
 	}
+	if g.Unsigned != 0 {
+		l.count("unsigned", g.Unsigned)
+	}
 	l.yes("unreserved", g.Unreserved)
 	if p := g.Pruned; p != nil {
 		l.key("pruned")

@@ -134,7 +134,7 @@ def verify(directory, vkey, outside):
             tampered(f"{name} is no file")
     heads = checkpoints(os.path.join(directory, "checkpoints"), vkey) if os.path.exists(os.path.join(directory, "checkpoints")) else {}
     held = checkpoints(outside, vkey) if outside else {}
-    tree, size, seq, prev, pruned, begin, open_end, start_size, strange = [], 0, 0, bytes(32), 0, 1, False, 0, False  # tree: (level, hash) of whole subtrees
+    tree, size, seq, prev, prunes, begin, open_end, start_size, strange = [], 0, 0, bytes(32), [], 1, False, 0, False  # tree: (level, hash) of whole subtrees
     for name, text in segments(directory):
         if name is None:
             strange = True
@@ -146,7 +146,7 @@ def verify(directory, vkey, outside):
             start_size = size
         if open_end or int(name[6:26]) != seq + 1:
             tampered(f"{name}: records before it or at its end are missing")
-        open_end = lines.pop() != b""
+        open_end, closed = lines.pop() != b"", False
         for line in lines:
             if b"\0" in line:  # a page that was lost, perhaps: what it held is missed by a checkpoint
                 open_end = True
@@ -158,7 +158,10 @@ def verify(directory, vkey, outside):
             if not isinstance(record, dict) or record.get("seq") != seq + 1 or prev is not None and record.get("prev") != base64.b64encode(prev).decode():
                 tampered(f"{name}: record {seq + 1} does not fit")
             if record.get("stage") == "LogPrune":
-                pruned = max(pruned, record["log"]["pruned"]["last_seq"])
+                prunes.append((seq + 1, record["log"]["pruned"]["last_seq"]))
+            if closed:
+                tampered(f"{name}: record {seq + 1} stands behind the one that closed the segment")
+            closed = record.get("stage") == "LogClose"
             seq, prev = seq + 1, hashlib.sha256(b"\0" + line).digest()
             if seq > size:
                 node, size = (0, prev), seq
@@ -173,7 +176,9 @@ def verify(directory, vkey, outside):
                     tampered(f"{name}: the tree of {seq} records is not the one that was signed")
     if max([0, *heads, *held]) > seq:
         tampered(f"records after {seq} are gone")
-    if pruned < begin - 1:
+    signed = max([0, *heads, *held])
+    pruned = max([0, *(last for at, last in prunes if at <= signed)])  # without a signature it is anybody's word
+    if signed and pruned < begin - 1:
         tampered(f"records before {begin} are gone, and nothing says that they were removed")
     if begin <= start_size and max([0, *heads, *held]) <= start_size:  # only the hash in the record behind them holds those
         tampered(f"records {begin} to {start_size} are held by no checkpoint of more")

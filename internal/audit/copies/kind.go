@@ -45,7 +45,7 @@ func (f *facts) kind() kind {
 	switch {
 	case !f.isWhole:
 	case f.text("type") == string(audit.TypeLog):
-		if f.has("log.fault") || f.has("log.lost") || f.has("log.orphaned") || f.has("log.torn_bytes") || f.text("log.cause") == audit.CauseMissing {
+		if f.has("log.fault") || f.has("log.lost") || f.has("log.orphaned") || f.has("log.torn_bytes") || f.has("log.unsigned") || f.text("log.cause") == audit.CauseMissing {
 			return kind{EventLogFault, warning, "Audit log went on after a fault"}
 		}
 		return kind{EventLogOwn, info, "Audit log opened, closed or pruned"}

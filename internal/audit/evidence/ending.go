@@ -38,9 +38,12 @@ func ending(s opening, covered uint64) (int64, error) {
 	}
 	defer f.Close() //nolint:errcheck // only read
 	in := bufio.NewReaderSize(io.LimitReader(f, info.Size()), audit.MaxRecord+1)
-	seq, good, previous := s.First-1, int64(0), ""
+	seq, good, previous, closed := s.First-1, int64(0), "", false
 	repeats := 0 // the first line from which on records stand there again
 	for number := 1; ; number++ {
+		if closed { // whatever stands behind is none of the log
+			return good, nil
+		}
 		raw, err := in.ReadSlice('\n')
 		switch {
 		case errors.Is(err, io.EOF):
@@ -57,7 +60,7 @@ func ending(s opening, covered uint64) (int64, error) {
 		}
 		if repeats == 0 && ok && at == seq+1 && (number == 1 || prev == previous) {
 			seq, good = at, good+int64(len(raw))
-			previous = Leaf(raw[:len(raw)-1]).String()
+			previous, closed = Leaf(raw[:len(raw)-1]).String(), segment.ClosesSegment(raw[:len(raw)-1])
 			continue
 		}
 		hasEnd := err == nil

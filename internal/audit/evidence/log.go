@@ -18,6 +18,9 @@ type Options struct {
 	Dir string
 	// Keys sign, all of them: one, or in a rotation the old one and the new one. They have the same name, the log's origin.
 	Keys []*Key
+	// States are files beside the keys, out of reach of who can write to Dir alone. Each remembers the last checkpoint, so that the log goes on from
+	// that one although those in Dir were removed. Without any, a log without checkpoints is taken for a new one.
+	States []string
 	// Sinks are given a copy of every checkpoint. Only what is out of reach of this machine's administrators contradicts a rollback.
 	Sinks []Sink
 	// Interval is how long a record may wait for a checkpoint, 1 s if 0. Idle is how often one is made while there are no records, 1 min if 0.
@@ -61,9 +64,12 @@ func (o *Options) complete() error {
 }
 
 // keys are those that verify what Keys sign.
-func (o *Options) keys() Keys {
+func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
+
+// keysOfAll are the public halves of keys.
+func keysOfAll(private []*Key) Keys {
 	var keys Keys
-	for _, k := range o.Keys {
+	for _, k := range private {
 		keys.all = append(keys.all, verifier{k.name, algLog, k.public()})
 	}
 	return keys
@@ -79,7 +85,8 @@ type Log struct {
 
 	signing sync.Mutex // guards what follows, and keeps checkpoints in order
 	notes   *noteFile
-	signed  uint64 // size of the last checkpoint
+	states  *stateFiles
+	signed  Head // the last checkpoint
 	at      time.Time
 	thinned time.Time
 	closed  bool
@@ -103,23 +110,25 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
 	l.notes = notes
-	last := Head{}
-	if raw != nil { // not verified: a key may have been replaced. One that was forged stops the log, and signs nothing.
-		if last, err = Inspect(raw); err == nil && last.Origin != o.Keys[0].name {
-			err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
-		}
+	last, err := knownOf(o.Dir, raw, o.States, o.keys())
+	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
+		err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
 	if err == nil {
-		held := uint64(0)
-		if c, err := o.keys().Open(raw); err == nil && c.LogSigned {
-			held = c.Size
-		}
-		l.tree, err = rebuild(ctx, o.Dir, last, held)
+		l.tree, err = rebuild(ctx, o.Dir, last)
+	}
+	if err == nil && last.lacks {
+		o.OnError(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
+		err = l.notes.append(last.raw, o.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", errors.Join(err, notes.close()))
 	}
-	l.signed, l.at = last.Size, o.Now()
+	if last.missing > 0 {
+		o.OnError(fmt.Errorf("%w, with all of its records: the key has signed %d of them, and a new log begins", ErrCheckpointsGone, last.missing))
+	}
+	l.states = openStates(o.States, last.raw, o.OnError)
+	l.signed, l.at = last.Head, o.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	for _, s := range o.Sinks {
@@ -183,15 +192,17 @@ func (l *Log) checkpoint(isLast bool) error {
 	if err := l.notes.append(raw, now); err != nil {
 		return fmt.Errorf("audit checkpoint of %d records: %w", head.Size, err)
 	}
-	l.signed, l.at = head.Size, now
+	l.states.write(raw)
+	l.signed, l.at = head, now
 	for _, c := range l.couriers {
-		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head.Size) }})
+		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head) }})
 	}
 	return nil
 }
 
-// prove returns the consistency proof between two sizes, from memory if both are remembered, else by reading the log.
-func (l *Log) prove(ctx context.Context, old, size uint64) (tlog.TreeProof, error) {
+// prove returns the consistency proof from a size to a checkpoint, from memory if both are remembered, else by reading the log.
+func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof, error) {
+	size := head.Size
 	if old > size {
 		return nil, fmt.Errorf("prove growth from %d records to %d", old, size)
 	}
@@ -203,7 +214,7 @@ func (l *Log) prove(ctx context.Context, old, size uint64) (tlog.TreeProof, erro
 	l.mu.Unlock()
 	if !ok {
 		var err error
-		if before, after, err = spanOf(ctx, l.o.Dir, old, size); err != nil {
+		if before, after, err = spanOf(ctx, l.o.Dir, head, old, size); err != nil {
 			return nil, fmt.Errorf("prove growth from %d records to %d: %w", old, size, err)
 		}
 	}
@@ -230,7 +241,7 @@ func (l *Log) tick() error {
 	l.signing.Lock()
 	defer l.signing.Unlock()
 	l.mu.Lock()
-	isDirty := l.tree.end != l.signed
+	isDirty := l.tree.end != l.signed.Size
 	l.mu.Unlock()
 	if !isDirty && l.o.Now().Sub(l.at) < l.o.Idle {
 		return nil
@@ -258,7 +269,23 @@ func (l *Log) Close(ctx context.Context) error {
 		}
 	}
 	l.stop()
-	return errors.Join(err, l.notes.close())
+	return errors.Join(err, l.notes.close(), l.states.close())
+}
+
+// lastSigned is the last checkpoint.
+func (l *Log) lastSigned() Head {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	return l.signed
+}
+
+// sizeOf is how many records a checkpoint says it is of, 0 without one.
+func sizeOf(raw []byte) uint64 {
+	h, err := Inspect(raw)
+	if err != nil {
+		return 0
+	}
+	return h.Size
 }
 
 // Prune writes down the tree of the records up to last, so that the tree of those behind them can be known when they are gone. It reads them.
@@ -269,7 +296,7 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 	if err != nil || now.end >= last {
 		return err
 	}
-	tree, err := replay(ctx, l.o.Dir, last, nil, func(tree *span) bool { return tree.end < last })
+	tree, err := replay(ctx, l.o.Dir, reading{covered: last, signed: l.lastSigned(), each: func(tree *span) bool { return tree.end < last }})
 	if err == nil && tree.end != last {
 		err = fmt.Errorf("the log ends with record %d", tree.end)
 	}
@@ -289,13 +316,13 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 func (l *Log) signBehind(last uint64) error {
 	l.signing.Lock()
 	defer l.signing.Unlock()
-	if l.signed <= last {
+	if l.signed.Size <= last {
 		if err := l.checkpoint(false); err != nil {
 			return err
 		}
 	}
-	if l.signed <= last {
-		return fmt.Errorf("record %d is the last one", l.signed)
+	if l.signed.Size <= last {
+		return fmt.Errorf("record %d is the last one", l.signed.Size)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type opening struct {
 	Segment
 	isWhole  bool // its first line is there
 	opens    bool // that line is a record of the number in the name
+	counts   bool // the log goes on from it
 	isPacked bool
 	size     int64  // of the file
 	prev     string // the hash of the record before, in the first record
@@ -55,32 +56,39 @@ func look(s Segment, isWriter bool) (opening, error) {
 	return o, nil
 }
 
-// inOrder returns the segments whose records count, in their order: see segment.Counts. Of what is ignored, unnamed bytes are in segments that none
-// of the log names: what they hold is no writer's word.
-func inOrder(segments []Segment, isWriter bool) (kept []opening, ignored, unnamed int64, err error) {
+// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts.
+func lookAll(segments []Segment, isWriter bool) ([]opening, error) {
 	var all []opening
 	var claims []segment.Claim
 	for _, s := range segments {
 		o, err := look(s, isWriter)
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, err
 		}
 		all = append(all, o)
 		d := o.declared.Log
 		claims = append(claims, segment.Claim{Given: s.name(), First: s.First, IsWhole: o.isWhole, Opens: o.opens, Void: d.Void, Previous: d.PreviousSegment})
 	}
-	counts := segment.Counts(claims)
+	for i, counts := range segment.Counts(claims) {
+		all[i].counts = counts
+	}
+	return all, nil
+}
+
+// inOrder returns the segments whose records count, in their order. Of what is ignored, unnamed bytes are in segments that none
+// of the log names: what they hold is no writer's word.
+func inOrder(all []opening) (kept []opening, ignored, unnamed int64) {
 	named := map[string]bool{}
-	for i, o := range all {
-		if counts[i] {
+	for _, o := range all {
+		if o.counts {
 			kept = append(kept, o)
 			for _, name := range o.declared.Log.Void {
 				named[name] = true
 			}
 		}
 	}
-	for i, o := range all {
-		if counts[i] {
+	for _, o := range all {
+		if o.counts {
 			continue
 		}
 		ignored += o.size
@@ -88,7 +96,7 @@ func inOrder(segments []Segment, isWriter bool) (kept []opening, ignored, unname
 			unnamed += o.size
 		}
 	}
-	return kept, ignored, unnamed, nil
+	return kept, ignored, unnamed
 }
 
 // follows compares what a segment declares of the one before with what is there: bytes of the log, and bytes behind them.

@@ -37,7 +37,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 		return nil, fmt.Errorf("prove record %d: no checkpoint that the keys verify covers it", seq)
 	}
 	c := v.expect[len(v.expect)-1]
-	record, before, behind, err := split(ctx, o.Dir, seq, c.Size)
+	record, before, behind, err := split(ctx, o.Dir, seq, c.Head)
 	if err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
@@ -60,9 +60,10 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	return out, err
 }
 
-// split reads a record, the tree before it, and the leaves behind it up to a size.
-func split(ctx context.Context, dir string, seq, size uint64) (record []byte, before, behind span, err error) {
-	before, _, err = spanOf(ctx, dir, seq-1, size)
+// split reads a record, the tree before it, and the leaves behind it up to what a checkpoint was signed of.
+func split(ctx context.Context, dir string, seq uint64, signed Head) (record []byte, before, behind span, err error) {
+	size := signed.Size
+	before, _, err = spanOf(ctx, dir, signed, seq-1, size)
 	if err != nil {
 		return nil, span{}, span{}, err
 	}

@@ -24,22 +24,33 @@ func (w *walk) list(dir string) (first uint64, err error) {
 	return w.sort(segments)
 }
 
-// replay reads the log in dir, of which covered records are known to have been durable, and calls each with the tree as it is before each
-// record is added and at the end, until each returns false. Begin, if it is not nil, is told before of the first record that is there, 0 for
-// none, and of the tree of those that were pruned.
-func replay(ctx context.Context, dir string, covered uint64, begin func(first uint64, start span) error, each func(tree *span) bool) (span, error) {
+// reading is how replay reads a log.
+type reading struct {
+	// covered is how many records are known to have been durable; signed is the checkpoint that the segments of the log are told from others by.
+	covered uint64
+	signed  Head
+	// begin, if it is not nil, is told before of the first record that is there, 0 for none, and of the tree of those that were pruned.
+	begin func(first uint64, start span) error
+	// pruned, if it is not nil, is told of each record that says that records up to last are removed.
+	pruned func(seq, last uint64)
+	// each is called with the tree as it is before each record is added and at the end, until it returns false.
+	each func(tree *span) bool
+}
+
+// replay reads the log in dir.
+func replay(ctx context.Context, dir string, r reading) (span, error) {
 	start, err := readStart(filepath.Join(dir, StartFile))
 	if err != nil {
 		return span{}, err
 	}
 	tree := span{}
-	w := &walk{isWriter: true, isOwn: true, covered: covered}
+	w := &walk{isWriter: true, isOwn: true, covered: r.covered, signed: r.signed}
 	first, err := w.list(dir)
 	if err != nil {
 		return span{}, err
 	}
-	if begin != nil {
-		if err := begin(first, start); err != nil {
+	if r.begin != nil {
+		if err := r.begin(first, start); err != nil {
 			return span{}, err
 		}
 	}
@@ -50,49 +61,138 @@ func replay(ctx context.Context, dir string, covered uint64, begin func(first ui
 	default:
 		tree = start.clone()
 	}
-	w.visit = func(r *Record) error {
-		if r.Seq <= tree.end { // pruning is under way
+	w.visit = func(rec *Record) error {
+		if last := rec.prunes(); last > 0 && r.pruned != nil {
+			r.pruned(rec.Seq, last)
+		}
+		if rec.Seq <= tree.end { // pruning is under way
 			return nil
 		}
-		if r.Seq != tree.end+1 {
-			return &Fault{r.File, r.Line, r.Seq, fmt.Sprintf("record %d is due", tree.end+1)}
+		if rec.Seq != tree.end+1 {
+			return &Fault{rec.File, rec.Line, rec.Seq, fmt.Sprintf("record %d is due", tree.end+1)}
 		}
-		if !each(&tree) {
+		if !r.each(&tree) {
 			return errDone
 		}
-		tree.append(r.Leaf)
+		tree.append(rec.Leaf)
 		return nil
 	}
 	if err := w.run(ctx); err != nil && !errors.Is(err, errDone) {
 		return span{}, err
 	} else if err == nil {
-		each(&tree)
+		r.each(&tree)
 	}
 	return tree, nil
 }
 
-// rebuild reads the log in dir and holds it to the last checkpoint it signed; Size 0 for none. Records up to held are under a signature that was verified.
-func rebuild(ctx context.Context, dir string, last Head, held uint64) (span, error) {
-	fits := last.Size == 0
-	begin := func(first uint64, start span) error {
-		if isUnheld(first, start, held) {
-			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, start, held)}
+// rebuild reads the log in dir and holds it to what is known to be signed of it.
+func rebuild(ctx context.Context, dir string, k known) (span, error) {
+	fits, pruned, gone := 0, uint64(0), uint64(0)
+	r := reading{covered: k.Size, signed: k.Head}
+	r.begin = func(first uint64, start span) error {
+		if isUnheld(first, start, k.held) {
+			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, start, k.held)}
 		}
+		if first > 0 && !k.isTrusted {
+			return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "it holds no checkpoint that the log's key signed, and beside the key none is remembered: the file was removed or replaced, or the key was, without audit.signing.old"}
+		}
+		gone = max(first, 1) - 1
 		return nil
 	}
-	tree, err := replay(ctx, dir, last.Size, begin, func(tree *span) bool {
-		if tree.end == last.Size {
-			fits = fits || tree.root() == last.Root
+	r.pruned = func(seq, last uint64) {
+		if seq <= k.held { // others are anybody's word
+			pruned = max(pruned, last)
+		}
+	}
+	r.each = func(tree *span) bool {
+		for _, h := range k.heads {
+			if tree.end == h.Size && tree.root() == h.Root {
+				fits++
+			}
 		}
 		return true
-	})
+	}
+	tree, err := replay(ctx, dir, r)
 	if err != nil {
 		return span{}, err
 	}
-	if !fits {
-		return span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, last.Size)
+	if fits < len(k.heads) {
+		return span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, k.Size)
+	}
+	if pruned < gone {
+		return span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record under a checkpoint says that they were removed", pruned+1, gone)}
 	}
 	return tree, nil
+}
+
+// known is what is known to be signed of a log.
+type known struct {
+	Head         // the checkpoint of most records, unverified if it is from the log's own file
+	heads []Head // that the log must fit
+	held  uint64 // records under a checkpoint that was verified
+	// isTrusted says that there is one, or that the key has signed nothing yet, or that nothing is remembered beside keys.
+	isTrusted bool
+	raw       []byte // of the newest verified one
+	lacks     bool   // the log's own file lacks that one
+	missing   uint64 // records that were signed of a log of which nothing is there
+}
+
+// knownOf is what is known of the log in dir from the last checkpoint in its own file, which may be empty, and beside its keys.
+func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err error) {
+	if own != nil { // not verified: a key may have been replaced. One that was forged stops the log, and signs nothing.
+		h, err := Inspect(own)
+		if err != nil {
+			return known{}, err
+		}
+		k.Head, k.heads = h, []Head{h}
+		if c, err := keys.Open(own); err == nil && c.LogSigned {
+			k.held, k.raw = c.Size, own
+		}
+	}
+	s, err := readStates(states, keys)
+	if err != nil {
+		return known{}, fmt.Errorf("what was signed of the audit log: %w", err)
+	}
+	if s.Size > 0 && own == nil {
+		segments, _, err := listSegments(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return known{}, err
+		}
+		if len(segments) == 0 { // it was moved away, or removed
+			return known{isTrusted: true, missing: s.Size}, nil
+		}
+	}
+	k.isTrusted = len(states) == 0 || s.isKnown || k.held > 0
+	if s.Size == 0 {
+		return k, nil
+	}
+	k.heads = append(k.heads, s.Head)
+	if k.lacks = s.Size > k.Size; k.lacks {
+		k.Head = s.Head
+	}
+	if s.Size > k.held {
+		k.held, k.raw = s.Size, s.raw
+	}
+	return k, nil
+}
+
+// Last is what was signed last of a log.
+type Last struct {
+	// Head is the checkpoint of most records, with a Size of 0 if there is none.
+	Head
+	// Missing is how many records were signed of a log of which nothing is there any more.
+	Missing uint64
+}
+
+// LastSigned returns what was signed last of the log in dir: what the writer of segments wants to know before it takes a damaged end for the work
+// of a crash. What the log's own file says is not verified, what is remembered beside the keys is.
+func LastSigned(dir string, keys []*Key, states []string) (Last, error) {
+	own, err := lastNote(dir)
+	if err != nil {
+		return Last{}, err
+	}
+	k, err := knownOf(dir, own, states, keysOfAll(keys))
+	return Last{k.Head, k.missing}, err
 }
 
 // isUnheld says whether nothing holds the records that are there and that the tree of the pruned ones covers already. They are not added to
@@ -109,15 +209,23 @@ func unheld(first uint64, start span, held uint64) string {
 	return fmt.Sprintf("it is the tree of %d records, of which those from %d on are there, and they are held by no checkpoint of more: the last one is of %d", start.end, first, held)
 }
 
-// LastCheckpoint returns the newest checkpoint in a log's own file, unverified, and a Size of 0 if there is none: what the writer of segments
-// wants to know before it takes a damaged end for the work of a crash.
+// LastCheckpoint returns the newest checkpoint in a log's own file, unverified, and a Size of 0 if there is none.
 func LastCheckpoint(dir string) (Head, error) {
+	raw, err := lastNote(dir)
+	if err != nil || raw == nil {
+		return Head{}, err
+	}
+	return Inspect(raw)
+}
+
+// lastNote is the last one in a log's own file, nil if there is none.
+func lastNote(dir string) ([]byte, error) {
 	f, _, err := openRegular(filepath.Join(dir, CheckpointFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return Head{}, fmt.Errorf("last audit checkpoint: %w", err)
+		return nil, fmt.Errorf("last audit checkpoint: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
 	var last []byte
@@ -127,25 +235,22 @@ func LastCheckpoint(dir string) (Head, error) {
 			break
 		}
 		if err != nil {
-			return Head{}, fmt.Errorf("last audit checkpoint: %w", err)
+			return nil, fmt.Errorf("last audit checkpoint: %w", err)
 		}
 		last = n.Raw
 	}
-	if last == nil {
-		return Head{}, nil
-	}
-	return Inspect(last)
+	return last, nil
 }
 
-// spanOf reads the log in dir for the tree of its first from records and the leaves from there up to another size.
-func spanOf(ctx context.Context, dir string, from, to uint64) (before, after span, err error) {
+// spanOf reads the log in dir, of which a checkpoint was signed, for the tree of its first from records and the leaves from there up to another size.
+func spanOf(ctx context.Context, dir string, signed Head, from, to uint64) (before, after span, err error) {
 	hasBefore := false
-	tree, err := replay(ctx, dir, to, nil, func(tree *span) bool {
+	tree, err := replay(ctx, dir, reading{covered: to, signed: signed, each: func(tree *span) bool {
 		if tree.end == from {
 			before, hasBefore = tree.clone(), true
 		}
 		return tree.end < from
-	})
+	}})
 	if err != nil {
 		return span{}, span{}, err
 	}
@@ -153,7 +258,7 @@ func spanOf(ctx context.Context, dir string, from, to uint64) (before, after spa
 		return span{}, span{}, fmt.Errorf("the tree of %d records cannot be known: the log begins behind it, or ends before it with %d", from, tree.end)
 	}
 	after = span{begin: from, end: from}
-	w := &walk{isOwn: true, covered: to, visit: func(r *Record) error {
+	w := &walk{isOwn: true, covered: to, signed: signed, visit: func(r *Record) error {
 		switch {
 		case r.Seq <= from:
 			return nil

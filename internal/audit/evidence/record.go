@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
 // Record is one line of a log, as far as its place in the log goes.
@@ -79,6 +81,9 @@ type logFields struct {
 		TornBytes       int64  `json:"torn_bytes"`
 		// PreviousTornHash is the SHA-256 of those bytes in hexadecimal digits, as they stood when the segment was begun.
 		PreviousTornHash string   `json:"previous_torn_hash"`
+		PreviousSeq      uint64   `json:"previous_seq"`
+		Unsigned         uint64   `json:"unsigned"`
+		Fault            string   `json:"fault"`
 		Void             []string `json:"void"`
 		Pruned           *struct {
 			LastSeq uint64 `json:"last_seq"`
@@ -91,4 +96,16 @@ func (r *Record) logOf() (logFields, error) {
 	var f logFields
 	err := json.Unmarshal(r.Raw, &f)
 	return f, err
+}
+
+// prunes is the number up to which the record says that records are removed, 0 if it says no such thing.
+func (r *Record) prunes() uint64 {
+	if r.stage != string(audit.StageLogPrune) {
+		return 0
+	}
+	f, err := r.logOf()
+	if err != nil || f.Log.Pruned == nil {
+		return 0
+	}
+	return f.Log.Pruned.LastSeq
 }

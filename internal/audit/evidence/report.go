@@ -57,6 +57,9 @@ type Report struct {
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 
+	takenOver []Range // records that were not signed when the process that wrote them ended, and that the next one signed
+	begun     string  // what the first record of the log says was wrong
+
 	lacksOwn bool   // no checkpoint lies in the directory of the log
 	newest   uint64 // size of the newest checkpoint that was held elsewhere
 	unhashed int64  // of IgnoredBytes: those of which the log says how many there were, and not what
@@ -72,6 +75,17 @@ type Sum struct {
 func (s *Sum) Add(leaf [32]byte) {
 	s.Records++
 	s.hash = sha256.Sum256(append(s.hash[:], leaf[:]...))
+}
+
+// takeOver notes what the first record of a segment says about those before it.
+func (r *Report) takeOver(seq uint64, f logFields) {
+	d := f.Log
+	if d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < seq {
+		r.takenOver = append(r.takenOver, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq})
+	}
+	if seq == 1 {
+		r.begun = d.Fault
+	}
 }
 
 // reportSchema names the form of a Report.
@@ -127,6 +141,16 @@ func (r *Report) limits(o VerifyOptions) {
 	r.limit("What never reached the log: an operation that ran past the guard, or a record that was never written.")
 	r.limit("Whether records tell the truth: times are the node's clock, and names, paths and errors are the callers' words.")
 	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
+	for i, t := range r.takenOver {
+		if i == maxNamed {
+			r.limit("The same of records before %d more starts.", len(r.takenOver)-i)
+			break
+		}
+		r.limit("What happened to records %d to %d before they were signed: these %d records were not signed when the process that wrote them ended, and the next start signed them as they were then.", t.First, t.Last, t.Last-t.First+1)
+	}
+	if r.begun != "" {
+		r.limit("What was before: the first record of the log says that %s.", r.begun)
+	}
 	if r.unhashed > 0 {
 		r.limit("What %d bytes behind the last records of segments are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
 	}

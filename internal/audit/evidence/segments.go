@@ -54,10 +54,11 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	order, _, _, err := inOrder(segments, false)
+	all, err := lookAll(segments, false)
 	if err != nil {
 		return nil, nil, err
 	}
+	order, _, _ := inOrder(all)
 	parts := make([]Part, 0, len(order))
 	counts := map[string]bool{}
 	for i, o := range order {

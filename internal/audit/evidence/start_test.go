@@ -12,7 +12,7 @@ import (
 // treeAt is the tree of the first records of a log, which whoever can read the log can make.
 func treeAt(t *testing.T, dir string, size uint64) span {
 	t.Helper()
-	tree, _, err := spanOf(context.Background(), dir, size, size)
+	tree, _, err := spanOf(context.Background(), dir, Head{}, size, size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,6 +144,8 @@ func TestPruningSignsWhatHoldsTheRecordsThatAreStillThere(t *testing.T) {
 	if err := m.log.Prune(context.Background(), 16); err == nil {
 		t.Error("the last record is pruned")
 	}
+	m.write(m.line("log", "LogPrune", `,"log":{"pruned":{"segments":[],"first_seq":1,"last_seq":5}}`))
+	m.checkpoint()
 	m.close()
 	segments, _ := paths(t, m)
 	if err := os.Remove(segments[0]); err != nil {

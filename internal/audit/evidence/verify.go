@@ -69,7 +69,8 @@ type verification struct {
 	start    string // file with the tree of what was pruned
 	first    span   // that tree
 
-	isUnheld bool // the checkpoints were read before the tree was written, or it was forged
+	isUnheld bool    // the checkpoints were read before the tree was written or records were pruned, or these were forged
+	prunes   []Range // records that LogPrune records say are removed: First is the number of that record, Last of the last one removed
 
 	beside  map[signed]bool // checkpoints that lie beside the log, if there are others to be told from them
 	expect  []expected      // by size
@@ -270,10 +271,14 @@ func (v *verification) visit(r *Record) error {
 	v.report.Records++
 	v.report.LastSeq = r.Seq
 	v.report.Read.Add(r.Leaf)
-	if r.isLog {
-		fields, err := r.logOf()
-		if err == nil && fields.Log.Pruned != nil && r.stage == string(audit.StageLogPrune) {
-			v.report.PrunedUntil = max(v.report.PrunedUntil, fields.Log.Pruned.LastSeq)
+	switch r.stage {
+	case string(audit.StageLogPrune):
+		if last := r.prunes(); last > 0 {
+			v.prunes = append(v.prunes, Range{r.Seq, last})
+		}
+	case string(audit.StageLogOpen):
+		if f, err := r.logOf(); err == nil {
+			v.report.takeOver(r.Seq, f)
 		}
 	}
 	switch {
@@ -331,11 +336,22 @@ func (v *verification) covered(e expected) {
 // end looks at checkpoints of records that were not found.
 func (v *verification) end(first uint64) error {
 	r := &v.report
-	if first > 1 && len(v.o.Files) > 0 && v.isRoot && r.PrunedUntil < first-1 {
-		r.Missing = append(r.Missing, Range{r.PrunedUntil + 1, first - 1})
+	covered := max(r.OwnCovered, r.OutsideCovered)
+	for _, p := range v.prunes { // what no checkpoint covers is anybody's word
+		if p.First <= covered || len(v.o.Keys.all) == 0 {
+			r.PrunedUntil = max(r.PrunedUntil, p.Last)
+		}
 	}
-	if first > 1 && len(v.o.Files) == 0 && r.PrunedUntil < first-1 {
-		return &Fault{v.segments[0].Path, 0, r.PrunedUntil + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record says that they were removed", r.PrunedUntil+1, first-1)}
+	if first > 1 && r.PrunedUntil < first-1 {
+		gone := Range{r.PrunedUntil + 1, first - 1}
+		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // no checkpoint says anything, also not that they were removed by others
+		switch {
+		case len(v.o.Files) == 0 && !isUnsigned:
+			v.isUnheld = true
+			return &Fault{v.segments[0].Path, 0, gone.First, fmt.Sprintf("records %d to %d are gone, and no LogPrune record under a checkpoint says that they were removed", gone.First, gone.Last)}
+		case len(v.o.Files) == 0 || v.isRoot:
+			r.Missing = append(r.Missing, gone)
+		}
 	}
 	if first <= 1 {
 		r.PrunedUntil = 0 // it was about to be

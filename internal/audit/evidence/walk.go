@@ -33,8 +33,9 @@ type walk struct {
 	// behind that. Records up to covered were durable.
 	isWriter bool
 	covered  uint64
-	// isOwn says that the writer of the log asks, of which covered records are signed: a segment that was put beside those of the log is left out.
-	isOwn bool
+	// isOwn says that the writer of the log asks, of which signed was signed: a segment that was put beside those of the log is left out.
+	isOwn  bool
+	signed Head
 	// visit is called for each record. An error of it ends the walk.
 	visit func(*Record) error
 	// read is told of bytes as they are read; nil if nobody wants to know.
@@ -45,6 +46,7 @@ type walk struct {
 	next     uint64 // number that the next record must have; 0 before the first
 	last     [prevLength]byte
 	isLinked bool  // last is the hash of the record before
+	isClosed bool  // that record closed its segment
 	torn     int64 // bytes behind the last record of all
 	unnamed  int64 // bytes of those in segments that no segment of the log names
 	ignored  int64 // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
@@ -64,11 +66,15 @@ var errDone = errors.New("done")
 
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
 func (w *walk) sort(segments []Segment) (first uint64, err error) {
-	w.order, w.ignored, w.unnamed, err = inOrder(segments, w.isWriter)
+	all, err := lookAll(segments, w.isWriter)
 	if err == nil && w.isOwn {
-		err = w.chain()
+		err = chain(all, w.signed)
 	}
-	if err == nil && w.isWriter {
+	if err != nil {
+		return 0, err
+	}
+	w.order, w.ignored, w.unnamed = inOrder(all)
+	if w.isWriter {
 		err = w.cut()
 	}
 	if err != nil || len(w.order) == 0 {
@@ -76,6 +82,9 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	}
 	for i, o := range w.order[1:] {
 		if before := w.order[i]; before.First == o.First {
+			if before.isPacked && !o.isPacked { // the proxy packs nothing
+				o, before = before, o
+			}
 			return 0, &Fault{o.Path, 1, o.First, fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))}
 		}
 	}
@@ -83,27 +92,95 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 }
 
 // chain leaves out what the writer of the log does not go on from.
-func (w *walk) chain() error {
-	links := make([]segment.Link, 0, len(w.order))
-	for _, o := range w.order {
-		d := o.declared.Log
-		links = append(links, segment.Link{Given: o.name(), First: o.First, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev})
+func chain(all []opening, signed Head) error {
+	var links []segment.Link
+	var whole []*opening
+	for i := range all {
+		if o := &all[i]; o.isWhole {
+			d := o.declared.Log
+			whole = append(whole, o)
+			links = append(links, segment.Link{Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev})
+		}
 	}
-	keep, err := segment.Chain(links, w.covered, func(i int) (io.ReadCloser, error) {
-		f, _, err := openRegular(w.order[i].Path)
+	if len(whole) == 0 {
+		return nil
+	}
+	dir := filepath.Dir(whole[0].Path)
+	chained, err := segment.Chain(links, segment.Signed{Size: signed.Size, Fits: Fits(dir, signed)}, func(i int) (io.ReadCloser, error) {
+		f, _, err := openRegular(whole[i].Path)
 		return f, err
 	})
 	if err != nil {
 		return err
 	}
-	kept := w.order[:0:0]
-	for i, o := range w.order {
-		if keep[i] {
-			kept = append(kept, o)
+	for i, o := range whole {
+		o.counts = chained.Keep[i]
+	}
+	return nil
+}
+
+// Fits returns what tells the segments that a checkpoint was signed of from others with as many records: see segment.Signed.
+func Fits(dir string, signed Head) func(names []string) (bool, error) {
+	return func(names []string) (bool, error) {
+		var order []opening
+		for _, name := range names {
+			s, _ := parseSegment(filepath.Join(dir, name))
+			o, err := look(s, true)
+			if err != nil {
+				return false, err
+			}
+			order = append(order, o)
+		}
+		tree := span{}
+		if order[0].First > 1 {
+			var err error
+			if tree, err = readStart(filepath.Join(dir, StartFile)); err != nil || tree.end+1 < order[0].First || tree.end > signed.Size {
+				return false, ignoreFault(err)
+			}
+		}
+		seq := order[0].First - 1
+		for i, o := range order {
+			length := o.size
+			if i+1 < len(order) {
+				length = order[i+1].declared.Log.PreviousBytes
+			}
+			err := addLeaves(&tree, &seq, o.Path, length, signed.Size)
+			if err != nil {
+				return false, err
+			}
+		}
+		return tree.end == signed.Size && tree.root() == signed.Root, nil
+	}
+}
+
+// addLeaves adds the lines of a segment to a tree, up to a size; seq is the number of the line before.
+func addLeaves(tree *span, seq *uint64, path string, length int64, size uint64) error {
+	f, _, err := openRegular(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	in := bufio.NewReaderSize(io.LimitReader(f, length), audit.MaxRecord+1)
+	for tree.end < size {
+		raw, err := in.ReadSlice('\n')
+		if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+			return nil // no record: the root will not fit
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		if *seq++; *seq > tree.end {
+			tree.append(Leaf(raw[:len(raw)-1]))
 		}
 	}
-	w.order = kept
 	return nil
+}
+
+func ignoreFault(err error) error {
+	if IsFault(err) {
+		return nil
+	}
+	return err
 }
 
 // run walks what sort found.
@@ -256,6 +333,9 @@ func (w *walk) record(r *Record, raw []byte) error {
 	if (r.Line == 1) != (r.stage == string(audit.StageLogOpen)) {
 		return &Fault{r.File, r.Line, r.Seq, "a LogOpen record begins a segment, and stands nowhere else"}
 	}
+	if w.isClosed && r.Line > 1 {
+		return &Fault{r.File, r.Line, r.Seq, "it stands behind the LogClose record of its segment, where no writer puts one"}
+	}
 	if w.isLinked && !bytes.Equal(r.prev, w.last[:]) {
 		problem := fmt.Sprintf("its hash of the record before does not fit: record %d was changed, or this hash", r.Seq-1)
 		if r.Seq == 1 {
@@ -265,5 +345,6 @@ func (w *walk) record(r *Record, raw []byte) error {
 	}
 	w.next++
 	w.link(r.Leaf)
+	w.isClosed = r.stage == string(audit.StageLogClose)
 	return w.visit(r)
 }

@@ -161,13 +161,16 @@ func (s *Summary) policy(r query.Record) {
 
 func (s *Summary) opening(r query.Record) {
 	what := ""
-	if r.Log != nil {
+	if r.Log != nil && r.Stage == audit.StageLogOpen {
 		what = "the first one of the log"
 		if r.Log.PreviousSession != "" {
 			what = fmt.Sprintf("after record %d of session %s", r.Log.PreviousSeq, r.Log.PreviousSession)
 		}
 		if r.Log.TornBytes > 0 {
 			what += fmt.Sprintf("; %d bytes of a record that was cut off", r.Log.TornBytes)
+		}
+		if n := r.Log.Unsigned; n > 0 {
+			what += fmt.Sprintf("; %d records before it were not signed when their process ended", n)
 		}
 	}
 	s.openings.add(r, string(r.Stage), r.Session, what)

@@ -145,7 +145,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	defer d.Close()
 	for b.Loop() {
-		if f, err := read(d, 0); err != nil || f.fault != "" || f.parts[0].name != name {
+		if f, err := read(d, Signed{}); err != nil || f.fault != "" || f.parts[0].name != name {
 			b.Fatal(f, err)
 		}
 	}

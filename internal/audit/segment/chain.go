@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -13,29 +14,80 @@ import (
 type Link struct {
 	Given    string
 	First    uint64
+	Size     int64  // of the file
+	Counts   bool   // as Counts says
 	Previous string // the segment that it says it follows
 	Bytes    int64  // how many bytes of that are of the log, as it says
 	Prev     string // the hash of the record before, in its first record
 }
 
-// Chain says which segments the log goes on from that its last checkpoint was signed of, given what counts in its directory and how many
-// records the checkpoint covers. Whoever can write to the directory can put a well-formed segment there that follows on nothing: it is left aside, so that
-// the log goes on without it. If no chain of segments reaches the checkpoint, or several do, none is left aside: what contradicts the
-// checkpoint is for the evidence to refuse.
-func Chain(links []Link, covered uint64, open func(i int) (io.ReadCloser, error)) (keep []bool, err error) {
-	all := make([]bool, len(links))
-	for i := range all {
-		all[i] = true
+// Signed is the state of a log that a checkpoint was signed of.
+type Signed struct {
+	// Size is how many records it covers, 0 without a checkpoint.
+	Size uint64
+	// Fits says whether a chain of segments, by their names, holds the records that the checkpoint was signed of. It reads them, and is asked only
+	// where several chains have as many records. Nil means that nothing can tell them apart.
+	Fits func(names []string) (bool, error)
+}
+
+// Chained is what Chain finds.
+type Chained struct {
+	// Keep says for each segment whether the log goes on from it.
+	Keep []bool
+	// Sealed says that the last record under the checkpoint ended the log in order. Nothing behind it is of the log.
+	Sealed bool
+	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, as everybody can make one do.
+	Behind []bool
+}
+
+// Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
+// write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
+// signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
+// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log.
+func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (c Chained, err error) {
+	asCounted := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
+	for i, l := range links {
+		asCounted.Keep[i] = l.Counts
 	}
-	if covered == 0 {
-		return all, nil
+	if signed.Size == 0 {
+		return asCounted, nil
 	}
+	before, err := predecessors(links, open)
+	if err != nil {
+		return Chained{}, err
+	}
+	carriers, sealed, err := carriers(links, before, signed, open)
+	if err != nil || len(carriers) != 1 {
+		return asCounted, err
+	}
+	carrier := carriers[0]
+	c = Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links)), Sealed: sealed[carrier]}
+	for i := carrier; i >= 0; i = before[i] {
+		c.Keep[i] = true
+	}
+	isAfter := func(i int) bool { // it follows on the carrier behind what is signed, or on a segment that does
+		for ; i >= 0 && links[i].First > signed.Size; i = before[i] {
+			if before[i] == carrier {
+				return true
+			}
+		}
+		return false
+	}
+	for i, l := range links {
+		if isAfter(i) {
+			c.Keep[i], c.Behind[i] = l.Counts && !c.Sealed, c.Sealed
+		}
+	}
+	return c, nil
+}
+
+// predecessors are the segments that each one follows, -1 for none.
+func predecessors(links []Link, open func(i int) (io.ReadCloser, error)) ([]int, error) {
 	at := map[string]int{}
 	for i, l := range links {
 		at[l.Given] = i
 	}
-	before := make([]int, len(links)) // the segment that one follows, -1 for none
-	isFollowed := make([]bool, len(links))
+	before := make([]int, len(links))
 	for i, l := range links {
 		before[i] = -1
 		p, ok := at[l.Previous]
@@ -47,34 +99,52 @@ func Chain(links []Link, covered uint64, open func(i int) (io.ReadCloser, error)
 			return nil, err
 		}
 		if follows {
-			before[i], isFollowed[p] = p, true
+			before[i] = p
 		}
 	}
-	for tail, l := range links {
-		if isFollowed[tail] {
+	return before, nil
+}
+
+// carriers are the segments that hold the last record under the checkpoint. Where there are several, those that the checkpoint was signed of.
+func carriers(links []Link, before []int, signed Signed, open func(i int) (io.ReadCloser, error)) (found []int, sealed map[int]bool, err error) {
+	ends := make([]bool, len(links)) // it ends before that record: the next segment begins before, and nothing stands behind where that one says
+	for i, l := range links {
+		if p := before[i]; p >= 0 && l.First <= signed.Size && l.Bytes == links[p].Size {
+			ends[p] = true
+		}
+	}
+	sealed = map[int]bool{}
+	for i, l := range links {
+		if ends[i] || l.First > signed.Size {
 			continue
 		}
-		last, err := lastOf(l, covered, func() (io.ReadCloser, error) { return open(tail) })
+		reaches, seals, err := l.reaches(signed.Size, func() (io.ReadCloser, error) { return open(i) })
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		chain := make([]bool, len(links))
-		head := tail
-		for i := tail; i >= 0; i = before[i] {
-			chain[i], head = true, i
+		if reaches {
+			found, sealed[i] = append(found, i), seals
 		}
-		if last < covered || links[head].First > covered {
-			continue
-		}
-		if keep != nil {
-			return all, nil
-		}
-		keep = chain
 	}
-	if keep == nil {
-		return all, nil
+	if len(found) < 2 || signed.Fits == nil {
+		return found, sealed, nil
 	}
-	return keep, nil
+	var fitting []int
+	for _, f := range found {
+		var names []string
+		for i := f; i >= 0; i = before[i] {
+			names = append(names, links[i].Given)
+		}
+		slices.Reverse(names)
+		fits, err := signed.Fits(names)
+		if err != nil {
+			return nil, nil, err
+		}
+		if fits {
+			fitting = append(fitting, f)
+		}
+	}
+	return fitting, sealed, nil
 }
 
 // follows says whether the record that ends where the segment says the log goes on is the one that its first record names.
@@ -111,52 +181,37 @@ func readUpTo(r io.Reader, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, n-skip))
 }
 
-// lastOf returns the number of the last record in a segment, or any from covered on.
-func lastOf(l Link, covered uint64, open func() (io.ReadCloser, error)) (uint64, error) {
-	last := l.First - 1
-	if last >= covered {
-		return last, nil
-	}
+// reaches says whether a segment holds a record, and whether that one ended the log in order.
+func (l Link) reaches(seq uint64, open func() (io.ReadCloser, error)) (reaches, seals bool, err error) {
 	r, err := open()
 	if err != nil {
-		return 0, fmt.Errorf("read segment %s: %w", l.Given, err)
+		return false, false, fmt.Errorf("read segment %s: %w", l.Given, err)
 	}
+	last := l.First - 1
 	err = scan(r, func(line []byte, _ int64) bool {
-		seq, _, ok := ParseLine(line)
-		if ok = ok && seq == last+1; ok {
-			last = seq
+		at, _, ok := ParseLine(line)
+		if !ok || at != last+1 {
+			return false
 		}
-		return ok && last < covered
+		if last = at; last == seq {
+			reaches, seals = true, sealsLog(line)
+		}
+		return !reaches
 	})
 	if err = errors.Join(err, r.Close()); err != nil {
-		return 0, fmt.Errorf("read segment %s: %w", l.Given, err)
+		return false, false, fmt.Errorf("read segment %s: %w", l.Given, err)
 	}
-	return last, nil
+	return reaches, seals, nil
 }
 
-// chained tells the parts that the log goes on from from the others.
-func chained(disk Disk, parts []part, covered uint64) (kept, aside []part, err error) {
-	links := make([]Link, 0, len(parts))
-	for _, p := range parts {
-		l := Link{Given: p.name, First: p.first, Prev: p.opening.Prev}
-		if g := p.opening.Log; g != nil {
-			l.Previous, l.Bytes = g.PreviousSegment, g.PreviousBytes
-		}
-		links = append(links, l)
-	}
-	keep, err := Chain(links, covered, func(i int) (io.ReadCloser, error) {
-		r, _, err := disk.Read(parts[i].name)
-		return r, err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, p := range parts {
-		if keep[i] {
-			kept = append(kept, p)
-		} else {
-			aside = append(aside, p)
-		}
-	}
-	return kept, aside, nil
+// sealsLog says whether a record is the last one of a process that ended in order.
+func sealsLog(line []byte) bool {
+	e, err := audit.Parse(line)
+	return err == nil && e.Type == audit.TypeLog && e.Stage == audit.StageLogClose && e.Log != nil && e.Log.Cause == audit.CauseStop
+}
+
+// ClosesSegment says whether a record is the last one of its segment: nothing that stands behind it is of the log, whatever it is.
+func ClosesSegment(line []byte) bool {
+	h, ok := parseHead(line)
+	return ok && h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogClose)
 }

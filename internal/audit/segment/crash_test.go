@@ -182,10 +182,11 @@ func TestDamageThatNoCrashMakesStaysInTheLogAndIsNamed(t *testing.T) {
 			here := with(disk, name, tt.data)
 			w := open(t, here, Options{Covered: tt.covered})
 			shut(t, w)
-			parts, _, _, err := survey(here)
+			s, err := survey(here, Signed{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			parts := s.parts
 			g := parts[len(parts)-1].opening.Log
 			if g == nil || g.Fault == "" {
 				t.Fatalf("no fault is named: %+v", g)

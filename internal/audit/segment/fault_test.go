@@ -97,7 +97,8 @@ func TestALogThatWorksMarksNothing(t *testing.T) {
 			closes++
 		}
 	}
-	parts, void, _, err := survey(disk)
+	s, err := survey(disk, Signed{})
+	parts, void := s.parts, s.void
 	if err != nil || len(void) != 0 || closes != len(parts) || len(parts) < 3 {
 		t.Errorf("%d segments, %d closed, void %v, %v", len(parts), closes, void, err)
 	}

@@ -48,12 +48,13 @@ func mustAppend(t testing.TB, w *Writer, e *audit.Event) uint64 {
 // the hash of the one before. It shares no code with recovery beyond the order of names.
 func records(t testing.TB, disk Disk) []audit.Event {
 	t.Helper()
-	parts, _, _, err := survey(disk)
+	s, err := survey(disk, Signed{})
+	parts := s.parts
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(parts) > 0 { // a torn end is no record yet
-		f, err := read(disk, 0)
+		f, err := read(disk, Signed{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,20 +51,22 @@ type log struct {
 	began      time.Time // with the monotonic clock
 
 	// Why there is none, and when to try again. While there is a segment, when to try to close it.
-	cause  string
-	fault  string
-	err    error
-	full   error // why there is no room for another operation in the segment that is open
-	retry  time.Time
-	void   []string // files since the last segment that hold no record, for the next one to name
-	lost   uint64
-	looked time.Time // for what may be removed
+	cause    string
+	fault    string
+	err      error
+	full     error // why there is no room for another operation in the segment that is open
+	retry    time.Time
+	void     []string // files since the last segment that hold no record, for the next one to name
+	lost     uint64
+	unsigned uint64    // of the records that are there, those that no checkpoint covers, for the next segment to say
+	looked   time.Time // for what may be removed
 
 	parts   []part   // those closed, oldest first
 	held    int64    // what they take of the disk
 	refused int64    // what refusals take of that
 	empty   []string // files that hold no record; they go with their neighbours
 	going   []string // files whose removal is in the log and not done yet
+	isHeld  bool     // a checkpoint covers the record that says so
 
 	preparing *preparation // evidence for the removal of the oldest records
 	prepared  uint64       // the last one it is ready to do without
@@ -152,9 +154,8 @@ func (l *log) leave(cause string, err error) {
 	if err != nil {
 		l.fault = clip(err.Error())
 	}
-	l.at.ended = l.options.Now()
+	l.at.ended, l.at.held = l.options.Now(), l.at.bytes
 	l.parts = append(l.parts, l.at)
-	l.at.held = l.at.bytes
 	l.held, l.refused = l.held+l.at.held, l.refused+l.at.refused
 }
 

@@ -59,6 +59,10 @@ type Options struct {
 	// Covered is the number of the last record under a signed checkpoint. What a crash seems to have done to records up to it was
 	// no crash. 0 means that there is no checkpoint.
 	Covered uint64
+	// Fits is Signed.Fits for that checkpoint.
+	Fits func(names []string) (bool, error)
+	// Missing is how many records the key has signed of a log of which nothing is there, for the first record to say.
+	Missing uint64
 	// Evidence makes what keeps the Merkle tree of the log, given what is there. Nil keeps no tree.
 	Evidence func(*Found) (Evidence, error)
 }

@@ -33,7 +33,7 @@ func (n *node) start(t *testing.T) error {
 	}
 	var tree *evidence.Log
 	w, err := segment.Open(t.Context(), n.dir, segment.Options{
-		NoSync: true, Covered: last.Size, SegmentBytes: 2 * audit.MaxRecord,
+		NoSync: true, Covered: last.Size, Fits: evidence.Fits(n.dir, last), SegmentBytes: 2 * audit.MaxRecord,
 		OnFault: func(err error) { n.faults = append(n.faults, fmt.Sprint(err)) },
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			tree, err = evidence.Open(context.Background(), evidence.Options{Dir: n.dir, Keys: []*evidence.Key{n.key}})
@@ -164,27 +164,260 @@ func planted(first uint64) string {
 	return fmt.Sprintf("audit-%020d-0b7e6a52-7c1d-4a59-9d62-3f6f6f0f7e10.jsonl", first)
 }
 
-// Where two segments both go on from what was signed, nothing says which of them is the log.
-func TestALogIsNotStartedWhereTwoSegmentsGoOnFromIt(t *testing.T) {
-	n := newNode(t)
-	head, err := evidence.LastCheckpoint(n.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+// plantBehind puts segments behind the last record, each of which continues the chain of hashes.
+func (n *node) plantBehind(t *testing.T, count int) (names []string) {
+	t.Helper()
 	segments := n.segments(t)
 	last := segments[len(segments)-1]
 	text, err := os.ReadFile(filepath.Join(n.dir, last))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
-	leaf := segment.Leaf([]byte(lines[len(lines)-1]))
-	for i := range 2 {
-		n.put(t, strings.Replace(planted(head.Size+1), "-0b7e", fmt.Sprintf("-%db7e", i), 1),
-			begins(head.Size+1, base64.StdEncoding.EncodeToString(leaf[:]), fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d`, last, len(text))))
+	lines := slices.Collect(strings.Lines(string(text)))
+	line := []byte(strings.TrimSuffix(lines[len(lines)-1], "\n"))
+	seq, _, _ := segment.ParseLine(line)
+	leaf := segment.Leaf(line)
+	for i := range count {
+		name := strings.Replace(planted(seq+1), "-0b7e", fmt.Sprintf("-%db7e", i), 1)
+		forged := begins(seq+1, base64.StdEncoding.EncodeToString(leaf[:]), fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,"cause":"start","segment":%q`, last, len(text), name))
+		before := segment.Leaf([]byte(strings.TrimSuffix(forged, "\n")))
+		for k := range uint64(60) { // longer than what the next start writes
+			record := fmt.Sprintf(`{"v":1,"seq":%d,"type":"request","stage":"ResponseComplete","time":"2026-03-02T12:00:00Z","session":"s","id":"forged","what":{"method":"Forged"},"prev":"%s"}`, seq+2+k, base64.StdEncoding.EncodeToString(before[:]))
+			before = segment.Leaf([]byte(record))
+			forged += record + "\n"
+		}
+		n.put(t, name, forged)
+		names = append(names, name)
 	}
+	return names
+}
+
+func (n *node) verify(t *testing.T) evidence.Report {
+	t.Helper()
+	keys, err := evidence.ParseKeys(n.key.LogKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: n.dir, Keys: keys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// hasForged says whether a reader that shows what was verified shows a record that somebody planted.
+func (n *node) hasForged(t *testing.T, r evidence.Report) bool {
+	t.Helper()
+	for _, p := range r.Parts {
+		text, err := os.ReadFile(p.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text[:p.Bytes]), `"id":"forged"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// Nothing is adopted behind the end of a log that was closed and signed, however well it continues the hashes.
+func TestNothingIsAdoptedBehindASignedEnd(t *testing.T) {
+	for count := 1; count <= 2; count++ {
+		n := newNode(t)
+		names := n.plantBehind(t, count)
+		for run := range 3 {
+			if err := n.start(t); err != nil {
+				t.Fatalf("%d segments, start %d: %v", count, run, err)
+			}
+			if run > 0 {
+				continue
+			}
+			for _, name := range names {
+				if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "is left out") }) {
+					t.Errorf("nobody is told of %s: %q", name, n.faults)
+				}
+			}
+		}
+		if r := n.verify(t); r.Verdict != evidence.VerdictIncomplete || r.OwnCovered != r.LastSeq || n.hasForged(t, r) {
+			t.Errorf("%d segments: %s %v, %d of %d records signed", count, r.Verdict, r.Fault, r.OwnCovered, r.LastSeq)
+		}
+	}
+}
+
+// Two segments, one behind the other, cannot be declared void by one that takes the place of the first: they stay out of the log all the same.
+func TestAChainOfSegmentsBehindASignedEndStopsNoStart(t *testing.T) {
+	n := newNode(t)
+	n.plantBehind(t, 1)
+	n.plantBehind(t, 1)
+	for range 3 {
+		if err := n.start(t); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "is left out") }) {
+			t.Errorf("nobody is told: %q", n.faults)
+		}
+	}
+	if r := n.verify(t); r.Verdict != evidence.VerdictTampered {
+		t.Errorf("until they are moved away: %s", r.Verdict)
+	}
+}
+
+// Lines behind the record that closed a segment are declared with their hash.
+func TestLinesBehindASignedEndAreNotAdopted(t *testing.T) {
+	n := newNode(t)
+	segments := n.segments(t)
+	name := segments[len(segments)-1]
+	text, err := os.ReadFile(filepath.Join(n.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := n.plantBehind(t, 1)[0]
+	forged, err := os.ReadFile(filepath.Join(n.dir, planted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(n.dir, planted)); err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.Collect(strings.Lines(string(forged)))
+	lines[0] = strings.Replace(strings.Replace(lines[0], `"type":"log","stage":"LogOpen"`, `"type":"request","stage":"RequestReceived"`, 1), `"id":""`, `"id":"forged"`, 1)
+	n.put(t, name, string(text)+lines[0])
+	if r := n.verify(t); r.Verdict != evidence.VerdictTampered || !strings.Contains(r.Fault.Problem, "behind the LogClose record") {
+		t.Errorf("before the next start: %s %v", r.Verdict, r.Fault)
+	}
+	if err := n.start(t); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "behind the record that closed it") }) {
+		t.Errorf("nobody is told: %q", n.faults)
+	}
+	r := n.verify(t)
+	if r.Verdict != evidence.VerdictIncomplete || r.IgnoredBytes != int64(len(lines[0])) || n.hasForged(t, r) {
+		t.Errorf("%s %v, %d bytes ignored", r.Verdict, r.Fault, r.IgnoredBytes)
+	}
+	n.put(t, name, string(text)+strings.Replace(lines[0], "forged", "Forged", 1))
+	if r := n.verify(t); r.Verdict != evidence.VerdictTampered {
+		t.Errorf("other lines in their place: %s", r.Verdict)
+	}
+}
+
+// A segment that branches off from the middle of what was signed, and one that declares the last segment void, take nothing from the log.
+func TestAWellFormedSegmentWithinTheLogStopsNoStart(t *testing.T) {
+	for name, log := range map[string]string{
+		"from the middle of the last segment":        `"previous_segment":%[1]q,"previous_bytes":%[2]d`,
+		"in place of the last segment":               `"void":[%[1]q]`,
+		"in place of the last segment, well chained": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			segments := n.segments(t)
+			last := segments[len(segments)-1]
+			text, err := os.ReadFile(filepath.Join(n.dir, last))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := slices.Collect(strings.Lines(string(text)))
+			first, _ := segment.ParseName(last)
+			if strings.HasPrefix(name, "from") {
+				leaf := segment.Leaf([]byte(strings.TrimSuffix(lines[0], "\n")))
+				n.put(t, planted(first+1), begins(first+1, base64.StdEncoding.EncodeToString(leaf[:]), fmt.Sprintf(log, last, len(lines[0]))))
+			} else if log != "" {
+				n.put(t, planted(first), begins(first, noHash, fmt.Sprintf(log, last)))
+			} else { // all of it, with another session
+				changed := strings.Replace(string(text), `"log":{`, `"log":{"void":["`+last+`"],`, 1)
+				n.put(t, planted(first), changed)
+			}
+			if err := n.start(t); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "is left out") }) {
+				t.Errorf("nobody is told: %q", n.faults)
+			}
+		})
+	}
+}
+
+// A packed segment is none that the proxy wrote.
+func TestAPackedSegmentIsNamed(t *testing.T) {
+	n := newNode(t)
+	n.put(t, planted(9999)+".gz", "x")
+	if err := n.start(t); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(n.faults, func(f string) bool {
+		return strings.Contains(f, planted(9999)+".gz") && strings.Contains(f, "is left out")
+	}) {
+		t.Errorf("nobody is told: %q", n.faults)
+	}
+}
+
+// Behind a crash, where two segments both go on from what was signed, nothing says which of them is the log.
+func TestALogIsNotStartedWhereTwoSegmentsGoOnFromIt(t *testing.T) {
+	n := newNode(t)
+	n.crash(t, 2)
+	n.plantBehind(t, 2)
 	if err := n.start(t); err == nil || !strings.Contains(err.Error(), "begins with the same record as") {
 		t.Errorf("it is started: %v", err)
+	}
+}
+
+// crash cuts off so many records of the last segment, LogClose among them, and the checkpoints of them, as if the process had been killed.
+func (n *node) crash(t *testing.T, records int) {
+	t.Helper()
+	segments := n.segments(t)
+	last := segments[len(segments)-1]
+	text, err := os.ReadFile(filepath.Join(n.dir, last))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.Collect(strings.Lines(string(text)))
+	first, _ := segment.ParseName(last)
+	size := first - 1 + uint64(len(lines)-records)
+	n.put(t, last, strings.Join(lines[:len(lines)-records], ""))
+	own, err := os.ReadFile(filepath.Join(n.dir, evidence.CheckpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []byte
+	for c, err := range evidence.Notes(strings.NewReader(string(own))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head, err := evidence.Inspect(c.Raw); err != nil || head.Size > size {
+			break
+		}
+		kept = append(append(kept, c.Raw...), '\n')
+	}
+	n.put(t, evidence.CheckpointFile, string(kept))
+}
+
+// What was not signed when a process was killed is taken over, and the log says how much that was.
+func TestAStartSaysHowManyUnsignedRecordsItTakesOver(t *testing.T) {
+	n := newNode(t)
+	n.crash(t, 1)
+	head, err := evidence.LastCheckpoint(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := uint64(0)
+	for _, name := range n.segments(t) {
+		text, err := os.ReadFile(filepath.Join(n.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			last, _, _ = segment.ParseLine([]byte(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	if last <= head.Size {
+		t.Fatalf("%d records, %d signed", last, head.Size)
+	}
+	if err := n.start(t); err != nil {
+		t.Fatal(err)
+	}
+	r := n.verify(t)
+	if want := fmt.Sprintf("records %d to %d before they were signed: these %d records were not signed when the process that wrote them ended", head.Size+1, last, last-head.Size); r.Verdict != evidence.VerdictIncomplete || !strings.Contains(strings.Join(r.Limits, " "), want) {
+		t.Errorf("%s %v: no %q in %q", r.Verdict, r.Fault, want, r.Limits)
 	}
 }
 

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -110,13 +111,20 @@ func (l *log) remove(parts []part, reason string) error {
 	for _, p := range parts {
 		l.held, l.refused = l.held-p.held, l.refused-p.refused
 	}
-	l.parts, l.empty, l.going = l.parts[len(parts):], empty, pruned.Segments
+	l.parts, l.empty, l.going, l.isHeld = l.parts[len(parts):], empty, pruned.Segments, l.evidence == nil
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })
 	return l.finishRemoving()
 }
 
-// finishRemoving removes what the log says is removed. A file that somebody has open may stay for a while: on Windows it cannot be removed then.
+// finishRemoving removes what the log says is removed, once a checkpoint covers the record that says so: without one, anybody could have
+// written it. A file that somebody has open may stay for a while: on Windows it cannot be removed then.
 func (l *log) finishRemoving() error {
+	if len(l.going) > 0 && !l.isHeld {
+		if err := l.evidence.Checkpoint(context.Background()); err != nil {
+			return err
+		}
+		l.isHeld = true
+	}
 	for len(l.going) > 0 {
 		if err := l.disk.Remove(l.going[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

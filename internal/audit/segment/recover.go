@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -23,6 +22,8 @@ type Found struct {
 	void     []string // files without a record that no segment names
 	declared []string // those that one does
 	aside    []string // segments that the log does not go on from
+	behind   []string // segments that stand behind an end that was signed
+	sealed   bool     // the last record is such an end
 	leaf     [32]byte // of the last record
 	torn     int64    // bytes behind it
 	fault    string
@@ -49,19 +50,17 @@ func (f *Found) Leaves() iter.Seq2[[32]byte, error] {
 	}
 }
 
-// read finds where the log ends and what is open. Records up to covered are known to have been durable.
-func read(disk Disk, covered uint64) (*Found, error) {
-	parts, void, declared, err := survey(disk)
+// read finds where the log ends and what is open. Records under a checkpoint are known to have been durable.
+func read(disk Disk, signed Signed) (*Found, error) {
+	s, err := survey(disk, signed)
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, void: void, declared: declared}
-	if err := f.chain(parts, covered); err != nil {
+	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, aside: s.aside, behind: s.behind, sealed: s.sealed}
+	if err := f.end(signed.Size); err != nil {
 		return nil, err
 	}
-	if err := f.end(covered); err != nil {
-		return nil, err
-	}
+	f.void = append(f.void, f.replaced()...)
 	if len(f.parts) == 0 {
 		return f, nil
 	}
@@ -69,32 +68,26 @@ func read(disk Disk, covered uint64) (*Found, error) {
 	return f, f.open()
 }
 
-// chain leaves aside what the log does not go on from. What no segment begins with is void, and will be declared so.
-func (f *Found) chain(parts []part, covered uint64) error {
-	kept, aside, err := chained(f.disk, parts, covered)
-	if err != nil {
-		return err
-	}
-	f.parts = kept
-	if len(aside) == 0 || len(kept) == 0 {
-		return nil
-	}
-	settle(kept)
-	last := &kept[len(kept)-1]
-	last.bytes, last.last, last.ended = last.size, 0, time.Time{}
-	for _, p := range aside {
-		if p.opens() {
-			f.aside = append(f.aside, p.name)
-		} else {
-			f.void = append(f.void, p.name)
+// replaced are those segments behind a sealed end that the next segment takes the place of and can therefore declare void: a start that was killed
+// before it was signed leaves such a one, and so may anybody.
+func (f *Found) replaced() (names []string) {
+	followed := map[string]bool{}
+	for _, name := range f.behind {
+		if p, _, err := look(f.disk, name, 0); err == nil && p.opening.Log != nil {
+			followed[p.opening.Log.PreviousSegment] = true
 		}
 	}
-	return nil
+	for _, name := range f.behind {
+		if first, _ := ParseName(name); first == f.Last+1 && !followed[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // end finds the last record. Lines that do not continue the log at its very end are what a crash leaves of a batch that was not
 // acknowledged, and are let go; so are records that stand there a second time. Further ahead, or where a checkpoint says that records were durable, no crash makes them: they stay in the
-// log for the reader to find, and the numbers go on after them.
+// log for the reader to find, and the numbers go on after them. What stands behind a record that closed the segment is no part of the log.
 func (f *Found) end(covered uint64) error {
 	for len(f.parts) > 0 {
 		last := &f.parts[len(f.parts)-1]
@@ -103,7 +96,9 @@ func (f *Found) end(covered uint64) error {
 			return err
 		}
 		end := m.good
-		if m.bad > 0 && (m.altered || last.size-m.good.bytes > maxBatch+4*audit.MaxRecord || m.good.seq < covered) {
+		if m.closed {
+			f.fault = fmt.Sprintf("from line %d on, %s has lines behind the record that closed it", m.bad, last.name)
+		} else if m.bad > 0 && (m.altered || last.size-m.good.bytes > maxBatch+4*audit.MaxRecord || m.good.seq < covered) {
 			end = m.all
 			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
 		} else if m.repeats {
@@ -144,13 +139,18 @@ type measured struct {
 	altered bool
 	// repeats says that it is, and that nothing is lost without it: no record from there on has a number that the log does not have before.
 	repeats bool
+	// closed says that the line before it closed the segment, behind which no writer writes and no crash leaves lines.
+	closed bool
 }
 
 func (f *Found) measure(p *part) (m measured, err error) {
 	m.good.seq, m.all.seq = p.first-1, p.first-1
-	number, previous := 0, ""
+	number, previous, closed := 0, "", false
 	err = p.lines(f.disk, func(line []byte, end int64) bool {
-		number++
+		if number++; closed {
+			m.bad, m.closed = number, true
+			return false
+		}
 		h, ok := parseHead(line)
 		ok = ok && json.Valid(line)
 		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous) {
@@ -169,6 +169,7 @@ func (f *Found) measure(p *part) (m measured, err error) {
 		}
 		if m.bad == 0 {
 			m.good = m.all
+			closed = ClosesSegment(line)
 		}
 		previous = encodeLeaf(m.all.leaf)
 		return true

@@ -56,12 +56,11 @@ func (l *log) rotate(more int64) {
 // end writes the last record of the open segment.
 func (l *log) end() error {
 	var found *audit.Log
-	missing := uint64(0)
-	if l.isLast {
-		missing = l.unwritten.Load()
-	}
-	if l.lost > 0 || missing > 0 { // there may be no other record to say so
-		found = &audit.Log{Lost: l.lost, Unwritten: missing}
+	switch {
+	case l.isLast: // there may be no other record to say what is missing
+		found = &audit.Log{Cause: audit.CauseStop, Lost: l.lost, Unwritten: l.unwritten.Load()}
+	case l.lost > 0:
+		found = &audit.Log{Lost: l.lost}
 	}
 	closing, err := l.own(audit.StageLogClose, found)
 	if err != nil {

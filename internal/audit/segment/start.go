@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -20,14 +21,14 @@ func (l *log) start(ctx context.Context) (err error) {
 			_ = l.file.Close()
 		}
 	}()
-	found, err := read(untilDone{l.disk, ctx}, l.options.Covered)
+	found, err := read(untilDone{l.disk, ctx}, Signed{l.options.Covered, l.options.Fits})
 	if err == nil && l.options.KeepBytes > 0 {
 		err = found.weighRefusals()
 	}
 	if err != nil {
 		return err
 	}
-	l.tellStrays(found.aside)
+	l.tellStrays(found)
 	if l.options.Evidence != nil {
 		if l.evidence, err = l.options.Evidence(found); err != nil {
 			return fmt.Errorf("evidence of the audit log: %w", err)
@@ -37,6 +38,12 @@ func (l *log) start(ctx context.Context) (err error) {
 		}
 	}
 	l.seq, l.leaf, l.lastSession, l.fault = found.Last, found.leaf, found.Session, found.fault
+	if l.fault == "" && found.Last == 0 && l.options.Missing > 0 {
+		l.fault = fmt.Sprintf("the key has signed a log of %d records, and none of them is here", l.options.Missing)
+	}
+	if l.evidence != nil {
+		l.unsigned = found.Last - min(found.Last, l.options.Covered)
+	}
 	l.void = found.void[max(0, len(found.void)-maxVoid):]
 	l.empty = append(found.declared, found.void...)
 	if n := len(found.parts); n > 0 {
@@ -78,6 +85,9 @@ func (l *log) start(ctx context.Context) (err error) {
 	l.up()
 	if l.evidence != nil { // what was there is signed before anything new is, and a start shows
 		if err := l.evidence.Checkpoint(context.Background()); err != nil {
+			if found.sealed { // the next start would go on from the end that was signed, and leave out whatever stands behind
+				return l.abandon(fmt.Errorf("sign the start of the audit log: %w", err))
+			}
 			l.setSigned(err)
 			l.dirty.Store(true)
 		} else {
@@ -87,18 +97,36 @@ func (l *log) start(ctx context.Context) (err error) {
 	return nil
 }
 
+// abandon removes the segment of a start that comes to nothing, and returns why. No checkpoint has it.
+func (l *log) abandon(err error) error {
+	err = errors.Join(err, l.file.Close(), l.disk.Remove(l.at.name))
+	l.file = nil
+	return err
+}
+
 // tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
-func (l *log) tellStrays(aside []string) {
+func (l *log) tellStrays(found *Found) {
 	tell := func(name, why string) {
 		l.options.OnFault(fmt.Errorf("%s lies in the directory of the audit log and is left out: %s. Look at who put it there, and move it away", name, why))
 	}
-	for _, name := range aside {
+	for _, name := range found.aside {
 		tell(name, "it does not follow on any segment that the last checkpoint was signed of")
 	}
+	for _, name := range found.behind {
+		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
+	}
+	if found.fault != "" {
+		l.options.OnFault(errors.New("audit log: " + found.fault))
+	}
 	if d, ok := l.disk.(*directory); ok {
-		_, strays, err := List(d.path)
+		segments, strays, err := List(d.path)
 		if err != nil {
 			l.options.OnFault(err)
+		}
+		for _, s := range segments {
+			if s.File != s.Given {
+				strays = append(strays, Stray{Path: filepath.Join(d.path, s.File), Why: "it is a packed copy, and the proxy makes none"})
+			}
 		}
 		for _, s := range strays[:min(len(strays), maxVoid)] {
 			tell(s.Path, s.Why)

@@ -26,16 +26,30 @@ type part struct {
 // opens says whether the first line is a record of the number in the name.
 func (p *part) opens() bool { return p.opening.Seq == p.first }
 
-// survey lists the segments that hold records, in order, and the names of those that hold none: which ones no segment has named yet, and which
-// ones one has. Of the last segment, everything is taken to be of the log.
-func survey(disk Disk) (parts []part, void, named []string, err error) {
+// seen is a segment of the directory, with what its first line says.
+type seen struct {
+	part
+	whole  bool // the first line is there
+	counts bool // as Counts says
+}
+
+// link is what the segment says of the one before it.
+func (s *seen) link() Link {
+	l := Link{Given: s.name, First: s.first, Size: s.size, Counts: s.counts, Prev: s.opening.Prev}
+	if g := s.opening.Log; g != nil {
+		l.Previous, l.Bytes = g.PreviousSegment, g.PreviousBytes
+	}
+	return l
+}
+
+// lookAll reads the first line of every segment.
+func lookAll(disk Disk) ([]seen, error) {
 	names, err := disk.Names()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("list segments: %w", err)
+		return nil, fmt.Errorf("list segments: %w", err)
 	}
-	var looked []part
+	var all []seen
 	var claims []Claim
-	declared := map[string]bool{}
 	for _, name := range names {
 		first, ok := ParseName(name)
 		if !ok {
@@ -43,33 +57,82 @@ func survey(disk Disk) (parts []part, void, named []string, err error) {
 		}
 		p, whole, err := look(disk, name, first)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		c := Claim{Given: name, First: first, IsWhole: whole, Opens: p.opens()}
 		if l := p.opening.Log; l != nil {
 			c.Void, c.Previous = l.Void, l.PreviousSegment
 		}
-		looked, claims = append(looked, p), append(claims, c)
+		all, claims = append(all, seen{p, whole, false}), append(claims, c)
 	}
-	counts := Counts(claims)
-	for i, c := range claims {
-		for _, v := range c.Void {
-			declared[v] = declared[v] || counts[i] && v != c.Given
+	for i, counts := range Counts(claims) {
+		all[i].counts = counts
+	}
+	return all, nil
+}
+
+// surveyed are the segments of a directory: those that the log goes on from, in order, and the names of the others.
+type surveyed struct {
+	parts  []part
+	void   []string // that hold no record, and that no segment has named yet
+	named  []string // that one has
+	aside  []string // that hold records of no log
+	behind []string // that continue the hashes behind an end that was signed
+	sealed bool     // the last record under the checkpoint is such an end
+}
+
+// survey sorts what is in the directory, by what was signed. Of the last segment, everything is taken to be of the log.
+func survey(disk Disk, signed Signed) (s surveyed, err error) {
+	all, err := lookAll(disk)
+	if err != nil {
+		return surveyed{}, err
+	}
+	var whole []int // in all
+	var links []Link
+	for i := range all {
+		if all[i].whole {
+			whole, links = append(whole, i), append(links, all[i].link())
 		}
 	}
-	for i, p := range looked {
+	chained, err := Chain(links, signed, func(i int) (io.ReadCloser, error) {
+		r, _, err := disk.Read(links[i].Given)
+		return r, err
+	})
+	if err != nil {
+		return surveyed{}, err
+	}
+	keep, behind := map[int]bool{}, map[int]bool{}
+	for n, i := range whole {
+		keep[i], behind[i] = chained.Keep[n], chained.Behind[n]
+	}
+	declared := map[string]bool{}
+	for i := range all {
+		if l := all[i].opening.Log; keep[i] && l != nil {
+			for _, v := range l.Void {
+				declared[v] = declared[v] || v != all[i].name
+			}
+		}
+	}
+	for i, p := range all {
 		switch {
-		case counts[i]:
-			parts = append(parts, p)
+		case keep[i]:
+			s.parts = append(s.parts, p.part)
 		case declared[p.name]:
-			named = append(named, p.name)
+			s.named = append(s.named, p.name)
+		case !p.opens():
+			s.void = append(s.void, p.name)
+		case behind[i]:
+			s.behind = append(s.behind, p.name)
 		default:
-			void = append(void, p.name)
+			s.aside = append(s.aside, p.name)
 		}
 	}
-	SortByNumber(parts, func(p part) (uint64, string) { return p.first, p.name })
-	slices.Sort(void)
-	return settle(parts), void, named, nil
+	SortByNumber(s.parts, func(p part) (uint64, string) { return p.first, p.name })
+	for _, names := range [][]string{s.void, s.aside, s.behind} {
+		slices.Sort(names)
+	}
+	s.parts, s.sealed = settle(s.parts), chained.Sealed
+	return s, nil
 }
 
 // settle says of each part but the last where it ends.

@@ -21,7 +21,20 @@ type place struct {
 	exe, config, sockets, log, journal string
 }
 
+// newPlace has a proxy of its own, and an empty log.
 func newPlace(t *testing.T) *place {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "proxy")
+	build := exec.Command("go", "build", "-o", exe, "github.com/pipeguard/pipeguard/cmd/proxy")
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the proxy: %v\n%s", err, out)
+	}
+	return placeOf(t, exe)
+}
+
+// placeOf is an empty log of a proxy that was built before.
+func placeOf(t *testing.T, exe string) *place {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "k") // a test's own directory has a long name, and that of a socket is short
 	if err != nil {
@@ -29,12 +42,7 @@ func newPlace(t *testing.T) *place {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	in := func(name string) string { return filepath.Join(dir, name) }
-	p := &place{exe: in("proxy"), config: in("proxy.yaml"), sockets: in("s"), log: in("audit"), journal: in("journal")}
-	build := exec.Command("go", "build", "-o", p.exe, "github.com/pipeguard/pipeguard/cmd/proxy")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the proxy: %v\n%s", err, out)
-	}
+	p := &place{exe: exe, config: in("proxy.yaml"), sockets: in("s"), log: in("audit"), journal: in("journal")}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
