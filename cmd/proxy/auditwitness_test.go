@@ -21,9 +21,10 @@ import (
 
 // watched is a witness that listens, and the configuration of a proxy that asks it.
 type watched struct {
-	config string // file
-	keys   evidence.Keys
-	store  string // directory with what it cosigned last
+	config     string // file
+	remembered string // beside the key
+	keys       evidence.Keys
+	store      string // directory with what it cosigned last
 }
 
 func newWatched(t *testing.T, more string) *watched {
@@ -56,6 +57,7 @@ func newWatched(t *testing.T, more string) *watched {
 	authority := filepath.Join(dir, "ca.pem")
 	put(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	file := filepath.Join(dir, "audit.key")
+	w.remembered = file + ".signed"
 	if err := evidence.WriteKey(file, logKey); err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +111,12 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 				t.Fatal(err)
 			}
 			var err error
-			if remembered, err = os.ReadFile(log + "-signing.key.signed"); err != nil {
+			if remembered, err = os.ReadFile(w.remembered); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := os.WriteFile(log+"-signing.key.signed", remembered, 0o600); err != nil { // the whole node was put back
+	if err := os.WriteFile(w.remembered, remembered, 0o600); err != nil { // the whole node was put back
 		t.Fatal(err)
 	}
 	if err := os.Rename(log, log+"-true"); err != nil {

@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,72 @@ func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
 		}
 		shut(t, w)
 	})
+}
+
+// Without a signature, a record that says that others are removed is anybody's word: first the record, then its checkpoint, then the removal.
+func TestNothingIsRemovedBeforeTheRecordThatSaysSoIsSigned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, l, tree := newMemory(), newLedger(), &tree{}
+		l.pad = 500
+		o := small()
+		o.KeepBytes = 2 * o.SegmentBytes
+		o.Evidence = func(*Found) (Evidence, error) { return tree, nil }
+		o.OnFault = func(error) {}
+		w := open(t, disk, o)
+		removals := 0
+		disk.set(func() {
+			disk.fault = func(_ int, what string) (int, error) {
+				if what == "remove" {
+					removals++
+					if signed, leaves := tree.sizes(); signed[len(signed)-1] != leaves {
+						t.Errorf("removed with %d of %d records signed", signed[len(signed)-1], leaves)
+					}
+				}
+				return 0, nil
+			}
+		})
+		tree.set(errFault)
+		for i := range 100 {
+			l.call(t, w, fmt.Sprint(i))
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if events := records(t, disk); removals > 0 || events[0].Seq != 1 || len(named(events)) == 0 {
+			t.Errorf("unsigned: %d removals, %d named", removals, len(named(events)))
+		}
+		tree.set(nil)
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if events := records(t, disk); removals == 0 || events[0].Seq == 1 {
+			t.Errorf("signed: %d removals, and the log begins with record %d", removals, events[0].Seq)
+		}
+		shut(t, w)
+	})
+}
+
+// What stands behind a sealed end is left out by the next start. So a start that cannot sign leaves nothing there.
+func TestAStartBehindASealedEndIsSignedOrLeavesNothing(t *testing.T) {
+	disk, l, one := newMemory(), newLedger(), &tree{}
+	o := Options{Evidence: func(*Found) (Evidence, error) { return one, nil }}
+	w := open(t, disk, o)
+	l.call(t, w, "a")
+	shut(t, w)
+	before := records(t, disk)
+	o.Covered = uint64(len(before))
+	unsigned := &tree{leaves: slices.Clone(one.leaves), broken: errFault}
+	for range 3 {
+		if _, err := OpenDisk(t.Context(), disk, Options{Covered: o.Covered, Evidence: func(*Found) (Evidence, error) { return unsigned, nil }}); !errors.Is(err, errFault) {
+			t.Fatalf("got %v", err)
+		}
+		unsigned.leaves = slices.Clone(one.leaves)
+		if after := records(t, disk); len(after) != len(before) || len(disk.files) != 1 {
+			t.Fatalf("%d records and %d files, before were %d records", len(after), len(disk.files), len(before))
+		}
+	}
+	w = open(t, disk, o)
+	l.call(t, w, "b")
+	shut(t, w)
+	l.judge(t, records(t, disk))
 }
 
 func TestALogWhoseSpaceCannotBeReservedSaysSo(t *testing.T) {

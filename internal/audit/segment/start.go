@@ -17,7 +17,11 @@ var errEvidence = errors.New("nothing may be signed about it")
 // start reads what is there, and makes durable that this process goes on from it: first what nobody will end any more.
 func (l *log) start(ctx context.Context) (err error) {
 	defer func() {
-		if err != nil && l.file != nil {
+		if err == nil {
+			return
+		}
+		l.stopPreparing()
+		if l.file != nil {
 			_ = l.file.Close()
 		}
 	}()
