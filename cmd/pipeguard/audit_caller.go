@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
 // caller names who asked, by the most that was proven: the container of a pod, else the account and whether it is one of the
@@ -20,12 +22,12 @@ func caller(e audit.Event, isWide bool) string {
 		parts = append(parts, container(who))
 	}
 	if who.User != nil && (isWide || !isPod) { // containers share a few accounts
-		parts = append(parts, firstOf(who.User.Name, who.User.SID))
+		parts = append(parts, cmp.Or(who.User.Name, who.User.SID))
 	}
 	if who.Process != nil {
 		exe := who.Process.Exe
 		if !isWide {
-			exe = exe[strings.LastIndexAny(exe, `/\`)+1:]
+			exe = query.Base(exe)
 		}
 		parts = append(parts, fmt.Sprintf("%s[%d]", exe, who.Process.PID))
 	}
@@ -64,7 +66,7 @@ func container(who *audit.Who) string {
 	if who.Container == nil {
 		return pod(who)
 	}
-	return pod(who) + "/" + firstOf(who.Container.Name, who.Container.ID)
+	return pod(who) + "/" + cmp.Or(who.Container.Name, who.Container.ID)
 }
 
 // identity is what the columns of a wide row say of a caller: its service account, its image and what is in doubt.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func huntRules(dir string) ([]*hunt.Rule, error) {
 	}
 	rules, err := hunt.Load(from)
 	if err != nil {
-		return nil, badInput(fmt.Errorf("rules in %s: %w", firstOf(dir, "this program"), err))
+		return nil, badInput(fmt.Errorf("rules in %s: %w", cmp.Or(dir, "this program"), err))
 	}
 	return rules, nil
 }
@@ -104,7 +105,7 @@ func huntRules(dir string) ([]*hunt.Rule, error) {
 func listRules(cmd *cobra.Command, rules []*hunt.Rule) error {
 	table := newColumns(cmd.OutOrStdout(), "LEVEL", "LOG", "RULE")
 	for _, r := range rules {
-		table.add([]string{r.Level, firstOf(r.Service, hunt.ServiceAudit), inert.Line(r.Title)})
+		table.add([]string{r.Level, cmp.Or(r.Service, hunt.ServiceAudit), inert.Line(r.Title)})
 	}
 	table.flush()
 	return table.p.done(nil)
@@ -136,7 +137,7 @@ func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
 		for _, finding := range found {
 			method := ""
 			if r.What != nil {
-				method = middle(firstOf(r.What.Method, r.What.FullMethod, r.What.Verb))
+				method = middle(cmp.Or(r.What.Method, r.What.FullMethod, r.What.Verb))
 			}
 			h.show(finding, []string{fmt.Sprint(r.Seq), fmt.Sprint(r.Count()), query.Caller(&r.Event), method})
 		}
@@ -201,7 +202,7 @@ func (h *hunter) show(f hunt.Finding, where []string) {
 	}
 	cells := append(append([]string{f.Rule.Level, f.Time.UTC().Format("01-02 15:04:05")}, where...), f.Rule.Title)
 	for i := range cells {
-		cells[i] = firstOf(inert.Line(strings.TrimSpace(cells[i])), "-")
+		cells[i] = cmp.Or(inert.Line(strings.TrimSpace(cells[i])), "-")
 	}
 	h.table.add(cells)
 }

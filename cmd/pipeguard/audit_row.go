@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,7 +106,7 @@ func targets(list []audit.Target, isWide bool) string {
 func target(t audit.Target, isWide bool) string {
 	switch {
 	case !isWide:
-		return middle(firstOf(t.Canonical, t.Value))
+		return middle(cmp.Or(t.Canonical, t.Value))
 	case t.Canonical == "" || t.Canonical == t.Value:
 		return t.Value
 	}
@@ -165,7 +166,7 @@ func outcome(e audit.Event, isWide bool) (s string) {
 	case isWide:
 		s = strings.TrimSpace(o.Result + " " + o.Code)
 	case o.Result == audit.ResultError || o.Result == audit.ResultRejected:
-		s = firstOf(o.Code, o.Result)
+		s = cmp.Or(o.Code, o.Result)
 	default:
 		s = o.Result
 	}
@@ -176,13 +177,4 @@ func outcome(e audit.Event, isWide bool) (s string) {
 		s += " (caller left)"
 	}
 	return s
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -150,7 +151,7 @@ func statRow(g *query.Group, values []string) []string {
 		g.First.UTC().Format("01-02 15:04:05"), g.Last.UTC().Format("01-02 15:04:05"),
 	}
 	for _, v := range values {
-		cells = append(cells, firstOf(inert.Line(v), "-"))
+		cells = append(cells, cmp.Or(inert.Line(v), "-"))
 	}
 	return cells
 }

@@ -47,12 +47,8 @@ func (t *trust) open(ctx context.Context, cmd *cobra.Command, names []string) (*
 	if len(t.keys) == 0 {
 		return nil, badInput(errors.New("name the log's verifier key with --keys: without it no checkpoint can be verified"))
 	}
-	for _, file := range t.keys {
-		k, err := evidence.ReadKeys(file)
-		if err != nil {
-			return nil, badInput(err)
-		}
-		t.o.Keys = t.o.Keys.And(k)
+	if err := readVerifierKeys(&t.o, t.keys); err != nil {
+		return nil, badInput(err)
 	}
 	return t.verified(ctx, cmd, names)
 }

@@ -63,7 +63,7 @@ Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line
 	addVerdictFlags(cmd, &o)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := readVerifierKeys(&o, keys); err != nil {
-			return err
+			return noAnswer(err)
 		}
 		if err := nameLog(&o, args); err != nil {
 			return err
@@ -112,7 +112,7 @@ func readVerifierKeys(o *evidence.VerifyOptions, files []string) error {
 	for _, file := range files {
 		k, err := evidence.ReadKeys(file)
 		if err != nil {
-			return noAnswer(err)
+			return err
 		}
 		o.Keys = o.Keys.And(k)
 	}

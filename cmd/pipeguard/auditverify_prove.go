@@ -38,7 +38,7 @@ Exit code: 0 printed, 1 the log does not fit its checkpoint, 3 it cannot be prov
 			return noAnswer(fmt.Errorf("name a record with --seq and the log's verifier key with --keys"))
 		}
 		if err := readVerifierKeys(&o, keys); err != nil {
-			return err
+			return noAnswer(err)
 		}
 		o.Dir = args[0]
 		verified, err := evidence.Verify(cmd.Context(), o)

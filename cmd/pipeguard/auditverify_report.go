@@ -16,12 +16,8 @@ import (
 
 // forPage opens the logs of a page, verified if they can be: a page says also what could not be verified, and why.
 func forPage(cmd *cobra.Command, t *trust, names []string) (source *query.Source, unverified error, err error) {
-	for _, file := range t.keys {
-		k, err := evidence.ReadKeys(file)
-		if err != nil {
-			return nil, nil, badInput(err)
-		}
-		t.o.Keys = t.o.Keys.And(k)
+	if err := readVerifierKeys(&t.o, t.keys); err != nil {
+		return nil, nil, badInput(err)
 	}
 	if source, err = query.Open(names, cmd.InOrStdin()); err != nil {
 		return nil, nil, badInput(err)

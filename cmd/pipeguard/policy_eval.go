@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,7 +166,7 @@ func (o evalOptions) sources() (sources, error) {
 		if settings, err = loadConfig(o.config); err != nil {
 			return sources{}, err
 		}
-		o.policyDir = firstOf(o.policyDir, settings.RequestPolicy.Modules)
+		o.policyDir = cmp.Or(o.policyDir, settings.RequestPolicy.Modules)
 	}
 	modules := policy.Modules{}
 	if o.policyDir != "" {
@@ -260,4 +261,4 @@ func sentence(effect, rule, reason string) string {
 	return s
 }
 
-func orNone(s string) string { return firstOf(s, "none") }
+func orNone(s string) string { return cmp.Or(s, "none") }

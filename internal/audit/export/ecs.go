@@ -33,7 +33,7 @@ func ecs(r query.Record) object {
 	if p.who.Process.PID != 0 {
 		process := object{"pid": p.who.Process.PID}
 		process.set("executable", p.who.Process.Exe)
-		process.set("name", base(p.who.Process.Exe))
+		process.set("name", query.Base(p.who.Process.Exe))
 		if !p.who.Process.Start.IsZero() {
 			process["start"] = p.who.Process.Start.UTC().Format(time.RFC3339Nano)
 		}

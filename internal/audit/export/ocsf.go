@@ -184,9 +184,9 @@ func actor(p whole) object {
 	a, w := object{}, p.who
 	if w.Process.PID != 0 {
 		process := object{"pid": w.Process.PID}
-		process.set("name", base(w.Process.Exe))
+		process.set("name", query.Base(w.Process.Exe))
 		if w.Process.Exe != "" {
-			process["file"] = object{"path": w.Process.Exe, "name": cmp.Or(base(w.Process.Exe), w.Process.Exe), "type_id": 1}
+			process["file"] = object{"path": w.Process.Exe, "name": cmp.Or(query.Base(w.Process.Exe), w.Process.Exe), "type_id": 1}
 		}
 		if !w.Process.Start.IsZero() {
 			process["created_time"] = w.Process.Start.UnixMilli()

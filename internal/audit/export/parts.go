@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -62,6 +61,3 @@ func (w *whole) detail() string {
 	}
 	return cmp.Or(w.outcome.Error, w.decision.Reason)
 }
-
-// base is what stands after the last separator.
-func base(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }

@@ -67,7 +67,7 @@ var texts = map[string]func(e *audit.Event) []string{
 		if w.Process == nil {
 			return nil
 		}
-		return []string{w.Process.Exe, base(w.Process.Exe)}
+		return []string{w.Process.Exe, Base(w.Process.Exe)}
 	}),
 	"pid": who(func(w *audit.Who) []string {
 		if w.Process == nil {
@@ -81,7 +81,7 @@ var texts = map[string]func(e *audit.Event) []string{
 	"pipe":    what(pipes),
 	"group":   what(func(w *audit.What) []string { return []string{w.Group} }),
 	"version": what(func(w *audit.What) []string { return []string{w.Version} }),
-	"method":  what(func(w *audit.What) []string { return []string{w.Method, w.FullMethod, base(w.FullMethod)} }),
+	"method":  what(func(w *audit.What) []string { return []string{w.Method, w.FullMethod, Base(w.FullMethod)} }),
 	"verb":    what(func(w *audit.What) []string { return []string{w.Verb} }),
 	"target": what(func(w *audit.What) (values []string) {
 		for _, t := range w.Targets {
@@ -193,7 +193,7 @@ func ended(get func(*audit.Outcome) []string) func(*audit.Event) []string {
 // pipes are all names of the pipe that was called, or of the pipes that an admission was about.
 func pipes(w *audit.What) (names []string) {
 	add := func(name string) {
-		if name = base(name); name != "" {
+		if name = Base(name); name != "" {
 			names = append(names, name, strings.TrimPrefix(name, "csi-proxy-"))
 		}
 	}
@@ -206,8 +206,8 @@ func pipes(w *audit.What) (names []string) {
 	return names
 }
 
-// base is what stands after the last separator of a path or of a full method.
-func base(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
+// Base is what stands after the last separator of a path or of a full method.
+func Base(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
 
 func yes(b bool) string {
 	if b {

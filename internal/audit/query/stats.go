@@ -140,7 +140,7 @@ func Caller(e *audit.Event) string {
 		parts = append(parts, cmp.Or(w.User.Name, w.User.SID))
 	}
 	if w.Process != nil && w.Process.Exe != "" {
-		parts = append(parts, base(w.Process.Exe))
+		parts = append(parts, Base(w.Process.Exe))
 	}
 	if len(parts) == 0 {
 		return "assurance:" + w.Assurance
