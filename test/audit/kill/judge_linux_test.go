@@ -3,6 +3,7 @@ package kill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -17,7 +18,6 @@ import (
 type judge struct {
 	log     *reader
 	journal *os.File
-	rest    []byte // of the journal, without its newline yet
 
 	began, ended map[string]int    // operations of the host, by path
 	told         map[string]string // codes, by path
@@ -34,7 +34,7 @@ type judge struct {
 
 func newJudge(t *testing.T, p *place) *judge {
 	t.Helper()
-	journal, err := os.OpenFile(p.journal, os.O_CREATE|os.O_RDONLY, 0o600)
+	journal, err := os.OpenFile(p.journal, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,16 +46,20 @@ func newJudge(t *testing.T, p *place) *judge {
 	}
 }
 
-// readJournal takes what the host has added. Nobody writes to it meanwhile.
+// readJournal takes what the host has added. Nobody writes to it meanwhile. A line that a kill cut short is of an operation that was not begun or had
+// not ended; it is removed, or the next life would write behind it.
 func (j *judge) readJournal(t *testing.T) {
 	t.Helper()
 	more, err := io.ReadAll(j.journal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range bytes.Lines(append(j.rest, more...)) {
-		if j.rest = nil; !bytes.HasSuffix(line, []byte("\n")) {
-			j.rest = bytes.Clone(line)
+	for line := range bytes.Lines(more) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			end, err := j.journal.Seek(-int64(len(line)), io.SeekCurrent)
+			if err = errors.Join(err, j.journal.Truncate(end)); err != nil {
+				t.Fatal(err)
+			}
 			break
 		}
 		var l fakehost.Line
