@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -104,22 +105,29 @@ func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
 	return err
 }
 
-// summarise writes the summaries that are due, or all of them.
+// summarise writes the summaries that are due, or all of them, side by side: the log makes those durable together that come together.
 func (l *ledger) summarise(ctx context.Context, all bool) error {
 	l.summaries.Lock()
 	defer l.summaries.Unlock()
-	var errs []error
-	for _, d := range l.book.take(all) {
-		e := d.spell.event()
-		seq, err := l.writer.Append(ctx, &e)
-		if err == nil && seq != 0 {
-			l.metrics.summarised(&e)
-			l.book.written(d)
-			continue
-		}
-		l.book.putBack(d, errors.Is(err, segment.ErrRefusals))
-		errs = append(errs, err)
+	list := l.book.take(all)
+	errs := make([]error, len(list))
+	var group errgroup.Group
+	group.SetLimit(summariesAtOnce)
+	for i, d := range list {
+		group.Go(func() error {
+			e := d.spell.event()
+			seq, err := l.writer.Append(ctx, &e)
+			if err == nil && seq != 0 {
+				l.metrics.summarised(&e)
+				l.book.written(d)
+				return nil
+			}
+			l.book.putBack(d, errors.Is(err, segment.ErrRefusals))
+			errs[i] = err
+			return nil
+		})
 	}
+	_ = group.Wait() // each error has its own place
 	return errors.Join(errs...)
 }
 

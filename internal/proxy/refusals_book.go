@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -254,6 +256,10 @@ func (b *book) take(all bool) (list []due) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
+	if all {
+		b.named.gather()
+		b.strangers.gather()
+	}
 	for _, isStranger := range []bool{false, true} {
 		class := b.class(isStranger)
 		for _, caller := range class.callers {
@@ -274,6 +280,39 @@ func (b *book) take(all bool) (list []due) {
 		}
 	}
 	return list
+}
+
+// gather leaves a stop so many summaries at most as can be written in no time. Those of the fewest refusals become one for each pipe and
+// result, whoever the callers were.
+func (c *class) gather() {
+	var waiting []kindAndSpell
+	for _, caller := range c.callers {
+		for kind, k := range caller.kinds {
+			if k.spell.count > 0 {
+				waiting = append(waiting, kindAndSpell{kind, k})
+			}
+		}
+	}
+	if len(waiting) <= maxAtStop {
+		return
+	}
+	slices.SortFunc(waiting, func(a, b kindAndSpell) int { return cmp.Compare(b.of.spell.count, a.of.spell.count) })
+	into := map[refusalKind]*kindOfRefusal{}
+	for _, w := range waiting[maxAtStop:] {
+		alike := refusalKind{record: w.kind.record, pipe: w.kind.pipe, result: w.kind.result}
+		if first := into[alike]; first != nil {
+			first.spell.join(&w.of.spell)
+			w.of.spell = spell{}
+			continue
+		}
+		into[alike] = w.of
+	}
+}
+
+// kindAndSpell is a kind of refusal and what is remembered of it.
+type kindAndSpell struct {
+	kind refusalKind
+	of   *kindOfRefusal
 }
 
 // postpone makes a period longer, up to the bound.

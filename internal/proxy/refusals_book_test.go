@@ -276,3 +276,90 @@ func TestRefusalsThatTheLogHasNoRoomForAreCountedAndHoldUpNoCall(t *testing.T) {
 		}
 	}
 }
+
+// slowWeighing is a log that takes a second for what comes together.
+type slowWeighing struct{ weighing }
+
+func (l *slowWeighing) Append(ctx context.Context, e *audit.Event) (uint64, error) {
+	time.Sleep(time.Second)
+	return l.weighing.Append(ctx, e)
+}
+
+func TestAStopWritesAFewSummariesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &slowWeighing{}
+		l := testLedger(t, log)
+		const kinds = 1500
+		refused := 0
+		for n := range kinds {
+			c := strangeConn(n)
+			for i := range 2 + n%7 {
+				e := denied(c, []string{"Mkdir", "Rmdir"}[n%2], fmt.Sprint(n, i), "no rule")
+				l.book.turnedAway(e.refusal(), false)
+				l.metrics.count(&e.Event)
+				refused++
+			}
+		}
+		began := time.Now()
+		if err := l.summarise(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("a stop took %v for a log that takes a second for what comes together", took)
+		}
+		if n := len(log.summaries); n > 2*maxAtStop {
+			t.Errorf("%d summaries of %d kinds", n, kinds)
+		}
+		if log.all != refused || l.unwritten() != 0 {
+			t.Errorf("%d refusals, and records of %d; %d wait", refused, log.all, l.unwritten())
+		}
+		for _, s := range log.summaries {
+			if s.What.Pipe != strangersPipe.name || s.Outcome.Result != audit.ResultDenied || s.Outcome.First.After(s.Time) {
+				t.Fatalf("%+v %+v", s.What, s.Outcome)
+			}
+		}
+		for _, b := range l.metrics.tally.accounts {
+			if b.waiting != 0 || b.recorded != refused {
+				t.Errorf("the tally has %+v", b)
+			}
+		}
+	})
+}
+
+// A stranger that starts copies of its program under other names is a caller of its own each time.
+func TestAnHourOfAnyNumberOfStrangersStaysWithinTheirBudget(t *testing.T) {
+	for _, lasting := range []int{1, 60} { // seconds that a copy goes on
+		synctest.Test(t, func(t *testing.T) {
+			log := &weighing{}
+			l := testLedger(t, log)
+			const copies, hours = 8, 2
+			long := strings.Repeat("long\\", 40)
+			var hour [hours]int
+			refused := 0
+			for second := range hours * 3600 {
+				for n := range copies {
+					c := strangeConn(second/lasting*copies + n)
+					for i := range 3 {
+						refused++
+						_ = l.final(t.Context(), denied(c, []string{"Mkdir", "Rmdir"}[i%2], fmt.Sprintf(`C:\%s%d`, long, refused), fmt.Sprint("reason ", second%4, i)))
+					}
+				}
+				if second%5 == 0 {
+					_ = l.summarise(t.Context(), false)
+				}
+				time.Sleep(time.Second)
+				hour[second/3600] = log.bytes
+			}
+			if first, second := hour[0], hour[1]-hour[0]; first > 50e6 || second > 50e6 || first < 10e6 {
+				t.Errorf("copies that last %d s: %d and %d bytes of records in an hour, at most %d", lasting, first, second, int(50e6))
+			}
+			before := log.bytes
+			if err := l.summarise(t.Context(), true); err != nil || log.all != refused {
+				t.Errorf("%d refusals, and records of %d: %v", refused, log.all, err)
+			}
+			if n := log.bytes - before; n > 2e6 {
+				t.Errorf("a stop wrote %d bytes", n)
+			}
+		})
+	}
+}

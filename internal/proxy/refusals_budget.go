@@ -50,6 +50,10 @@ const (
 	maxRefused       = 1024 // callers of a class that are told apart; those beyond are counted as one
 	maxKinds         = 1024 // kinds of refusals in a class
 	maxKindsOfCaller = 256
+	// maxAtStop is how many summaries of a class a stop writes beside those that stand for all others, of which there is one for each pipe
+	// and result. summariesAtOnce is how many are given to the log at once.
+	maxAtStop       = 128
+	summariesAtOnce = 256
 	// maxReasons is how many reasons are told apart of what is otherwise one kind. Some reasons repeat what the caller sent.
 	maxReasons = 4
 )

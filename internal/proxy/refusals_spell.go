@@ -51,13 +51,15 @@ func (s *spell) add(e *audit.Event) {
 	}
 }
 
-// join adds a spell that came after this one.
+// join adds another spell.
 func (s *spell) join(next *spell) {
 	if next.count == 0 {
 		return
 	}
 	s.last = common(s.last, &next.last, false)
-	s.count += next.count
+	if s.count += next.count; next.first.Before(s.first) {
+		s.first = next.first
+	}
 	for _, t := range next.targets {
 		s.target(t)
 	}
