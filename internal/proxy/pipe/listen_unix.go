@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 // Address returns the path of the socket that stands in for the pipe.
@@ -87,10 +89,22 @@ func openPrivate(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the directory for sockets, which must be no link: %w", err)
 	}
-	if err := checkPrivate(directory); err != nil {
+	err = checkPrivate(directory)
+	if err == nil {
+		err = checkPlace(path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, directory.Close())
 	}
 	return directory, nil
+}
+
+// checkPlace refuses a directory that others could replace, with one in which they listen.
+func checkPlace(path string) error {
+	if err := filetrust.CheckPlace(path); err != nil {
+		return fmt.Errorf("directory for sockets %s: %w", path, err)
+	}
+	return nil
 }
 
 func checkPrivate(directory *os.File) error {

@@ -82,6 +82,18 @@ func TestListenRefusesADirectoryThatOthersCouldUse(t *testing.T) {
 		{"it is a link to a good one", func(t *testing.T, dir string) error { return os.Symlink(t.TempDir(), dir) }, "must be no link"},
 		{"it is a file", func(t *testing.T, dir string) error { return os.WriteFile(dir, nil, 0o600) }, "not a directory"},
 		{"its parent is missing", func(*testing.T, string) error { return nil }, "no such file"},
+		{"everybody may rename it", func(_ *testing.T, dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(filepath.Dir(dir), 0o777))
+		}, "lets its group or others write"},
+		{"everybody may rename what it is in", func(_ *testing.T, dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o777))
+		}, "lets its group or others write"},
+		{"what it is in belongs to somebody else", func(t *testing.T, dir string) error {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a directory away")
+			}
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chown(filepath.Dir(dir), 1, 1))
+		}, "belongs to the user 1"},
 		{"it belongs to somebody else", func(t *testing.T, dir string) error {
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give a directory away")
@@ -91,7 +103,11 @@ func TestListenRefusesADirectoryThatOthersCouldUse(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
+			above := filepath.Join(t.TempDir(), "above") // a test's own directory is not for others to be changed
+			if err := os.Mkdir(above, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Join(above, "run")
 			if strings.Contains(test.name, "missing") {
 				dir = filepath.Join(dir, "run")
 			}
