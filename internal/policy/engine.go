@@ -163,14 +163,14 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (D
 
 var errBusy = errors.New("all evaluation slots are taken")
 
-// acquire waits for a slot until the context or the time-out ends.
+// acquire waits for a slot until the context ends, and as long as an evaluation may take by the clock.
 func (e *Engine) acquire(ctx context.Context) error {
 	select {
 	case e.slots <- struct{}{}:
 		return nil
 	default:
 	}
-	timer := time.NewTimer(e.options.Timeout)
+	timer := time.NewTimer(longest * e.options.Timeout)
 	defer timer.Stop()
 	select {
 	case e.slots <- struct{}{}:

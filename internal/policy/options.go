@@ -17,9 +17,10 @@ const DefaultEntrypoint = "data.pipeguard.admission.decision"
 type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
-	// Timeout bounds one evaluation, and the wait for a slot before it. Default 250 ms: an evaluation takes well under one,
-	// but the clock also runs while a starved process does not, and each time-out refuses somebody; the API server waits
-	// seconds. OPA looks at it between expressions, so a single builtin call may overrun it.
+	// Timeout bounds the processor time that the process uses during one evaluation. By the clock, an evaluation and the wait for a slot
+	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses somebody, and
+	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
+	// builtin call may overrun it.
 	Timeout time.Duration
 	// MaxConcurrent bounds the evaluations at one time, and with them the memory. Evaluation is pure computation, so
 	// more than a few for each processor only lengthens all of them. Default 4 for each processor.

@@ -185,8 +185,8 @@ func TestAnInputThatIsTooLargeIsRefused(t *testing.T) {
 
 // Evaluations beyond the bound wait for as long as one may take, and are then refused.
 func TestEvaluationsAreBounded(t *testing.T) {
-	e := unchecked(t, policy.Options{Timeout: 100 * time.Millisecond, MaxConcurrent: 1}, endless)
-	codes := make([]string, 4)
+	e := unchecked(t, policy.Options{Timeout: 10 * time.Millisecond, MaxConcurrent: 1}, endless)
+	codes := make([]string, 100) // each ends after 10 ms at the earliest, and a wait for a slot after 200 ms
 	var all sync.WaitGroup
 	for i := range codes {
 		all.Go(func() { codes[i] = e.Decide(t.Context(), mkdir(), driver()).Rule })
