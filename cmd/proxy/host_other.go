@@ -2,7 +2,10 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Outside Windows there is only the invented machine.
 const (
@@ -10,6 +13,9 @@ const (
 	defaultConfig   = ""
 	defaultAuditLog = "audit in --socket-dir"
 )
+
+// processTime is what package policy has by itself.
+var processTime func() time.Duration
 
 func windowsHost(hostOptions) (*host, error) {
 	return nil, errors.New("this is not Windows")

@@ -158,7 +158,7 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (D
 		return Decision{}, fault(ReasonOverload, err)
 	}
 	defer func() { <-e.slots }()
-	return s.s.decide(ctx, input, e.options.Timeout)
+	return s.s.decide(ctx, input, e.options.Timeout, e.options.ProcessTime)
 }
 
 var errBusy = errors.New("all evaluation slots are taken")

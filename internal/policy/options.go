@@ -22,6 +22,8 @@ type Options struct {
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
 	// builtin call may overrun it.
 	Timeout time.Duration
+	// ProcessTime is the processor time that this process has used. Default: what the system says, and on Windows the time by the clock.
+	ProcessTime func() time.Duration
 	// MaxConcurrent bounds the evaluations at one time, and with them the memory. Evaluation is pure computation, so
 	// more than a few for each processor only lengthens all of them. Default 4 for each processor.
 	MaxConcurrent int
@@ -80,6 +82,9 @@ func (o Options) withDefaults() (Options, error) {
 	o.WatchPoll = orDefault(o.WatchPoll, 10*time.Second)
 	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
 	o.Limits = o.Limits.withDefaults()
+	if o.ProcessTime == nil {
+		o.ProcessTime = processTime
+	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}

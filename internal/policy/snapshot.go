@@ -69,8 +69,8 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 }
 
 // decide asks for the decision and, if there is one, for advice in the time that is left.
-func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Duration) (Decision, error) {
-	cancel, stop := limit(ctx, timeout, processTime)
+func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Duration, used func() time.Duration) (Decision, error) {
+	cancel, stop := limit(ctx, timeout, used)
 	defer stop()
 	value, err := evaluate(ctx, s.decision, input, cancel)
 	if err != nil {
