@@ -68,7 +68,7 @@ func TestARawDiskBecomesAVolumeOnce(t *testing.T) {
 	}
 	w.must(w.FormatVolume(ctx, NewVolume(RawDisk), nothing))
 	w.must(w.MountVolume(ctx, NewVolume(RawDisk), w.path("dir"), nothing))
-	w.must(w.Mkdir(ctx, w.path(`dir\x`)))
+	w.must(w.PlantFile(w.path(`dir\x`)))
 	var changed []bool
 	for _, e := range w.Ledger() {
 		if e.Op == "PartitionDisk" {
@@ -83,7 +83,7 @@ func TestARawDiskBecomesAVolumeOnce(t *testing.T) {
 func TestVolumesOfAnOfflineDiskAreNotSeen(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
-	w.must(w.Mkdir(ctx, w.path(`mount\x`)))
+	w.must(w.PlantFile(w.path(`mount\x`)))
 	w.must(w.SetDiskOnline(ctx, 1, false, nothing))
 	w.must(w.SetDiskOnline(ctx, 1, false, nothing))
 	if ids, err := w.ListVolumesOnDisk(ctx, 1, 0); len(ids) != 0 || err != nil {

@@ -37,10 +37,10 @@ func (h *Host) Mkdir(ctx context.Context, path safepath.Path) error {
 }
 
 func (h *Host) mkdir(path safepath.Path) (changed bool, err error) {
-	at, created, err := h.walk(path, way{follow: true, create: true, links: maxLinks})
+	at, created, err := h.walk(path, way{create: true})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		// Nothing is missing when what is missing is made: a file or a link that leads nowhere has the name.
+		// Nothing is missing when what is missing is made: a file has the name of a directory.
 		return created, fs.ErrExist
 	case err != nil:
 		return created, err

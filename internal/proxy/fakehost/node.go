@@ -49,19 +49,21 @@ const maxLinks = 32
 var (
 	errLeadsOut = fmt.Errorf("a link leads out of the working directories: %w", fs.ErrPermission)
 	errCircle   = errors.New("too many links")
+	// errRedirected is about links and mount points on the way, as on Windows.
+	errRedirected = fmt.Errorf("a link or mount point is not followed: %w", fs.ErrPermission)
 )
 
 // way says how to walk.
 type way struct {
-	follow bool // the last component too, if it is a link
+	follow bool // links and mount points on the way, which are errors otherwise
+	last   bool // the last component, if it is a link
 	create bool // directories that are missing
 	links  int  // that may still be followed
 }
 
-// find walks to a path. Links on the way are followed, the last component only if follow is set. The working
-// directory itself is always there. With a missing parent the error is fs.ErrNotExist.
+// find walks to a path, through links and mount points, and to what the last component leads to, only if follow is set. The working directory itself is always there. With a missing parent the error is fs.ErrNotExist.
 func (h *Host) find(p safepath.Path, follow bool) (place, error) {
-	at, _, err := h.walk(p, way{follow: follow, links: maxLinks})
+	at, _, err := h.walk(p, way{follow: follow, last: follow, links: maxLinks})
 	return at, err
 }
 
@@ -76,7 +78,7 @@ func (h *Host) walk(p safepath.Path, how way) (at place, created bool, err error
 	at = place{node: h.drive(text[0])}
 	for i, segment := range segments {
 		last := i == len(segments)-1
-		dir, on, err := h.enter(at)
+		dir, on, err := h.enter(at, how.follow)
 		if err != nil {
 			return place{}, created, err
 		}
@@ -90,7 +92,10 @@ func (h *Host) walk(p safepath.Path, how way) (at place, created bool, err error
 		switch {
 		case child == nil && !last:
 			return place{}, created, fs.ErrNotExist
-		case child != nil && child.kind == kindLink && (!last || how.follow):
+		case child == nil || child.kind != kindLink:
+		case !last && !how.follow:
+			return place{}, created, errRedirected
+		case !last || how.last:
 			if at, err = h.through(child, how.links); err != nil {
 				return place{}, created, err
 			}
@@ -107,7 +112,7 @@ func (h *Host) through(link *node, links int) (place, error) {
 	if links == 0 {
 		return place{}, errCircle
 	}
-	to, _, err := h.walk(link.target, way{follow: true, links: links - 1})
+	to, _, err := h.walk(link.target, way{follow: true, last: true, links: links - 1})
 	if err == nil && to.node == nil {
 		err = fs.ErrNotExist
 	}
@@ -115,12 +120,14 @@ func (h *Host) through(link *node, links int) (place, error) {
 }
 
 // enter returns the directory whose names are seen at a place, and the volume that it is on.
-func (h *Host) enter(p place) (*node, *volume, error) {
+func (h *Host) enter(p place, follow bool) (*node, *volume, error) {
 	switch {
 	case p.node.kind != kindDir:
 		return nil, nil, fs.ErrNotExist // Windows says of a path through a file that it is not found
 	case p.node.mounted == nil:
 		return p.node, p.on, nil
+	case !follow:
+		return nil, nil, errRedirected
 	case !h.shows(p.node.mounted.of):
 		return nil, nil, fs.ErrNotExist
 	case !p.node.mounted.Formatted:

@@ -6,7 +6,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
-// PlantFile puts a file at path, as somebody else on the node might have done. Its parents are made.
+// PlantFile puts a file at path, as somebody else on the node might have done: by way of links and mount points too. Its parents are made.
 func (h *Host) PlantFile(path safepath.Path) error {
 	return h.plant(path, &node{name: path.Base(), kind: kindFile})
 }
@@ -26,7 +26,7 @@ func (h *Host) PlantLink(path safepath.Path, target string) error {
 func (h *Host) plant(path safepath.Path, n *node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at, _, err := h.walk(path, way{create: true, links: maxLinks})
+	at, _, err := h.walk(path, way{follow: true, create: true, links: maxLinks})
 	switch {
 	case err != nil:
 		return failed("plant", path, err)

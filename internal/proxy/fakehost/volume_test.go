@@ -88,7 +88,7 @@ func TestMountAndUnmountMayBeRepeated(t *testing.T) {
 	ctx := t.Context()
 	w.must(w.MountVolume(ctx, FormattedVolume, w.path("MOUNT"), handler.Permits{})) // is there already
 	w.must(w.MountVolume(ctx, FormattedVolume, w.path("dir"), handler.Permits{}))   // a second mount point
-	w.must(w.Mkdir(ctx, w.path(`dir\x`)))
+	w.must(w.PlantFile(w.path(`dir\x`)))
 	if !w.exists(`mount\x`) {
 		t.Error("two mount points of one volume show different things")
 	}
@@ -142,7 +142,7 @@ func TestFormatGivesAVolumeItsFileSystemOnce(t *testing.T) {
 		t.Fatalf("IsVolumeFormatted = %v, %v", is, err)
 	}
 	w.must(w.FormatVolume(ctx, UnformattedVolume, handler.Permits{}))
-	w.must(w.Mkdir(ctx, w.path(`raw\x`)))
+	w.must(w.PlantFile(w.path(`raw\x`)))
 	if err := w.FormatVolume(ctx, UnformattedVolume, handler.Permits{}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second FormatVolume: %v", err)
 	}
@@ -168,7 +168,7 @@ func TestVolumesAreFoundByDiskAndPath(t *testing.T) {
 			t.Errorf("disk %d partition %d (-want +got):\n%s", tt.disk, tt.partition, diff)
 		}
 	}
-	w.must(w.Mkdir(ctx, w.path(`mount\a\b`)))
+	w.must(w.PlantFile(w.path(`mount\a\b`)))
 	w.must(w.CreateSymlink(ctx, w.path(`mount\a`), w.path("into")))
 	for path, want := range map[string]handler.VolumeID{
 		"": SystemVolume, `full\sub`: SystemVolume, "mount": FormattedVolume, `mount\a\b`: FormattedVolume, `into\b`: FormattedVolume, "into": FormattedVolume,
