@@ -86,6 +86,9 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	}
 	b.Audience, b.Revision, b.MinimumRevision = f.pool, f.revision, f.minimum
 	b.IssuedAt = f.now.orNow()
+	if err := warn(cmd, warnings(s.PipePolicies, b.IssuedAt)); err != nil {
+		return err
+	}
 	b.ExpiresAt = b.IssuedAt.Add(f.life)
 	if b.Revision == 0 && !cmd.Flags().Changed("revision") {
 		b.Revision = uint64(max(1, b.IssuedAt.Unix())) //nolint:gosec // positive

@@ -52,6 +52,9 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 	report := checkReport{Schema: "pipeguard.dev/policy-check/v1"}
 	for _, s := range all {
+		if err := warn(cmd, s.warnings); err != nil {
+			return err
+		}
 		report.Modules += len(s.modules.Files)
 		if len(s.problems) > 0 {
 			report.Problems = append(report.Problems, s.problems...)

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
@@ -22,6 +25,8 @@ type sources struct {
 	isWholeNode bool
 	// problems are why what was read cannot be put together; nothing is compiled then.
 	problems []policy.Problem
+	// warnings are what authors of policy objects may not have meant.
+	warnings []string
 	// options are how these policies are compiled and asked; of admission, as they are by default.
 	options policy.Options
 }
@@ -75,13 +80,32 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 	if err := readPolicies(&s, with.objects, stdin); err != nil {
 		return sources{}, err
 	}
-	out := sources{isBuiltIn: policyDir == ""}
+	out := sources{isBuiltIn: policyDir == "", warnings: warnings(s.PipePolicies, time.Now())}
 	if len(with.objects) == 0 && !out.isBuiltIn { // nothing is added to it
 		out.modules, err = admission.Policies{Parameters: s.Parameters}.Bind(s.Base)
 		return out, err
 	}
 	out.modules, err = s.Assemble()
 	return out, err
+}
+
+// warnings are those of all PipePolicies, with their names.
+func warnings(policies []v1alpha1.PipePolicy, now time.Time) (out []string) {
+	for i := range policies {
+		for _, text := range policyset.Warnings(&policies[i], now) {
+			out = append(out, "PipePolicy "+policies[i].Name+": "+text)
+		}
+	}
+	return out
+}
+
+// warn prints warnings where they do not mix with results.
+func warn(cmd *cobra.Command, texts []string) error {
+	p := printer{w: cmd.ErrOrStderr()}
+	for _, text := range texts {
+		p.printf("warning: %s\n", inert.Line(text))
+	}
+	return p.done(nil)
 }
 
 // readPolicies adds the policy objects of files. Anything else in them is an error.

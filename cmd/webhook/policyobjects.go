@@ -28,8 +28,6 @@ const (
 	maxPolicyCauses = 20
 	// maxPolicyWarning is the length that the API asks of a warning.
 	maxPolicyWarning = 120
-	// soon is how long before its end a permission counts as ending.
-	soon = 7 * 24 * time.Hour
 )
 
 // policyObjects judges PipePolicies and PolicyModules: an object is refused that would keep the policies from deciding.
@@ -98,7 +96,7 @@ func (p *policyObjects) pipePolicy(ctx context.Context, req ctrladmission.Reques
 	if fault != nil {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, fault.Error(), nil)
 	}
-	return ctrladmission.Allowed("").WithWarnings(append(p.subjectWarnings(&object), elsewhereWarning(elsewhere)...)...)
+	return ctrladmission.Allowed("").WithWarnings(append(clipped(policyset.Warnings(&object, p.now())), elsewhereWarning(elsewhere)...)...)
 }
 
 func (p *policyObjects) policyModule(ctx context.Context, req ctrladmission.Request, trial *policyset.Trial, sources policyset.Sources) ctrladmission.Response {
@@ -145,36 +143,12 @@ func fieldErrors(m *v1alpha1.PolicyModule, problems []v1alpha1.Problem) field.Er
 	return faults
 }
 
-// subjectWarnings tell the author of a policy what he may not have meant.
-func (p *policyObjects) subjectWarnings(object *v1alpha1.PipePolicy) []string {
-	var out []string
-	warn := func(format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		out = append(out, text[:min(len(text), maxPolicyWarning)])
+// clipped are warnings of the length that the API asks for.
+func clipped(warnings []string) []string {
+	for i, text := range warnings {
+		warnings[i] = strings.ToValidUTF8(text[:min(len(text), maxPolicyWarning)], "")
 	}
-	if len(object.Spec.Subjects) == 0 {
-		warn("no subjects: nobody may use these pipes")
-	}
-	for _, s := range object.Spec.Subjects {
-		switch left := p.left(s); {
-		case left <= 0:
-			warn("subject %s expired: it permits nothing", s.Name)
-		case left < soon:
-			warn("subject %s expires in %s", s.Name, left.Round(time.Minute))
-		}
-		if len(s.ServiceAccounts) == 0 {
-			warn("subject %s names no service account: any in namespace %s may use the pipes", s.Name, s.Namespace)
-		}
-	}
-	return out
-}
-
-// left is how long a subject has its permission; a subject without an end has it for longer than anyone asks.
-func (p *policyObjects) left(s v1alpha1.Subject) time.Duration {
-	if s.ExpiresAt == nil {
-		return 1<<63 - 1
-	}
-	return s.ExpiresAt.Sub(p.now())
+	return warnings
 }
 
 func elsewhereWarning(err error) []string {

@@ -69,6 +69,8 @@ const (
 var (
 	pipePattern = regexp.MustCompile(`^[A-Za-z0-9._{}-]+\*?$`)
 	accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	imageText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+	imageEnd    = regexp.MustCompile(`^[^@]*[A-Za-z0-9](@sha256:[0-9a-f]{64})?$`)
 	labelName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
@@ -133,8 +135,13 @@ func (s PolicySubject) check(f *faults, at string) {
 	f.names(join(at, "containers"), "container", s.Containers, labelName)
 	f.entries(join(at, "images"), s.Images, maxImage)
 	for i, image := range s.Images {
-		if prefix, ok := strings.CutSuffix(image, "*"); strings.Contains(prefix, "*") || ok && !strings.Contains(prefix, "/") {
+		prefix, isPrefix := strings.CutSuffix(image, "*")
+		switch {
+		case image == "": // entries tells of what is empty
+		case strings.Contains(prefix, "*"), isPrefix && !strings.Contains(prefix, "/"):
 			f.add(element(join(at, "images"), i), `%s: a * stands at the end, with a "/" before it, or nowhere`, quote(image, maxName))
+		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), strings.Contains(prefix, ".."), !isPrefix && !imageEnd.MatchString(image):
+			f.add(element(join(at, "images"), i), `%s matches no image: want a name as pods have it, such as registry.example/driver:v1, or its beginning and *`, quote(image, maxName))
 		}
 	}
 	f.length(join(at, "owner"), s.Owner, maxSubdomain)

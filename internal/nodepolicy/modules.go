@@ -24,7 +24,7 @@ func Modules(added map[string]string, data map[string]any) (policy.Modules, erro
 		return policy.Modules{}, fmt.Errorf("built-in request policy: %w", err)
 	}
 	base.Data = data
-	all := policy.Modules{Files: base.WithoutTests(), Data: data, Base: &base}
+	all := policy.Modules{Files: base.WithoutTests(), Data: data, Base: &base, InputSchema: node.InputSchema()}
 	if len(added) == 0 {
 		return all, nil
 	}

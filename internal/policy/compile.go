@@ -78,6 +78,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	}
 	if added != nil {
 		problems = append(problems, added.checkReads(compiler.Modules, data)...)
+		problems = append(problems, added.checkInput(compiler.Modules)...)
 	}
 	if len(compiler.GetRulesExact(entry)) == 0 {
 		problems = append(problems, Problem{Code: CodeEntrypoint, Message: "no module defines " + o.Entrypoint})

@@ -1,14 +1,18 @@
 package policyset
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 // CheckPipePolicy finds what is wrong with a PipePolicy beyond what every policy must keep. The CRD's schema checks the
@@ -16,9 +20,7 @@ import (
 func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	var faults field.ErrorList
 	spec := field.NewPath("spec")
-	if p.Name == "" {
-		faults = append(faults, field.Required(field.NewPath("metadata", "name"), "a policy is named"))
-	}
+	faults = append(faults, checkName(p.Name)...)
 	if err := pipePolicy(p.Spec).Validate(); err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			faults = append(faults, field.Invalid(spec, field.OmitValueType{}, line))
@@ -30,6 +32,7 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 		faults = append(faults, field.NotSupported(spec.Child("node", "action"), p.Spec.Node.Action,
 			[]v1alpha1.NodeAction{v1alpha1.NodeEnforce, v1alpha1.NodeLogOnly}))
 	}
+	faults = append(faults, checkNode(p.Spec.Node, spec.Child("node"))...)
 	for i, s := range p.Spec.Subjects {
 		at := spec.Child("subjects").Index(i).Child("expiresAt")
 		switch {
@@ -43,6 +46,71 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	return faults
 }
 
+// checkName holds the name of an object against what the API server takes.
+func checkName(name string) (faults field.ErrorList) {
+	at := field.NewPath("metadata", "name")
+	if name == "" {
+		return field.ErrorList{field.Required(at, "a policy is named")}
+	}
+	for _, message := range validation.IsDNS1123Subdomain(name) {
+		faults = append(faults, field.Invalid(at, name, message))
+	}
+	return faults
+}
+
+// absolutePath begins with a drive. Nodes compare paths of requests, which are absolute, with the prefixes.
+var absolutePath = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+
+// checkNode finds what would permit nothing on any node.
+func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
+	known := rules.Methods()
+	for i, m := range n.Methods {
+		if slices.Contains(known, m) {
+			continue
+		}
+		message := "not a method of the node API"
+		if m == "*" {
+			message += ": leave the list out to permit all"
+		} else if near := policy.Nearest(m, known); near != "" {
+			message += fmt.Sprintf(": did you mean %q?", near)
+		}
+		faults = append(faults, field.Invalid(at.Child("methods").Index(i), m, message))
+	}
+	for i, path := range n.PathPrefixes {
+		segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+		if !absolutePath.MatchString(path) || slices.Contains(segments, "..") || slices.Contains(segments, ".") {
+			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, `not an absolute path, such as C:\var\lib\kubelet: no request can be below it`))
+		}
+	}
+	return faults
+}
+
+// Soon is how long before its end a permission counts as ending.
+const Soon = 7 * 24 * time.Hour
+
+// Warnings tell the author of a PipePolicy that is taken what he may not have meant.
+func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if len(p.Spec.Subjects) == 0 {
+		warn("no subjects: nobody may use these pipes")
+	}
+	for _, s := range p.Spec.Subjects {
+		if s.ExpiresAt != nil {
+			switch left := s.ExpiresAt.Sub(now); {
+			case left <= 0:
+				warn("subject %s expired: it permits nothing", s.Name)
+			case left < Soon:
+				warn("subject %s expires in %s", s.Name, left.Round(time.Minute))
+			}
+		}
+		if len(s.ServiceAccounts) == 0 {
+			warn("subject %s names no service account: any in namespace %s may use the pipes", s.Name, s.Namespace)
+		}
+	}
+	return out
+}
+
 // maxYear is the last year that RFC 3339 can write; times are compared as text.
 const maxYear = 9999
 
@@ -53,9 +121,7 @@ var regoFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*\.rego$`)
 func CheckPolicyModule(m *v1alpha1.PolicyModule) field.ErrorList {
 	var faults field.ErrorList
 	modules := field.NewPath("spec", "modules")
-	if m.Name == "" || strings.Contains(m.Name, "/") {
-		faults = append(faults, field.Invalid(field.NewPath("metadata", "name"), m.Name, "not the name of an object"))
-	}
+	faults = append(faults, checkName(m.Name)...)
 	if len(m.Spec.Modules) == 0 {
 		faults = append(faults, field.Required(modules, "at least one file"))
 	}

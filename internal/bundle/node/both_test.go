@@ -2,9 +2,12 @@ package node
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +16,11 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
@@ -95,5 +100,22 @@ func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 				t.Errorf("%s names neither the policy nor %s: %s", where, revision, text)
 			}
 		}
+	}
+}
+
+// A policy can name the methods that there are, and no others.
+func TestPoliciesNameTheMethodsOfTheNodeAPI(t *testing.T) {
+	apis, err := apiserver.Load(apiserver.Groups()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{}
+	for _, a := range apis {
+		for _, o := range a.Operations() {
+			served[o.Name] = true
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(served)), slices.Sorted(slices.Values(rules.Methods()))); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -124,7 +125,7 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 		}),
 		object("listing", func(s *spec) {
 			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-v1"}
-			s.Subjects[0].Namespace, s.Node.Methods = "lists", []string{"ListDiskIDs", "NoSuchMethod"}
+			s.Subjects[0].Namespace, s.Node.Methods = "lists", []string{"ListDiskIDs", "Mkdir"}
 		}),
 		object("control", func(s *spec) {
 			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-system-*"}
@@ -175,7 +176,7 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 			t.Errorf("%s: the reason names no revision: %s", name, d.Reason)
 		}
 	}
-	if notes := strings.Join(l.Notes(), "\n"); notes != "PipePolicy listing: no pipe of this node has a method NoSuchMethod, so it permits nothing" {
+	if notes := strings.Join(l.Notes(), "\n"); notes != "PipePolicy listing: no pipe of this node has a method Mkdir, so it permits nothing" {
 		t.Errorf("notes %q", notes)
 	}
 	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver(in("default")))); !strings.HasPrefix(d.Reason, "PipePolicy azuredisk, everything, listing, policy sha256:00ff, revision 42: ") {
@@ -220,21 +221,27 @@ func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
 func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
 	clock := now
 	for name, c := range map[string]struct {
-		change func(*spec)
+		change func(*spec) // UNFIT stands for what no policy object may hold, and a bundle may
 		note   string
+		unfit  string
 	}{
-		"an image that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"a b"} }, "image"},
-		"a prefix that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"a b/c*"} }, "image"},
+		"an image that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"UNFIT"} }, "image", "a b"},
+		"a prefix that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"UNFIT/c*"} }, "image", "a b"},
 		"a path that cannot be": {func(s *spec) {
 			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-filesystem-*"}
-			s.Node.PathPrefixes = []string{"/etc"}
-		}, "path"},
-		"only methods that are not there": {func(s *spec) { s.Node.Methods = []string{"Nothing"} }, "method"},
-		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Attest"} }, "forwarded"},
-		"paths of a forwarded pipe":       {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.PathPrefixes = []string{`C:\x`} }, "forwarded"},
+			s.Node.PathPrefixes = []string{`C:\UNFIT`}
+		}, "path", "..\\\\.."},
+		"only methods that are not there": {func(s *spec) { s.Node.Methods = []string{"Mkdir"} }, "method", ""},
+		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Mkdir"} }, "forwarded", ""},
+		"paths of a forwarded pipe":       {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.PathPrefixes = []string{`C:\x`} }, "forwarded", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := live(t, &clock, object("p", c.change))
+			b := content(t, object("p", c.change))
+			b.ACL = bytes.ReplaceAll(b.ACL, []byte("UNFIT"), []byte(c.unfit))
+			l, err := Try(t.Context(), options(&clock), b)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, api := range known {
 				for _, operation := range append([]string{"/spire.api.Agent/Attest", "Attest"}, api.Operations...) {
 					if d := l.Decide(call(api.Group, api.Version, operation, driver(), `C:\x`)); d.Effect == acl.Allow {

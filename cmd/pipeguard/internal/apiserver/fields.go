@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 var (
@@ -20,7 +21,7 @@ func withRemedy(into any, fault string) string {
 		return fault
 	}
 	path := strings.Split(index.ReplaceAllString(m[1], ""), ".")
-	if near := nearest(path[len(path)-1], fieldsAt(reflect.TypeOf(into), path[:len(path)-1])); near != "" {
+	if near := policy.Nearest(path[len(path)-1], fieldsAt(reflect.TypeOf(into), path[:len(path)-1])); near != "" {
 		return fmt.Sprintf("%s; did you mean %q?", fault, near)
 	}
 	return fault
@@ -52,37 +53,4 @@ func fieldsAt(t reflect.Type, path []string) []string {
 		return nil
 	}
 	return names
-}
-
-// nearest is the name that differs least: in the case of its letters alone, or in at most a third of them.
-func nearest(word string, names []string) string {
-	best, least := "", len(word)/3+1
-	slices.Sort(names)
-	for _, name := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, left out or replaced to make one word of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
