@@ -143,10 +143,10 @@ func (r *Report) limits(o VerifyOptions) {
 	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
 	for i, t := range r.takenOver {
 		if i == maxNamed {
-			r.limit("The same of records before %d more starts.", len(r.takenOver)-i)
+			r.limit("Changes to the last records before %d more starts: these were not signed before their process ended either.", len(r.takenOver)-i)
 			break
 		}
-		r.limit("What happened to records %d to %d before they were signed: these %d records were not signed when the process that wrote them ended, and the next start signed them as they were then.", t.First, t.Last, t.Last-t.First+1)
+		r.limit("Changes to %d records, from %d to %d, before they were signed: they were not signed before the process that wrote them ended, and the next start signed them as it found them.", t.Last-t.First+1, t.First, t.Last)
 	}
 	if r.begun != "" {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)

@@ -416,7 +416,7 @@ func TestAStartSaysHowManyUnsignedRecordsItTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := n.verify(t)
-	if want := fmt.Sprintf("records %d to %d before they were signed: these %d records were not signed when the process that wrote them ended", head.Size+1, last, last-head.Size); r.Verdict != evidence.VerdictIncomplete || !strings.Contains(strings.Join(r.Limits, " "), want) {
+	if want := fmt.Sprintf("Changes to %d records, from %d to %d, before they were signed", last-head.Size, head.Size+1, last); r.Verdict != evidence.VerdictIncomplete || !strings.Contains(strings.Join(r.Limits, " "), want) {
 		t.Errorf("%s %v: no %q in %q", r.Verdict, r.Fault, want, r.Limits)
 	}
 }

@@ -246,7 +246,7 @@ func TestRecordsForgedBehindAKillAreCalledUnsigned(t *testing.T) {
 	if said, served := p.begins(t); !served {
 		t.Fatalf("it does not start:\n%s", said)
 	}
-	want := fmt.Sprintf("to %d before they were signed", f.seq)
+	want := fmt.Sprintf("to %d, before they were signed", f.seq)
 	if r := p.verified(t); r.Verdict != evidence.VerdictIncomplete || !strings.Contains(strings.Join(r.Limits, " "), want) {
 		t.Errorf("%s %v: no %q in %q", r.Verdict, r.Fault, want, r.Limits)
 	}
