@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -87,5 +88,42 @@ func TestATreeThatReachesToTheEndOfALogHidesNoChange(t *testing.T) {
 	r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: []string{outside}, AllowPruned: true})
 	if err != nil || r.Verdict != evidence.VerdictOK {
 		t.Errorf("as it was: %s %v %v", r.Verdict, r.Fault, err)
+	}
+}
+
+// Records that only a LogPrune without a signature says were removed are missing.
+func TestASecondVerifierBelievesNoForgedLogPrune(t *testing.T) {
+	interpreter := python(t)
+	dir, vkey, outside := kept(t)
+	keys, err := evidence.ParseKeys(vkey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "audit-*.jsonl"))
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
+	}
+	slices.Sort(names)
+	lines := func(file string) [][]byte {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+	}
+	put(t, filepath.Join(dir, evidence.StartFile), grownStart(t, []byte("pipeguard.dev/audit-start/v1\n0\n"), lines(names[0])))
+	if err := os.Remove(names[0]); err != nil {
+		t.Fatal(err)
+	}
+	last := lines(names[1])
+	leaf := evidence.Leaf(last[len(last)-1])
+	forged := fmt.Appendf(nil, `{"v":1,"seq":8,"type":"log","stage":"LogPrune","log":{"pruned":{"segments":[],"first_seq":1,"last_seq":4,"tree_size":7,"reason":"age"}},"prev":"%s"}`, leaf)
+	put(t, names[1], append(bytes.Join(append(last, forged), []byte("\n")), '\n'))
+	r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: []string{outside}, AllowPruned: true})
+	if err != nil || r.Verdict != evidence.VerdictTampered {
+		t.Errorf("%s %v", r.Verdict, err)
+	}
+	if second := secondVerdict(t, interpreter, dir, vkey, outside); second != evidence.VerdictTampered {
+		t.Errorf("the second verifier says %s", second)
 	}
 }

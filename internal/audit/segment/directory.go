@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -100,6 +101,20 @@ func (d *directory) Names() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// leftovers are new contents of files beside the segments that never took the place of the old ones. Nobody reads them.
+func (d *directory) leftovers() (names []string) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil // it is read elsewhere, too
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && isCompanion(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 func (d *directory) Create(name string) (File, error) {

@@ -337,17 +337,27 @@ func TestAWellFormedSegmentWithinTheLogStopsNoStart(t *testing.T) {
 	}
 }
 
-// A packed segment is none that the proxy wrote.
-func TestAPackedSegmentIsNamed(t *testing.T) {
+// What the proxy did not write is named, whatever name it has, and takes no part.
+func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 	n := newNode(t)
-	n.put(t, planted(9999)+".gz", "x")
+	names := []string{planted(9999) + ".gz", planted(8888), ".checkpoints-1", ".start-1", "AUDIT-1.jsonl", "notes"}
+	for _, name := range names {
+		n.put(t, name, "x")
+	}
+	before, err := evidence.LastCheckpoint(n.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := n.start(t); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(n.faults, func(f string) bool {
-		return strings.Contains(f, planted(9999)+".gz") && strings.Contains(f, "is left out")
-	}) {
-		t.Errorf("nobody is told: %q", n.faults)
+	for _, name := range names {
+		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "is left out") }) {
+			t.Errorf("nobody is told of %s: %q", name, n.faults)
+		}
+	}
+	if after, err := evidence.LastCheckpoint(n.dir); err != nil || after.Size <= before.Size {
+		t.Errorf("%d records are signed, before were %d, %v", after.Size, before.Size, err)
 	}
 }
 

@@ -119,6 +119,11 @@ func (l *log) tellStrays(found *Found) {
 	for _, name := range found.behind {
 		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
 	}
+	for _, name := range found.void { // a crash leaves one of the number that is due, or of the one behind a last LogClose
+		if first, _ := ParseName(name); first != found.Last+1 && first != found.Last+2 {
+			tell(name, "it holds no record, and its number is not due")
+		}
+	}
 	if found.fault != "" {
 		l.options.OnFault(errors.New("audit log: " + found.fault))
 	}
@@ -131,6 +136,9 @@ func (l *log) tellStrays(found *Found) {
 			if s.File != s.Given {
 				strays = append(strays, Stray{Path: filepath.Join(d.path, s.File), Why: "it is a packed copy, and the proxy makes none"})
 			}
+		}
+		for _, name := range d.leftovers() {
+			strays = append(strays, Stray{Path: filepath.Join(d.path, name), Why: "it was being written when a process ended, or looks like that"})
 		}
 		for _, s := range strays[:min(len(strays), maxVoid)] {
 			tell(s.Path, s.Why)
