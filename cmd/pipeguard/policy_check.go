@@ -26,13 +26,16 @@ cluster would compile. The files of a PolicyModule are called policymodules/OBJE
 policies of nodes, and are compiled as the proxy would, beside its built-in request policy, whose modules are counted too; DIR
 may hold both kinds, in subdirectories.
 
+PipePolicies are held to the same conditions as in a cluster. What their authors may not have meant, such as a subject that has
+expired, is a warning on standard error.
+
 With -o json it prints one object:
   schema    "pipeguard.dev/policy-check/v1"
   ok        true if there are no problems
   modules   how many modules were read, tests among them
   problems  [{file, line, col, code, message}]; file, line and col are left out where a problem has none.
             Codes that begin with rego_ are OPA's; the others are limit, reserved, builtin, entry_point, metadata,
-            data, addition and internal
+            data, addition, name and internal
 
 Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects cannot be read.`,
 		Args: directoryOr(&with),

@@ -209,3 +209,48 @@ func TestPolicyFmtWritesNothingIfOneModuleCannotBeParsed(t *testing.T) {
 		t.Errorf("a.rego was changed: %q, %v", text, err)
 	}
 }
+
+func TestPolicyCheckRefusesMisspeltNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"package pipeguard.admission\n\nown if input.namespce == \"a\"\n": "own.rego:3:8: name: input.namespce is read here, and no input has it: did you mean input.namespace?",
+		"package pipeguard.admision\n\nown if true\n":                     "did you mean package pipeguard.admission?",
+		"package pipeguard.admission\n\nfinding contains 1\n":             "did you mean findings?",
+	} {
+		dir := copyOfDefaults(t)
+		add(t, dir, "own.rego", text)
+		if got := execute(t, "", "policy", "check", dir); got.code != exitNo || !strings.Contains(got.out, want) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+func TestPipePoliciesAreHeldToOneStandardByAllCommands(t *testing.T) {
+	const policy = `apiVersion: pipeguard.dev/v1alpha1
+kind: PipePolicy
+metadata: {name: disks}
+spec:
+  pipes: [csi-proxy-disk-*]
+  node: {methods: [METHOD]}
+  subjects: [{name: node, namespace: kube-system, serviceAccounts: [sa], owner: o, reason: r, expiresAt: "2020-01-01T00:00:00Z"}]
+`
+	dir := t.TempDir()
+	file, key := filepath.Join(dir, "policies.yaml"), filepath.Join(dir, "bundle.key")
+	if got := execute(t, "", "keys", "generate", key); got.code != exitYes {
+		t.Fatalf("%+v", got)
+	}
+	for method, want := range map[string]string{"ListDiskIDs": "", "ListDisksIDs": `did you mean "ListDiskIDs"?`} {
+		add(t, dir, "policies.yaml", strings.Replace(policy, "METHOD", method, 1))
+		for _, command := range [][]string{
+			{"policy", "check", "--policies", file},
+			{"bundle", "build", "--key", key, "--pool", "p", "--policies", file, "--out", filepath.Join(dir, "b.tar.gz")},
+		} {
+			got := execute(t, "", command...)
+			if want == "" && (got.code != exitYes || !strings.Contains(got.errOut, "warning: PipePolicy disks: subject node expired")) {
+				t.Errorf("%v: %+v", command, got)
+			}
+			if want != "" && (got.code == exitYes || !strings.Contains(got.errOut+got.out, want)) {
+				t.Errorf("%v: %+v", command, got)
+			}
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/policies/node"
 )
 
 // Policies judge objects at admission or calls on a node. The package of a module says which; one that is of neither may serve both.
@@ -102,7 +103,7 @@ func nodeSources(modules policy.Modules, params string) (sources, error) {
 		}
 	}
 	if isWhole(modules) {
-		return sources{modules: policy.Modules{Files: modules.Files, Data: data}, options: request.Options(policy.Options{}), isWholeNode: true}, nil
+		return sources{modules: policy.Modules{Files: modules.Files, Data: data, InputSchema: node.InputSchema()}, options: request.Options(policy.Options{}), isWholeNode: true}, nil
 	}
 	return besideBuiltIn(modules, data), nil
 }

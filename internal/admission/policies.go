@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
 // Policies are what decides together beside the Rego.
@@ -20,8 +21,8 @@ type Policies struct {
 // parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
 func parameterPolicy(name string) string { return "parameters/" + name }
 
-// Bind adds to files what they are to decide with: data, a *Scope as companion, and the checks that every policy must
-// hold. It reports every fault of p at once.
+// Bind adds to files what they are to decide with: data, the schema of their input, a *Scope as companion, and the checks that
+// every policy must hold. It reports every fault of p at once.
 func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
 	if err := p.validate(); err != nil {
 		return policy.Modules{}, err
@@ -37,6 +38,7 @@ func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
 	}
 	files.Data = p.data(pipes)
 	files.Companion = scope
+	files.InputSchema = builtin.InputSchema()
 	files.Checks = slices.Concat(files.Checks, checks)
 	return files, nil
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,6 +74,9 @@ func newAdditions(m Modules, parsed map[string]*ast.Module, entry ast.Ref) *addi
 }
 
 func (a *additions) isBase(file string) bool {
+	if a.modules.Base == nil {
+		return false
+	}
 	_, ok := a.modules.Base.Files[file]
 	return ok
 }
@@ -93,7 +95,6 @@ func (a *additions) checkDefinitions() []Problem {
 	for i, d := range a.defined {
 		if !d.open {
 			out = append(out, a.checkName(d, a.defined[:i])...)
-			out = append(out, a.checkSpelling(d)...)
 		} else if d.path[len(a.home)] == findingsName && !slices.ContainsFunc(a.base, func(b []string) bool { return overlap(b, d.path) }) {
 			out = append(out, d.problem("is not defined by the base policy, which would not ask for it"))
 		}
@@ -140,83 +141,6 @@ func (a *additions) checkName(d definition, before []definition) []Problem {
 		}
 	}
 	return out
-}
-
-// checkSpelling reports a definition that looks like one of an open document, in whose place it would decide nothing.
-func (a *additions) checkSpelling(d definition) []Problem {
-	n := len(a.home)
-	if len(d.path) <= n {
-		return nil
-	}
-	pkg, home, name := dotted(d.path[:n]), dotted(a.home), d.path[n]
-	near := Nearest(name, openNames)
-	switch {
-	case pkg != home && Nearest(pkg, []string{home}) != "":
-		return []Problem{d.problem("is in a package that decides nothing: did you mean %s?", dotted(a.home[1:]))}
-	case pkg == home && near != "" && near != name && distance(strings.ToLower(name), near) <= maxTypos:
-		return []Problem{d.problem("decides nothing: did you mean %s?", near)}
-	}
-	return nil
-}
-
-// maxTypos is in how many letters a name may differ from one that was meant.
-const maxTypos = 2
-
-// checkInput reports fields of the input that additions read, and that no input has.
-func (a *additions) checkInput(compiled map[string]*ast.Module) []Problem {
-	if a.modules.InputSchema == nil {
-		return nil
-	}
-	var schema inputSchema
-	if err := json.Unmarshal(a.modules.InputSchema, &schema); err != nil {
-		return []Problem{{Code: CodeInternal, Message: "schema of the input: " + err.Error()}}
-	}
-	var out []Problem
-	for _, name := range slices.Sorted(maps.Keys(compiled)) {
-		if a.isBase(name) {
-			continue
-		}
-		ast.WalkRefs(compiled[name], func(ref ast.Ref) bool {
-			if ref.HasPrefix(ast.InputRootRef) {
-				if fault := schema.fault(ref); fault != "" {
-					out = append(out, place{name, ref[0].Location}.problem(fault))
-				}
-			}
-			return false
-		})
-	}
-	return out
-}
-
-// inputSchema is what is read of a JSON Schema.
-type inputSchema struct {
-	Properties           map[string]*inputSchema `json:"properties"`
-	AdditionalProperties any                     `json:"additionalProperties"`
-	Items                *inputSchema            `json:"items"`
-}
-
-// fault is what is wrong with a reference to the input, as far as its names are constant.
-func (s *inputSchema) fault(ref ast.Ref) string {
-	for i, term := range ref[1:] {
-		if s.Items != nil {
-			s = s.Items
-			continue
-		}
-		word, ok := term.Value.(ast.String)
-		if s.AdditionalProperties != false || !ok {
-			return ""
-		}
-		next := s.Properties[string(word)]
-		if next == nil {
-			fault := ref[:i+2].String() + " is read here, and no input has it"
-			if near := Nearest(string(word), slices.Collect(maps.Keys(s.Properties))); near != "" {
-				fault += fmt.Sprintf(": did you mean %s.%s?", ref[:i+1], near)
-			}
-			return fault
-		}
-		s = next
-	}
-	return ""
 }
 
 // checkReads reports what compiled modules read across the border between the base and its additions, or between additions of

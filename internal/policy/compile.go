@@ -64,21 +64,22 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	if err != nil {
 		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}
 	}
-	var added *additions
+	added := newAdditions(m, all, entry)
+	problems = append(problems, added.checkSpelling()...)
 	if m.Base != nil {
-		added = newAdditions(m, all, entry)
-		if problems := append(problems, added.checkDefinitions()...); len(problems) > 0 {
-			return nil, sortProblems(problems)
-		}
+		problems = append(problems, added.checkDefinitions()...)
+	}
+	if m.Base != nil && len(problems) > 0 {
+		return nil, sortProblems(problems)
 	}
 
 	compiler, err := compileModules(ctx, deciding, data)
 	if err != nil {
 		return nil, sortProblems(append(problems, problemsOf("", err)...))
 	}
-	if added != nil {
+	problems = append(problems, added.checkInput(compiler.Modules)...)
+	if m.Base != nil {
 		problems = append(problems, added.checkReads(compiler.Modules, data)...)
-		problems = append(problems, added.checkInput(compiler.Modules)...)
 	}
 	if len(compiler.GetRulesExact(entry)) == 0 {
 		problems = append(problems, Problem{Code: CodeEntrypoint, Message: "no module defines " + o.Entrypoint})

@@ -30,8 +30,8 @@ type Modules struct {
 	// compile and pass its tests by itself: a test of the base says what the base decides, and an addition may well refuse more.
 	// Every other file is an addition, and cannot change what the rules of the base mean: see additions.
 	Base *Modules
-	// InputSchema is the JSON Schema of the input, of which additions may read no field that is not in it: an undefined name
-	// makes a refusal vanish. Nil means that anything may be read.
+	// InputSchema is the JSON Schema of the input. No module but those of the Base may read a field that is not in it: an
+	// undefined name makes a refusal vanish. Nil means that anything may be read.
 	InputSchema []byte
 	// Owner names the author of an added file, by its path: an author's helpers are kept apart from those of others. Nil
 	// means that one author added all files.

@@ -19,6 +19,7 @@ const (
 	CodeMetadata   = "metadata"    // a METADATA block cannot become a Rule
 	CodeData       = "data"        // the data cannot be used
 	CodeAddition   = "addition"    // a module that is added to a base does more than add to it
+	CodeName       = "name"        // a package, a rule or a field of the input that is misspelt
 	CodeInternal   = "internal"    // the compiler itself went wrong
 )
 

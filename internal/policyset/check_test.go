@@ -80,8 +80,8 @@ func TestAnExpiryThatHasPassedIsAWarning(t *testing.T) {
 
 func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 	for what, c := range map[string]struct{ from, to, want string }{
-		"the package":                {"package pipeguard.admission", "package pipeguard.admision", "did you mean pipeguard.admission?"},
-		"the package's case":         {"package pipeguard.admission", "package pipeguard.Admission", "did you mean pipeguard.admission?"},
+		"the package":                {"package pipeguard.admission", "package pipeguard.admision", "did you mean package pipeguard.admission?"},
+		"the package's case":         {"package pipeguard.admission", "package pipeguard.Admission", "did you mean package pipeguard.admission?"},
 		"the rule":                   {"findings contains", "finding contains", "did you mean findings?"},
 		"the rule's case":            {"findings contains", "Findings contains", "did you mean findings?"},
 		"a field of the input":       {"mount.guarded == true", "mount.guarded == true\n\tinput.namespce == 1", "did you mean input.namespace?"},

@@ -8,7 +8,6 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
 // Sources are everything that decides together.
@@ -82,7 +81,7 @@ func (s Sources) Assemble() (policy.Modules, error) {
 	files := s.Base.WithoutTests()
 	maps.Copy(files, added)
 	modules, err := all.Bind(policy.Modules{Files: files})
-	modules.Base, modules.Owner, modules.InputSchema = &base, ownerOf, builtin.InputSchema()
+	modules.Base, modules.Owner = &base, ownerOf
 	return modules, err
 }
 
