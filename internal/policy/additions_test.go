@@ -31,6 +31,7 @@ func enforcements(t testing.TB) []enforcement {
 	if admitting, err = (admission.Policies{Parameters: admission.DefaultParameters()}).Bind(admitting); err != nil {
 		t.Fatal(err)
 	}
+	admitting.InputSchema = nil // what is read of the input is not what these tests are about
 	calling, err := policy.LoadFS(node.FS())
 	if err != nil {
 		t.Fatal(err)
