@@ -34,6 +34,8 @@ type conn struct {
 	acted    atomic.Bool // a call on it was admitted
 	expelled atomic.Bool // it is being ended, since its caller was refused too often
 
+	writes chan struct{} // holds something while a Write waits for the client
+
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
 	idle        *time.Timer // ends the connection of a stranger on which nothing happens; else nil
@@ -60,7 +62,7 @@ type unwritten struct {
 
 func newConn(raw net.Conn, p *pipe, at peer.Arrival) *conn {
 	id := rand.Text()
-	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), writes: make(chan struct{}, 1), streams: map[*stream]struct{}{}}
 	c.bare.Store(true)
 	return c
 }
@@ -68,8 +70,12 @@ func newConn(raw net.Conn, p *pipe, at peer.Arrival) *conn {
 // Read first writes the records of what the transport has dealt with since the last Read. The transport reads
 // from one goroutine and comes back only when it has used up what it was given, so a caller who sends
 // what must be refused is read no faster than the log takes it.
+//
+// Nor does it read on while an answer waits for the client: one that sends and never reads would have its answers pile up here.
 func (c *conn) Read(b []byte) (int, error) {
 	c.writePending(false)
+	c.writes <- struct{}{}
+	<-c.writes
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,6 +87,21 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	if err != nil && c.readErr == nil && !isOwnClose(err) {
 		c.readErr = err
+	}
+	return n, err
+}
+
+// Write ends the connection of a client that does not take answers.
+func (c *conn) Write(b []byte) (int, error) {
+	c.writes <- struct{}{}
+	defer func() { <-c.writes }()
+	if err := c.Conn.SetWriteDeadline(time.Now().Add(takenWithin)); err != nil {
+		return 0, err
+	}
+	n, err := c.Conn.Write(b)
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", takenWithin))
+		_ = c.Close() // it is given up either way
 	}
 	return n, err
 }

@@ -64,6 +64,8 @@ const (
 	// strangersRequests is how many requests of strangers may be in progress, over all pipes. Each holds at most a window and its
 	// headers, and all that waits for is the record of its denial.
 	strangersRequests = 64
+	// takenWithin is how long answers may wait for a client to read. Nothing more is read from it meanwhile.
+	takenWithin = 20 * time.Second
 	// spareRequests is how many requests a caller may have in progress beyond what the queue of operations lets it have.
 	spareRequests = 32
 	// callersAtOnce is how many callers may have all the requests in progress that they may have. They are callers that rules name:
