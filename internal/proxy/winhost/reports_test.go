@@ -47,6 +47,8 @@ func (r report) row() string { return fmt.Sprintf("| %s | %s | %s |", r.id, r.re
 var reports = []report{
 	{"#66", "after the password of a share has changed, its mapping stays with the old one and nothing can be mounted",
 		"a mapping whose credentials the server rejects is made anew with those of the request", drive66},
+	{"#98", "containerd cannot resolve a link to a share, since Go resolves none without a separator at its end",
+		"links to shares end with a separator", drive98},
 	{"#115", "a driver does not find the pipe of the version that it asks for",
 		"the pipes of all 23 group-versions are served, or the start fails", drive115},
 	{"#145", "the reserved partition of a GPT disk counts as a partition, and the disk gets none for data",
@@ -153,6 +155,16 @@ func drive66(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{created, removed + " mapping", created}, methods(n.wmi)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func drive98(t *testing.T) {
+	s, _, g := newShares(t)
+	if err := s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, `C:\work\link`, "user", "pw")); err != nil {
+		t.Fatal(err)
+	}
+	if text := g.at(`C:\work\link`); text != `\\server\share\` {
+		t.Errorf("the link leads to %s", text)
 	}
 }
 

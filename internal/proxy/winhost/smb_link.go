@@ -23,7 +23,7 @@ func (s shares) linkFor(ctx context.Context, m handler.SMBMapping) (func() error
 	if err != nil {
 		return nil, err
 	}
-	text := m.Remote.String()
+	text := m.Remote.String() + `\` // containerds whose Go resolves no link to a bare share need it
 	free := func(at at) error {
 		entry, err := at.parent.Stat(at.name)
 		switch {
@@ -54,7 +54,7 @@ func (s shares) linkFor(ctx context.Context, m handler.SMBMapping) (func() error
 // leadTheSameWay compares link texts.
 func leadTheSameWay(a, b string) bool { return safepath.EqualFold(plain(a), plain(b)) }
 
-// plain is a link text as this package writes it. The old servers wrote \\?\\\server\share\.
+// plain is a link text without the separator at its end. The old servers wrote \\?\\\server\share\.
 func plain(text string) string {
 	if rest, isOld := strings.CutPrefix(text, `\\?\`); isOld && strings.HasPrefix(rest, `\\`) {
 		text = rest

@@ -84,7 +84,7 @@ func TestAShareIsMappedOnceForAllItsPaths(t *testing.T) {
 	s, f, g := newShares(t)
 	wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\Server\Share\Sub\Dir`, `C:\work\a`, `DOM\us:er`, `p:\w`)), nil)
 	f.wantCalls(created + ` [Credential:DOM\\us\:er:p:\w RemotePath:\\server\share RequirePrivacy:true]`)
-	if text := g.at(`C:\work\a`); text != `\\server\share\Sub\Dir` {
+	if text := g.at(`C:\work\a`); text != `\\server\share\Sub\Dir\` {
 		t.Errorf("the link leads to %s", text)
 	}
 	// Again, by another path of the share, and for another link.
