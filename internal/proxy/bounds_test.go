@@ -148,8 +148,11 @@ func newSeats(t *testing.T, limits Limits) *seats {
 	return &seats{t, p, p.table}
 }
 
-// accept takes a connection of a client process.
+// accept takes a connection of a client process, if there is room to name its caller.
 func (s *seats) accept(client uint32) (*conn, error) {
+	if !s.table.lobby.enter(client) {
+		return nil, errCrowded
+	}
 	ours, theirs := net.Pipe()
 	s.t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	c := newConn(ours, s.p, peer.Arrival{PID: client})

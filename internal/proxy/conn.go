@@ -95,7 +95,7 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Write(b []byte) (int, error) {
 	c.writes <- struct{}{}
 	defer func() { <-c.writes }()
-	if err := c.Conn.SetWriteDeadline(time.Now().Add(takenWithin)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(takenWithin)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(b)

@@ -116,7 +116,7 @@ func (b *bucket) take(limits Limits, now time.Time) bool {
 	if b.Left(b.rate, now) < 1 {
 		return false
 	}
-	b.Bucket.Take(1)
+	b.Take(1)
 	return true
 }
 
