@@ -134,7 +134,7 @@ def verify(directory, vkey, outside):
             tampered(f"{name} is no file")
     heads = checkpoints(os.path.join(directory, "checkpoints"), vkey) if os.path.exists(os.path.join(directory, "checkpoints")) else {}
     held = checkpoints(outside, vkey) if outside else {}
-    tree, size, seq, prev, prunes, begin, open_end, start_size, strange = [], 0, 0, bytes(32), [], 1, False, 0, False  # tree: (level, hash) of whole subtrees
+    tree, size, seq, prev, prunes, taken, begin, open_end, start_size, strange = [], 0, 0, bytes(32), [], [], 1, False, 0, False  # tree: (level, hash) of whole subtrees
     for name, text in segments(directory):
         if name is None:
             strange = True
@@ -159,6 +159,8 @@ def verify(directory, vkey, outside):
                 tampered(f"{name}: record {seq + 1} does not fit")
             if record.get("stage") == "LogPrune":
                 prunes.append((seq + 1, record["log"]["pruned"]["last_seq"]))
+            if record.get("stage") == "LogOpen" and record["log"].get("unsigned", 0) > 0:
+                taken.append((seq + 1, record["log"]["previous_seq"] - record["log"]["unsigned"] + 1, record["log"]["previous_seq"]))
             if closed:
                 tampered(f"{name}: record {seq + 1} stands behind the one that closed the segment")
             closed = record.get("stage") == "LogClose"
@@ -177,7 +179,11 @@ def verify(directory, vkey, outside):
     if max([0, *heads, *held]) > seq:
         tampered(f"records after {seq} are gone")
     signed = max([0, *heads, *held])
-    pruned = max([0, *(last for at, last in prunes if at <= signed)])  # without a signature it is anybody's word
+    unsigned = []  # what a later start signed than the one that wrote it is anybody's word, and so is what no checkpoint covers
+    for at, first, last in reversed(taken):
+        if at <= signed and not any(a <= at <= b for a, b in unsigned):
+            unsigned.append((first, last))
+    pruned = max([0, *(last for at, last in prunes if at <= signed and not any(a <= at <= b for a, b in unsigned))])
     if signed and pruned < begin - 1:
         tampered(f"records before {begin} are gone, and nothing says that they were removed")
     if begin <= start_size and max([0, *heads, *held]) <= start_size:  # only the hash in the record behind them holds those

@@ -31,8 +31,8 @@ type reading struct {
 	signed  Head
 	// begin, if it is not nil, is told before of the first record that is there, 0 for none, and of the tree of those that were pruned.
 	begin func(first uint64, start span) error
-	// pruned, if it is not nil, is told of each record that says that records up to last are removed.
-	pruned func(seq, last uint64)
+	// claims, if it is not nil, are added to.
+	claims *claims
 	// each is called with the tree as it is before each record is added and at the end, until it returns false.
 	each func(tree *span) bool
 }
@@ -62,8 +62,8 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 		tree = start.clone()
 	}
 	w.visit = func(rec *Record) error {
-		if last := rec.prunes(); last > 0 && r.pruned != nil {
-			r.pruned(rec.Seq, last)
+		if r.claims != nil {
+			r.claims.add(rec)
 		}
 		if rec.Seq <= tree.end { // pruning is under way
 			return nil
@@ -87,8 +87,8 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 
 // rebuild reads the log in dir and holds it to what is known to be signed of it.
 func rebuild(ctx context.Context, dir string, k known) (span, error) {
-	fits, pruned, gone := 0, uint64(0), uint64(0)
-	r := reading{covered: k.Size, signed: k.Head}
+	fits, gone := 0, uint64(0)
+	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}
 	r.begin = func(first uint64, start span) error {
 		if isUnheld(first, start, k.held) {
 			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, start, k.held)}
@@ -98,11 +98,6 @@ func rebuild(ctx context.Context, dir string, k known) (span, error) {
 		}
 		gone = max(first, 1) - 1
 		return nil
-	}
-	r.pruned = func(seq, last uint64) {
-		if seq <= k.held { // others are anybody's word
-			pruned = max(pruned, last)
-		}
 	}
 	r.each = func(tree *span) bool {
 		for _, h := range k.heads {
@@ -119,8 +114,8 @@ func rebuild(ctx context.Context, dir string, k known) (span, error) {
 	if fits < len(k.heads) {
 		return span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, k.Size)
 	}
-	if pruned < gone {
-		return span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record under a checkpoint says that they were removed", pruned+1, gone)}
+	if pruned := r.claims.pruned(k.held); pruned < gone {
+		return span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", pruned+1, gone)}
 	}
 	return tree, nil
 }

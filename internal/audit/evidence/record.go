@@ -21,6 +21,8 @@ type Record struct {
 	prev  []byte
 	isLog bool // about the log itself
 	stage string
+	// isOrphan says that it ends the intent of a process that is gone.
+	isOrphan bool
 }
 
 var (
@@ -55,6 +57,7 @@ func parseRecord(raw []byte, r *Record) error {
 	if r.isLog {
 		r.stage = string(stage)
 	}
+	r.isOrphan = !r.isLog && string(stage) == string(audit.StageOrphaned)
 	r.Leaf = Leaf(raw)
 	return nil
 }
@@ -96,16 +99,4 @@ func (r *Record) logOf() (logFields, error) {
 	var f logFields
 	err := json.Unmarshal(r.Raw, &f)
 	return f, err
-}
-
-// prunes is the number up to which the record says that records are removed, 0 if it says no such thing.
-func (r *Record) prunes() uint64 {
-	if r.stage != string(audit.StageLogPrune) {
-		return 0
-	}
-	f, err := r.logOf()
-	if err != nil || f.Log.Pruned == nil {
-		return 0
-	}
-	return f.Log.Pruned.LastSeq
 }

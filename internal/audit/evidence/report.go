@@ -57,8 +57,9 @@ type Report struct {
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 
-	takenOver []Range // records that were not signed when the process that wrote them ended, and that the next one signed
-	begun     string  // what the first record of the log says was wrong
+	takenOver []Range  // records that were not signed when the process that wrote them ended, and that the next one signed
+	ended     []uint64 // records by which that one ended the intents among them
+	begun     string   // what the first record of the log says was wrong
 
 	lacksOwn bool   // no checkpoint lies in the directory of the log
 	newest   uint64 // size of the newest checkpoint that was held elsewhere
@@ -75,17 +76,6 @@ type Sum struct {
 func (s *Sum) Add(leaf [32]byte) {
 	s.Records++
 	s.hash = sha256.Sum256(append(s.hash[:], leaf[:]...))
-}
-
-// takeOver notes what the first record of a segment says about those before it.
-func (r *Report) takeOver(seq uint64, f logFields) {
-	d := f.Log
-	if d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < seq {
-		r.takenOver = append(r.takenOver, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq})
-	}
-	if seq == 1 {
-		r.begun = d.Fault
-	}
 }
 
 // reportSchema names the form of a Report.
@@ -147,6 +137,9 @@ func (r *Report) limits(o VerifyOptions) {
 			break
 		}
 		r.limit("Changes to %d records, from %d to %d, before they were signed: they were not signed before the process that wrote them ended, and the next start signed them as it found them.", t.Last-t.First+1, t.First, t.Last)
+	}
+	if n := len(r.ended); n > 0 {
+		r.limit("Whether operations took place that %d Orphaned records tell of, the first of them record %d: they repeat what such records say.", n, r.ended[0])
 	}
 	if r.begun != "" {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)

@@ -50,7 +50,7 @@ func TestALogPruneCountsUnderACheckpointAlone(t *testing.T) {
 		}
 	}
 	verdicts("unsigned", VerdictTampered)
-	if _, err := Open(context.Background(), Options{Dir: m.dir, Keys: []*Key{m.key}}); !IsFault(err) || !strings.Contains(err.Error(), "no LogPrune record under a checkpoint") {
+	if _, err := Open(context.Background(), Options{Dir: m.dir, Keys: []*Key{m.key}}); !IsFault(err) || !strings.Contains(err.Error(), "no LogPrune record that its own process signed") {
 		t.Errorf("the log is continued: %v", err)
 	}
 	own := files(t, m.dir)[CheckpointFile]

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -69,8 +68,8 @@ type verification struct {
 	start    string // file with the tree of what was pruned
 	first    span   // that tree
 
-	isUnheld bool    // the checkpoints were read before the tree was written or records were pruned, or these were forged
-	prunes   []Range // records that LogPrune records say are removed: First is the number of that record, Last of the last one removed
+	isUnheld bool // the checkpoints were read before the tree was written or records were pruned, or these were forged
+	claims   claims
 
 	beside  map[signed]bool // checkpoints that lie beside the log, if there are others to be told from them
 	expect  []expected      // by size
@@ -271,14 +270,10 @@ func (v *verification) visit(r *Record) error {
 	v.report.Records++
 	v.report.LastSeq = r.Seq
 	v.report.Read.Add(r.Leaf)
-	switch r.stage {
-	case string(audit.StageLogPrune):
-		if last := r.prunes(); last > 0 {
-			v.prunes = append(v.prunes, Range{r.Seq, last})
-		}
-	case string(audit.StageLogOpen):
+	v.claims.add(r)
+	if r.Seq == 1 {
 		if f, err := r.logOf(); err == nil {
-			v.report.takeOver(r.Seq, f)
+			v.report.begun = f.Log.Fault
 		}
 	}
 	switch {
@@ -337,18 +332,19 @@ func (v *verification) covered(e expected) {
 func (v *verification) end(first uint64) error {
 	r := &v.report
 	covered := max(r.OwnCovered, r.OutsideCovered)
-	for _, p := range v.prunes { // what no checkpoint covers is anybody's word
-		if p.First <= covered || len(v.o.Keys.all) == 0 {
-			r.PrunedUntil = max(r.PrunedUntil, p.Last)
-		}
+	signed := covered
+	if len(v.o.Keys.all) == 0 {
+		signed = anyone
 	}
+	r.PrunedUntil, r.takenOver = v.claims.pruned(signed), v.claims.takenOver(signed)
+	r.ended = v.claims.ended(r.takenOver)
 	if first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}
 		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // no checkpoint says anything, also not that they were removed by others
 		switch {
 		case len(v.o.Files) == 0 && !isUnsigned:
 			v.isUnheld = true
-			return &Fault{v.segments[0].Path, 0, gone.First, fmt.Sprintf("records %d to %d are gone, and no LogPrune record under a checkpoint says that they were removed", gone.First, gone.Last)}
+			return &Fault{v.segments[0].Path, 0, gone.First, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", gone.First, gone.Last)}
 		case len(v.o.Files) == 0 || v.isRoot:
 			r.Missing = append(r.Missing, gone)
 		}

@@ -274,13 +274,41 @@ func TestRecordsAreNotRemovedByAForgedLogPrune(t *testing.T) {
 				t.Errorf("before the start: %s %v", r.Verdict, r.Incomplete)
 			}
 			said, served := p.begins(t)
-			if served || !strings.Contains(said, isTold) || !strings.Contains(said, "no LogPrune record under a checkpoint") {
+			if served || !strings.Contains(said, isTold) || !strings.Contains(said, "no LogPrune record that its own process signed") {
 				t.Errorf("served %v, and said:\n%s", served, said)
 			}
 			if r := p.verified(t); r.Verdict != evidence.VerdictTampered {
 				t.Errorf("after the start: %s %v", r.Verdict, r.Incomplete)
 			}
 		})
+	}
+}
+
+// What stood behind a kill is signed by the next start. A LogPrune among it removes nothing then either.
+func TestALogPruneThatWasTakenOverRemovesNothing(t *testing.T) {
+	p := newPlace(t)
+	p.lives(t, true)
+	f := forge(t, p)
+	first := f.read(t, f.names[0])
+	record := f.prune(t)()
+	start := f.read(t, evidence.StartFile)
+	f.put(t, f.names[0], first)
+	if err := os.Remove(filepath.Join(f.log, evidence.StartFile)); err != nil {
+		t.Fatal(err)
+	}
+	f.put(t, f.last(), append(f.read(t, f.last()), record...))
+	if said, served := p.begins(t); !served {
+		t.Fatalf("it does not start:\n%s", said)
+	}
+	f.put(t, evidence.StartFile, start)
+	if err := os.Remove(filepath.Join(f.log, f.names[0])); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.verified(t); r.Verdict != evidence.VerdictTampered {
+		t.Errorf("%s %v", r.Verdict, r.Incomplete)
+	}
+	if said, served := p.begins(t); served || !strings.Contains(said, isTold) {
+		t.Errorf("served %v, and said:\n%s", served, said)
 	}
 }
 
