@@ -16,7 +16,7 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, m
 	last.Store(new(errors.New("installation: not finished")))
 	state := &readiness{checks: []func() error{func() error { return *last.Load() }}}
 	state.open.Store(true)
-	stop, err := serveHTTP(f.healthAddress, func(mux *http.ServeMux) { state.routes(mux) }, func(address string) { say("health served on %s", address) })
+	stop, err := serveHTTP(f.healthAddress, func(mux *http.ServeMux) { state.routes(mux) }, nil, func(address string) { say("health served on %s", address) })
 	if err != nil {
 		return err
 	}

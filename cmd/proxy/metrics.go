@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+	"golang.org/x/net/netutil"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
@@ -24,14 +26,21 @@ func newRegistry() *prometheus.Registry {
 
 // serveMetrics serves /metrics and more routes until stop is called; an empty address serves nothing.
 func serveMetrics(address string, registry *prometheus.Registry, more func(*http.ServeMux), log *zap.Logger) (stop func() error, err error) {
+	errorLog, err := zap.NewStdLogAt(log, zap.WarnLevel)
+	if err != nil {
+		return nil, err
+	}
 	return serveHTTP(address, func(mux *http.ServeMux) {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 		more(mux)
-	}, func(address string) { log.Info("metrics served", zap.String(logkeys.Address, address)) })
+	}, errorLog, func(address string) { log.Info("metrics served", zap.String(logkeys.Address, address)) })
 }
 
-// serveHTTP serves routes until stop is called; an empty address serves nothing.
-func serveHTTP(address string, routes func(*http.ServeMux), opened func(address string)) (stop func() error, err error) {
+// maxHTTPConnections are served at one time. Others wait, which takes nothing of the process.
+const maxHTTPConnections = 64
+
+// serveHTTP serves routes until stop is called; an empty address serves nothing. A nil errorLog is standard error.
+func serveHTTP(address string, routes func(*http.ServeMux), errorLog *log.Logger, opened func(address string)) (stop func() error, err error) {
 	if address == "" {
 		return func() error { return nil }, nil
 	}
@@ -41,14 +50,14 @@ func serveHTTP(address string, routes func(*http.ServeMux), opened func(address 
 	}
 	mux := http.NewServeMux()
 	routes(mux)
-	// Anybody who reaches the address may connect; the bounds keep idle or slow readers from piling up.
+	// Anybody who reaches the address may connect; the bounds keep that from costing the pipes anything.
 	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 4 << 10, ErrorLog: errorLog,
 	}
 	opened(listener.Addr().String())
 	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
+	go func() { done <- server.Serve(netutil.LimitListener(listener, maxHTTPConnections)) }()
 	return func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
