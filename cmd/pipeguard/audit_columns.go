@@ -20,7 +20,12 @@ func newColumns(w io.Writer, header ...string) *columns {
 	return &columns{p: printer{w: w}, widths: make([]int, len(header)), rows: [][]string{header}}
 }
 
+// add takes the cells of a row. Two blanks end a column, so that a cell has none in its middle: callers' texts must not look like more columns.
 func (c *columns) add(cells []string) {
+	for i, cell := range cells {
+		text := strings.TrimLeft(cell, " ")
+		cells[i] = cell[:len(cell)-len(text)] + strings.ReplaceAll(text, "  ", ` \x20`)
+	}
 	if c.rows = append(c.rows, cells); len(c.rows) >= block {
 		c.flush()
 	}

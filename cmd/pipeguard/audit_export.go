@@ -32,6 +32,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		Args:    logs,
 	}
 	form := addChoice(cmd, "format", "", "format", export.Formats()...)
+	cmd.Flags().Lookup("format").DefValue = "" // it must be named
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
