@@ -15,6 +15,8 @@ const (
 	// entryWork is what an entry of the input costs by itself, policyWork what each policy that governs it adds.
 	entryWork  = 64
 	policyWork = 4
+	// exprWork is how often the text of a subPathExpr is read, about: once for each thing that a variable may make of it.
+	exprWork = 8
 )
 
 var errTooMuchWork = errors.New("the object has too many containers and host paths, or too long ones, to be judged")
@@ -52,7 +54,7 @@ func extract(scope *Scope, obj *object) (extraction, error) {
 		if e.mounted[i] || e.exhausted(entryWork+len(v.path)) {
 			continue
 		}
-		if target, ok := e.judge(v.path, ""); ok {
+		if target, ok := e.judge(v.path, volumeMount{}); ok {
 			e.unmounted = append(e.unmounted, Volume{Volume: v.name, Target: target, Field: e.volumeField(v)})
 		}
 	}
@@ -101,10 +103,14 @@ func (e *extraction) mount(c *Container, index int, m volumeMount) {
 			continue
 		}
 		e.mounted[i] = true
-		if e.exhausted(entryWork + len(v.path) + len(m.subPath)) {
+		work := len(v.path) + len(m.subPath)
+		if m.expr {
+			work *= exprWork
+		}
+		if e.exhausted(entryWork + work) {
 			return
 		}
-		target, ok := e.judge(v.path, m.subPath)
+		target, ok := e.judge(v.path, m)
 		if !ok {
 			continue
 		}
@@ -132,7 +138,7 @@ func (e *extraction) persistentVolume(v *persistentVolume) {
 		if e.exhausted(entryWork + len(s.path)) {
 			return
 		}
-		if target, ok := e.judge(s.path, ""); ok {
+		if target, ok := e.judge(s.path, volumeMount{}); ok {
 			e.persistent = append(e.persistent, PersistentVolume{
 				Type:   s.kind,
 				Target: target,
@@ -145,8 +151,11 @@ func (e *extraction) persistentVolume(v *persistentVolume) {
 
 // judge reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
 // every device and share, so that policies can have rules of their own about other pipes.
-func (e *extraction) judge(path, subPath string) (Target, bool) {
-	v := judgeMount(e.scope.guard, path, subPath)
+func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
+	v, power := judgeMount(e.scope.guard, path, m.subPath), e.scope.powers.JudgeMount
+	if m.expr {
+		v, power = e.scope.guard.JudgeMountExpr(path, m.subPath), e.scope.powers.JudgeMountExpr
+	}
 	governing := e.scope.governors.of(v.Pipe)
 	t := Target{
 		Path:         path,
@@ -155,7 +164,7 @@ func (e *extraction) judge(path, subPath string) (Target, bool) {
 		Pipe:         v.Pipe,
 		Guarded:      v.Match,
 		NeverAllowed: v.NeverAllowed,
-		EqualPower:   string(e.scope.powers.JudgeMount(path, subPath)),
+		EqualPower:   string(power(path, m.subPath)),
 		Policies:     governing.names,
 		governing:    governing,
 	}

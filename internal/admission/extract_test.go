@@ -58,7 +58,7 @@ func randomPod(g *rand.Rand) *corev1.Pod {
 				case 0:
 					m.SubPath = []string{`pipe\csi-proxy-disk-v1`, `csi-proxy-x`, "logs", `..\csi-proxy-disk-v1`, "Windows"}[g.IntN(5)]
 				case 1:
-					m.SubPathExpr = []string{`pipe\csi-proxy-$(NAME)`, "$(PIPE)", `logs\$(NAME)`}[g.IntN(3)]
+					m.SubPathExpr = []string{`pipe\csi-proxy-$(NAME)`, "$(PIPE)", `logs\$(NAME)`, `pipe\csi-proxy-disk-v1`}[g.IntN(4)]
 				}
 				c.VolumeMounts = append(c.VolumeMounts, m)
 			}

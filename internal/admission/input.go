@@ -109,7 +109,7 @@ type Mount struct {
 	Privileged    bool   `json:"privileged"`
 	HostProcess   bool   `json:"hostProcess"`
 	Volume        string `json:"volume"`
-	// SubPath is the mount's subPath or subPathExpr, as written.
+	// SubPath is the mount's subPath, or its subPathExpr: as written if it has variables, expanded if it has none.
 	SubPath string `json:"subPath"`
 	Target
 	// Field is the path of the mount in the object, VolumeField that of the volume's host path.

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 // maxEntries bounds each list that is read, so that a text of empty entries does not grow into many times its memory.
@@ -37,6 +38,7 @@ type container struct {
 type volumeMount struct {
 	volume  string
 	subPath string
+	expr    bool // subPath is a subPathExpr with variables
 }
 
 func readPodSpec(r *jsonscan.Reader) (s podSpec) {
@@ -183,13 +185,16 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 				r.Skip()
 			}
 		}
-		// What variables of a subPathExpr expand to is known on the node only, and every path that is above the pipes
-		// for certain is refused as well. What it says without them is judged like a subPath.
-		switch {
-		case m.subPath == "":
+		if expr != "" {
+			if m.subPath != "" {
+				r.Failf("a mount has both subPath and subPathExpr")
+			}
 			m.subPath = expr
-		case expr != "":
-			r.Failf("a mount has both subPath and subPathExpr")
+			if subPath, ok := pipepath.Constant(expr); ok {
+				m.subPath = subPath
+			} else {
+				m.expr = true
+			}
 		}
 		mounts = append(mounts, m)
 	}

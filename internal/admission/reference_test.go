@@ -108,6 +108,11 @@ func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]st
 				mounted[i] = true
 				subPath := m.SubPath + m.SubPathExpr // one of them is empty
 				target, ok := referenceTarget(scope, v.HostPath.Path, subPath)
+				if strings.Contains(m.SubPathExpr, "$(") {
+					joined := scope.guard.JudgeMountExpr(v.HostPath.Path, subPath)
+					power := scope.powers.JudgeMountExpr(v.HostPath.Path, subPath)
+					target, ok = describedTarget(scope, v.HostPath.Path, joined, power)
+				}
 				if !ok {
 					continue
 				}
@@ -174,9 +179,13 @@ func referenceTarget(scope *Scope, path, subPath string) (Target, bool) {
 			v = joined
 		}
 	}
+	return describedTarget(scope, path, v, scope.powers.JudgeMount(path, subPath))
+}
+
+func describedTarget(scope *Scope, path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
 	t := Target{
 		Path: path, Canonical: v.Canonical, Kind: string(v.Kind), Pipe: v.Pipe, Guarded: v.Match, NeverAllowed: v.NeverAllowed,
-		EqualPower: string(scope.powers.JudgeMount(path, subPath)), Policies: []string{},
+		EqualPower: string(power), Policies: []string{},
 	}
 	for name, p := range scope.policies {
 		guard, err := pipepath.NewGuard(p.Pipes...)

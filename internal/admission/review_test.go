@@ -81,7 +81,36 @@ func TestReviewJudgesPods(t *testing.T) {
 		"a subPathExpr that names a pipe without its variables": {
 			pod: with(testPod(`/`), func(p *corev1.Pod) {
 				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `\.\pipe\csi-proxy-$(NAME)`
-			}), effect: EffectDeny, codes: []string{"PG001"}, field: "spec.containers[0].volumeMounts[0]"},
+			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr whose variable holds all of the pipe's path": {
+			pod: with(testPod(`\`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: `\.\pipe\csi-proxy-disk-v1`}}
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(X)`
+			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr whose variable follows the root with slashes": {
+			pod: with(testPod(`/`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: `\.\pipe\csi-proxy-disk-v1`}}
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(X)`
+			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr whose variable is the end of a device path": {
+			pod: with(testPod(`\`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: `\.\pipe\csi-proxy-disk-v1`}}
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `\.\$(X)`
+			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr whose variable leaves another pipe": {
+			pod: with(testPod(`\\.\pipe\a`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", Value: `\.\pipe\csi-proxy-disk-v1`}}
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(X)`
+			}), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr without variables that leads from one guarded pipe to another": {
+			parameters: allowing(),
+			pod: in("kube-system", "csi-azuredisk-node-sa", with(testPod(csiPipe), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `..\csi-proxy-disk-v1`
+			})), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
+		"a subPathExpr below a directory of a drive": {
+			pod: with(testPod(`C:\var\log`), func(p *corev1.Pod) {
+				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(NAME)`
+			}), effect: EffectAllow},
 		"a subPathExpr below a directory": {
 			pod: with(testPod(`/var/log`), func(p *corev1.Pod) {
 				p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = `$(NAMESPACE)/$(NAME)`

@@ -57,8 +57,6 @@ func (g *Guard) Judge(hostPath string) Verdict {
 
 // JudgeMount judges the path of a volume, and the path joined with the subPath of a mount.
 // The volume's own verdict stands if it matches (the runtime may touch the whole of it), or if neither does.
-// A subPathExpr is judged by its text: what its variables stand for is known on the node only, but every path above
-// the pipes matches by itself, so that no variable has anything to add.
 func (g *Guard) JudgeMount(hostPath, subPath string) Verdict {
 	volume := g.Judge(hostPath)
 	if volume.Match || subPath == "" {

@@ -15,7 +15,7 @@ const (
 	KindDOSDevice       Kind = "dos-device"       // another device (\\.\mailslot\x): no match
 	KindNTDevice        Kind = "nt-device"        // another device by its NT name (\\.\globalroot\device\x): no match
 	KindNTOther         Kind = "nt-other"         // an NT directory of which nothing is known: always a match
-	KindMalformed       Kind = "malformed"        // a device or UNC path with characters or a host that no name has: always a match
+	KindMalformed       Kind = "malformed"        // a device or UNC path with characters or a host that no name has, or what may become one by a variable: always a match
 	KindMalformedDotdot Kind = "malformed-dotdot" // a device or UNC path with a ".." segment: always a match
 )
 

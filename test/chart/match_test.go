@@ -197,6 +197,12 @@ func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
 		if v := guard.JudgeMount(path, subPath); v.Match {
 			t.Errorf("%+q with subPath %+q: %+v", path, subPath, v)
 		}
+		if v := guard.JudgeMountExpr(path, subPath+"$(X)"); v.Match {
+			t.Errorf("%+q with subPathExpr %+q and a variable: %+v", path, subPath, v)
+		}
+		if p := powers.JudgeMountExpr(path, subPath+"$(X)"); p != pipepath.PowerNone {
+			t.Errorf("%+q with subPathExpr %+q and a variable has the power %q", path, subPath, p)
+		}
 		if p := powers.JudgeMount(path, subPath); p != pipepath.PowerNone {
 			t.Errorf("%+q with subPath %+q has the power %q", path, subPath, p)
 		}
