@@ -159,8 +159,9 @@ def verify(directory, vkey, outside):
                 tampered(f"{name}: record {seq + 1} does not fit")
             if record.get("stage") == "LogPrune":
                 prunes.append((seq + 1, record["log"]["pruned"]["last_seq"]))
-            if record.get("stage") == "LogOpen" and record["log"].get("unsigned", 0) > 0:
-                taken.append((seq + 1, record["log"]["previous_seq"] - record["log"]["unsigned"] + 1, record["log"]["previous_seq"]))
+            opened = record.get("log", {}) if record.get("stage") == "LogOpen" else {}
+            if 0 < opened.get("unsigned", 0) <= opened.get("previous_seq", 0) <= seq:
+                taken.append((seq + 1, opened["previous_seq"] - opened["unsigned"] + 1, opened["previous_seq"]))
             if closed:
                 tampered(f"{name}: record {seq + 1} stands behind the one that closed the segment")
             closed = record.get("stage") == "LogClose"
