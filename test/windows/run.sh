@@ -153,7 +153,7 @@ run() { # PACKAGE: prints what go test prints, and the output of a failure
 		echo "FAIL	$1	[no test binary]"
 		return 1
 	fi
-	(cd "$1" && timeout --kill-after=10 230 "$wine" "$out/bin/$name.test.exe" -test.v "-test.run=${PIPEGUARD_RUN:-.}" -test.timeout=200s "-test.short=$short") >"$log" 2>&1 </dev/null 9>&- || status=$?
+	(cd "$1" && timeout --kill-after=10 630 "$wine" "$out/bin/$name.test.exe" -test.v "-test.run=${PIPEGUARD_RUN:-.}" -test.timeout=600s "-test.short=$short") >"$log" 2>&1 </dev/null 9>&- || status=$?
 	seconds=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.3fs", b - a }')
 	grep -- '--- SKIP' "$log" | sed 's/^/	/' || true
 	if ((status != 0)) || ! grep -qx 'PASS' <(tr -d '\r' <"$log") || { [[ ${CI:-} == true ]] && grep -q 'NOT TESTED' "$log"; }; then
