@@ -122,7 +122,7 @@ func rebuild(ctx context.Context, dir string, k known) (span, error) {
 
 // known is what is known to be signed of a log.
 type known struct {
-	Head         // the checkpoint of most records, unverified if it is from the log's own file
+	Head         // the checkpoint of most records; unverified only where nothing is remembered beside keys
 	heads []Head // that the log must fit
 	held  uint64 // records under a checkpoint that was verified
 	// isTrusted says that there is one, or that the key has signed nothing yet, or that nothing is remembered beside keys.
@@ -134,14 +134,18 @@ type known struct {
 
 // knownOf is what is known of the log in dir from the last checkpoint in its own file, which may be empty, and beside its keys.
 func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err error) {
-	if own != nil { // not verified: a key may have been replaced. One that was forged stops the log, and signs nothing.
+	if own != nil {
 		h, err := Inspect(own)
 		if err != nil {
 			return known{}, err
 		}
 		k.Head, k.heads = h, []Head{h}
-		if c, err := keys.Open(own); err == nil && c.LogSigned {
+		c, err := keys.Open(own)
+		switch isSigned := err == nil && c.LogSigned; {
+		case isSigned:
 			k.held, k.raw = c.Size, own
+		case len(states) > 0 && len(keys.all) > 0: // anybody can write one that fits records which were added
+			return known{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint is not signed by the log's key: it was added, or the key was exchanged without audit.signing.old"}
 		}
 	}
 	s, err := readStates(states, keys)

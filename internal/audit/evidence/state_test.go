@@ -198,3 +198,22 @@ func TestALogGoesOnIfNothingCanBeRemembered(t *testing.T) {
 		t.Errorf("told %d times", told)
 	}
 }
+
+// Anybody can compute the root of records that were added, and write a checkpoint of them that the log's key did not sign.
+func TestACheckpointThatTheKeyDidNotSignCoversNothing(t *testing.T) {
+	m, o := remembering(t)
+	m.begin(0)
+	m.records(1)
+	raw, err := sign(Head{origin, m.seq, signedRoot(t, m)}, m.clock, newKey(t, origin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := files(t, m.dir)[CheckpointFile]
+	writeFile(t, filepath.Join(m.dir, CheckpointFile), slices.Concat(own, raw, []byte("\n")))
+	if last, err := LastSigned(m.dir, o.Keys, o.States); !IsFault(err) {
+		t.Errorf("%d records count as signed: %v", last.Size, err)
+	}
+	if log, err := Open(context.Background(), o); !IsFault(err) {
+		t.Errorf("the log is continued: %v", errors.Join(err, log.Close(t.Context())))
+	}
+}
