@@ -110,14 +110,11 @@ func guardNode(t *testing.T) *guardedNode {
 // start starts the proxy, and waits until it decides by a bundle.
 func (n *guardedNode) start(t *testing.T) {
 	t.Helper()
-	file := filepath.Join(filepath.Dir(n.audits), "proxy.yaml")
-	if err := os.WriteFile(file, []byte(n.config), 0o600); err != nil {
+	if err := os.WriteFile(n.configFile(), []byte(n.config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	n.service, err = shared.StartService(n.proxy, "--host=memory", "--config="+file, "--socket-dir="+n.sockets,
-		"--audit-log="+n.audits, "--metrics-bind-address="+statusAddress)
-	if err != nil {
+	if n.service, err = shared.StartService(n.proxy, n.args()...); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, readyLimit, "the node has a bundle", func(ctx context.Context) error {
@@ -127,6 +124,15 @@ func (n *guardedNode) start(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func (n *guardedNode) configFile() string { return filepath.Join(filepath.Dir(n.audits), "proxy.yaml") }
+
+// args is what the proxy is started with.
+func (n *guardedNode) args() []string {
+	return []string{
+		"--host=memory", "--config=" + n.configFile(), "--socket-dir=" + n.sockets, "--audit-log=" + n.audits, "--metrics-bind-address=" + statusAddress,
+	}
 }
 
 func (n *guardedNode) stop(t *testing.T) {

@@ -85,12 +85,13 @@ func mustCosign(t *testing.T, before uint64) (records uint64) {
 	return records
 }
 
-// putBackLogIsFound puts an older state of the node's audit log back, checkpoints and all, and sees the node, the cluster and the
-// reviewer find it.
+// putBackLogIsFound puts an older state of the node's audit log back, checkpoints and all. The proxy does not go on with it; where the state
+// beside the key is put back as well, the node, the cluster and the reviewer find it.
 func putBackLogIsFound(t *testing.T, n *guardedNode) {
-	older := n.audits + "-older"
+	older, state := n.audits+"-older", filepath.Join(filepath.Dir(n.verifiers), "audit.key.signed")
 	n.stop(t)
-	if err := os.CopyFS(older, os.DirFS(n.audits)); err != nil {
+	olderState, err := os.ReadFile(state)
+	if err := errors.Join(err, os.CopyFS(older, os.DirFS(n.audits))); err != nil {
 		t.Fatal(err)
 	}
 	n.start(t)
@@ -104,6 +105,15 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 	mustCosign(t, before+10)
 	n.stop(t)
 	if err := errors.Join(os.Rename(n.audits, n.audits+"-true"), os.Rename(older, n.audits), os.Chmod(n.audits, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	limited, stop := context.WithTimeout(t.Context(), readyLimit)
+	defer stop()
+	const want = "the audit log is not the one that its last checkpoint was signed of"
+	if out, err := exec.CommandContext(limited, n.proxy, n.args()...).CombinedOutput(); err == nil || limited.Err() != nil || !strings.Contains(string(out), want) {
+		t.Fatalf("the older log without the state beside the key: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(state, olderState, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.start(t)
