@@ -30,7 +30,7 @@ import (
 )
 
 // attackPatience is more than any step takes; reached only by a test that fails.
-const attackPatience = 20 * time.Second
+const attackPatience = 2 * time.Minute
 
 // TestActor is no test: it is the other process of the tests of this file's kind. It does what its standard input says, a
 // line each, and answers with a line, until the input ends.

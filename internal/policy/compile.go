@@ -126,12 +126,12 @@ func parse(ctx context.Context, m Modules) (map[string]*ast.Module, []Problem) {
 
 // ended is the problem of modules that nobody waits for any more.
 func ended(ctx context.Context) Problem {
-	return Problem{Code: CodeInternal, Message: ctx.Err().Error()}
+	return Problem{Code: CodeInternal, Message: context.Cause(ctx).Error()}
 }
 
 func stopped(ctx context.Context) *ast.Error {
 	if ctx.Err() != nil {
-		return ast.NewError(CodeInternal, nil, "%s", ctx.Err())
+		return ast.NewError(CodeInternal, nil, "%s", context.Cause(ctx))
 	}
 	return nil
 }

@@ -60,13 +60,13 @@ func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
 // build changes nothing of the engine: nobody may be waiting for it any more. before is the base that passed its tests last.
 func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
 	p, problems := compile(ctx, m, e.options)
-	if err := ctx.Err(); err != nil { // problems may be those of modules that were not looked at to the end
+	if err := context.Cause(ctx); err != nil { // problems may be those of modules that were not looked at to the end
 		return built{err: fmt.Errorf("%w: %w", errAbandoned, err)}
 	}
 	if len(problems) > 0 {
 		return built{err: &ProblemsError{problems}}
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.options.TestTimeout)
+	ctx, cancel := within(ctx, e.options.TestTimeout, e.options.ProcessTime)
 	defer cancel()
 	base, err := e.testBase(ctx, m.Base, before)
 	if err != nil {

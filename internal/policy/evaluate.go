@@ -22,22 +22,36 @@ var clock = time.Now()
 // longest is how many time-outs an evaluation, and the wait for a slot, may take by the clock.
 const longest = 20
 
-// limit makes what ends an evaluation that began now: a flag that OPA reads between expressions. It is set by the caller's context, and
-// once the process has used as much processor time as the time-out since then. The clock alone would refuse a call whose evaluation took
-// no time and got none, on a machine that is busy otherwise; it ends an evaluation after longest time-outs. stop must be called.
+// limit makes the flag that ends an evaluation that begins now; OPA reads it between expressions. It is set when the caller's context ends, or by
+// [endAfter]. stop must be called.
 func limit(ctx context.Context, timeout time.Duration, used func() time.Duration) (cancel topdown.Cancel, stop func()) {
-	l := &limited{Cancel: topdown.NewCancel(), timeout: timeout, used: used, began: used()}
-	l.next()
+	cancel = topdown.NewCancel()
+	halt := endAfter(timeout, used, cancel.Cancel)
 	if ctx.Done() == nil {
-		return l.Cancel, l.stop
+		return cancel, halt
 	}
-	release := context.AfterFunc(ctx, l.Cancel.Cancel)
-	return l.Cancel, func() { l.stop(); release() }
+	release := context.AfterFunc(ctx, cancel.Cancel)
+	return cancel, func() { halt(); release() }
+}
+
+// within is context.WithTimeout with the time of [endAfter]. The error of the context's end is its cause, context.DeadlineExceeded.
+func within(ctx context.Context, timeout time.Duration, used func() time.Duration) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	halt := endAfter(timeout, used, func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() { halt(); cancel(nil) }
+}
+
+// endAfter calls end once the process has used as much processor time as the time-out, and not before the time-out has passed by the clock. The
+// clock alone would end work that got no processor, on a machine that is busy otherwise; it does so after longest time-outs. stop must be called.
+func endAfter(timeout time.Duration, used func() time.Duration, end func()) (stop func()) {
+	l := &limited{end: end, timeout: timeout, used: used, began: used()}
+	l.next()
+	return l.stop
 }
 
 // limited looks at the processor time after each time-out.
 type limited struct {
-	topdown.Cancel
+	end            func()
 	timeout, began time.Duration
 	used           func() time.Duration
 
@@ -57,7 +71,7 @@ func (l *limited) next() {
 
 func (l *limited) look() {
 	if l.times++; l.times >= longest || l.used()-l.began >= l.timeout { // one timer at a time counts
-		l.Cancel.Cancel()
+		l.end()
 		return
 	}
 	l.next()

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,15 +22,18 @@ func TestAnEvaluationThatGetsNoProcessorIsNotEndedByTheClock(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				cancel, stop := limit(t.Context(), timeout, func() time.Duration { return time.Hour + time.Since(began)/tt.share })
+				used := func() time.Duration { return time.Hour + time.Since(began)/tt.share }
+				cancel, stop := limit(t.Context(), timeout, used)
 				defer stop()
+				ctx, release := within(t.Context(), timeout, used)
+				defer release()
 				time.Sleep(tt.ends - 1)
-				if synctest.Wait(); cancel.Cancelled() {
+				if synctest.Wait(); cancel.Cancelled() || ctx.Err() != nil {
 					t.Errorf("it was ended before %v", tt.ends)
 				}
 				time.Sleep(time.Nanosecond)
-				if synctest.Wait(); !cancel.Cancelled() {
-					t.Errorf("it was not ended after %v", tt.ends)
+				if synctest.Wait(); !cancel.Cancelled() || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+					t.Errorf("it was not ended after %v: %v", tt.ends, context.Cause(ctx))
 				}
 			})
 		})

@@ -40,7 +40,8 @@ type Options struct {
 	// Trial says that this engine only tries whether modules could decide: modules that ran out of time are then not tried
 	// again for a while, whatever the reason was.
 	Trial bool
-	// TestTimeout bounds all tests and checks of one activation together; an activation is abandoned after twice that time.
+	// TestTimeout bounds all tests and checks of one activation together, by the clock and by processor time, whichever is later; an activation
+	// is abandoned after twice that time. By the clock alone it takes 20 times as long at most.
 	// Default 30 s.
 	TestTimeout time.Duration
 	// WatchPoll is how often Watch looks at the directory without being told. Default 10 s.

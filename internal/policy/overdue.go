@@ -50,7 +50,7 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 			return built{err: fmt.Errorf("%w: %w", errCrowded, context.DeadlineExceeded)}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*e.options.TestTimeout) //nolint:mnd // to compile, then to test
+	ctx, cancel := within(ctx, 2*e.options.TestTimeout, e.options.ProcessTime) //nolint:mnd // to compile, then to test
 	defer cancel()
 	done, before := make(chan built, 1), e.tested
 	go func() {
@@ -65,7 +65,7 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 		abandoned = true
 		b.err = fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
 	}
-	if (abandoned || e.options.Trial) && errors.Is(ctx.Err(), context.DeadlineExceeded) || e.options.Trial && ranOutOfTime(b.err) {
+	if (abandoned || e.options.Trial) && errors.Is(context.Cause(ctx), context.DeadlineExceeded) || e.options.Trial && ranOutOfTime(b.err) {
 		e.overdue.add(hash, time.Now())
 	}
 	switch {

@@ -36,7 +36,7 @@ func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
 	if len(problems) > 0 {
 		return nil, &ProblemsError{problems}
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.TestTimeout)
+	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
 	defer cancel()
 	return p.test(ctx)
 }
@@ -57,7 +57,7 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	defer store.Abort(context.WithoutCancel(ctx), txn)
 	compiler := newCompiler(ctx, capabilities(testBuiltin), store, txn)
 	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).
-		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(p.options.TestTimeout).RunTests(ctx, txn)
+		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(longest*p.options.TestTimeout).RunTests(ctx, txn) // ctx ends earlier
 	if err != nil {
 		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
 	}
@@ -68,7 +68,7 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	slices.SortFunc(out, func(a, b TestResult) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name))
 	})
-	if err := ctx.Err(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return out, fmt.Errorf("run policy tests: stopped after %d: %w", len(out), err)
 	}
 	return out, nil
