@@ -74,9 +74,11 @@ func sending(path string) func(*testing.T, *fixture) {
 	return func(t *testing.T, f *fixture) {
 		c := f.client(t, "filesystem-v1", grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(2*maxMessage)))
 		defer func() { _ = c.Close() }()
+		before := len(f.log.all())
 		if err := mkdir(within(t), c, path); err == nil {
 			t.Error("no error")
 		}
+		f.log.await(t, before+1, func(audit.Event) bool { return true }) // gRPC answers before it says that the request is over
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
@@ -21,7 +22,7 @@ func PassesUnderOPA(t *testing.T, dir string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).RunTests(t.Context(), nil)
+	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).SetTimeout(time.Minute).RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
