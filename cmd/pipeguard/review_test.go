@@ -114,6 +114,14 @@ func TestBadInputOutweighsADenialAndHidesNothing(t *testing.T) {
 	}
 }
 
+func TestReviewRefusesAVolumeThatASubPathLeadsToAPipe(t *testing.T) {
+	const in = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {hostPath: {path: '\\'}}\n"
+	got := execute(t, in, "review", "-f", "-")
+	if got.code != exitNo || !strings.Contains(got.out, "denied (PG003)") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestAnUnknownKindIsLeftAsideOnlyByName(t *testing.T) {
 	const in = "apiVersion: example.org/v1\nkind: Widget\n"
 	got := execute(t, in, "review", "-f", "-", "--ignore", "Widget.example.org")

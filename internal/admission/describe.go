@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -77,6 +78,9 @@ func (d *describer) describeMount(m *Mount) string {
 
 func describePersistent(v *PersistentVolume) string {
 	s := "the volume leads to " + describeTarget(&v.Target)
+	if v.NeverAllowed && pipepath.Canonical(v.Path).Kind == pipepath.KindPath {
+		s = "the volume leads to " + quote(v.Path, maxPath) + ", which the subPath of a mount may make the path of a pipe: take a directory below it"
+	}
 	if v.Claim != (Claim{}) {
 		s += " and is for claim " + quote(v.Claim.Name, maxName) + " of namespace " + quote(v.Claim.Namespace, maxName)
 	}

@@ -135,10 +135,11 @@ func (e *extraction) volumeField(v hostPathVolume) string {
 
 func (e *extraction) persistentVolume(v *persistentVolume) {
 	for _, s := range v.sources {
-		if e.exhausted(entryWork + len(s.path)) {
+		if e.exhausted(entryWork + exprWork*len(s.path)) {
 			return
 		}
-		if target, ok := e.judge(s.path, volumeMount{}); ok {
+		guard, powers := e.scope.guard, e.scope.powers
+		if target, ok := e.target(s.path, guard.JudgeAnyMount(s.path), powers.JudgeAnyMount(s.path)); ok {
 			e.persistent = append(e.persistent, PersistentVolume{
 				Type:   s.kind,
 				Target: target,
@@ -149,13 +150,17 @@ func (e *extraction) persistentVolume(v *persistentVolume) {
 	}
 }
 
-// judge reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
-// every device and share, so that policies can have rules of their own about other pipes.
+// judge judges the path of a volume in one mount.
 func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
-	v, power := judgeMount(e.scope.guard, path, m.subPath), e.scope.powers.JudgeMount
 	if m.expr {
-		v, power = e.scope.guard.JudgeMountExpr(path, m.subPath), e.scope.powers.JudgeMountExpr
+		return e.target(path, e.scope.guard.JudgeMountExpr(path, m.subPath), e.scope.powers.JudgeMountExpr(path, m.subPath))
 	}
+	return e.target(path, judgeMount(e.scope.guard, path, m.subPath), e.scope.powers.JudgeMount(path, m.subPath))
+}
+
+// target reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
+// every device and share, so that policies can have rules of their own about other pipes.
+func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
 	governing := e.scope.governors.of(v.Pipe)
 	t := Target{
 		Path:         path,
@@ -164,7 +169,7 @@ func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
 		Pipe:         v.Pipe,
 		Guarded:      v.Match,
 		NeverAllowed: v.NeverAllowed,
-		EqualPower:   string(power(path, m.subPath)),
+		EqualPower:   string(power),
 		Policies:     governing.names,
 		governing:    governing,
 	}

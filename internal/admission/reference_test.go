@@ -152,7 +152,8 @@ func referenceVolume(scope *Scope, v *corev1.PersistentVolume) (out []Persistent
 		claim = Claim{Namespace: ref.Namespace, Name: ref.Name}
 	}
 	add := func(kind, path string) {
-		if target, ok := referenceTarget(scope, path, ""); ok {
+		target, ok := describedTarget(scope, path, scope.guard.JudgeAnyMount(path), scope.powers.JudgeAnyMount(path))
+		if ok {
 			out = append(out, PersistentVolume{Type: kind, Target: target, Field: "spec." + kind + ".path", Claim: claim})
 		}
 	}

@@ -132,6 +132,10 @@ func TestPersistentVolumesAreJudgedByTheirPath(t *testing.T) {
 		"the root of the pipes":           {testVolume(`\\.\pipe\`), []string{"PG003"}, "spec.hostPath.path"},
 		"a disk":                          {local(`\\.\PhysicalDrive0`), []string{"PG008"}, "spec.local.path"},
 		"the system's drive":              {testVolume(`C:\`), []string{"PG008"}, "spec.hostPath.path"},
+		"the root":                        {testVolume(`/`), []string{"PG003"}, "spec.hostPath.path"},
+		"the root with a backslash":       {local(`\`), []string{"PG003"}, "spec.local.path"},
+		"the NT devices":                  {testVolume(`\Device`), []string{"PG003"}, "spec.hostPath.path"},
+		"another share":                   {testVolume(`\\fs\data`), nil, ""},
 		"another pipe":                    {testVolume(`\\.\pipe\printer`), nil, ""},
 		"a directory":                     {local(`/mnt/disks/ssd0`), nil, ""},
 		"a directory of Windows nodes":    {testVolume(`D:\data`), nil, ""},
@@ -151,6 +155,28 @@ func TestPersistentVolumesAreJudgedByTheirPath(t *testing.T) {
 		if _, answer := post(t, r, reviewBody(t, req)); answer.Allowed != res.Allowed {
 			t.Errorf("%s: the handler says %t, the review %t", name, answer.Allowed, res.Allowed)
 		}
+	}
+}
+
+// The review of a pod that claims a volume does not see the volume's path, that of the volume sees no subPath.
+func TestAPersistentVolumeIsRefusedWhereOneSubPathWouldBe(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	for _, path := range []string{`\`, `/`, `/.`, `\\.`, `\\.\`, `\\?\`, `\Device`, `/device/mup`, `/dosdevices`, `/GLOBAL??`, `/data`, `/dev`, `C:\`, `D:\data`, `\\.\pipe\printer`, `\\fs\data`} {
+		below := 0
+		for _, subPath := range []string{`\.\pipe\csi-proxy-disk-v1`, `??\pipe\csi-proxy-disk-v1`, `pipe\csi-proxy-disk-v1`, `NamedPipe\csi-proxy-disk-v1`, `h/pipe/csi-proxy-disk-v1`} {
+			inline := with(testPod(path), func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPath = subPath })
+			if !r.Review(t.Context(), requestFor(t, marshal(t, inline), nil)).Allowed {
+				below++
+			}
+		}
+		res := r.Review(t.Context(), requestFor(t, marshal(t, testVolume(path)), nil))
+		if res.Allowed != (below == 0) {
+			t.Errorf("%s: allowed %t, and %d subPaths of it are refused: %s", path, res.Allowed, below, res.Message)
+		}
+	}
+	res := r.Review(t.Context(), requestFor(t, marshal(t, testVolume(`/`)), nil))
+	if want := `PG003: the volume leads to "/", which the subPath of a mount may make the path of a pipe: take a directory below it (spec.hostPath.path)`; !strings.Contains(res.Message, "\n"+want+"\n") {
+		t.Errorf("%s\nhas no line\n%s", res.Message, want)
 	}
 }
 

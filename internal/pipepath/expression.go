@@ -68,8 +68,23 @@ func (g *Guard) JudgeMountExpr(hostPath, expr string) Verdict {
 	if staysOrdinary(known) && Canonical(joinSubPath(hostPath, e.filled)).Kind == KindPath {
 		return volume
 	}
-	unknown := Name{Kind: KindMalformed, Canonical: flip(Fold(joinSubPath(hostPath, expr)))}
-	return Verdict{Name: unknown, Match: true, NeverAllowed: true, SubPath: true}
+	return undecided(joinSubPath(hostPath, expr))
+}
+
+// JudgeAnyMount judges the path of a volume whose mounts are not seen, as those of a PersistentVolume, like
+// [Guard.JudgeMount] with the worst subPath. It counts no "..": the kubelet refuses it in a subPath.
+func (g *Guard) JudgeAnyMount(hostPath string) Verdict {
+	volume := g.Judge(hostPath)
+	if below := joinSubPath(hostPath, ""); volume.Kind == KindPath && !staysOrdinary(below) {
+		return undecided(below)
+	}
+	return volume // what is below another device, a share or a pipe that is not guarded remains below it
+}
+
+// undecided is the verdict on a path of which a part is not known, and which may become that of a pipe.
+func undecided(path string) Verdict {
+	name := Name{Kind: KindMalformed, Canonical: flip(Fold(path))}
+	return Verdict{Name: name, Match: true, NeverAllowed: true, SubPath: true}
 }
 
 // continuations are what makes a device path of a beginning with one separator, from the segment on that is not complete:
@@ -114,3 +129,7 @@ func (p *Powers) JudgeMountExpr(hostPath, expr string) Power {
 	}
 	return PowerNone
 }
+
+// JudgeAnyMount says which power a volume gives whose mounts are not seen: that of its path, or that of the most powerful
+// thing which one subPath names directly below it.
+func (p *Powers) JudgeAnyMount(hostPath string) Power { return p.JudgeMountExpr(hostPath, "$(X)") }

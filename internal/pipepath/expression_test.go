@@ -67,6 +67,72 @@ func TestAVariableMayNameADirectoryOfPower(t *testing.T) {
 	}
 }
 
+// Of a PersistentVolume the path alone is seen. Here are paths with a subPath each that makes a pipe's path of them; the subPath
+// proves that refusing the volume is not caution without a reason.
+func TestAVolumeThatASubPathMakesAPipeMatches(t *testing.T) {
+	g := defaultGuard(t)
+	for _, m := range [][2]string{
+		{`\`, `\.\pipe\csi-proxy-disk-v1`}, {`/`, `/./pipe/csi-proxy-disk-v1`}, {`/`, `??\pipe\csi-proxy-disk-v1`}, {`\`, `Device\NamedPipe\csi-proxy-disk-v1`},
+		{`/.`, `??\pipe\csi-proxy`}, {`\. \.`, `??\pipe\csi-proxy`}, {`\Device`, `NamedPipe\csi-proxy-disk-v1`}, {`/device/`, `namedpipe/csi-proxy`},
+		{`/DEVICE.`, `NamedPipe\csi-proxy`}, {`\Device\Mup`, `localhost\pipe\csi-proxy`}, {`/device/lanmanredirector`, `h/IPC$/csi-proxy`},
+		{`\DosDevices`, `pipe\csi-proxy-disk-v1`}, {`/GLOBAL??`, `pipe/csi-proxy-disk-v1`}, {`\dosdevices.\`, `pipe\csi-proxy`}, {``, `\\.\pipe\csi-proxy`},
+		{`\\.`, `pipe\csi-proxy`}, {`\\.\`, `pipe\csi-proxy`}, {`\\?\`, `pipe\csi-proxy`}, {`\??`, `pipe\csi-proxy`}, {`\\host`, `pipe\csi-proxy`}, {`npipe:`, `//./pipe/csi-proxy`},
+	} {
+		if v := g.JudgeMount(m[0], m[1]); !v.Match {
+			t.Errorf("%+q with %+q: %+v", m[0], m[1], v)
+		}
+		if v := g.JudgeAnyMount(m[0]); !v.Match || !v.NeverAllowed || !v.Kind.NeverAllowed() {
+			t.Errorf("%+q: %+v", m[0], v)
+		}
+	}
+}
+
+func TestAVolumeThatNoSubPathMakesAPipeIsJudgedByItsPath(t *testing.T) {
+	g := defaultGuard(t)
+	for _, path := range []string{
+		`/data`, `/mnt/disks/ssd0`, `/var/lib/x/`, `/d`, `/dev`, `/devices`, `/Device1`, `/glob`, `/global`, `/./var`, `C:\`, `c:/`, `C:`, `C:\data`, `D:\data`, `\data`, `data`, `.`,
+		`/device/tty`, `/home/??/x`, `/run/x.`, `\\.\pipe\printer`, `\\fs\data`, `\\fs\data\x`, `\\?\C:\x`, `\\.\mailslot`, `\\.\C:`,
+		`\\.\pipe\csi-proxy-disk-v1`, `\Device\NamedPipe\csi-proxy-disk-v1`, `\\.\pipe\..\x`,
+	} {
+		if got, want := g.JudgeAnyMount(path), g.Judge(path); got != want {
+			t.Errorf("%+q: %+v, want %+v", path, got, want)
+		}
+	}
+}
+
+func FuzzNoSubPathHidesAPipeBehindAVolume(f *testing.F) {
+	for _, hostPath := range append(seeds(f), `/`, `\`, `/d`, `/var`, `/.`, `/device`, `/device/mup`, `/dosdevices`, ``, `\\.\pipe\x`, `\\fs\data`, `\\?\UNC\.\x`) {
+		for _, subPath := range []string{`\.\pipe\csi-proxy`, `.\pipe\csi-proxy`, `??\pipe\csi-proxy`, `namedpipe\csi-proxy`, `device/namedpipe/csi-proxy`, `pipe/csi-proxy`, `h\pipe\csi-proxy`, `csi-proxy`} {
+			f.Add(hostPath, subPath)
+		}
+	}
+	g := defaultGuard(f)
+	f.Fuzz(func(t *testing.T, hostPath, subPath string) {
+		if strings.Contains(subPath, "..") || unspeakable(Fold(subPath)) {
+			return // no kubelet mounts the one, no file system has the other
+		}
+		if below := g.JudgeMount(hostPath, subPath); below.Match && !g.JudgeAnyMount(hostPath).Match {
+			t.Fatalf("%+q is admitted, and with subPath %+q it is %+v", hostPath, subPath, below)
+		}
+	})
+}
+
+func TestAVolumeAboveADirectoryOfPowerHasItsPower(t *testing.T) {
+	p, err := NewPowers(DefaultPowerPipes(), []string{`C:\Windows`, `C:\etc\kubernetes`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]Power{
+		`C:\`: PowerDirectory, `/`: PowerDirectory, `C:\etc`: PowerDirectory, `/etc/`: PowerDirectory, `C:\Windows`: PowerDirectory,
+		`C:\data`: PowerNone, `C:\etc\other`: PowerNone, `/data`: PowerNone, `/mnt/disks/ssd0`: PowerNone, `D:\`: PowerNone, `\\fs\data`: PowerNone, `\\.\pipe\printer`: PowerNone,
+		`\\fs`: PowerShare, `\\.\`: PowerDisk, `\\.\pipe`: PowerPipe,
+	} {
+		if got := p.JudgeAnyMount(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
 // What a value makes of a path is found before the value is known.
 func FuzzNoValueOfAVariableHidesAPipe(f *testing.F) {
 	values := []string{`\.\pipe\csi-proxy`, `/./pipe/csi-proxy`, `??\pipe\csi-proxy`, `pipe\csi-proxy`, `evice\namedpipe\csi-proxy`, `x\pipe\csi-proxy`, `. \??\pipe\x`}

@@ -200,6 +200,9 @@ func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
 		if v := guard.JudgeMountExpr(path, subPath+"$(X)"); v.Match {
 			t.Errorf("%+q with subPathExpr %+q and a variable: %+v", path, subPath, v)
 		}
+		if v, p := guard.JudgeAnyMount(path), powers.JudgeAnyMount(path); v.Match || p != pipepath.PowerNone {
+			t.Errorf("%+q in a PersistentVolume: %+v, power %q", path, v, p)
+		}
 		if p := powers.JudgeMountExpr(path, subPath+"$(X)"); p != pipepath.PowerNone {
 			t.Errorf("%+q with subPathExpr %+q and a variable has the power %q", path, subPath, p)
 		}

@@ -36,6 +36,7 @@ func TestAPersistentVolumeLeadsNobodyToAPipe(t *testing.T) {
 			bound.Spec.ClaimRef = &corev1.ObjectReference{Namespace: drivers, Name: "claim"}
 			refused(t, at(t).api.Client.Create(t.Context(), bound), "PG007")
 			refused(t, at(t).api.Client.Create(t.Context(), volume(source.make(`\\.\pipe`))), "PG003")
+			refused(t, at(t).api.Client.Create(t.Context(), volume(source.make(`\`))), "PG003") // with the subPath \.\pipe\x
 			harmless := volume(source.make("/mnt/disk"))
 			deleted(t, harmless)
 			created(t, harmless)

@@ -70,6 +70,9 @@ func TestReviewsAskTheWebhooksPolicies(t *testing.T) {
 		{"a pipe that a PipePolicy governs", hostPathPod(`\\.\pipe\vendor-disks`), []Finding{{
 			Code: "PG010", Known: true, Effect: "deny", Severity: "critical", Field: "spec.containers[0].volumeMounts[0]", Policies: []string{"disks"},
 		}}},
+		{"a PersistentVolume that a subPath leads to a pipe", `{"kind":"PersistentVolume","apiVersion":"v1","metadata":{"name":"v"},"spec":{"hostPath":{"path":"\\"}}}`, []Finding{
+			{Code: "PG003", Known: true, Effect: "deny", Severity: "critical", Field: "spec.hostPath.path"},
+		}},
 	} {
 		j, err := judge(t.Context(), []byte(c.raw))
 		if err != nil || j.Failure != "" || j.Revision != active.Revision() {
