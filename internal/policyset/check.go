@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -71,8 +72,8 @@ func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
 		message := "not a method of the node API"
 		if m == "*" {
 			message += ": leave the list out to permit all"
-		} else if near := policy.Nearest(m, known); near != "" {
-			message += fmt.Sprintf(": did you mean %q?", near)
+		} else {
+			message += hint("", policy.Nearest(m, known))
 		}
 		faults = append(faults, field.Invalid(at.Child("methods").Index(i), m, message))
 	}
@@ -90,7 +91,7 @@ const Soon = 7 * 24 * time.Hour
 
 // Warnings tell the author of a PipePolicy that is taken what he may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
-	var out []string
+	out := pipeWarnings(p.Spec)
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if len(p.Spec.Subjects) == 0 {
 		warn("no subjects: nobody may use these pipes")
@@ -109,6 +110,61 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 		}
 	}
 	return out
+}
+
+// pipeWarnings tell of pipes that CSI Proxy does not have, and of methods that none of the pipes has. They are no faults: other
+// programs may have pipes of such names, and later versions may have more.
+func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
+	groups := rules.Groups()
+	used, all := map[string]bool{}, true // methods of the pipes; all the pipes are known
+	for _, pattern := range spec.Pipes {
+		guard, err := pipepath.NewGuard(string(pattern))
+		if err != nil {
+			return nil // a fault, of which CheckPipePolicy tells
+		}
+		known := false
+		for _, g := range groups {
+			if slices.ContainsFunc(g.Pipes(), func(pipe string) bool { return guard.Judge(`\\.\pipe\` + pipe).Match }) {
+				known = true
+				for _, m := range g.Methods {
+					used[m] = true
+				}
+			}
+		}
+		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), rules.PipePrefix)
+		if all = all && known && ours; ours && !known {
+			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(rules.PipePrefix, nearestPipe(name, groups))))
+		}
+	}
+	for _, m := range spec.Node.Methods {
+		if all && !used[m] && slices.Contains(rules.Methods(), m) {
+			of := slices.IndexFunc(groups, func(g rules.Group) bool { return slices.Contains(g.Methods, m) })
+			out = append(out, fmt.Sprintf("none of the pipes has the method %s: it is one of %s%s-*", m, rules.PipePrefix, groups[of].Name))
+		}
+	}
+	return out
+}
+
+// nearestPipe is the pipe that a name behind the prefix may mean, or where that ends in "*" the pipes of a group.
+func nearestPipe(name string, groups []rules.Group) string {
+	var names []string
+	for _, g := range groups {
+		if strings.HasSuffix(name, "*") {
+			names = append(names, g.Name+"-*")
+			continue
+		}
+		for _, pipe := range g.Pipes() {
+			names = append(names, strings.TrimPrefix(pipe, rules.PipePrefix))
+		}
+	}
+	return policy.Nearest(name, names)
+}
+
+func hint(prefix, near string) string {
+	if near == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", prefix+near)
 }
 
 // maxYear is the last year that RFC 3339 can write; times are compared as text.

@@ -78,6 +78,41 @@ func TestAnExpiryThatHasPassedIsAWarning(t *testing.T) {
 	}
 }
 
+func TestPipesAndMethodsThatCSIProxyDoesNotHaveAreWarnings(t *testing.T) {
+	for what, c := range map[string]struct {
+		pipes, methods []string
+		want           []string
+	}{
+		"a pipe":                             {[]string{"csi-proxy-disk-v1"}, nil, nil},
+		"a pipe in capitals":                 {[]string{"CSI-Proxy-SMB-v1beta2"}, nil, nil},
+		"all pipes":                          {[]string{"csi-proxy*"}, []string{"FormatVolume"}, nil},
+		"the pipes of a group":               {[]string{"csi-proxy-volume-*"}, []string{"FormatVolume"}, nil},
+		"the beginning of a version":         {[]string{"csi-proxy-volume-v1b*"}, nil, nil},
+		"a group misspelt":                   {[]string{"csi-proxy-disc-v1"}, nil, []string{`CSI Proxy has no pipe csi-proxy-disc-v1: did you mean "csi-proxy-disk-v1"?`}},
+		"a group misspelt, and any version":  {[]string{"csi-proxy-volumes-*"}, nil, []string{`CSI Proxy has no pipe csi-proxy-volumes-*: did you mean "csi-proxy-volume-*"?`}},
+		"a version that there is not":        {[]string{"csi-proxy-smb-v2"}, nil, []string{`CSI Proxy has no pipe csi-proxy-smb-v2: did you mean "csi-proxy-smb-v1"?`}},
+		"a group of nobody":                  {[]string{"csi-proxy-printers-v1"}, nil, []string{`CSI Proxy has no pipe csi-proxy-printers-v1`}},
+		"a pipe of another program":          {[]string{"vendor-disks"}, []string{"FormatVolume"}, nil},
+		"a method of another pipe":           {[]string{"csi-proxy-disk-v1", "csi-proxy-smb-*"}, []string{"ListDiskIDs", "FormatVolume"}, []string{"none of the pipes has the method FormatVolume: it is one of csi-proxy-volume-*"}},
+		"a method, and a pipe of others too": {[]string{"csi-proxy-disk-v1", "vendor-*"}, []string{"FormatVolume"}, nil},
+		"a method, and a pipe misspelt":      {[]string{"csi-proxy-volum-v1"}, []string{"FormatVolume"}, []string{`CSI Proxy has no pipe csi-proxy-volum-v1: did you mean "csi-proxy-volume-v1"?`}},
+	} {
+		p := pipes("p", func(s *v1alpha1.PipePolicySpec) {
+			s.Pipes = nil
+			for _, pipe := range c.pipes {
+				s.Pipes = append(s.Pipes, v1alpha1.PipePattern(pipe))
+			}
+			s.Node.Methods = c.methods
+		})
+		if faults := CheckPipePolicy(&p); len(faults) > 0 {
+			t.Errorf("%s: %v", what, faults)
+		}
+		if got := Warnings(&p, time.Time{}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+	}
+}
+
 func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 	for what, c := range map[string]struct{ from, to, want string }{
 		"the package":                {"package pipeguard.admission", "package pipeguard.admision", "did you mean package pipeguard.admission?"},

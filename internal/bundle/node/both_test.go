@@ -103,19 +103,34 @@ func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 	}
 }
 
-// A policy can name the methods that there are, and no others.
-func TestPoliciesNameTheMethodsOfTheNodeAPI(t *testing.T) {
+// Policies can name the pipes and methods that there are, and are warned of others.
+func TestPoliciesNameTheGroupsOfTheNodeAPI(t *testing.T) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := map[string]bool{}
+	pipes, methods := map[string][]string{}, map[string]map[string]bool{}
 	for _, a := range apis {
+		group := a.GroupVersion().Group
+		pipes[group] = append(pipes[group], a.GroupVersion().Pipe())
+		if methods[group] == nil {
+			methods[group] = map[string]bool{}
+		}
 		for _, o := range a.Operations() {
-			served[o.Name] = true
+			methods[group][o.Name] = true
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(served)), slices.Sorted(slices.Values(rules.Methods()))); diff != "" {
-		t.Error(diff)
+	known := rules.Groups()
+	if len(known) != len(pipes) {
+		t.Errorf("%d groups, and %d are served", len(known), len(pipes))
+	}
+	for _, g := range known {
+		slices.Sort(pipes[g.Name])
+		if diff := cmp.Diff(pipes[g.Name], slices.Sorted(slices.Values(g.Pipes()))); diff != "" {
+			t.Errorf("pipes of %s: %s", g.Name, diff)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(methods[g.Name])), slices.Sorted(slices.Values(g.Methods))); diff != "" {
+			t.Errorf("methods of %s: %s", g.Name, diff)
+		}
 	}
 }

@@ -2,15 +2,52 @@ package rules
 
 import "slices"
 
-// methods are the operations of the node API by their newest names, group by group.
-var methods = []string{
-	"ListDiskLocations", "PartitionDisk", "Rescan", "GetDiskNumberByName", "ListDiskIDs", "GetDiskStats", "SetDiskState", "GetDiskState",
-	"PathExists", "Mkdir", "Rmdir", "RmdirContents", "CreateSymlink", "IsSymlink",
-	"AddTargetPortal", "DiscoverTargetPortal", "RemoveTargetPortal", "ListTargetPortals", "ConnectTarget", "DisconnectTarget", "GetTargetDisks", "SetMutualChapSecret",
-	"NewSmbGlobalMapping", "RemoveSmbGlobalMapping",
-	"GetBIOSSerialNumber", "StartService", "StopService", "GetService",
-	"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume", "ResizeVolume", "GetVolumeStats", "GetDiskNumberFromVolumeID", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath", "WriteVolumeCache",
+// Group is one API of CSI Proxy: each of its versions has a pipe.
+type Group struct {
+	Name string
+	// Versions from the oldest to the newest.
+	Versions []string
+	// Methods are the operations by their newest names.
+	Methods []string
 }
 
+// PipePrefix is what the names of CSI Proxy's pipes begin with.
+const PipePrefix = "csi-proxy-"
+
+// Pipes returns the names of the group's pipes.
+func (g Group) Pipes() []string {
+	out := make([]string, len(g.Versions))
+	for i, v := range g.Versions {
+		out[i] = PipePrefix + g.Name + "-" + v
+	}
+	return out
+}
+
+var groups = []Group{
+	{"disk", []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"}, []string{
+		"ListDiskLocations", "PartitionDisk", "Rescan", "GetDiskNumberByName", "ListDiskIDs", "GetDiskStats", "SetDiskState", "GetDiskState",
+	}},
+	{"filesystem", []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}, []string{
+		"PathExists", "Mkdir", "Rmdir", "RmdirContents", "CreateSymlink", "IsSymlink",
+	}},
+	{"iscsi", []string{"v1alpha1", "v1alpha2"}, []string{
+		"AddTargetPortal", "DiscoverTargetPortal", "RemoveTargetPortal", "ListTargetPortals", "ConnectTarget", "DisconnectTarget", "GetTargetDisks", "SetMutualChapSecret",
+	}},
+	{"smb", []string{"v1alpha1", "v1beta1", "v1beta2", "v1"}, []string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"}},
+	{"system", []string{"v1alpha1"}, []string{"GetBIOSSerialNumber", "StartService", "StopService", "GetService"}},
+	{"volume", []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1", "v2alpha1"}, []string{
+		"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume", "ResizeVolume", "GetVolumeStats", "GetDiskNumberFromVolumeID", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath", "WriteVolumeCache",
+	}},
+}
+
+// Groups returns the APIs of CSI Proxy. The caller does not change them.
+func Groups() []Group { return slices.Clone(groups) }
+
 // Methods returns the operations of the node API by their newest names: what a policy can name. A proxy that is older has fewer.
-func Methods() []string { return slices.Clone(methods) }
+func Methods() []string {
+	var out []string
+	for _, g := range groups {
+		out = append(out, g.Methods...)
+	}
+	return out
+}
