@@ -71,7 +71,10 @@ var (
 	accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	imageText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
 	imageEnd    = regexp.MustCompile(`^[^@]*[A-Za-z0-9](@sha256:[0-9a-f]{64})?$`)
-	labelName   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+	// repositorySegment is a path-component of https://pkg.go.dev/github.com/distribution/reference.
+	repositorySegment = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
+
+	labelName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
 // Validate reports every fault of p at once.
@@ -140,7 +143,9 @@ func (s PolicySubject) check(f *faults, at string) {
 		case image == "": // entries tells of what is empty
 		case strings.Contains(prefix, "*"), isPrefix && !strings.Contains(prefix, "/"):
 			f.add(element(join(at, "images"), i), `%s: a * stands at the end, with a "/" before it, or nowhere`, quote(image, maxName))
-		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), strings.Contains(prefix, ".."), !isPrefix && !imageEnd.MatchString(image):
+		case hasUpperCase(prefix):
+			f.add(element(join(at, "images"), i), `%s matches no image: no runtime takes a name in capital letters; only its registry and its tag may have them`, quote(image, maxName))
+		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), !isRepository(prefix, isPrefix), !isPrefix && !imageEnd.MatchString(image):
 			f.add(element(join(at, "images"), i), `%s matches no image: want a name as pods have it, such as registry.example/driver:v1, or its beginning and *`, quote(image, maxName))
 		}
 	}
@@ -155,6 +160,36 @@ func (s PolicySubject) check(f *faults, at string) {
 	if year := s.ExpiresAt.UTC().Year(); year < 1 || year > latestExpiry {
 		f.add(join(at, "expiresAt"), "the year %d is not between 1 and %d", year, latestExpiry)
 	}
+}
+
+// cutImage takes the registry, tag and digest off an image's name, as container runtimes do
+// (https://github.com/distribution/reference). The first of several segments is a registry if no repository can be called so.
+func cutImage(image string) (repository string, tagged bool) {
+	image, _, digest := strings.Cut(image, "@")
+	if first, rest, ok := strings.Cut(image, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
+		image = rest
+	}
+	repository, _, tagged = strings.Cut(image, ":")
+	return repository, tagged || digest
+}
+
+func hasUpperCase(image string) bool {
+	repository, _ := cutImage(image)
+	return repository != strings.ToLower(repository)
+}
+
+// isRepository holds the segments of an image's name against the form that runtimes take. The last one of a beginning may go on.
+func isRepository(image string, isPrefix bool) bool {
+	repository, tagged := cutImage(image)
+	if isPrefix && !tagged {
+		repository += "x"
+	}
+	for segment := range strings.SplitSeq(repository, "/") {
+		if !repositorySegment.MatchString(segment) {
+			return false
+		}
+	}
+	return true
 }
 
 // expiry is when the permission ends and when its end is near, as policies compare them; empty for one that does not end.

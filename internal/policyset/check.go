@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
@@ -78,12 +80,28 @@ func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
 		faults = append(faults, field.Invalid(at.Child("methods").Index(i), m, message))
 	}
 	for i, path := range n.PathPrefixes {
+		if message := invisible(path); message != "" {
+			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, message))
+			continue
+		}
 		segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
 		if !absolutePath.MatchString(path) || slices.Contains(segments, "..") || slices.Contains(segments, ".") {
 			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, `not an absolute path, such as C:\var\lib\kubelet: no request can be below it`))
 		}
 	}
 	return faults
+}
+
+// invisible says what in a text nobody who reads the policy sees.
+func invisible(s string) string {
+	if !utf8.ValidString(s) {
+		return "is not UTF-8"
+	}
+	if i := strings.IndexFunc(s, func(r rune) bool { return !inert.IsInert(r) }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(s[i:])
+		return fmt.Sprintf("%U does not show, or changes how its neighbours do: no request would be below what is read here", r)
+	}
+	return ""
 }
 
 // Soon is how long before its end a permission counts as ending.

@@ -221,15 +221,15 @@ func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
 func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
 	clock := now
 	for name, c := range map[string]struct {
-		change func(*spec) // UNFIT stands for what no policy object may hold, and a bundle may
+		change func(*spec) // unfit stands for what no policy object may hold, and a bundle may
 		note   string
 		unfit  string
 	}{
-		"an image that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"UNFIT"} }, "image", "a b"},
-		"a prefix that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"UNFIT/c*"} }, "image", "a b"},
+		"an image that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"unfit"} }, "image", "a b"},
+		"a prefix that cannot be": {func(s *spec) { s.Subjects[0].Images = []string{"unfit/c*"} }, "image", "a b"},
 		"a path that cannot be": {func(s *spec) {
 			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-filesystem-*"}
-			s.Node.PathPrefixes = []string{`C:\UNFIT`}
+			s.Node.PathPrefixes = []string{`C:\unfit`}
 		}, "path", "..\\\\.."},
 		"only methods that are not there": {func(s *spec) { s.Node.Methods = []string{"Mkdir"} }, "method", ""},
 		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Mkdir"} }, "forwarded", ""},
@@ -237,7 +237,7 @@ func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := content(t, object("p", c.change))
-			b.ACL = bytes.ReplaceAll(b.ACL, []byte("UNFIT"), []byte(c.unfit))
+			b.ACL = bytes.ReplaceAll(b.ACL, []byte("unfit"), []byte(c.unfit))
 			l, err := Try(t.Context(), options(&clock), b)
 			if err != nil {
 				t.Fatal(err)
