@@ -23,6 +23,7 @@ var openNames = []string{findingsName, adviceName}
 // definition is what one rule of an addition defines.
 type definition struct {
 	path  []string // "data" and the constant beginning of the rule's name
+	pkg   []string // the package, with which path begins
 	owner string
 	open  bool // the rule adds elements to an open document
 	at    *ast.Location
@@ -64,7 +65,7 @@ func newAdditions(m Modules, parsed map[string]*ast.Module, entry ast.Ref) *addi
 				a.base = append(a.base, path)
 				continue
 			}
-			a.defined = append(a.defined, definition{path: path, owner: a.owner(name), open: a.adds(path, r), at: r.Location})
+			a.defined = append(a.defined, definition{path: path, pkg: pkg, owner: a.owner(name), open: a.adds(path, r), at: r.Location})
 		}
 		if !a.isBase(name) {
 			a.parsed[name] = parsed[name]

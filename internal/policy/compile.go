@@ -77,7 +77,8 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	if err != nil {
 		return nil, sortProblems(append(problems, problemsOf("", err)...))
 	}
-	problems = append(problems, added.checkInput(compiler.Modules)...)
+	problems = append(problems, added.checkInput(compiler)...)
+	problems = append(problems, added.checkPackages(compiler.Modules)...)
 	if m.Base != nil {
 		problems = append(problems, added.checkReads(compiler.Modules, data)...)
 	}

@@ -130,6 +130,17 @@ func TestPipesAndMethodsThatCSIProxyDoesNotHaveAreWarnings(t *testing.T) {
 	}
 }
 
+func TestFindingsOfAnotherPackageAreTakenWhereTheyAreRead(t *testing.T) {
+	own := strings.Replace(goodRule, "package pipeguard.admission", "package pipeguard.extra", 1)
+	const reader = "package pipeguard.admission\n\n# METADATA\n# title: Images come from the registry of the house\n# custom:\n#   code: HOUSE1\n#   severity: high\n" +
+		"findings contains finding if some finding in data.pipeguard.extra.findings\n"
+	own = strings.Replace(own, "# METADATA\n# title: Images come from the registry of the house\n# custom:\n#   code: HOUSE1\n#   severity: high\n", "", 1)
+	m := module("m", "a.rego", own, "b.rego", reader, "a_test.rego", passingTest)
+	if err := try(t, sources(t, m)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 	for what, c := range map[string]struct{ from, to, want string }{
 		"the package":                {"package pipeguard.admission", "package pipeguard.admision", "did you mean package pipeguard.admission?"},
@@ -138,6 +149,18 @@ func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 		"the rule's case":            {"findings contains", "Findings contains", "did you mean findings?"},
 		"a field of the input":       {"mount.guarded == true", "mount.guarded == true\n\tinput.namespce == 1", "did you mean input.namespace?"},
 		"a field in the input":       {"mount.guarded == true", "input.kind.goup == 1\n\tmount.guarded", "did you mean input.kind.group?"},
+		"a field of a variable":      {"mount.guarded == true", "mount.garded == true", "mount.garded is read here, and no input has it: did you mean mount.guarded?"},
+		"a field that is denied":     {"mount.guarded == true", "not mount.garded", "did you mean mount.guarded?"},
+		"a field given to a call":    {"startswith(mount.image,", "startswith(mount.imagee,", "did you mean mount.image?"},
+		"a field by an index":        {"some mount in input.mounts", "mount := input.mounts[_]\n\tmount.garded", "did you mean mount.guarded?"},
+		"a field of a list's name":   {"some mount in input.mounts", "list := input.mounts\n\tsome mount in list\n\tlist[_].garded", "did you mean list"},
+		"a field in every":           {"mount.guarded == true", "mount.guarded\n\tevery c in input.containers { c.hostprocess }", "did you mean c.hostProcess?"},
+		"a field in a set":           {"mount.guarded == true", "mount.guarded\n\tcount({c | some c in input.containers; c.privilegd}) == 0", "did you mean c.privileged?"},
+		"a field behind two names":   {"mount.guarded == true", "mount.guarded\n\tp := input.persistentVolumes[_]\n\tc := p.claim\n\tc.nam", "did you mean c.name?"},
+		"a field of anything":        {"mount.guarded == true", "mount.guarded\n\tsome t in [input.mounts[0], {\"x\": 1}]\n\tt.x == 1", ""},
+		"a label of a variable":      {"mount.guarded == true", "mount.guarded\n\tp := input.pod\n\tp.labels.anything == 1", ""},
+		"a field of two lists":       {"mount.guarded == true", "mount.guarded\n\tsome list in [input.mounts, input.unmounted]\n\tsome t in list\n\tt.image == 1", ""},
+		"a package of the author":    {"package pipeguard.admission", "package pipeguard.extra", "data.pipeguard.extra.findings is read nowhere, and decides nothing: did you mean package pipeguard.admission?"},
 		"a field of a list's entry":  {"mount.guarded == true", "input.mounts[_].guardd\n\tmount.guarded", "did you mean input.mounts"},
 		"a label, which may be any":  {"mount.guarded == true", "mount.guarded\n\tinput.labels.anything == 1", ""},
 		"a field of what was sent":   {"mount.guarded == true", "mount.guarded\n\tinput.object.spec.anything == 1", ""},
