@@ -41,7 +41,7 @@ func decodeDecision(v ast.Value) (Decision, error) {
 			d.Findings, err = decodeFindings(v.Value)
 			return err
 		default:
-			return fmt.Errorf("unknown key %v in the result", k)
+			return fmt.Errorf("unknown key %s in the result", keyName(k))
 		}
 		return nil
 	})
@@ -91,6 +91,14 @@ func decodeFindings(v ast.Value) ([]Finding, error) {
 	return out, nil
 }
 
+// keyName is short whatever the key is: values share their parts, and as texts they can be as large as one likes.
+func keyName(k *ast.Term) string {
+	if s, ok := k.Value.(ast.String); ok {
+		return fmt.Sprintf("%.40q", string(s))
+	}
+	return "that is a " + ast.ValueName(k.Value)
+}
+
 func decodeFinding(v ast.Value) (Finding, error) {
 	object, ok := v.(ast.Object)
 	if !ok {
@@ -101,7 +109,7 @@ func decodeFinding(v ast.Value) (Finding, error) {
 		key, _ := k.Value.(ast.String)
 		s, ok := v.Value.(ast.String)
 		if !ok {
-			return fmt.Errorf("%v of a finding is a %s, want a string", k, ast.ValueName(v.Value))
+			return fmt.Errorf("%s of a finding is a %s, want a string", keyName(k), ast.ValueName(v.Value))
 		}
 		switch key {
 		case "code":
@@ -113,7 +121,7 @@ func decodeFinding(v ast.Value) (Finding, error) {
 		case "message":
 			f.Message = string(s)
 		default:
-			return fmt.Errorf("unknown key %v in a finding", k)
+			return fmt.Errorf("unknown key %s in a finding", keyName(k))
 		}
 		return nil
 	})
