@@ -16,7 +16,7 @@ import (
 //   - time functions that take a time zone: they read files of the machine.
 //   - trace: it writes. A call of print is erased when a module is compiled.
 //   - crypto.*, io.jwt.*: a policy signs nothing, and holds no key to verify with.
-//   - numbers.range, numbers.range_step, bits.*: one call with small operands can fill the memory, and the time-out is
+//   - numbers.range, numbers.range_step, bits.*: one call with small operands can keep a core busy, and the time-out is
 //     not looked at inside a call.
 //   - mul, div, rem, product, floor, ceil, round, abs, units.*: nothing that is judged here is a product, and numbers
 //     that are squared again and again double their digits.
@@ -28,9 +28,7 @@ import (
 //
 // concat, sprintf and the functions of regex are in, but with a constant first operand: see bounded.
 //
-// OPA does not bound memory. A policy that doubles a string in each of its expressions is stopped by the time-out alone,
-// so that the memory is bounded by what the machine can write in that time, for each evaluation that runs. It is the
-// operator who sets GOMEMLIMIT and decides who may write policies.
+// Each has a cost, or is modest: see costs.
 var allowedBuiltins = []string{
 	"and", "array.concat", "array.reverse", "array.slice", "assign", "base64.decode", "base64.is_valid",
 	"concat", "contains", "count", "endswith", "eq", "equal", "format_int", "gt", "gte", "indexof",

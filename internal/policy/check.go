@@ -64,7 +64,7 @@ func (p *program) runCheck(ctx context.Context, s *snapshot, c Check) error {
 		}
 	}
 	// The time-out of a decision is for a warm process; here a slow machine must not look like a wrong policy.
-	d, err := s.decide(ctx, input, p.options.TestTimeout, p.options.ProcessTime)
+	d, err := s.decide(ctx, input, nil, p.options.TestTimeout, p.options.ProcessTime)
 	if err != nil {
 		return err
 	}

@@ -120,6 +120,7 @@ func parse(ctx context.Context, m Modules) (map[string]*ast.Module, []Problem) {
 		}
 		problems = append(problems, reservedDocuments(name, module)...)
 		problems = append(problems, boundedCalls(module)...)
+		problems = append(problems, chargeCalls(module)...)
 		out[name] = module
 	}
 	return out, problems
@@ -156,7 +157,9 @@ func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, 
 		compiler.WithStageAfterID(id, ast.CompilerStageDefinition{Name: "Stop", MetricName: "compile_stage_stop", Stage: stop})
 	}
 	bound := func(c *ast.Compiler) *ast.Error { return boundTypes(ctx, c) }
-	return compiler.WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "BoundTypes", MetricName: "compile_stage_bound_types", Stage: bound})
+	return compiler.
+		WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "BoundTypes", MetricName: "compile_stage_bound_types", Stage: bound}).
+		WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "Charge", MetricName: "compile_stage_charge", Stage: chargeCollections})
 }
 
 func compileModules(ctx context.Context, modules map[string]*ast.Module, data document) (*ast.Compiler, error) {
@@ -166,7 +169,7 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	compiler := newCompiler(ctx, capabilities(), store, txn)
+	compiler := newCompiler(ctx, capabilities(chargeBuiltin), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
 		return nil, compiler.Errors
 	}

@@ -24,6 +24,7 @@ type Engine struct {
 	builds   chan struct{} // a place for each activation under way, abandoned ones among them
 	overdue  hashes        // ran out of time
 	known    hashes        // were activated
+	made     pool          // what the evaluations that run now share
 	active   atomic.Pointer[snapshot]
 }
 
@@ -158,7 +159,7 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (D
 		return Decision{}, fault(ReasonOverload, err)
 	}
 	defer func() { <-e.slots }()
-	return s.s.decide(ctx, input, e.options.Timeout, e.options.ProcessTime)
+	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.ProcessTime)
 }
 
 var errBusy = errors.New("all evaluation slots are taken")

@@ -16,6 +16,7 @@ const (
 	ReasonUndefined Reason = "undefined"  // the policy has no result for this input
 	ReasonConflict  Reason = "conflict"   // rules give different values for the same document
 	ReasonTimeout   Reason = "timeout"    // the evaluation was stopped, or the caller went away
+	ReasonMemory    Reason = "memory"     // the evaluation made more than it may
 	ReasonType      Reason = "type"       // the result is not a decision
 	ReasonOverload  Reason = "overload"   // no evaluation slot became free in time
 	ReasonBuiltin   Reason = "builtin"    // a builtin function refused its operands

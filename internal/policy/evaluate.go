@@ -84,7 +84,7 @@ func (l *limited) stop() {
 	l.timer.Stop()
 }
 
-// evaluate asks one query about one input, on the caller's goroutine, until cancel stops it. A builtin that is running
+// evaluate asks one query about one input, on the caller's goroutine, within the budget of ctx and until cancel stops it. A builtin that is running
 // finishes first; the allowed builtins take time in proportion to their operands.
 func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel) (v ast.Value, err error) {
 	defer func() {

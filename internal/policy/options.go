@@ -24,8 +24,8 @@ type Options struct {
 	Timeout time.Duration
 	// ProcessTime is the processor time that this process has used. Default: what the system says, and on Windows the time by the clock.
 	ProcessTime func() time.Duration
-	// MaxConcurrent bounds the evaluations at one time, and with them the memory. Evaluation is pure computation, so
-	// more than a few for each processor only lengthens all of them. Default 4 for each processor.
+	// MaxConcurrent bounds the evaluations at one time. Evaluation is pure computation, so more than a few for each processor
+	// only lengthens all of them. What they make has bounds of its own: see budget. Default 4 for each processor.
 	MaxConcurrent int
 	// MaxInputBytes bounds an input: the bytes of its text, and 16 for each value. Default 4 MiB: the API server takes
 	// objects of up to 3 MiB, and the extracted input repeats some of their text.

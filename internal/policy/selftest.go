@@ -38,10 +38,10 @@ func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
 	}
 	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
 	defer cancel()
-	return p.test(ctx)
+	return p.test(Bounded(ctx))
 }
 
-// test compiles the modules with their tests and runs these. OPA's runner evaluates on goroutines of its own: unlike one
+// test compiles the modules with their tests and runs these, all within the budget of ctx. OPA's runner evaluates on goroutines of its own: unlike one
 // of a decision or of the compiler, a panic there would end the process.
 func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	defer func() {
@@ -55,7 +55,7 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(context.WithoutCancel(ctx), txn)
-	compiler := newCompiler(ctx, capabilities(testBuiltin), store, txn)
+	compiler := newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin), store, txn)
 	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).
 		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(longest*p.options.TestTimeout).RunTests(ctx, txn) // ctx ends earlier
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 
 // pass runs the tests and returns how many passed, or why that is not enough.
 func (p *program) pass(ctx context.Context) (int, error) {
-	results, err := p.test(ctx)
+	results, err := p.test(Bounded(ctx))
 	if err != nil {
 		return 0, err
 	}

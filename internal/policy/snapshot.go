@@ -68,8 +68,10 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 	return s, nil
 }
 
-// decide asks for the decision and, if there is one, for advice in the time that is left.
-func (s *snapshot) decide(ctx context.Context, input ast.Value, timeout time.Duration, used func() time.Duration) (Decision, error) {
+// decide asks for the decision and, if there is one, for advice in the time and with the budget that is left.
+func (s *snapshot) decide(ctx context.Context, input ast.Value, shared *pool, timeout time.Duration, used func() time.Duration) (Decision, error) {
+	ctx, release := withBudget(ctx, shared)
+	defer release()
 	cancel, stop := limit(ctx, timeout, used)
 	defer stop()
 	value, err := evaluate(ctx, s.decision, input, cancel)

@@ -22,7 +22,7 @@ func PassesUnderOPA(t *testing.T, dir string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).SetTimeout(time.Minute).RunTests(t.Context(), nil)
+	results, err := tester.NewRunner().SetStore(store).SetModules(loaded).SetTimeout(time.Minute).RunTests(policy.Bounded(t.Context()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

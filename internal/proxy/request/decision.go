@@ -24,6 +24,7 @@ const (
 	CodeInputSize   = "PN909" // the input is larger than an evaluation takes
 	CodeInput       = "PN910" // the call cannot be shown to a policy whole
 	CodeUnexplained = "PN911" // the policy refused, and no rule says why
+	CodeMemory      = "PN912" // the evaluation made more than it may
 )
 
 // failures give each reason of the engine its code.
@@ -32,6 +33,7 @@ var failures = map[policy.Reason]string{
 	policy.ReasonUndefined: CodeUndefined,
 	policy.ReasonConflict:  CodeConflict,
 	policy.ReasonTimeout:   CodeTimeout,
+	policy.ReasonMemory:    CodeMemory,
 	policy.ReasonType:      CodeType,
 	policy.ReasonOverload:  CodeOverload,
 	policy.ReasonBuiltin:   CodeBuiltin,

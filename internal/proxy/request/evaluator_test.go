@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -97,6 +98,15 @@ const endless = `decision := {"allowed": true, "findings": []} if {
 	concat("", [b, c, d, e, f, g, h, i]) == input.pipe
 }`
 
+// doubling asks for 2 GiB.
+var doubling = func() string {
+	text := `decision := {"allowed": s30 != "", "findings": []}` + "\n\ns0 := \"xx\"\n"
+	for i := range 30 {
+		text += fmt.Sprintf("\ns%d := concat(\"\", [s%d, s%d])\n", i+1, i, i)
+	}
+	return text
+}()
+
 // Whatever keeps a policy from answering is a denial that says what it was.
 func TestAPolicyThatDoesNotAnswerRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, code string }{
@@ -116,6 +126,7 @@ func TestAPolicyThatDoesNotAnswerRefuses(t *testing.T) {
 		"two values":               {"decision := {\"allowed\": true, \"findings\": []} if input.pipe\n\ndecision := {\"allowed\": false, \"findings\": []} if input.node", CodeConflict},
 		"a builtin that fails":     {`decision := {"allowed": to_number(input.pipe) == 1, "findings": []}`, CodeBuiltin},
 		"a loop":                   {endless, CodeTimeout},
+		"a text that doubles":      {doubling, CodeMemory},
 		"a long message":           {`decision := {"allowed": false, "findings": [{"code": "X", "effect": "deny", "message": concat("", [m, m, m])}]}` + "\n\nm := \"" + strings.Repeat("m", 1000) + `"`, CodeType},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +220,7 @@ func TestEveryFaultOfTheEngineHasACode(t *testing.T) {
 		}
 		codes[code] = true
 	}
-	if len(failures) != 10 || len(codes) != 10 {
+	if len(failures) != 11 || len(codes) != 11 {
 		t.Errorf("%d reasons, %d codes", len(failures), len(codes))
 	}
 	for _, err := range []error{errors.New("x"), &policy.Error{Reason: "new", Err: errors.New("x")}} {

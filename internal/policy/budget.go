@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+const (
+	// maxMade bounds what one evaluation makes, in bytes. It counts what is made, also if it is not kept.
+	maxMade = 64 << 20
+	// maxMadeTogether bounds what all tests of one run make, and what the evaluations of one engine that run at one time make beyond
+	// ownShare of each. The tests of the built-in policies make less than a tenth of it.
+	maxMadeTogether = 128 << 20
+	// ownShare is what an evaluation may make whatever others make. Decisions about ordinary objects stay below it.
+	ownShare = 1 << 20
+)
+
+var (
+	errMade         = fmt.Errorf("the evaluation makes more than %d MiB of values", maxMade>>20)
+	errMadeByTests  = fmt.Errorf("the tests make more than %d MiB of values together", maxMadeTogether>>20)
+	errMadeTogether = fmt.Errorf("the evaluations that run at this time make more than %d MiB of values together", maxMadeTogether>>20)
+	errUnbounded    = errors.New("the evaluation has no bound for what it makes")
+)
+
+// pool is what the evaluations of an engine share.
+type pool struct{ taken atomic.Int64 }
+
+// budget is what is left for one evaluation, or for the tests of one run, which run at one time.
+//
+// OPA bounds no memory. Each function that can make something large takes the most that its result may cost before it makes
+// it, see costs, and so does each value that a comprehension or a rule adds to what it collects, see chargeCollections.
+type budget struct {
+	left atomic.Int64
+	over error // if nothing is left
+	pool *pool // nil for what runs alone
+
+	mu   sync.Mutex
+	held map[ast.Value]int64 // arrays, sets and objects that were paid for, with their nodes
+}
+
+type budgetKey struct{}
+
+// withBudget returns a context under which an evaluation may make maxMade. Release gives what it took back to the pool.
+func withBudget(ctx context.Context, p *pool) (bounded context.Context, release func()) {
+	b := &budget{over: errMade, pool: p}
+	b.left.Store(maxMade)
+	return context.WithValue(ctx, budgetKey{}, b), b.release
+}
+
+// Bounded returns a context under which policies may be evaluated without an Engine, as their tests are by OPA's own runner. What is
+// evaluated under it is bounded as the tests of one run are.
+func Bounded(ctx context.Context) context.Context {
+	b := &budget{over: errMadeByTests}
+	b.left.Store(maxMadeTogether)
+	return context.WithValue(ctx, budgetKey{}, b)
+}
+
+// shared is how much of what was made counts for the pool when left is left.
+func shared(left int64) int64 { return max(0, maxMade-left-ownShare) }
+
+func (b *budget) release() {
+	if b.pool != nil {
+		b.pool.taken.Add(-shared(b.left.Load()))
+	}
+}
+
+// take fails if n bytes more are too many. What fails is not taken.
+func (b *budget) take(n int64) error {
+	if b == nil {
+		return errUnbounded
+	}
+	left := b.left.Load()
+	if n < 0 || n > left {
+		return b.over
+	}
+	if left = b.left.Add(-n); left < 0 { // another test was faster
+		b.left.Add(n)
+		return b.over
+	}
+	if b.pool == nil {
+		return nil
+	}
+	if more := shared(left) - shared(left+n); more > 0 && b.pool.taken.Add(more) > maxMadeTogether {
+		b.pool.taken.Add(-more)
+		b.left.Add(n)
+		return errMadeTogether
+	}
+	return nil
+}
+
+// maxNodes bounds a value as a tree, however much of it is shared: to compare two values takes time in proportion to it.
+const maxNodes = maxMade / termBytes
+
+// hold takes the cost of arrays, sets and objects in a value that were not paid for, and returns how many nodes it has as a tree.
+func (b *budget) hold(v ast.Value) (nodes int64, err error) {
+	nodes = 1
+	part := func(t *ast.Term) bool {
+		var n int64
+		switch t.Value.(type) {
+		case *ast.Array, ast.Set, ast.Object:
+			n, err = b.hold(t.Value)
+		default:
+			n = 1
+		}
+		if nodes += n; nodes > maxNodes && err == nil {
+			err = b.over
+		}
+		return err != nil
+	}
+	if known, ok := b.held[v]; ok {
+		return known, nil
+	}
+	each := int64(memberBytes)
+	if _, ok := v.(*ast.Array); ok {
+		each = termBytes
+	}
+	if err := b.take(memberBytes + each*length(v)); err != nil {
+		return 0, err
+	}
+	switch v := v.(type) {
+	case *ast.Array:
+		v.Until(part)
+	case ast.Set:
+		v.Until(part)
+	case ast.Object:
+		v.Until(func(k, e *ast.Term) bool { return part(k) || part(e) })
+	}
+	if b.held == nil {
+		b.held = map[ast.Value]int64{}
+	}
+	b.held[v] = nodes
+	return nodes, err
+}
+
+// holdTerm takes the cost of any value that was not paid for, and of so many copies of it.
+func (b *budget) holdTerm(t *ast.Term, copies int64) error {
+	switch t.Value.(type) {
+	case *ast.Array, ast.Set, ast.Object:
+		if b == nil {
+			return errUnbounded
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		nodes, err := b.hold(t.Value)
+		if err == nil && copies > 0 {
+			err = b.take(copies * nodes * memberBytes)
+		}
+		return err
+	}
+	return nil
+}
+
+// budgetOf is the budget of an evaluation, or nil, from which nothing can be taken.
+func budgetOf(ctx context.Context) *budget {
+	if ctx == nil {
+		return nil
+	}
+	b, _ := ctx.Value(budgetKey{}).(*budget)
+	return b
+}
+
+// halted is an error that ends the evaluation, if there is one.
+func halted(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errMadeTogether):
+		return topdown.Halt{Err: fault(ReasonOverload, err)}
+	}
+	return topdown.Halt{Err: fault(ReasonMemory, err)}
+}
+
+// OPA's functions are those of the process. Each that has a cost takes it from now on, before it runs, wherever it is called.
+func init() {
+	for name, cost := range costs {
+		run := topdown.GetBuiltin(name)
+		ast.BuiltinMap[name].CanSkipBctx = false // or it would be called without a context
+		topdown.RegisterBuiltinFunc(name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+			if err := budgetOf(bctx.Context).take(cost(operands)); err != nil {
+				return halted(err)
+			}
+			return run(bctx, operands, iter)
+		})
+	}
+	walk := topdown.GetBuiltin(ast.WalkBuiltin.Name)
+	ast.WalkBuiltin.CanSkipBctx = false
+	topdown.RegisterBuiltinFunc(ast.WalkBuiltin.Name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+		return walk(bctx, operands, func(t *ast.Term) error { // each result is a path of its own
+			if err := budgetOf(bctx.Context).take(costOfPath(t)); err != nil {
+				return halted(err)
+			}
+			return iter(t)
+		})
+	})
+}

@@ -1,0 +1,76 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// made returns a context with a budget, and what was taken of it.
+func made(ctx context.Context) (bounded context.Context, taken func() int64) {
+	ctx, _ = withBudget(ctx, nil)
+	b := ctx.Value(budgetKey{}).(*budget)
+	return ctx, func() int64 { return maxMade - b.left.Load() }
+}
+
+func TestHonestTestsStayFarFromTheBudget(t *testing.T) {
+	p, problems := compile(t.Context(), defaultPolicy(t), patientOptions(t))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	ctx, taken := made(t.Context())
+	results, err := p.test(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d tests make %d KiB", len(results), taken()>>10)
+	if n, err := requirePassed(results); err != nil || n == 0 || taken() == 0 || taken() > maxMade/2 {
+		t.Errorf("%d tests passed (%v) and made %d bytes", n, err, taken())
+	}
+}
+
+func TestDecisionsAboutLargeReviewsStayFarFromTheBudget(t *testing.T) {
+	p, problems := compile(t.Context(), defaultPolicy(t), patientOptions(t))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s, err := p.snapshot(t.Context(), "x", p.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, taken := made(t.Context())
+	cancel, stop := limit(ctx, patient.Timeout, processTime)
+	defer stop()
+	if _, err := evaluate(ctx, s.decision, manyMounts(t, 5000), cancel); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a decision makes %d KiB", taken()>>10)
+	if taken() == 0 || taken() > maxMade/2 {
+		t.Errorf("a decision makes %d bytes", taken())
+	}
+}
+
+// manyMounts is a pod of so many guarded mounts that nobody allowed.
+func manyMounts(t *testing.T, n int) ast.Value {
+	t.Helper()
+	mounts := make([]any, n)
+	for i := range mounts {
+		pipe := fmt.Sprintf("csi-proxy-disk-v%d", i)
+		mounts[i] = map[string]any{
+			"container": "driver", "containerType": "container", "image": "registry.example/driver:1", "privileged": false, "hostProcess": false,
+			"volume": pipe, "path": `\\.\pipe\` + pipe, "subPath": "", "canonical": `\\.\pipe\` + pipe, "kind": "pipe", "pipe": pipe,
+			"guarded": true, "neverAllowed": false, "equalPower": "", "policies": []any{},
+			"field": fmt.Sprintf("spec.containers[2].volumeMounts[%d]", i), "volumeField": fmt.Sprintf("spec.volumes[%d].hostPath.path", i),
+		}
+	}
+	return value(t, map[string]any{
+		"schema": "pipeguard.dev/admission/v1", "now": "2026-01-02T03:04:05Z", "operation": "CREATE",
+		"kind":        map[string]any{"group": "", "version": "v1", "kind": "Pod"},
+		"subresource": "", "namespace": "shop", "name": "x", "serviceAccount": "default", "labels": map[string]any{}, "annotations": map[string]any{},
+		"namespaceLabels": map[string]any{"kubernetes.io/metadata.name": "shop"}, "user": map[string]any{"name": "x", "groups": []any{}},
+		"pod":        map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}, "field": "metadata"},
+		"containers": []any{}, "mounts": mounts, "unmounted": []any{}, "persistentVolumes": []any{},
+	})
+}
