@@ -138,6 +138,7 @@ func TestSnapshotTellsWhatWasActivated(t *testing.T) {
 }
 
 func TestNeedsObjectFindsEveryWayToIt(t *testing.T) {
+	WithoutRaceDetector(t)
 	for expression, want := range map[string]bool{
 		`{"a": 1 | input.object.spec}`:                          true,
 		`{"a": 1 | input["object"]}`:                            true,

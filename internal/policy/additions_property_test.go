@@ -164,6 +164,7 @@ func lost(base, with policy.Decision) (policy.Finding, bool) {
 
 // Whatever an author writes: if it is taken, the base's findings are all still made, and what it refuses stays refused.
 func TestNoAdditionThatIsTakenIsLaxerThanItsBase(t *testing.T) {
+	policy.WithoutRaceDetector(t)
 	const rounds = 200
 	for _, e := range enforcements(t) {
 		t.Run(e.name, func(t *testing.T) {

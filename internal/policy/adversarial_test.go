@@ -249,6 +249,7 @@ func TestASecondDecisionIsAConflict(t *testing.T) {
 }
 
 func TestDefaultPolicyRefusesWithoutParameters(t *testing.T) {
+	WithoutRaceDetector(t)
 	guarded := map[string]any{
 		"schema": "pipeguard.dev/admission/v1", "namespace": "kube-system", "serviceAccount": "csi-azuredisk-node-sa",
 		"annotations": map[string]any{}, "containers": []any{}, "unmounted": []any{}, "persistentVolumes": []any{},

@@ -16,6 +16,7 @@ func made(ctx context.Context) (bounded context.Context, taken func() int64) {
 }
 
 func TestHonestTestsStayFarFromTheBudget(t *testing.T) {
+	WithoutRaceDetector(t)
 	p, problems := compile(t.Context(), defaultPolicy(t), patientOptions(t))
 	if len(problems) > 0 {
 		t.Fatal(problems)

@@ -64,6 +64,7 @@ func growing() map[string]string {
 }
 
 func TestWhatGrowsIsEndedByTheBudget(t *testing.T) {
+	WithoutRaceDetector(t)
 	for name, text := range growing() {
 		t.Run(name, func(t *testing.T) {
 			m := deciding(`{"allowed": count([1 | grown]) == 1, "findings": []}`).with(map[string]string{"s.rego": text})
@@ -76,6 +77,7 @@ func TestWhatGrowsIsEndedByTheBudget(t *testing.T) {
 }
 
 func TestWhatGrowsInATestFailsTheTest(t *testing.T) {
+	WithoutRaceDetector(t)
 	for name, text := range growing() {
 		if !slices.Contains([]string{"concat", "a comprehension", "shared parts"}, name) {
 			continue
@@ -117,7 +119,7 @@ func TestANumberWithALargeExponentIsNotWrittenOut(t *testing.T) {
 }
 
 func TestAnEvaluationWithoutABudgetMakesNothing(t *testing.T) {
-	for _, query := range []string{`concat("", ["a", "b"])`, `walk([1], x)`, `upper("a")`, `internal.pipeguard_charge(1, 0, [1])`} {
+	for _, query := range []string{`concat("", ["a", "b"])`, `walk([1], x)`, `upper("a")`, `internal.charge_memory(1, 0, [1])`} {
 		if _, err := rego.New(rego.Query(query), rego.StrictBuiltinErrors(true)).Eval(t.Context()); !errors.Is(err, errUnbounded) {
 			t.Errorf("%s: %v", query, err)
 		}
@@ -173,8 +175,8 @@ func TestEvaluationsAtOneTimeShareAPool(t *testing.T) {
 
 func TestModulesCannotNameTheCharge(t *testing.T) {
 	for _, rule := range []string{
-		"x if internal.pipeguard_charge(1, 0)", "x if f(1) with internal.pipeguard_charge as f", "x if f(1) with f as internal.pipeguard_charge",
-		`x if internal["pipeguard_charge"](1, 0)`,
+		"x if internal.charge_memory(1, 0)", "x if f(1) with internal.charge_memory as f", "x if f(1) with f as internal.charge_memory",
+		`x if internal["charge_memory"](1, 0)`,
 	} {
 		m := small().with(map[string]string{"b.rego": "package pipeguard.admission\n\nf(x) if x\n\n" + rule + "\n"})
 		if problems := Validate(m, Options{}); len(problems) == 0 || problems[0].File != "b.rego" {

@@ -11,7 +11,7 @@ import (
 
 // chargeBuiltin takes the cost of values that an expression, a comprehension or a rule makes: a number of bytes, how often
 // one of the values that they hold stands there beyond the first time, and these values. No module may name it: the compiler adds the calls.
-const chargeBuiltin = "internal.pipeguard_charge"
+const chargeBuiltin = "internal.charge_memory"
 
 var charging = &ast.Builtin{
 	Name: chargeBuiltin,
@@ -185,7 +185,7 @@ func (w *written) charge(at *ast.Location) *ast.Expr {
 func chargeCalls(m *ast.Module) []Problem {
 	var out []Problem
 	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if strings.Contains(functionName(t), "pipeguard_charge") {
+		if strings.Contains(functionName(t), "charge_memory") {
 			out = append(out, at(t.Location, CodeBuiltin, "function "+chargeBuiltin+" is not available to policies"))
 		}
 		return false

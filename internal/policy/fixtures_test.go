@@ -125,3 +125,12 @@ func patientOptions(t testing.TB) Options {
 	}
 	return o
 }
+
+// WithoutRaceDetector skips a long test that runs on one goroutine; `make test` runs it without the race detector, under which it takes ten
+// times as long.
+func WithoutRaceDetector(t *testing.T) {
+	t.Helper()
+	if withRaceDetector {
+		t.Skip("it has one goroutine, and runs without the race detector")
+	}
+}

@@ -88,6 +88,7 @@ func permutations(n int) string {
 }
 
 func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
+	WithoutRaceDetector(t)
 	for name, text := range hanging {
 		t.Run(name, func(t *testing.T) {
 			text := "package pipeguard.admission\n\n" + text + "\n"
@@ -108,6 +109,7 @@ func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
 }
 
 func TestModulesThatAreTooComplexAreNotFormatted(t *testing.T) {
+	WithoutRaceDetector(t)
 	for name, text := range hanging {
 		_, err := Format("b.rego", []byte("package lib\n\n"+text+"\n"))
 		if p, ok := errors.AsType[*ProblemsError](err); !ok || p.Problems[0].Code != CodeLimit || p.Problems[0].File != "b.rego" {
@@ -135,6 +137,7 @@ func TestWhatPoliciesNeedIsWithinTheBoundsOfTheCompiler(t *testing.T) {
 // TestWhatAModuleCanAskForIsBounded holds what modules at the bounds of a text make OPA allocate, which is what they cost: types
 // that are copied, sets that are built.
 func TestWhatAModuleCanAskForIsBounded(t *testing.T) {
+	WithoutRaceDetector(t)
 	const most = 192 << 20
 	brackets, commas, numbers := maxText.brackets-2, maxText.commas-2, maxText.numbers-2
 	for name, text := range map[string]string{

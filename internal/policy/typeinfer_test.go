@@ -79,6 +79,7 @@ func TestManyComparisonsOfLargeTypesAreRefused(t *testing.T) {
 
 // TestInferredTypesAreAtLeastAsLargeAsThoseOfOPA compares the weights of the types of all rules.
 func TestInferredTypesAreAtLeastAsLargeAsThoseOfOPA(t *testing.T) {
+	WithoutRaceDetector(t)
 	modules := map[string]string{}
 	for name, family := range doubling {
 		modules[name] = double(3, family)
