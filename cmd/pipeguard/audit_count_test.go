@@ -21,3 +21,46 @@ func TestEveryReaderSaysHowManyASummaryStandsFor(t *testing.T) {
 		}
 	}
 }
+
+// Nobody is told that a path was not touched, or how often it was, by records that do not say it.
+func TestReadersSayHowManyRequestsMayHaveAPath(t *testing.T) {
+	summary := denial("a")
+	summary.Stage, summary.Decision.Mode, summary.Outcome.Count = audit.StageSummary, "Enforce", 655
+	summary.What.Targets = []audit.Target{{Kind: "path", Value: `C:\x1`}, {Kind: "path", Value: `C:\x2`}}
+	summary.What.MoreTargets = 149
+	unread := denial("b")
+	unread.Stage, unread.Decision = audit.StageSummary, nil
+	unread.What = &audit.What{Pipe: "csi-proxy-filesystem-v1"}
+	unread.Outcome = &audit.Outcome{Result: audit.ResultRejected, Code: "ResourceExhausted", Count: 438}
+	file := record(t, summary, unread)
+	const doubt = "of 1093 requests it is not known whether they have that path"
+	for name, c := range map[string]struct {
+		args         []string
+		out, onError string
+	}{
+		"count":    {[]string{"search", file, "--path", `C:\x99`, "--count"}, "at most 1093\n", doubt},
+		"named":    {[]string{"search", file, "--path", `C:\x1`, "--decision", "deny", "--count"}, "at most 655\n", "of 655 requests"},
+		"all":      {[]string{"search", file, "--count", "--stage", "summary"}, "1093\n", ""},
+		"table":    {[]string{"search", file, "--path", `C:\x99`}, `C:\x1 +150 `, doubt},
+		"wide":     {[]string{"search", file, "--path", `C:\x99`, "-o", "wide"}, `C:\x1, C:\x2, +149`, doubt},
+		"one":      {[]string{"show", file, "a"}, "149", ""},
+		"csv":      {[]string{"export", file, "--path", `C:\x99`, "--format", "csv"}, ",149\r\n", doubt},
+		"ecs":      {[]string{"export", file, "--path", `C:\x99`, "--format", "ecs"}, `"more_targets":149`, doubt},
+		"ocsf":     {[]string{"export", file, "--path", `C:\x99`, "--format", "ocsf"}, `"more_targets":149`, doubt},
+		"stats":    {[]string{"stats", file, "--path", `C:\x99`, "--by", "target"}, "(several)", doubt},
+		"in JSON":  {[]string{"stats", file, "--path", `C:\x99`, "-o", "json"}, doubt, doubt},
+		"the page": {[]string{"report", file, "--path", `C:\x99`, "-o", "-"}, doubt, doubt},
+	} {
+		got := evidenceCommand(t, c.args...)
+		if got.code != 0 || !strings.Contains(got.out, c.out) || !strings.Contains(got.errOut, c.onError) || strings.Contains(got.errOut, "no record of") {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if name == "all" && (got.out != c.out || strings.Contains(got.errOut, "not known")) {
+			t.Errorf("without a path: %+v", got)
+		}
+	}
+	summary.What.MoreTargets = audit.MaxMoreTargets
+	if got := targets(summary.What, false); got != `C:\x1 +257 or more` {
+		t.Errorf("what is counted no further: %q", got)
+	}
+}

@@ -69,7 +69,7 @@ verified or written.`,
 			return badInput(err)
 		}
 		verdict := report.Judge(cmd.Context(), readVerifier{source, unverified}, args)
-		about := report.About{Names: args, Made: now, Filter: given(cmd), Version: version.Number()}
+		about := report.About{Names: args, Made: now, Filter: given(cmd), Doubts: in.doubts(), Version: version.Number()}
 		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
 			return badInput(fmt.Errorf("write output: %w", err))
 		}

@@ -28,7 +28,7 @@ func row(r query.Record, isWide bool) []string {
 	// The decision stands last: the longest reasons then widen no column.
 	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e, isWide), ""}
 	if e.What != nil {
-		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What.Targets, isWide)
+		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What, isWide)
 	}
 	if e.Type == audit.TypeAdmission {
 		cells[6] = strings.TrimSuffix(pod(e.Who)+": "+cells[6], ": ")
@@ -86,21 +86,27 @@ func method(w *audit.What, isWide bool) string {
 	return w.Method + " (as " + served + ")"
 }
 
-func targets(list []audit.Target, isWide bool) string {
+func targets(w *audit.What, isWide bool) string {
 	var values []string
-	for _, t := range list {
+	for _, t := range w.Targets {
 		// Several mounts of one pipe are one thing to whoever skims the table.
 		if value := target(t, isWide); isWide || !slices.Contains(values, value) {
 			values = append(values, value)
 		}
 	}
+	more, open := min(max(0, w.MoreTargets), audit.MaxMoreTargets), ""
+	if more == audit.MaxMoreTargets {
+		open = " or more"
+	}
 	switch {
+	case (isWide || len(values) == 0) && more > 0:
+		return strings.Join(append(values, fmt.Sprintf("+%d%s", more, open)), ", ")
 	case isWide || len(values) == 0:
 		return strings.Join(values, ", ")
-	case len(values) == 1:
+	case len(values) == 1 && more == 0:
 		return values[0]
 	}
-	return fmt.Sprintf("%s +%d", values[0], len(values)-1)
+	return fmt.Sprintf("%s +%d%s", values[0], len(values)-1+more, open)
 }
 
 func target(t audit.Target, isWide bool) string {

@@ -33,7 +33,7 @@ standard error.`,
 	filter := addFilter(cmd)
 	trust := addTrust(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after so many records; 0 is no limit")
-	cmd.Flags().BoolVar(&isCount, "count", false, "print their number alone: a summary counts for as many as it stands for")
+	cmd.Flags().BoolVar(&isCount, "count", false, "print their number alone: a summary counts for as many as it stands for, \"at most\" if not all of them need fit")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
 			return badInput(errors.New("--limit must not be negative"))
@@ -62,6 +62,9 @@ standard error.`,
 		}
 		if isCount {
 			p := printer{w: cmd.OutOrStdout()}
+			if len(in.doubts()) > 0 {
+				p.printf("at most ")
+			}
 			p.printf("%d\n", count)
 			return p.done(in.done(nil))
 		}

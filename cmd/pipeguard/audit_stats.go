@@ -21,6 +21,7 @@ type auditStats struct {
 	By     []string     `json:"by"`
 	Groups []auditGroup `json:"groups"`
 	Others *auditGroup  `json:"others,omitempty"`
+	Doubts []string     `json:"doubts,omitempty"`
 }
 
 type auditGroup struct {
@@ -57,7 +58,7 @@ func newAuditStats() *cobra.Command {
 Of more than 10000 groups those that came last count as one, "(others)".
 
 With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
-logOnly, failed, meanMicroseconds, longestMicroseconds, first, last.
+logOnly, failed, meanMicroseconds, longestMicroseconds, first, last; doubts says which of the counted requests may not fit the filters.
 
 Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		Example: `  pipeguard audit stats copy/ --by caller,reason --decision deny
@@ -108,7 +109,7 @@ func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, ou
 		groups = groups[:top]
 	}
 	if out == formatJSON {
-		report := auditStats{Schema: "pipeguard.dev/audit-stats/v1", By: by, Groups: make([]auditGroup, 0, len(groups))}
+		report := auditStats{Schema: "pipeguard.dev/audit-stats/v1", By: by, Groups: make([]auditGroup, 0, len(groups)), Doubts: in.doubts()}
 		for _, g := range groups {
 			report.Groups = append(report.Groups, statOf(g))
 		}

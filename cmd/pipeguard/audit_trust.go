@@ -180,6 +180,9 @@ func (r *reading) judged(result error) error {
 // tell says on standard error how the logs stand, and whether one of them was changed.
 func (r *reading) tell() (isChanged bool) {
 	r.tellUnseen()
+	for _, text := range r.doubts() {
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), text)
+	}
 	for _, l := range r.source.Logs() {
 		isChanged = r.tellStanding(l) || isChanged
 		r.tellUnread(l)
@@ -212,6 +215,17 @@ func (r *reading) tellUnseen() {
 	for _, name := range r.filter.Unseen() {
 		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("no record of %s has %s", logs, name)))
 	}
+}
+
+// doubts say how many of the requests that were found may not be what was asked for.
+func (r *reading) doubts() (texts []string) {
+	if r.filter == nil {
+		return nil
+	}
+	for _, d := range r.filter.Doubts() {
+		texts = append(texts, fmt.Sprintf("of %d requests it is not known whether they have that %s: they are counted in summaries, or their records do not name all that they named", d.Count, d.Key))
+	}
+	return texts
 }
 
 // tellUnread names what readers should not take for a part of the log, or not for the next one.

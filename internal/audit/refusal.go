@@ -20,6 +20,16 @@ func (e *Event) IsRefusal() bool {
 	return false
 }
 
+// IsUnread says whether a record is about requests that were refused before it was known what they named.
+func (e *Event) IsUnread() bool {
+	return e.Type == TypeRequest && e.Stage != StageRequestReceived && e.IntentSeq == 0 && e.Decision == nil &&
+		e.Outcome != nil && (e.Outcome.Result == ResultRejected || e.Outcome.Result == ResultPanic) &&
+		(e.What == nil || len(e.What.Targets) == 0 && len(e.What.Params) == 0)
+}
+
+// MaxMoreTargets is where the count of What.MoreTargets stops.
+const MaxMoreTargets = 256
+
 // mostCount bounds what a record may claim to stand for, so that sums stay within range.
 const mostCount = 1 << 40
 

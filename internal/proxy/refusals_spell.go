@@ -11,7 +11,6 @@ import (
 
 const (
 	maxNamedTargets = 16  // that a summary names
-	maxMoreTargets  = 256 // that it counts beside them
 	maxTargetText   = 256 // bytes of one that is named
 )
 
@@ -85,7 +84,7 @@ func (s *spell) unnamed(hash uint64) {
 	if s.seen == nil {
 		s.seen = map[uint64]struct{}{}
 	}
-	if len(s.seen) < maxMoreTargets {
+	if len(s.seen) < audit.MaxMoreTargets {
 		s.seen[hash] = struct{}{}
 	}
 }

@@ -16,7 +16,7 @@ var header = []string{
 	"seq", "time", "type", "stage", "session", "id", "assurance", "namespace", "pod", "serviceaccount", "container", "image", "hostprocess",
 	"user", "sid", "program", "pid", "host", "token", "doubt", "pipe", "group", "version", "method", "fullmethod", "verb", "targets", "decision",
 	"reason", "rule", "policy", "revision", "bundle", "result", "code", "error", "latencymicroseconds", "connection", "node",
-	"count", "first",
+	"count", "first", "moretargets",
 }
 
 type table struct {
@@ -68,6 +68,10 @@ func cellsOf(e *audit.Event) []string {
 	if d.Policy.Bundle != 0 {
 		bundle = strconv.FormatUint(d.Policy.Bundle, 10)
 	}
+	more := ""
+	if what.MoreTargets > 0 {
+		more = strconv.Itoa(what.MoreTargets)
+	}
 	if w.Process.PID != 0 {
 		pid = strconv.FormatUint(uint64(w.Process.PID), 10)
 	}
@@ -85,7 +89,7 @@ func cellsOf(e *audit.Event) []string {
 		what.Pipe, what.Group, what.Version, what.Method, what.FullMethod, what.Verb, strings.Join(targets, "; "),
 		query.Decision(e), d.Reason, d.Rule, d.Policy.Name, d.Policy.Revision, bundle,
 		o.Result, o.Code, o.Error, latency, whole.conn, whole.node,
-		strconv.FormatUint(e.Count(), 10), first,
+		strconv.FormatUint(e.Count(), 10), first, more,
 	}
 }
 

@@ -151,6 +151,9 @@ func ecsOwn(r query.Record, p whole) object {
 		targets = append(targets, target)
 	}
 	own.set("targets", targets)
+	if n := p.what.MoreTargets; n > 0 {
+		own["more_targets"] = n
+	}
 	return own
 }
 

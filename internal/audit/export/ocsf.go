@@ -39,6 +39,9 @@ func ocsf(r query.Record) object {
 	unmapped.set("connection", p.conn)
 	unmapped.set("admission_uid", p.admission)
 	unmapped.set("prev", r.Prev)
+	if n := p.what.MoreTargets; n > 0 {
+		unmapped["more_targets"] = n
+	}
 	o["unmapped"] = unmapped
 	if n := e.Count(); n > 1 {
 		o["count"] = n

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ type Filter struct {
 	since    time.Time // the zero time is no bound
 	until    time.Time
 	unseen   []*asked // what no record had so far
+	doubts   map[string]uint64
 }
 
 type wanted struct {
@@ -25,7 +27,25 @@ type wanted struct {
 	tests []test
 }
 
-type test func(e *audit.Event) bool
+type test func(e *audit.Event) fit
+
+// fit says how many of the requests that a record stands for have a value. One that stands for a single request has none or all, unless it does not
+// hold what was asked.
+type fit int
+
+const (
+	none fit = iota
+	may      // the record does not say
+	some     // at least one, and the others may
+	all
+)
+
+func fits(isFit bool) fit {
+	if isFit {
+		return all
+	}
+	return none
+}
 
 // asked is a value that was asked for.
 type asked struct {
@@ -33,21 +53,53 @@ type asked struct {
 	has       test
 }
 
-// Match says whether a record fits. It remembers which of the values that were asked for the record has; see Unseen.
+// Match says whether a record fits, or may fit: what it does not hold could be what was asked. It remembers which of the values that were
+// asked for the record has, and how many requests may not fit; see Unseen and Doubts.
 func (f *Filter) Match(e *audit.Event) bool {
-	f.unseen = slices.DeleteFunc(f.unseen, func(v *asked) bool { return v.has(e) })
+	f.unseen = slices.DeleteFunc(f.unseen, func(v *asked) bool { return v.has(e) != none })
 	if !f.since.IsZero() && e.Time.Before(f.since) || !f.until.IsZero() && !e.Time.Before(f.until) {
 		return false
 	}
+	var doubts []string
 	for _, w := range f.fields {
-		if !slices.ContainsFunc(w.tests, func(t test) bool { return t(e) }) {
+		best := none
+		for _, t := range w.tests {
+			best = max(best, t(e))
+		}
+		switch best {
+		case none:
 			return false
+		case may, some:
+			doubts = append(doubts, w.key)
 		}
 	}
-	return !slices.ContainsFunc(f.excluded, func(t test) bool { return t(e) })
+	if slices.ContainsFunc(f.excluded, func(t test) bool { return t(e) == all }) {
+		return false
+	}
+	for _, key := range doubts {
+		if f.doubts == nil {
+			f.doubts = map[string]uint64{}
+		}
+		f.doubts[key] += e.Count()
+	}
+	return true
 }
 
-// Unseen names the values that none of the records had that Match was asked about, such as pipe "disk-v9". Words that a field is known to
+// Doubt is how many requests were chosen without their records saying whether a field has the value that was asked for.
+type Doubt struct {
+	Key   string
+	Count uint64
+}
+
+// Doubts are those of all records that Match chose: the number of requests that fit is at most what is counted.
+func (f *Filter) Doubts() (found []Doubt) {
+	for _, key := range slices.Sorted(maps.Keys(f.doubts)) {
+		found = append(found, Doubt{key, f.doubts[key]})
+	}
+	return found
+}
+
+// Unseen names the values that none of the records had, or may have had, that Match was asked about, such as pipe "disk-v9". Words that a field is known to
 // have are not among them: that no record has one is an answer.
 func (f *Filter) Unseen() (names []string) {
 	for _, v := range f.unseen {
@@ -103,9 +155,9 @@ func (f *Filter) bound(key, value string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	at, isWithin := &f.since, func(e *audit.Event) bool { return !e.Time.Before(t) }
+	at, isWithin := &f.since, test(func(e *audit.Event) fit { return fits(!e.Time.Before(t)) })
 	if key == "until" {
-		at, isWithin = &f.until, func(e *audit.Event) bool { return e.Time.Before(t) }
+		at, isWithin = &f.until, func(e *audit.Event) fit { return fits(e.Time.Before(t)) }
 	}
 	if !at.IsZero() {
 		return fault(value, 0, "%s is given twice", key)
@@ -124,25 +176,25 @@ func newTest(key, value string) (test, error) {
 		if err == nil && high == 0 {
 			err = fault(value, 0, "records are numbered from 1 on: write 7, 7-9, 7- or -9")
 		}
-		return func(e *audit.Event) bool { return low <= e.Seq && e.Seq <= high }, err
+		return func(e *audit.Event) fit { return fits(low <= e.Seq && e.Seq <= high) }, err
 	case "bundle":
 		low, high, err := numbers(value)
-		return func(e *audit.Event) bool {
-			return e.Decision != nil && e.Decision.Policy != nil && low <= e.Decision.Policy.Bundle && e.Decision.Policy.Bundle <= high
+		return func(e *audit.Event) fit {
+			return fits(e.Decision != nil && e.Decision.Policy != nil && low <= e.Decision.Policy.Bundle && e.Decision.Policy.Bundle <= high)
 		}, err
 	case "path":
 		if !isAbsolute(value) {
 			return nil, fault(value, 0, `no absolute path without *: write C:\var\lib or \\server\share, which fit what lies below too; target=… fits any text`)
 		}
-		return func(e *audit.Event) bool { return touches(e, value) }, nil
+		return func(e *audit.Event) fit { return named(e, func(t audit.Target) bool { return leadsTo(t, value) }) }, nil
 	}
 	values, ok := texts[key]
 	if !ok {
 		return nil, fault(key, 0, "no field: there are %s", strings.Join(Keys(), ", "))
 	}
 	if isNone(key, value) {
-		return func(e *audit.Event) bool {
-			return !slices.ContainsFunc(values(e), func(s string) bool { return s != "" })
+		return func(e *audit.Event) fit {
+			return fits(!slices.ContainsFunc(values(e), func(s string) bool { return s != "" }))
 		}, nil
 	}
 	if key == "pipe" {
@@ -162,7 +214,12 @@ func newTest(key, value string) (test, error) {
 	case key == "token" && !isToken(value):
 		return nil, fault(value, 0, "token is yes, no, %s, %s or the id of a token", audit.TokenStale, audit.TokenUnbound)
 	}
-	return func(e *audit.Event) bool { return slices.ContainsFunc(values(e), matches) }, nil
+	if key == "target" {
+		return func(e *audit.Event) fit {
+			return named(e, func(t audit.Target) bool { return matches(t.Value) || matches(t.Canonical) })
+		}, nil
+	}
+	return func(e *audit.Event) fit { return fits(slices.ContainsFunc(values(e), matches)) }, nil
 }
 
 // numbers reads 7, 7-9, 7- and -9.

@@ -1,18 +1,39 @@
 package query
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// touches says whether a target is path or lies below it, as it was written or as it was understood. A target that the record has no
-// room for may be, so that it is found too.
-func touches(e *audit.Event, path string) bool {
-	return e.What != nil && slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
-		return t.Kind == "cut" || below(t.Value, path) || t.Canonical != "" && below(t.Canonical, path)
-	})
+// leadsTo says whether a target is path or lies below it, as it was written or as it was understood.
+func leadsTo(t audit.Target, path string) bool {
+	return below(t.Value, path) || t.Canonical != "" && below(t.Canonical, path)
+}
+
+// named says whether requests have a target. What a record had no room for may be one, and so may what was refused before it was read.
+func named(e *audit.Event, is func(audit.Target) bool) fit {
+	var w audit.What
+	if e.What != nil {
+		w = *e.What
+	}
+	hasMore, count := w.MoreTargets > 0 || e.IsUnread(), 0
+	for _, t := range w.Targets {
+		if t.Kind == "cut" {
+			hasMore = true
+		} else if is(t) {
+			count++
+		}
+	}
+	switch {
+	case count > 0 && (e.Count() == 1 || !hasMore && count == len(w.Targets) && w.Method != ""):
+		return all
+	case count > 0:
+		return some
+	case hasMore:
+		return may
+	}
+	return none
 }
 
 // isAbsolute says whether a path begins at a drive, a share or the root, so that what is recorded as a path can lie below it.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -33,12 +34,12 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 		`..`:                                   false,
 	} {
 		for _, asked := range []string{directory, `c:/var/lib/kubelet/`, `\\?\C:\var\lib\kubelet`} {
-			if got := touches(of("path", value), asked); got != want {
-				t.Errorf("%s below %s: %t", value, asked, got)
+			if got := touches(of("path", value), asked); got != fits(want) {
+				t.Errorf("%s below %s: %d", value, asked, got)
 			}
 		}
 	}
-	if !touches(of("path", `\\?\UNC\server\share\x`), `\\server\share`) || !touches(of("cut", "[3 entries cut]"), directory) {
+	if touches(of("path", `\\?\UNC\server\share\x`), `\\server\share`) != all || touches(of("cut", "[3 entries cut]"), directory) != may {
 		t.Error("a share by its device, or a record without room for all targets, is not found")
 	}
 }
@@ -66,5 +67,68 @@ func TestAPipeIsFoundByAnyOfItsNames(t *testing.T) {
 	tally.Add(call)
 	if g := tally.Groups(); len(g) != 1 || g[0].Values[0] != "csi-proxy-disk-v1" {
 		t.Errorf("counted by %v", g)
+	}
+}
+
+func touches(e *audit.Event, path string) fit {
+	var f Filter
+	if err := f.Want("path", path, noon); err != nil {
+		panic(err)
+	}
+	return f.fields[0].tests[0](e)
+}
+
+// A record that does not name all that its requests named is not left out for it, and does not count as one that has what was asked for either.
+func TestWhatARecordDoesNotSayIsNeitherDeniedNorClaimed(t *testing.T) {
+	of := func(stage audit.Stage, result string, count uint64, more int, paths ...string) *audit.Event {
+		e := &audit.Event{Type: audit.TypeRequest, Stage: stage, Time: noon, What: &audit.What{Method: "Mkdir", MoreTargets: more}, Outcome: &audit.Outcome{Result: result, Count: count}}
+		for _, p := range paths {
+			e.What.Targets = append(e.What.Targets, audit.Target{Kind: "path", Value: p})
+		}
+		if result == audit.ResultDenied {
+			e.Decision = &audit.Decision{Effect: audit.EffectDeny}
+		}
+		return e
+	}
+	unread := of(audit.StageSummary, audit.ResultRejected, 438, 0)
+	unread.What = nil
+	read := of(audit.StageResponseComplete, audit.ResultRejected, 0, 0)
+	read.What.Params = []byte(`{}`)
+	for name, c := range map[string]struct {
+		e               *audit.Event
+		isFound, isLeft bool   // by path=C:\a, and by path!=C:\a
+		doubt           uint64 // of what is found
+	}{
+		"named among others, and more":    {of(audit.StageSummary, audit.ResultDenied, 655, 149, `C:\a\b`, `C:\c`), true, true, 655},
+		"named among others":              {of(audit.StageSummary, audit.ResultDenied, 655, 0, `C:\a\b`, `C:\c`), true, true, 655},
+		"all that is named":               {of(audit.StageSummary, audit.ResultDenied, 655, 0, `C:\a\b`, `C:\a\c`), true, false, 0},
+		"one of what has no room":         {of(audit.StageSummary, audit.ResultDenied, 221, 205, `C:\c`), true, true, 221},
+		"others":                          {of(audit.StageSummary, audit.ResultDenied, 221, 0, `C:\c`), false, true, 0},
+		"nothing, by a rule":              {of(audit.StageSummary, audit.ResultDenied, 221, 0), false, true, 0},
+		"refused before they were read":   {unread, true, true, 438},
+		"one, before it was read":         {of(audit.StageResponseComplete, audit.ResultRejected, 0, 0), true, true, 1},
+		"one that was read, and rejected": {read, false, true, 0},
+		"one":                             {of(audit.StageResponseComplete, audit.ResultDenied, 0, 0, `C:\a`), true, false, 0},
+	} {
+		for _, key := range []string{"path", "target"} {
+			value := map[string]string{"path": `C:\a`, "target": `C:\a*`}[key]
+			var want, not Filter
+			if err := errors.Join(want.Want(key, value, noon), not.Exclude(key, value)); err != nil {
+				t.Fatal(err)
+			}
+			if want.Match(c.e) != c.isFound || not.Match(c.e) != c.isLeft {
+				t.Errorf("%s, %s: found, or left by its opposite, otherwise than wanted", key, name)
+			}
+			if (len(want.Unseen()) == 0) != c.isFound || len(not.Doubts()) != 0 {
+				t.Errorf("%s, %s: unseen %v", key, name, want.Unseen())
+			}
+			var count uint64
+			for _, d := range want.Doubts() {
+				count += d.Count
+			}
+			if count != c.doubt {
+				t.Errorf("%s, %s: %d in doubt, want %d", key, name, count, c.doubt)
+			}
+		}
 	}
 }

@@ -103,6 +103,13 @@ var labels = map[string]func(*audit.Event) string{
 		}
 		return e.What.Pipe
 	},
+	"target": func(e *audit.Event) string {
+		values := texts["target"](e)
+		if e.What != nil && (e.What.MoreTargets > 0 || e.Count() > 1 && len(e.What.Targets) > 1) {
+			return "(several)"
+		}
+		return cmp.Or(values...)
+	},
 	"bundle": func(e *audit.Event) string {
 		if e.Decision == nil || e.Decision.Policy == nil {
 			return ""

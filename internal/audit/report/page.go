@@ -23,6 +23,7 @@ type About struct {
 	Names   []string  // of files and directories
 	Made    time.Time // now
 	Filter  string    // what was left out; empty if nothing was
+	Doubts  []string  // which of what was not left out may not fit
 	Version string    // of the program
 }
 
