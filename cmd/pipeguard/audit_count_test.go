@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -33,7 +35,7 @@ func TestReadersSayHowManyRequestsMayHaveAPath(t *testing.T) {
 	unread.What = &audit.What{Pipe: "csi-proxy-filesystem-v1"}
 	unread.Outcome = &audit.Outcome{Result: audit.ResultRejected, Code: "ResourceExhausted", Count: 438}
 	file := record(t, summary, unread)
-	const doubt = "of 1093 requests it is not known whether they have that path"
+	const doubt = "of 1093 requests or connections it is not known whether they have that path"
 	for name, c := range map[string]struct {
 		args         []string
 		out, onError string
@@ -62,5 +64,29 @@ func TestReadersSayHowManyRequestsMayHaveAPath(t *testing.T) {
 	summary.What.MoreTargets = audit.MaxMoreTargets
 	if got := targets(summary.What, false); got != `C:\x1 +257 or more` {
 		t.Errorf("what is counted no further: %q", got)
+	}
+}
+
+func TestReadersSayHowManyRequestsMayLieOutsideATime(t *testing.T) {
+	summary := denial("a")
+	summary.Stage, summary.Decision.Mode = audit.StageSummary, "Enforce"
+	summary.Outcome.Count, summary.Outcome.First = 655, summary.Time.Add(-9*time.Minute)
+	file := record(t, summary)
+	until := summary.Time.Add(-8 * time.Minute).UTC().Format(time.RFC3339)
+	first := summary.Outcome.First.UTC()
+	const doubt = "of 655 requests or connections it is not known whether they lie between those times"
+	for name, c := range map[string]struct {
+		args []string
+		out  string
+	}{
+		"count": {[]string{"search", file, "--until", until, "--type", "request", "--count"}, "at most 655\n"},
+		"wide":  {[]string{"search", file, "--until", until, "-o", "wide"}, "(655 times since " + first.Format(wideTime) + ")"},
+		"stats": {[]string{"stats", file, "--until", until}, first.Format("01-02 15:04:05")},
+		"ocsf":  {[]string{"export", file, "--until", until, "--format", "ocsf"}, fmt.Sprintf(`"start_time":%d`, first.UnixMilli())},
+		"page":  {[]string{"report", file, "--until", until, "-o", "-"}, doubt},
+	} {
+		if got := evidenceCommand(t, c.args...); got.code != 0 || !strings.Contains(got.out, c.out) || !strings.Contains(got.errOut, doubt) {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }

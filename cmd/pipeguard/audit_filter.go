@@ -15,7 +15,8 @@ not matter, and an empty value fits records that have none. A value that no reco
 of the log has. --where takes the same as terms, namespace=kube-system method!=Path*,
 with "" around values that have blanks. A path fits what it names and what lies below, as written or as understood, and records that do not name all that their requests named; standard error
 says how many requests that is. A time is now,
-today, yesterday, 2h (ago), 2026-03-01, 2026-03-01T12:30 or RFC 3339, all in UTC; --until is the first moment that is not wanted.`
+today, yesterday, 2h (ago), 2026-03-01, 2026-03-01T12:30 or RFC 3339, all in UTC; --until is the first moment that is not wanted. A summary
+of refusals fits if some of its requests may have ended between the two; standard error says how many that is.`
 
 // filterFlags are the fields that have a flag of their own, with their help.
 var filterFlags = []struct{ name, help string }{

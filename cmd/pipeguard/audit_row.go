@@ -11,6 +11,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
+// wideTime is the format of times in wide tables.
+const wideTime = "2006-01-02T15:04:05.000Z"
+
 func header(isWide bool) []string {
 	names := []string{"SEQ", "TIME", "STAGE", "CALLER", "PIPE", "METHOD", "TARGET", "OUTCOME", "DECISION"}
 	if isWide {
@@ -23,7 +26,7 @@ func row(r query.Record, isWide bool) []string {
 	e := r.Event
 	layout, stage := "01-02 15:04:05", query.StageName(e.Stage)
 	if isWide {
-		layout, stage = "2006-01-02T15:04:05.000Z", string(e.Stage)
+		layout, stage = wideTime, string(e.Stage)
 	}
 	// The decision stands last: the longest reasons then widen no column.
 	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e, isWide), ""}
@@ -177,7 +180,11 @@ func outcome(e audit.Event, isWide bool) (s string) {
 		s = o.Result
 	}
 	if n := e.Count(); n > 1 {
-		s += fmt.Sprintf(" (%d times)", n)
+		since := ""
+		if begin := e.Begin(); isWide && !begin.Equal(e.Time) {
+			since = " since " + begin.UTC().Format(wideTime)
+		}
+		s += fmt.Sprintf(" (%d times%s)", n, since)
 	}
 	if o.CallerLeft {
 		s += " (caller left)"

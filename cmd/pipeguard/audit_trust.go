@@ -223,7 +223,11 @@ func (r *reading) doubts() (texts []string) {
 		return nil
 	}
 	for _, d := range r.filter.Doubts() {
-		texts = append(texts, fmt.Sprintf("of %d requests it is not known whether they have that %s: they are counted in summaries, or their records do not name all that they named", d.Count, d.Key))
+		text := fmt.Sprintf("whether they have that %s: they are counted in summaries, or their records do not name all that they named", d.Key)
+		if d.Key == "time" {
+			text = "whether they lie between those times: they are counted in summaries that begin before or end after"
+		}
+		texts = append(texts, fmt.Sprintf("of %d requests or connections it is not known %s", d.Count, text))
 	}
 	return texts
 }

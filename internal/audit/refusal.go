@@ -1,5 +1,7 @@
 package audit
 
+import "time"
+
 // IsRefusal says whether a record is about a request or connection that was turned away, so that nothing was carried out: no intent
 // precedes it. Such records can be provoked by callers who may do nothing else, and are therefore bounded apart from all others.
 func (e *Event) IsRefusal() bool {
@@ -29,6 +31,14 @@ func (e *Event) IsUnread() bool {
 
 // MaxMoreTargets is where the count of What.MoreTargets stops.
 const MaxMoreTargets = 256
+
+// Begin is when the first of the requests or connections that a record stands for ended; Time is when the last one did.
+func (e *Event) Begin() time.Time {
+	if e.Stage == StageSummary && e.Outcome != nil && !e.Outcome.First.IsZero() && e.Outcome.First.Before(e.Time) {
+		return e.Outcome.First
+	}
+	return e.Time
+}
 
 // mostCount bounds what a record may claim to stand for, so that sums stay within range.
 const mostCount = 1 << 40

@@ -45,9 +45,9 @@ func ocsf(r query.Record) object {
 	o["unmapped"] = unmapped
 	if n := e.Count(); n > 1 {
 		o["count"] = n
-		if !p.outcome.First.IsZero() {
-			o["start_time"], o["end_time"] = p.outcome.First.UnixMilli(), e.Time.UnixMilli()
-		}
+	}
+	if !p.outcome.First.IsZero() { // a summary
+		o["start_time"], o["end_time"] = p.outcome.First.UnixMilli(), e.Time.UnixMilli()
 	}
 
 	class, activity, name := classAPI, 0, ""

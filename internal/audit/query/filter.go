@@ -57,10 +57,13 @@ type asked struct {
 // asked for the record has, and how many requests may not fit; see Unseen and Doubts.
 func (f *Filter) Match(e *audit.Event) bool {
 	f.unseen = slices.DeleteFunc(f.unseen, func(v *asked) bool { return v.has(e) != none })
-	if !f.since.IsZero() && e.Time.Before(f.since) || !f.until.IsZero() && !e.Time.Before(f.until) {
-		return false
-	}
 	var doubts []string
+	switch f.within(e) {
+	case none:
+		return false
+	case may:
+		doubts = append(doubts, "time")
+	}
 	for _, w := range f.fields {
 		best := none
 		for _, t := range w.tests {
@@ -85,7 +88,8 @@ func (f *Filter) Match(e *audit.Event) bool {
 	return true
 }
 
-// Doubt is how many requests were chosen without their records saying whether a field has the value that was asked for.
+// Doubt is how many requests were chosen without their records saying whether a field has the value that was asked for; Key is time for
+// bounds of time.
 type Doubt struct {
 	Key   string
 	Count uint64
@@ -113,6 +117,18 @@ func (f *Filter) look(key, text string, has test) {
 	if closed[key] == nil && !isNone(key, text) {
 		f.unseen = append(f.unseen, &asked{key, text, has})
 	}
+}
+
+// within says whether a record lies between the bounds. Of a summary that reaches beyond one, nobody knows how much does.
+func (f *Filter) within(e *audit.Event) fit {
+	first, last := e.Begin(), e.Time
+	switch {
+	case !f.since.IsZero() && last.Before(f.since), !f.until.IsZero() && !first.Before(f.until):
+		return none
+	case !f.since.IsZero() && first.Before(f.since), !f.until.IsZero() && !last.Before(f.until):
+		return may
+	}
+	return all
 }
 
 // Want adds a value that a field may have. An error is a *SyntaxError in value.
@@ -155,9 +171,9 @@ func (f *Filter) bound(key, value string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	at, isWithin := &f.since, test(func(e *audit.Event) fit { return fits(!e.Time.Before(t)) })
+	at, isWithin := &f.since, (&Filter{since: t}).within
 	if key == "until" {
-		at, isWithin = &f.until, func(e *audit.Event) fit { return fits(e.Time.Before(t)) }
+		at, isWithin = &f.until, (&Filter{until: t}).within
 	}
 	if !at.IsZero() {
 		return fault(value, 0, "%s is given twice", key)

@@ -49,7 +49,7 @@ func decode(line []byte) (audit.Event, error) {
 		return audit.Event{}, fmt.Errorf("%w %d", audit.ErrVersion, e.V)
 	case e.Seq == 0 || e.Session == "":
 		return audit.Event{}, errors.New("not a record: no session or number")
-	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start):
+	case !isTime(e.Time), e.Who != nil && e.Who.Process != nil && !isTime(e.Who.Process.Start), e.Outcome != nil && !isTime(e.Outcome.First):
 		return audit.Event{}, errors.New("not a record: in UTC, a time is not within the years 0 to 9999")
 	}
 	return e, nil

@@ -70,9 +70,9 @@ func NewTally(keys []string) (*Tally, error) {
 // labels are keys that no filter has, or whose first value is not the best name.
 var labels = map[string]func(*audit.Event) string{
 	"caller": Caller,
-	"minute": func(e *audit.Event) string { return e.Time.UTC().Format("2006-01-02T15:04Z") },
-	"hour":   func(e *audit.Event) string { return e.Time.UTC().Format("2006-01-02T15Z") },
-	"day":    func(e *audit.Event) string { return e.Time.UTC().Format(time.DateOnly) },
+	"minute": during("2006-01-02T15:04Z"),
+	"hour":   during("2006-01-02T15Z"),
+	"day":    during(time.DateOnly),
 	"user": func(e *audit.Event) string {
 		if e.Who == nil || e.Who.User == nil {
 			return ""
@@ -116,6 +116,17 @@ var labels = map[string]func(*audit.Event) string{
 		}
 		return bundle(e.Decision.Policy)
 	},
+}
+
+// during names the span of time that a record lies in. A summary that reaches over several has both ends: BEGIN/END.
+func during(layout string) func(*audit.Event) string {
+	return func(e *audit.Event) string {
+		begin, end := e.Begin().UTC().Format(layout), e.Time.UTC().Format(layout)
+		if begin != end {
+			return begin + "/" + end
+		}
+		return end
+	}
 }
 
 // TallyKeys are what can be counted by.
@@ -199,8 +210,8 @@ func (g *Group) add(e *audit.Event) {
 			g.total, g.timed, g.Longest = g.total+took, g.timed+1, max(g.Longest, took)
 		}
 	}
-	if g.First.IsZero() || e.Time.Before(g.First) {
-		g.First = e.Time
+	if begin := e.Begin(); g.First.IsZero() || begin.Before(g.First) {
+		g.First = begin
 	}
 	if e.Time.After(g.Last) {
 		g.Last = e.Time

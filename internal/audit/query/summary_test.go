@@ -28,3 +28,52 @@ func TestATallyCountsWhatASummaryStandsFor(t *testing.T) {
 		t.Error("a summary is not found by its short name")
 	}
 }
+
+// A summary covers the time from its first refusal to its last one.
+func TestASummaryLiesInAllOfItsTime(t *testing.T) {
+	begin, end := noon.Add(-9*time.Minute), noon
+	e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageSummary, Time: end, Outcome: &audit.Outcome{Result: audit.ResultDenied, Count: 655, First: begin}}
+	at := func(d time.Duration) string { return noon.Add(d).Format(time.RFC3339) }
+	for name, c := range map[string]struct {
+		terms   string
+		isFound bool
+		doubt   uint64
+	}{
+		"before it":          {"until=" + at(-9*time.Minute), false, 0},
+		"behind it":          {"since=" + at(time.Second), false, 0},
+		"its beginning":      {"until=" + at(-8*time.Minute), true, 655},
+		"its end":            {"since=" + at(-time.Minute), true, 655},
+		"its middle":         {"since=" + at(-5*time.Minute) + " until=" + at(-4*time.Minute), true, 655},
+		"all of it":          {"since=" + at(-9*time.Minute) + " until=" + at(time.Second), true, 0},
+		"all but its last":   {"until=" + at(0), true, 655},
+		"it, but of another": {"until=" + at(-time.Minute) + " code=NotFound", false, 0},
+	} {
+		var f Filter
+		if err := f.Parse(c.terms, noon); err != nil {
+			t.Fatal(err)
+		}
+		var doubt uint64
+		isFound := f.Match(e)
+		for _, d := range f.Doubts() {
+			doubt += d.Count
+		}
+		if isFound != c.isFound || doubt != c.doubt || len(f.Doubts()) > 0 && f.Doubts()[0].Key != "time" {
+			t.Errorf("%s: found %t, in doubt %d", name, isFound, doubt)
+		}
+		for _, name := range f.Unseen() {
+			if c.isFound {
+				t.Errorf("%s: %s counts as unseen", c.terms, name)
+			}
+		}
+	}
+	for key, want := range map[string]string{"minute": "2026-03-01T11:21Z/2026-03-01T11:30Z", "hour": "2026-03-01T11Z", "day": "2026-03-01"} {
+		tally, err := NewTally([]string{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tally.Add(e)
+		if g := tally.Groups()[0]; g.Values[0] != want || !g.First.Equal(begin) || !g.Last.Equal(end) {
+			t.Errorf("by %s: %+v", key, g)
+		}
+	}
+}

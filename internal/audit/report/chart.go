@@ -14,6 +14,7 @@ type chart struct {
 	First, Last   time.Time
 	Each          string // how long a bar is
 	Base, Floor   int    // where the bands stand
+	HasSummed     bool   // some bars hold calls that may belong to bars before
 }
 
 type bar struct {
@@ -53,13 +54,18 @@ func (t *timeline) chart() *chart {
 		x := int(at-first) * step
 		title := fmt.Sprintf("%s: %d let through, %d denied, %d denied and let through, %d failed",
 			stamp(time.Unix(at*seconds, 0)), col.allowed, col.denied, col.logOnly, col.failed)
+		also := ""
+		if col.summed > 0 && t.index(col.since) < at {
+			title += fmt.Sprintf("; up to %d of them, counted in summaries, in the time since %s", col.summed, stamp(time.Unix(col.since, 0)))
+			also, c.HasSummed = " summed", true
+		}
 		add := func(floor, y, n, scale int, class string) int {
 			if n == 0 {
 				return y
 			}
 			h := max(1, n*bandHeight/scale)
 			h = min(h, bandHeight-(floor-y))
-			c.Bars = append(c.Bars, bar{x, y - h, step - 1, h, class, title})
+			c.Bars = append(c.Bars, bar{x, y - h, step - 1, h, class + also, title})
 			return y - h
 		}
 		add(c.Base, c.Base, col.total(), c.Top, "all")

@@ -65,8 +65,8 @@ func (s *Summary) Bad() int { return s.badCount }
 
 func (s *Summary) add(r query.Record) {
 	s.records++
-	if s.first.IsZero() || r.Time.Before(s.first) {
-		s.first = r.Time
+	if begin := r.Begin(); s.first.IsZero() || begin.Before(s.first) {
+		s.first = begin
 	}
 	if r.Time.After(s.last) {
 		s.last = r.Time

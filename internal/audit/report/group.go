@@ -37,8 +37,11 @@ func (g *groups) add(r query.Record, cells ...string) {
 			g.rest += int(r.Count()) // #nosec G115 -- bounded
 			return
 		}
-		row = &group{cells: cells, first: r.Time}
+		row = &group{cells: cells, first: r.Begin()}
 		g.rows[key] = row
+	}
+	if begin := r.Begin(); begin.Before(row.first) {
+		row.first = begin
 	}
 	row.count += int(r.Count()) // #nosec G115 -- bounded
 	row.last, row.record = r.Time, r

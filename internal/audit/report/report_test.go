@@ -290,3 +290,44 @@ func TestAFaultOfTheDiskIsNoPage(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// Nobody takes the last moment of a summary for the moment of all that it counts.
+func TestThePageSaysWhichTimeASummaryCovers(t *testing.T) {
+	begin := start.Add(-9 * time.Minute)
+	e := audit.Event{
+		V: 1, Seq: 1, Type: audit.TypeRequest, Stage: audit.StageSummary, Time: start, Session: "s", ID: "i",
+		Decision: &audit.Decision{Effect: audit.EffectDeny, Reason: "no"}, Outcome: &audit.Outcome{Result: audit.ResultDenied, Count: 655, First: begin},
+	}
+	single := e
+	single.Stage, single.Outcome, single.Time = audit.StageResponseComplete, &audit.Outcome{Result: audit.ResultDenied}, start.Add(-time.Minute)
+	s, err := Collect(func(yield func(query.Record, error) bool) {
+		_ = yield(query.Record{Event: single, Raw: []byte("{}")}, nil) && yield(query.Record{Event: e, Raw: []byte("{}")}, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page strings.Builder
+	if err := s.Write(&page, About{}, Verdict{Status: OK}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"records from " + stamp(begin) + " to " + stamp(start), "up to 655 of them, counted in summaries, in the time since " + stamp(begin),
+		`class="denied summed"`, "A paler bar", "<td>" + stamp(begin) + "</td>", `class="denied"`, `x="0" y="270">` + stamp(begin)[:16],
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
+	var line timeline
+	for i := range 500 {
+		e.Time, e.Outcome.First = start.Add(time.Duration(i)*time.Hour), start.AddDate(0, -i%17, 0)
+		line.add(&e)
+	}
+	total := 0
+	for _, c := range line.columns {
+		total += c.total()
+	}
+	if total != 500*655 || line.reach() > maxBuckets {
+		t.Errorf("%d calls in %d columns", total, line.reach())
+	}
+}

@@ -17,8 +17,22 @@ var widths = []time.Duration{
 	7 * 24 * time.Hour, 28 * 24 * time.Hour, 364 * 24 * time.Hour, 3640 * 24 * time.Hour, 36400 * 24 * time.Hour,
 }
 
-// column counts the calls of one span of time.
-type column struct{ allowed, denied, logOnly, failed int }
+// column counts the calls that ended in one span of time. Calls of summaries that began before it are counted where their summary ends: they may
+// lie in any column since then.
+type column struct {
+	allowed, denied, logOnly, failed int
+
+	summed int   // of these, those of such summaries
+	since  int64 // when the first of such summaries began, in seconds since 1970
+}
+
+// with adds what another column counts.
+func (c column) with(d column) column {
+	if c.summed == 0 || d.summed > 0 && d.since < c.since {
+		c.since = d.since
+	}
+	return column{c.allowed + d.allowed, c.denied + d.denied, c.logOnly + d.logOnly, c.failed + d.failed, c.summed + d.summed, c.since}
+}
 
 func (c column) total() int { return c.allowed + c.denied + c.logOnly + c.failed }
 
@@ -32,8 +46,14 @@ func (t *timeline) add(e *audit.Event) {
 	if t.columns == nil {
 		t.columns = map[int64]column{}
 	}
-	at := t.index(e.Time.Unix())
-	c, known := t.columns[at]
+	at, begin := t.index(e.Time.Unix()), t.index(e.Begin().Unix())
+	before, known := t.columns[begin] // a summary reaches from there
+	t.columns[begin] = before
+	if at != begin {
+		_, wasKnown := t.columns[at]
+		known = known && wasKnown
+	}
+	var c column
 	n := int(e.Count()) // #nosec G115 -- bounded
 	switch d := query.Decision(e); {
 	case d == query.DecisionDeny:
@@ -45,7 +65,10 @@ func (t *timeline) add(e *audit.Event) {
 	default:
 		c.allowed += n
 	}
-	t.columns[at] = c
+	if at != begin {
+		c.summed, c.since = n, e.Begin().Unix()
+	}
+	t.columns[at] = t.columns[at].with(c)
 	for !known && t.reach() > maxBuckets && t.width+1 < len(widths) {
 		t.widen()
 	}
@@ -78,8 +101,7 @@ func (t *timeline) widen() {
 	wider := map[int64]column{}
 	for at, c := range t.columns {
 		to := floor(at, times)
-		w := wider[to]
-		wider[to] = column{w.allowed + c.allowed, w.denied + c.denied, w.logOnly + c.logOnly, w.failed + c.failed}
+		wider[to] = wider[to].with(c)
 	}
 	t.columns = wider
 }
