@@ -23,6 +23,7 @@ type auditReport struct {
 	Admissions  int           `json:"admissions"`
 	Repeated    int           `json:"repeated"`
 	Unrecorded  int           `json:"unrecorded"`
+	Pruned      int           `json:"pruned"`
 	TornTail    bool          `json:"tornTail"`
 	OpenIntents []auditIntent `json:"openIntents"`
 	FaultCount  int           `json:"faultCount"`
@@ -61,6 +62,7 @@ With -o json it prints one object:
   consistent   true if there are records, no faults, no open intents and no torn tail
   records, sessions, intents, terminals, connections, admissions, repeated    counts
   unrecorded   ends of operations whose intent was let go, as the log says: its writer was told to continue without a log
+  pruned       ends of operations whose intent was removed with the oldest segments, as a LogPrune record says that "audit verify" heeds
   tornTail     true if the last line has no end: a process is writing it, or died doing so
   openIntents  [{session, seq, id}] in the order of the file
   faultCount   all faults; faults holds at most the first 1000 of them, the text 10
@@ -78,13 +80,13 @@ Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or u
 		if err != nil {
 			return err
 		}
-		return in.judged(auditCheck(cmd, records, *out))
+		return in.judged(auditCheck(cmd, records, in.source.PrunedUntil, *out))
 	}
 	return cmd
 }
 
-func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], out format) error {
-	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
+func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out format) error {
+	found, err := audit.ReconcileFrom(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
 			if bad := new(*query.BadLine); errors.As(err, bad) {
 				err = &(*bad).LineError
@@ -93,7 +95,7 @@ func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], out 
 				return
 			}
 		}
-	})
+	}, pruned)
 	if err != nil {
 		return badInput(err)
 	}
@@ -115,7 +117,7 @@ func reportOf(r audit.Report) auditReport {
 		Schema:     "pipeguard.dev/audit-check/v1",
 		Consistent: r.Records > 0 && r.FaultCount == 0 && len(r.Open) == 0 && !r.TornTail,
 		Records:    r.Records, Sessions: r.Sessions, Intents: r.Intents, Terminals: r.Terminals,
-		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, TornTail: r.TornTail, FaultCount: r.FaultCount,
+		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, Pruned: r.Pruned, TornTail: r.TornTail, FaultCount: r.FaultCount,
 		OpenIntents: make([]auditIntent, 0, len(r.Open)),
 		Faults:      make([]auditFault, 0, len(r.Faults)),
 	}
@@ -149,6 +151,9 @@ func printReport(p *printer, r auditReport) {
 		r.Records, r.Sessions, r.Intents, r.Terminals, r.Connections, r.Admissions, r.Repeated)
 	if r.Unrecorded > 0 {
 		p.printf("%d ends have no intent: the log says that it let records go, told to continue\n", r.Unrecorded)
+	}
+	if r.Pruned > 0 {
+		p.printf("%d ends have an intent that was removed with the oldest segments, as the log says\n", r.Pruned)
 	}
 	switch {
 	case r.Consistent:

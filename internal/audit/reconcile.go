@@ -21,6 +21,8 @@ type Report struct {
 	// Unrecorded are ends of operations whose intents the writer let go, told to continue without a log: no more of them in a session
 	// than its LogOpen records say that records were lost.
 	Unrecorded int
+	// Pruned are ends of operations whose intents the log removed with its oldest segments, as it says.
+	Pruned int
 	// Unwritten is how many requests and connections, by the last records of their sessions, ended without a record.
 	Unwritten int
 	// Open are the intents that nothing ended, by session and number. In the log of a running process they may be calls in flight.
@@ -59,6 +61,12 @@ const maxFaults = 1000
 // were ended, so that a second end of an older one shows only if it needs an intent. The error is one of reading; faults of the log are
 // in the report.
 func Reconcile(records iter.Seq2[Event, error]) (Report, error) {
+	return ReconcileFrom(records, func() (uint64, error) { return 0, nil })
+}
+
+// ReconcileFrom is Reconcile for a log that may have removed its oldest segments. If an end is of an intent before the first record that is there,
+// prunedUntil is asked for the last record of those that the log removed: it excuses what is missing up to there.
+func ReconcileFrom(records iter.Seq2[Event, error], prunedUntil func() (uint64, error)) (Report, error) {
 	r := reconciler{last: map[string]uint64{}, intents: map[string]Intent{}, ended: recent{max: maxEnded}}
 	for event, err := range records {
 		var line *LineError
@@ -72,6 +80,9 @@ func Reconcile(records iter.Seq2[Event, error]) (Report, error) {
 		}
 	}
 	r.settle()
+	if err := r.excuse(prunedUntil); err != nil {
+		return r.report, err
+	}
 	switch {
 	case r.torn != nil && r.torn.Torn:
 		r.report.TornTail = true
@@ -93,6 +104,8 @@ type reconciler struct {
 	ended    recent            // ids that have their terminal record
 	lost     uint64            // records that the writer of this session says it let go, less those that explained an end
 	waiting  []Event           // ends without an intent, which a later LogOpen of this session may explain
+	first    uint64            // number of the first record of a log of segments
+	early    []Event           // ends of intents before that one
 }
 
 // Bounds of what a log may make a reader remember. Far more than a proxy carries out at once, or than a log has sessions.
@@ -163,7 +176,7 @@ func (r *reconciler) number(e Event) {
 	}
 	if e.Prev != "" { // in a log of segments numbers run on, whoever writes; a log that was pruned begins anywhere
 		if last = r.previous.Seq; r.report.Records == 1 {
-			last = e.Seq - 1
+			last, r.first = e.Seq-1, e.Seq
 		}
 	}
 	if e.Seq != last+1 {

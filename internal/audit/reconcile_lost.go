@@ -12,6 +12,8 @@ const noIntent = "ends an operation that has no intent"
 // be before this record or, if only a full disk refused them, after it.
 func (r *reconciler) withoutIntent(e Event) {
 	switch {
+	case e.IntentSeq != 0 && e.IntentSeq < r.first && len(r.early) < maxIntents:
+		r.early = append(r.early, Event{Session: keyOf(e.Session), Seq: e.Seq, ID: keyOf(e.ID), IntentSeq: e.IntentSeq})
 	case e.IntentSeq != 0 || len(r.waiting) >= maxFaults:
 		r.fault(e, noIntent)
 	case r.lost > 0:
@@ -20,6 +22,25 @@ func (r *reconciler) withoutIntent(e Event) {
 	default:
 		r.waiting = append(r.waiting, Event{Session: e.Session, Seq: e.Seq, ID: e.ID})
 	}
+}
+
+// excuse counts the ends whose intents were removed with the oldest segments of the log.
+func (r *reconciler) excuse(prunedUntil func() (uint64, error)) error {
+	if len(r.early) == 0 {
+		return nil
+	}
+	until, err := prunedUntil()
+	if err != nil {
+		return err
+	}
+	for _, e := range r.early {
+		if e.IntentSeq <= until {
+			r.report.Pruned++
+		} else {
+			r.fault(e, noIntent)
+		}
+	}
+	return nil
 }
 
 // letGo takes what a writer says of records that it let go: each explains one end without an intent, at most.

@@ -64,18 +64,40 @@ func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, erro
 	return nil
 }
 
-// verify verifies the log, and has what the verification covers read. Behind a fault, nothing is covered.
-func (l *Log) verify(ctx context.Context, o evidence.VerifyOptions) error {
-	l.isAsked = true
-	switch l.kind {
-	case kindStream:
-		return nil
-	case kindDirectory:
+// of has a verification be one of this log.
+func (l *Log) of(o evidence.VerifyOptions) evidence.VerifyOptions {
+	if l.kind == kindDirectory {
 		o.Dir = l.Names[0]
-	default:
+	} else {
 		o.Files = l.Names
 	}
-	r, err := evidence.Verify(ctx, o)
+	return o
+}
+
+func (l *Log) prunedUntil(ctx context.Context) (uint64, error) {
+	r := l.Report
+	if r == nil {
+		if l.kind == kindStream {
+			return 0, nil
+		}
+		unverified, err := evidence.Verify(ctx, l.of(evidence.VerifyOptions{}))
+		if err != nil {
+			return 0, err
+		}
+		r = &unverified
+	}
+	if r.Fault != nil {
+		return 0, nil
+	}
+	return r.PrunedUntil, nil
+}
+
+// verify verifies the log, and has what the verification covers read. Behind a fault, nothing is covered.
+func (l *Log) verify(ctx context.Context, o evidence.VerifyOptions) error {
+	if l.isAsked = true; l.kind == kindStream {
+		return nil
+	}
+	r, err := evidence.Verify(ctx, l.of(o))
 	if err != nil {
 		return err
 	}

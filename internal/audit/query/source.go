@@ -181,6 +181,10 @@ func (s *Source) Kinds() (k Kinds) {
 // Logs are the logs that are read. What is known of them is complete when all records were asked for.
 func (s *Source) Logs() []*Log { return s.logs }
 
+// PrunedUntil is the last record of those that the first log removed, as a record says that a verification heeds; 0 if there is none. A log that
+// was not verified is read for it, without keys.
+func (s *Source) PrunedUntil() (uint64, error) { return s.logs[0].prunedUntil(s.ctx) }
+
 // Records returns all records in order, as Read does. A record that does not follow on the one before it says so. Of a log that was verified
 // all is read even if the caller has enough: else nothing could be said of what it has.
 func (s *Source) Records() iter.Seq2[Record, error] {
