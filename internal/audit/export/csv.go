@@ -1,7 +1,8 @@
 package export
 
 import (
-	"encoding/csv"
+	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,23 @@ var header = []string{
 }
 
 type table struct {
-	w       *csv.Writer
+	w       io.Writer
 	isBegun bool
+}
+
+// plainCell is a cell without anything that separates cells in some country or program. All others are quoted.
+var plainCell = regexp.MustCompile(`^[A-Za-z0-9._:-]*$`)
+
+// write writes a row as RFC 4180 has it.
+func (t *table) write(cells []string) error {
+	quoted := make([]string, len(cells))
+	for i, c := range cells {
+		if quoted[i] = c; !plainCell.MatchString(c) {
+			quoted[i] = `"` + strings.ReplaceAll(c, `"`, `""`) + `"`
+		}
+	}
+	_, err := io.WriteString(t.w, strings.Join(quoted, ",")+"\r\n")
+	return err
 }
 
 func (t *table) begin() error {
@@ -29,16 +45,10 @@ func (t *table) begin() error {
 		return nil
 	}
 	t.isBegun = true
-	return t.w.Write(header)
+	return t.write(header)
 }
 
-func (t *table) Flush() error {
-	if err := t.begin(); err != nil {
-		return err
-	}
-	t.w.Flush()
-	return t.w.Error()
-}
+func (t *table) Flush() error { return t.begin() }
 
 func (t *table) Record(r query.Record) error {
 	if err := t.begin(); err != nil {
@@ -48,7 +58,7 @@ func (t *table) Record(r query.Record) error {
 	for i := range cells {
 		cells[i] = inert.Cell(cells[i])
 	}
-	return t.w.Write(cells)
+	return t.write(cells)
 }
 
 func cellsOf(e *audit.Event) []string {

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,9 +29,7 @@ func New(format string, w io.Writer) (Writer, error) {
 	case "ecs":
 		return jsonLines{w, ecs}, nil
 	case "csv":
-		t := &table{w: csv.NewWriter(w)}
-		t.w.UseCRLF = true // RFC 4180
-		return t, nil
+		return &table{w: w}, nil
 	}
 	return nil, fmt.Errorf("no format %q: there are %s", format, strings.Join(Formats(), ", "))
 }

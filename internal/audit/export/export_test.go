@@ -377,3 +377,31 @@ func TestATableWithoutRecordsHasItsHeader(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Where a semicolon separates cells, a comma stands before each quote, so that quotes alone hide none.
+func TestNoFormulaBeginsBehindASemicolon(t *testing.T) {
+	texts := []string{`a;=1+1`, `a; +1`, `a;-2+3;@SUM(1)`, "a;\t=1", `a;＝1`, `"";=1`, `a|b`, `a;b`}
+	var records []query.Record
+	for i, text := range texts {
+		e := hostile.Event(text)
+		e.Seq = uint64(i + 1) // #nosec G115 -- positive
+		records = append(records, query.Record{Event: e})
+	}
+	out := exported(t, "csv", records...)
+	for _, line := range strings.Split(strings.TrimSuffix(out, "\r\n"), "\r\n")[1:] {
+		for _, cell := range strings.Split(line, ";")[1:] {
+			if first := strings.TrimLeft(cell, ` "`); first == "" || strings.ContainsAny(first[:1], "=+-@\t") || strings.HasPrefix(first, "＝") || strings.HasPrefix(first, "<U+0009>") {
+				t.Errorf("a cell begins with %.20q", cell)
+			}
+		}
+	}
+	table, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	if err != nil || len(table) != len(texts)+1 {
+		t.Fatalf("%d rows, %v", len(table), err)
+	}
+	for _, text := range []string{"a;b", "a|b", "a;'=1+1"} {
+		if !strings.Contains(out, `"`+text) && !strings.Contains(out, text+`"`) {
+			t.Errorf("%q is not quoted", text)
+		}
+	}
+}

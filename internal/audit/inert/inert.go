@@ -21,16 +21,17 @@ func isInvisible(r rune) bool {
 func Line(s string) string { return replace(s, false) }
 
 // Cell returns s for a cell of a spreadsheet: a line that no program takes for a formula, which begin with one of = + - @ or a
-// control character, also after blanks (https://owasp.org/www-community/attacks/CSV_Injection).
+// control character, also after blanks (https://owasp.org/www-community/attacks/CSV_Injection). Where a semicolon separates cells, as in many countries,
+// another cell begins behind one, quotes or not: a comma stands before the quote.
 func Cell(s string) string {
-	s = Line(s)
-	switch first := strings.TrimLeft(s, " "); {
-	case first == "":
-		return s
-	case strings.ContainsRune("=+-@|%", rune(first[0])), strings.HasPrefix(first, "<U+"), isWide(first):
-		return "'" + s
+	cells := strings.Split(Line(s), ";")
+	for i, c := range cells {
+		first := strings.TrimLeft(c, " ")
+		if first != "" && (strings.ContainsRune("=+-@|%", rune(first[0])) || strings.HasPrefix(first, "<U+") || isWide(first)) {
+			cells[i] = "'" + c
+		}
 	}
-	return s
+	return strings.Join(cells, ";")
 }
 
 // isWide says that s begins with the full-width form of such a character, which some programs fold.
