@@ -57,6 +57,9 @@ func loadAllSources(dir string, with additions, stdin io.Reader) ([]sources, err
 		if err != nil {
 			return nil, err
 		}
+		if len(with.objects) == 0 { // nothing is added to the directory: its files are compiled with their tests
+			s.modules = *s.modules.Base
+		}
 		all = append(all, s)
 	}
 	if len(node.Files) > 0 {

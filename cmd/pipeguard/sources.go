@@ -60,7 +60,8 @@ func first(args []string) string {
 	return args[0]
 }
 
-// loadSources reads policies from a directory, parameters from a file and objects from files. An empty name means what is built in.
+// loadSources reads policies from a directory, parameters from a file and objects from files, and puts them together as the
+// webhook does. An empty name means what is built in.
 func loadSources(policyDir string, with additions, stdin io.Reader) (sources, error) {
 	s := policyset.Sources{Parameters: admission.DefaultParameters()}
 	var err error
@@ -81,10 +82,6 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 		return sources{}, err
 	}
 	out := sources{isBuiltIn: policyDir == "", warnings: warnings(s.PipePolicies, time.Now())}
-	if len(with.objects) == 0 && !out.isBuiltIn { // nothing is added to it
-		out.modules, err = admission.Policies{Parameters: s.Parameters}.Bind(s.Base)
-		return out, err
-	}
 	out.modules, err = s.Assemble()
 	return out, err
 }

@@ -54,13 +54,14 @@ func (s *source) files() (policy.Modules, error) {
 	return policy.LoadFS(os.DirFS(s.dir))
 }
 
-// bind adds the parameters to the files of the policy.
+// bind makes of the files of the policy, with the parameters, what a cluster without policy objects decides by: the same
+// files and parameters have the same revision everywhere.
 func (s *source) bind(files policy.Modules) (policy.Modules, error) {
 	p, err := s.parameters()
 	if err != nil {
 		return policy.Modules{}, err
 	}
-	return admission.Policies{Parameters: p}.Bind(files)
+	return assemble(files, p, nil, nil)
 }
 
 // base is everything that does not come from the cluster.
