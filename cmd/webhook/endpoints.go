@@ -10,7 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 )
 
 // endpoint serves health or metrics over plain HTTP.
@@ -21,7 +24,7 @@ type endpoint struct {
 }
 
 // newEndpoints binds the addresses that are not turned off.
-func newEndpoints(o options, registry *prometheus.Registry, ready http.Handler) ([]*endpoint, error) {
+func newEndpoints(o options, registry *prometheus.Registry, ready http.Handler, log *zap.Logger) ([]*endpoint, error) {
 	health := http.NewServeMux()
 	health.HandleFunc("GET /healthz", ok)
 	health.Handle("GET /readyz", ready)
@@ -45,8 +48,11 @@ func newEndpoints(o options, registry *prometheus.Registry, ready http.Handler) 
 			}
 			return nil, fmt.Errorf("serve %s: %w", e.name, err)
 		}
-		out = append(out, &endpoint{e.name, l, &http.Server{
+		bounded := intake.Bound(l)
+		out = append(out, &endpoint{e.name, bounded, &http.Server{
 			Handler:           e.handler,
+			ConnState:         bounded.State,
+			ErrorLog:          connectionLog(log),
 			ReadHeaderTimeout: 5 * time.Second,
 			ReadTimeout:       10 * time.Second,
 			WriteTimeout:      20 * time.Second,
@@ -61,15 +67,8 @@ func (e *endpoint) address() string { return e.listener.Addr().String() }
 
 // run serves until ctx is done, and lets requests in flight finish.
 func (e *endpoint) run(ctx context.Context) error {
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		stopped <- errors.Join(e.server.Shutdown(deadline))
-	})
-	if err := e.server.Serve(e.listener); !errors.Is(err, http.ErrServerClosed) {
-		stop()
+	if err := serveUntil(ctx, e.server, e.listener, 5*time.Second); err != nil {
 		return fmt.Errorf("serve %s: %w", e.name, err)
 	}
-	return <-stopped
+	return nil
 }

@@ -74,7 +74,7 @@ func startWith(t *testing.T, ca string, args ...string) *webhookProcess {
 		t.Fatalf("no certificate in %q", text)
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
-	p := &webhookProcess{server: s, client: &http.Client{Transport: transport, Timeout: deadline}, url: "https://" + s.address + validatePath, stdout: stdout, logs: logs}
+	p := &webhookProcess{server: s, client: &http.Client{Transport: transport, Timeout: deadline}, url: "https://" + s.webhook.address() + validatePath, stdout: stdout, logs: logs}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx) }()

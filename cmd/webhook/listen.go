@@ -1,66 +1,123 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
-	"strconv"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/pipeguard/pipeguard/internal/admission/intake"
 )
 
-// newWebhook makes controller-runtime's server.
-func newWebhook(o options, certs certificates) (webhook.Server, string, error) {
-	host, port, err := freePort(o.listenAddress)
-	if err != nil {
-		return nil, "", err
+const (
+	// helloTime bounds a handshake, and the time for the head of a request.
+	helloTime = 5 * time.Second
+	// requestTime and answerTime bound the rest, where a handler does not set its own.
+	requestTime, answerTime = 30 * time.Second, time.Minute
+	// idleTime is that of the API server's side. To be the first to close a connection means to close it under a request now and
+	// then; where room is wanting, those that are idle make it.
+	idleTime = 90 * time.Second
+	// maxHead bounds the head of a request.
+	maxHead = 16 << 10
+	// stopTime is how long requests may take to finish at a stop.
+	stopTime = time.Minute
+	// probeTime bounds the look at whether the server answers.
+	probeTime = 10 * time.Second
+)
+
+// webServer answers reviews. controller-runtime's server listens by itself, without bounds; here it only counts requests.
+type webServer struct {
+	webhook.Server
+	listener *intake.Listener
+	tls      *tls.Config
+	log      *zap.Logger
+}
+
+// newWebhook binds the address.
+func newWebhook(o options, certs certificates, reg prometheus.Registerer, log *zap.Logger) (*webServer, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.GetCertificate, NextProtos: []string{"http/1.1"}}
+	if o.http2 {
+		c.NextProtos = []string{"h2", "http/1.1"}
 	}
-	var clients *x509.CertPool
 	if o.clientCAFile != "" {
 		text, err := os.ReadFile(o.clientCAFile) // #nosec G304 -- the operator names the file
 		if err != nil {
-			return nil, "", fmt.Errorf("read client authorities: %w", err)
+			return nil, fmt.Errorf("read client authorities: %w", err)
 		}
-		if clients = x509.NewCertPool(); !clients.AppendCertsFromPEM(text) {
-			return nil, "", fmt.Errorf("read client authorities %s: no certificate in it", o.clientCAFile)
+		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("read client authorities %s: no certificate in it", o.clientCAFile)
 		}
+		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	configure := func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS12
-		c.GetCertificate = certs.GetCertificate
-		c.NextProtos = []string{"http/1.1"}
-		if o.http2 {
-			c.NextProtos = []string{"h2", "http/1.1"}
-		}
-		if clients != nil {
-			c.ClientCAs, c.ClientAuth = clients, tls.RequireAndVerifyClientCert
-		}
+	l, err := net.Listen("tcp", o.listenAddress) //nolint:noctx // binding does not wait
+	if err != nil {
+		return nil, fmt.Errorf("serve reviews: %w", err)
 	}
-	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){configure}})
-	return server, net.JoinHostPort(host, strconv.Itoa(port)), nil
+	w := &webServer{Server: webhook.NewServer(webhook.Options{}), listener: intake.Bound(l), tls: c, log: log}
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "pipeguard_webhook_connections", Help: "Connections to the port of reviews that are open.",
+		}, func() float64 { return float64(w.listener.Open()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "pipeguard_webhook_connections_closed_total", Help: "Connections to the port of reviews that were closed because there were too many.",
+		}, func() float64 { return float64(w.listener.Closed()) }),
+	)
+	return w, nil
 }
 
-// freePort replaces port 0 by a free one. controller-runtime takes 0 for its default port, so the port is looked for
-// here; should another process take it in between, the server reports that it is in use.
-func freePort(address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
+func (w *webServer) address() string { return w.listener.Addr().String() }
+
+// Start serves until ctx is done, and lets requests in flight finish.
+func (w *webServer) Start(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           w.WebhookMux(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState:         w.listener.State,
+		ErrorLog:          connectionLog(w.log),
+		ReadHeaderTimeout: helloTime,
+		ReadTimeout:       requestTime,
+		WriteTimeout:      answerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    maxHead,
+	}
+	return serveUntil(ctx, server, tls.NewListener(w.listener, w.tls), stopTime)
+}
+
+// serveUntil serves until ctx is done, and lets requests in flight finish in the given time.
+func serveUntil(ctx context.Context, server *http.Server, l net.Listener, finish time.Duration) error {
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), finish)
+		defer cancel()
+		stopped <- server.Shutdown(deadline)
+	})
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		stop()
+		return err
+	}
+	return <-stopped
+}
+
+// answers says whether a client is answered with a certificate.
+func (w *webServer) answers() error {
+	address := w.address()
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && net.ParseIP(host).IsUnspecified() {
+		address = net.JoinHostPort("localhost", port)
+	}
+	// #nosec G402 -- whether the certificate is the right one is seen elsewhere
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: probeTime}, "tcp", address, &tls.Config{InsecureSkipVerify: true}) //nolint:noctx // bounded
 	if err != nil {
-		return "", 0, fmt.Errorf("listen address: %w", err)
+		return fmt.Errorf("the server does not answer: %w", err)
 	}
-	if port, err = strconv.Atoi(text); err != nil || port != 0 {
-		return host, port, err
-	}
-	l, err := net.Listen("tcp", address) //nolint:noctx // closed at once
-	if err != nil {
-		return "", 0, fmt.Errorf("look for a free port: %w", err)
-	}
-	_, text, err = net.SplitHostPort(l.Addr().String())
-	if err = errors.Join(err, l.Close()); err != nil {
-		return "", 0, fmt.Errorf("look for a free port: %w", err)
-	}
-	port, err = strconv.Atoi(text)
-	return host, port, err
+	return conn.Close()
 }

@@ -57,7 +57,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	log := newLog(o.logLevel, stderr)
 	defer log.Sync() //nolint:errcheck // standard error cannot be synced everywhere
 	ctrllog.SetLogger(zapr.NewLogger(log))
-	restore := zap.RedirectStdLog(log) // net/http reports broken connections there
+	restore := zap.RedirectStdLog(log)
 	defer restore()
 
 	s, err := newServer(o, stdout, log)

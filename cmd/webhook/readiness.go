@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
@@ -26,7 +25,7 @@ var errStarting = errors.New("no canary was sent yet")
 // must be refused were refused a moment ago.
 type readiness struct {
 	reviewer *admission.Reviewer
-	serving  healthz.Checker
+	serving  func() error
 	also     func() error // what else must hold; nil means nothing
 	metrics  *canaryMetrics
 	log      *zap.Logger
@@ -36,7 +35,7 @@ type readiness struct {
 	first    chan struct{} // closed when it is ready for the first time
 }
 
-func newReadiness(r *admission.Reviewer, serving healthz.Checker, m *canaryMetrics, log *zap.Logger) *readiness {
+func newReadiness(r *admission.Reviewer, serving func() error, m *canaryMetrics, log *zap.Logger) *readiness {
 	out := &readiness{reviewer: r, serving: serving, metrics: m, log: log, wake: make(chan struct{}, 1), first: make(chan struct{})}
 	out.fault.Store(&errStarting)
 	return out
@@ -91,7 +90,7 @@ func (r *readiness) check(ctx context.Context) error {
 		r.metrics.sent(err)
 	}
 	if err == nil && !r.served {
-		err = r.serving(nil)
+		err = r.serving()
 		r.served = err == nil
 	}
 	if err == nil && r.also != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
@@ -28,8 +27,7 @@ type server struct {
 	records   *records
 	metrics   *policyMetrics
 	certs     certificates
-	address   string // of the webhook, with the port that was chosen
-	webhook   webhook.Server
+	webhook   *webServer
 	readiness *readiness
 	endpoints []*endpoint
 	policies  *policies // without a cluster
@@ -56,6 +54,7 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 		return nil, err
 	}
 	metrics := admission.NewMetrics(s.registry)
+	requests := fewLines(log)
 	if s.records, err = openRecords(o, stdout, func(err error) {
 		metrics.AuditFailed()
 		log.Error("audit record not written", zap.Error(err))
@@ -67,21 +66,21 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 		Namespaces:    m.namespaces(),
 		Audit:         s.records,
 		AuditRequired: o.auditRequired,
-		Log:           log,
+		Log:           requests,
 		Metrics:       metrics,
 	}); err != nil {
 		return nil, err
 	}
 	s.certs = m.certificates()
-	if s.webhook, s.address, err = newWebhook(o, s.certs); err != nil {
+	if s.webhook, err = newWebhook(o, s.certs, s.registry, requests); err != nil {
 		return nil, err
 	}
 	s.webhook.Register(validatePath, s.leave.whileLeaving(s.reviewer))
-	s.readiness = newReadiness(s.reviewer, s.webhook.StartedChecker(), newCanaryMetrics(s.registry), log)
+	s.readiness = newReadiness(s.reviewer, s.webhook.answers, newCanaryMetrics(s.registry), log)
 	if err := m.finish(s); err != nil {
 		return nil, err
 	}
-	s.endpoints, err = newEndpoints(o, s.registry, s.readiness)
+	s.endpoints, err = newEndpoints(o, s.registry, s.readiness, requests)
 	return s, err
 }
 
@@ -117,7 +116,7 @@ func (s *server) run(ctx context.Context) error {
 		group.Go(func() error { return e.run(ctx) })
 		s.log.Info("serving", zap.String(logkeys.Name, e.name), zap.String(logkeys.Address, e.address()))
 	}
-	s.log.Info("serving", zap.String(logkeys.Name, "reviews"), zap.String(logkeys.Address, s.address), zap.String(logkeys.Path, validatePath))
+	s.log.Info("serving", zap.String(logkeys.Name, "reviews"), zap.String(logkeys.Address, s.webhook.address()), zap.String(logkeys.Path, validatePath))
 	err := group.Wait()
 	s.log.Info("stopped")
 	return errors.Join(err, s.records.Close())

@@ -81,7 +81,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 	if got, want := strings.Join(codes, ", "), "deny PG001, allow , deny PG003"; got != want {
 		t.Errorf("records: %s; want %s", got, want)
 	}
-	if _, err := tls.Dial("tcp", p.address, nil); err == nil { //nolint:noctx // expected to fail at once
+	if _, err := tls.Dial("tcp", p.webhook.address(), nil); err == nil { //nolint:noctx // expected to fail at once
 		t.Error("it still takes connections after its stop")
 	}
 }

@@ -16,7 +16,7 @@ func (p *webhookProcess) silent(t *testing.T, address, path string, n int) {
 	t.Helper()
 	from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	for range n {
-		plain, err := from.DialContext(t.Context(), "tcp", p.address)
+		plain, err := from.DialContext(t.Context(), "tcp", p.webhook.address())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestBodiesThatDoNotComeKeepNobodyFromAReview(t *testing.T) {
 
 func TestARequestThatNeverComesIsEnded(t *testing.T) {
 	p := start(t)
-	conn, err := tls.Dial("tcp", p.address, &tls.Config{InsecureSkipVerify: true}) //nolint:noctx // loopback answers at once
+	conn, err := tls.Dial("tcp", p.webhook.address(), &tls.Config{InsecureSkipVerify: true}) //nolint:noctx // loopback answers at once
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestTLSIsModernAndHTTP2IsOffUnlessAsked(t *testing.T) {
 		old := p.client.Transport.(*http.Transport).TLSClientConfig.Clone()
 		old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 		dialer := tls.Dialer{Config: old}
-		if conn, err := dialer.DialContext(t.Context(), "tcp", p.address); err == nil {
+		if conn, err := dialer.DialContext(t.Context(), "tcp", p.webhook.address()); err == nil {
 			_ = conn.Close()
 			t.Error("a client of TLS 1.1 was served")
 		}

@@ -33,6 +33,7 @@ const (
 	Namespace     = "namespace"
 	Note          = "note"
 	Objects       = "objects"
+	Omitted       = "omitted"
 	Path          = "path"
 	PID           = "pid"
 	Pipe          = "pipe"

@@ -97,7 +97,7 @@ type reader struct {
 // the body is larger than what is kept, err is ErrTooLarge and body has its beginning.
 func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (done func(), err error) {
 	control := http.NewResponseController(w)
-	r := &reader{address: addressOf(req), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
+	r := &reader{address: hostOf(req.RemoteAddr), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
 	if req.ContentLength > d.limits.Read {
 		return nil, ErrTooLarge
 	}
@@ -169,11 +169,11 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// addressOf is the sender's IP address.
-func addressOf(req *http.Request) string {
-	host, _, err := net.SplitHostPort(req.RemoteAddr)
+// hostOf is the sender's IP address, of an address with a port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return req.RemoteAddr
+		return address
 	}
 	return host
 }

@@ -131,7 +131,9 @@ func (b *Board) wait(w http.ResponseWriter, r *http.Request, changed <-chan stru
 		return false
 	}
 	// Servers bound the time of an answer; this one may take longer. Those that cannot be asked have no bound of that kind.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
+	_ = control.SetReadDeadline(time.Time{}) // it would end the request's context
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

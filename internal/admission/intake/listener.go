@@ -1,0 +1,151 @@
+package intake
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// connections are open at one time; of one address, half of them. An API server needs some 200, a node that waits for a
+	// bundle needs one, and many may share an address behind a gateway.
+	connections, connectionsPerAddress = 2048, 1024
+)
+
+// Listener bounds the connections that are open, before anything is read of them. Its State belongs into the http.Server's
+// ConnState.
+type Listener struct {
+	net.Listener
+	total, perAddress int
+	closed            atomic.Uint64 // for want of room
+
+	mu     sync.Mutex     // guards the rest
+	open   []*connection  // those that wait are in the order in which they began to
+	counts map[string]int // of open, by address
+}
+
+// connection is one that a Listener accepted.
+type connection struct {
+	net.Conn
+	of      *Listener
+	address string
+	waits   bool // for a handshake, or for a request
+	since   time.Time
+}
+
+// Bound returns a Listener that accepts from l.
+func Bound(l net.Listener) *Listener { return bound(l, connections, connectionsPerAddress) }
+
+func bound(l net.Listener, total, perAddress int) *Listener {
+	return &Listener{Listener: l, total: total, perAddress: perAddress, counts: map[string]int{}}
+}
+
+// Accept implements net.Listener. A connection for which there is no room is closed at once.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &connection{Conn: accepted, of: l, address: hostOf(accepted.RemoteAddr().String()), waits: true, since: time.Now()}
+		old, ok := l.enter(c)
+		if !ok {
+			old = accepted
+		}
+		if old != nil {
+			l.closed.Add(1)
+			_ = old.Close() // nobody waits for the outcome
+		}
+		if ok {
+			return c, nil
+		}
+	}
+}
+
+// enter takes a connection in, if there is room for it. The one that waits longest of the same address, or of the address
+// with the most, makes room, as with bodies: it is to be closed.
+func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most := 0
+	for _, n := range l.counts {
+		most = max(most, n)
+	}
+	i := -1
+	switch {
+	case l.counts[c.address] >= l.perAddress:
+		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && o.address == c.address })
+	case len(l.open) >= l.total:
+		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && l.counts[o.address] == most })
+		if i < 0 {
+			i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits })
+		}
+	default:
+		l.add(c)
+		return nil, true
+	}
+	if i < 0 || time.Since(l.open[i].since) < youth {
+		return nil, false
+	}
+	old = l.open[i].Conn
+	l.remove(i)
+	l.add(c)
+	return old, true
+}
+
+// add and remove keep the books. The caller holds l.mu.
+func (l *Listener) add(c *connection) {
+	l.open = append(l.open, c)
+	l.counts[c.address]++
+}
+
+func (l *Listener) remove(i int) {
+	c := l.open[i]
+	l.open = slices.Delete(l.open, i, i+1)
+	if l.counts[c.address]--; l.counts[c.address] == 0 {
+		delete(l.counts, c.address)
+	}
+}
+
+// Close implements net.Conn.
+func (c *connection) Close() error {
+	c.of.mu.Lock()
+	if i := slices.Index(c.of.open, c); i >= 0 { // else it made room for another
+		c.of.remove(i)
+	}
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// State takes note of whether a request is being answered on a connection: such a one never makes room.
+func (l *Listener) State(on net.Conn, state http.ConnState) {
+	if wrapped, ok := on.(interface{ NetConn() net.Conn }); ok { // of TLS
+		on = wrapped.NetConn()
+	}
+	c, ok := on.(*connection)
+	if !ok || c.of != l {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waits := state == http.StateIdle
+	i := slices.Index(l.open, c)
+	if i < 0 || state == http.StateNew || c.waits && waits {
+		return
+	}
+	c.waits, c.since = waits, time.Now()
+	l.open = append(slices.Delete(l.open, i, i+1), c)
+}
+
+// Open is how many connections are open now.
+func (l *Listener) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
+// Closed is how many connections were closed for want of room.
+func (l *Listener) Closed() uint64 { return l.closed.Load() }

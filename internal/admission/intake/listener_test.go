@@ -1,0 +1,134 @@
+package intake
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// peer is the other end of a connection.
+type peer struct {
+	net.Conn
+	accepted net.Conn
+}
+
+// isClosed says whether the server has closed the connection.
+func (p *peer) isClosed() bool {
+	_ = p.SetReadDeadline(time.Now())
+	_, err := p.Read(make([]byte, 1))
+	return err == io.EOF
+}
+
+// callers is a listener at which connections from chosen addresses arrive.
+type callers struct {
+	net.Listener
+	arriving chan net.Conn
+}
+
+func (c callers) Accept() (net.Conn, error) {
+	conn, ok := <-c.arriving
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.address), Port: 4000} }
+
+// hall is a bounded listener under test.
+type hall struct {
+	*Listener
+	callers  callers
+	accepted chan net.Conn
+}
+
+func newHall(t *testing.T, total, perAddress int) *hall {
+	h := &hall{callers: callers{arriving: make(chan net.Conn)}, accepted: make(chan net.Conn, 100)}
+	h.Listener = bound(h.callers, total, perAddress)
+	go func() {
+		for {
+			c, err := h.Accept()
+			if err != nil {
+				return
+			}
+			h.State(c, http.StateNew)
+			h.accepted <- c
+		}
+	}()
+	t.Cleanup(func() { close(h.callers.arriving) })
+	return h
+}
+
+func (h *hall) connect(address string) *peer {
+	client, server := net.Pipe()
+	h.callers.arriving <- from{server, address}
+	synctest.Wait()
+	p := &peer{Conn: client}
+	select {
+	case p.accepted = <-h.accepted:
+	default:
+	}
+	return p
+}
+
+func TestConnectionsOfOneAddressAreBoundedAndTheLongestWaitingMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 10, 3)
+		first, second, third := h.connect("10.0.0.1"), h.connect("10.0.0.1"), h.connect("10.0.0.1")
+		if more := h.connect("10.0.0.1"); !more.isClosed() || first.isClosed() || h.Closed() != 1 || h.Open() != 3 {
+			t.Fatalf("none of them has waited for long, and a fourth was let in: %d open, %d closed", h.Open(), h.Closed())
+		}
+		if other := h.connect("10.0.0.2"); other.isClosed() {
+			t.Error("another address was turned away")
+		}
+		time.Sleep(youth)
+		h.State(first.accepted, http.StateActive)
+		if more := h.connect("10.0.0.1"); more.isClosed() || first.isClosed() || !second.isClosed() || third.isClosed() {
+			t.Error("want the one closed that waits longest, and not the one that is being answered")
+		}
+		h.State(first.accepted, http.StateIdle) // from now on it waits
+		time.Sleep(youth)
+		if more := h.connect("10.0.0.1"); more.isClosed() || !third.isClosed() || first.isClosed() {
+			t.Error("want the one closed that waits longest now")
+		}
+	})
+}
+
+func TestTheAddressWithMostConnectionsMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 6, 4)
+		lone := h.connect("10.0.0.1")
+		var many []*peer
+		for range 4 {
+			many = append(many, h.connect("10.0.0.2"))
+		}
+		h.connect("10.0.0.3")
+		time.Sleep(youth)
+		if c := h.connect("10.0.0.4"); c.isClosed() || lone.isClosed() || !many[0].isClosed() || h.Open() != 6 {
+			t.Errorf("want the oldest closed of the address that has most; %d open", h.Open())
+		}
+	})
+}
+
+func TestAClosedConnectionGivesItsRoomBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 2, 1)
+		one := h.connect("10.0.0.1")
+		for range 2 {
+			if err := one.accepted.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if h.Open() != 0 || h.connect("10.0.0.1").isClosed() || !h.connect("10.0.0.1").isClosed() || h.Open() != 1 {
+			t.Errorf("%d open", h.Open())
+		}
+	})
+}
