@@ -254,3 +254,16 @@ spec:
 		}
 	}
 }
+
+func TestPolicyObjectsThatShowOtherwiseThanTheyReadAreRefused(t *testing.T) {
+	const head = "apiVersion: pipeguard.dev/v1alpha1\nkind: PipePolicy\nmetadata: {name: p}\n"
+	for text, want := range map[string]string{
+		head + "# for now:\u0085spec: {pipes: ['*'], action: Audit}\n": "document 1 (line 1): lines counted within the document: line 4: U+0085",
+		"---\n" + head + "spec: {pipes: [!!binary Kg==]}\n":            "document 1 (line 2): lines counted within the document: line 4: the tag !!binary",
+	} {
+		got := execute(t, text, "policy", "check", "--policies", "-")
+		if got.code != exitBadInput || !strings.Contains(got.errOut, want) {
+			t.Errorf("exit code %d, %q; want %q", got.code, got.errOut, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
@@ -116,7 +117,11 @@ func readPolicies(s *policyset.Sources, files []string, stdin io.Reader) error {
 		errs = append(errs, f)
 	}
 	for _, o := range objects {
-		if err := s.Add(o.APIVersion, o.Kind, o.JSON); err != nil {
+		err := plainyaml.Check(o.YAML)
+		if err != nil {
+			err = fmt.Errorf("lines counted within the document: %w", err)
+		}
+		if err = errors.Join(err, s.Add(o.APIVersion, o.Kind, o.JSON)); err != nil {
 			errs = append(errs, manifest.Fault{Place: o.Place, Err: err})
 		}
 	}

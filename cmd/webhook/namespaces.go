@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
 
 // namespaceLabels are labels by namespace, from a file.
@@ -38,6 +40,9 @@ func loadNamespaces(file string) (namespaceLabels, error) {
 }
 
 func parseNamespaces(text []byte) (namespaceLabels, error) {
+	if err := plainyaml.Check(text); err != nil {
+		return nil, err
+	}
 	labels := namespaceLabels{}
 	documents := yamlutil.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
 	for n := 1; ; n++ {

@@ -110,6 +110,7 @@ func TestParseNamespaces(t *testing.T) {
 		"labels that are booleans": {"a: {x: y}\n", nil},
 		"a list of names":          {"[a, b]\n", nil},
 		"text that is not YAML":    {"a: [\n", nil},
+		"labels in a comment":      {"a: {}\n# only a:\u2029b: {x: z}\n", nil},
 		"an unknown field":         {"apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\nlabels: {x: z}\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

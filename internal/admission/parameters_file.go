@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
 
 // maxParameters bounds a parameters file. A list of a thousand namespaces takes about 100 KiB.
@@ -57,6 +58,9 @@ func oneDocument(data []byte) error {
 func ParseParameters(data []byte) (Parameters, error) {
 	if len(data) > maxParameters {
 		return Parameters{}, fmt.Errorf("more than %d bytes", maxParameters)
+	}
+	if err := plainyaml.Check(data); err != nil {
+		return Parameters{}, err
 	}
 	if err := oneDocument(data); err != nil {
 		return Parameters{}, err

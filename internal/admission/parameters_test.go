@@ -79,6 +79,8 @@ func TestParseParametersRefuses(t *testing.T) {
 		"two documents":                      "hostProcess: Audit\n---\nhostProcess: Deny\n",
 		"a key twice":                        "hostProcess: Deny\nhostProcess: Audit",
 		"a namespace twice":                  "allowedNamespaces:\n  a: {}\n  a: {}",
+		"settings that look like a comment":  "hostProcess: Deny\n# allow:\u2028allowedNamespaces: {evil: {}}\n",
+		"a value that looks like another":    "guardedPipes: [!!binary Kg==]",
 		"no guarded pipe":                    "guardedPipes: []",
 		"guarded pipes that are null":        "guardedPipes:",
 		"guarded pipes as a string":          "guardedPipes: csi-proxy*",

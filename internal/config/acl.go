@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
 )
@@ -39,6 +40,9 @@ func ParseACL(file string, text []byte, known []acl.API) (*acl.Policy, error) {
 func decode(file string, text []byte, into any) (*yaml.Node, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("configuration %s is longer than %d bytes", file, maxFile)
+	}
+	if err := plainyaml.Check(text); err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", file, err)
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {

@@ -114,6 +114,8 @@ func TestParseRefuses(t *testing.T) {
 		{"another version", strings.Replace(head, "v1alpha1", "v1", 1), []string{"f.yaml:1:13: apiVersion"}},
 		{"an unknown key", head + "acls: {}\n", []string{"line 3", "acls"}},
 		{"an unknown key within a rule", head + "acl:\n  rules:\n    - name: r\n      pipe: x\n", []string{"line 6", "pipe"}},
+		{"settings that an editor shows as a comment", head + "# only this:\u0085acl: {rules: []}\n", []string{"f.yaml", "line 3: U+0085"}},
+		{"a value that is not what it looks like", head + "acl:\n  rules:\n    - {name: r, pipes: [!!binary Kg==]}\n", []string{"f.yaml", "line 5: the tag !!binary"}},
 		{"a key in other case", head + "ACL: {}\n", []string{"line 3", "ACL"}},
 		{"a key twice", head + "limits: {}\nlimits: {}\n", []string{"line 4", "already defined"}},
 		{"a second document", head + "---\n" + head, []string{"more than one document"}},

@@ -8,6 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -32,6 +33,9 @@ const maxParameters = 1 << 20
 func ParseParameters(text []byte) (map[string]any, error) {
 	if len(text) > maxParameters {
 		return nil, fmt.Errorf("more than %d bytes", maxParameters)
+	}
+	if err := plainyaml.Check(text); err != nil {
+		return nil, err
 	}
 	var document any
 	if err := yaml.UnmarshalStrict(text, &document); err != nil {

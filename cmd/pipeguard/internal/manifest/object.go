@@ -33,6 +33,7 @@ type Object struct {
 	Namespace  string // metadata.namespace; empty if absent
 	Name       string // metadata.name, or metadata.generateName with an asterisk
 	JSON       []byte
+	YAML       []byte // the document that it stands in; nil if the file is JSON
 }
 
 // Fault is input that could not be understood.

@@ -61,6 +61,9 @@ func readYAML(file string, data []byte) (found []Object, faults []Fault) {
 			continue
 		}
 		o, f := objects(place, doc, 0)
+		for i := range o {
+			o[i].YAML = c.text
+		}
 		found, faults = append(found, o...), append(faults, f...)
 	}
 	return found, faults

@@ -1,0 +1,75 @@
+// Package plainyaml refuses YAML that says something else than it shows. Every file in YAML that decides goes through it.
+package plainyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+)
+
+// maxFaults bounds what an error lists.
+const maxFaults = 10
+
+// Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
+// comment may end in the middle of what looks like one), and of each explicit tag, under which a value is another than its text.
+func Check(text []byte) error {
+	if err := characters(text); err != nil {
+		return err
+	}
+	var faults []error
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var document yaml.Node
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return errors.Join(faults...)
+		case err != nil:
+			return fmt.Errorf("not valid YAML: %w", err)
+		}
+		if faults = tags(&document, faults); len(faults) >= maxFaults {
+			return errors.Join(faults...)
+		}
+	}
+}
+
+func characters(text []byte) error {
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin every file with it
+	line := 1
+	var faults []error
+	for i, width := 0, 0; i < len(text) && len(faults) < maxFaults; i += width {
+		var r rune
+		r, width = utf8.DecodeRune(text[i:])
+		switch {
+		case r == '\n':
+			line++
+		case r == '\t', r == '\r' && bytes.HasPrefix(text[i+1:], []byte("\n")):
+		case r == utf8.RuneError && width == 1:
+			faults = append(faults, fmt.Errorf("line %d: not UTF-8", line))
+		case r == '\r', r == '\u0085', r == '\u2028', r == '\u2029':
+			faults = append(faults, fmt.Errorf("line %d: %U ends a line, and editors do not show it: remove it, or write it as an escape in double quotes", line, r))
+		case !inert.IsInert(r) && !unicode.Is(unicode.M, r): // marks belong to the writing of many languages
+			faults = append(faults, fmt.Errorf("line %d: %U does not show: remove it, or write it as an escape in double quotes", line, r))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// tags adds the faults of a node and of what is in it. What an alias stands for is looked at where it is.
+func tags(n *yaml.Node, faults []error) []error {
+	if n.Style&yaml.TaggedStyle != 0 {
+		faults = append(faults, fmt.Errorf("line %d: the tag %s makes another value of the text: remove it, and write the value itself", n.Line, n.Tag))
+	}
+	for _, child := range n.Content {
+		if len(faults) >= maxFaults {
+			break
+		}
+		faults = tags(child, faults)
+	}
+	return faults
+}

@@ -1,0 +1,57 @@
+package plainyaml
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"next line":             {"a: 1\n# only this:\u0085b: 2\n", "line 2: U+0085 ends a line"},
+		"line separator":        {"a: 1\n# only this:\u2028b: 2\n", "line 2: U+2028 ends a line"},
+		"paragraph separator":   {"# only this:\u2029b: 2\n", "line 1: U+2029 ends a line"},
+		"carriage return alone": {"a: 1\r\n\r\n# only this:\rb: 2\n", "line 3: U+000D ends a line"},
+		"at the end":            {"a: 1\r", "line 1: U+000D"},
+		"backspace":             {"a: x\by\n", "line 1: U+0008 does not show"},
+		"escape":                {"# \x1b[8m\na: 1\n", "line 1: U+001B"},
+		"delete":                {"# \x7f\n", "line 1: U+007F"},
+		"right-to-left":         {"\n\na: '\u202eb'\n", "line 3: U+202E does not show"},
+		"isolate":               {"a: b # \u2066\n", "line 1: U+2066"},
+		"zero width":            {"a: b\u200bc\n", "line 1: U+200B"},
+		"soft hyphen":           {"a: b\u00adc\n", "line 1: U+00AD"},
+		"no-break space":        {"a: b\u00a0c\n", "line 1: U+00A0"},
+		"Hangul filler":         {"a: b\u3164c\n", "line 1: U+3164"},
+		"a second mark of UTF":  {"\ufeff\ufeffa: 1\n", "line 1: U+FEFF"},
+		"not UTF-8":             {"a: 1\nb: \xff\n", "line 2: not UTF-8"},
+		"binary":                {"a: 1\npipes: [!!binary Kg==]\n", "line 2: the tag !!binary"},
+		"text":                  {"a: !!str 1\n", "line 1: the tag !!str"},
+		"an own tag":            {"a: !x {b: 1}\n", "line 1: the tag !x"},
+		"a key with a tag":      {"!!binary Kg==: 1\n", "line 1: the tag !!binary"},
+		"another document":      {"a: 1\n---\nb: !!null x\n", "line 3: the tag !!null"},
+		"a long tag":            {"a: !<tag:yaml.org,2002:binary> Kg==\n", "line 1: the tag !!binary"},
+		"a tag by a handle":     {"%TAG !e! tag:yaml.org,2002:\n---\na: !e!binary Kg==\n", "line 3: the tag !!binary"},
+		"no YAML":               {"a: [\n", "not valid YAML"},
+		"many":                  {strings.Repeat("\u200b", 100), "line 1: U+200B"},
+	} {
+		if err := Check([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "\n") >= maxFaults {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestOrdinaryTextsPass(t *testing.T) {
+	for name, text := range map[string]string{
+		"nothing":                 "",
+		"lines of Windows":        "a: 1\r\n# x\r\n",
+		"a mark of UTF-8":         "\ufeffa: 1\n",
+		"comments in languages":   "# für Grüße, हिन्दी, 日本語, e\u0301\na:\t1\n",
+		"an escape":               `a: "\u2028\u202e"`,
+		"anchors":                 "a: &x [1]\nb: *x\n",
+		"a JSON document":         `{"a": ["!!binary"]}`,
+		"a mark in a quoted text": "a: '!!binary Kg=='\n",
+	} {
+		if err := Check([]byte(text)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
