@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,25 +33,26 @@ func TestEveryPlaceHasTheSameRevisionOfTheSameFiles(t *testing.T) {
 		"both from the disk": {"--policy-dir=" + copyPolicy(t), "--params=" + params},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, args...)
-			active, _ := p.engine.Active()
-
-			base, parameters, err := p.source.base()
+			s, _, _, err := newTestServer(t, args...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			modules, err := assemble(base, parameters, nil, nil)
+			t.Cleanup(func() {
+				for _, e := range s.endpoints {
+					_ = e.listener.Close()
+				}
+				_ = errors.Join(s.webhook.listener.Close(), s.records.Close())
+			})
+			files, err := s.policies.files()
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine, err := policy.New(policy.Options{BaseTested: true})
+			alone := revisionOf(t)(s.policies.bind(files))
+			base, parameters, err := s.source.base()
 			if err != nil {
 				t.Fatal(err)
 			}
-			cluster, err := engine.Activate(t.Context(), modules)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cluster := revisionOf(t)(assemble(base, parameters, nil, nil))
 
 			review := exec.CommandContext(t.Context(), exe, append([]string{"review", "-o=json", "-f=" + pod}, args...)...)
 			review.Stderr = os.Stderr
@@ -62,9 +64,29 @@ func TestEveryPlaceHasTheSameRevisionOfTheSameFiles(t *testing.T) {
 			if err := json.Unmarshal(out, &printed); err != nil {
 				t.Fatal(err)
 			}
-			if active.Revision() != cluster.Revision() || active.Revision() != printed.Revision {
-				t.Errorf("without a cluster %s\nin a cluster      %s\nreview            %s", active.Revision(), cluster.Revision(), printed.Revision)
+			if alone != cluster || alone != printed.Revision {
+				t.Errorf("without a cluster %s\nin a cluster      %s\nreview            %s", alone, cluster, printed.Revision)
 			}
 		})
+	}
+}
+
+// revisionOf returns what tells the revision that modules have once they decide.
+func revisionOf(t *testing.T) func(policy.Modules, error) string {
+	t.Helper()
+	return func(m policy.Modules, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		engine, err := policy.New(policy.Options{BaseTested: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		active, err := engine.Activate(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return active.Revision()
 	}
 }
