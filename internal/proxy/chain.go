@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -52,6 +53,8 @@ type request struct {
 	stream   *stream
 	event    audit.Event        // of the intent, and with an outcome of the terminal record
 	result   string             // set by the interceptor that refuses the call
+	note     note               // what the diagnostic log says of it, if it has a record of its own
+	fault    note               // what it says besides: something does not work
 	targets  []apiserver.Target // what the call names
 	rules    *Rules             // what decides about it
 	now      time.Time          // as of when it is decided
@@ -63,9 +66,35 @@ type request struct {
 	closed   bool               // the terminal record has been handed over
 }
 
-// log returns a logger that names the call. It is made when there is something to say, which is seldom.
-func (r *request) log() *zap.Logger {
-	return r.stream.conn.pipe.log.With(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, r.stream.fullMethod))
+// note is a line of the diagnostic log about one call.
+type note struct {
+	level  zapcore.Level
+	text   string // none if empty
+	fields []zap.Field
+}
+
+// maxFaultText is how much of an error of a request policy is logged, in bytes: it has a stack, and what the caller sent perhaps.
+const maxFaultText = 2 << 10
+
+// diagnose writes the line about a call. It is called for calls that have a record of their own: what callers can cause here without end is bounded
+// by the budgets of the audit log, and what they have chosen of a line is short.
+func (r *request) diagnose(code string) {
+	if r.note.text == "" {
+		r.note = note{zap.DebugLevel, "call", []zap.Field{zap.String(logkeys.Code, code)}}
+	}
+	for _, n := range []note{r.fault, r.note} {
+		if n.text == "" {
+			continue
+		}
+		if entry := r.stream.conn.pipe.log.Check(n.level, n.text); entry != nil {
+			entry.Write(append(n.fields, zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, shorter(r.stream.fullMethod)))...)
+		}
+	}
+}
+
+// noteDenial has the line about a call say that it is denied, or would be.
+func (r *request) noteDenial(text, reason string) {
+	r.note = note{zap.InfoLevel, text, []zap.Field{zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, shorter(reason))}}
 }
 
 type requestKey struct{}
@@ -88,8 +117,9 @@ func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserv
 		if v == nil {
 			return
 		}
-		resp, err = nil, p.panicked(s, v)
+		resp, err = nil, p.panicked(s)
 		if r.closed {
+			p.logPanic(s, v)
 			return
 		}
 		if r.event.ID == "" { // it came before there was a record to add to
@@ -97,7 +127,9 @@ func (p *pipe) recovered(ctx context.Context, call *apiserver.Call, next apiserv
 		}
 		r.event.Outcome = outcome(audit.ResultPanic, err, s.arrived)
 		r.closed = true
-		p.final(asPanic(lastRecord{r.event, s.conn}, v))
+		if p.final(asPanic(lastRecord{r.event, s.conn}, v)) {
+			p.logPanic(s, v)
+		}
 	}()
 	return next(context.WithValue(ctx, requestKey{}, r), call)
 }
@@ -111,12 +143,16 @@ func asPanic(e lastRecord, v any) lastRecord {
 	return e
 }
 
-// panicked logs a panic and returns what the caller is told.
-func (p *pipe) panicked(s *stream, v any) error {
+// panicked counts a panic and returns what the caller is told.
+func (p *pipe) panicked(s *stream) error {
 	p.metrics.panics.Inc()
-	p.log.Error("panic in a request", zap.String(logkeys.AuditID, s.id), zap.String(logkeys.Method, s.fullMethod),
+	return status.Errorf(codes.Internal, "%s: internal error (audit id %s)", shorter(s.fullMethod), s.id)
+}
+
+// logPanic writes the line about a panic. It must be called by the deferred function that has caught it.
+func (p *pipe) logPanic(s *stream, v any) {
+	p.log.Error("panic in a request", zap.String(logkeys.AuditID, s.id), zap.String(logkeys.Method, shorter(s.fullMethod)),
 		zap.String(logkeys.Reason, describePanic(v)), zap.String(logkeys.Stack, stack()))
-	return status.Errorf(codes.Internal, "%s: internal error (audit id %s)", s.fullMethod, s.id)
 }
 
 // audited opens the record, and closes it when all is over.
@@ -146,12 +182,10 @@ func (p *pipe) audited(ctx context.Context, call *apiserver.Call, next apiserver
 	if c, ok := errors.AsType[*counted](failed); ok {
 		return nil, p.spent(r.stream, c, err)
 	}
+	r.diagnose(e.Outcome.Code)
 	if failed != nil && r.ran {
 		return nil, status.Errorf(codes.Internal, "%s ended with %s, but its audit record could not be written (audit id %s)",
 			call.FullMethod, e.Outcome.Code, r.stream.id)
-	}
-	if entry := p.log.Check(zap.DebugLevel, "call"); entry != nil {
-		entry.Write(zap.String(logkeys.AuditID, r.stream.id), zap.String(logkeys.Method, call.FullMethod), zap.String(logkeys.Code, e.Outcome.Code))
 	}
 	if err != nil {
 		return nil, err
@@ -189,7 +223,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		return nil, p.deny(r, call, d.Reason)
 	}
 	if d.Effect == acl.Deny {
-		r.log().Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, d.Reason))
+		r.noteDenial("call would be denied", d.Reason)
 	}
 	return next(ctx, call)
 }
@@ -197,14 +231,15 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 // deny is the answer to a refused call: what was asked, by whom, and where to read more.
 func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 	r.result = audit.ResultDenied
-	r.log().Info("call denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
+	r.noteDenial("call denied", reason)
 	return status.Errorf(codes.PermissionDenied, "pipe %s: %s is denied to %s: %s (audit id %s)",
-		p.name, call.Operation.Name, caller(r), reason, r.stream.id)
+		p.name, shorter(call.Operation.Name), caller(r), shorter(reason), r.stream.id)
 }
 
+// caller names the caller to itself and in diagnostics, with what its file system lets it choose cut to a length.
 func caller(r *request) string {
 	who := r.stream.conn.identity()
-	process := fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, who.Process.Exe)
+	process := fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, shorter(who.Process.Exe))
 	if who.Pod == nil || who.Container == nil {
 		return process
 	}
@@ -233,7 +268,7 @@ func (p *pipe) intended(ctx context.Context, call *apiserver.Call, next apiserve
 	r.event.IntentSeq = seq
 	if err != nil {
 		r.result = audit.ResultRejected
-		r.log().Error("call refused: its audit record cannot be written", zap.Error(err))
+		r.fault = note{zap.ErrorLevel, "call refused: its audit record cannot be written", []zap.Field{zap.Error(err)}}
 		return nil, status.Errorf(codes.Unavailable, "audit_unavailable: %s did not run, since its audit record could not be written (audit id %s)",
 			call.FullMethod, r.stream.id)
 	}

@@ -269,11 +269,11 @@ func (c *conn) finish() {
 			s.over()
 		}
 	}
-	c.pipe.final(c.pipe.connectionRecord(c))
+	isSingle := c.pipe.final(c.pipe.connectionRecord(c))
 	c.pipe.metrics.over(c.pipe.name, kindConnection)
 	c.pipe.table.remove(c)
 	if held != nil {
-		if err := held.Close(); err != nil {
+		if err := held.Close(); err != nil && isSingle {
 			c.pipe.logPeerClose(c, err)
 		}
 	}

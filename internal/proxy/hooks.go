@@ -149,11 +149,11 @@ func (p *pipe) guard(next grpc.MethodHandler) grpc.MethodHandler {
 				err = status.Error(codes.Internal, "panic")
 				return
 			}
-			err = p.panicked(s, v)
-			if s.claim() {
-				e := p.rejection(s, err)
-				p.final(asPanic(e, v))
+			err = p.panicked(s)
+			if s.claim() && !p.final(asPanic(p.rejection(s, err), v)) {
+				return
 			}
+			p.logPanic(s, v)
 		}()
 		resp, err = next(srv, ctx, decode, interceptor)
 		if err != nil {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -31,7 +32,8 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 	d.Record(r.event.Decision)
 	r.event.Decision.Policy.Bundle = r.rules.Policy.Bundle
 	if d.Err != nil { // no rule refused: something does not work
-		r.log().Error("the request policy gave no decision", zap.String(logkeys.Code, d.Rule), zap.Error(d.Err))
+		text := errors.New(cut(d.Err.Error(), maxFaultText))
+		r.fault = note{zap.ErrorLevel, "the request policy gave no decision", []zap.Field{zap.String(logkeys.Code, d.Rule), zap.Error(text)}}
 	}
 	p.metrics.judged.WithLabelValues(p.name, d.Label(), r.event.Decision.Mode).Inc()
 	reason := d.Rule + ": " + d.Reason + " (" + revisionOf(r.event.Decision.Policy) + ")"
@@ -42,7 +44,7 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 		}
 		return nil, err
 	}
-	r.log().Info("call would be denied", zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, reason))
+	r.noteDenial("call would be denied", reason)
 	return next(ctx, call)
 }
 

@@ -139,9 +139,12 @@ func statusOf(err error) *status.Status {
 }
 
 // final writes a record that no call waits for. The ledger deals with failures. A stranger that has used up its budget loses its connection.
-func (p *pipe) final(e lastRecord) {
+// isSingle says that it was not counted in a summary instead, so that diagnostics may have a line about it.
+func (p *pipe) final(e lastRecord) (isSingle bool) {
 	err := p.ledger.final(context.Background(), e)
-	if c, ok := errors.AsType[*counted](err); ok && c.isSpent && e.conn != nil && e.Type == audit.TypeRequest {
+	c, isCounted := errors.AsType[*counted](err)
+	if isCounted && c.isSpent && e.conn != nil && e.Type == audit.TypeRequest {
 		e.conn.expel()
 	}
+	return !isCounted
 }

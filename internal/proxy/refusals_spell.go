@@ -153,9 +153,13 @@ func sameContainer(a, b *audit.Who) bool {
 	return (a.Container == nil) == (b.Container == nil) && (a.Container == nil || a.Container.ID == b.Container.ID)
 }
 
-func shorter(s string) string {
-	if len(s) <= maxTargetText {
+// shorter is what answers, diagnostics and summaries repeat of a text that a caller has chosen.
+func shorter(s string) string { return cut(s, maxTargetText) }
+
+// cut is a copy of at most so many bytes of a text, with a mark if it was longer.
+func cut(s string, most int) string {
+	if len(s) <= most {
 		return strings.Clone(s)
 	}
-	return strings.ToValidUTF8(s[:maxTargetText], "") + "[cut]"
+	return strings.ToValidUTF8(s[:most], "") + "[cut]"
 }
