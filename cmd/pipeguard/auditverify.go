@@ -176,6 +176,13 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	if r.Witnessed > 0 {
 		p.printf("witnessed    up to record %d, at %s\n", r.Witnessed, r.WitnessedAt.Format("2006-01-02 15:04:05 UTC"))
 	}
+	for i, name := range r.Void {
+		if i == maxNamedLines {
+			p.printf("void         and %d more\n", len(r.Void)-i)
+			break
+		}
+		p.printf("void         %s: no record in it counts, as the log says\n", inert.Line(name))
+	}
 	if r.IgnoredBytes > 0 {
 		p.printf("failed       %d bytes of writes that failed, which are no part of the log and are declared by it\n", r.IgnoredBytes)
 	}

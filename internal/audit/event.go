@@ -166,6 +166,10 @@ type Log struct {
 	// Void are files between the two that hold no record of the log, whatever is in them. There are at most 32.
 	//record:is segment
 	Void []string `json:"void,omitempty"`
+	// VoidHeld is what each of them held when this segment was begun, in the order of Void: its length in bytes, a space, and the SHA-256 of
+	// what is in it in hexadecimal digits. One that is longer than any crash leaves it has no hash, and one that could not be read is empty here.
+	//record:when if there are any
+	VoidHeld []string `json:"void_held,omitempty"`
 	// Cause is why this segment was begun, or stop in the record that ends the log.
 	//record:when in a LogOpen of a log of segments, and in the last LogClose of a process
 	//record:values Cause

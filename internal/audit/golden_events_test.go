@@ -127,7 +127,8 @@ func goldenEvents() []goldenEvent {
 	log("after a length", StageLogOpen, next(CauseSize))
 	log("after an age", StageLogOpen, next(CauseAge))
 	failed := next(CauseFailure)
-	failed.Fault, failed.TornBytes, failed.Void, failed.Lost, failed.OldestOpen = "no space left on device", 2048, []string{segment("27")}, 3, 20
+	failed.Fault, failed.TornBytes, failed.Void, failed.VoidHeld = "no space left on device", 2048, []string{segment("27")}, []string{"0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}
+	failed.Lost, failed.OldestOpen = 3, 20
 	log("after a failure", StageLogOpen, failed)
 	missing := next(CauseMissing)
 	missing.Unreserved = true

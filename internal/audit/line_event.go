@@ -57,6 +57,7 @@ func (l *line) log(g *Log) {
 	}
 	l.some("previous_torn_hash", g.PreviousTornHash)
 	l.texts("void", g.Void)
+	l.texts("void_held", g.VoidHeld)
 	l.some("cause", g.Cause)
 	l.some("fault", g.Fault)
 	if g.Orphaned != 0 {

@@ -55,6 +55,10 @@ func shortenLog(g *Log, clip func(...*string), entries int) {
 	for i := range g.Void {
 		clip(&g.Void[i])
 	}
+	g.VoidHeld = clipList(g.VoidHeld, entries, cut)
+	for i := range g.VoidHeld {
+		clip(&g.VoidHeld[i])
+	}
 	if g.Pruned = clone(g.Pruned); g.Pruned != nil {
 		p := g.Pruned
 		clip(&p.Root, &p.Reason)

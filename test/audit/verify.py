@@ -102,6 +102,15 @@ def segments(directory):
     void = {v for n, log in logs.items() for v in log.get("void", []) if v != n}
     names = [n for n, t in texts.items() if n not in void and first_record(t) is not None]
     named = {v for n in names for v in logs[n].get("void", [])}
+    for after in names:
+        held = logs[after].get("void_held", [])
+        for name, was in zip(logs[after].get("void", []), held):
+            if name in texts and name not in names and was:
+                text, (length, _, digest) = texts[name], was.partition(" ")
+                if len(text) > int(length) or len(text) == int(length) and digest and hashlib.sha256(text).hexdigest() != digest:
+                    tampered(f"{name}: it is not what it was when {after} declared it void")
+                if len(text) < int(length):  # the machine failed since
+                    yield None, b""
     if any(t for n, t in texts.items() if n not in names and n not in named):
         yield None, b""
     for name, after in zip(names, names[1:] + [None]):

@@ -88,6 +88,7 @@ type logFields struct {
 		Unsigned         uint64   `json:"unsigned"`
 		Fault            string   `json:"fault"`
 		Void             []string `json:"void"`
+		VoidHeld         []string `json:"void_held"`
 		Pruned           *struct {
 			LastSeq uint64 `json:"last_seq"`
 		} `json:"pruned"`

@@ -46,6 +46,8 @@ type Report struct {
 	Missing     []Range   `json:"missing"`           // records in segments that are not there
 	PrunedUntil uint64    `json:"prunedUntil"`       // last record of those that the log says it removed
 	TornBytes   int64     `json:"tornBytes"`         // behind the last record, or in segments without records that none of the log names
+	// Void are the segments, empty ones too, in which no record counts, as the log says.
+	Void []string `json:"void,omitempty"`
 	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed.
 	IgnoredBytes int64 `json:"ignoredBytes"`
 
@@ -145,7 +147,7 @@ func (r *Report) limits(o VerifyOptions) {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)
 	}
 	if r.unhashed > 0 {
-		r.limit("What %d bytes behind the last records of segments are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
+		r.limit("What %d bytes behind the last records of segments, or in void segments, are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
 	}
 	if r.newest > r.OwnCovered && r.Fault == nil && !r.lacksOwn {
 		r.limit("Why the newest checkpoint beside the log is of %d records, and one that was held elsewhere of %d: the copy is older, or checkpoints were removed.", r.OwnCovered, r.newest)

@@ -206,6 +206,7 @@ func (v *verification) walk(ctx context.Context) error {
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+w.unnamed, w.ignored-w.unnamed
 	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
+	v.report.Void = w.void
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ type walk struct {
 	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
 	shortened []string
 	missing   []Range
-	parts     []Part // that were read, as far as they are of the log
+	void      []string // segments that the log declares void
+	parts     []Part   // that were read, as far as they are of the log
 	in        *bufio.Reader
 }
 
@@ -76,6 +77,8 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	w.order, w.ignored, w.unnamed = inOrder(all)
 	if w.isWriter {
 		err = w.cut()
+	} else if err == nil {
+		err = w.lookVoid(all)
 	}
 	if err != nil || len(w.order) == 0 {
 		return 0, err

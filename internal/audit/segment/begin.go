@@ -130,7 +130,7 @@ func (l *log) torn() (n int, hash string) {
 func (l *log) found(orphaned int) *audit.Log {
 	g := &audit.Log{
 		PreviousSession: l.lastSession, PreviousSeq: l.seq, PreviousSegment: l.at.name, PreviousBytes: l.at.bytes,
-		Void: l.void, Cause: l.cause, Fault: l.fault, Orphaned: orphaned, Lost: l.lost, Unsigned: l.unsigned, Unreserved: l.unreserved, Note: note,
+		Void: l.void, VoidHeld: l.heldAll(l.void), Cause: l.cause, Fault: l.fault, Orphaned: orphaned, Lost: l.lost, Unsigned: l.unsigned, Unreserved: l.unreserved, Note: note,
 	}
 	if l.at.name != "" && l.cause != audit.CauseSize && l.cause != audit.CauseAge {
 		g.TornBytes, g.PreviousTornHash = l.torn()

@@ -466,3 +466,62 @@ func TestRecordsThatStandThereAgainStopNoStart(t *testing.T) {
 		})
 	}
 }
+
+// A file that the log declares void is never anything else: it is named at the start unless it is as a killed start leaves it, and nobody can fill it later.
+func TestNothingCanBePutIntoAVoidSegment(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead   int // of the last record
+		content string
+		isNamed bool // at the start
+	}{
+		"empty, of the number that is due":    {1, "", false},
+		"of the number that is due":           {1, "x", true},
+		"behind the record that ends the log": {2, "half a line", true},
+		"empty, of a number within the log":   {-2, "", true},
+		"empty, of a number far ahead":        {970, "", true},
+		"a line, of a number far ahead":       {970, "x\n", true},
+	} {
+		for later, fill := range map[string]func(name, content string) string{
+			"records":      func(name, _ string) string { first, _ := segment.ParseName(name); return begins(first, noHash, "") },
+			"a byte more":  func(_, content string) string { return content + "y" },
+			"another text": func(_, content string) string { return strings.Repeat("z", len(content)) },
+		} {
+			if later == "another text" && c.content == "" {
+				continue
+			}
+			n := newNode(t)
+			void := planted(uint64(int(n.verify(t).LastSeq) + c.ahead)) // #nosec G115 -- small
+			n.put(t, void, c.content)
+			tells := func(text string) bool {
+				return slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, void) && strings.Contains(f, text) })
+			}
+			if err := n.start(t); err != nil {
+				t.Fatal(err)
+			}
+			if tells("is left out") != c.isNamed {
+				t.Errorf("%s: named is %t: %q", name, !c.isNamed, n.faults)
+			}
+			if r := n.verify(t); r.Verdict != evidence.VerdictIncomplete || !slices.Contains(r.Void, void) || len(r.Limits) != len(newNode(t).verify(t).Limits) {
+				t.Errorf("%s: %s %v, void %q", name, r.Verdict, r.Fault, r.Void)
+			}
+			n.put(t, void, fill(void, c.content))
+			if r := n.verify(t); r.Verdict != evidence.VerdictTampered || later != "records" && filepath.Base(r.Fault.File) != void {
+				t.Errorf("%s, %s put into it later: %s %v", name, later, r.Verdict, r.Fault)
+			}
+			n.faults = nil
+			if err := n.start(t); err != nil {
+				t.Fatalf("%s, %s put into it later: %v", name, later, err)
+			}
+			if !tells("changed since") {
+				t.Errorf("%s, %s put into it later, and nobody is told: %q", name, later, n.faults)
+			}
+			if r := n.verify(t); r.Verdict != evidence.VerdictTampered || n.hasForged(t, r) {
+				t.Errorf("%s, %s, after another start: %s", name, later, r.Verdict)
+			}
+			n.put(t, void, c.content)
+			if r := n.verify(t); r.Verdict != evidence.VerdictIncomplete {
+				t.Errorf("%s, put back: %s %v", name, r.Verdict, r.Fault)
+			}
+		}
+	}
+}

@@ -19,13 +19,14 @@ type Found struct {
 
 	disk     Disk
 	parts    []part
-	void     []string // files without a record that no segment names
-	declared []string // those that one does
-	aside    []string // segments that the log does not go on from
-	behind   []string // segments that stand behind an end that was signed
-	sealed   bool     // the last record is such an end
-	leaf     [32]byte // of the last record
-	torn     int64    // bytes behind it
+	void     []string          // files without a record that no segment names
+	declared []string          // those that one does
+	held     map[string]string // what these held then
+	aside    []string          // segments that the log does not go on from
+	behind   []string          // segments that stand behind an end that was signed
+	sealed   bool              // the last record is such an end
+	leaf     [32]byte          // of the last record
+	torn     int64             // bytes behind it
 	fault    string
 	orphans  []audit.Event // open intents, oldest first
 }
@@ -56,7 +57,7 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, aside: s.aside, behind: s.behind, sealed: s.sealed}
+	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, held: s.held, aside: s.aside, behind: s.behind, sealed: s.sealed}
 	if err := f.end(signed.Size); err != nil {
 		return nil, err
 	}

@@ -119,11 +119,7 @@ func (l *log) tellStrays(found *Found) {
 	for _, name := range found.behind {
 		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
 	}
-	for _, name := range found.void { // a crash leaves one of the number that is due, or of the one behind a last LogClose
-		if first, _ := ParseName(name); first != found.Last+1 && first != found.Last+2 {
-			tell(name, "it holds no record, and its number is not due")
-		}
-	}
+	l.tellVoid(found, tell)
 	if found.fault != "" {
 		l.options.OnFault(errors.New("audit log: " + found.fault))
 	}

@@ -74,11 +74,12 @@ func lookAll(disk Disk) ([]seen, error) {
 // surveyed are the segments of a directory: those that the log goes on from, in order, and the names of the others.
 type surveyed struct {
 	parts  []part
-	void   []string // that hold no record, and that no segment has named yet
-	named  []string // that one has
-	aside  []string // that hold records of no log
-	behind []string // that continue the hashes behind an end that was signed
-	sealed bool     // the last record under the checkpoint is such an end
+	void   []string          // that hold no record, and that no segment has named yet
+	named  []string          // that one has
+	held   map[string]string // what these held then, as it says
+	aside  []string          // that hold records of no log
+	behind []string          // that continue the hashes behind an end that was signed
+	sealed bool              // the last record under the checkpoint is such an end
 }
 
 // survey sorts what is in the directory, by what was signed. Of the last segment, everything is taken to be of the log.
@@ -105,20 +106,25 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	for n, i := range whole {
 		keep[i], behind[i] = chained.Keep[n], chained.Behind[n]
 	}
-	declared := map[string]bool{}
+	declared, then := map[string]bool{}, map[string]string{}
 	for i := range all {
 		if l := all[i].opening.Log; keep[i] && l != nil {
-			for _, v := range l.Void {
+			for n, v := range l.Void {
 				declared[v] = declared[v] || v != all[i].name
+				if n < len(l.VoidHeld) {
+					then[v] = l.VoidHeld[n]
+				}
 			}
 		}
 	}
+	s.held = map[string]string{}
 	for i, p := range all {
 		switch {
 		case keep[i]:
 			s.parts = append(s.parts, p.part)
 		case declared[p.name]:
 			s.named = append(s.named, p.name)
+			s.held[p.name] = then[p.name]
 		case !p.opens():
 			s.void = append(s.void, p.name)
 		case behind[i]:

@@ -1,0 +1,78 @@
+package segment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// held says what a file holds, as records say it of segments that they declare void. What is longer than MaxTorn is not read.
+func held(disk Disk, name string) (string, error) {
+	r, size, err := disk.Read(name)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close() //nolint:errcheck // only read
+	return Held(r, size)
+}
+
+// Held says what is in a file of so many bytes, in the words of audit.Log.VoidHeld.
+func Held(r io.Reader, size int64) (string, error) {
+	if size > MaxTorn {
+		return strconv.FormatInt(size, 10), nil
+	}
+	h := sha256.New()
+	if _, err := io.CopyN(h, r, size); err != nil {
+		return "", fmt.Errorf("read %d bytes: %w", size, err)
+	}
+	return strconv.FormatInt(size, 10) + " " + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// ParseHeld returns the length and the hash that a record says a void segment had. False means that it says nothing.
+func ParseHeld(text string) (size int64, hash string, ok bool) {
+	length, hash, _ := strings.Cut(text, " ")
+	size, err := strconv.ParseInt(length, 10, 64)
+	return size, hash, err == nil && size >= 0
+}
+
+// heldAll says it of all void segments. One that cannot be read is told.
+func (l *log) heldAll(names []string) (all []string) {
+	for _, name := range names {
+		text, err := held(l.disk, name)
+		if err != nil {
+			l.options.OnFault(fmt.Errorf("read what is in audit segment %s, which is declared void: %w", name, err))
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+// tellVoid names the segments that the next one declares void and that are not known to be what a start that was killed at once leaves: an empty file
+// of the number that is due, or of the one behind a last LogClose. Those that were declared before are named if more was put into them since.
+func (l *log) tellVoid(found *Found, tell func(name, why string)) {
+	for _, name := range found.void {
+		first, _ := ParseName(name)
+		text, err := held(l.disk, name)
+		size, _, _ := ParseHeld(text)
+		switch {
+		case slices.Contains(found.behind, name): // it is named already
+		case first != found.Last+1 && first != found.Last+2:
+			tell(name, "it holds no record, and its number is not due")
+		case err != nil:
+			tell(name, err.Error())
+		case size > 0:
+			tell(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and so may anybody", size))
+		}
+	}
+	for name, was := range found.held {
+		text, err := held(l.disk, name)
+		now, _, _ := ParseHeld(text)
+		if before, _, ok := ParseHeld(was); ok && (err != nil || text != was && now >= before) {
+			tell(name, "it was declared void before, and was changed since")
+		}
+	}
+}
