@@ -88,7 +88,13 @@ def checkpoints(file, vkey):
 
 def first_record(text):
     line, newline, _ = text.partition(b"\n")
-    return json.loads(line) if newline and b"\0" not in line else None
+    if not newline or b"\0" in line:
+        return None
+    try:
+        record = json.loads(line)
+    except ValueError:
+        record = {}  # none that counts, if another segment declares this one void, and a fault else
+    return record if isinstance(record, dict) else {}
 
 
 def segments(directory):
