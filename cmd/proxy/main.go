@@ -21,6 +21,7 @@ import (
 
 func main() {
 	policy.SealProcess()
+	keepSmall()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }
 

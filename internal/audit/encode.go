@@ -41,6 +41,9 @@ func leastSize(e Event) int {
 			n += len(t.Value) + len(t.Canonical)
 		}
 	}
+	if e.Who != nil && e.Who.Process != nil {
+		n += len(e.Who.Process.Exe)
+	}
 	if e.Who != nil && e.Who.User != nil {
 		for _, g := range e.Who.User.Groups {
 			n += len(g)

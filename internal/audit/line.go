@@ -119,11 +119,15 @@ func isPlain(value []byte) bool {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText writes a JSON string, with the escapes of encoding/json and those of invisible characters.
+// appendText writes a JSON string, with the escapes of encoding/json and those of invisible characters. It gives up where the record is too long
+// already: escapes make a text six times as long, and what is too long is thrown away.
 func appendText(out []byte, s string) []byte {
 	out = append(out, '"')
 	start := 0
 	for i := 0; i < len(s); {
+		if len(out) > MaxRecord {
+			return out
+		}
 		c := s[i]
 		if c >= 0x20 && c < 0x7F && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
 			i++

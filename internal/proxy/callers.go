@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -25,7 +27,17 @@ func asPrincipal(i peer.Identity) acl.Principal {
 	if i.Pod != nil && i.Container != nil {
 		return acl.Principal{PodUID: i.Pod.UID, Container: i.Container.ID, Namespace: i.Pod.Namespace}
 	}
-	return acl.Principal{User: i.User.SID, Exe: strings.ToLower(i.Process.Exe)}
+	return acl.Principal{User: i.User.SID, Exe: programKey(i.Process.Exe)}
+}
+
+// programKey stands for the path of a program in one case. It is kept for each caller, so a long one ends in its hash.
+func programKey(exe string) string {
+	exe = strings.ToLower(exe)
+	if len(exe) <= maxTargetText {
+		return exe
+	}
+	hash := sha256.Sum256([]byte(exe))
+	return shorter(exe) + hex.EncodeToString(hash[:])
 }
 
 // isStranger says that neither the access list nor the cluster's roles could allow the caller any call on this pipe. All calls
@@ -45,7 +57,7 @@ func inWords(i peer.Identity) string {
 	case i.Pod != nil:
 		return i.Pod.Namespace + "/" + i.Pod.Name
 	}
-	return strings.TrimSpace(i.User.SID + " " + i.Process.Exe)
+	return strings.TrimSpace(i.User.SID + " " + shorter(i.Process.Exe))
 }
 
 // named are the values of one kind, such as "path", that a call names.

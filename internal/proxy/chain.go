@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -214,7 +215,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	}
 	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
-	if !r.waited && !p.limiter.Call(asPrincipal(who), d.Rule, d.Limits) {
+	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), d.Rule, d.Limits) {
 		r.result = audit.ResultRejected
 		p.metrics.limited.WithLabelValues(p.name).Inc()
 		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, caller(r), r.stream.id)
@@ -239,7 +240,7 @@ func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 // caller names the caller to itself and in diagnostics, with what its file system lets it choose cut to a length.
 func caller(r *request) string {
 	who := r.stream.conn.identity()
-	process := fmt.Sprintf("user %s, process %d, program %q", who.User.SID, who.Process.PID, shorter(who.Process.Exe))
+	process := fmt.Sprintf("user %s, process %d, program %s", who.User.SID, who.Process.PID, shorter(strconv.Quote(shorter(who.Process.Exe))))
 	if who.Pod == nil || who.Container == nil {
 		return process
 	}

@@ -38,6 +38,7 @@ type conn struct {
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
+	key         *callerKey  // of the peer; nil until it was asked for
 	idle        *time.Timer // ends the connection of a stranger on which nothing happens; else nil
 	release     func()      // lets go of the caller's count of connections; may be nil
 	named       *audit.Who  // how records name the peer; nil until it was asked for
@@ -76,6 +77,9 @@ func (c *conn) Read(b []byte) (int, error) {
 	c.writePending(false)
 	c.writes <- struct{}{}
 	<-c.writes
+	if c.isStranger() {
+		b = b[:min(len(b), strangerReads)]
+	}
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,15 +99,31 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Write(b []byte) (int, error) {
 	c.writes <- struct{}{}
 	defer func() { <-c.writes }()
-	if err := c.SetWriteDeadline(time.Now().Add(takenWithin)); err != nil {
+	most := takenWithin
+	if c.isStranger() {
+		most = strangerTakes
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(most)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(b)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", takenWithin))
+		c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", most))
 		_ = c.Close() // it is given up either way
 	}
 	return n, err
+}
+
+// whenTaken returns a release that waits until the client has taken the answer that was given just before: gRPC keeps it, and all that it
+// knows of its request, until then.
+func (c *conn) whenTaken(release func()) func() {
+	return func() {
+		time.AfterFunc(answerTime, func() {
+			c.writes <- struct{}{}
+			<-c.writes
+			release()
+		})
+	}
 }
 
 // feed scans what has arrived, and says whether the connection may go on. c.mu must be held.
@@ -317,6 +337,20 @@ func (c *conn) alive() error {
 		return errors.New("the caller was never identified")
 	}
 	return held.Alive()
+}
+
+// principal is the party that the connection, and all that is asked on it, counts for.
+func (c *conn) principal() callerKey {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.peer == nil {
+		return asPrincipal(peer.Identity{})
+	}
+	if c.key == nil {
+		key := asPrincipal(c.peer.Identity())
+		c.key = &key
+	}
+	return *c.key
 }
 
 // identity returns what is known about the caller.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -23,7 +24,11 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	s := newStream(c, info.FullMethodName)
 	p.metrics.opened(p.name, kindRequest)
 	p.metrics.arrived(p.name)
-	ctx = s.await(context.WithValue(ctx, streamKey{}, s))
+	ctx = context.WithValue(ctx, streamKey{}, s)
+	err := p.admit(ctx, s)
+	if err == nil {
+		ctx = s.await(ctx)
+	}
 	if !c.open(s) {
 		s.claimed.Store(true)
 		p.background.Go(func() {
@@ -32,18 +37,6 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 		})
 		return ctx, errEnded
 	}
-	// Two more ends that gRPC tells nobody about.
-	var err error
-	if c.expelled.Load() {
-		err = errSpent
-	} else if ctx.Err() != nil {
-		err = status.Error(codes.DeadlineExceeded, "the deadline had passed when the request arrived")
-	} else if !isMethodName(info.FullMethodName) {
-		err = status.Errorf(codes.Unimplemented, "malformed method name: %q", info.FullMethodName)
-	}
-	if err == nil {
-		s.release, err = p.shares.take(asPrincipal(c.identity()), c.isStranger())
-	}
 	if err != nil {
 		if s.claim() {
 			c.later(p.rejection(s, err), s.over)
@@ -51,6 +44,24 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 		return ctx, err
 	}
 	return ctx, nil
+}
+
+// admit gives a request its share of those in progress. Two of the errors are ends that gRPC tells nobody about.
+func (p *pipe) admit(ctx context.Context, s *stream) (err error) {
+	c := s.conn
+	switch {
+	case c.expelled.Load():
+		return errSpent
+	case ctx.Err() != nil:
+		return status.Error(codes.DeadlineExceeded, "the deadline had passed when the request arrived")
+	case !isMethodName(s.fullMethod):
+		return status.Errorf(codes.Unimplemented, "malformed method name: %s", shorter(strconv.Quote(shorter(s.fullMethod))))
+	}
+	isStranger := c.isStranger()
+	if s.release, err = p.shares.take(c.principal(), isStranger); isStranger && err == nil {
+		s.release = c.whenTaken(s.release)
+	}
+	return err
 }
 
 // isMethodName says whether gRPC will take name for /service/method.
@@ -69,9 +80,9 @@ func (p *pipe) unknown(_ any, ss grpc.ServerStream) error {
 		return p.passed(s, ss)
 	}
 	service, method := splitMethod(s.fullMethod)
-	err := status.Errorf(codes.Unimplemented, "unknown service %v", service)
+	err := status.Errorf(codes.Unimplemented, "unknown service %v", shorter(service))
 	if service == p.service {
-		err = status.Errorf(codes.Unimplemented, "unknown method %v for service %v", method, service)
+		err = status.Errorf(codes.Unimplemented, "unknown method %v for service %v", shorter(method), service)
 	}
 	if s.claim() {
 		p.final(p.rejection(s, err))

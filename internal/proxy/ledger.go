@@ -27,14 +27,15 @@ type ledger struct {
 	letGo   atomic.Bool // the last record that was tried was let go
 
 	book      *book
-	summaries sync.Mutex // one goroutine at a time writes them
+	strangers chan struct{} // holds something for each record of a stranger's refusal that is being written
+	summaries sync.Mutex    // one goroutine at a time writes them
 
 	mu      sync.Mutex // guards backlog, and is held while it is written, so that its order stays
 	backlog []lastRecord
 }
 
 func newLedger(writer audit.Writer, m *metrics, log *zap.Logger) *ledger {
-	return &ledger{writer: writer, metrics: m, log: log, book: newBook(theBudgets)}
+	return &ledger{writer: writer, metrics: m, log: log, book: newBook(theBudgets), strangers: make(chan struct{}, strangersRecords)}
 }
 
 // intent makes the record durable, or returns an error: the operation must then not run. With an error, seq says

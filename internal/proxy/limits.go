@@ -57,15 +57,23 @@ const (
 	// window is how many bytes a caller may send ahead on a request and on a connection, the least that HTTP/2 has. It is not
 	// adjusted to what a caller sends.
 	window = 64<<10 - 1
-	// readBuffer is held for each connection. A request and its headers fit as a rule.
-	readBuffer = 4 << 10
+	// readBuffer and writeBuffer are held for each connection. A request and its headers fit as a rule, and so does an answer.
+	readBuffer  = 4 << 10
+	writeBuffer = 4 << 10
 	// wholeWithin is how long a request may take to arrive after its headers. Clients send both in one piece.
 	wholeWithin = 5 * time.Second
 	// strangersRequests is how many requests of strangers may be in progress, over all pipes. Each holds at most a window and its
-	// headers, and all that waits for is the record of its denial.
+	// headers, and all that waits for is the record of its denial and that its answer is read.
 	strangersRequests = 64
+	// strangersRecords is how many records of strangers' refusals are written at one time, over all pipes.
+	strangersRecords = 64
 	// takenWithin is how long answers may wait for a client to read. Nothing more is read from it meanwhile.
 	takenWithin = 20 * time.Second
+	// strangerTakes is how long they may wait for a stranger, strangerReads how many bytes are read of one before its answers are looked
+	// after again, and answerTime how long an answer has to be on its way.
+	strangerTakes = 2 * time.Second
+	strangerReads = 1 << 10
+	answerTime    = 20 * time.Millisecond
 	// spareRequests is how many requests a caller may have in progress beyond what the queue of operations lets it have.
 	spareRequests = 32
 	// callersAtOnce is how many callers may have all the requests in progress that they may have. They are callers that rules name:
@@ -162,6 +170,7 @@ func (l Limits) grpcOptions() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ReadBufferSize(readBuffer),
+		grpc.WriteBufferSize(writeBuffer),
 		experimental.BufferPool(mem.NopBufferPool{}), // a pool's buffers are up to four times as large as what is in them
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -23,11 +23,10 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 		return next(ctx, call)
 	}
 	r := requestFrom(ctx)
-	who := r.stream.conn.identity()
 	leave, waited, err := p.queue.Enter(ctx, order.Request{
 		Keys:   keys(call, r.targets),
 		Shared: call.Operation.ReadOnly,
-		Owner:  asPrincipal(who),
+		Owner:  r.stream.conn.principal(),
 		Name:   call.Operation.Name,
 		ID:     r.stream.id,
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -33,8 +34,7 @@ func (e *lastRecord) isRefusal() bool {
 func (e *lastRecord) refusal() refusal {
 	r := refusal{isStranger: true, event: &e.Event, kind: kindOfEvent(&e.Event)}
 	if e.conn != nil {
-		who := e.conn.identity()
-		r.who, r.isStranger = asPrincipal(who), e.conn.isStranger()
+		r.who, r.isStranger = e.conn.principal(), e.conn.isStranger()
 		if e.conn.pipe.methods[e.What.FullMethod] != "" || e.conn.pipe.isNamed(e.What.FullMethod) { // others are names that callers make up
 			r.kind.method = e.What.FullMethod
 		}
@@ -55,9 +55,17 @@ func kindOfEvent(e *audit.Event) refusalKind {
 	return kind
 }
 
+// scratch is the memory in which lengths of records are found out.
+var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 2*audit.MaxRecord); return &b }}
+
 // sizeOf is the length of a record in the log.
 func sizeOf(e *audit.Event) int {
-	line, err := audit.Encode(nil, *e)
+	memory, ok := scratch.Get().(*[]byte)
+	if !ok {
+		return audit.MaxRecord
+	}
+	defer scratch.Put(memory)
+	line, err := audit.Encode(*memory, *e)
 	if err != nil {
 		return audit.MaxRecord
 	}
@@ -79,6 +87,10 @@ func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
 	if v := l.book.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {
 		l.metrics.count(&e.Event)
 		return (*counted)(&v)
+	}
+	if r.isStranger {
+		l.strangers <- struct{}{}
+		defer func() { <-l.strangers }()
 	}
 	_ = l.retry(ctx) // the append below meets the same fault and reports it
 	seq, err := l.writer.Append(ctx, &e.Event)

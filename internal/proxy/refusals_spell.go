@@ -110,14 +110,14 @@ func common(before audit.Event, next *audit.Event, isFirst bool) audit.Event {
 	if next.Outcome != nil {
 		outcome = audit.Outcome{Result: next.Outcome.Result, Code: next.Outcome.Code, Error: shorter(next.Outcome.Error), LatencyUS: next.Outcome.LatencyUS}
 	}
-	e := audit.Event{Type: next.Type, Time: next.Time, Who: next.Who, What: &what, Decision: next.Decision, Outcome: &outcome, Where: next.Where}
+	e := audit.Event{Type: next.Type, Time: next.Time, Who: shortWho(next.Who), What: &what, Decision: shortDecision(next.Decision), Outcome: &outcome, Where: next.Where}
 	if isFirst {
 		return e
 	}
 	if before.Time.After(e.Time) {
 		e.Time = before.Time
 	}
-	e.Who = commonWho(before.Who, next.Who)
+	e.Who = commonWho(before.Who, e.Who)
 	if before.What.FullMethod != what.FullMethod {
 		what.FullMethod = ""
 	}
@@ -125,6 +125,26 @@ func common(before audit.Event, next *audit.Event, isFirst bool) audit.Event {
 		what.Method, what.Verb = "", ""
 	}
 	return e
+}
+
+// shortWho is a caller without long texts: it is kept when its connection is gone.
+func shortWho(w *audit.Who) *audit.Who {
+	if w == nil || w.Process == nil || len(w.Process.Exe) <= maxTargetText {
+		return w
+	}
+	short, process := *w, *w.Process
+	process.Exe = shorter(process.Exe)
+	short.Process = &process
+	return &short
+}
+
+func shortDecision(d *audit.Decision) *audit.Decision {
+	if d == nil || len(d.Reason) <= maxTargetText {
+		return d
+	}
+	short := *d
+	short.Reason = shorter(short.Reason)
+	return &short
 }
 
 // commonWho is what is known of both callers.

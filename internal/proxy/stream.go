@@ -39,7 +39,7 @@ func (s *stream) await(ctx context.Context) context.Context {
 
 // cutOff ends a request that is not whole, and no other.
 func (s *stream) cutOff(why error) {
-	if s.fate.CompareAndSwap(fatePending, fateCut) {
+	if s.fate.CompareAndSwap(fatePending, fateCut) && s.cut != nil { // one that was refused at its headers waits for nothing
 		s.cut(why)
 	}
 }
