@@ -58,7 +58,7 @@ func (p *pipe) admit(ctx context.Context, s *stream) (err error) {
 		return status.Errorf(codes.Unimplemented, "malformed method name: %s", shorter(strconv.Quote(shorter(s.fullMethod))))
 	}
 	isStranger := c.isStranger()
-	if s.release, err = p.shares.take(c.principal(), isStranger); isStranger && err == nil {
+	if s.release, err = p.shares.take(c.principal(), isStranger, p.isForwarded()); isStranger && err == nil {
 		s.release = c.whenTaken(s.release)
 	}
 	return err

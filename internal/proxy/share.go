@@ -16,18 +16,26 @@ type shares struct {
 
 	mu          sync.Mutex // guards what follows
 	used        int
+	forwarded   int // on forwarded pipes
 	byStrangers int
-	byCaller    map[callerKey]int
+	byCaller    map[shareKey]int
+}
+
+// shareKey is a caller, on forwarded pipes or on those of the node API.
+type shareKey struct {
+	callerKey
+	forwarded bool
 }
 
 // newShares leaves a caller as much as the queue of operations lets it have, and some more for what is being refused.
 func newShares(perOwner int) *shares {
 	caller := perOwner + spareRequests
-	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[callerKey]int{}}
+	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[shareKey]int{}}
 }
 
-// take counts a request until release is called, once. An error says whose share is used up.
-func (s *shares) take(who callerKey, stranger bool) (release func(), err error) {
+// take counts a request until release is called, once. An error says whose share is used up. On forwarded pipes, where messages are large, there are
+// fewer.
+func (s *shares) take(who callerKey, stranger, forwarded bool) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stranger {
@@ -41,21 +49,23 @@ func (s *shares) take(who callerKey, stranger bool) (release func(), err error) 
 			s.byStrangers--
 		}, nil
 	}
-	if s.byCaller[who] >= s.caller {
-		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", s.caller)
+	key, caller, total, used := shareKey{who, forwarded}, s.caller, s.total, &s.used
+	if forwarded {
+		caller, total, used = forwardedRequests, forwardedTotal, &s.forwarded
 	}
-	if s.used >= s.total {
-		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress, the most that may be", s.total)
+	if s.byCaller[key] >= caller {
+		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", caller)
 	}
-	s.used++
-	s.byCaller[who]++
+	if *used >= total {
+		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress, the most that may be", total)
+	}
+	*used++
+	s.byCaller[key]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.used--
-		if s.byCaller[who]--; s.byCaller[who] == 0 {
-			delete(s.byCaller, who)
-		}
+		*used--
+		count(s.byCaller, key, -1)
 	}, nil
 }
 

@@ -23,6 +23,8 @@ const (
 	retryMost  = time.Second
 	// maxMessage is the largest response in bytes: what gRPC receives unless told otherwise.
 	maxMessage = 4 << 20
+	// window is how many bytes the server may send ahead of what was asked for, the least that HTTP/2 has.
+	window = 64<<10 - 1
 	// pumpTimeout is how long Close waits for calls that have ended to be let go of.
 	pumpTimeout = 5 * time.Second
 )
@@ -56,6 +58,8 @@ func NewLink(t Target, o Options) (*Link, error) {
 			MinConnectTimeout: o.ConnectTimeout,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithStaticStreamWindowSize(window), // else they grow to megabytes for each call
+		grpc.WithStaticConnWindowSize(window),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("server of pipe %s: %w", t.Pipe, err)
