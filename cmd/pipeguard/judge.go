@@ -19,6 +19,8 @@ type judge struct {
 	revision  string
 	namespace string // of objects that name none; empty means "default"
 	ignored   []string
+	// readsObject is true if the policies may read input.object, and so are asked about every object here.
+	readsObject bool
 }
 
 // newJudge activates policies as the webhook would: they must compile, pass their tests and hold the invariants.
@@ -35,7 +37,7 @@ func newJudge(ctx context.Context, s sources, o reviewOptions) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &judge{reviewer, active.Revision(), o.namespace, o.ignored}, nil
+	return &judge{reviewer, active.Revision(), o.namespace, o.ignored, active.NeedsObject()}, nil
 }
 
 func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []manifest.Fault) reviewReport {
@@ -130,6 +132,9 @@ func (j *judge) answer(ctx context.Context, request *admissionv1.AdmissionReques
 		out.Verdict = verdictAllowed
 	}
 	out.Code, out.Message = result.Code, result.Message
+	if result.Plain && j.readsObject {
+		out.Note = noteOnPlain
+	}
 	out.Warnings = append(out.Warnings, result.Warnings...)
 	out.Findings = append(out.Findings, result.Findings...)
 	return out, nil

@@ -27,7 +27,7 @@ policies of nodes, and are compiled as the proxy would, beside its built-in requ
 may hold both kinds, in subdirectories.
 
 PipePolicies are held to the same conditions as in a cluster. What their authors may not have meant, such as a subject that has
-expired, is a warning on standard error.
+expired, is a warning on standard error; so is a note if rules read input.object, which not every object in a cluster reaches.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/policy-check/v1"
@@ -63,7 +63,13 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 			report.Problems = append(report.Problems, s.problems...)
 			continue
 		}
-		report.Problems = append(report.Problems, policy.Validate(s.modules, s.options)...)
+		readsObject, problems := policy.Inspect(s.modules, s.options)
+		report.Problems = append(report.Problems, problems...)
+		if readsObject && !s.isOfNode {
+			if err := note(cmd, noteOnObject); err != nil {
+				return err
+			}
+		}
 	}
 	report.OK = len(report.Problems) == 0
 	p := printer{w: cmd.OutOrStdout()}

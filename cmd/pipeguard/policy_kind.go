@@ -106,14 +106,14 @@ func nodeSources(modules policy.Modules, params string) (sources, error) {
 		}
 	}
 	if isWhole(modules) {
-		return sources{modules: policy.Modules{Files: modules.Files, Data: data, InputSchema: node.InputSchema()}, options: request.Options(policy.Options{}), isWholeNode: true}, nil
+		return sources{modules: policy.Modules{Files: modules.Files, Data: data, InputSchema: node.InputSchema()}, options: request.Options(policy.Options{}), isWholeNode: true, isOfNode: true}, nil
 	}
 	return besideBuiltIn(modules, data), nil
 }
 
 // besideBuiltIn are modules that add to the built-in request policy, over its parameters.
 func besideBuiltIn(modules policy.Modules, data map[string]any) sources {
-	s := sources{modules: modules, options: request.Options(policy.Options{}), isBuiltIn: true}
+	s := sources{modules: modules, options: request.Options(policy.Options{}), isBuiltIn: true, isOfNode: true}
 	with, err := request.Modules(modules.Files, data)
 	if err != nil {
 		s.problems = []policy.Problem{{Code: "addition", Message: err.Error()}}

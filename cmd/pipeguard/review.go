@@ -38,10 +38,11 @@ With -o json it prints one object:
   verdict   allowed, denied, or bad-input if one fault was found, whatever else was
   revision  of the policies that judged
   objects   in the order of the input: {file, document, line, item, apiVersion, kind, namespace, name, verdict, code,
-            message, warnings, findings: [{code, effect, field, message}]}
+            message, note, warnings, findings: [{code, effect, field, message}]}
             verdict is allowed, denied or not-judged; document and line count from 1; item is "items[0]" within a List;
             code is that of the finding that decided (PG001 …); message is for people, changes from version to version
-            and holds a decision id that changes from run to run; effect is deny, warn or audit
+            and holds a decision id that changes from run to run; effect is deny, warn or audit; note is there if rules on
+            input.object judged an object that the match conditions of a cluster would not send
   faults    [{file, document, line, item, message}]
 
 Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work.`,

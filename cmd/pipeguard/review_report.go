@@ -41,6 +41,7 @@ type reviewObject struct {
 	Verdict    string           `json:"verdict"`
 	Code       string           `json:"code,omitempty"`
 	Message    string           `json:"message,omitempty"`
+	Note       string           `json:"note,omitempty"`
 	Warnings   []string         `json:"warnings"`
 	Findings   []policy.Finding `json:"findings"`
 }
@@ -82,6 +83,9 @@ func printReview(p *printer, r reviewReport) {
 		p.printf("\n")
 		for _, warning := range o.Warnings {
 			p.printf("    Warning: %s\n", inert.Line(warning))
+		}
+		if o.Note != "" {
+			p.printf("    Note: %s\n", o.Note)
 		}
 		for line := range strings.Lines(o.Message) {
 			p.printf("    %s\n", inert.Line(strings.TrimRight(line, "\n")))

@@ -151,3 +151,32 @@ func TestReviewRefusesPoliciesThatTheWebhookWouldNotActivate(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// A rule on input.object sees fewer objects in a cluster than here: authors and reviewers are told.
+func TestRulesOnTheObjectComeWithANote(t *testing.T) {
+	dir := copyOfDefaults(t)
+	plain := execute(t, "", "policy", "check", dir)
+	if plain.code != exitYes || strings.Contains(plain.errOut, "note: ") {
+		t.Fatalf("the built-in policies: %+v", plain)
+	}
+	add(t, dir, "house.rego", `package pipeguard.admission
+
+findings contains {"code": "H1", "effect": "deny", "field": "spec"} if input.object.spec.hostNetwork == true
+`)
+	if got := execute(t, "", "policy", "check", dir); got.code != exitYes || !strings.Contains(got.errOut, "note: rules read input.object") {
+		t.Errorf("policy check: %+v", got)
+	}
+	const pods = "apiVersion: v1\nkind: Pod\nmetadata: {name: plain}\nspec: {hostNetwork: true, containers: [{name: c, image: i}]}\n---\n" +
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: sent}\nspec:\n  hostNetwork: true\n  containers: [{name: c, image: i}]\n  volumes: [{name: v, hostPath: {path: '\\\\.\\pipe\\x'}}]\n"
+	got := execute(t, pods, "review", "-f", "-", "--policy-dir", dir, "-o", "json")
+	var report reviewReport
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || len(report.Objects) != 2 {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if one, two := report.Objects[0], report.Objects[1]; one.Verdict != verdictDenied || one.Note == "" || two.Verdict != verdictDenied || two.Note != "" {
+		t.Errorf("got %+v and %+v, want a note on the first", one, two)
+	}
+	if text := textOf(t, got.out); strings.Count(text, "    Note: "+noteOnPlain) != 1 {
+		t.Errorf("text: %s", text)
+	}
+}

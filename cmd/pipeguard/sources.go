@@ -22,6 +22,8 @@ type sources struct {
 	modules policy.Modules // with what follows from the parameters
 	// isBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.
 	isBuiltIn bool
+	// isOfNode is true for a request policy.
+	isOfNode bool
 	// isWholeNode is true for a request policy that adds nothing to the built-in one, but stands for it.
 	isWholeNode bool
 	// problems are why what was read cannot be put together; nothing is compiled then.
@@ -103,6 +105,21 @@ func warn(cmd *cobra.Command, texts []string) error {
 	for _, text := range texts {
 		p.printf("warning: %s\n", inert.Line(text))
 	}
+	return p.done(nil)
+}
+
+// noteOnObject is for authors of rules that read input.object.
+const noteOnObject = "rules read input.object: in a cluster they are asked only about objects that the webhook's match conditions send, " +
+	"which are those with a host path other than a plain one of Linux, a HostProcess container or an annotation of microsoft.com; " +
+	"a ValidatingAdmissionPolicy can judge the others"
+
+// noteOnPlain is for the result of an object that those conditions keep back.
+const noteOnPlain = "judged because rules read input.object; the webhook's match conditions would not send this object to it"
+
+// note prints what is to be known where it does not mix with results.
+func note(cmd *cobra.Command, text string) error {
+	p := printer{w: cmd.ErrOrStderr()}
+	p.printf("note: %s\n", text)
 	return p.done(nil)
 }
 

@@ -59,6 +59,9 @@ type Result struct {
 	Findings         []policy.Finding
 	// Details put each of the findings into words, in the same order.
 	Details []Detail
+	// Plain is true if the object holds nothing that the conditions of the webhook's configuration look for. They send hardly
+	// any of those, whatever policies read.
+	Plain bool
 	// Unchanged is true if the findings would refuse the object, but the update leaves what they are about as it was.
 	Unchanged bool
 	// Static is true if the findings would refuse the mirror of a static pod, made by its node, which nothing here can stop.

@@ -54,6 +54,7 @@ type judgement struct {
 	decision  policy.Decision
 	unchanged bool
 	static    bool
+	plain     bool
 }
 
 // Review judges one request. It never fails: what cannot be judged is refused, with CodeFailure and a reason.
@@ -83,6 +84,7 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 	default:
 		res = r.present(&j)
 	}
+	res.Plain = j.plain
 	if !isTraced(ctx) {
 		return res
 	}
@@ -115,7 +117,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if err != nil {
 		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
 	}
-	if !isRelevant(&e, obj.podMeta()) && !snapshot.NeedsObject() {
+	if j.plain = !isRelevant(&e, obj.podMeta()); j.plain && !snapshot.NeedsObject() {
 		return false, nil
 	}
 	j.input = r.input(req, &obj, &e)

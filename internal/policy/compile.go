@@ -27,12 +27,18 @@ type program struct {
 
 // Validate reports everything that keeps m from being activated, short of running its tests and the checks.
 func Validate(m Modules, o Options) []Problem {
+	_, problems := Inspect(m, o)
+	return problems
+}
+
+// Inspect is Validate, and says whether a module may read input.object.
+func Inspect(m Modules, o Options) (readsObject bool, problems []Problem) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return []Problem{{Code: CodeInternal, Message: err.Error()}}
+		return false, []Problem{{Code: CodeInternal, Message: err.Error()}}
 	}
-	_, problems := compile(context.Background(), m, o)
-	return problems
+	p, problems := compile(context.Background(), m, o)
+	return p != nil && p.object, problems
 }
 
 func compile(ctx context.Context, m Modules, o Options) (p *program, problems []Problem) {
