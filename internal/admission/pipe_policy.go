@@ -73,6 +73,9 @@ var (
 	imageEnd    = regexp.MustCompile(`^[^@]*[A-Za-z0-9](@sha256:[0-9a-f]{64})?$`)
 	// repositorySegment is a path-component of https://pkg.go.dev/github.com/distribution/reference.
 	repositorySegment = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
+	// registryName and tagName are its domain-and-port and its tag.
+	registryName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[0-9]+)?$`)
+	tagName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 	labelName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
@@ -145,7 +148,7 @@ func (s PolicySubject) check(f *faults, at string) {
 			f.add(element(join(at, "images"), i), `%s: a * stands at the end, with a "/" before it, or nowhere`, quote(image, maxName))
 		case hasUpperCase(prefix):
 			f.add(element(join(at, "images"), i), `%s matches no image: no runtime takes a name in capital letters; only its registry and its tag may have them`, quote(image, maxName))
-		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), !isRepository(prefix, isPrefix), !isPrefix && !imageEnd.MatchString(image):
+		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), !isImageName(prefix, isPrefix), !isPrefix && !imageEnd.MatchString(image):
 			f.add(element(join(at, "images"), i), `%s matches no image: want a name as pods have it, such as registry.example/driver:v1, or its beginning and *`, quote(image, maxName))
 		}
 	}
@@ -162,25 +165,25 @@ func (s PolicySubject) check(f *faults, at string) {
 	}
 }
 
-// cutImage takes the registry, tag and digest off an image's name, as container runtimes do
-// (https://github.com/distribution/reference). The first of several segments is a registry if no repository can be called so.
-func cutImage(image string) (repository string, tagged bool) {
+// cutImage takes an image's name apart, as container runtimes do (https://github.com/distribution/reference). The first of
+// several segments is a registry if no repository can be called so.
+func cutImage(image string) (registry, repository, tag string, tagged bool) {
 	image, _, digest := strings.Cut(image, "@")
 	if first, rest, ok := strings.Cut(image, "/"); ok && (strings.ContainsAny(first, ".:") || first == "localhost" || first != strings.ToLower(first)) {
-		image = rest
+		registry, image = first, rest
 	}
-	repository, _, tagged = strings.Cut(image, ":")
-	return repository, tagged || digest
+	repository, tag, tagged = strings.Cut(image, ":")
+	return registry, repository, tag, tagged || digest
 }
 
 func hasUpperCase(image string) bool {
-	repository, _ := cutImage(image)
+	_, repository, _, _ := cutImage(image)
 	return repository != strings.ToLower(repository)
 }
 
-// isRepository holds the segments of an image's name against the form that runtimes take. The last one of a beginning may go on.
-func isRepository(image string, isPrefix bool) bool {
-	repository, tagged := cutImage(image)
+// isImageName holds the parts of an image's name against the forms that runtimes take. The last one of a beginning may go on.
+func isImageName(image string, isPrefix bool) bool {
+	registry, repository, tag, tagged := cutImage(image)
 	if isPrefix && !tagged {
 		repository += "x"
 	}
@@ -189,7 +192,15 @@ func isRepository(image string, isPrefix bool) bool {
 			return false
 		}
 	}
-	return true
+	return (registry == "" || registryName.MatchString(registry)) && (tag == "" || tagName.MatchString(tag))
+}
+
+// CrossesRepositories says of a beginning of images that it ends within the name of a repository, so that it is the
+// beginning of others as well. prefix is what stands before the *.
+func CrossesRepositories(image string) (prefix string, crosses bool) {
+	prefix, isPrefix := strings.CutSuffix(image, "*")
+	_, _, _, tagged := cutImage(prefix)
+	return prefix, isPrefix && !tagged && !strings.HasSuffix(prefix, "/")
 }
 
 // expiry is when the permission ends and when its end is near, as policies compare them; empty for one that does not end.

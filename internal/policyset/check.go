@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // CheckPipePolicy finds what is wrong with a PipePolicy beyond what every policy must keep. The CRD's schema checks the
@@ -61,11 +63,31 @@ func checkName(name string) (faults field.ErrorList) {
 	return faults
 }
 
-// absolutePath begins with a drive. Nodes compare paths of requests, which are absolute, with the prefixes.
-var absolutePath = regexp.MustCompile(`^[A-Za-z]:[\\/]`)
+// Bounds of the lists of a policy's node rules, as in the CRD.
+const (
+	maxMethods, maxMethod  = 128, 128
+	maxPrefixes, maxPrefix = 32, 1024
+)
+
+// checkSet holds a list against what the API server takes: bounds, and no entry twice.
+func checkSet(list []string, most, longest int, at *field.Path) (faults field.ErrorList) {
+	if len(list) > most {
+		return field.ErrorList{field.TooMany(at, len(list), most)}
+	}
+	for i, s := range list {
+		if utf8.RuneCountInString(s) > longest {
+			faults = append(faults, field.TooLong(at.Index(i), "", longest))
+		}
+		if slices.Contains(list[:i], s) {
+			faults = append(faults, field.Duplicate(at.Index(i), s))
+		}
+	}
+	return faults
+}
 
 // checkNode finds what would permit nothing on any node.
 func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
+	faults = append(checkSet(n.Methods, maxMethods, maxMethod, at.Child("methods")), checkSet(n.PathPrefixes, maxPrefixes, maxPrefix, at.Child("pathPrefixes"))...)
 	known := rules.Methods()
 	for i, m := range n.Methods {
 		if slices.Contains(known, m) {
@@ -84,9 +106,8 @@ func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
 			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, message))
 			continue
 		}
-		segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
-		if !absolutePath.MatchString(path) || slices.Contains(segments, "..") || slices.Contains(segments, ".") {
-			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, `not an absolute path, such as C:\var\lib\kubelet: no request can be below it`))
+		if _, err := safepath.NewRoots(path); err != nil { // as access lists do
+			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, fmt.Sprintf(`no request can be below it: %v; want a directory such as C:\var\lib\kubelet`, err)))
 		}
 	}
 	return faults
@@ -121,6 +142,11 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 				warn("subject %s expired: it permits nothing", s.Name)
 			case left < Soon:
 				warn("subject %s expires in %s", s.Name, left.Round(time.Minute))
+			}
+		}
+		for _, image := range s.Images {
+			if prefix, ok := admission.CrossesRepositories(image); ok {
+				warn("subject %s: image %s also covers %s-other/x: end the name with :* or /*", s.Name, image, prefix)
 			}
 		}
 		if len(s.ServiceAccounts) == 0 {

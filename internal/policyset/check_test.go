@@ -1,12 +1,16 @@
 package policyset
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
@@ -15,11 +19,18 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 	image := func(s string) func(*v1alpha1.PipePolicySpec) {
 		return func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Images = []string{s} }
 	}
-	method := func(s string) func(*v1alpha1.PipePolicySpec) {
-		return func(p *v1alpha1.PipePolicySpec) { p.Node.Methods = []string{s} }
+	method := func(s ...string) func(*v1alpha1.PipePolicySpec) {
+		return func(p *v1alpha1.PipePolicySpec) { p.Node.Methods = s }
 	}
-	path := func(s string) func(*v1alpha1.PipePolicySpec) {
-		return func(p *v1alpha1.PipePolicySpec) { p.Node.PathPrefixes = []string{s} }
+	paths := func(s ...string) func(*v1alpha1.PipePolicySpec) {
+		return func(p *v1alpha1.PipePolicySpec) { p.Node.PathPrefixes = s }
+	}
+	path := func(s string) func(*v1alpha1.PipePolicySpec) { return paths(s) }
+	many := func(n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprintf(`C:\%d`, i))
+		}
+		return out
 	}
 	name := func(s string) v1alpha1.PipePolicy { return pipes(s) }
 	digest := "@sha256:" + strings.Repeat("0a", 32)
@@ -33,11 +44,32 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		"a method of nobody":         {pipes("p", method("Teleport")), "not a method of the node API"},
 		"any method":                 {pipes("p", method("*")), "leave the list out to permit all"},
 		"a path":                     {pipes("p", path(`C:\var\lib\kubelet`)), ""},
-		"a path with slashes":        {pipes("p", path(`c:/var/lib`)), ""},
-		"a relative path":            {pipes("p", path(`var\lib\kubelet`)), "not an absolute path"},
-		"a path of no drive":         {pipes("p", path(`\var\lib`)), "not an absolute path"},
-		"a path of a drive's place":  {pipes("p", path(`C:var`)), "not an absolute path"},
-		"a path upwards":             {pipes("p", path(`C:\var\..\x`)), "not an absolute path"},
+		"a relative path":            {pipes("p", path(`var\lib\kubelet`)), "not an absolute Windows path"},
+		"a path of no drive":         {pipes("p", path(`\var\lib`)), "at beginning of path"},
+		"a path of a drive's place":  {pipes("p", path(`C:var`)), "not an absolute Windows path"},
+		"a path upwards":             {pipes("p", path(`C:\var\..\x`)), "invalid characters"},
+		"a path with a star":         {pipes("p", path(`C:\var\*`)), "no request can be below it"},
+		"a short name":               {pipes("p", path(`C:\PROGRA~1`)), "looks like a short name"},
+		"a dot at the end":           {pipes("p", path(`C:\var.`)), "ends in a dot or a space"},
+		"a space at the end":         {pipes("p", path(`C:\var `)), "ends in a dot or a space"},
+		"a device":                   {pipes("p", path(`C:\NUL`)), "is a device name"},
+		"a stream":                   {pipes("p", path(`C:\var:x`)), "invalid characters"},
+		"a drive":                    {pipes("p", path(`C:\`)), "is a whole drive"},
+		"slashes":                    {pipes("p", path(`C:/var`)), "not an absolute Windows path"},
+		"a path that no call has":    {pipes("p", path(`C:\`+strings.Repeat("x", 300))), "exceeds maximum characters"},
+		"a path of 1,025 characters": {pipes("p", path(`C:\`+strings.Repeat("x", 1022))), "may not be more than 1024"},
+		"a path twice":               {pipes("p", paths(`C:\var`, `C:\var`)), "spec.node.pathPrefixes[1]: Duplicate value"},
+		"33 paths":                   {pipes("p", paths(many(33)...)), "must have at most 32 items"},
+		"32 paths":                   {pipes("p", paths(many(32)...)), ""},
+		"a method twice":             {pipes("p", method("ListDiskIDs", "ListDiskIDs")), "spec.node.methods[1]: Duplicate value"},
+		"129 methods":                {pipes("p", method(slices.Repeat([]string{"ListDiskIDs"}, 129)...)), "must have at most 128 items"},
+		"a registry with a dot":      {pipes("p", image("r.example./x:1")), "matches no image"},
+		"a registry with a dash":     {pipes("p", image("-r.example/x:1")), "matches no image"},
+		"a registry's port":          {pipes("p", image("r.example:x/y:1")), "matches no image"},
+		"a tag of 129 characters":    {pipes("p", image("r.example/x:"+strings.Repeat("a", 129))), "matches no image"},
+		"a tag of 128 characters":    {pipes("p", image("r.example/x:"+strings.Repeat("a", 128))), ""},
+		"a tag with a dash":          {pipes("p", image("r.example/x:-1*")), "matches no image"},
+		"a beginning of any tag":     {pipes("p", image("r.example/x:*")), ""},
 		"an image":                   {pipes("p", image("registry.example:5000/team/driver:v1.2")), ""},
 		"an image by digest":         {pipes("p", image("registry.example/driver"+digest)), ""},
 		"a beginning of images":      {pipes("p", image("registry.example/driver:v1.*")), ""},
@@ -171,6 +203,52 @@ func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 		err := try(t, sources(t, m))
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// The bounds of a policy's node rules stand in the CRD, and here for objects in files.
+func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
+	text, err := os.ReadFile("../../config/crd/pipeguard.dev_pipepolicies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	node := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["node"].Properties
+	lists := 0
+	for name, list := range node {
+		if list.Type != "array" {
+			continue
+		}
+		lists++
+		want, ok := map[string][2]int64{"methods": {maxMethods, maxMethod}, "pathPrefixes": {maxPrefixes, maxPrefix}}[name]
+		if !ok || list.MaxItems == nil || list.Items.Schema.MaxLength == nil || list.XListType == nil {
+			t.Errorf("%s is not bounded here or there", name)
+			continue
+		}
+		if got := [2]int64{*list.MaxItems, *list.Items.Schema.MaxLength}; got != want || *list.XListType != "set" {
+			t.Errorf("%s: %v in the CRD, and here %v", name, got, want)
+		}
+	}
+	if lists != 2 {
+		t.Errorf("%d lists", lists)
+	}
+}
+
+func TestABeginningOfSeveralRepositoriesIsAWarning(t *testing.T) {
+	for image, want := range map[string]bool{
+		"r.example/driver*": true, "r.example:5000/team/dri-*": true,
+		"r.example/driver:*": false, "r.example/driver:v1*": false, "r.example/driver/*": false, "r.example/*": false, "r.example/driver:v1": false, "r.example/driver@*": false,
+	} {
+		p := pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Images = []string{image} })
+		got := Warnings(&p, time.Time{})
+		prefix := strings.TrimSuffix(image, "*")
+		text := "also covers " + prefix + "-other/x: end the name with :* or /*"
+		if want != slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, text) }) {
+			t.Errorf("%s: %q", image, got)
 		}
 	}
 }
