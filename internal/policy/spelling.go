@@ -108,7 +108,7 @@ type inputSchema struct {
 type inputParts map[ast.Var]*inputSchema
 
 func partsOf(m *ast.Module, input *inputSchema) inputParts {
-	p := inputParts{ast.InputRootDocument.Value.(ast.Var): input}
+	p := inputParts{ast.Var("input"): input}
 	ast.WalkExprs(m, func(e *ast.Expr) bool {
 		if every, ok := e.Terms.(*ast.Every); ok {
 			if domain := p.of(every.Domain); domain != nil {

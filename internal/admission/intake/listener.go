@@ -74,7 +74,7 @@ func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
 	for _, n := range l.counts {
 		most = max(most, n)
 	}
-	i := -1
+	var i int
 	switch {
 	case l.counts[c.address] >= l.perAddress:
 		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && o.address == c.address })

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -19,7 +20,7 @@ type peer struct {
 func (p *peer) isClosed() bool {
 	_ = p.SetReadDeadline(time.Now())
 	_, err := p.Read(make([]byte, 1))
-	return err == io.EOF
+	return errors.Is(err, io.EOF)
 }
 
 // callers is a listener at which connections from chosen addresses arrive.

@@ -87,7 +87,7 @@ func (l *Log) prunedUntil(ctx context.Context) (uint64, error) {
 		r = &unverified
 	}
 	if r.Fault != nil {
-		return 0, nil
+		return 0, nil //nolint:nilerr // nothing behind a fault is believed, a pruning included
 	}
 	return r.PrunedUntil, nil
 }

@@ -38,7 +38,7 @@ func TestLargeMessagesThatNobodyReadsAreFew(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 2*mostCalls)
 	for range 2 * mostCalls {
-		c := g.client(grpc.WithStaticStreamWindowSize(64<<10-1))
+		c := g.client(grpc.WithStaticStreamWindowSize(64<<10 - 1))
 		s, err := c.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/test.v1.Echo/Chat", grpc.ForceCodecV2(raw.Codec{}))
 		if err != nil {
 			t.Fatal(err)
