@@ -77,7 +77,7 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	w.order, w.ignored, w.unnamed = inOrder(all)
 	if w.isWriter {
 		err = w.cut()
-	} else if err == nil {
+	} else {
 		err = w.lookVoid(all)
 	}
 	if err != nil || len(w.order) == 0 {
