@@ -23,7 +23,7 @@ Compared with csi-proxy v1.3.0. Rights to operations are given under the names o
 | error prefix of forwarded old volume methods | ` + "`Forward to … failed, err=`" + ` | the same |
 | ` + "`error`" + ` in old responses | never set | never set |
 | disk as text that does not fit | cut off: 4294967297 is disk 1 | refused |
-| path checks | filesystem only, by string prefix; links inside are followed | every path of every group, by segments; no link on the way is followed |
+| path checks | filesystem only, by string prefix; links inside are followed | every path of every group, by segments; no link on the way is followed, but by ` + "`GetClosestVolumeIDFromTargetPath`" + ` within the working directories |
 | separators in a path | any number of them, also at its end | the same: one is kept, before the call is judged and recorded. What begins with a separator, and every forward slash, is refused |
 | a working directory, and what [volumes share](node-administrators-guide.md#paths) in it | may be removed or mounted over | may be looked at and made; InvalidArgument for what would remove, empty, replace or mount over it |
 | ids and names | go into queries after escaping | are of a strict form, or refused before the host is asked |
