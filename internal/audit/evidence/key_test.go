@@ -1,6 +1,8 @@
 package evidence
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,9 +76,15 @@ func TestPrivateKeysThatOthersCanReadAreRefused(t *testing.T) {
 
 func TestVerifierKeysThatAreNoneAreRefused(t *testing.T) {
 	good := newKey(t, origin).LogKey()
+	data, err := base64.StdEncoding.DecodeString(strings.SplitN(good, "+", 3)[2]) // a name, its hash, and the base64 of type and key, which may hold a + too
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := append([]byte{0x7f}, data[1:]...)
+	hash := sha256.Sum256(append([]byte(origin+"\n"), unknown...))
 	for name, text := range map[string]string{
 		"nothing": "", "comments alone": "# x\n\n", "a word": "x", "a private key": string(newKey(t, "a").Secret()), "cut short": good[:len(good)-4],
-		"another name": strings.Replace(good, "node-1", "node-2", 1), "an unknown type": "a+00000000+" + "A" + good[strings.LastIndex(good, "+")+2:], "one of two": good + "\nx\n",
+		"another name": strings.Replace(good, "node-1", "node-2", 1), "an unknown type": fmt.Sprintf("%s+%x+%s", origin, hash[:4], base64.StdEncoding.EncodeToString(unknown)), "one of two": good + "\nx\n",
 	} {
 		if k, err := ParseKeys(text); err == nil {
 			t.Errorf("%s: %v", name, k.Describe())
