@@ -52,7 +52,7 @@ func (o *output) String() string {
 
 func (o *output) await(t *testing.T, n int, want string) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute) // reached only by a test that fails
 	for {
 		o.mu.Lock()
 		changed := o.changed

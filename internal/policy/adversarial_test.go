@@ -166,13 +166,9 @@ func TestActivateEndsForAnEndlessTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	_, err = e.Activate(t.Context(), m)
 	if !ranOutOfTime(err) { // in the tests or, on a busy machine, before them
 		t.Errorf("got %v", err)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 
@@ -201,11 +197,7 @@ func TestLimitsRefuseModulesBeforeTheyAreParsed(t *testing.T) {
 		"a long chain of else": {many.with(map[string]string{"e.rego": "package a\n\nx := 1 if input.a\n" + strings.Repeat("else := 1 if input.a\n", 3)}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
 			problems := Validate(c.m, Options{})
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("it took %v", took)
-			}
 			if c.want == "" {
 				if len(problems) > 0 {
 					t.Errorf("got %v", problems)

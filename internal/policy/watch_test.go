@@ -41,7 +41,7 @@ func next(t *testing.T, told <-chan attempt) attempt {
 	select {
 	case a := <-told:
 		return a
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("nothing was told")
 		return attempt{}
 	}

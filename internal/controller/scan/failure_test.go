@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -282,12 +281,8 @@ func TestNothingIsReportedOfAPassThatIsStopped(t *testing.T) {
 		cancel()
 		return Judged{Revision: "sha256:1", Failure: "the caller went away", Passing: true}, ctx.Err()
 	}
-	start := time.Now()
 	if _, err := s.pass(ctx, "sha256:1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("pass = %v, want that it was cancelled", err)
-	}
-	if d := time.Since(start); d > 10*time.Second {
-		t.Errorf("it took %v to stop", d)
 	}
 	if got := a.reports(); len(got) > 0 {
 		t.Errorf("reports = %v, want none", got)

@@ -40,7 +40,7 @@ func fullSocket(t *testing.T, name string) (o Options, accept func()) {
 
 func TestDialWaitsWhileThePipeIsBusy(t *testing.T) {
 	o, accept := fullSocket(t, "busy")
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	dialled := make(chan error, 1)
 	go func() {

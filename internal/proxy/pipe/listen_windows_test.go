@@ -78,7 +78,7 @@ func TestThePipeHasTheDescriptorThatWasAskedFor(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = listener.Close() })
 			go acceptAll(listener)
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			t.Cleanup(cancel)
 			conn, err := Dial(ctx, name, options)
 			if err != nil {
@@ -126,7 +126,7 @@ func TestBytesPassBothWays(t *testing.T) {
 		_, err = io.CopyN(conn, conn, 4)
 		echoed <- err
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	askedAndAnswered(t, listener)
 	conn, err := Dial(ctx, name, Options{})
@@ -168,7 +168,7 @@ func isWindows() bool {
 }
 
 func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	own := pipeName(t)
 	if err := VerifyOwner(ctx, own, Options{}); err == nil {

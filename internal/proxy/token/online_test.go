@@ -278,11 +278,7 @@ func TestASlowAPIServerIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newClock()
-	began := time.Now()
 	wantRefusal(t, guard(t, v.withClock(c), Required), bearer(sign(t, rsaHeader(), claimsAt(c.Now()), clusterRSA())), driver(), Unavailable)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %s", took)
-	}
 }
 
 // held is an API server that answers when it is told to.
