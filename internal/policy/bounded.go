@@ -44,6 +44,8 @@ func boundedCalls(m *ast.Module) []Problem {
 			out = append(out, at(terms[0].Location, CodeBuiltin, "the separator of concat must be short"))
 		case strings.HasPrefix(name, "regex.") && len(first) > maxRegex:
 			out = append(out, at(terms[0].Location, CodeBuiltin, fmt.Sprintf("the pattern of %s has more than %d bytes", name, maxRegex)))
+		case strings.HasPrefix(name, "regex.") && instructions(string(first)) > maxInstructions:
+			out = append(out, at(terms[0].Location, CodeBuiltin, fmt.Sprintf("the repetitions in the pattern of %s make a program of more than %d instructions", name, maxInstructions)))
 		case name == "sprintf" && !plainFormat(string(first)):
 			out = append(out, at(terms[0].Location, CodeBuiltin, "the format of sprintf may use %s %v %d %q %t %x and %% only, without width, precision or index"))
 		}

@@ -176,8 +176,18 @@ func halted(err error) error {
 	return topdown.Halt{Err: fault(ReasonMemory, err)}
 }
 
-// OPA's functions are those of the process. Each that has a cost takes it from now on, before it runs, wherever it is called.
+// OPA's functions are those of the process. From now on each that takes many steps for its operands refuses those for which it would take
+// too many, and each that has a cost takes it, before it runs, wherever it is called.
 func init() {
+	for name := range steps {
+		run := topdown.GetBuiltin(name)
+		topdown.RegisterBuiltinFunc(name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+			if err := checkSteps(name, operands); err != nil {
+				return topdown.Halt{Err: fault(ReasonTimeout, err)}
+			}
+			return run(bctx, operands, iter)
+		})
+	}
 	for name, cost := range costs {
 		run := topdown.GetBuiltin(name)
 		ast.BuiltinMap[name].CanSkipBctx = false // or it would be called without a context

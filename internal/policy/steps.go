@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+const (
+	// maxSteps bounds one call of a function that does not look at the time-out while it runs: a few hundred milliseconds.
+	maxSteps = 1 << 24
+	// maxInstructions bounds the program that a pattern becomes. Without repetitions, a pattern of maxRegex bytes has fewer.
+	maxInstructions = 4 * maxRegex
+)
+
+// steps has the most steps that a call takes, for each allowed function whose time grows faster than its operands. It is asked before the
+// function runs.
+var steps = map[string]func(operands []*ast.Term) int64{
+	"indexof":        product, // of texts that are not ASCII
+	"object.subset":  subset,
+	"regex.find_n":   matching,
+	"regex.is_valid": func(o []*ast.Term) int64 { return times(int64(len(stringOf(o[0]))), maxSteps/maxRegex) },
+	"regex.match":    matching,
+	"regex.split":    matching,
+	"trim":           product, // with a set of characters that is not ASCII
+	"trim_left":      product,
+	"trim_right":     product,
+}
+
+func product(operands []*ast.Term) int64 {
+	return times(int64(len(stringOf(operands[0]))), int64(len(stringOf(operands[1]))))
+}
+
+// subset is the time for a part of an array, which is looked for at each place.
+func subset(operands []*ast.Term) int64 {
+	if _, ok := operands[0].Value.(*ast.Array); !ok {
+		return 0
+	}
+	return times(length(operands[0].Value), nodes(operands[1]))
+}
+
+// matching is the most that a pattern takes for a text: each of its instructions for each byte. See bounded for its size.
+func matching(operands []*ast.Term) int64 {
+	pattern, text := stringOf(operands[0]), stringOf(operands[1])
+	size := int64(maxInstructions)
+	if !strings.Contains(pattern, "{") { // which is what repeats
+		size = 4 * (int64(len(pattern)) + 1)
+	}
+	return times(size, int64(len(text)))
+}
+
+// nodes is how many values there are in one, up to a number that is too many.
+func nodes(t *ast.Term) int64 {
+	c := scale{each: termBytes, plain: math.MaxInt}
+	c.term(t)
+	return c.sum / termBytes
+}
+
+// times is a product, or too many.
+func times(a, b int64) int64 {
+	if b != 0 && a > maxSteps/b {
+		return maxSteps + 1
+	}
+	return a * b
+}
+
+// instructions is the size of the program that a pattern becomes, or 0 if it is none.
+func instructions(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
+}
+
+// checkSteps fails if a call would take too long.
+func checkSteps(name string, operands []*ast.Term) error {
+	count, ok := steps[name]
+	if !ok || count(operands) <= maxSteps {
+		return nil
+	}
+	return fmt.Errorf("a call of %s would take more than %d steps: its operands are too long for one another", name, maxSteps)
+}
