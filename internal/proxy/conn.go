@@ -51,6 +51,7 @@ type conn struct {
 	tapped      int // requests that gRPC has announced
 	refused     int // requests that gRPC has refused unannounced, as far as they are recorded
 	streams     map[*stream]struct{}
+	untaken     map[*stream]*time.Timer // requests that are over but for the client taking their answers, with what ends the connection otherwise
 	pending     []unwritten // written by the next Read or at the end
 	ended       bool
 }
@@ -63,7 +64,7 @@ type unwritten struct {
 
 func newConn(raw net.Conn, p *pipe, at peer.Arrival) *conn {
 	id := rand.Text()
-	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), writes: make(chan struct{}, 1), streams: map[*stream]struct{}{}}
+	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), writes: make(chan struct{}, 1), streams: map[*stream]struct{}{}, untaken: map[*stream]*time.Timer{}}
 	c.bare.Store(true)
 	return c
 }
@@ -99,19 +100,60 @@ func (c *conn) Read(b []byte) (int, error) {
 func (c *conn) Write(b []byte) (int, error) {
 	c.writes <- struct{}{}
 	defer func() { <-c.writes }()
-	most := takenWithin
-	if c.isStranger() {
-		most = strangerTakes
-	}
+	most := c.patience()
 	if err := c.SetWriteDeadline(time.Now().Add(most)); err != nil {
 		return 0, err
 	}
 	n, err := c.Conn.Write(b)
 	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
-		c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", most))
-		_ = c.Close() // it is given up either way
+		c.endUnread(most)
 	}
 	return n, err
+}
+
+// patience is how long an answer may wait for the client.
+func (c *conn) patience() time.Duration {
+	if c.isStranger() {
+		return strangerTakes
+	}
+	return takenWithin
+}
+
+func (c *conn) endUnread(waited time.Duration) {
+	c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", waited))
+	_ = c.Close() // it is given up either way
+}
+
+// answered gives back the share of a request that is over. As long as gRPC holds messages of its answer, since the windows that the client
+// grants have no room for them, the request counts as in progress, and not for long.
+func (c *conn) answered(s *stream) {
+	most := c.patience()
+	c.mu.Lock()
+	s.isOver = true
+	waits := s.owed > 0 && !c.ended
+	if waits {
+		c.untaken[s] = time.AfterFunc(most, func() { c.endUnread(most) })
+	}
+	c.mu.Unlock()
+	if !waits && s.release != nil {
+		s.release()
+	}
+}
+
+// taken says that gRPC has let go of a message of a request's answer.
+func (c *conn) taken(s *stream) {
+	c.mu.Lock()
+	s.owed--
+	late, waits := c.untaken[s]
+	waits = waits && s.owed == 0
+	if waits {
+		late.Stop()
+		delete(c.untaken, s)
+	}
+	c.mu.Unlock()
+	if waits && s.release != nil {
+		s.release()
+	}
 }
 
 // whenTaken returns a release that waits until the client has taken the answer that was given just before: gRPC keeps it, and all that it
@@ -273,13 +315,20 @@ func (c *conn) finish() {
 	for s := range c.streams {
 		open = append(open, s)
 	}
-	held, release := c.peer, c.release
+	held, release, untaken := c.peer, c.release, c.untaken
+	c.untaken = nil
 	if c.idle != nil {
 		c.idle.Stop()
 	}
 	c.mu.Unlock()
 	if release != nil {
 		release()
+	}
+	for s, late := range untaken {
+		late.Stop()
+		if s.release != nil {
+			s.release()
+		}
 	}
 	c.writePending(true)
 	for _, s := range open {

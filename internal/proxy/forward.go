@@ -77,7 +77,7 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 		Version:   p.gv.Version, Method: s.fullMethod, FullMethod: s.fullMethod,
 	}
 	handle := func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
-		if err := p.pass(ctx, s.fullMethod, &vouched{ServerStream: ss, ctx: ctx, conn: s.conn}); err != nil {
+		if err := p.pass(ctx, s.fullMethod, &vouched{ServerStream: ss, ctx: ctx, stream: s}); err != nil {
 			return nil, statusOf(err).Err()
 		}
 		return &emptypb.Empty{}, nil // the responses have been sent; this says that the call was answered
@@ -86,13 +86,16 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 	return err
 }
 
+// passes says whether a request is passed on unread, with messages that may be large.
+func (p *pipe) passes(s *stream) bool { return p.pass != nil && s.method == "" }
+
 // vouched is a stream whose caller is asked about again with every message after the first: each may be another request. The
 // answers, too, are for the caller alone, and not for whoever it has left its connection to.
 type vouched struct {
 	grpc.ServerStream
-	ctx   context.Context
-	conn  *conn
-	begun atomic.Bool
+	ctx    context.Context
+	stream *stream
+	begun  atomic.Bool
 }
 
 // Context returns the context of the chain.
@@ -116,17 +119,17 @@ func (v *vouched) SendMsg(m any) error {
 		return err
 	}
 	v.earn(m)
-	return v.ServerStream.SendMsg(m)
+	return v.ServerStream.SendMsg(v.stream.lent(m))
 }
 
 func (v *vouched) earn(m any) {
 	if message, ok := m.(*raw.Message); ok {
-		v.conn.earnMessage(len(*message))
+		v.stream.conn.earnMessage(len(*message))
 	}
 }
 
 func (v *vouched) still() error {
-	if err := v.conn.alive(); err != nil {
+	if err := v.stream.conn.alive(); err != nil {
 		return status.Errorf(codes.PermissionDenied, "the caller cannot be vouched for any more: %v", err)
 	}
 	return nil

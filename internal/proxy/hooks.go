@@ -58,7 +58,7 @@ func (p *pipe) admit(ctx context.Context, s *stream) (err error) {
 		return status.Errorf(codes.Unimplemented, "malformed method name: %s", shorter(strconv.Quote(shorter(s.fullMethod))))
 	}
 	isStranger := c.isStranger()
-	if s.release, err = p.shares.take(c.principal(), isStranger, p.isForwarded()); isStranger && err == nil {
+	if s.release, err = p.shares.take(c.principal(), isStranger, p.passes(s)); isStranger && err == nil {
 		s.release = c.whenTaken(s.release)
 	}
 	return err
@@ -168,8 +168,11 @@ func (p *pipe) guard(next grpc.MethodHandler) grpc.MethodHandler {
 		}()
 		resp, err = next(srv, ctx, decode, interceptor)
 		if err != nil {
-			err = whyCut(ctx, err)
+			return resp, whyCut(ctx, err)
 		}
-		return resp, err
+		if s := streamFrom(ctx); s != nil {
+			resp = s.lent(resp)
+		}
+		return resp, nil
 	}
 }

@@ -79,8 +79,9 @@ const (
 	// callersAtOnce is how many callers may have all the requests in progress that they may have. They are callers that rules name:
 	// a bound for the memory of the process, and not for one of them.
 	callersAtOnce = 4
-	// forwardedRequests is how many calls of a caller may be in progress on all forwarded pipes, and forwardedTotal how many of all
-	// callers. Each holds a few messages in either direction if nobody reads them, of up to MaxForwardedMessage.
+	// forwardedRequests is how many calls of a caller, or of all strangers, may be in progress that are passed on unread, over all pipes,
+	// and forwardedTotal how many of all callers that rules name. Each holds a few messages in either direction if nobody reads them, of
+	// up to MaxForwardedMessage.
 	forwardedRequests = 16
 	forwardedTotal    = 2 * forwardedRequests
 	// maxHeaders is the size of a request's headers. Clients send a few hundred bytes, and a token at most.

@@ -111,10 +111,8 @@ func (p *pipe) newServer(o Options, more ...grpc.ServerOption) *grpc.Server {
 		grpc.InTapHandle(p.tap),
 		grpc.StatsHandler(hooks{p}),
 		grpc.UnknownServiceHandler(p.unknown),
+		grpc.ForceServerCodecV2(raw.Codec{}),
 	)
-	if p.pass != nil {
-		options = append(options, grpc.ForceServerCodecV2(raw.Codec{}))
-	}
 	return grpc.NewServer(append(options, more...)...)
 }
 

@@ -14,17 +14,18 @@ import (
 type shares struct {
 	strangers, caller, total int
 
-	mu          sync.Mutex // guards what follows
-	used        int
-	forwarded   int // on forwarded pipes
-	byStrangers int
-	byCaller    map[shareKey]int
+	mu                sync.Mutex // guards what follows
+	used              int
+	passed            int // of calls that are passed on unread
+	byStrangers       int // of other calls
+	passedByStrangers int
+	byCaller          map[shareKey]int
 }
 
-// shareKey is a caller, on forwarded pipes or on those of the node API.
+// shareKey is a caller with its calls that are passed on unread, or with its others.
 type shareKey struct {
 	callerKey
-	forwarded bool
+	passed bool
 }
 
 // newShares leaves a caller as much as the queue of operations lets it have, and some more for what is being refused.
@@ -33,25 +34,29 @@ func newShares(perOwner int) *shares {
 	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[shareKey]int{}}
 }
 
-// take counts a request until release is called, once. An error says whose share is used up. On forwarded pipes, where messages are large, there are
-// fewer.
-func (s *shares) take(who callerKey, stranger, forwarded bool) (release func(), err error) {
+// take counts a request until release is called, once. An error says whose share is used up. Of calls that are passed on unread there are
+// fewer, since their messages are large, also of strangers': under LogOnly they are served.
+func (s *shares) take(who callerKey, stranger, passed bool) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stranger {
-		if s.byStrangers >= s.strangers {
-			return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress of callers that no rule names, the most of all such callers together", s.strangers)
+		most, used := s.strangers, &s.byStrangers
+		if passed {
+			most, used = forwardedRequests, &s.passedByStrangers
 		}
-		s.byStrangers++
+		if *used >= most {
+			return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress of callers that no rule names, the most of all such callers together", most)
+		}
+		*used++
 		return func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.byStrangers--
+			*used--
 		}, nil
 	}
-	key, caller, total, used := shareKey{who, forwarded}, s.caller, s.total, &s.used
-	if forwarded {
-		caller, total, used = forwardedRequests, forwardedTotal, &s.forwarded
+	key, caller, total, used := shareKey{who, passed}, s.caller, s.total, &s.used
+	if passed {
+		caller, total, used = forwardedRequests, forwardedTotal, &s.passed
 	}
 	if s.byCaller[key] >= caller {
 		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", caller)

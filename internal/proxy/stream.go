@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"sync/atomic"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
 
 // stream is one request as the transport has announced it. It ends with exactly one terminal record, written by
@@ -21,6 +23,9 @@ type stream struct {
 	cut        context.CancelCauseFunc
 	late       *time.Timer // cuts it off unless it is whole
 	release    func()      // gives back its share
+
+	owed   int  // messages of its answer that gRPC still holds; guarded by conn.mu
+	isOver bool // gRPC is done with it, but for those; guarded by conn.mu
 }
 
 // Fates of a request's message.
@@ -80,11 +85,19 @@ func (s *stream) over() {
 			s.late.Stop()
 			s.cut(nil)
 		}
-		if s.release != nil {
-			s.release()
-		}
+		s.conn.answered(s)
 		s.conn.pipe.metrics.over(s.conn.pipe.name, kindRequest)
 	}
+}
+
+// lent is a message of its answer for gRPC, accounted for until the client has taken it.
+func (s *stream) lent(message any) *raw.Lent {
+	return &raw.Lent{Message: message, Lend: func() func() {
+		s.conn.mu.Lock()
+		defer s.conn.mu.Unlock()
+		s.owed++
+		return func() { s.conn.taken(s) }
+	}}
 }
 
 type streamKey struct{}

@@ -3,6 +3,8 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -12,7 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
 
 // The answers of a client that never reads would pile up in memory, as fast as it asks.
@@ -83,4 +91,96 @@ func TestDescriptorsThatAClientSendsAreNotKept(t *testing.T) {
 		t.Errorf("somebody holds the other end of the pipe while the connection is open: %v", err)
 	}
 	f.mustWork(t)
+}
+
+// A client may read all that arrives and grant no room for answers: gRPC then keeps them, long after the calls have ended.
+func TestAnswersThatFindNoWindowCountAsInProgressAndEndTheConnection(t *testing.T) {
+	large := raw.Message(make([]byte, 1<<20))
+	for _, c := range []struct {
+		name, method string
+		calls        int
+		full         bool // no more calls of this kind are taken
+	}{
+		{"methods of the node API", "/v1.Filesystem/Mkdir", 40, false},
+		{"calls that are passed on unread", "/v1.Filesystem/New", forwardedRequests, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+					var m raw.Message
+					return errors.Join(s.RecvMsg(&m), s.SendMsg(&large))
+				}))
+				reader := f.client(t, "filesystem-v1")
+				answered := func() error {
+					sent, got := raw.Message{10, 4, 'C', ':', '\\', 'a'}, raw.Message(nil)
+					err := reader.Invoke(within(t), c.method, &sent, &got, grpc.ForceCodecV2(raw.Codec{}))
+					synctest.Wait()
+					return err
+				}
+				if err := answered(); err != nil {
+					t.Fatal(err)
+				}
+				shares := f.server.pipes[0].shares
+				inProgress := func() int {
+					shares.mu.Lock()
+					defer shares.mu.Unlock()
+					return shares.used + shares.passed
+				}
+				if n := inProgress(); n != 0 {
+					t.Fatalf("%d requests are in progress after one that was read", n)
+				}
+				w := wireOver(t, f.raw(t, "filesystem-v1"))
+				w.must(w.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+				w.drain()
+				for range c.calls {
+					w.request(false, ":path", c.method)
+					w.data(10, 4, 'C', ':', '\\', 'a')
+					synctest.Wait()
+				}
+				if n := inProgress(); n != c.calls {
+					t.Errorf("%d of %d requests count as in progress", n, c.calls)
+				}
+				if err := answered(); c.full != (status.Code(err) == codes.ResourceExhausted) {
+					t.Errorf("one more: %v", err)
+				}
+				time.Sleep(takenWithin - time.Second)
+				if n := inProgress(); n != c.calls {
+					t.Errorf("%d of %d requests count as in progress a second before their time is over", n, c.calls)
+				}
+				time.Sleep(2 * time.Second)
+				if record := f.log.await(t, 1, connection)[0]; record.Outcome.Result != audit.ResultRejected || !strings.Contains(record.Outcome.Error, "did not read") {
+					t.Errorf("%+v", record.Outcome)
+				}
+				synctest.Wait()
+				if n := inProgress(); n != 0 {
+					t.Errorf("%d requests are in progress when the connection has ended", n)
+				}
+				if err := answered(); err != nil {
+					t.Error(err)
+				}
+				_, _ = reader.Close(), f.stop()
+			})
+		})
+	}
+}
+
+func TestStrangersShareWhatIsPassedOnUnread(t *testing.T) {
+	s := newShares(8)
+	var release func()
+	for range forwardedRequests {
+		var err error
+		if release, err = s.take(callerKey{}, true, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.take(callerKey{}, true, true); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := s.take(callerKey{}, true, false); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+	release()
+	if _, err := s.take(callerKey{}, true, true); err != nil {
+		t.Errorf("after one has ended: %v", err)
+	}
 }

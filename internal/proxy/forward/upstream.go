@@ -110,11 +110,14 @@ func (u *Upstream) Handle(ctx context.Context, call *apiserver.Call) (proto.Mess
 		return nil, err
 	}
 	response := method.NewResponse()
-	if err := link.client.Invoke(ctx, call.FullMethod, known(call.Served), response); err != nil {
+	if err := link.client.Invoke(ctx, call.FullMethod, known(call.Served), response, grpc.MaxCallRecvMsgSize(maxAnswer)); err != nil {
 		return nil, err
 	}
 	return response, nil
 }
+
+// maxAnswer is the largest answer in bytes of a method that is known. The longest are lists: of 64 KiB, some thousand disks or volumes.
+const maxAnswer = 64 << 10
 
 // Pass passes on a call of a method that this program does not know. A method that it does know, on whatever pipe, is
 // refused: to pass it on unread would be a way round everything that is decided about it.

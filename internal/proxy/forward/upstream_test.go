@@ -263,3 +263,16 @@ func TestAnswerKeepsFieldsThatOnlyTheCallerKnows(t *testing.T) {
 		t.Errorf("got %x, %v", got, err)
 	}
 }
+
+func TestAnAnswerThatIsLongerThanAnyListIsRefused(t *testing.T) {
+	b := newBefore(t)
+	e, c := serveEcho(t, b.back("filesystem-v1"), b.pipes), fs.NewFilesystemClient(b.client("filesystem-v1"))
+	for padding, want := range map[int]codes.Code{maxAnswer - 100: codes.OK, maxAnswer: codes.ResourceExhausted} {
+		long := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, padding))
+		e.handler((&recorder{}).serve(long))
+		_, err := c.PathExists(within(t), &fs.PathExistsRequest{Path: kubelet + `\a`})
+		if status.Code(err) != want {
+			t.Errorf("%d bytes: %v", padding, err)
+		}
+	}
+}

@@ -42,3 +42,29 @@ func TestOtherMessagesAreProtocolBuffers(t *testing.T) {
 		t.Error("a text was taken for a message")
 	}
 }
+
+func TestWhatIsLentIsGivenBackOnce(t *testing.T) {
+	for _, v := range []any{new(Message), &Message{1}, ptr(Message(make([]byte, 1<<10))), ptr(Message(make([]byte, 1<<20))), wrapperspb.String(""), wrapperspb.String("x")} {
+		plain, err := Codec{}.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lent, taken := 0, 0
+		data, err := Codec{}.Marshal(&Lent{Message: v, Lend: func() func() { lent++; return func() { taken++ } }})
+		if err != nil || !bytes.Equal(data.Materialize(), plain.Materialize()) || lent != 1 || taken != 0 {
+			t.Errorf("%T: %v, %d lent, %d taken", v, err, lent, taken)
+		}
+		data.Ref()
+		if data.Free(); taken != 0 {
+			t.Errorf("%T was given back while it is held", v)
+		}
+		if data.Free(); taken != 1 {
+			t.Errorf("%T was given back %d times", v, taken)
+		}
+	}
+	if _, err := (Codec{}).Marshal(&Lent{Message: 1, Lend: func() func() { t.Error("lent"); return nil }}); err == nil {
+		t.Error("a number was marshalled")
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
