@@ -30,6 +30,12 @@ func TestStopFinishesCallsInFlight(t *testing.T) {
 	c := f.client(t, "filesystem-v1")
 	go func() { answered <- mkdirs["v1"](context.Background(), c) }()
 	<-began
+	for start := time.Now(); f.metric(t, "pipeguard_connections_accepted_total") < 3; { // a socket connects before it is accepted
+		if time.Since(start) > patience {
+			t.Fatal("a connection is not accepted")
+		}
+		time.Sleep(time.Millisecond)
+	}
 	stopped := make(chan error, 1)
 	go func() { stopped <- f.stop() }()
 	// The silent connections end at once; the one that carries the call does not.
