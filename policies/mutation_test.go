@@ -13,9 +13,7 @@ import (
 // A test that cannot fail protects nothing: each of these changes makes the policy weaker or wrong, and the tests in Rego must
 // notice it.
 func TestTheTestsNoticeAWeakerPolicy(t *testing.T) {
-	if withRaceDetector {
-		t.Skip("thousands of Rego tests take ten times as long with the race detector, which looks at Go: make test-linux runs them without")
-	}
+	policytest.WithoutRaceDetector(t)
 	for _, c := range []struct{ file, old, with string }{
 		{"decision.rego", `{"warn", "audit"}`, `{"warn", "audit", ""}`},
 		{"decision.rego", `finding.effect in {"warn", "audit"}`, `finding.effect != "deny"`},

@@ -14,6 +14,15 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
+// WithoutRaceDetector skips a test of thousands of evaluations, which take ten times as long with the race detector: that looks at Go, not at Rego.
+// `make test` runs the test without it.
+func WithoutRaceDetector(t *testing.T) {
+	t.Helper()
+	if withRaceDetector {
+		t.Skip("it evaluates Rego thousands of times, and runs without the race detector")
+	}
+}
+
 // PassesUnderOPA runs the tests of a directory as `opa test` does, which loads its JSON files as data and has every builtin.
 // There must be at least as many tests as least says.
 func PassesUnderOPA(t *testing.T, dir string, least int) {

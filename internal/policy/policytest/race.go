@@ -1,5 +1,5 @@
 //go:build race
 
-package policies_test
+package policytest
 
 const withRaceDetector = true
