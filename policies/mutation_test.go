@@ -215,6 +215,7 @@ func onlyTests(m policy.Modules, names ...string) policy.Modules {
 // What may remain of a file's tests when the others are left out must pass on the policy as it is: else the test above would
 // take any failure for a notice.
 func TestTheTestsOfEachFilePassAlone(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
 	for name := range modules(t).Files {
 		if !strings.HasSuffix(name, "_test.rego") || name == "fixtures_test.rego" {
 			continue

@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +41,33 @@ func parameters(hostProcess string) map[string]any {
 		"hostProcess":       hostProcess,
 		"equalPower":        "Audit",
 	}}}
+}
+
+type active struct {
+	*policy.Engine
+	snapshot policy.Snapshot
+}
+
+// activate activates the policy once for all tests, which only ask it.
+var activate = sync.OnceValues(func() (a active, err error) {
+	m, err := policy.LoadFS(policies.FS())
+	if err != nil {
+		return active{}, err
+	}
+	if a.Engine, err = policy.New(patient); err != nil {
+		return active{}, err
+	}
+	a.snapshot, err = a.Activate(context.Background(), m.WithData(parameters("Deny")))
+	return a, err
+})
+
+func activated(t *testing.T) (*policy.Engine, policy.Snapshot) {
+	t.Helper()
+	a, err := activate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Engine, a.snapshot
 }
 
 // azuredisk permits the driver for good, and a migration until two days after the examples.
@@ -87,9 +116,13 @@ func example(t testing.TB, name string) any {
 	return v
 }
 
-func TestPolicyPassesUnderPlainOPA(t *testing.T) { policytest.PassesUnderOPA(t, ".", 120) }
+func TestPolicyPassesUnderPlainOPA(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
+	policytest.PassesUnderOPA(t, ".", 120)
+}
 
 func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
 	for name, data := range map[string]map[string]any{"with": parameters("Audit"), "without": nil} {
 		e, err := policy.New(patient)
 		if err != nil {
@@ -103,14 +136,7 @@ func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
 
 func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 	m := modules(t)
-	e, err := policy.New(patient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := e.Activate(t.Context(), m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := activated(t)
 	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006", "PG007", "PG008", "PG009", "PG010"} {
 		r, ok := s.Rule(code)
 		if !ok || r.Title == "" || r.Description == "" || r.Severity == "" || r.Remedy == "" {
@@ -151,14 +177,7 @@ func TestExamplesShowTheirRule(t *testing.T) {
 		"governed":                {Findings: finding("PG010", "deny", "spec.containers[2].volumeMounts[2]")},
 		"driver":                  {Allowed: true, Findings: []policy.Finding{}},
 	}
-	e, err := policy.New(patient)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := e.Activate(t.Context(), modules(t).WithData(parameters("Deny")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e, s := activated(t)
 	entries, err := fs.ReadDir(policies.Examples(), ".")
 	if err != nil || len(entries) != len(want) {
 		t.Fatalf("%d examples, %v", len(entries), err)
@@ -179,6 +198,7 @@ func TestExamplesShowTheirRule(t *testing.T) {
 // A pod has as many containers as its author likes: were each held against each mount, four times as many would take
 // sixteen times as long, and a thousand longer than an evaluation may.
 func TestTheTimeOfADecisionDoesNotGrowWithTheSquareOfTheContainers(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
 	data := parameters("Audit")
 	either := azuredisk()
 	either["requirement"] = "PrivilegedOrAllowedNamespace"

@@ -25,6 +25,7 @@ func TestExamplesAreOfTheSchema(t *testing.T) {
 
 // Each change of one place makes an input that is refused: a part left out, one too many, and one of the wrong type.
 func TestSchemaRefusesEveryDeparture(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
 	matches := policytest.Matcher(t, policies.InputSchema())
 	refused := 0
 	for _, name := range []string{"driver", "unmounted", "persistent_volume"} {
@@ -81,6 +82,7 @@ func TestSchemaRefusesEveryDeparture(t *testing.T) {
 
 // The type checker is what `opa check --schema` runs.
 func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
+	policytest.WithoutRaceDetector(t)
 	check := policytest.Typechecks(t, policies.InputSchema(), modules(t).Files, "pipeguard.admission")
 	if err := check(""); err != nil {
 		t.Fatal(err)
