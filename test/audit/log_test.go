@@ -19,7 +19,7 @@ import (
 // content is a directory of a log by the names of its files.
 type content map[string][]byte
 
-// long is a log of 10,000 operations, connections and denials, as the real writer keeps it, with what was held elsewhere.
+// long is a log of some thousand operations, connections and denials, as the real writer keeps it, with what was held elsewhere.
 type long struct {
 	content
 	names   []string // of the segments, in order
@@ -44,9 +44,13 @@ func event(i int) *audit.Event {
 	return e
 }
 
-// longLog writes it.
-func longLog(t *testing.T, records int) *long {
+// longLog writes it, with many segments: of 10,000 records if PIPEGUARD_SAMPLES or PIPEGUARD_EXHAUSTIVE asks for many edits, or else of fewer.
+func longLog(t *testing.T) *long {
 	t.Helper()
+	records := 2000
+	if os.Getenv("PIPEGUARD_EXHAUSTIVE") != "" || os.Getenv("PIPEGUARD_SAMPLES") != "" {
+		records = 10_000
+	}
 	dir := filepath.Join(t.TempDir(), "log")
 	key, err := evidence.NewKey(evidence.Origin("node-1"))
 	if err != nil {
@@ -57,7 +61,7 @@ func longLog(t *testing.T, records int) *long {
 		t.Fatal(err)
 	}
 	var kept *evidence.Log
-	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 1 << 20, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
+	w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: int64(records) * 105, NoSync: true, OnFault: func(err error) { t.Error(err) }, Evidence: func(*segment.Found) (segment.Evidence, error) {
 		var err error
 		kept, err = evidence.Open(context.Background(), evidence.Options{Dir: dir, Keys: []*evidence.Key{key}})
 		return kept, err
@@ -90,6 +94,9 @@ func longLog(t *testing.T, records int) *long {
 		}
 	}
 	slices.Sort(l.names)
+	if len(l.names) < 4 {
+		t.Fatalf("only %d segments", len(l.names))
+	}
 	return l
 }
 
