@@ -13,7 +13,7 @@ func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
 	repeat := func(n int, entry string) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
 	volumes := func(entries string) string { return `"volumes":[` + entries + `]` }
 	mounts := func(entries string) string { return `"containers":[{"name":"c","volumeMounts":[` + entries + `]}]` }
-	r := newReviewer(t, DefaultParameters())
+	r, n := newReviewer(t, DefaultParameters()), 0
 	for name, spec := range map[string]string{
 		"a long path, mounted ten thousand times": volumes(`{"name":"v","hostPath":{"path":`+string(marshal(t, long))+`}}`) + "," +
 			mounts(repeat(9_999, `{"name":"v"}`)),
@@ -27,7 +27,11 @@ func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
 		"a path of two million bytes":   volumes(`{"name":"v","hostPath":{"path":"` + strings.Repeat("x", 2_000_000) + `"}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, kind := range holders() {
+			n++
+			for i, kind := range holders() {
+				if kind.Kind != "Pod" && i%3 != n%3 { // each kind meets some of them, and a pod all
+					continue
+				}
 				object := map[string]any{"spec": json.RawMessage(`{` + spec + `}`)}
 				if path := templatePaths[kind.Kind]; path != "" {
 					keys := strings.Split(path, ".")
