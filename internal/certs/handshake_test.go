@@ -84,7 +84,8 @@ func TestHandshakesGoOnThroughAHandOver(t *testing.T) {
 			replicas = append(replicas, replica(t, m, late))
 		}
 		settle()
-		pass(t, m, 28*day-2*time.Hour, 2*time.Hour)
+		pass(t, m, 28*day-12*time.Hour, 12*time.Hour)
+		pass(t, m, 10*time.Hour, 2*time.Hour)
 		stop()
 		before := m.content()[keyAuthority]
 		defer lead(t, m.connect(), weeks)()
@@ -108,7 +109,7 @@ func TestHandshakesGoOnThroughAHandOver(t *testing.T) {
 		for end := quiet.Add(2 * time.Hour); time.Now().Before(end); {
 			synctest.Wait()
 			connect()
-			step := time.Minute
+			step := 5 * time.Minute
 			if time.Since(quiet) < 3*time.Minute {
 				step = 5 * time.Second
 			}

@@ -249,7 +249,7 @@ func TestNoAuthorityIsReplacedWhileAConfigurationCannotBeReadOrWritten(t *testin
 			m := newMemory()
 			s := m.connect()
 			core, logs := observer.New(zap.ErrorLevel)
-			defer lead(t, s, weeks, func(o *Options) { o.Log = zap.New(core) })()
+			defer lead(t, s, func(o *Options) { o.Authority, o.Leaf, o.Interval, o.Log = 6*day, 2*day, 12*time.Hour, zap.New(core) })()
 			settle()
 			first := m.content()
 			s.fail(func(c string) error {
@@ -258,17 +258,17 @@ func TestNoAuthorityIsReplacedWhileAConfigurationCannotBeReadOrWritten(t *testin
 				}
 				return nil
 			})
-			pass(t, m, 35*day, day)
+			pass(t, m, 5*day, 6*time.Hour) // the hand-over begins after four
 			if now := m.content(); !bytes.Equal(now[keyAuthority], first[keyAuthority]) {
 				t.Errorf("%s: the authority was replaced", call)
 			} else if bytes.Equal(now[keyLeaf], first[keyLeaf]) {
 				t.Errorf("%s: the leaf was not renewed", call)
 			}
-			if n := logs.Len(); n == 0 || n > 35*24*4 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), "forbidden") {
+			if n := logs.Len(); n == 0 || n > 5*24*4 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), "forbidden") {
 				t.Errorf("%s: %d errors logged", call, n)
 			}
 			s.fail(nil)
-			pass(t, m, 2*day, 10*time.Minute)
+			pass(t, m, day, 10*time.Minute)
 			expectSettled(t, m)
 			if bytes.Equal(m.content()[keyAuthority], first[keyAuthority]) {
 				t.Errorf("%s: the authority was not replaced when it could be", call)

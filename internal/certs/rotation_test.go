@@ -18,7 +18,7 @@ func TestYearsOfRotationMissNoRequest(t *testing.T) {
 		settle()
 		watchWrites(t, m)
 		authorities, leaves := map[string]bool{}, map[string]bool{}
-		for range 5 * 365 / 5 {
+		for range 3 * 365 / 5 {
 			pass(t, m, 5*day, day)
 			s, faults := parse(m.content(), names.hosts(), time.Now())
 			if len(faults) > 0 || s.current == nil || s.leaf == nil {
@@ -27,11 +27,11 @@ func TestYearsOfRotationMissNoRequest(t *testing.T) {
 			authorities[s.current.certificate.SerialNumber.String()] = true
 			leaves[s.leaf.Leaf.SerialNumber.String()] = true
 		}
-		if n := len(authorities); n < 7 || n > 9 {
-			t.Errorf("%d authorities in five years, want one in eight months", n)
+		if n := len(authorities); n < 4 || n > 6 {
+			t.Errorf("%d authorities in three years, want one in eight months", n)
 		}
-		if n := len(leaves); n < 45 || n > 60 {
-			t.Errorf("%d certificates in five years, want one in forty days", n)
+		if n := len(leaves); n < 26 || n > 36 {
+			t.Errorf("%d certificates in three years, want one in forty days", n)
 		}
 	})
 }
