@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
-// nodeCopy is a directory with the built-in policies of nodes: a policy of its own.
+// nodeCopy is a directory with the built-in policies of nodes and some of their tests: a policy of its own.
 func nodeCopy(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "node")
@@ -24,6 +24,7 @@ func nodeCopy(t *testing.T) string {
 	if err := os.CopyFS(filepath.Join(dir, "examples"), node.Examples()); err != nil {
 		t.Fatal(err)
 	}
+	keepTests(t, dir, "decision_test.rego", "partition_disk_test.rego", "service_control_test.rego")
 	return dir
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -118,7 +119,7 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 		report.Problems = s.problems
 		return report, nil
 	}
-	results, err := s.test(cmd.Context())
+	results, refusal, err := s.try(cmd.Context())
 	var problems *policy.ProblemsError
 	if errors.As(err, &problems) {
 		report.Problems = problems.Problems
@@ -130,31 +131,24 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 	for _, r := range results {
 		report.add(r)
 	}
-	if report.Failed > 0 {
-		return report, nil
+	switch {
+	case report.Failed > 0:
+	case refusal != nil:
+		report.Invariants.Outcome, report.Invariants.Message = outcomeFailed, refusal.Error()
+	default:
+		report.Invariants.Outcome, report.OK = outcomePassed, true
 	}
-	options := s.options
-	options.BaseTested = s.isBuiltIn
-	engine, err := policy.New(options)
-	if err != nil {
-		return report, err
-	}
-	report.Invariants.Outcome = outcomePassed
-	if _, err := engine.Activate(cmd.Context(), s.modules); err != nil {
-		report.Invariants.Outcome, report.Invariants.Message = outcomeFailed, err.Error()
-	}
-	report.OK = report.Invariants.Outcome == outcomePassed
 	return report, nil
 }
 
-// test runs the tests of the base and of what was added to it, each with what it knows of.
-func (s sources) test(ctx context.Context) ([]policy.TestResult, error) {
-	added, err := policy.Test(ctx, s.modules, s.options)
+// try runs the tests of the base and of what was added to it, each with what it knows of, and asks of both what an activation asks.
+func (s sources) try(ctx context.Context) (results []policy.TestResult, refusal, err error) {
+	added, refusal, err := policy.Try(ctx, s.modules, s.options)
 	if err != nil || s.modules.Base == nil {
-		return added, err
+		return added, refusal, err
 	}
-	base, err := policy.Test(ctx, *s.modules.Base, s.options)
-	return append(base, added...), err
+	base, baseRefusal, err := policy.Try(ctx, *s.modules.Base, s.options)
+	return append(base, added...), cmp.Or(baseRefusal, refusal), err
 }
 
 // and joins the reports of two kinds of policies: what is wrong with one of them is wrong with both.

@@ -52,6 +52,61 @@ func TestActivateRefusesModulesAndSaysWhere(t *testing.T) {
 	}
 }
 
+// A trial tells, of modules that compile, what an activation would.
+func TestTryRefusesWhatAnActivationRefuses(t *testing.T) {
+	o := patient
+	o.Checks = []Check{{Name: "canary", Input: map[string]any{}, Want: func(d Decision) error {
+		if d.Allowed {
+			return errors.New("it was allowed")
+		}
+		return nil
+	}}}
+	base := small().with(map[string]string{"b.rego": "package pipeguard.admission\n\nfindings contains {\"code\": \"T001\", \"effect\": \"deny\"} if not input.good\n"})
+	ofBase := Check{Name: "base", Input: map[string]any{}, OfBase: true, Want: func(Decision) error { return errors.New("it was asked") }}
+	failing := map[string]string{"a_test.rego": "package x_test\n\ntest_a if 1 == 2\n"}
+	untested := base
+	untested.Files = base.WithoutTests()
+	skipped := untested.with(map[string]string{"a_test.rego": "package x_test\n\ntodo_test_a if true\n"})
+	checked, added := base, untested.with(map[string]string{"c.rego": "package pipeguard.admission\n\nfindings contains {\"code\": \"T002\", \"effect\": \"deny\"} if input.evil\n"})
+	added.Base = &base
+	checked.Checks, added.Checks = []Check{ofBase}, []Check{ofBase}
+	for name, c := range map[string]struct {
+		m     Modules
+		tests int
+		want  string
+	}{
+		"what passes":                  {base, 1, ""},
+		"a failing test":               {base.with(failing), 2, "a_test.rego:3: test x_test.test_a: not true"},
+		"no tests":                     {untested, 0, "there are none"},
+		"only skipped tests":           {skipped, 1, "there are none"},
+		"a check of the options":       {small(), 1, `policy check "canary": it was allowed`},
+		"a check of the modules":       {checked, 1, `policy check "base": it was asked`},
+		"an addition without tests":    {added, 0, ""},
+		"an addition with a test":      {added.with(map[string]string{"a_test.rego": "package x_test\n\ntest_a if true\n"}), 1, ""},
+		"an addition whose test fails": {added.with(failing), 1, "a_test.rego:3: test x_test.test_a: not true"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			results, refusal, err := Try(t.Context(), c.m, o)
+			if err != nil || len(results) != c.tests {
+				t.Fatalf("%d results, want %d; %v", len(results), c.tests, err)
+			}
+			e, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = e.Activate(t.Context(), c.m)
+			if c.want == "" {
+				if refusal != nil || err != nil {
+					t.Errorf("refused: %v; %v", refusal, err)
+				}
+				return
+			}
+			wantError(t, refusal, c.want)
+			wantError(t, err, c.want)
+		})
+	}
+}
+
 func TestActivateRunsTheChecks(t *testing.T) {
 	refused := func(d Decision) error {
 		if d.Allowed {

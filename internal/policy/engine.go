@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,26 +72,11 @@ func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
 	if err != nil {
 		return built{err: err}
 	}
-	passed := base.passed
-	if m.Base == nil || m.hasTests() {
-		more, err := p.pass(ctx)
-		if err != nil {
-			return built{err: err}
-		}
-		passed += more
-	}
-	s, err := p.snapshot(ctx, m.revision(p.data), p.data)
+	s, err := p.try(ctx, m)
 	if err != nil {
 		return built{err: err}
 	}
-	s.tests, s.companion = passed, m.Companion
-	checks := m.Checks
-	if m.Base != nil {
-		checks = slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.OfBase })
-	}
-	if err := p.runChecks(ctx, s, checks); err != nil {
-		return built{err: err}
-	}
+	s.tests += base.passed
 	if base.revision == "" { // there is none to be tested here
 		base = before
 	}
@@ -119,18 +103,11 @@ func (e *Engine) testBase(ctx context.Context, base *Modules, before tested) (te
 	if revision == before.revision {
 		return before, nil
 	}
-	passed, err := p.pass(ctx)
+	s, err := p.try(ctx, *base)
 	if err != nil {
 		return tested{}, err
 	}
-	s, err := p.snapshot(ctx, revision, p.data)
-	if err != nil {
-		return tested{}, err
-	}
-	if err := p.runChecks(ctx, s, base.Checks); err != nil {
-		return tested{}, err
-	}
-	return tested{revision, passed}, nil
+	return tested{revision, s.tests}, nil
 }
 
 // Active returns the policies that decide now, and whether there are any.

@@ -51,8 +51,9 @@ func (m Modules) WithoutTests() map[string]string {
 	return files
 }
 
-func (m Modules) hasTests() bool {
-	return slices.ContainsFunc(m.names(), isTestFile)
+// mayBeUntested is true of additions without tests of their own.
+func (m Modules) mayBeUntested() bool {
+	return m.Base != nil && !slices.ContainsFunc(m.names(), isTestFile)
 }
 
 func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.rego") }

@@ -74,13 +74,65 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	return out, nil
 }
 
-// pass runs the tests and returns how many passed, or why that is not enough.
-func (p *program) pass(ctx context.Context) (int, error) {
-	results, err := p.test(Bounded(ctx))
+// Try compiles m, runs its tests and asks the checks, as an activation does. A refusal is why an activation would not take m; an error means that this
+// could not be found out. What m adds to is compiled with it, but not tried: it is tried by itself.
+func Try(ctx context.Context, m Modules, o Options) (results []TestResult, refusal, err error) {
+	o, err = o.withDefaults()
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	return requirePassed(results)
+	p, problems := compile(ctx, m, o)
+	if len(problems) > 0 {
+		return nil, nil, &ProblemsError{problems}
+	}
+	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
+	defer cancel()
+	if results, err = p.ownTests(ctx, m); err != nil {
+		return nil, nil, err
+	}
+	_, refusal = p.accept(ctx, m, results)
+	return results, refusal, nil
+}
+
+// try runs the tests of m, of which p was compiled, and returns what may decide.
+func (p *program) try(ctx context.Context, m Modules) (*snapshot, error) {
+	results, err := p.ownTests(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return p.accept(ctx, m, results)
+}
+
+// ownTests runs the tests of m. Only modules that add to a base may do without.
+func (p *program) ownTests(ctx context.Context, m Modules) ([]TestResult, error) {
+	if m.mayBeUntested() {
+		return nil, nil
+	}
+	return p.test(Bounded(ctx))
+}
+
+// accept returns what decides by m, whose tests had these results, if they passed and the checks hold.
+func (p *program) accept(ctx context.Context, m Modules, results []TestResult) (*snapshot, error) {
+	passed := 0
+	if !m.mayBeUntested() {
+		var err error
+		if passed, err = requirePassed(results); err != nil {
+			return nil, err
+		}
+	}
+	s, err := p.snapshot(ctx, m.revision(p.data), p.data)
+	if err != nil {
+		return nil, err
+	}
+	s.tests, s.companion = passed, m.Companion
+	checks := m.Checks
+	if m.Base != nil {
+		checks = slices.DeleteFunc(slices.Clone(checks), func(c Check) bool { return c.OfBase })
+	}
+	if err := p.runChecks(ctx, s, checks); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func testResult(r *tester.Result) TestResult {
