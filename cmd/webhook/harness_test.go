@@ -51,11 +51,11 @@ func newTestServer(t *testing.T, args ...string) (*server, *bytes.Buffer, *obser
 	return s, stdout, logs, err
 }
 
-// start runs a webhook until it is ready, and stops it at the end of the test.
+// start runs a webhook with a copy of the default policy until it is ready, and stops it at the end of the test.
 func start(t *testing.T, args ...string) *webhookProcess {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	return startWith(t, ca, append([]string{"--write-ca=" + ca}, args...)...)
+	return startWith(t, ca, append([]string{"--write-ca=" + ca, "--policy-dir=" + copyPolicy(t)}, args...)...)
 }
 
 // startWith does so with a client that trusts the authority in the file ca.

@@ -17,7 +17,7 @@ import (
 
 func TestProbeAsksARunningWebhook(t *testing.T) {
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	p := startWith(t, ca, "--write-ca="+ca)
+	p := startWith(t, ca, "--write-ca="+ca, "--policy-dir="+copyPolicy(t))
 	var out, errOut bytes.Buffer
 	if code := execute(t.Context(), []string{"probe", "--url=" + p.url, "--ca-file=" + ca}, &out, &errOut); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut.String())

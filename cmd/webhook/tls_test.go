@@ -31,11 +31,12 @@ func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
 	write(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: given.Certificate[0]})))
 	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 
-	p := startWith(t, ca, "--cert-dir="+dir)
+	policies := copyPolicy(t)
+	p := startWith(t, ca, "--cert-dir="+dir, "--policy-dir="+policies)
 	if a := p.review(t, "team-a", pipe); a.Allowed {
 		t.Error("admitted")
 	}
-	p = startWith(t, ca, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"), "--client-ca-file="+ca)
+	p = startWith(t, ca, "--policy-dir="+policies, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"), "--client-ca-file="+ca)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
