@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -117,8 +118,25 @@ func decode[T any](t *testing.T, o object) T {
 
 var separator = regexp.MustCompile(`(?m)^---\s*$`)
 
-// objects reads a stream of YAML documents.
+// parsed keeps the objects of a stream: reading YAML takes longer than anything else here.
+var parsed sync.Map
+
+// objects reads a stream of YAML documents. The caller may change what it gets.
 func objects(t *testing.T, stream string) []object {
+	t.Helper()
+	known, ok := parsed.Load(stream)
+	if !ok {
+		known = parse(t, stream)
+		parsed.Store(stream, known)
+	}
+	var all []object
+	for _, o := range known.([]object) {
+		all = append(all, runtime.DeepCopyJSON(o))
+	}
+	return all
+}
+
+func parse(t *testing.T, stream string) []object {
 	t.Helper()
 	var all []object
 	for _, document := range separator.Split(stream, -1) {

@@ -25,9 +25,9 @@ func isOfNode(o object) bool {
 // nodes returns the DaemonSet of each rendering that has one.
 func nodes(t *testing.T) map[string]appsv1.DaemonSet {
 	t.Helper()
-	all := map[string]appsv1.DaemonSet{}
+	all, rendered := map[string]appsv1.DaemonSet{}, renderings(t)
 	for rendering := range nodeNamespaces {
-		all[rendering] = decode[appsv1.DaemonSet](t, one(t, renderings(t)[rendering], "DaemonSet", fullname(rendering)+"-node"))
+		all[rendering] = decode[appsv1.DaemonSet](t, one(t, rendered[rendering], "DaemonSet", fullname(rendering)+"-node"))
 	}
 	return all
 }
