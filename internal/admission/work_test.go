@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,7 +16,7 @@ func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
 	volumes := func(entries string) string { return `"volumes":[` + entries + `]` }
 	mounts := func(entries string) string { return `"containers":[{"name":"c","volumeMounts":[` + entries + `]}]` }
 	r, n := newReviewer(t, DefaultParameters()), 0
-	for name, spec := range map[string]string{
+	specs := map[string]string{
 		"a long path, mounted ten thousand times": volumes(`{"name":"v","hostPath":{"path":`+string(marshal(t, long))+`}}`) + "," +
 			mounts(repeat(9_999, `{"name":"v"}`)),
 		"a long path, mounted with as many subPaths": volumes(`{"name":"v","hostPath":{"path":`+string(marshal(t, long))+`}}`) + "," +
@@ -25,7 +27,9 @@ func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
 			mounts(repeat(9_999, `{"name":"w"}`)),
 		"a hundred thousand containers": volumes(`{"name":"v","hostPath":{"path":"x"}}`) + `,"containers":[` + repeat(100_000, `{}`) + `]`,
 		"a path of two million bytes":   volumes(`{"name":"v","hostPath":{"path":"` + strings.Repeat("x", 2_000_000) + `"}}`),
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) {
+		spec := specs[name]
 		t.Run(name, func(t *testing.T) {
 			n++
 			for i, kind := range holders() {

@@ -52,7 +52,7 @@ type conn struct {
 	refused     int // requests that gRPC has refused unannounced, as far as they are recorded
 	streams     map[*stream]struct{}
 	untaken     map[*stream]*time.Timer // requests that are over but for the client taking their answers, with what ends the connection otherwise
-	pending     []unwritten // written by the next Read or at the end
+	pending     []unwritten             // written by the next Read or at the end
 	ended       bool
 }
 
