@@ -22,11 +22,11 @@ func Line(s string) string { return replace(s, false) }
 
 // Cell returns s for a cell of a spreadsheet: a line that no program takes for a formula, which begin with one of = + - @ or a
 // control character, also after blanks (https://owasp.org/www-community/attacks/CSV_Injection). Where a semicolon separates cells, as in many countries,
-// another cell begins behind one, quotes or not: a comma stands before the quote.
+// another cell begins behind one, quotes or not: a comma stands before the quote. Quotes before its first character may be taken away.
 func Cell(s string) string {
 	cells := strings.Split(Line(s), ";")
 	for i, c := range cells {
-		first := strings.TrimLeft(c, " ")
+		first := strings.TrimLeft(c, ` "`)
 		if first != "" && (strings.ContainsRune("=+-@|%", rune(first[0])) || strings.HasPrefix(first, "<U+") || isWide(first)) {
 			cells[i] = "'" + c
 		}

@@ -68,6 +68,31 @@ func TestCellIsNoFormula(t *testing.T) {
 	}
 }
 
+func TestNoCellIsAFormulaWhereverCellsEnd(t *testing.T) {
+	for _, in := range []string{"=1", "x;=1+1", `1=x;"=1+1;y`, `x;" =3+3;y`, `x;""=1`, `";"=1`, `"";"";"@x`, `x; ;" "=1;`, `x;"a";=1`, `=1;"-1"`} {
+		noFormula(t, in)
+	}
+}
+
+// noFormula reads a row with a text as a program would that separates cells by other characters.
+func noFormula(t *testing.T, text string) {
+	t.Helper()
+	row := `a,"` + strings.ReplaceAll(Cell(text), `"`, `""`) + `",z`
+	for _, separator := range ",;\t" {
+		r := csv.NewReader(strings.NewReader(row))
+		r.Comma, r.LazyQuotes, r.FieldsPerRecord = separator, true, -1
+		cells, err := r.Read()
+		if err != nil {
+			t.Fatalf("%q by %q: %v", row, separator, err)
+		}
+		for _, c := range cells {
+			if c = strings.TrimLeft(c, ` "`); c != "" && strings.ContainsRune("=+-@", rune(c[0])) {
+				t.Errorf("%q by %q has the cell %q", row, separator, c)
+			}
+		}
+	}
+}
+
 func TestJSONMeansTheSame(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"b"}`:               `{"a":"b"}`,
@@ -87,7 +112,7 @@ func TestJSONMeansTheSame(t *testing.T) {
 }
 
 func FuzzNothingActs(f *testing.F) {
-	for _, s := range []string{"=1", "\x1b[2J", "</script>", "\u202e", "\xff\xfe", "a,\"b\"\n"} {
+	for _, s := range []string{"=1", "\x1b[2J", "</script>", "\u202e", "\xff\xfe", "a,\"b\"\n", `x;"=1`, `";"" =1`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -103,6 +128,7 @@ func FuzzNothingActs(f *testing.F) {
 			t.Fatal(err)
 		}
 		w.Flush()
+		noFormula(t, s)
 		if strings.Count(out.String(), "\n") != 1 {
 			t.Fatalf("%q takes several lines: %q", s, out.String())
 		}
