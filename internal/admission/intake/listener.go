@@ -66,28 +66,31 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // enter takes a connection in, if there is room for it. The one that waits longest of the same address, or of the address
-// with the most, makes room, as with bodies: it is to be closed.
+// with the most that wait at all, makes room: it is to be closed. Its youth protects it only from addresses that would
+// then have as many: else those that reconnect fast enough would all be young, and keep everybody else out.
 func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most := 0
-	for _, n := range l.counts {
-		most = max(most, n)
-	}
-	var i int
+	i := -1
 	switch {
 	case l.counts[c.address] >= l.perAddress:
 		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && o.address == c.address })
 	case len(l.open) >= l.total:
-		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && l.counts[o.address] == most })
-		if i < 0 {
-			i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits })
+		most := 0
+		for j, o := range l.open {
+			if n := l.counts[o.address]; o.waits && n > most {
+				i, most = j, n
+			}
 		}
 	default:
 		l.add(c)
 		return nil, true
 	}
-	if i < 0 || time.Since(l.open[i].since) < youth {
+	if i < 0 {
+		return nil, false
+	}
+	hasFewer := l.counts[c.address]+1 < l.counts[l.open[i].address]
+	if !hasFewer && time.Since(l.open[i].since) < youth {
 		return nil, false
 	}
 	old = l.open[i].Conn

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,4 +133,49 @@ func TestAClosedConnectionGivesItsRoomBackOnce(t *testing.T) {
 			t.Errorf("%d open", h.Open())
 		}
 	})
+}
+
+func TestOfAddressesThatAreAnsweredTheNextOneThatWaitsMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 6, 3)
+		lone := h.connect("10.0.0.1")
+		pair := []*peer{h.connect("10.0.0.2"), h.connect("10.0.0.2")}
+		for range 3 {
+			h.State(h.connect("10.0.0.3").accepted, http.StateActive)
+		}
+		time.Sleep(youth)
+		if c := h.connect("10.0.0.4"); c.isClosed() || lone.isClosed() || !pair[0].isClosed() {
+			t.Error("want the oldest closed of the address that has most of those that wait")
+		}
+	})
+}
+
+func TestYoungConnectionsOfManyAddressesKeepNoOtherAddressOut(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	bounded := bound(server.Listener, 9, 4)
+	server.Listener, server.Config.ConnState = bounded, bounded.State
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	dialer := func(source string) *net.Dialer { return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}} }
+	for range 3 {
+		for _, source := range []string{"127.0.1.1", "127.0.1.2", "127.0.1.3"} {
+			unfinished, err := dialer(source).DialContext(t.Context(), "tcp", bounded.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unfinished.Close() })
+		}
+	}
+	transport, ok := server.Client().Transport.(*http.Transport)
+	if !ok {
+		t.Fatal("the client's transport is another one")
+	}
+	transport.DialContext = dialer("127.0.1.4").DialContext
+	resp, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatalf("an address with one connection was turned away, with %d open: %v", bounded.Open(), err)
+	}
+	if err := resp.Body.Close(); err != nil || bounded.Closed() != 1 {
+		t.Errorf("%d closed, %v", bounded.Closed(), err)
+	}
 }
