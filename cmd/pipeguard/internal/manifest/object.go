@@ -68,7 +68,11 @@ func objects(place Place, doc []byte, depth int) ([]Object, []Fault) {
 	if o.APIVersion == "" || o.Kind == "" {
 		return fault(errors.New("apiVersion and kind must both be set"))
 	}
-	if elem, isList := strings.CutSuffix(o.Kind, "List"); isList && fields["items"] != nil {
+	if fields["items"] != nil {
+		elem, isList := strings.CutSuffix(o.Kind, "List")
+		if !isList { // kubectl takes it for a list by this field alone
+			return fault(fmt.Errorf("a %s with items beside its kind: kubectl would create the items", o.Kind))
+		}
 		if depth >= maxListDepth {
 			return fault(fmt.Errorf("lists in lists, more than %d deep", maxListDepth))
 		}
