@@ -294,3 +294,27 @@ func TestPolicyObjectsThatShowOtherwiseThanTheyReadAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckCompilesTheTests(t *testing.T) {
+	const bad = "package bad_test\n\ntest_bad if http.send({})\n"
+	dir := copyOfDefaults(t)
+	sample := filepath.Join("..", "..", "config", "samples", "policymodule_registries.yaml")
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := string(text) + "    - name: bad_test.rego\n      rego: |\n        package bad_test\n\n        test_bad if http.send({})\n"
+	if got := execute(t, "", "policy", "check", "--policies", sample, dir); got.code != exitYes {
+		t.Fatalf("before: %+v", got)
+	}
+	const want = "bad_test.rego:3:"
+	if got := execute(t, module, "policy", "check", "--policies", "-"); got.code != exitNo || !strings.Contains(got.out, want) {
+		t.Errorf("a test of a PolicyModule: %+v", got)
+	}
+	add(t, dir, "bad_test.rego", bad)
+	for _, args := range [][]string{{dir}, {"--policies", sample, dir}} {
+		if got := execute(t, "", append([]string{"policy", "check"}, args...)...); got.code != exitNo || !strings.Contains(got.out, want) {
+			t.Errorf("a test of the directory, %q: %+v", args, got)
+		}
+	}
+}

@@ -87,6 +87,26 @@ func TestTestsHaveNoMoreFunctionsThanPolicies(t *testing.T) {
 	}
 }
 
+func TestTestsAreValidatedAsTheyAreActivated(t *testing.T) {
+	for name, text := range map[string]string{
+		"an unused import":      "import data.pipeguard.admission\n\ntest_b if true",
+		"an undefined function": "test_b if nobody.knows(1)",
+		"an unsafe variable":    "test_b if x > 1",
+		"a type error":          `test_b if count(1) == 1`,
+		"an absent builtin":     "test_b if http.send({})",
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := small().with(map[string]string{"b_test.rego": "package b_test\n\n" + text + "\n"})
+			if problems := Validate(m, patient); len(problems) == 0 || problems[0].File != "b_test.rego" {
+				t.Errorf("problems %v", problems)
+			}
+		})
+	}
+	if problems := Validate(small().with(map[string]string{"b_test.rego": "package b_test\n\ntest_b if false\n"}), patient); len(problems) > 0 {
+		t.Errorf("a test was run: %v", problems)
+	}
+}
+
 func TestEveryAllowedBuiltinExists(t *testing.T) {
 	c := capabilities()
 	if len(c.Builtins) != len(allowedBuiltins) {

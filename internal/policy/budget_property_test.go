@@ -22,7 +22,7 @@ func TestHonestTestsStayFarFromTheBudget(t *testing.T) {
 		t.Fatal(problems)
 	}
 	ctx, taken := made(t.Context())
-	results, err := p.test(ctx)
+	results, err := p.test(ctx, allTests)
 	if err != nil {
 		t.Fatal(err)
 	}

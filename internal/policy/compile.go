@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,7 +26,8 @@ type program struct {
 	options  Options
 }
 
-// Validate reports everything that keeps m from being activated, short of running its tests and the checks.
+// Validate reports everything that keeps m from being activated, short of running its tests and the checks. The tests are
+// compiled as an activation does.
 func Validate(m Modules, o Options) []Problem {
 	_, problems := Inspect(m, o)
 	return problems
@@ -38,7 +40,28 @@ func Inspect(m Modules, o Options) (readsObject bool, problems []Problem) {
 		return false, []Problem{{Code: CodeInternal, Message: err.Error()}}
 	}
 	p, problems := compile(context.Background(), m, o)
-	return p != nil && p.object, problems
+	if p == nil || len(problems) > 0 {
+		return false, problems
+	}
+	return p.object, p.compileTests(m)
+}
+
+// compileTests reports what keeps the tests of m, of which p was compiled, from being run.
+func (p *program) compileTests(m Modules) []Problem {
+	if m.mayBeUntested() {
+		return nil
+	}
+	ctx, cancel := within(context.Background(), p.options.TestTimeout, p.options.ProcessTime)
+	defer cancel()
+	_, err := p.test(Bounded(ctx), noTest)
+	var refused *ProblemsError
+	if errors.As(err, &refused) {
+		return refused.Problems
+	}
+	if err != nil {
+		return []Problem{{Code: CodeInternal, Message: err.Error()}}
+	}
+	return nil
 }
 
 func compile(ctx context.Context, m Modules, o Options) (p *program, problems []Problem) {

@@ -38,12 +38,15 @@ func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
 	}
 	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
 	defer cancel()
-	return p.test(Bounded(ctx))
+	return p.test(Bounded(ctx), allTests)
 }
 
-// test compiles the modules with their tests and runs these, all within the budget of ctx. OPA's runner evaluates on goroutines of its own: unlike one
+// allTests and noTest are patterns of names.
+const allTests, noTest = "", "^$"
+
+// test compiles the modules with their tests and runs those whose names match, all within the budget of ctx. OPA's runner evaluates on goroutines of its own: unlike one
 // of a decision or of the compiler, a panic there would end the process.
-func (p *program) test(ctx context.Context) (out []TestResult, err error) {
+func (p *program) test(ctx context.Context, names string) (out []TestResult, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = nil, &ProblemsError{[]Problem{{Code: CodeInternal, Message: fmt.Sprintf("the compiler of the tests panicked: %v", v)}}}
@@ -56,7 +59,7 @@ func (p *program) test(ctx context.Context) (out []TestResult, err error) {
 	}
 	defer store.Abort(context.WithoutCancel(ctx), txn)
 	compiler := newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin), store, txn)
-	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).
+	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).Filter(names).
 		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(longest*p.options.TestTimeout).RunTests(ctx, txn) // ctx ends earlier
 	if err != nil {
 		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
@@ -108,7 +111,7 @@ func (p *program) ownTests(ctx context.Context, m Modules) ([]TestResult, error)
 	if m.mayBeUntested() {
 		return nil, nil
 	}
-	return p.test(Bounded(ctx))
+	return p.test(Bounded(ctx), allTests)
 }
 
 // accept returns what decides by m, whose tests had these results, if they passed and the checks hold.
