@@ -278,6 +278,11 @@ type Who struct {
 	Doubt string `json:"doubt,omitempty"`
 }
 
+// Doubts about callers that readers know.
+const (
+	DoubtSeveral = "several callers" // of a summary of refusals whose callers differ
+)
+
 // States of tokens.
 const (
 	TokenStale   = "stale"   // the API server was away; this is what it said last of this token of this process

@@ -363,3 +363,27 @@ func TestAnHourOfAnyNumberOfStrangersStaysWithinTheirBudget(t *testing.T) {
 		})
 	}
 }
+
+// A summary holds what its refusals share, and never the text of one of them for all.
+func TestASummaryHoldsNoReasonThatIsNotOfAll(t *testing.T) {
+	c := strangeConn(1)
+	one, other := denied(c, "Rmdir", "1", "C:\\a is not within its paths"), denied(c, "Rmdir", "2", "C:\\b is not within its paths")
+	one.Outcome.Error, other.Outcome.Error = "a", "b"
+	other.Decision.Rule = "r"
+	var s spell
+	s.add(&one.Event)
+	if e := s.event(); e.Decision.Reason != one.Decision.Reason || e.Outcome.Error != "a" {
+		t.Errorf("of one: %+v %+v", e.Decision, e.Outcome)
+	}
+	for range 2 { // the second one is like the one before, and not like the first
+		s.add(&other.Event)
+		if e := s.event(); e.Decision.Reason != "" || e.Decision.Rule != "" || e.Outcome.Error != "" || e.Decision.Effect != audit.EffectDeny {
+			t.Errorf("of several: %+v %+v", e.Decision, e.Outcome)
+		}
+	}
+	other.Decision = nil
+	s.add(&other.Event)
+	if e := s.event(); e.Decision != nil {
+		t.Errorf("with one that was not decided: %+v", e.Decision)
+	}
+}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"crypto/rand"
 	"hash/maphash"
+	"reflect"
 	"strings"
 	"time"
 
@@ -117,7 +118,13 @@ func common(before audit.Event, next *audit.Event, isFirst bool) audit.Event {
 	if before.Time.After(e.Time) {
 		e.Time = before.Time
 	}
-	e.Who = commonWho(before.Who, e.Who)
+	e.Who, e.Decision = commonWho(before.Who, e.Who), commonDecision(before.Decision, e.Decision)
+	if before.Outcome.Code != outcome.Code {
+		outcome.Code = ""
+	}
+	if before.Outcome.Error != outcome.Error {
+		outcome.Error = ""
+	}
 	if before.What.FullMethod != what.FullMethod {
 		what.FullMethod = ""
 	}
@@ -147,6 +154,31 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 	return &short
 }
 
+// commonDecision is what both decisions share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
+func commonDecision(a, b *audit.Decision) *audit.Decision {
+	if a == nil || b == nil {
+		return nil
+	}
+	d := *b
+	if a.Reason == b.Reason && a.Rule == b.Rule && a.Mode == b.Mode && a.Effect == b.Effect && reflect.DeepEqual(a.Policy, b.Policy) {
+		return &d
+	}
+	d.Reason = ""
+	if a.Rule != b.Rule {
+		d.Rule = ""
+	}
+	if a.Mode != b.Mode {
+		d.Mode = ""
+	}
+	if !reflect.DeepEqual(a.Policy, b.Policy) {
+		d.Policy = nil
+	}
+	if a.Effect != b.Effect {
+		return nil
+	}
+	return &d
+}
+
 // commonWho is what is known of both callers.
 func commonWho(a, b *audit.Who) *audit.Who {
 	if a == b || a == nil || b == nil {
@@ -162,7 +194,7 @@ func commonWho(a, b *audit.Who) *audit.Who {
 	if sameUser(a, b) && sameContainer(a, b) {
 		return &w
 	}
-	return &audit.Who{Assurance: "none", Doubt: "several callers"}
+	return &audit.Who{Assurance: "none", Doubt: audit.DoubtSeveral}
 }
 
 func sameUser(a, b *audit.Who) bool {

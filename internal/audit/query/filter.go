@@ -15,7 +15,7 @@ import (
 // The zero Filter chooses all.
 type Filter struct {
 	fields   []wanted
-	excluded []test
+	excluded []excluded
 	since    time.Time // the zero time is no bound
 	until    time.Time
 	unseen   []*asked // what no record had so far
@@ -25,6 +25,11 @@ type Filter struct {
 type wanted struct {
 	key   string
 	tests []test
+}
+
+type excluded struct {
+	key string
+	has test
 }
 
 type test func(e *audit.Event) fit
@@ -76,10 +81,16 @@ func (f *Filter) Match(e *audit.Event) bool {
 			doubts = append(doubts, w.key)
 		}
 	}
-	if slices.ContainsFunc(f.excluded, func(t test) bool { return t(e) == all }) {
-		return false
+	for _, x := range f.excluded {
+		switch x.has(e) {
+		case all:
+			return false
+		case may, some:
+			doubts = append(doubts, x.key)
+		}
 	}
-	for _, key := range doubts {
+	slices.Sort(doubts)
+	for _, key := range slices.Compact(doubts) {
 		if f.doubts == nil {
 			f.doubts = map[string]uint64{}
 		}
@@ -161,7 +172,7 @@ func (f *Filter) Exclude(key, value string) error {
 		return err
 	}
 	f.look(key, value, t)
-	f.excluded = append(f.excluded, t)
+	f.excluded = append(f.excluded, excluded{key, t})
 	return nil
 }
 
@@ -196,6 +207,9 @@ func newTest(key, value string) (test, error) {
 	case "bundle":
 		low, high, err := numbers(value)
 		return func(e *audit.Event) fit {
+			if isUnsaid(key, e) {
+				return may
+			}
 			return fits(e.Decision != nil && e.Decision.Policy != nil && low <= e.Decision.Policy.Bundle && e.Decision.Policy.Bundle <= high)
 		}, err
 	case "path":
@@ -210,7 +224,10 @@ func newTest(key, value string) (test, error) {
 	}
 	if isNone(key, value) {
 		return func(e *audit.Event) fit {
-			return fits(!slices.ContainsFunc(values(e), func(s string) bool { return s != "" }))
+			if isUnsaid(key, e) {
+				return may
+			}
+			return fits(hasNone(values(e)))
 		}, nil
 	}
 	if key == "pipe" {
@@ -235,7 +252,14 @@ func newTest(key, value string) (test, error) {
 			return named(e, func(t audit.Target) bool { return matches(t.Value) || matches(t.Canonical) })
 		}, nil
 	}
-	return func(e *audit.Event) fit { return fits(slices.ContainsFunc(values(e), matches)) }, nil
+	return func(e *audit.Event) fit {
+		isFit := slices.ContainsFunc(values(e), matches)
+		isSaid := key == "method" && e.What != nil && e.What.Method != "" && (isFit || !strings.Contains(value, "/")) // only its version is not
+		if isSaid || !isUnsaid(key, e) {
+			return fits(isFit)
+		}
+		return may
+	}, nil
 }
 
 // numbers reads 7, 7-9, 7- and -9.

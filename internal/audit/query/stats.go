@@ -59,13 +59,21 @@ func NewTally(keys []string) (*Tally, error) {
 		if !ok {
 			return nil, fault(key, 0, "nothing to count by: there are %s", strings.Join(TallyKeys(), ", "))
 		}
-		t.of = append(t.of, of)
+		t.of = append(t.of, func(e *audit.Event) string {
+			if value := of(e); value != "" || !isUnsaid(key, e) {
+				return value
+			}
+			return several
+		})
 	}
 	if len(keys) == 0 {
 		return nil, fault("", 0, "name what to count by: %s", strings.Join(TallyKeys(), ", "))
 	}
 	return t, nil
 }
+
+// several stands for values of a summary's refusals that differ.
+const several = "(several)"
 
 // labels are keys that no filter has, or whose first value is not the best name.
 var labels = map[string]func(*audit.Event) string{
@@ -106,7 +114,7 @@ var labels = map[string]func(*audit.Event) string{
 	"target": func(e *audit.Event) string {
 		values := texts["target"](e)
 		if e.What != nil && (e.What.MoreTargets > 0 || e.Count() > 1 && len(e.What.Targets) > 1) {
-			return "(several)"
+			return several
 		}
 		return cmp.Or(values...)
 	},

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestATallyCountsWhatASummaryStandsFor(t *testing.T) {
 // A summary covers the time from its first refusal to its last one.
 func TestASummaryLiesInAllOfItsTime(t *testing.T) {
 	begin, end := noon.Add(-9*time.Minute), noon
-	e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageSummary, Time: end, Outcome: &audit.Outcome{Result: audit.ResultDenied, Count: 655, First: begin}}
+	e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageSummary, Time: end, Outcome: &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 655, First: begin}}
 	at := func(d time.Duration) string { return noon.Add(d).Format(time.RFC3339) }
 	for name, c := range map[string]struct {
 		terms   string
@@ -75,5 +76,72 @@ func TestASummaryLiesInAllOfItsTime(t *testing.T) {
 		if g := tally.Groups()[0]; g.Values[0] != want || !g.First.Equal(begin) || !g.Last.Equal(end) {
 			t.Errorf("by %s: %+v", key, g)
 		}
+	}
+}
+
+// What refusals do not share is missing in their summary, so it may be anything, also for those who exclude it.
+func TestWhatASummaryDoesNotSayMayBeAnything(t *testing.T) {
+	whole := func() *audit.Event {
+		return &audit.Event{
+			Type: audit.TypeRequest, Stage: audit.StageSummary, Time: noon,
+			Who:      &audit.Who{Assurance: "process", User: &audit.WhoUser{SID: "uid:7"}, Process: &audit.WhoProcess{PID: 9, Exe: "/bin/drv"}},
+			What:     &audit.What{Pipe: "csi-proxy-disk-v1", Method: "Rmdir", FullMethod: "/v1.Filesystem/Rmdir", Verb: "delete", Targets: []audit.Target{{Kind: "path", Value: `C:\a`}}},
+			Decision: &audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Reason: "no rule names the caller"},
+			Outcome:  &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Error: "no rule", Count: 5, First: noon},
+		}
+	}
+	for name, c := range map[string]struct {
+		less   func(*audit.Event)
+		has    string // of the whole one
+		hasNot string
+	}{
+		"processes": {func(e *audit.Event) { e.Who.Process = nil }, "program=drv", "pid=10"},
+		"callers":   {func(e *audit.Event) { e.Who = &audit.Who{Assurance: "none", Doubt: audit.DoubtSeveral} }, "user=uid:7", "user=uid:8"},
+		"versions":  {func(e *audit.Event) { e.What.FullMethod = "" }, "method=/v1.Filesystem/Rmdir", "method=/v2.Filesystem/Rmdir"},
+		"methods":   {func(e *audit.Event) { e.What.Method, e.What.FullMethod, e.What.Verb = "", "", "" }, "method=Rmdir", "verb=create"},
+		"reasons":   {func(e *audit.Event) { e.Decision.Reason = "" }, "reason=*names*", "rule=x"},
+		"decisions": {func(e *audit.Event) { e.Decision = nil }, "decision=deny", "decision=none"},
+		"errors":    {func(e *audit.Event) { e.Outcome.Error = "" }, "error=*rule", "error=other"},
+		"codes":     {func(e *audit.Event) { e.Outcome.Code = "" }, "code=PermissionDenied", "code=NotFound"},
+		"targets":   {func(e *audit.Event) { e.What.MoreTargets = 3 }, `path=C:\a`, `path=C:\b`},
+	} {
+		less := whole()
+		c.less(less)
+		for _, term := range []string{c.has, c.hasNot} {
+			for _, not := range []string{"", "!"} {
+				found := func(e *audit.Event) (bool, uint64) {
+					f := Filter{}
+					key, value, _ := strings.Cut(term, "=")
+					add := func() error { return f.Want(key, value, noon) }
+					if not != "" {
+						add = func() error { return f.Exclude(key, value) }
+					}
+					if err := add(); err != nil {
+						t.Fatal(err)
+					}
+					isFound, doubt := f.Match(e), uint64(0)
+					for _, d := range f.Doubts() {
+						doubt += d.Count
+					}
+					return isFound, doubt
+				}
+				if isFound, doubt := found(whole()); isFound != ((term == c.has) == (not == "")) || doubt != 0 {
+					t.Errorf("%s: %s%s of all: found %t, in doubt %d", name, not, term, isFound, doubt)
+				}
+				if isFound, doubt := found(less); !isFound || doubt != 5 {
+					t.Errorf("%s: %s%s of what they share: found %t, in doubt %d", name, not, term, isFound, doubt)
+				}
+			}
+		}
+	}
+	tally, err := NewTally([]string{"program"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := whole()
+	less.Who.Process = nil
+	tally.Add(less)
+	if got := tally.Groups()[0].Values[0]; got != several {
+		t.Errorf("counted as %q", got)
 	}
 }
