@@ -48,6 +48,7 @@ func kindOfEvent(e *audit.Event) refusalKind {
 		kind.result, kind.code, kind.reason = o.Result, o.Code, shorter(strings.ReplaceAll(o.Error, e.ID, ""))
 	}
 	if d := e.Decision; d != nil {
+		kind.isDecided = true
 		if kind.rule = d.Rule; kind.result == audit.ResultDenied {
 			kind.reason = shorter(d.Reason)
 		}

@@ -199,7 +199,7 @@ func (r *refused) kind(c *class, of refusalKind) (found *kindOfRefusal, isNew bo
 	}
 	isNew = true
 	if c.kinds >= maxKinds || len(r.kinds) >= maxKindsOfCaller {
-		of, isNew = refusalKind{record: of.record, pipe: of.pipe, result: of.result}, false
+		of, isNew = of.anyhow(), false
 		if found = r.kinds[of]; found != nil {
 			return found, false
 		}
@@ -299,7 +299,7 @@ func (c *class) gather() {
 	slices.SortFunc(waiting, func(a, b kindAndSpell) int { return cmp.Compare(b.of.spell.count, a.of.spell.count) })
 	into := map[refusalKind]*kindOfRefusal{}
 	for _, w := range waiting[maxAtStop:] {
-		alike := refusalKind{record: w.kind.record, pipe: w.kind.pipe, result: w.kind.result}
+		alike := w.kind.anyhow()
 		if first := into[alike]; first != nil {
 			first.spell.join(&w.of.spell)
 			w.of.spell = spell{}

@@ -368,11 +368,14 @@ func TestAnHourOfAnyNumberOfStrangersStaysWithinTheirBudget(t *testing.T) {
 func TestASummaryHoldsNoReasonThatIsNotOfAll(t *testing.T) {
 	c := strangeConn(1)
 	one, other := denied(c, "Rmdir", "1", "C:\\a is not within its paths"), denied(c, "Rmdir", "2", "C:\\b is not within its paths")
-	one.Outcome.Error, other.Outcome.Error = "a", "b"
+	one.Outcome.Error, other.Outcome.Error = "a of "+one.ID, "b"
 	other.Decision.Rule = "r"
 	var s spell
 	s.add(&one.Event)
-	if e := s.event(); e.Decision.Reason != one.Decision.Reason || e.Outcome.Error != "a" {
+	again := denied(c, "Rmdir", "1", one.Decision.Reason)
+	again.ID, again.Outcome.Error = "other", "a of other"
+	s.add(&again.Event)
+	if e := s.event(); e.Decision.Reason != one.Decision.Reason || e.Outcome.Error != "a of "+e.ID {
 		t.Errorf("of one: %+v %+v", e.Decision, e.Outcome)
 	}
 	for range 2 { // the second one is like the one before, and not like the first
@@ -381,9 +384,9 @@ func TestASummaryHoldsNoReasonThatIsNotOfAll(t *testing.T) {
 			t.Errorf("of several: %+v %+v", e.Decision, e.Outcome)
 		}
 	}
-	other.Decision = nil
-	s.add(&other.Event)
-	if e := s.event(); e.Decision != nil {
-		t.Errorf("with one that was not decided: %+v", e.Decision)
+	undecided := other.Event
+	undecided.Decision = nil
+	if a, b := kindOfEvent(&other.Event).anyhow(), kindOfEvent(&undecided).anyhow(); a == b || a.isDecided == b.isDecided {
+		t.Error("one that was not decided is of the same kind as one that was")
 	}
 }

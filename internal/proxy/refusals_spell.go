@@ -20,6 +20,12 @@ type refusalKind struct {
 	record                     audit.Type
 	pipe, method, result, code string
 	rule, reason               string
+	isDecided                  bool
+}
+
+// anyhow is the kind of all refusals that have no more in common than pipe and result.
+func (k refusalKind) anyhow() refusalKind {
+	return refusalKind{record: k.record, pipe: k.pipe, result: k.result, isDecided: k.isDecided}
 }
 
 // spell is what a summary will say of refusals of one kind since the last one.
@@ -40,7 +46,7 @@ func (s *spell) add(e *audit.Event) {
 		s.id, s.first = rand.Text(), e.Time
 	}
 	before := s.last
-	s.last = common(before, e, s.count == 0)
+	s.last = common(before, e, e.ID, s.id, s.count == 0)
 	if s.count += e.Count(); e.Time.Before(s.first) {
 		s.first = e.Time
 	}
@@ -56,7 +62,7 @@ func (s *spell) join(next *spell) {
 	if next.count == 0 {
 		return
 	}
-	s.last = common(s.last, &next.last, false)
+	s.last = common(s.last, &next.last, next.id, s.id, false)
 	if s.count += next.count; next.first.Before(s.first) {
 		s.first = next.first
 	}
@@ -101,15 +107,20 @@ func (s *spell) event() audit.Event {
 	return e
 }
 
-// common is what the next refusal shares with those before, at the time of the later one. It keeps nothing long of what the caller sent.
-func common(before audit.Event, next *audit.Event, isFirst bool) audit.Event {
+// common is what the next refusal shares with those before, at the time of the later one. It keeps nothing long of what the caller sent. The
+// error of the next one may name its audit id, for which that of the summary stands.
+func common(before audit.Event, next *audit.Event, nextID, id string, isFirst bool) audit.Event {
 	what, outcome := audit.What{}, audit.Outcome{}
 	if next.What != nil {
 		w := next.What
 		what = audit.What{Pipe: w.Pipe, Group: w.Group, Version: w.Version, Method: shorter(w.Method), FullMethod: shorter(w.FullMethod), Verb: w.Verb}
 	}
 	if next.Outcome != nil {
-		outcome = audit.Outcome{Result: next.Outcome.Result, Code: next.Outcome.Code, Error: shorter(next.Outcome.Error), LatencyUS: next.Outcome.LatencyUS}
+		text := next.Outcome.Error
+		if nextID != "" {
+			text = strings.ReplaceAll(text, nextID, id)
+		}
+		outcome = audit.Outcome{Result: next.Outcome.Result, Code: next.Outcome.Code, Error: shorter(text), LatencyUS: next.Outcome.LatencyUS}
 	}
 	e := audit.Event{Type: next.Type, Time: next.Time, Who: shortWho(next.Who), What: &what, Decision: shortDecision(next.Decision), Outcome: &outcome, Where: next.Where}
 	if isFirst {
@@ -156,7 +167,7 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 
 // commonDecision is what both decisions share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
 func commonDecision(a, b *audit.Decision) *audit.Decision {
-	if a == nil || b == nil {
+	if a == nil || b == nil { // of one kind either all are decided or none
 		return nil
 	}
 	d := *b

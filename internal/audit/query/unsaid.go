@@ -22,10 +22,8 @@ func isUnsaid(key string, e *audit.Event) bool {
 		return e.What == nil || e.What.FullMethod == ""
 	case "verb":
 		return e.What == nil || e.What.Method == "" && e.What.FullMethod == ""
-	case "decision", "effect":
-		return e.Decision == nil
-	case "mode", "rule", "reason", "policy", "revision", "bundle":
-		return e.Decision == nil || e.Decision.Reason == "" && hasNone(decisionValues(key, e))
+	case "mode", "rule", "reason", "policy", "revision", "bundle": // whether there was a decision is the same for all
+		return e.Decision != nil && e.Decision.Reason == "" && hasNone(decisionValues(key, e))
 	case "code", "error", "result":
 		return hasNone(texts[key](e))
 	}
