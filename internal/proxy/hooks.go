@@ -57,11 +57,29 @@ func (p *pipe) admit(ctx context.Context, s *stream) (err error) {
 	case !isMethodName(s.fullMethod):
 		return status.Errorf(codes.Unimplemented, "malformed method name: %s", shorter(strconv.Quote(shorter(s.fullMethod))))
 	}
-	isStranger := c.isStranger()
-	if s.release, err = p.shares.take(c.principal(), isStranger, p.passes(s)); isStranger && err == nil {
-		s.release = c.whenTaken(s.release)
+	if !c.isStranger() {
+		s.release, err = p.shares.take(c.principal(), false, p.passes(s))
+		return err
 	}
-	return err
+	release, err := p.shares.take(c.principal(), true, false)
+	if err != nil {
+		return err
+	}
+	s.release = c.whenTaken(release)
+	if !p.passes(s) {
+		return nil
+	}
+	passed, err := p.shares.take(c.principal(), true, true)
+	if err != nil {
+		release()
+		s.release = nil
+		return err
+	}
+	s.release = func() {
+		passed() // its messages were taken, which is all that is large
+		c.whenTaken(release)()
+	}
+	return nil
 }
 
 // isMethodName says whether gRPC will take name for /service/method.

@@ -17,8 +17,8 @@ type shares struct {
 	mu                sync.Mutex // guards what follows
 	used              int
 	passed            int // of calls that are passed on unread
-	byStrangers       int // of other calls
-	passedByStrangers int
+	byStrangers       int
+	passedByStrangers int // of those, calls that would be passed on unread
 	byCaller          map[shareKey]int
 }
 
@@ -35,7 +35,7 @@ func newShares(perOwner int) *shares {
 }
 
 // take counts a request until release is called, once. An error says whose share is used up. Of calls that are passed on unread there are
-// fewer, since their messages are large, also of strangers': under LogOnly they are served.
+// fewer, since their messages are large, also of strangers': under LogOnly they are served. Such a call of a stranger takes both of their shares.
 func (s *shares) take(who callerKey, stranger, passed bool) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
