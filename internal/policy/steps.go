@@ -67,17 +67,38 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// instructions is the size of the program that a pattern becomes, or 0 if it is none.
+// instructions bounds the size of the program that a pattern becomes, without making it, or is 0 if the pattern is none.
 func instructions(pattern string) int {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return 0
 	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0
+	return 2 + instructionsOf(parsed) // the end, and a failure
+}
+
+func instructionsOf(re *syntax.Regexp) int {
+	n := 0
+	for _, sub := range re.Sub {
+		n += instructionsOf(sub)
 	}
-	return len(program.Inst)
+	switch re.Op {
+	case syntax.OpLiteral:
+		n += len(re.Rune)
+	case syntax.OpCapture:
+		n += 2
+	case syntax.OpAlternate:
+		n += len(re.Sub)
+	case syntax.OpRepeat:
+		if re.Max < 0 {
+			return n*max(1, re.Min) + 2
+		}
+		return n*re.Max + re.Max - re.Min + 1
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
+		n += 2
+	default:
+		n++
+	}
+	return n
 }
 
 // checkSteps fails if a call would take too long.
