@@ -183,6 +183,13 @@ func printLogVerdict(p *printer, r evidence.Report) {
 		}
 		p.printf("void         %s: no record in it counts, as the log says\n", inert.Line(name))
 	}
+	for i, name := range r.Unused {
+		if i == maxNamedLines {
+			p.printf("unused       and %d more\n", len(r.Unused)-i)
+			break
+		}
+		p.printf("unused       %s: not read, as a process leaves it that ended while it wrote, or anybody\n", inert.Line(name))
+	}
 	if r.IgnoredBytes > 0 {
 		p.printf("failed       %d bytes of writes that failed, which are no part of the log and are declared by it\n", r.IgnoredBytes)
 	}

@@ -45,7 +45,7 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+"-*") // of mode 0600
+	temp, err := segment.CreateReplacement(f.path)
 	if err != nil {
 		return nil, errors.Join(err, old.Close())
 	}

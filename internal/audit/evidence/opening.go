@@ -75,9 +75,9 @@ func lookAll(segments []Segment, isWriter bool) ([]opening, error) {
 	return all, nil
 }
 
-// inOrder returns the segments whose records count, in their order. Of what is ignored, unnamed bytes are in segments that none
-// of the log names: what they hold is no writer's word.
-func inOrder(all []opening) (kept []opening, ignored, unnamed int64) {
+// inOrder returns the segments whose records count, in their order, how many bytes are in the others, and those of them that none of the log
+// names: what they hold is no writer's word.
+func inOrder(all []opening) (kept []opening, ignored int64, unnamed []opening) {
 	named := map[string]bool{}
 	for _, o := range all {
 		if o.counts {
@@ -93,7 +93,7 @@ func inOrder(all []opening) (kept []opening, ignored, unnamed int64) {
 		}
 		ignored += o.size
 		if !named[o.name()] {
-			unnamed += o.size
+			unnamed = append(unnamed, o)
 		}
 	}
 	return kept, ignored, unnamed

@@ -47,6 +47,9 @@ type Part struct {
 	Torn int64
 }
 
+// noRecord is what is said of a segment without a first record, if no other segment declares it void.
+const noRecord = "no record in it counts, and none of the log says why: it was not begun, or was put there"
+
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
 // Verify finds no fault with, these are the parts that it covers.
 func List(dir string) ([]Part, []segment.Stray, error) {
@@ -58,23 +61,23 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	order, _, _ := inOrder(all)
+	order, _, unnamed := inOrder(all)
 	parts := make([]Part, 0, len(order))
-	counts := map[string]bool{}
 	for i, o := range order {
 		p := Part{o.Path, o.First, -1, 0}
 		if i+1 < len(order) {
 			p.Bytes, p.Torn = order[i+1].endOf(o)
 		}
 		parts = append(parts, p)
-		counts[o.Path] = true
 	}
-	for _, s := range segments {
-		if counts[s.Path] {
-			continue
+	for _, o := range all {
+		if !o.counts && o.opens {
+			strays = append(strays, segment.Stray{Path: o.Path, Why: "it begins with a record, and another segment declares that none in it counts"})
 		}
-		if o, err := look(s, false); err == nil && o.opens {
-			strays = append(strays, segment.Stray{Path: s.Path, Why: "it begins with a record, and another segment declares that none in it counts"})
+	}
+	for _, o := range unnamed {
+		if mayBeNext := o.size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First); !o.opens && !mayBeNext {
+			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord})
 		}
 	}
 	return parts, strays, nil

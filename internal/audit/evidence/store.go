@@ -117,7 +117,7 @@ func readAtMost(f *os.File, limit int64) ([]byte, error) {
 
 // replace writes a file so that after a crash either the old or the new content is there.
 func replace(file string, content []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // of mode 0600
+	temp, err := segment.CreateReplacement(file)
 	if err != nil {
 		return err
 	}

@@ -155,18 +155,48 @@ func (v *verification) find() error {
 // judge names what lies in the directory of the log and is not read. What other programs take for a segment was put there by none of ours.
 func (v *verification) judge(strays []segment.Stray) error {
 	for _, s := range strays {
-		if s.IsClaim {
+		if s.Kind == segment.StrayClaim {
 			return &Fault{s.Path, 0, 0, s.Why + ": it is not read"}
 		}
 	}
-	for i, s := range strays {
-		if i == maxNamed {
-			v.report.incomplete("%d more entries of the directory are not read", len(strays)-i)
-			break
+	foreign := 0
+	for _, s := range strays {
+		switch {
+		case s.Kind == segment.StrayLeft:
+			v.report.Unused = append(v.report.Unused, filepath.Base(s.Path))
+		case foreign < maxNamed:
+			foreign++
+			v.report.incomplete("%s is not read: %s", s.Path, s.Why)
+		default:
+			foreign++
 		}
-		v.report.incomplete("%s is not read: %s", s.Path, s.Why)
+	}
+	if foreign > maxNamed {
+		v.report.incomplete("%d more entries of the directory are not read", foreign-maxNamed)
 	}
 	return nil
+}
+
+// judgeUnnamed names the segments that hold no record and that no segment of the log declares void. A writer makes the next one before it has a
+// record for it.
+func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
+	last, strange := max(v.first.end, v.report.LastSeq), 0
+	for _, o := range unnamed {
+		bytes += o.size
+		switch {
+		case o.size == 0 && segment.IsDue(o.First, last):
+			v.report.Unused = append(v.report.Unused, filepath.Base(o.Path))
+		case strange < maxNamed:
+			strange++
+			v.report.incomplete("%s is not read: %s", o.Path, noRecord)
+		default:
+			strange++
+		}
+	}
+	if strange > maxNamed {
+		v.report.incomplete("%d more segments are not read: "+noRecord, strange-maxNamed)
+	}
+	return bytes
 }
 
 func (v *verification) startChanged() bool {
@@ -203,7 +233,8 @@ func (v *verification) walk(ctx context.Context) error {
 	err = w.run(ctx)
 	v.report.Segments, v.report.Bytes = len(v.segments), done
 	v.report.Missing = append(v.report.Missing, w.missing...)
-	v.report.TornBytes, v.report.IgnoredBytes = w.torn+w.unnamed, w.ignored-w.unnamed
+	unnamed := v.judgeUnnamed(w.unnamed)
+	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
 	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
 	v.report.Void = w.void

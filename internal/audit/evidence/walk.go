@@ -45,12 +45,12 @@ type walk struct {
 	limit    int64  // of the last segment, for a writer: how many bytes are of the log
 	next     uint64 // number that the next record must have; 0 before the first
 	last     [prevLength]byte
-	isLinked bool  // last is the hash of the record before
-	isClosed bool  // that record closed its segment
-	torn     int64 // bytes behind the last record of all
-	unnamed  int64 // bytes of those in segments that no segment of the log names
-	ignored  int64 // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
-	unhashed int64 // of the ignored bytes: declared, and without a hash
+	isLinked bool      // last is the hash of the record before
+	isClosed bool      // that record closed its segment
+	torn     int64     // bytes behind the last record of all
+	unnamed  []opening // segments without records that no segment of the log names
+	ignored  int64     // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
+	unhashed int64     // of the ignored bytes: declared, and without a hash
 	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
 	shortened []string
 	missing   []Range

@@ -50,7 +50,7 @@ func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, erro
 		return err
 	}
 	for _, s := range unread {
-		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.IsClaim {
+		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.Kind == segment.StrayClaim {
 			return fmt.Errorf("%s: %s", s.Path, s.Why)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -67,7 +66,7 @@ func checkEntries(path string) error {
 	}
 	for _, e := range entries {
 		switch _, isSegment := ParseName(e.Name()); {
-		case isSegment || isCompanion(e.Name()): // of a log that was copied here
+		case isSegment || isCompanion(e.Name()) || isLeft(e): // of a log that was copied here
 		default:
 			return fmt.Errorf("it holds %q, which is not of an audit log: give the log a directory of its own", e.Name())
 		}
@@ -101,20 +100,6 @@ func (d *directory) Names() ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// leftovers are new contents of files beside the segments that never took the place of the old ones. Nobody reads them.
-func (d *directory) leftovers() (names []string) {
-	entries, err := os.ReadDir(d.path)
-	if err != nil {
-		return nil // it is read elsewhere, too
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") && isCompanion(e.Name()) {
-			names = append(names, e.Name())
-		}
-	}
-	return names
 }
 
 func (d *directory) Create(name string) (File, error) {

@@ -60,7 +60,7 @@ func (l *log) tellVoid(found *Found, tell func(name, why string)) {
 		size, _, _ := ParseHeld(text)
 		switch {
 		case slices.Contains(found.behind, name): // it is named already
-		case first != found.Last+1 && first != found.Last+2:
+		case !IsDue(first, found.Last):
 			tell(name, "it holds no record, and its number is not due")
 		case err != nil:
 			tell(name, err.Error())

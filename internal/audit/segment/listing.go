@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,9 +30,21 @@ type Entry struct {
 type Stray struct {
 	Path string
 	Why  string
-	// IsClaim says that its name is one of a segment, or close to one: other programs take it for a part of the log.
-	IsClaim bool
+	Kind StrayKind
 }
+
+// StrayKind says what a stray may be taken for.
+type StrayKind int
+
+// Kinds of strays.
+const (
+	// StrayForeign is none of a log's files.
+	StrayForeign StrayKind = iota
+	// StrayClaim has the name of a segment, or one that is close to it: other programs take it for a part of the log.
+	StrayClaim
+	// StrayLeft is what a process leaves that ends while it writes a file. Anybody can make one.
+	StrayLeft
+)
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
 // segments. Every reader of a directory begins with this list, so that none reads what another leaves out.
@@ -46,14 +59,16 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 		case ok && e.Type().IsRegular():
 			segments = append(segments, Entry{e.Name(), given, first})
 		case ok:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", true})
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", StrayClaim})
 		case e.Name() == lockName && !isEmpty(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", false})
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", StrayForeign})
 		case isCompanion(e.Name()):
+		case isLeft(e):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it was being written when a process ended, or looks like that", StrayLeft})
 		case claims(e.Name()):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", true})
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", StrayClaim})
 		default:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", false})
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", StrayForeign})
 		}
 	}
 	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.File })
@@ -69,15 +84,25 @@ func isEmpty(e os.DirEntry) bool {
 // claims says whether a name is one that people and shippers, which look for audit-*, take for a segment's. Windows does not look at case.
 func claims(name string) bool { return strings.HasPrefix(strings.ToLower(name), "audit-") }
 
-// isCompanion says whether a file belongs beside segments. Those that begin with a dot are new contents that are about to take the place of the old.
+// isCompanion says whether a name is one of the files that belong beside segments.
 func isCompanion(name string) bool {
-	for _, known := range []string{CheckpointFile, StartFile} {
-		if name == known || strings.HasPrefix(name, "."+known+"-") {
-			return true
-		}
-	}
-	return name == lockName
+	return name == CheckpointFile || name == StartFile || name == lockName
 }
+
+// leftPattern is that of the names that CreateReplacement gives.
+var leftPattern = regexp.MustCompile(`^\.(` + CheckpointFile + `|` + StartFile + `)-[0-9]{1,20}$`)
+
+// isLeft says whether an entry may be what is left of a CreateReplacement.
+func isLeft(e os.DirEntry) bool { return e.Type().IsRegular() && leftPattern.MatchString(e.Name()) }
+
+// CreateReplacement makes a file of mode 0600 for the new contents of one beside the segments. Renamed, it takes that one's place.
+func CreateReplacement(path string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+}
+
+// IsDue says whether a segment that holds nothing may be the next one of a log whose last record is known: its number is the next, or the one
+// behind a LogClose that is not written yet.
+func IsDue(first, last uint64) bool { return first == last+1 || first == last+2 }
 
 // Claim is what the first line of a segment says of the segments of its log.
 type Claim struct {

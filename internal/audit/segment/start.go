@@ -133,9 +133,6 @@ func (l *log) tellStrays(found *Found) {
 				strays = append(strays, Stray{Path: filepath.Join(d.path, s.File), Why: "it is a packed copy, and the proxy makes none"})
 			}
 		}
-		for _, name := range d.leftovers() {
-			strays = append(strays, Stray{Path: filepath.Join(d.path, name), Why: "it was being written when a process ended, or looks like that"})
-		}
 		for _, s := range strays[:min(len(strays), maxVoid)] {
 			tell(s.Path, s.Why)
 		}
