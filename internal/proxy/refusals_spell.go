@@ -130,15 +130,8 @@ func common(before audit.Event, next *audit.Event, nextID, id string, isFirst bo
 		e.Time = before.Time
 	}
 	e.Who, e.Decision = commonWho(before.Who, e.Who), commonDecision(before.Decision, e.Decision)
-	if before.Outcome.Code != outcome.Code {
-		outcome.Code = ""
-	}
-	if before.Outcome.Error != outcome.Error {
-		outcome.Error = ""
-	}
-	if before.What.FullMethod != what.FullMethod {
-		what.FullMethod = ""
-	}
+	outcome.Code, outcome.Error = sharedText(before.Outcome.Code, outcome.Code), sharedText(before.Outcome.Error, outcome.Error)
+	what.FullMethod = sharedText(before.What.FullMethod, what.FullMethod)
 	if before.What.Method != what.Method {
 		what.Method, what.Verb = "", ""
 	}
@@ -167,27 +160,25 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 
 // commonDecision is what both decisions share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
 func commonDecision(a, b *audit.Decision) *audit.Decision {
-	if a == nil || b == nil { // of one kind either all are decided or none
+	if a == nil || b == nil || a.Effect != b.Effect { // of one kind either all are decided or none
 		return nil
 	}
-	d := *b
-	if a.Reason == b.Reason && a.Rule == b.Rule && a.Mode == b.Mode && a.Effect == b.Effect && reflect.DeepEqual(a.Policy, b.Policy) {
-		return &d
-	}
-	d.Reason = ""
-	if a.Rule != b.Rule {
-		d.Rule = ""
-	}
-	if a.Mode != b.Mode {
-		d.Mode = ""
-	}
+	d, isSame := *b, a.Reason == b.Reason && a.Rule == b.Rule && a.Mode == b.Mode
 	if !reflect.DeepEqual(a.Policy, b.Policy) {
-		d.Policy = nil
+		d.Policy, isSame = nil, false
 	}
-	if a.Effect != b.Effect {
-		return nil
+	if !isSame {
+		d.Reason, d.Rule, d.Mode = "", sharedText(a.Rule, b.Rule), sharedText(a.Mode, b.Mode)
 	}
 	return &d
+}
+
+// sharedText is a text that both have, or none.
+func sharedText(a, b string) string {
+	if a != b {
+		return ""
+	}
+	return b
 }
 
 // commonWho is what is known of both callers.
