@@ -228,9 +228,9 @@ func TestNeedsObjectFindsEveryWayToIt(t *testing.T) {
 	}
 }
 
-func TestTestReportsEveryTest(t *testing.T) {
+func TestTryReportsEveryTest(t *testing.T) {
 	m := small().with(map[string]string{"a_test.rego": "package x_test\n\ntest_good if true\n\ntest_bad if false\n\ntodo_test_later if false\n"})
-	results, err := Test(t.Context(), m, patient)
+	results, _, err := Try(t.Context(), m, patient)
 	if err != nil {
 		t.Fatal(err)
 	}

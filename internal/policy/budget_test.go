@@ -84,7 +84,7 @@ func TestWhatGrowsInATestFailsTheTest(t *testing.T) {
 		}
 		twice := strings.NewReplacer("19, 20]", "19, 20, 21, 22, 23, 24]").Replace(text)
 		m := small().with(map[string]string{"s.rego": twice, "s_test.rego": "package s_test\n\ntest_s if data.pipeguard.admission.grown\n"})
-		results, err := Test(t.Context(), m, patient)
+		results, _, err := Try(t.Context(), m, patient)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,10 +140,10 @@ func TestWatchBindsWhatGoesWithTheFiles(t *testing.T) {
 func TestDocumentsOfConfigurationAreReserved(t *testing.T) {
 	for _, pkg := range []string{"pipeguard.policies", "pipeguard.modules.mine", "pipeguard.scope", "pipeguard.parameters.x"} {
 		m := small().with(map[string]string{"b.rego": "package " + pkg + "\n\nx := 1\n"})
-		_, err := Test(t.Context(), m, patient)
+		_, _, err := Try(t.Context(), m, patient)
 		wantError(t, err, "is reserved")
 	}
 	m := small().with(map[string]string{"b.rego": "package pipeguard\n\npolicies[x] := 1 if some x in [\"a\"]\n"})
-	_, err := Test(t.Context(), m, patient)
+	_, _, err := Try(t.Context(), m, patient)
 	wantError(t, err, "pipeguard.policies is reserved")
 }

@@ -25,22 +25,6 @@ type TestResult struct {
 	Message  string        `json:"message,omitempty"` // why it did not pass
 }
 
-// Test compiles m and runs its tests, in the order of file and line. The capabilities are those of a decision, and an error of a
-// builtin fails the test as it fails a decision. An error means that the tests could not be run.
-func Test(ctx context.Context, m Modules, o Options) ([]TestResult, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	p, problems := compile(ctx, m, o)
-	if len(problems) > 0 {
-		return nil, &ProblemsError{problems}
-	}
-	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
-	defer cancel()
-	return p.test(Bounded(ctx), allTests)
-}
-
 // allTests and noTest are patterns of names.
 const allTests, noTest = "", "^$"
 
@@ -77,8 +61,9 @@ func (p *program) test(ctx context.Context, names string) (out []TestResult, err
 	return out, nil
 }
 
-// Try compiles m, runs its tests and asks the checks, as an activation does. A refusal is why an activation would not take m; an error means that this
-// could not be found out. What m adds to is compiled with it, but not tried: it is tried by itself.
+// Try compiles m, runs its tests, in the order of file and line, and asks the checks, as an activation does. A refusal is why an activation would not
+// take m; an error means that this could not be found out. Tests have the capabilities of a decision, and an error of a builtin fails a test as it
+// fails a decision. What m adds to is compiled with it, but not tried: it is tried by itself.
 func Try(ctx context.Context, m Modules, o Options) (results []TestResult, refusal, err error) {
 	o, err = o.withDefaults()
 	if err != nil {

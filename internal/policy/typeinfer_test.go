@@ -52,7 +52,7 @@ func TestTypesThatDoubleAreRefusedBeforeTheyAreCompared(t *testing.T) {
 				t.Errorf("problems %.300v", problems)
 			}
 			text := strings.Replace(double(40, family), "package lib", "package b_test", 1)
-			_, err := Test(t.Context(), small().with(map[string]string{"b_test.rego": text}), Options{})
+			_, _, err := Try(t.Context(), small().with(map[string]string{"b_test.rego": text}), Options{})
 			if p, ok := errors.AsType[*ProblemsError](err); !ok || p.Problems[0].Code != CodeLimit || p.Problems[0].File != "b_test.rego" {
 				t.Errorf("as a test: %.300v", err)
 			}
