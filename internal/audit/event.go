@@ -287,6 +287,7 @@ const (
 const (
 	TokenStale   = "stale"   // the API server was away; this is what it said last of this token of this process
 	TokenUnbound = "unbound" // the caller's pod is not known, so that the token proves nothing
+	TokenSeveral = "several" // of a summary of refusals whose tokens differ, or of which only some had one
 )
 
 // WhoContainer is the container that a caller runs in.

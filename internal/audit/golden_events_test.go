@@ -151,7 +151,7 @@ func goldenEvents() []goldenEvent {
 
 	spree := *link
 	spree.FullMethod, spree.Params, spree.MoreTargets = "", nil, 12
-	add("many denied", Event{Type: TypeRequest, Stage: StageSummary, ID: "SUMMARY", Who: pod, What: &spree, Decision: deny, Outcome: &Outcome{
+	add("many denied", Event{Type: TypeRequest, Stage: StageSummary, ID: "SUMMARY", Who: withToken(false, "", TokenSeveral), What: &spree, Decision: deny, Outcome: &Outcome{
 		Result: ResultDenied, Code: "PermissionDenied", Error: "no rule that allows CreateSymlink here names this caller", Count: 7357, First: at, LatencyUS: 40,
 	}})
 	add("many empty connections", Event{Type: TypeConnection, Stage: StageSummary, ID: "SUMMARY", Who: nobody, What: pipe, Outcome: &Outcome{

@@ -174,7 +174,7 @@ func TestGoldenRecordsHoldEveryFieldAndEveryWord(t *testing.T) {
 	}
 	for _, word := range []string{
 		ResultOK, ResultError, ResultDenied, ResultRejected, ResultPanic, ResultOrphaned, ResultIdle, CauseStart, CauseSize, CauseAge, CauseFailure, CauseMissing, CauseStop,
-		TokenStale, TokenUnbound, string(EffectAllow), string(EffectDeny),
+		TokenStale, TokenUnbound, TokenSeveral, string(EffectAllow), string(EffectDeny),
 	} {
 		if !words[word] {
 			t.Errorf("no golden record says %q", word)

@@ -29,6 +29,9 @@ func (e *Event) IsUnread() bool {
 		(e.What == nil || len(e.What.Targets) == 0 && len(e.What.Params) == 0)
 }
 
+// CutMark stands in a summary for the end of a text that is longer than a summary holds, and for the beginning of a program's path.
+const CutMark = "[cut]"
+
 // MaxMoreTargets is where the count of What.MoreTargets stops.
 const MaxMoreTargets = 256
 

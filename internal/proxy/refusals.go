@@ -43,12 +43,12 @@ func (e *lastRecord) refusal() refusal {
 }
 
 func kindOfEvent(e *audit.Event) refusalKind {
-	kind := refusalKind{record: e.Type, pipe: e.What.Pipe}
+	kind := refusalKind{always: always{record: e.Type, pipe: e.What.Pipe, hasTargets: len(e.What.Targets) > 0}}
 	if o := e.Outcome; o != nil {
 		kind.result, kind.code, kind.reason = o.Result, o.Code, shorter(strings.ReplaceAll(o.Error, e.ID, ""))
 	}
 	if d := e.Decision; d != nil {
-		kind.isDecided = true
+		kind.effect, kind.mode = d.Effect, d.Mode
 		if kind.rule = d.Rule; kind.result == audit.ResultDenied {
 			kind.reason = shorter(d.Reason)
 		}

@@ -17,16 +17,22 @@ const (
 
 // refusalKind is what refusals have in common that one summary stands for.
 type refusalKind struct {
-	record                     audit.Type
-	pipe, method, result, code string
-	rule, reason               string
-	isDecided                  bool
+	always
+	method, code string
+	rule, reason string
 }
 
-// anyhow is the kind of all refusals that have no more in common than pipe and result.
-func (k refusalKind) anyhow() refusalKind {
-	return refusalKind{record: k.record, pipe: k.pipe, result: k.result, isDecided: k.isDecided}
+// always is what the refusals of a summary have in common even where too many kinds are told apart: what readers take it to say of all of them.
+type always struct {
+	record       audit.Type
+	pipe, result string
+	effect       audit.Effect // none if nothing was decided
+	mode         string
+	hasTargets   bool
 }
+
+// anyhow is the kind of all refusals that have no more in common than what they always have.
+func (k refusalKind) anyhow() refusalKind { return refusalKind{always: k.always} }
 
 // spell is what a summary will say of refusals of one kind since the last one.
 type spell struct {
@@ -132,9 +138,7 @@ func common(before audit.Event, next *audit.Event, nextID, id string, isFirst bo
 	e.Who, e.Decision = commonWho(before.Who, e.Who), commonDecision(before.Decision, e.Decision)
 	outcome.Code, outcome.Error = sharedText(before.Outcome.Code, outcome.Code), sharedText(before.Outcome.Error, outcome.Error)
 	what.FullMethod = sharedText(before.What.FullMethod, what.FullMethod)
-	if before.What.Method != what.Method {
-		what.Method, what.Verb = "", ""
-	}
+	what.Method, what.Verb = sharedText(before.What.Method, what.Method), sharedText(before.What.Verb, what.Verb)
 	return e
 }
 
@@ -144,7 +148,7 @@ func shortWho(w *audit.Who) *audit.Who {
 		return w
 	}
 	short, process := *w, *w.Process
-	process.Exe = shorter(process.Exe)
+	process.Exe = audit.CutMark + strings.ToValidUTF8(process.Exe[len(process.Exe)-maxTargetText:], "") // its name is last
 	short.Process = &process
 	return &short
 }
@@ -158,19 +162,19 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 	return &short
 }
 
-// commonDecision is what both decisions share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
+// commonDecision is what both decisions of one kind share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
 func commonDecision(a, b *audit.Decision) *audit.Decision {
-	if a == nil || b == nil || a.Effect != b.Effect { // of one kind either all are decided or none
+	if a == nil || b == nil { // of one kind either all are decided or none
 		return nil
 	}
-	d, isSame := *b, a.Reason == b.Reason && a.Rule == b.Rule && a.Mode == b.Mode
+	isSame, policy := a.Reason == b.Reason && a.Rule == b.Rule, b.Policy
 	if !reflect.DeepEqual(a.Policy, b.Policy) {
-		d.Policy, isSame = nil, false
+		isSame, policy = false, nil
 	}
-	if !isSame {
-		d.Reason, d.Rule, d.Mode = "", sharedText(a.Rule, b.Rule), sharedText(a.Mode, b.Mode)
+	if isSame {
+		return b
 	}
-	return &d
+	return &audit.Decision{Effect: b.Effect, Mode: b.Mode, Rule: sharedText(a.Rule, b.Rule), Policy: policy}
 }
 
 // sharedText is a text that both have, or none.
@@ -181,30 +185,27 @@ func sharedText(a, b string) string {
 	return b
 }
 
-// commonWho is what is known of both callers.
+// commonWho is what is known of both callers. They are one if all that readers can ask about is the same but process and token.
 func commonWho(a, b *audit.Who) *audit.Who {
-	if a == b || a == nil || b == nil {
+	if a == b {
 		return b
+	}
+	several := &audit.Who{Assurance: "none", Doubt: audit.DoubtSeveral}
+	if a == nil || b == nil || a.Doubt == audit.DoubtSeveral {
+		return several
 	}
 	w := *b
 	if a.Process == nil || b.Process == nil || *a.Process != *b.Process {
 		w.Process = nil
 	}
 	if a.TokenID != b.TokenID || a.Token != b.Token || a.TokenState != b.TokenState {
-		w.Token, w.TokenID, w.TokenState = false, "", ""
+		w.Token, w.TokenID, w.TokenState = false, "", audit.TokenSeveral
 	}
-	if sameUser(a, b) && sameContainer(a, b) {
+	if w.Doubt = sharedText(a.Doubt, b.Doubt); a.Assurance == b.Assurance && a.Host == b.Host && reflect.DeepEqual(a.User, b.User) &&
+		reflect.DeepEqual(a.Pod, b.Pod) && reflect.DeepEqual(a.Container, b.Container) {
 		return &w
 	}
-	return &audit.Who{Assurance: "none", Doubt: audit.DoubtSeveral}
-}
-
-func sameUser(a, b *audit.Who) bool {
-	return (a.User == nil) == (b.User == nil) && (a.User == nil || a.User.SID == b.User.SID)
-}
-
-func sameContainer(a, b *audit.Who) bool {
-	return (a.Container == nil) == (b.Container == nil) && (a.Container == nil || a.Container.ID == b.Container.ID)
+	return several
 }
 
 // shorter is what answers, diagnostics and summaries repeat of a text that a caller has chosen.
@@ -215,5 +216,5 @@ func cut(s string, most int) string {
 	if len(s) <= most {
 		return strings.Clone(s)
 	}
-	return strings.ToValidUTF8(s[:most], "") + "[cut]"
+	return strings.ToValidUTF8(s[:most], "") + audit.CutMark
 }

@@ -224,10 +224,12 @@ func newTest(key, value string) (test, error) {
 	}
 	if isNone(key, value) {
 		return func(e *audit.Event) fit {
-			if isUnsaid(key, e) {
+			isNone := hasNone(values(e))
+			hasMore := key == "target" && e.What != nil && e.What.MoreTargets > 0
+			if isNone && hasMore || isUnsaid(key, e) && (isNone || !isPartly(key)) {
 				return may
 			}
-			return fits(hasNone(values(e)))
+			return fits(isNone)
 		}, nil
 	}
 	if key == "pipe" {
@@ -253,12 +255,12 @@ func newTest(key, value string) (test, error) {
 		}, nil
 	}
 	return func(e *audit.Event) fit {
-		isFit := slices.ContainsFunc(values(e), matches)
-		isSaid := key == "method" && e.What != nil && e.What.Method != "" && (isFit || !strings.Contains(value, "/")) // only its version is not
-		if isSaid || !isUnsaid(key, e) {
-			return fits(isFit)
+		has := values(e)
+		isFit := slices.ContainsFunc(has, matches)
+		if isCut(e, has) || isUnsaid(key, e) && !(isFit && isPartly(key)) {
+			return may
 		}
-		return may
+		return fits(isFit)
 	}, nil
 }
 

@@ -26,7 +26,7 @@ func named(e *audit.Event, is func(audit.Target) bool) fit {
 		}
 	}
 	switch {
-	case count > 0 && (e.Count() == 1 || !hasMore && count == len(w.Targets) && w.Method != ""):
+	case count > 0 && (e.Count() == 1 || !hasMore && count == len(w.Targets)): // refusals with targets and without are not in one summary
 		return all
 	case count > 0:
 		return some

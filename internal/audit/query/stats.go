@@ -60,10 +60,11 @@ func NewTally(keys []string) (*Tally, error) {
 			return nil, fault(key, 0, "nothing to count by: there are %s", strings.Join(TallyKeys(), ", "))
 		}
 		t.of = append(t.of, func(e *audit.Event) string {
-			if value := of(e); value != "" || !isUnsaid(key, e) {
-				return value
+			value := of(e)
+			if isUnsaid(key, e) && (value == "" || !isPartly(key)) {
+				return several
 			}
-			return several
+			return value
 		})
 	}
 	if len(keys) == 0 {
@@ -154,6 +155,9 @@ func Caller(e *audit.Event) string {
 	if w == nil {
 		return ""
 	}
+	if isUnsaid("user", e) {
+		return several
+	}
 	if w.Pod != nil && e.Type != audit.TypeAdmission { // the pod of an admission did not ask, it was asked for
 		name := w.Pod.Namespace + "/" + w.Pod.Name
 		if w.Container != nil {
@@ -167,6 +171,8 @@ func Caller(e *audit.Event) string {
 	}
 	if w.Process != nil && w.Process.Exe != "" {
 		parts = append(parts, Base(w.Process.Exe))
+	} else if isUnsaid("program", e) {
+		parts = append(parts, several)
 	}
 	if len(parts) == 0 {
 		return "assurance:" + w.Assurance

@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -17,17 +18,27 @@ func isUnsaid(key string, e *audit.Event) bool {
 	case "program", "pid":
 		return e.Who == nil || e.Who.Process == nil
 	case "token":
-		return e.Who == nil || !e.Who.Token
+		return e.Who == nil || e.Who.Doubt == audit.DoubtSeveral || e.Who.TokenState == audit.TokenSeveral
 	case "method":
 		return e.What == nil || e.What.FullMethod == ""
-	case "verb":
-		return e.What == nil || e.What.Method == "" && e.What.FullMethod == ""
-	case "mode", "rule", "reason", "policy", "revision", "bundle": // whether there was a decision is the same for all
+	case "rule", "reason", "policy", "revision", "bundle": // whether there was a decision, its effect and its mode are the same for all
 		return e.Decision != nil && e.Decision.Reason == "" && hasNone(decisionValues(key, e))
-	case "code", "error", "result":
+	case "verb", "error":
 		return hasNone(texts[key](e))
+	case "code", "result": // of which one value may be the code
+		return e.Outcome == nil || e.Outcome.Code == ""
 	}
 	return false
+}
+
+// isPartly says that what a summary does hold of such a field is of all its refusals, even where there is more that it does not hold.
+func isPartly(key string) bool { return key == "method" || key == "result" }
+
+// isCut says that a summary does not hold all of a text.
+func isCut(e *audit.Event, values []string) bool {
+	return e.Stage == audit.StageSummary && slices.ContainsFunc(values, func(s string) bool {
+		return strings.HasPrefix(s, audit.CutMark) || strings.HasSuffix(s, audit.CutMark)
+	})
 }
 
 // decisionValues are those of a key of decisions; what has no text is there if the policy is.

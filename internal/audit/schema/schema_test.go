@@ -108,7 +108,7 @@ func TestWordsAreThoseOfWhoeverWritesThem(t *testing.T) {
 		}},
 		"mode":        {decision.field("mode"), []string{string(acl.Enforce), string(acl.LogOnly)}},
 		"effect":      {decision.field("effect"), []string{string(acl.Allow), string(acl.Deny)}},
-		"token_state": {who.field("token_state"), []string{audit.TokenStale, audit.TokenUnbound}},
+		"token_state": {who.field("token_state"), []string{audit.TokenStale, audit.TokenUnbound, audit.TokenSeveral}},
 		"pruned":      {record.field("log").Object.field("pruned").Object.field("reason"), []string{audit.CauseAge, audit.CauseSize}},
 	} {
 		if diff := cmp.Diff(c.want, texts(c.field.Values)); diff != "" {
