@@ -195,6 +195,12 @@ func newCaller(t *testing.T, group string) *caller {
 // newStranger starts one of a program that no rule names.
 func newStranger(t *testing.T) *caller {
 	t.Helper()
+	return newCallerOf(t, otherProgram(t), "")
+}
+
+// otherProgram is this one under another name.
+func otherProgram(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "stranger")
 	if err := os.Link(os.Args[0], program); err != nil {
 		put(t, program, read(t, os.Args[0]))
@@ -202,7 +208,7 @@ func newStranger(t *testing.T) *caller {
 			t.Fatal(err)
 		}
 	}
-	return newCallerOf(t, program, "")
+	return program
 }
 
 func newCallerOf(t *testing.T, program, group string) *caller {

@@ -17,20 +17,27 @@ import (
 func apart(t *testing.T, args ...string) (sockets string, process *os.Process) {
 	t.Helper()
 	sockets = filepath.Join(shortDir(t), "s")
-	text, err := json.Marshal(append([]string{"--socket-dir", sockets}, args...))
+	said, process := apartAs(t, os.Args[0], append([]string{"--socket-dir", sockets}, args...)...)
+	said.await(t, 1, `"msg":"serving"`)
+	return sockets, process
+}
+
+// apartAs starts the proxy in a program that is a copy of this one.
+func apartAs(t *testing.T, program string, args ...string) (said *output, process *os.Process) {
+	t.Helper()
+	text, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(os.Args[0], "-test.run=^TestActor$")
+	command := exec.Command(program, "-test.run=^TestActor$") //nolint:gosec // of the test
 	command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=proxy", "PIPEGUARD_ARGS="+string(text))
-	said := newOutput()
+	said = newOutput()
 	command.Stderr = said
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
-	said.await(t, 1, `"msg":"serving"`)
-	return sockets, command.Process
+	return said, command.Process
 }
 
 // reborn starts a process in a control group that has the number of one which has ended (proc_sys_kernel(5), ns_last_pid).

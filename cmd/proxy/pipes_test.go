@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -108,19 +107,7 @@ func TestAPipeOfAnotherProcessIsFoundBesideOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = old.Close() })
-	exe := filepath.Join(t.TempDir(), "proxy")
-	build := exec.Command("go", "build", "-o", exe, ".") //nolint:gosec // the program under test
-	build.Env = append(build.Environ(), "CGO_ENABLED=0") // as other tests build it, so that it is compiled once
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	said := newOutput()
-	command := exec.Command(exe, "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "audit")) //nolint:gosec // the program under test
-	command.Stderr = said
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
+	said, _ := apartAs(t, otherProgram(t), "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "audit"))
 	said.await(t, 1, `"event":122`)
 	self, err := os.Executable()
 	if err != nil {
