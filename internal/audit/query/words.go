@@ -57,6 +57,9 @@ func numbered(value string) (found []string) {
 	if otherCode.MatchString(value) {
 		return []string{strings.ToLower(value)}
 	}
+	if strings.Trim(value, "0123456789*") != "" {
+		return nil
+	}
 	p := newPattern(value)
 	for n := minStatus; n <= maxStatus; n++ {
 		if s := strconv.Itoa(n); p.matches(s) {
