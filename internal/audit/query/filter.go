@@ -257,7 +257,7 @@ func newTest(key, value string) (test, error) {
 	return func(e *audit.Event) fit {
 		has := values(e)
 		isFit := slices.ContainsFunc(has, matches)
-		if isCut(e, has) || isUnsaid(key, e) && !(isFit && isPartly(key)) {
+		if isCut(e, has) || isUnsaid(key, e) && (!isFit || !isPartly(key)) {
 			return may
 		}
 		return fits(isFit)
