@@ -45,7 +45,7 @@ With -o json it prints one object:
   incomplete      why not everything is proven
   limits          what could have happened unnoticed all the same
   origin, segments, bytes, records, firstSeq, lastSeq, root, ownCovered, outsideCovered, witnessed, witnessedAt, signedAt, checkpoints,
-  missing [{first, last}], prunedUntil, tornBytes, ignoredBytes
+  missing [{first, last}], prunedUntil, void [file], unused [file], tornBytes, ignoredBytes, declared [text]
 
 Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line or reading failed.`,
 		Example: `  pipeguard audit verify /var/log/pipeguard/audit --keys node-1.pub --checkpoint from-witness
@@ -191,7 +191,14 @@ func printLogVerdict(p *printer, r evidence.Report) {
 		p.printf("unused       %s: not read, as a process leaves it that ended while it wrote, or anybody\n", inert.Line(name))
 	}
 	if r.IgnoredBytes > 0 {
-		p.printf("failed       %d bytes of writes that failed, which are no part of the log and are declared by it\n", r.IgnoredBytes)
+		p.printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)
+	}
+	for i, text := range r.Declared {
+		if i == maxNamedLines {
+			p.printf("declared     and %d more\n", len(r.Declared)-i)
+			break
+		}
+		p.printf("declared     by %s\n", inert.Line(text))
 	}
 	p.printf("\nNot detected by this:\n")
 	for _, l := range r.Limits {

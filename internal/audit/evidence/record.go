@@ -87,6 +87,8 @@ type logFields struct {
 		PreviousSeq      uint64   `json:"previous_seq"`
 		Unsigned         uint64   `json:"unsigned"`
 		Fault            string   `json:"fault"`
+		Lost             uint64   `json:"lost"`
+		Unwritten        uint64   `json:"unwritten"`
 		Void             []string `json:"void"`
 		VoidHeld         []string `json:"void_held"`
 		Pruned           *struct {

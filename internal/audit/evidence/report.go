@@ -48,11 +48,13 @@ type Report struct {
 	TornBytes   int64     `json:"tornBytes"`         // behind the last record, or in segments without records that none of the log names
 	// Void are the segments, empty ones too, in which no record counts, as the log says.
 	Void []string `json:"void,omitempty"`
-	// Unused are files that a process leaves when it ends while it writes: new contents of a file beside the segments, and an empty segment whose
-	// number is due, which a process that runs has too. Nothing in them is read, and anybody can make one.
+	// Unused are files that a process leaves when it ends while it writes: new contents of a file beside the segments, and an empty segment with
+	// the number of the next record or the one behind it, which a process that runs has too. Nothing in them is read, and anybody can make one.
 	Unused []string `json:"unused,omitempty"`
-	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed.
+	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed, or what was added.
 	IgnoredBytes int64 `json:"ignoredBytes"`
+	// Declared is what the log itself says went wrong with it, and what it says it found beside its records that is not there any more.
+	Declared []string `json:"declared,omitempty"`
 
 	// Parts are the segments that were read, in order, and how much of each is of the log; Read is what was read in them, and Torn how many
 	// bytes stand behind. Whoever shows records and reads the same is showing what this report is about.
@@ -88,6 +90,10 @@ const reportSchema = "pipeguard.dev/audit-verify/v1"
 
 func (r *Report) incomplete(format string, args ...any) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) declare(seq uint64, format string, args ...any) {
+	r.Declared = append(r.Declared, fmt.Sprintf("record %d: ", seq)+fmt.Sprintf(format, args...))
 }
 
 func (r *Report) limit(format string, args ...any) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -237,6 +238,7 @@ func (v *verification) walk(ctx context.Context) error {
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
 	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
+	v.report.Declared = append(v.report.Declared, w.gone...)
 	v.report.Void = w.void
 	if err != nil {
 		return err
@@ -303,11 +305,7 @@ func (v *verification) visit(r *Record) error {
 	v.report.LastSeq = r.Seq
 	v.report.Read.Add(r.Leaf)
 	v.claims.add(r)
-	if r.Seq == 1 {
-		if f, err := r.logOf(); err == nil {
-			v.report.begun = f.Log.Fault
-		}
-	}
+	v.declared(r)
 	switch {
 	case !v.isRoot || r.Seq <= v.tree.end:
 		return nil
@@ -320,6 +318,31 @@ func (v *verification) visit(r *Record) error {
 	}
 	v.tree.append(r.Leaf)
 	return v.fits(place{r.File, r.Line, r.Seq})
+}
+
+// declared notes what a record of the log's own says went wrong with it.
+func (v *verification) declared(r *Record) {
+	if r.stage != string(audit.StageLogOpen) && r.stage != string(audit.StageLogClose) {
+		return
+	}
+	f, err := r.logOf()
+	if err != nil { // it declares nothing
+		return
+	}
+	d := f.Log
+	switch {
+	case d.Fault == "":
+	case r.Seq == 1:
+		v.report.begun = d.Fault
+	default:
+		v.report.declare(r.Seq, "%s", d.Fault)
+	}
+	if d.Lost > 0 {
+		v.report.declare(r.Seq, "%d records were let go before it", d.Lost)
+	}
+	if d.Unwritten > 0 {
+		v.report.declare(r.Seq, "%d requests and connections have no record", d.Unwritten)
+	}
 }
 
 // fits compares the tree with the checkpoints of its size.

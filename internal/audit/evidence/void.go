@@ -11,17 +11,20 @@ import (
 // lookVoid compares the segments that the log declares void with what it says that they held then. Whoever fills one later, with records even,
 // changes the log.
 func (w *walk) lookVoid(all []opening) error {
-	left := map[string]opening{}
+	left, isHere := map[string]opening{}, map[string]bool{}
 	for _, o := range all {
-		if !o.counts {
+		if isHere[o.name()] = true; !o.counts {
 			left[o.name()] = o
 		}
 	}
-	for _, o := range w.order {
+	for at, o := range w.order {
 		d := o.declared.Log
 		for i, name := range d.Void {
 			v, ok := left[name]
 			if !ok {
+				if !isHere[name] && at > 0 {
+					w.gone = append(w.gone, fmt.Sprintf("record %d: no record counts in %s, and it is not here", o.First, name))
+				}
 				continue
 			}
 			w.void = append(w.void, filepath.Base(v.Path))

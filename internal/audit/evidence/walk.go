@@ -53,10 +53,13 @@ type walk struct {
 	unhashed int64     // of the ignored bytes: declared, and without a hash
 	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
 	shortened []string
-	missing   []Range
-	void      []string // segments that the log declares void
-	parts     []Part   // that were read, as far as they are of the log
-	in        *bufio.Reader
+	// gone says what stood beside the records by their own word and does not any more: the machine failed, an administrator moved it away, or
+	// it was removed to hide it.
+	gone    []string
+	missing []Range
+	void    []string // segments that the log declares void
+	parts   []Part   // that were read, as far as they are of the log
+	in      *bufio.Reader
 }
 
 // bufferSize is a compromise: fewer calls for more memory.
@@ -307,6 +310,8 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	}
 	w.ignored += behind
 	switch {
+	case behind == 0 && declared.TornBytes > 0:
+		w.gone = append(w.gone, fmt.Sprintf("record %d: %d bytes stood behind the last record of %s, and none do now", next.First, declared.TornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case !isHashed:
 		w.unhashed += behind

@@ -1,10 +1,13 @@
 package segment_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,4 +107,74 @@ func TestAPrunedLogIsVerifiedAndGoesOn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What was added to a log between two starts is declared by the second, and whoever added it may take it away again.
+func TestWhatALogDeclaresIsReportedAlsoWhenItIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	key, err := evidence.NewKey(evidence.Origin("node-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := evidence.ParseKeys(key.LogKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() {
+		t.Helper()
+		w, log := openSigned(t, dir, key, segment.Options{})
+		_, err := w.Append(t.Context(), &audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: "one", Outcome: &audit.Outcome{Result: audit.ResultOK, Code: "OK"}})
+		if err = errors.Join(err, w.Close(), log.Close(context.Background())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify := func() evidence.Report {
+		t.Helper()
+		r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys})
+		if err != nil || r.Fault != nil || r.Verdict == evidence.VerdictTampered {
+			t.Fatalf("%+v %v", r, err)
+		}
+		return r
+	}
+	run()
+	if r := verify(); len(r.Declared) > 0 {
+		t.Errorf("a log without faults declares %q", r.Declared)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "audit-*"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	whole, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	added := bytes.Replace(lines[len(lines)-2], []byte(`"LogClose"`), []byte(`"LogCloze"`), 1)
+	planted := filepath.Join(dir, segment.Name(uint64(len(lines))))
+	err = errors.Join(os.WriteFile(names[0], append(whole, added...), 0o600), os.WriteFile(planted, []byte("{\"evil\":1}\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	r := verify()
+	if r.IgnoredBytes != int64(len(added)+len("{\"evil\":1}\n")) || len(r.Void) != 1 || len(r.Declared) != 1 || !strings.Contains(r.Declared[0], "has lines behind the record that closed it") {
+		t.Errorf("what was added: %d bytes, %q, %q", r.IgnoredBytes, r.Void, r.Declared)
+	}
+	if err := errors.Join(os.WriteFile(names[0], whole, 0o600), os.Remove(planted)); err != nil {
+		t.Fatal(err)
+	}
+	r = verify()
+	all := strings.Join(r.Declared, "\n")
+	for _, want := range []string{
+		"has lines behind the record that closed it",
+		fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", len(added), filepath.Base(names[0])),
+		fmt.Sprintf("no record counts in %s, and it is not here", filepath.Base(planted)),
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("taken away again: %q is not in\n%s", want, all)
+		}
+	}
+	if len(r.Declared) != 3 || r.IgnoredBytes != 0 {
+		t.Errorf("%d bytes, %q", r.IgnoredBytes, r.Declared)
+	}
 }
