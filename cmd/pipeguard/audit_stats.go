@@ -31,6 +31,7 @@ type auditGroup struct {
 	Denied    int       `json:"denied"`
 	LogOnly   int       `json:"logOnly"`
 	Failed    int       `json:"failed"`
+	Timed     int       `json:"timed"`
 	MeanUS    int64     `json:"meanMicroseconds"`
 	LongestUS int64     `json:"longestMicroseconds"`
 	First     time.Time `json:"first"`
@@ -48,7 +49,7 @@ func newAuditStats() *cobra.Command {
 
   RECORDS  how many, of which ALLOWED, DENIED and LOGONLY (denied and not enforced)
   FAILED   ended with an error or a panic, or were rejected before any rule was asked
-  MEAN, LONGEST  time from arrival to answer
+  MEAN, LONGEST  time from arrival to answer, of requests with a record of their own
 
 ` + aboutLogs + `
 
@@ -58,7 +59,7 @@ func newAuditStats() *cobra.Command {
 Of more than 10000 groups those that came last count as one, "(others)".
 
 With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
-logOnly, failed, meanMicroseconds, longestMicroseconds, first, last; doubts says which of the counted requests may not fit the filters.
+logOnly, failed, timed (how many the next two are of), meanMicroseconds, longestMicroseconds, first, last; doubts says which of the counted requests may not fit the filters.
 
 Exit code: 0, 1 if the log was changed, or 2 if lines are no records.`,
 		Example: `  pipeguard audit stats copy/ --by caller,reason --decision deny
@@ -141,14 +142,18 @@ func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, ou
 func statOf(g *query.Group) auditGroup {
 	return auditGroup{
 		Values: g.Values, Records: g.Records, Allowed: g.Allowed, Denied: g.Denied, LogOnly: g.LogOnly, Failed: g.Failed,
-		MeanUS: g.Mean().Microseconds(), LongestUS: g.Longest.Microseconds(), First: g.First.UTC(), Last: g.Last.UTC(),
+		Timed: g.Timed, MeanUS: g.Mean().Microseconds(), LongestUS: g.Longest.Microseconds(), First: g.First.UTC(), Last: g.Last.UTC(),
 	}
 }
 
 func statRow(g *query.Group, values []string) []string {
+	mean, longest := "-", "-"
+	if g.Timed > 0 {
+		mean, longest = g.Mean().Round(time.Microsecond).String(), g.Longest.String()
+	}
 	cells := []string{
 		strconv.Itoa(g.Records), strconv.Itoa(g.Allowed), strconv.Itoa(g.Denied), strconv.Itoa(g.LogOnly), strconv.Itoa(g.Failed),
-		g.Mean().Round(time.Microsecond).String(), g.Longest.String(),
+		mean, longest,
 		g.First.UTC().Format("01-02 15:04:05"), g.Last.UTC().Format("01-02 15:04:05"),
 	}
 	for _, v := range values {

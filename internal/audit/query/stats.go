@@ -22,16 +22,16 @@ type Group struct {
 	First   time.Time
 	Last    time.Time
 	Longest time.Duration // from arrival to answer
+	Timed   int           // of how many requests Longest and Mean are: those that have a record of their own
 	total   time.Duration
-	timed   int
 }
 
 // Mean is the mean time from arrival to answer, 0 if no record tells one.
 func (g *Group) Mean() time.Duration {
-	if g.timed == 0 {
+	if g.Timed == 0 {
 		return 0
 	}
-	return g.total / time.Duration(g.timed)
+	return g.total / time.Duration(g.Timed)
 }
 
 // MaxGroups bounds the memory of a Tally: callers choose names of methods and paths.
@@ -219,9 +219,10 @@ func (g *Group) add(e *audit.Event) {
 		case audit.ResultError, audit.ResultPanic, audit.ResultRejected, audit.ResultOrphaned:
 			g.Failed += n
 		}
-		if o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
+		// a summary has the time of its last refusal alone
+		if e.Stage != audit.StageSummary && o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
 			took := time.Duration(o.LatencyUS) * time.Microsecond
-			g.total, g.timed, g.Longest = g.total+took, g.timed+1, max(g.Longest, took)
+			g.total, g.Timed, g.Longest = g.total+took, g.Timed+1, max(g.Longest, took)
 		}
 	}
 	if begin := e.Begin(); g.First.IsZero() || begin.Before(g.First) {

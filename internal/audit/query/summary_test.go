@@ -144,3 +144,22 @@ func TestWhatASummaryDoesNotSayMayBeAnything(t *testing.T) {
 		t.Errorf("counted as %q", got)
 	}
 }
+
+// A summary has the time of its last refusal alone.
+func TestMeanTimesAreOfRequestsWithARecordOfTheirOwn(t *testing.T) {
+	tally, err := NewTally([]string{"method"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	what := &audit.What{Method: "Mkdir", FullMethod: "/v1.Filesystem/Mkdir"}
+	one := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, What: what, Outcome: &audit.Outcome{Result: audit.ResultDenied, LatencyUS: 100}}
+	many := audit.Event{Type: audit.TypeRequest, Stage: audit.StageSummary, What: what, Outcome: &audit.Outcome{Result: audit.ResultDenied, Count: 40, LatencyUS: 9000}}
+	tally.Add(&many)
+	if g := tally.Groups()[0]; g.Timed != 0 || g.Mean() != 0 || g.Longest != 0 {
+		t.Errorf("of a summary alone: %+v", g)
+	}
+	tally.Add(&one)
+	if g := tally.Groups()[0]; g.Timed != 1 || g.Mean() != 100*time.Microsecond || g.Longest != 100*time.Microsecond || g.Records != 41 {
+		t.Errorf("of both: %+v", g)
+	}
+}
