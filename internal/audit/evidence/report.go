@@ -3,6 +3,7 @@ package evidence
 import (
 	"crypto/sha256"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -92,8 +93,19 @@ func (r *Report) incomplete(format string, args ...any) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf(format, args...))
 }
 
-func (r *Report) declare(seq uint64, format string, args ...any) {
-	r.Declared = append(r.Declared, fmt.Sprintf("record %d: ", seq)+fmt.Sprintf(format, args...))
+// A log that somebody forged may declare any number of things, at any length.
+const maxDeclared, maxDeclaredText = 1000, 500
+
+func (r *Report) declare(seq uint64, what string) {
+	switch {
+	case len(r.Declared) > maxDeclared:
+		return
+	case len(r.Declared) == maxDeclared:
+		what = "this and what later records declare is not listed"
+	case len(what) > maxDeclaredText:
+		what = strings.ToValidUTF8(what[:maxDeclaredText], "") + fmt.Sprintf(" [%d bytes cut]", len(what)-maxDeclaredText)
+	}
+	r.Declared = append(r.Declared, fmt.Sprintf("record %d: %s", seq, what))
 }
 
 func (r *Report) limit(format string, args ...any) {

@@ -215,7 +215,7 @@ func (v *verification) walk(ctx context.Context) error {
 		}
 		total += info.Size()
 	}
-	w := &walk{isPartial: len(v.o.Files) > 0, visit: v.visit}
+	w := &walk{isPartial: len(v.o.Files) > 0, visit: v.visit, gone: v.report.declare}
 	told := time.Time{}
 	w.read = func(n int64) {
 		done += n
@@ -238,7 +238,6 @@ func (v *verification) walk(ctx context.Context) error {
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
 	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
-	v.report.Declared = append(v.report.Declared, w.gone...)
 	v.report.Void = w.void
 	if err != nil {
 		return err
@@ -335,13 +334,13 @@ func (v *verification) declared(r *Record) {
 	case r.Seq == 1:
 		v.report.begun = d.Fault
 	default:
-		v.report.declare(r.Seq, "%s", d.Fault)
+		v.report.declare(r.Seq, d.Fault)
 	}
 	if d.Lost > 0 {
-		v.report.declare(r.Seq, "%d records were let go before it", d.Lost)
+		v.report.declare(r.Seq, fmt.Sprintf("%d records were let go before it", d.Lost))
 	}
 	if d.Unwritten > 0 {
-		v.report.declare(r.Seq, "%d requests and connections have no record", d.Unwritten)
+		v.report.declare(r.Seq, fmt.Sprintf("%d requests and connections have no record", d.Unwritten))
 	}
 }
 

@@ -23,7 +23,7 @@ func (w *walk) lookVoid(all []opening) error {
 			v, ok := left[name]
 			if !ok {
 				if !isHere[name] && at > 0 {
-					w.gone = append(w.gone, fmt.Sprintf("record %d: no record counts in %s, and it is not here", o.First, name))
+					w.isGone(o.First, fmt.Sprintf("no record counts in %s, and it is not here", name))
 				}
 				continue
 			}

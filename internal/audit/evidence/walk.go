@@ -53,9 +53,9 @@ type walk struct {
 	unhashed int64     // of the ignored bytes: declared, and without a hash
 	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
 	shortened []string
-	// gone says what stood beside the records by their own word and does not any more: the machine failed, an administrator moved it away, or
-	// it was removed to hide it.
-	gone    []string
+	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
+	// it away, or it was removed to hide it. Nil if nobody wants to know.
+	gone    func(seq uint64, what string)
 	missing []Range
 	void    []string // segments that the log declares void
 	parts   []Part   // that were read, as far as they are of the log
@@ -294,6 +294,12 @@ func (w *walk) count(n int64) {
 	}
 }
 
+func (w *walk) isGone(seq uint64, what string) {
+	if w.gone != nil {
+		w.gone(seq, what)
+	}
+}
+
 // leave is where the log goes on in the next segment. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared := next.declared.Log
@@ -311,7 +317,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	w.ignored += behind
 	switch {
 	case behind == 0 && declared.TornBytes > 0:
-		w.gone = append(w.gone, fmt.Sprintf("record %d: %d bytes stood behind the last record of %s, and none do now", next.First, declared.TornBytes, filepath.Base(s.Path)))
+		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case !isHashed:
 		w.unhashed += behind
