@@ -13,7 +13,7 @@ var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])+/?$`)
 
 func isPlainPath(path string) bool {
 	lower := strings.ToLower(path)
-	for _, beginning := range []string{"/device", "/windows", "/etc/kubernetes", "/program", "/users", "/global", "/dosdevices"} {
+	for _, beginning := range []string{"/device", "/windows", "/etc/kubernetes", "/program", "/users", "/global", "/dosdevices", "/sessions", "/silos"} {
 		if strings.HasPrefix(lower, beginning) {
 			return false
 		}

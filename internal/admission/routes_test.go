@@ -161,9 +161,9 @@ func TestPersistentVolumesAreJudgedByTheirPath(t *testing.T) {
 // The review of a pod that claims a volume does not see the volume's path, that of the volume sees no subPath.
 func TestAPersistentVolumeIsRefusedWhereOneSubPathWouldBe(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
-	for _, path := range []string{`\`, `/`, `/.`, `\\.`, `\\.\`, `\\?\`, `\Device`, `/device/mup`, `/dosdevices`, `/GLOBAL??`, `/data`, `/dev`, `C:\`, `D:\data`, `\\.\pipe\printer`, `\\fs\data`} {
+	for _, path := range []string{`\`, `/`, `/.`, `\\.`, `\\.\`, `\\?\`, `\Device`, `/device/mup`, `/dosdevices`, `/GLOBAL??`, `\Sessions`, `/sessions/0`, `\Silos`, `\Device\WinDfs\Root\h`, `/data`, `/dev`, `/srv`, `C:\`, `D:\data`, `\\.\pipe\printer`, `\\fs\data`} {
 		below := 0
-		for _, subPath := range []string{`\.\pipe\csi-proxy-disk-v1`, `??\pipe\csi-proxy-disk-v1`, `pipe\csi-proxy-disk-v1`, `NamedPipe\csi-proxy-disk-v1`, `h/pipe/csi-proxy-disk-v1`} {
+		for _, subPath := range []string{`\.\pipe\csi-proxy-disk-v1`, `??\pipe\csi-proxy-disk-v1`, `pipe\csi-proxy-disk-v1`, `NamedPipe\csi-proxy-disk-v1`, `h/pipe/csi-proxy-disk-v1`, `DosDevices\x\pipe\y`, `0\DosDevices\x\pipe\y`} {
 			inline := with(testPod(path), func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPath = subPath })
 			if !r.Review(t.Context(), requestFor(t, marshal(t, inline), nil)).Allowed {
 				below++

@@ -11,7 +11,7 @@ import (
 //
 // The canonical text is stable: Canonical(Canonical(p).Canonical) has the same text. Its kind is the same
 // too, except where the text is a plain drive path (KindDrive) or a name of the NT namespace (KindNTDevice,
-// KindNTOther, the ancestor \device): written as a hostPath, those are ordinary paths.
+// KindNTOther, the ancestor \device): written as a hostPath, those are ordinary paths, but for the devices of sessions and silos.
 func Canonical(path string) Name {
 	rest, scheme := cutScheme(path)
 	if !scheme && ordinary(path) {
@@ -52,13 +52,13 @@ func Canonical(path string) Name {
 
 // ordinary reports, without allocating, that path cannot be a device or UNC path: there are not two
 // leading separators, and behind a single one there is nothing that singleLead looks at.
-// No letter but d and D folds to d, and none but g and G to g, so that one byte decides.
+// No letter but d and D folds to d, and none but g and G to g, so that one byte decides. To s folds U+017F as well, which begins with 0xC5.
 func ordinary(path string) bool {
 	if len(path) < 2 || !isSeparator(path[0]) {
 		return true
 	}
 	switch path[1] {
-	case '\\', '/', '?', '.', 'd', 'D', 'g', 'G':
+	case '\\', '/', '?', '.', 'd', 'D', 'g', 'G', 's', 'S', 0xC5:
 		return false
 	}
 	return !strings.Contains(path, "..")
@@ -101,14 +101,14 @@ func split(segs []string, text string, literal bool) ([]string, oddities) {
 }
 
 // singleLead reports whether a path with one leading separator is a device path all the same: \??\x, which is the NT form
-// of \\?\x, its other names \dosdevices\x and \global??\x, \device\namedpipe\x and \device\mup\host\share. The kubelet puts "c:" before such paths,
+// of \\?\x, its other names \dosdevices\x and \global??\x, those of sessions and silos, \device\namedpipe\x and \device\mup\host\share. The kubelet puts "c:" before such paths,
 // but not if they hold a colon, and not every runtime has a kubelet before it.
 //
 // filepath.Clean of Go before 1.21.5 made \??\x of \.\??\x and of \a\..\??\x (CVE-2023-45283), so these
 // count as well; with ".." in it, a path needs only to mention the name to be refused.
 func singleLead(segs []string, odd oddities) bool {
 	if odd.dotdot {
-		return slices.Contains(segs, "??") || slices.Contains(segs, "namedpipe")
+		return slices.ContainsFunc(segs, func(s string) bool { return isDOSDirectory(s) || isRedirector(s) || s == "namedpipe" })
 	}
 	if len(segs) == 0 {
 		return false
@@ -117,9 +117,11 @@ func singleLead(segs []string, odd oddities) bool {
 	if len(segs) > 1 {
 		second = segs[1]
 	}
-	switch strings.TrimRight(segs[0], ". ") {
+	switch first := strings.TrimRight(segs[0], ". "); first {
 	case "??":
 		return true
+	case "sessions", "silos":
+		return isPrivate(first, segs[1:])
 	case "":
 		return second == "??"
 	case "dosdevices", "global??":

@@ -91,6 +91,7 @@ func undecided(path string) Verdict {
 // the names that [singleLead] looks at, and what must be behind them.
 var continuations = [...]string{
 	`??\x`, `dosdevices\x`, `global??\x`, `device\namedpipe\x`, `namedpipe\x`,
+	`sessions\x\dosdevices\x`, `silos\x\device\x`,
 	`mup\x\x`, `lanmanredirector\x\x`, `dfsclient\x\x`, `windfs\x\x`, `vmsmb\x\x`,
 }
 
@@ -102,6 +103,11 @@ func staysOrdinary(path string) bool {
 	text := flip(Fold(path))
 	if !strings.HasPrefix(text, `\`) {
 		return strings.ContainsAny(text, `\:`) // else all of it may be the beginning of a scheme, or there is nothing
+	}
+	for _, c := range []string{`x\dosdevices\x`, `\dosdevices\x`} { // behind the number of a session or silo, which may be complete
+		if Canonical(text+c).Kind != KindPath {
+			return false
+		}
 	}
 	last := strings.LastIndexByte(text, '\\') + 1
 	begin, segment := text[:last], strings.TrimRight(text[last:], ". ")

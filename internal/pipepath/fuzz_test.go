@@ -33,6 +33,7 @@ func FuzzCanonicalIsStable(f *testing.F) {
 		}
 		want := first.Kind
 		switch {
+		case want == KindNTOther && again.Kind == KindNTOther: // of a session or a silo
 		case want == KindDrive, want == KindNTDevice, want == KindNTOther, first.Canonical == `\device`:
 			want = KindPath // the text is a drive's, or has one leading separator
 		}

@@ -13,6 +13,8 @@ import (
 //	\??\GLOBALROOT = the root of the namespace
 //	\??\Global     = \GLOBAL??, the devices of session 0
 //	\DosDevices    = \??
+//	\Sessions\N\DosDevices\x = \??, of a logon session
+//	\Silos\N      = the root of a container's namespace
 type reader struct {
 	text string // the whole path, folded, with \ alone
 }
@@ -37,7 +39,9 @@ func (r reader) named(segs []string) Name {
 	case len(segs) > 1 && isDOSDirectory(first):
 		nt = r.device(segs[1:])
 	case len(segs) > 2 && first == "device" && isRedirector(segs[1]):
-		nt = r.unc(segs[2:])
+		nt = r.redirected(segs[1], segs[2:])
+	case isPrivate(first, segs[1:]):
+		nt = r.object(segs)
 	default:
 		return r.unc(segs)
 	}
@@ -78,8 +82,10 @@ func (r reader) device(segs []string) Name {
 	switch {
 	case segs[0] == "pipe":
 		return r.pipe(segs[1:])
-	case segs[0] == "unc", isRedirector(segs[0]):
+	case segs[0] == "unc":
 		return r.unc(segs[1:])
+	case isRedirector(segs[0]):
+		return r.redirected(segs[0], segs[1:])
 	case segs[0] == "globalroot":
 		return r.object(segs[1:])
 	}
@@ -92,6 +98,15 @@ func (r reader) device(segs []string) Name {
 // isDOSDirectory reports whether an entry of the NT root is a directory of DOS devices.
 func isDOSDirectory(seg string) bool {
 	return seg == "??" || seg == "global??" || seg == "dosdevices"
+}
+
+// isPrivate reports whether an entry of the NT root, with what follows it, leads to the devices of a session or a silo.
+func isPrivate(root string, segs []string) bool {
+	switch root {
+	case "sessions", "silos":
+		return len(segs) > 1 && (isDOSDirectory(segs[1]) || segs[1] == "device" || segs[1] == "sessions")
+	}
+	return false
 }
 
 func isDrive(seg string) bool {
@@ -113,7 +128,7 @@ func (r reader) object(segs []string) Name {
 	case segs[1] == "namedpipe":
 		return r.pipe(segs[2:])
 	case isRedirector(segs[1]):
-		return r.unc(segs[2:])
+		return r.redirected(segs[1], segs[2:])
 	}
 	return Name{Kind: KindNTDevice, Canonical: r.join(`\`, segs)}
 }
@@ -125,6 +140,26 @@ func isRedirector(seg string) bool {
 		return true
 	}
 	return false
+}
+
+// redirected reads what stands behind the name of a redirector: a host and a share. That of DFS has its root or a drive before them, as in
+// \Device\WinDfs\Root\host\share.
+func (r reader) redirected(name string, segs []string) Name {
+	unc := r.unc(segs)
+	if name != "windfs" && name != "dfsclient" || !unc.Kind.neverMatches() {
+		return unc
+	}
+	for segs[0][0] == ';' {
+		segs = segs[1:]
+	}
+	behind := segs[1:] // there is a host and a share at least, or the name would match
+	if pipe, ok := pipeShare(behind); ok {
+		return r.pipe(pipe)
+	}
+	if len(behind) == 1 {
+		return Name{Kind: KindUNCHost, Canonical: r.join(`\\`, behind)}
+	}
+	return unc
 }
 
 // unc reads \host\share\… . Hosts are never compared: the own machine has more names than one can list.

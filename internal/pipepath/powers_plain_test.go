@@ -12,7 +12,7 @@ var plainLinux = regexp.MustCompile(`^(/[A-Za-z0-9._+@-]*[A-Za-z0-9_+@-])+/?$`)
 
 func isPlainLinux(path string) bool {
 	low := strings.ToLower(path)
-	for _, head := range []string{"/device", "/windows", "/etc/kubernetes", "/program", "/users", "/global", "/dosdevices"} {
+	for _, head := range []string{"/device", "/windows", "/etc/kubernetes", "/program", "/users", "/global", "/dosdevices", "/sessions", "/silos"} {
 		if strings.HasPrefix(low, head) {
 			return false
 		}

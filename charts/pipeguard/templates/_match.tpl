@@ -8,7 +8,7 @@ The part of a regular expression, after the first slash, of plain paths that are
 devices, what is below a directory of equal power, and that directory's parents.
 */}}
 {{- define "pipeguard.judgedPaths" -}}
-{{- $judged := list "device" "dosdevices" "etc/kubernetes" "etc/?$" "global" "program" "users" "windows" -}}
+{{- $judged := list "device" "dosdevices" "etc/kubernetes" "etc/?$" "global" "program" "sessions" "silos" "users" "windows" -}}
 {{- range .Values.parameters.equalPowerPaths -}}
 {{- $path := . | lower | replace "\\" "/" | trimSuffix "/" -}}
 {{- if hasPrefix "c:/" $path -}}
