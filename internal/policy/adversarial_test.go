@@ -190,6 +190,9 @@ func TestActivateEndsForAnEndlessTest(t *testing.T) {
 	if !ranOutOfTime(err) { // in the tests or, on a busy machine, before them
 		t.Errorf("got %v", err)
 	}
+	if err != nil && strings.Contains(err.Error(), "stopped after") && !strings.Contains(err.Error(), ", during b_test.test_b (b_test.rego:5)") {
+		t.Errorf("the test that was stopped is not named: %v", err)
+	}
 }
 
 func TestLimitsRefuseModulesBeforeTheyAreParsed(t *testing.T) {

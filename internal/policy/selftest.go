@@ -52,11 +52,15 @@ func (p *program) test(ctx context.Context, names string) (out []TestResult, err
 	for r := range results { // always to the end: the runner's goroutines wait for their reader
 		out = append(out, testResult(r))
 	}
+	during := ""
+	if n := len(out); n > 0 { // the one that came last was stopped
+		during = fmt.Sprintf(", during %s.%s (%s:%d)", out[n-1].Package, out[n-1].Name, out[n-1].File, out[n-1].Line)
+	}
 	slices.SortFunc(out, func(a, b TestResult) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name))
 	})
 	if err := context.Cause(ctx); err != nil {
-		return out, fmt.Errorf("run policy tests: stopped after %d: %w", len(out), err)
+		return out, fmt.Errorf("run policy tests: stopped after %d%s: %w", len(out), during, err)
 	}
 	return out, nil
 }
