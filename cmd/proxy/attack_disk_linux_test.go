@@ -34,7 +34,7 @@ func smallDisk(t *testing.T, size int) (dir string, fill, empty func()) {
 	})
 	ballast := filepath.Join(dir, "ballast")
 	fill = func() {
-		file, err := os.Create(ballast) //nolint:gosec // of the test
+		file, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // of the test
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,9 @@ func TestAFullDiskShowsAndWhatIsLostIsCounted(t *testing.T) {
 		_, err := driver.PathExists(t.Context(), &v1.PathExistsRequest{Path: `C:\var\lib\kubelet\plugins\a`})
 		return status.Code(err)
 	}
+	attempts := 0
 	untilRefused := func() {
+		attempts++
 		fill()
 		for began := time.Now(); call() == codes.OK; {
 			if time.Since(began) > attackPatience {
@@ -88,7 +90,13 @@ func TestAFullDiskShowsAndWhatIsLostIsCounted(t *testing.T) {
 		}
 	}
 	for range 2 {
-		untilRefused()
+		// What a refused call would have taken can be enough for the next one, when another call's end was not written yet.
+		for began := time.Now(); time.Since(began) < attackPatience; time.Sleep(50 * time.Millisecond) {
+			untilRefused()
+			if code, _ := p.get(t, "/readyz"); code == 503 {
+				break
+			}
+		}
 		if text := awaitReadiness(t, p, 503); !strings.Contains(text, "no space for the records of another operation") {
 			t.Errorf("/readyz says %q", text)
 		}
@@ -104,12 +112,12 @@ func TestAFullDiskShowsAndWhatIsLostIsCounted(t *testing.T) {
 			t.Errorf("a call when there is room again: %v", code)
 		}
 	}
-	if n := strings.Count(p.stderr.String(), `"event":151`); n != 2 {
-		t.Errorf("event 151 came %d times, want twice", n)
+	if n := strings.Count(p.stderr.String(), `"event":151`); n < 2 || n > attempts {
+		t.Errorf("event 151 came %d times in %d attempts, want one for each recovery", n, attempts)
 	}
-	if n := strings.Count(p.stderr.String(), `"event":150`); n < 2 || n > 4 {
+	if n := strings.Count(p.stderr.String(), `"event":150`); n < 2 || n > 2*attempts {
 		t.Log(p.stderr)
-		t.Errorf("event 150 came %d times, want one for each fault", n)
+		t.Errorf("event 150 came %d times in %d attempts, want one for each fault", n, attempts)
 	}
 	untilRefused()
 	refused := 1

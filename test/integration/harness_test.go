@@ -25,7 +25,7 @@ const limit = 3 * time.Minute
 // rendered is the chart with values as for helm's --set.
 func rendered(t *testing.T, values ...string) cluster.Chart {
 	t.Helper()
-	c, err := cluster.RenderChart(t.Context(), shared.tools, cluster.ChartDir(), values...)
+	c, err := cluster.RenderChart(t.Context(), shared.tools, cluster.ChartDir(), append([]string{patience}, values...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,10 @@ const envWebhook = "PIPEGUARD_WEBHOOK"
 // their time, for leases, settling times and the kubelet's pace of files, so there may be more of them than processors.
 const sideBySide = 4
 
+// patience is a value of the chart: the API server waits for the webhook as long as it can, so that a busy machine is no lost call. A
+// webhook that does not answer is one all the same.
+const patience = "webhook.timeoutSeconds=30"
+
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // of controller-runtime's clients
 	code, err := run(context.Background(), m)
@@ -64,7 +68,7 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	shared.dir = dir
-	if shared.chart, err = cluster.RenderChart(ctx, shared.tools, cluster.ChartDir()); err != nil {
+	if shared.chart, err = cluster.RenderChart(ctx, shared.tools, cluster.ChartDir(), patience); err != nil {
 		return 0, err
 	}
 	racing := os.Getenv(envWebhook)
