@@ -49,7 +49,7 @@ func newAuditStats() *cobra.Command {
 
   RECORDS  how many, of which ALLOWED, DENIED and LOGONLY (denied and not enforced)
   FAILED   ended with an error or a panic, or were rejected before any rule was asked
-  MEAN, LONGEST  time from arrival to answer, of requests with a record of their own
+  MEAN, LONGEST  time from arrival to answer, of requests with a record of their own, and not of connections
 
 ` + aboutLogs + `
 

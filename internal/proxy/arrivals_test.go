@@ -202,7 +202,7 @@ func TestManyBadRequestsOnOneConnection(t *testing.T) {
 	f.mustWork(t)
 	_ = w.conn.Close()
 	_ = f.stop()
-	if n := f.metric(t, "pipeguard_transport_refusals_total"); n != 50 {
+	if n := f.becomes(t, "pipeguard_transport_refusals_total", 50); n != 50 {
 		t.Errorf("%v requests were refused by the transport, want 50", n)
 	}
 }

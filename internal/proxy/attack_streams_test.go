@@ -3,13 +3,19 @@ package proxy
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
+	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
 // The caller has opened a stream, given the connection away and ended. Whoever has it hears no more on it, as they could ask
@@ -45,5 +51,91 @@ func TestAStreamOfACallerThatHasEndedSaysNothingMore(t *testing.T) {
 	}
 	if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != codes.PermissionDenied.String() {
 		t.Errorf("recorded as %+v", e.Outcome)
+	}
+}
+
+// A stream is open, and its caller may send. What allowed it ends; the stream goes on until then, and no further.
+func TestAStreamEndsWithWhatAllowedIt(t *testing.T) {
+	var verdict atomic.Bool
+	turns := judgeFunc(func() reqpolicy.Decision {
+		if verdict.Load() {
+			return yes()
+		}
+		return no()
+	})
+	panics := judgeFunc(func() reqpolicy.Decision {
+		if verdict.Load() {
+			return yes()
+		}
+		panic("in the decision")
+	})
+	for name, c := range map[string]struct {
+		judge Judge
+		after func(*testing.T) *Rules // nil: the same rules answer otherwise
+		code  codes.Code
+	}{
+		"the access list names somebody else":                     {yes, func(t *testing.T) *Rules { return listed(t, acl.Spec{}, nil) }, codes.PermissionDenied},
+		"there are no rules any more, as when a bundle has ended": {yes, func(*testing.T) *Rules { return nil }, codes.PermissionDenied},
+		"the request policy refuses":                              {yes, func(t *testing.T) *Rules { return listed(t, forwardSpec, no) }, codes.PermissionDenied},
+		"the same rules refuse, later":                            {turns, nil, codes.PermissionDenied},
+		"what decides later panics":                               {panics, nil, codes.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				verdict.Store(true)
+				var now atomic.Pointer[Rules]
+				now.Store(listed(t, forwardSpec, c.judge))
+				var passed atomic.Int64
+				f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+					for {
+						var m raw.Message
+						if err := s.RecvMsg(&m); err != nil {
+							return err
+						}
+						passed.Add(1)
+						if err := s.SendMsg(&m); err != nil {
+							return err
+						}
+					}
+				}), func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
+				conn := f.client(t, "filesystem-v1")
+				s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/v1.Filesystem/New", grpc.ForceCodecV2(raw.Codec{}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				say := func() error {
+					var got raw.Message
+					if err := s.SendMsg(&raw.Message{1}); err != nil {
+						return err
+					}
+					return s.RecvMsg(&got)
+				}
+				for range 3 {
+					if err := say(); err != nil {
+						t.Fatalf("while it is allowed: %v", err)
+					}
+					time.Sleep(decideEvery) // and is decided again
+				}
+				verdict.Store(false)
+				if c.after != nil {
+					now.Store(c.after(t))
+				} else {
+					time.Sleep(decideEvery)
+				}
+				if err := say(); status.Code(err) != c.code {
+					t.Errorf("afterwards: %v", err)
+				}
+				if passed.Load() != 3 {
+					t.Errorf("%d messages were passed on", passed.Load())
+				}
+				if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != c.code.String() || e.Outcome.Result != audit.ResultError || e.IntentSeq == 0 {
+					t.Errorf("recorded as %+v", e.Outcome)
+				}
+				_ = conn.Close()
+				if err := f.stop(); err != nil { // within the bubble
+					t.Error(err)
+				}
+			})
+		})
 	}
 }

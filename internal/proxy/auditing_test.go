@@ -48,7 +48,7 @@ func TestDenialsWaitForTheLog(t *testing.T) {
 	if _, err := c.Rmdir(within(t), &v1.RmdirRequest{Path: `C:\a`}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("got %v", err)
 	}
-	if n := f.metric(t, "pipeguard_audit_backlog"); n != 1 {
+	if n := f.becomes(t, "pipeguard_audit_backlog", 1); n != 1 {
 		t.Errorf("backlog %v, want 1", n)
 	}
 	f.log.failing(nil)
@@ -60,7 +60,7 @@ func TestDenialsWaitForTheLog(t *testing.T) {
 	if events[0].What.Method != "Rmdir" || events[0].Outcome.Result != audit.ResultDenied || events[1].Stage != audit.StageRequestReceived {
 		t.Errorf("first %+v, second %s", events[0].What, events[1].Stage)
 	}
-	if n := f.metric(t, "pipeguard_audit_backlog"); n != 0 {
+	if n := f.becomes(t, "pipeguard_audit_backlog", 0); n != 0 {
 		t.Errorf("backlog %v, want 0", n)
 	}
 }

@@ -52,7 +52,7 @@ func TestTwoHundredIdleConnectionsAreBounded(t *testing.T) {
 	}
 	f.mustWork(t)
 	_ = f.stop()
-	if n := f.metric(t, "pipeguard_connection_records_total"); n != 202 {
+	if n := f.becomes(t, "pipeguard_connection_records_total", 202); n != 202 {
 		t.Errorf("%v connection records, want 202", n)
 	}
 }

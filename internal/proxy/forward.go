@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -77,7 +79,14 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 		Version:   p.gv.Version, Method: s.fullMethod, FullMethod: s.fullMethod,
 	}
 	handle := func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
-		if err := p.pass(ctx, s.fullMethod, &vouched{ServerStream: ss, ctx: ctx, stream: s}); err != nil {
+		r := requestFrom(ctx)
+		v := &vouched{ServerStream: ss, ctx: ctx, stream: s, call: *call, asked: *r, rules: r.rules, decided: r.now}
+		err := p.pass(ctx, s.fullMethod, v)
+		if denied := v.denial(); denied != nil {
+			r.noteDenial("call ended: it is not allowed any more", status.Convert(denied).Message())
+			return nil, denied
+		}
+		if err != nil {
 			return nil, statusOf(err).Err()
 		}
 		return &emptypb.Empty{}, nil // the responses have been sent; this says that the call was answered
@@ -96,7 +105,18 @@ type vouched struct {
 	ctx    context.Context
 	stream *stream
 	begun  atomic.Bool
+
+	call  apiserver.Call // these two as they were when the call was allowed
+	asked request
+
+	mu      sync.Mutex // guards what follows
+	rules   *Rules     // that allowed it last
+	decided time.Time
+	denied  error // what the stream has ended with
 }
+
+// decideEvery is how long a decision holds for a stream while its rules stay the same: permissions end by time, too.
+const decideEvery = 10 * time.Second
 
 // Context returns the context of the chain.
 func (v *vouched) Context() context.Context { return v.ctx }
@@ -132,5 +152,41 @@ func (v *vouched) still() error {
 	if err := v.stream.conn.alive(); err != nil {
 		return status.Errorf(codes.PermissionDenied, "the caller cannot be vouched for any more: %v", err)
 	}
-	return nil
+	return v.allowed()
+}
+
+// allowed asks access list and request policy anew about a stream if the rules are others, or the decision is old.
+func (v *vouched) allowed() (err error) {
+	p := v.stream.conn.pipe
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	defer func() { // on whatever goroutine passes messages on
+		if x := recover(); x != nil {
+			p.logPanic(v.stream, x)
+			p.metrics.panics.Inc()
+			err = v.denied
+		}
+	}()
+	rules := p.now()
+	if v.denied != nil || rules == v.rules && time.Since(v.decided) < decideEvery {
+		return v.denied
+	}
+	r, call := v.asked, v.call
+	r.now, r.waited = time.Now(), true // it was counted against the caller's limits when it began
+	v.denied = errUndecided            // should what decides panic
+	_, v.denied = chain(nothing, p.authorized, p.judged)(context.WithValue(v.ctx, requestKey{}, &r), &call)
+	v.rules, v.decided = rules, r.now
+	return v.denied
+}
+
+var errUndecided = status.Error(codes.Internal, "no decision about the rest of the stream")
+
+// nothing is the end of a chain that only decides.
+func nothing(context.Context, *apiserver.Call) (proto.Message, error) { return &emptypb.Empty{}, nil }
+
+// denial is why the stream is not allowed any more; nil if it is.
+func (v *vouched) denial() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.denied
 }

@@ -345,7 +345,7 @@ func TestAnIdleConnectionIsNoAttackAndLivesOn(t *testing.T) {
 		if err := mkdirs["v1"](within(t), c); err != nil {
 			t.Errorf("after a week: %v", err)
 		}
-		if n := f.metric(t, "pipeguard_connections_accepted_total"); n != 2 {
+		if n := f.becomes(t, "pipeguard_connections_accepted_total", 2); n != 2 {
 			t.Errorf("%v connections: the client had to come again", n)
 		}
 		_, _ = bare.Close(), c.Close()
@@ -438,7 +438,7 @@ func TestAStreamThatIsResetAtOnceIsRecordedAndHoldsNothing(t *testing.T) {
 		w.must(w.framer.WriteRSTStream(w.stream-2, http2.ErrCodeCancel))
 	}
 	f.log.await(t, resets, terminal)
-	if n := f.metric(t, "pipeguard_streams_in_flight"); n != 0 {
+	if n := f.becomes(t, "pipeguard_streams_in_flight", 0); n != 0 {
 		t.Errorf("%v streams are in flight", n)
 	}
 	if f.ran.Load() != 0 {

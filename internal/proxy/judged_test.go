@@ -107,7 +107,7 @@ func TestWhatTheListAllowsIsJudged(t *testing.T) {
 					t.Errorf("subject %+v", s)
 				}
 			}
-			if c.want.Policy.Name == "request" && f.metric(t, "pipeguard_request_policy_denials_total") != 1 {
+			if c.want.Policy.Name == "request" && f.becomes(t, "pipeguard_request_policy_denials_total", 1) != 1 {
 				t.Error("the denial is not counted")
 			}
 		})

@@ -162,7 +162,7 @@ func TestCallsBeyondTheQueueAreRefused(t *testing.T) {
 	if err := mkdir(within(t), c, `C:\c`); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "too many operations") {
 		t.Errorf("got %v", err)
 	}
-	if n := f.metric(t, "pipeguard_operations_refused_total"); n != 1 {
+	if n := f.becomes(t, "pipeguard_operations_refused_total", 1); n != 1 {
 		t.Errorf("%v refusals counted", n)
 	}
 	close(g.door(`C:\a`))

@@ -33,6 +33,9 @@ func Notes(r io.Reader) iter.Seq2[Note, error] {
 		for {
 			line, err := in.ReadSlice('\n')
 			ends := errors.Is(err, io.EOF)
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = fmt.Errorf("longer than %d bytes", maxNote)
+			}
 			if err != nil && !ends {
 				yield(Note{}, &NoteError{Line: n.number + 1, Err: err})
 				return

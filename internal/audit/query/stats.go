@@ -219,8 +219,8 @@ func (g *Group) add(e *audit.Event) {
 		case audit.ResultError, audit.ResultPanic, audit.ResultRejected, audit.ResultOrphaned:
 			g.Failed += n
 		}
-		// a summary has the time of its last refusal alone
-		if e.Stage != audit.StageSummary && o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
+		// a summary has the time of its last refusal alone, and a connection's is how long it was open
+		if e.Type != audit.TypeConnection && e.Stage != audit.StageSummary && o.LatencyUS >= 0 && o.LatencyUS <= int64(maxTook/time.Microsecond) {
 			took := time.Duration(o.LatencyUS) * time.Microsecond
 			g.total, g.Timed, g.Longest = g.total+took, g.Timed+1, max(g.Longest, took)
 		}

@@ -145,7 +145,7 @@ func TestWhatASummaryDoesNotSayMayBeAnything(t *testing.T) {
 	}
 }
 
-// A summary has the time of its last refusal alone.
+// A summary has the time of its last refusal alone, and a connection's time is how long it was open.
 func TestMeanTimesAreOfRequestsWithARecordOfTheirOwn(t *testing.T) {
 	tally, err := NewTally([]string{"method"})
 	if err != nil {
@@ -161,5 +161,9 @@ func TestMeanTimesAreOfRequestsWithARecordOfTheirOwn(t *testing.T) {
 	tally.Add(&one)
 	if g := tally.Groups()[0]; g.Timed != 1 || g.Mean() != 100*time.Microsecond || g.Longest != 100*time.Microsecond || g.Records != 41 {
 		t.Errorf("of both: %+v", g)
+	}
+	tally.Add(&audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, What: what, Outcome: &audit.Outcome{Result: audit.ResultOK, LatencyUS: 9081563}})
+	if g := tally.Groups()[0]; g.Timed != 1 || g.Longest != 100*time.Microsecond || g.Records != 42 {
+		t.Errorf("with a connection: %+v", g)
 	}
 }
