@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logfile"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
@@ -34,7 +35,7 @@ func newLog(f *flags, c config.Log, stderr io.Writer) (log *zap.Logger, closeLog
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	level := zapcore.InfoLevel - zapcore.Level(min(f.klog.verbosity, 100)) // #nosec G115 -- bounded in the same line
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(zap.CombineWriteSyncers(outputs...)), level)
+	core := zapcore.NewCore(zapcore.NewJSONEncoder(encoding), zapcore.Lock(inert.Lines(zap.CombineWriteSyncers(outputs...))), level)
 	if !c.EventLog && !f.windowsService {
 		return zap.New(core), closeLog, nil
 	}

@@ -139,3 +139,40 @@ func TestAStreamEndsWithWhatAllowedIt(t *testing.T) {
 		})
 	}
 }
+
+// A stream on which nothing is said takes one of few places. It ends with what allowed it, too.
+func TestASilentStreamEndsWithWhatAllowedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now atomic.Pointer[Rules]
+		now.Store(listed(t, forwardSpec, nil))
+		f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+			<-s.Context().Done()
+			return context.Cause(s.Context())
+		}), func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
+		conn := f.client(t, "filesystem-v1")
+		s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/v1.Filesystem/New", grpc.ForceCodecV2(raw.Codec{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.SendMsg(&raw.Message{1}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * decideEvery)
+		if n := f.metric(t, "pipeguard_streams_in_flight"); n != 1 {
+			t.Errorf("%v streams are open while it is allowed", n)
+		}
+		now.Store(listed(t, acl.Spec{}, nil))
+		time.Sleep(decideEvery + time.Second)
+		var got raw.Message
+		if err := s.RecvMsg(&got); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("afterwards: %v", err)
+		}
+		if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != codes.PermissionDenied.String() {
+			t.Errorf("recorded as %+v", e.Outcome)
+		}
+		_ = conn.Close()
+		if err := f.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -80,7 +80,10 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 	}
 	handle := func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
 		r := requestFrom(ctx)
+		ctx, end := context.WithCancelCause(ctx)
+		defer end(nil)
 		v := &vouched{ServerStream: ss, ctx: ctx, stream: s, call: *call, asked: *r, rules: r.rules, decided: r.now}
+		defer v.watch(end)()
 		err := p.pass(ctx, s.fullMethod, v)
 		if denied := v.denial(); denied != nil {
 			r.noteDenial("call ended: it is not allowed any more", status.Convert(denied).Message())
@@ -180,6 +183,26 @@ func (v *vouched) allowed() (err error) {
 }
 
 var errUndecided = status.Error(codes.Internal, "no decision about the rest of the stream")
+
+// watch asks whether the stream is still allowed while nothing is said on it: a silent one takes a place. It ends it if not.
+func (v *vouched) watch(end context.CancelCauseFunc) (stop func()) {
+	ticker, done := time.NewTicker(decideEvery), make(chan struct{})
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				if err := v.still(); err != nil {
+					end(err)
+					return
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
 
 // nothing is the end of a chain that only decides.
 func nothing(context.Context, *apiserver.Call) (proto.Message, error) { return &emptypb.Empty{}, nil }

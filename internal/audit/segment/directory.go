@@ -85,7 +85,24 @@ func (d *directory) own() error {
 	if !isAt(filepath.Join(d.path, lockName), d.locked) {
 		return errNotOwner
 	}
+	if err := d.removeLeft(); err != nil {
+		return err
+	}
 	return syncDir(d.path)
+}
+
+// removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one.
+func (d *directory) removeLeft() error {
+	_, strays, err := List(d.path)
+	if err != nil {
+		return err
+	}
+	for _, s := range strays {
+		if s.Kind == StrayLeft {
+			err = errors.Join(err, os.Remove(s.Path))
+		}
+	}
+	return err
 }
 
 func (d *directory) Names() ([]string, error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -337,11 +338,12 @@ func TestAWellFormedSegmentWithinTheLogStopsNoStart(t *testing.T) {
 	}
 }
 
-// What the proxy did not write is named, whatever name it has, and takes no part.
+// What the proxy did not write is named, whatever name it has, and takes no part. What looks as if it had not written it to the end is removed.
 func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 	n := newNode(t)
-	names := []string{planted(9999) + ".gz", planted(8888), ".checkpoints-1", ".start-1", "AUDIT-1.jsonl", "notes"}
-	for _, name := range names {
+	names := []string{planted(9999) + ".gz", planted(8888), ".checkpoints-x", ".segment-1", "AUDIT-1.jsonl", "notes"}
+	left := []string{".checkpoints-1", ".start-18446744073709551615"}
+	for _, name := range slices.Concat(names, left) {
 		n.put(t, name, "x")
 	}
 	before, err := evidence.LastCheckpoint(n.dir)
@@ -355,6 +357,14 @@ func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "is left out") }) {
 			t.Errorf("nobody is told of %s: %q", name, n.faults)
 		}
+	}
+	for _, name := range left {
+		if _, err := os.Lstat(filepath.Join(n.dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
+	}
+	if len(n.faults) > len(names) {
+		t.Errorf("more is told than there is: %q", n.faults)
 	}
 	if after, err := evidence.LastCheckpoint(n.dir); err != nil || after.Size <= before.Size {
 		t.Errorf("%d records are signed, before were %d, %v", after.Size, before.Size, err)

@@ -1,8 +1,10 @@
 package forward
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -165,4 +168,43 @@ func TestMethodsThatCallersInventMakeNoSeries(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"forwarded": true, "Unary": true}, methods); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// silent is a caller's stream on which nothing is said, before and after its context has ended.
+type silent struct {
+	grpc.ServerStream
+	ctx     context.Context
+	release chan struct{}
+}
+
+func (s silent) Context() context.Context     { return s.ctx }
+func (s silent) SendHeader(metadata.MD) error { return nil }
+func (s silent) SetTrailer(metadata.MD)       {}
+func (s silent) RecvMsg(any) error            { <-s.release; return io.EOF }
+func (s silent) SendMsg(any) error            { return nil }
+
+// The guard ends a call whose caller says nothing and hears nothing. Serve returns why, without waiting for the caller.
+func TestASilentStreamThatIsEndedHereEndsAtTheServerToo(t *testing.T) {
+	prefix, o := pipes(t)
+	e := serveEcho(t, prefix+"back", o)
+	began, left := make(chan struct{}), make(chan struct{})
+	e.handler(func(_ any, s grpc.ServerStream) error {
+		close(began)
+		<-s.Context().Done()
+		close(left)
+		return s.Context().Err()
+	})
+	l := link(t, Target{Pipe: prefix + "back"}, Options{SocketDir: o.SocketDir, Servers: server()})
+	ctx, end := context.WithCancelCause(within(t))
+	s := silent{ctx: ctx, release: make(chan struct{})}
+	t.Cleanup(func() { close(s.release) })
+	ended := make(chan error, 1)
+	go func() { ended <- l.Serve(ctx, "/test.v1.Echo/Chat", s) }()
+	<-began
+	want := status.Error(codes.PermissionDenied, "taken back")
+	end(want)
+	if err := <-ended; !errors.Is(err, want) {
+		t.Errorf("Serve returns %v", err)
+	}
+	<-left
 }

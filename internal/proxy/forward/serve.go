@@ -43,7 +43,10 @@ func (l *Link) Serve(ctx context.Context, fullMethod string, stream grpc.ServerS
 		return err
 	}
 	// The server did not end it. If it was the caller, or what it sent, that is the better reason.
-	if stream.Context().Err() != nil {
+	if gone := stream.Context(); gone.Err() != nil {
+		if reason := context.Cause(gone); !errors.Is(reason, gone.Err()) { // it was ended here, and the caller may be silent for ever
+			return reason
+		}
 		return cmp.Or(<-callerEnded, err)
 	}
 	select {
