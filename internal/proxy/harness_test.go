@@ -374,7 +374,6 @@ func sequence(events []audit.Event) iter.Seq2[audit.Event, error] {
 	}
 }
 
-// metric is the sum of a counter or gauge over its labels.
 // becomes waits until a metric has a value, since some change after the record or the answer that a test saw, and returns it.
 func (f *fixture) becomes(t testing.TB, name string, want float64) float64 {
 	t.Helper()
@@ -386,6 +385,7 @@ func (f *fixture) becomes(t testing.TB, name string, want float64) float64 {
 	return f.metric(t, name)
 }
 
+// metric is the sum of a counter or gauge over its labels.
 func (f *fixture) metric(t testing.TB, name string) float64 {
 	t.Helper()
 	families, err := f.registry.Gather()

@@ -91,15 +91,13 @@ func (d *directory) own() error {
 	return syncDir(d.path)
 }
 
-// removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one.
+// removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one. What cannot be
+// removed, since a scanner has it open perhaps, is named with all else that is not the log's.
 func (d *directory) removeLeft() error {
 	_, strays, err := List(d.path)
-	if err != nil {
-		return err
-	}
 	for _, s := range strays {
 		if s.Kind == StrayLeft {
-			err = errors.Join(err, os.Remove(s.Path))
+			_ = os.Remove(s.Path)
 		}
 	}
 	return err
