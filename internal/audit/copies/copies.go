@@ -111,18 +111,24 @@ func (c *Copies) Stats() []Stats {
 // Close delivers what is queued until ctx ends; what is left then is lost. A place that heeds no context is left behind.
 // Close the log first: its last records and checkpoint are copied too.
 func (c *Copies) Close(ctx context.Context) error {
-	for _, q := range c.queues {
+	before := make([]uint64, len(c.queues)) // what had failed
+	for i, q := range c.queues {
+		before[i] = q.stats().Failed
 		q.end()
 	}
 	var errs []error
-	for _, q := range c.queues {
+	for i, q := range c.queues {
 		select {
 		case <-q.done:
 		case <-ctx.Done():
 			c.stop()
-			if left := q.stats().Queued; left > 0 {
-				errs = append(errs, fmt.Errorf("copies to %s: %d records were not delivered: %w", q.place.Name(), left, ctx.Err()))
-			}
+		}
+		if ctx.Err() == nil {
+			continue
+		}
+		// The queue may have given up before it is asked here: what failed meanwhile was not delivered either.
+		if s := q.stats(); s.Queued+s.Failed > before[i] {
+			errs = append(errs, fmt.Errorf("copies to %s: %d records were not delivered: %w", q.place.Name(), s.Queued+s.Failed-before[i], ctx.Err()))
 		}
 	}
 	c.stop()

@@ -67,6 +67,32 @@ func TestAPlaceThatBlocksForEverHoldsNobodyUp(t *testing.T) {
 	})
 }
 
+// A queue gives up when the time is up, and may have done so before Close looks at it: its records are lost and said to be so all the same.
+func TestWhatIsLostAtTheEndIsSaidHoweverFastItWasGivenUp(t *testing.T) {
+	for range 100 {
+		begun := make(chan struct{}, 2)
+		heeds := func(ctx context.Context, _ []Record) error {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return &AgainError{Err: ctx.Err()}
+		}
+		c := mustNew(t, Options{Places: []Place{&place{name: "one", send: heeds}, &place{name: "other", send: heeds}}, Queue: 20_000})
+		for range 3 {
+			c.Record(raw(1000))
+		}
+		<-begun
+		<-begun
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		err := c.Close(ctx)
+		for _, name := range []string{"one", "other"} {
+			if want := "copies to " + name + ": 3 records were not delivered"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("%v, want %s", err, want)
+			}
+		}
+	}
+}
+
 func TestEachRecordIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
