@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,7 +182,7 @@ func TestTableGivesWayInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second.bare.Store(false)
+	second.asked.Store(true)
 	fourth, victim, err := s.sit(who, false)
 	if victim != first || err != nil {
 		t.Errorf("victim %p, error %v; want the oldest silent connection", victim, err)
@@ -211,7 +212,6 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 		if victim != nil || err != nil {
 			t.Fatal(victim, err)
 		}
-		c.bare.Store(false) // it has begun HTTP/2
 		seated = append(seated, c)
 	}
 	seated[0].busy.Add(1) // a request of it is being denied
@@ -246,7 +246,7 @@ func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
 			c, _, err := s.sit(who(i), false)
 			if err == nil {
 				got++
-				c.bare.Store(false)
+				c.asked.Store(true)
 			}
 		}
 		if got != 16 {
@@ -254,6 +254,73 @@ func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
 		}
 		if _, _, err := s.sit(callerKey{PodUID: "d", Container: "d", Namespace: "kube-system"}, false); err != nil {
 			t.Errorf("beside %s: %v", name, err)
+		}
+	}
+}
+
+// Three programs hold all the places of an account, or of a pipe. Of what they have most of, something gives way to others, and nothing that is in use.
+func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits  Limits // with 16 places
+		holders [3]callerKey
+	}{
+		"of an account": {Limits{Connections: 32, ConnectionsPerCaller: 6}, [3]callerKey{{User: "x", Exe: "a"}, {User: "x", Exe: "b"}, {User: "x", Exe: "c"}}},
+		"of a pipe":     {Limits{Connections: 16, ConnectionsPerCaller: 6}, [3]callerKey{{User: "u", Exe: "a"}, {User: "v", Exe: "b"}, {User: "w", Exe: "c"}}},
+	} {
+		s := newSeats(t, tc.limits)
+		var held []*conn // in turn, so that a has six of them, b and c five
+		for i := range 16 {
+			c, victim, err := s.sit(tc.holders[i%3], false)
+			if victim != nil || err != nil {
+				t.Fatalf("%s: %d: %v, %v", name, i, victim, err)
+			}
+			c.asked.Store(true)
+			held = append(held, c)
+		}
+		held[0].busy.Store(1)
+		held[4].asked.Store(false)
+		for i, want := range []*conn{
+			held[3], // a has most, and this is its oldest without a request in progress
+			held[4], // all have five: nothing was ever asked on it
+			held[2], // a and c have five, and this is the oldest
+		} {
+			c, victim, err := s.sit(callerKey{User: "x", Exe: "new" + strconv.Itoa(i)}, false)
+			if victim != want || err != nil {
+				t.Errorf("%s: newcomer %d takes the place of %d, %v", name, i, slices.Index(held, victim), err)
+			}
+			c.asked.Store(true)
+		}
+		if _, victim, err := s.sit(tc.holders[0], false); err == nil {
+			t.Errorf("%s: %d gave way to the caller that has most", name, slices.Index(held, victim))
+		}
+		for c := range s.table.conns {
+			c.busy.Store(1)
+		}
+		if _, victim, err := s.sit(callerKey{User: "x", Exe: "late"}, false); err == nil {
+			t.Errorf("%s: %d gave way although it was in use", name, slices.Index(held, victim))
+		}
+	}
+}
+
+func TestTwoNamespacesWithManyContainersKeepNoThirdOut(t *testing.T) {
+	s := newSeats(t, Limits{Connections: 32, ConnectionsPerCaller: 4})
+	of := func(namespace string, i int) callerKey {
+		return callerKey{PodUID: strconv.Itoa(i), Container: namespace + strconv.Itoa(i), Namespace: namespace}
+	}
+	var held []*conn
+	for i := range 16 {
+		for _, namespace := range []string{"one", "other"} {
+			c, victim, err := s.sit(of(namespace, i), false)
+			if victim != nil || err != nil {
+				t.Fatal(i, victim, err)
+			}
+			c.asked.Store(true)
+			held = append(held, c)
+		}
+	}
+	for i := range 4 {
+		if _, victim, err := s.sit(of("kube-system", 0), false); err != nil || victim != held[i] {
+			t.Errorf("connection %d of a third: victim %d, %v", i, slices.Index(held, victim), err)
 		}
 	}
 }

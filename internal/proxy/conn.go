@@ -26,7 +26,7 @@ type conn struct {
 	at       peer.Arrival
 	serial   uint64                              // order of acceptance
 	busy     atomic.Int32                        // requests in progress
-	bare     atomic.Bool                         // nothing has arrived yet
+	asked    atomic.Bool                         // a request has begun on it
 	done     chan struct{}                       // closed when the record is written and the place is free
 	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
 	standing atomic.Pointer[standing]            // of the caller, as it was found out last
@@ -64,9 +64,7 @@ type unwritten struct {
 
 func newConn(raw net.Conn, p *pipe, at peer.Arrival) *conn {
 	id := rand.Text()
-	c := &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), writes: make(chan struct{}, 1), streams: map[*stream]struct{}{}, untaken: map[*stream]*time.Timer{}}
-	c.bare.Store(true)
-	return c
+	return &conn{Conn: raw, pipe: p, id: id, corr: &audit.Corr{Conn: id}, at: at, done: make(chan struct{}), writes: make(chan struct{}, 1), streams: map[*stream]struct{}{}, untaken: map[*stream]*time.Timer{}}
 }
 
 // Read first writes the records of what the transport has dealt with since the last Read. The transport reads
@@ -85,7 +83,6 @@ func (c *conn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n > 0 {
-		c.bare.Store(false)
 		if !c.feed(b[:n]) {
 			return 0, errFrames
 		}
@@ -177,7 +174,9 @@ func (c *conn) feed(b []byte) bool {
 		return c.scan.frames
 	}
 	before := count()
-	c.scan.feed(b)
+	if c.scan.feed(b); c.scan.begun > 0 {
+		c.asked.Store(true)
+	}
 	left := c.frames.Left(frameRate, time.Now())
 	n := float64(count() - before)
 	if c.frames.Take(n); n <= left {

@@ -47,10 +47,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 // have not been named there are few, so that few records wait for the log.
 func (c *conn) seat(who peer.Identity) error {
 	p, key, stranger := c.pipe, asPrincipal(who), c.isStranger()
-	at := client{p.name, c.at.PID}
-	if !stranger {
-		p.strangers.welcome(at)
-	} else if !p.strangers.admit(key, at) {
+	if !p.newcomers.admit(key, stranger, client{p.name, c.at.PID}) {
 		return errCrowded
 	}
 	if err := c.isWelcome(); err != nil {

@@ -114,7 +114,11 @@ const (
 	// that is there before its rule, opens one or two to each of some 20 pipes at once.
 	strangersPerSecond = 10
 	strangersBurst     = 64
-	// awayFor is how long a stranger that comes too often is turned away before one of its connections is named again, and maxAway how
+	// newPerSecond is how many connections of one caller that a rule names are served, over all pipes, and newBurst how many after a pause. A
+	// driver that opens one for each call has a few a second; a caller that connects in a loop would take the processor from the others.
+	newPerSecond = 50
+	newBurst     = 512
+	// awayFor is how long a caller that comes too often is turned away before one of its connections is named again, and maxAway how
 	// many are.
 	awayFor = time.Second
 	maxAway = 1024

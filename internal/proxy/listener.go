@@ -32,7 +32,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // take returns nil for a connection that is not served.
 func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
-	if p.strangers.isAway(client{p.name, at.PID}) || !p.table.lobby.enter(at.PID) {
+	if p.newcomers.isAway(client{p.name, at.PID}) || !p.table.lobby.enter(at.PID) {
 		p.turnAway(raw)
 		return nil
 	}

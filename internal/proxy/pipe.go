@@ -39,7 +39,7 @@ type pipe struct {
 	queue      *order.Queue    // of all pipes
 	limiter    *acl.Limiter    // of all pipes
 	shares     *shares         // of all pipes
-	strangers  *strangers      // of all pipes
+	newcomers  *newcomers      // of all pipes
 	tokens     *token.Guard    // nil looks at none
 	roles      Roles           // nil asks for none
 	running    context.Context // ends operations that outlive their callers, when the pipe is stopped by force
@@ -57,7 +57,7 @@ type shared struct {
 	queue     *order.Queue
 	limiter   *acl.Limiter
 	shares    *shares
-	strangers *strangers
+	newcomers *newcomers
 	lobby     *lobby
 }
 
@@ -87,7 +87,7 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter, shares: all.shares,
-		table: newTable(o.Limits, all.lobby), queue: all.queue, strangers: all.strangers,
+		table: newTable(o.Limits, all.lobby), queue: all.queue, newcomers: all.newcomers,
 	}
 	if o.Tokens != nil {
 		guard := o.Tokens(name)

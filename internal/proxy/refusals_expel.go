@@ -30,7 +30,7 @@ func (c *conn) expel() bool {
 // isWelcome returns an error for a stranger that has used up its budget: it is not worth a connection.
 func (c *conn) isWelcome() error {
 	if c.isStranger() && c.pipe.ledger.book.isSpent(c.principal()) {
-		c.pipe.strangers.turnAway(client{c.pipe.name, c.at.PID})
+		c.pipe.newcomers.turnAway(client{c.pipe.name, c.at.PID})
 		return errSpent
 	}
 	return nil

@@ -36,7 +36,7 @@ func strict(f *fixture, records float64) {
 
 // welcomeAgain ends the time for which client processes are turned away at the accept.
 func (f *fixture) welcomeAgain() {
-	s := f.server.pipes[0].strangers
+	s := f.server.pipes[0].newcomers
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.away)

@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 	if err := registerUnwritten(o.Registerer, s.ledger.book); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), strangers: newStrangers(), lobby: newLobby()}
+	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), newcomers: newNewcomers(), lobby: newLobby()}
 	for _, api := range o.APIs {
 		s.pipes = append(s.pipes, newPipe(api, o, all))
 	}

@@ -68,7 +68,7 @@ func TestUnreadAnswersOfStrangersCountAgainstTheirShare(t *testing.T) {
 func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 	const mostBytes = 16 << 20
 	idle := heldBytes()
-	l, s, calls := testLedger(t, &weighing{}), newStrangers(), acl.NewLimiter(0)
+	l, s, calls := testLedger(t, &weighing{}), newNewcomers(), acl.NewLimiter(0)
 	long := strings.Repeat("\x01", 8000)
 	for account := range maxRefused + maxRefused/2 {
 		caller := farAway(account, longest)
@@ -76,7 +76,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 		if key == asPrincipal(farAway(account+1, longest)) {
 			t.Fatal("two programs are one caller")
 		}
-		s.admit(key, client{"a", uint32(account)}) //nolint:gosec // below 2^32
+		s.admit(key, true, client{"a", uint32(account)}) //nolint:gosec // below 2^32
 		calls.Call(key, "", acl.Limits{CallsPerSecond: 1})
 		for n := range 3 {
 			e := audit.Event{

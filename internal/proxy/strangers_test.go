@@ -98,10 +98,10 @@ func TestConnectionsOfAStrangerBeyondItsRateAreCountedTogether(t *testing.T) {
 
 // What a stranger does seldom is recorded in full, whatever other strangers do.
 func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
-	s := newStrangers()
+	s := newNewcomers()
 	storm, seldom := asPrincipal(outsider("storm")), asPrincipal(outsider("seldom"))
 	for range 1000 {
-		s.admit(storm, client{"a", 1})
+		s.admit(storm, true, client{"a", 1})
 	}
 	if !s.isAway(client{"a", 1}) || s.isAway(client{"a", 2}) {
 		t.Error("the process of the storm is named again, or another is not")
@@ -109,12 +109,72 @@ func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 	if s.isAway(client{"b", 1}) {
 		t.Error("it is turned away from a pipe where a rule may name it")
 	}
-	if !s.admit(seldom, client{"a", 2}) {
+	if !s.admit(seldom, true, client{"a", 2}) {
 		t.Error("a stranger that comes for the first time is not served")
 	}
-	if s.admit(storm, client{"a", 0}); s.isAway(client{"a", 0}) {
+	if s.admit(storm, true, client{"a", 0}); s.isAway(client{"a", 0}) {
 		t.Error("all clients whose process is not known are turned away")
 	}
+}
+
+// A caller that rules name, and that connects in a loop, is served at a rate of its own.
+func TestACallerThatConnectsInALoopIsTurnedAwayAndOthersAreNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, dial := startDoors(t, container("loop"))
+		const seconds, each = 20, 200
+		for range seconds {
+			for range each {
+				_ = dial(t).Close()
+			}
+			fresh := f.client(t, "filesystem-v1")
+			if err := mkdirs["v1"](within(t), fresh); err != nil {
+				t.Fatalf("another caller: %v", err)
+			}
+			_ = fresh.Close()
+			time.Sleep(time.Second)
+		}
+		_ = f.stop()
+		var served, crowded uint64
+		for _, e := range f.log.all() {
+			switch {
+			case !connection(e):
+			case e.Outcome.Error == errCrowded.Error(): // of those that waited together to be named too
+				crowded += e.Count()
+			case e.Who.Container != nil && e.Who.Container.ID == "loop":
+				served += e.Count()
+			}
+		}
+		if served+crowded != seconds*each || served > newBurst+(seconds-1)*newPerSecond || served < newBurst {
+			t.Errorf("%d served, %d not, of %d", served, crowded, seconds*each)
+		}
+	})
+}
+
+func TestTheProcessOfACallerThatConnectsInALoopIsTurnedAwayAtTheAccept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, loop, other := newNewcomers(), asPrincipal(container("loop")), asPrincipal(container("other"))
+		served := 0
+		for range 10 * newBurst {
+			if at := (client{"a", 1}); !n.isAway(at) && n.admit(loop, false, at) {
+				served++
+			}
+		}
+		if served != newBurst || !n.isAway(client{"a", 1}) || n.isAway(client{"b", 1}) {
+			t.Errorf("%d connections are served", served)
+		}
+		if !n.admit(other, false, client{"a", 2}) || n.isAway(client{"a", 2}) {
+			t.Error("another caller is turned away")
+		}
+		time.Sleep(awayFor + 1)
+		for i := range newPerSecond {
+			if n.isAway(client{"a", 1}) || !n.admit(loop, false, client{"a", 1}) {
+				t.Fatalf("connection %d of those that may come a second later is turned away", i)
+			}
+		}
+		if n.admit(loop, false, client{"a", 1}) || !n.isAway(client{"a", 1}) {
+			t.Error("more are served than may come in a second")
+		}
+	})
 }
 
 func TestAStrangersConnectionEndsWhenItIdles(t *testing.T) {
@@ -147,7 +207,7 @@ func TestAStrangersConnectionEndsWhenItIdles(t *testing.T) {
 
 func TestOfAStormOneConnectionASecondIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, storm := newStrangers(), client{"a", 1}
+		s, storm := newNewcomers(), client{"a", 1}
 		s.turnAway(storm)
 		for second := range 10 {
 			time.Sleep(awayFor + 1)
@@ -199,9 +259,9 @@ func (deadConn) Close() error { return nil }
 func stormed(t *testing.T) *pipe {
 	t.Helper()
 	l := testLedger(t, &weighing{})
-	p := &pipe{name: "csi-proxy-disk-v1", ledger: l, metrics: l.metrics, strangers: newStrangers()}
+	p := &pipe{name: "csi-proxy-disk-v1", ledger: l, metrics: l.metrics, newcomers: newNewcomers()}
 	p.turnedAway = p.turnedAwayRecord()
-	p.strangers.away[client{p.name, 7}] = time.Now().Add(time.Hour)
+	p.newcomers.away[client{p.name, 7}] = time.Now().Add(time.Hour)
 	return p
 }
 

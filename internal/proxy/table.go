@@ -12,8 +12,11 @@ import (
 // table divides the places of one pipe among connections. A connection waits in the lobby until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
 // strangers do, the places of callers that rules name are free for them.
 //
-// Where there are too many, the oldest of the same share on which nothing has arrived gives way, since stock clients leave one such
-// behind and do not miss it. Only if there is none is the new one refused.
+// Where there are too many, one of the same share gives way. Of the connections of one caller that is the oldest on which nothing was ever asked,
+// since stock clients leave such behind and do not miss them. Of a house that is full, it is one of the caller that has most of its places and
+// more than the one that comes: the oldest on which nothing was ever asked, else the oldest without a request in progress. Of a pipe that is full, it
+// is one of the house that has most.
+// Only if there is none is the new one refused.
 type table struct {
 	limits Limits
 	lobby  *lobby // of all pipes
@@ -58,9 +61,9 @@ func houseOf(who callerKey) string {
 // errStopping means that a connection came too late. It is no fault of the caller's.
 var errStopping = errors.New("the proxy stopped")
 
-// errCrowded is the end of connections that come more often than they may: of a client process of which too many wait to be named, and of
-// strangers. It is the same for all of them, so that one summary counts them.
-var errCrowded = errors.New("no rule names the caller, or it was not named yet, and it connects more often than it may")
+// errCrowded is the end of connections that come more often than they may: of strangers, of one caller, and of a client process of which too
+// many wait to be named. It is the same for all of them, so that one summary counts them.
+var errCrowded = errors.New("the caller connects more often than it may")
 
 // resultOf is how the record of a connection that was not taken says so.
 func resultOf(err error) string {
@@ -133,18 +136,18 @@ func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
 	house := houseOf(who)
 	switch {
 	case t.callers[who] >= t.limits.ConnectionsPerCaller:
-		victim = t.oldest(c, func(other *conn, p place) bool { return p.stage == ofACaller && p.caller == who && other.bare.Load() })
+		victim = t.oldest(c, func(other *conn, p place) bool { return p.stage == ofACaller && p.caller == who && !other.asked.Load() })
 		err = fmt.Errorf("the caller holds %d connections to this pipe, the most it may hold", t.callers[who])
 	case t.houses[house] >= t.limits.perHouse():
-		victim = t.oldest(c, func(other *conn, p place) bool {
-			return p.stage == ofACaller && houseOf(p.caller) == house && other.bare.Load()
+		victim = t.ofTheLargest(c, who, func(other callerKey) int {
+			if houseOf(other) != house {
+				return 0
+			}
+			return t.callers[other]
 		})
 		err = fmt.Errorf("callers of %s hold %d connections to this pipe, the most they may hold", house, t.houses[house])
 	case t.named >= t.limits.Connections:
-		largest := t.largest()
-		victim = t.oldest(c, func(other *conn, p place) bool {
-			return p.stage == ofACaller && p.caller == largest && other.bare.Load()
-		})
+		victim = t.ofTheLargest(c, who, func(other callerKey) int { return t.houses[houseOf(other)] })
 		err = fmt.Errorf("the pipe has %d connections, the most it may have", t.named)
 	default:
 		return nil, nil
@@ -156,14 +159,28 @@ func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
 	return victim, nil
 }
 
-// largest is the caller with the most connections. t.mu must be held.
-func (t *table) largest() (who callerKey) {
-	for caller, n := range t.callers {
-		if n > t.callers[who] {
-			who = caller
+// ofTheLargest is the connection without a request in progress that gives way to c, of who. It is one of those that size, which counts what a caller
+// or its house has, is largest for. That is more than for who, also afterwards if something was asked on the connection; of who's own, one gives way
+// on which nothing was. t.mu must be held.
+func (t *table) ofTheLargest(c *conn, who callerKey, size func(callerKey) int) (found *conn) {
+	most, has := 0, size(who)
+	for other, p := range t.conns {
+		if other == c || p.stage != ofACaller || other.busy.Load() > 0 {
+			continue
+		}
+		n, asked := size(p.caller), other.asked.Load()
+		if asked && n <= has+1 || p.caller != who && n <= has {
+			continue
+		}
+		n *= 2
+		if !asked {
+			n++
+		}
+		if n > most || n == most && other.serial < found.serial {
+			found, most = other, n
 		}
 	}
-	return who
+	return found
 }
 
 // oldest is the connection, other than c, that came first of those that match. t.mu must be held.
