@@ -79,7 +79,7 @@ func (t tree) put(entry any, path ...string) {
 	}
 	last := path[len(path)-1]
 	list, _ := at[last].([]any)
-	at[last] = append(slices.Clip(list), entry)
+	at[last] = append(list, entry)
 }
 
 func (t tree) merge(from map[string]any) tree {

@@ -1,6 +1,8 @@
 package request
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,5 +66,24 @@ func TestMergedKeepsBoth(t *testing.T) {
 		if diff := cmp.Diff(want, Merged(a, b)); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// A list of callers is not copied for each of them: a configuration may name tens of thousands.
+func TestNamingManyCallersTakesMemoryForEachOnce(t *testing.T) {
+	const callers = 20_000
+	rule := acl.Rule{Pipes: []string{"volume-*"}, Operations: []string{"FormatVolume"}}
+	for i := range callers {
+		rule.Callers = append(rule.Callers, acl.CallerPattern{User: "S-1-5-18", Exe: fmt.Sprintf(`C:\%d.exe`, i)})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	named := NamedBy(acl.Spec{Rules: []acl.Rule{rule}})
+	runtime.ReadMemStats(&after)
+	if n := len(named["volume"].(map[string]any)["FormatVolume"].(map[string]any)["hosts"].(map[string]any)["S-1-5-18"].([]any)); n != callers {
+		t.Errorf("%d callers are named", n)
+	}
+	if most, used := uint64(callers*2<<10), after.TotalAlloc-before.TotalAlloc; used > most {
+		t.Errorf("%d bytes for %d callers, want %d at most", used, callers, most)
 	}
 }
