@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -48,19 +49,21 @@ func hungUp(c net.Conn) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// bounded is a proxy with small bounds, and a log that does not wait for the disk.
-func bounded(t *testing.T, prefaceTimeout string) (pipe, log string, stop func() int) {
+// bounded is a proxy with small bounds, and a log that does not wait for the disk. It allows other, a program, what it allows this one.
+func bounded(t *testing.T, other, prefaceTimeout string) (pipe, log string, stop func() int) {
 	t.Helper()
 	config := configFor(t, "PathExists")
-	put(t, config, read(t, config)+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: "+prefaceTimeout+"}\n")
+	both := strings.Replace(read(t, config), "}]", fmt.Sprintf("}, {user: \"uid:%d\", exe: %q}]", os.Getuid(), other), 1)
+	put(t, config, both+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: "+prefaceTimeout+"}\n")
 	p := startProgram(t, "--config", config)
 	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit"), p.stop
 }
 
 func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
-	pipe, log, stop := bounded(t, "10m") // none is closed for saying nothing
+	program := otherProgram(t)                    // of the same account
+	pipe, log, stop := bounded(t, program, "10m") // none is closed for saying nothing
 	flood := silence(t, pipe, 1000)
-	other := newCaller(t, "")
+	other := newCallerOf(t, program, "")
 	other.open(pipe)
 	expect(t, other.call(under("flooded")), "OK")
 	open := func() (left int) {
@@ -133,7 +136,7 @@ func (p *program) busyClient(t *testing.T, gv string) *grpc.ClientConn {
 
 // A caller who sends the beginning of a connection a byte at a time has no more time for it than one who sends nothing.
 func TestAPrefaceThatNeverEndsIsCutOff(t *testing.T) {
-	pipe, log, _ := bounded(t, "1s")
+	pipe, log, _ := bounded(t, os.Args[0], "1s")
 	slow := silence(t, pipe, 4)
 	preface := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04"
 	open := len(slow)

@@ -87,7 +87,7 @@ func newMachine(t *testing.T, more string) *machine {
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate().Raw})
 	n.config = filepath.Join(dir, "proxy.yaml")
-	config := fmt.Sprintf("apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\ncontainers:\n  endpoint: unix://%s\n  users: [\"uid:%d\"]\n  poll: 1h\n  kubelet: {url: %q, caFile: %q, tokenFile: %q}\n%s%s",
+	config := fmt.Sprintf("apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\ncontainers:\n  endpoint: unix://%s\n  users: [\"uid:%d\"]\n  poll: 1h\n  nameTimeout: 4s\n  kubelet: {url: %q, caFile: %q, tokenFile: %q}\n%s%s",
 		filepath.Join(dir, "cri"), os.Getuid(), kubelet.URL, ca, token, attackRules, more)
 	err = errors.Join(os.WriteFile(ca, text, 0o600), os.WriteFile(token, []byte("secret"), 0o600), os.WriteFile(n.config, []byte(config), 0o600))
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -211,4 +213,62 @@ func TestWhatIsNotProvenIsNoPod(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client keeps its connection for ever. When the kubelet was away as it was opened, the denial is not for ever.
+func TestACallerInDoubtIsNamedAnewAfterADenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, "bufconn", func(o *Options) {
+			rules := listed(t, podRules, yes)
+			o.Rules = func(string, string) *Rules { return rules }
+		})
+		who := of("a", "")
+		who.Doubt = "the pod's service account: the kubelet did not answer"
+		f.peers.set(func(p *fakePeers) { p.identity = who })
+		c := f.client(t, "filesystem-v1")
+		if err := mkdirs["v1"](within(t), c); status.Code(err) != codes.PermissionDenied {
+			t.Fatal(err)
+		}
+		f.peers.set(func(p *fakePeers) { p.identity = of("a", "csi-node") })
+		time.Sleep(2 * lingering)
+		if err := mkdirs["v1"](within(t), c); err != nil {
+			t.Errorf("the same client, once the kubelet answers: %v", err)
+		}
+		if e := f.log.await(t, 1, connection)[0]; e.Outcome.Result != audit.ResultIdle || !strings.Contains(e.Outcome.Error, "could be found out") {
+			t.Errorf("recorded as %+v", e.Outcome)
+		}
+	})
+}
+
+// One who is denied without a doubt, or has a request in progress, keeps the connection.
+func TestADenialAloneEndsNoConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, doubt := range map[string]string{"no doubt": "", "a request in progress": "x"} {
+			f := start(t, "bufconn", func(o *Options) {
+				rules := listed(t, podRules, yes)
+				o.Rules = func(string, string) *Rules { return rules }
+			})
+			who := of("a", "default")
+			who.Doubt = doubt
+			f.peers.set(func(p *fakePeers) { p.identity = who })
+			c := f.client(t, "filesystem-v1")
+			if err := mkdirs["v1"](within(t), c); status.Code(err) != codes.PermissionDenied {
+				t.Fatal(err)
+			}
+			if doubt != "" {
+				for _, p := range f.server.pipes {
+					p.table.mu.Lock()
+					for open := range p.table.conns {
+						open.busy.Add(1)
+					}
+					p.table.mu.Unlock()
+				}
+			}
+			time.Sleep(2 * lingering)
+			if n := len(f.log.all()); n != 1 {
+				t.Errorf("%s: %d records", name, n)
+			}
+			_, _ = c.Close(), f.stop()
+		}
+	})
 }

@@ -233,6 +233,9 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 	r.result = audit.ResultDenied
 	r.noteDenial("call denied", reason)
+	if r.stream.conn.identity().Doubt != "" {
+		r.stream.conn.renew()
+	}
 	return status.Errorf(codes.PermissionDenied, "pipe %s: %s is denied to %s: %s (audit id %s)",
 		p.name, shorter(call.Operation.Name), caller(r), shorter(reason), r.stream.id)
 }

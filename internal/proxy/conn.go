@@ -33,6 +33,7 @@ type conn struct {
 	once     sync.Once
 	acted    atomic.Bool // a call on it was admitted
 	expelled atomic.Bool // it is being ended, since its caller was refused too often
+	renewing atomic.Bool // it is being ended, so that its caller is named anew
 
 	writes chan struct{} // holds something while a Write waits for the client
 
@@ -302,6 +303,22 @@ func (c *conn) endIdle() {
 			c.because(audit.ResultIdle, fmt.Sprintf("no rule names the caller, and it asked for nothing within %v", strangerIdle))
 			_ = c.Close() // it is given up either way
 		}
+	})
+}
+
+// renew ends the connection of a caller about whom something could not be found out, after the answer to a call that was denied: the caller of the next
+// one is named anew. Clients keep connections for ever, and what named it may have been away for a second. A request in progress keeps it.
+func (c *conn) renew() {
+	if !c.renewing.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(lingering, func() {
+		if c.busy.Load() > 0 {
+			c.renewing.Store(false)
+			return
+		}
+		c.because(audit.ResultIdle, "not all about the caller could be found out, which is tried again for its next connection")
+		_ = c.Close() // it is given up either way
 	})
 }
 

@@ -32,6 +32,8 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 	if isVirtualMachine(who.Process.Exe) {
 		return fmt.Errorf("it is %s, behind which are all processes of a virtual machine", who.Process.Exe)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.timeout)
+	defer cancel()
 	known := p.containers.Known()
 	found, doubt, err := find(k, proc, known)
 	if err != nil {
@@ -40,7 +42,7 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 	// A list may have been made before the container, while it was being made, or before another one took its names.
 	isOlder := !known.AsOf.After(who.Process.Start)
 	if found == nil || check(found) != nil || isOlder {
-		switch fresh, err := p.refresh(); {
+		switch fresh, err := p.refresh(ctx); {
 		case err != nil && found != nil && !isOlder:
 			return check(found)
 		case err != nil:
@@ -57,7 +59,7 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 		if err := check(found); err != nil {
 			return err
 		}
-		p.settle(who, found)
+		p.settle(ctx, who, found)
 	case strings.HasPrefix(who.User.SID, containerAccounts):
 		return errors.New("it runs as an account of containers, in none that the runtime knows")
 	case strings.HasPrefix(who.Process.Exe, `\Device\`):
@@ -70,20 +72,18 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 	return proc.Alive() // where membership is read by number, it was the process's own only if the number still is
 }
 
-func (p *placer) refresh() (List, error) {
+func (p *placer) refresh(ctx context.Context) (List, error) {
 	// What is left of the time is for the service account.
-	ctx, cancel := context.WithTimeout(context.Background(), p.timeout*2/3)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout*2/3)
 	defer cancel()
 	return p.containers.Refresh(ctx)
 }
 
-func (p *placer) settle(who *Identity, c *Candidate) {
+func (p *placer) settle(ctx context.Context, who *Identity, c *Candidate) {
 	who.Assurance, who.Container, who.Pod = AssurancePod, &c.Container, &c.Pod
 	if p.accounts == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), p.timeout/3)
-	defer cancel()
 	account, err := p.accounts.ServiceAccount(ctx, c.Pod)
 	switch {
 	case err != nil:
