@@ -84,9 +84,9 @@ func TestAnHourOfRefusalsStaysWithinItsBudget(t *testing.T) {
 		reasons   int
 		perSecond int
 	}{
-		{"one stranger with short records", 1, 10e6, 1, 10},
-		{"one stranger with long records of many kinds", 1, 10e6, 4, 10},
-		{"forty strangers", 40, 50e6, 1, 40},
+		{"one stranger with short records", 1, 10e6, 1, 4},
+		{"one stranger with long records of many kinds", 1, 10e6, 4, 4},
+		{"forty strangers", 40, 50e6, 1, 20},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
