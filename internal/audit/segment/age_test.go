@@ -67,14 +67,14 @@ func TestOldSegmentsAreNamedBeforeTheyAreRemoved(t *testing.T) {
 		disk, tree := newMemory(), &tree{}
 		w := open(t, disk, Options{KeepAge: 72 * time.Hour, Evidence: func(*Found) (Evidence, error) { return tree, nil }})
 		var under uint64
-		for day := range 10 {
+		for day := range 7 {
 			mustAppend(t, w, request(fmt.Sprint(day), audit.StageResponseComplete, 0))
-			if day == 5 {
+			if day == 4 {
 				under = mustAppend(t, w, request("long", audit.StageRequestReceived, 0))
 			}
 			time.Sleep(24*time.Hour + 2*time.Second)
 		}
-		time.Sleep(240 * time.Hour)
+		time.Sleep(120 * time.Hour)
 		events := records(t, disk)
 		if first := events[0].Seq; first == 1 || first > under || first+8 < under {
 			t.Errorf("the log begins with record %d; intent %d is open", first, under)

@@ -161,7 +161,7 @@ func TestAShortSessionIsSigned(t *testing.T) {
 func TestTheLastRecordSaysHowManyRequestsHaveNone(t *testing.T) {
 	for name, room := range map[string]int64{"with room": -1, "on a full disk": 0} {
 		disk := newMemory()
-		w := open(t, disk, Options{SegmentBytes: 1 << 20})
+		w := open(t, disk, Options{SegmentBytes: 256 << 10})
 		disk.set(func() { disk.room = room })
 		if room == 0 {
 			for i := 0; ; i++ { // all that is not kept
@@ -177,7 +177,7 @@ func TestTheLastRecordSaysHowManyRequestsHaveNone(t *testing.T) {
 			t.Errorf("%s: the last record is %+v", name, last)
 		}
 		disk.set(func() { disk.room = -1 })
-		w = open(t, disk, Options{SegmentBytes: 1 << 20})
+		w = open(t, disk, Options{SegmentBytes: 256 << 10})
 		shut(t, w)
 		if events = records(t, disk); events[len(events)-1].Log.Unwritten != 0 {
 			t.Errorf("%s: the next session says it again", name)
