@@ -120,38 +120,6 @@ func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 // A caller that rules name, and that connects in a loop, is served at a rate of its own.
 func TestACallerThatConnectsInALoopIsTurnedAwayAndOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, dial := startDoors(t, container("loop"))
-		const seconds, each = 20, 200
-		for range seconds {
-			for range each {
-				_ = dial(t).Close()
-			}
-			fresh := f.client(t, "filesystem-v1")
-			if err := mkdirs["v1"](within(t), fresh); err != nil {
-				t.Fatalf("another caller: %v", err)
-			}
-			_ = fresh.Close()
-			time.Sleep(time.Second)
-		}
-		_ = f.stop()
-		var served, crowded uint64
-		for _, e := range f.log.all() {
-			switch {
-			case !connection(e):
-			case e.Outcome.Error == errCrowded.Error(): // of those that waited together to be named too
-				crowded += e.Count()
-			case e.Who.Container != nil && e.Who.Container.ID == "loop":
-				served += e.Count()
-			}
-		}
-		if served+crowded != seconds*each || served > newBurst+(seconds-1)*newPerSecond || served < newBurst {
-			t.Errorf("%d served, %d not, of %d", served, crowded, seconds*each)
-		}
-	})
-}
-
-func TestTheProcessOfACallerThatConnectsInALoopIsTurnedAwayAtTheAccept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
 		n, loop, other := newNewcomers(), asPrincipal(container("loop")), asPrincipal(container("other"))
 		served := 0
 		for range 10 * newBurst {
