@@ -112,19 +112,20 @@ func TestAFullDiskShowsAndWhatIsLostIsCounted(t *testing.T) {
 			t.Errorf("a call when there is room again: %v", code)
 		}
 	}
-	if n := strings.Count(p.stderr.String(), `"event":151`); n < 2 || n > attempts {
-		t.Errorf("event 151 came %d times in %d attempts, want one for each recovery", n, attempts)
-	}
-	if n := strings.Count(p.stderr.String(), `"event":150`); n < 2 || n > 2*attempts {
-		t.Log(p.stderr)
-		t.Errorf("event 150 came %d times in %d attempts, want one for each fault", n, attempts)
+	events := func(number string) int { return strings.Count(p.stderr.String(), `"event":`+number) }
+	// What one call gives back can be enough for another, so that one attempt can have several faults and recoveries.
+	if faults, recoveries := events("150"), events("151"); recoveries < 2 || recoveries > faults || faults > 20*attempts {
+		t.Errorf("event 150 came %d times and event 151 %d times in %d attempts, want one for each fault and each recovery", faults, recoveries, attempts)
 	}
 	untilRefused()
-	refused := 1
+	before, refused := events("150"), 1
 	for range 600 {
 		if call() == codes.Unavailable {
 			refused++
 		}
+	}
+	if n := events("150") - before; n > 60 {
+		t.Errorf("event 150 came %d times in %d calls that were refused", n, refused)
 	}
 	p.stop()
 	said, counted := uint64(0), uint64(0)
