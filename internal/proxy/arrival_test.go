@@ -46,7 +46,7 @@ func TestTheTimeOfTheAcceptIsReadAtTheAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 1500 * time.Millisecond
 		peers := &notedPeers{}
-		f := start(t, "bufconn", func(o *Options) {
+		f := start(t, "memory", func(o *Options) {
 			peers.fakePeers = o.Peers.(*fakePeers)
 			o.Peers = peers
 			listen := o.Listen

@@ -86,7 +86,7 @@ func TestAStreamEndsWithWhatAllowedIt(t *testing.T) {
 				var now atomic.Pointer[Rules]
 				now.Store(listed(t, forwardSpec, c.judge))
 				var passed atomic.Int64
-				f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+				f := start(t, "memory", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
 					for {
 						var m raw.Message
 						if err := s.RecvMsg(&m); err != nil {
@@ -145,7 +145,7 @@ func TestASilentStreamEndsWithWhatAllowedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var now atomic.Pointer[Rules]
 		now.Store(listed(t, forwardSpec, nil))
-		f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+		f := start(t, "memory", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
 			<-s.Context().Done()
 			return context.Cause(s.Context())
 		}), func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })

@@ -201,7 +201,7 @@ func TestWhatIsNotProvenIsNoPod(t *testing.T) {
 		"a star":                         func(i *peer.Identity) { i.Pod.Namespace, i.Pod.ServiceAccount = "*", "*" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, "bufconn", func(o *Options) {
+			f := start(t, "memory", func(o *Options) {
 				rules := listed(t, podRules, yes)
 				o.Rules = func(string, string) *Rules { return rules }
 			})
@@ -218,7 +218,7 @@ func TestWhatIsNotProvenIsNoPod(t *testing.T) {
 // A client keeps its connection for ever. When the kubelet was away as it was opened, the denial is not for ever.
 func TestACallerInDoubtIsNamedAnewAfterADenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn", func(o *Options) {
+		f := start(t, "memory", func(o *Options) {
 			rules := listed(t, podRules, yes)
 			o.Rules = func(string, string) *Rules { return rules }
 		})
@@ -244,7 +244,7 @@ func TestACallerInDoubtIsNamedAnewAfterADenial(t *testing.T) {
 func TestADenialAloneEndsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, doubt := range map[string]string{"no doubt": "", "a request in progress": "x"} {
-			f := start(t, "bufconn", func(o *Options) {
+			f := start(t, "memory", func(o *Options) {
 				rules := listed(t, podRules, yes)
 				o.Rules = func(string, string) *Rules { return rules }
 			})

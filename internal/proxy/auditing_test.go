@@ -148,7 +148,7 @@ func (l strictLog) Append(ctx context.Context, e *audit.Event) (uint64, error) {
 }
 
 func TestFullBacklogCountsWhatIsLost(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	m, err := newMetrics(newPrivateRegistry())
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -27,7 +27,7 @@ func bareServer(b *testing.B) *grpc.ClientConn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l := bufconn.Listen(64 << 10)
+	l := memnet.Listen()
 	server := grpc.NewServer()
 	for _, api := range apis {
 		if api.GroupVersion().Version == "v1" {
@@ -45,10 +45,10 @@ func bareServer(b *testing.B) *grpc.ClientConn {
 	return c
 }
 
-// BenchmarkCall is the whole way of a call over bufconn, client included, with records that are encoded and thrown away; and
+// BenchmarkCall is the whole way of a call in memory, client included, with records that are encoded and thrown away; and
 // the same without the guard.
 func BenchmarkCall(b *testing.B) {
-	f := start(b, "bufconn", func(o *Options) { o.Audit = audit.NewStream(io.Discard) })
+	f := start(b, "memory", func(o *Options) { o.Audit = audit.NewStream(io.Discard) })
 	f.settled = true // the records are gone
 	c := v1.NewFilesystemClient(f.client(b, "filesystem-v1"))
 	bare := v1.NewFilesystemClient(bareServer(b))

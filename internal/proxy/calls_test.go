@@ -57,7 +57,7 @@ func within(t *testing.T) context.Context {
 }
 
 func TestAllowedCallLeavesIntentThenEnd(t *testing.T) {
-	for _, network := range []string{"bufconn", "unix"} {
+	for _, network := range []string{"memory", "unix"} {
 		for version, mkdir := range mkdirs {
 			t.Run(network+"/"+version, func(t *testing.T) {
 				f := start(t, network)
@@ -136,7 +136,7 @@ func TestOlderNamesDoNotEvadeTheAccessList(t *testing.T) {
 }
 
 func TestDenialTellsWhatWhoWhyAndWhere(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	_, err := v1.NewFilesystemClient(f.client(t, "filesystem-v1")).Rmdir(within(t), &v1.RmdirRequest{Path: `C:\a`})
 	if status.Code(err) != codes.PermissionDenied {
 		t.Fatalf("got %v", err)
@@ -196,7 +196,7 @@ func TestLogOnlyPassesAndSaysSo(t *testing.T) {
 }
 
 func TestHandlersErrorsKeepTheirCode(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	c := v1.NewFilesystemClient(f.client(t, "filesystem-v1"))
 	for _, tt := range []struct {
 		err  error

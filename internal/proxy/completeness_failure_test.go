@@ -249,7 +249,7 @@ func TestChaosComesOutEven(t *testing.T) {
 }
 
 func TestTheCountShowsARequestThatLeavesNoRecord(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	f.settled = true
 	f.handler(func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
 		f.log.failing(func(audit.Event) error { return errDisk })

@@ -61,7 +61,7 @@ func newNode(t *testing.T, d *disk, o segment.Options, before func(path string),
 	}
 	n.log = see(t, memory, func(o segment.Options) (*segment.Writer, error) { return segment.OpenDisk(t.Context(), d, o) }, o)
 	t.Cleanup(func() { _ = n.log.Close() }) // after the server; whether it works is no matter here
-	n.fixture = start(t, "bufconn", append([]func(*Options){func(o *Options) { o.Audit, o.Handle = n.log, handlers.Handle }}, change...)...)
+	n.fixture = start(t, "memory", append([]func(*Options){func(o *Options) { o.Audit, o.Handle = n.log, handlers.Handle }}, change...)...)
 	n.fixture.log = memory
 	n.calls = hub.NewFilesystemClient(n.client(t, "filesystem-v2alpha1"))
 	return n

@@ -75,7 +75,7 @@ func newMatrix(t *testing.T, writer func(*Options)) *matrix {
 		t.Fatal(err)
 	}
 	opened := make(chan struct{})
-	m.fixture = start(t, "bufconn", writer, func(o *Options) {
+	m.fixture = start(t, "memory", writer, func(o *Options) {
 		o.APIs = m.apis
 		o.Rules = func(string, string) *Rules {
 			if m.ending.Load().denied {

@@ -59,7 +59,7 @@ var controls = map[string]func(w *wire, i int) error{
 func TestFramesThatAskForNothingEndTheConnection(t *testing.T) {
 	for name, send := range controls {
 		t.Run(name, func(t *testing.T) {
-			f := start(t, "bufconn")
+			f := start(t, "memory")
 			sent := make(chan int, 1)
 			c := f.raw(t, "filesystem-v1")
 			go func() {
@@ -87,7 +87,7 @@ func TestFramesThatAskForNothingEndTheConnection(t *testing.T) {
 
 func TestFramesThatRequestsNeedAreNotCountedAgainstThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn")
+		f := start(t, "memory")
 		c := v1.NewFilesystemClient(f.client(t, "filesystem-v1"))
 		for i := range 3 * framesBurst { // each takes two frames and more
 			if _, err := c.PathExists(within(t), &v1.PathExistsRequest{Path: `C:\` + strings.Repeat("a", i%200+1)}); err != nil {

@@ -30,7 +30,7 @@ func streamOf(t *testing.T, p *pipe) (*stream, context.Context) {
 }
 
 func TestPanicWhileDecodingIsARecordAndAnError(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	s, ctx := streamOf(t, f.server.pipes[0])
 	bad := func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) {
 		panic("strange bytes")
@@ -44,7 +44,7 @@ func TestPanicWhileDecodingIsARecordAndAnError(t *testing.T) {
 }
 
 func TestPanicAfterTheRecordMakesNoSecondOne(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	p := f.server.pipes[0]
 	s, ctx := streamOf(t, p)
 	late := func(_ any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // the order is gRPC's
@@ -60,7 +60,7 @@ func TestPanicAfterTheRecordMakesNoSecondOne(t *testing.T) {
 }
 
 func TestRequestOfAConnectionThatHasEndedDoesNotRun(t *testing.T) {
-	f := start(t, "bufconn")
+	f := start(t, "memory")
 	p := f.server.pipes[0]
 	s, ctx := streamOf(t, p)
 	s.conn.end(audit.ResultIdle, "test") // writes the terminal record of the stream

@@ -18,19 +18,19 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // doors are two ways into one pipe, so that a test has two callers at once: the second is for strangers.
 type doors struct {
-	first, second *bufconn.Listener
+	first, second *memnet.Listener
 	conns         chan net.Conn
 	closed        chan struct{}
 	once          sync.Once
@@ -40,8 +40,8 @@ type doors struct {
 type stranger struct{ net.Conn }
 
 func newDoors() *doors {
-	d := &doors{first: bufconn.Listen(64 << 10), second: bufconn.Listen(64 << 10), conns: make(chan net.Conn), closed: make(chan struct{})}
-	for _, l := range []*bufconn.Listener{d.first, d.second} {
+	d := &doors{first: memnet.Listen(), second: memnet.Listen(), conns: make(chan net.Conn), closed: make(chan struct{})}
+	for _, l := range []*memnet.Listener{d.first, d.second} {
 		go func() {
 			for {
 				conn, err := l.Accept()
@@ -124,7 +124,7 @@ func startDoors(t *testing.T, other peer.Identity, change ...func(*Options)) (f 
 			return d, l.Close()
 		}
 	}}, change...)
-	f = start(t, "bufconn", change...)
+	f = start(t, "memory", change...)
 	f.dialers["csi-proxy-filesystem-v1"] = <-dial
 	return f, func(t testing.TB) net.Conn {
 		t.Helper()
@@ -305,7 +305,7 @@ func TestAPrefaceHasOneDeadlineHoweverItArrives(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := start(t, "bufconn", func(o *Options) { o.Limits.PrefaceTimeout = most })
+				f := start(t, "memory", func(o *Options) { o.Limits.PrefaceTimeout = most })
 				c, began := f.raw(t, "filesystem-v1"), time.Now()
 				var sending sync.WaitGroup
 				sending.Go(func() {
@@ -333,7 +333,7 @@ func TestAPrefaceHasOneDeadlineHoweverItArrives(t *testing.T) {
 
 func TestAnIdleConnectionIsNoAttackAndLivesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn")
+		f := start(t, "memory")
 		bare := f.raw(t, "filesystem-v1") // a stock client leaves one behind
 		c := f.client(t, "filesystem-v1", grpc.WithIdleTimeout(0))
 		if err := mkdirs["v1"](within(t), c); err != nil {

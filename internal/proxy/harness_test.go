@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
 	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -181,7 +181,7 @@ type fixture struct {
 	settled  bool // nothing is left to compare
 }
 
-// start runs a server of all filesystem versions, over bufconn or over sockets. At the end of the test the server is
+// start runs a server of all filesystem versions, in memory or over sockets. At the end of the test the server is
 // stopped and its counts are compared with its records.
 func start(t testing.TB, network string, change ...func(*Options)) *fixture {
 	t.Helper()
@@ -205,8 +205,8 @@ func start(t testing.TB, network string, change ...func(*Options)) *fixture {
 			return answer(call)
 		},
 		Listen: func(name string) (net.Listener, error) {
-			if network == "bufconn" {
-				l := bufconn.Listen(64 << 10)
+			if network == "memory" {
+				l := memnet.Listen()
 				f.dialers[name] = l.DialContext
 				return l, nil
 			}

@@ -47,7 +47,7 @@ func judgedBy(t *testing.T, judge Judge) *fixture {
 	}
 	rules := Listed(list)
 	rules.Judge = judge
-	return start(t, "bufconn", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
+	return start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
 }
 
 func TestWhatTheListAllowsIsJudged(t *testing.T) {

@@ -279,7 +279,7 @@ func TestARuleSaysWhichSharesAndServicesACallMayName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, "bufconn", func(o *Options) {
+	f := start(t, "memory", func(o *Options) {
 		o.APIs, o.Rules = apis, func(string, string) *Rules { return Listed(policy) }
 	})
 	seen := make(chan apiserver.Permits, 2)
@@ -326,7 +326,7 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, "bufconn", func(o *Options) { o.Rules = func(string, string) *Rules { return Listed(policy) } })
+	f := start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return Listed(policy) } })
 	seen := make(chan apiserver.Permits, 2)
 	f.handler(func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
 		seen <- call.Permits

@@ -70,7 +70,7 @@ func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 			}
 			rules := Listed(list)
 			rules.HasRoles = !c.cluster
-			f := start(t, "bufconn", func(o *Options) {
+			f := start(t, "memory", func(o *Options) {
 				o.Rules = func(string, string) *Rules { return rules }
 				o.Roles = func(pipe string) Roles {
 					if c.without || pipe != "csi-proxy-filesystem-v1" {
@@ -107,7 +107,7 @@ func TestRolesAreNotAskedAboutWhatIsAllowed(t *testing.T) {
 	}
 	rules := Listed(list)
 	rules.HasRoles = true
-	f := start(t, "bufconn", func(o *Options) {
+	f := start(t, "memory", func(o *Options) {
 		o.Rules, o.Roles = func(string, string) *Rules { return rules }, func(string) Roles { return roles }
 	})
 	if err := mkdirs["v1"](within(t), f.client(t, "filesystem-v1")); err != nil || roles.asked != 0 {

@@ -25,7 +25,7 @@ func TestBodiesThatArePassedOnAreInNoOutput(t *testing.T) {
 	var diagnostics bytes.Buffer
 	var end func(raw.Message, grpc.ServerStream) error
 	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), lockedBuffer{&mu, &diagnostics}, zap.DebugLevel)
-	f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+	f := start(t, "memory", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
 		var m raw.Message
 		if err := s.RecvMsg(&m); err != nil {
 			return err

@@ -18,12 +18,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -36,7 +36,7 @@ type keyring struct {
 	pipes    map[string]string  // of the methods, by full name
 	dir      string             // of the log
 	log      *segment.Writer
-	dialers  map[string]*bufconn.Listener
+	dialers  map[string]*memnet.Listener
 	conns    map[string]*grpc.ClientConn
 	registry *prometheus.Registry
 	failing  atomic.Bool // the log takes nothing
@@ -96,7 +96,7 @@ func newKeyring(t *testing.T) *keyring {
 		t.Fatal(err)
 	}
 	k := &keyring{
-		t: t, pipes: map[string]string{}, dir: t.TempDir(), dialers: map[string]*bufconn.Listener{}, conns: map[string]*grpc.ClientConn{}, registry: prometheus.NewRegistry(),
+		t: t, pipes: map[string]string{}, dir: t.TempDir(), dialers: map[string]*memnet.Listener{}, conns: map[string]*grpc.ClientConn{}, registry: prometheus.NewRegistry(),
 	}
 	for _, api := range apis {
 		for _, m := range api.Methods() {
@@ -124,7 +124,7 @@ func newKeyring(t *testing.T) *keyring {
 			return (*k.handle.Load())(ctx, call)
 		},
 		Listen: func(name string) (net.Listener, error) {
-			l := bufconn.Listen(64 << 10)
+			l := memnet.Listen()
 			k.dialers[name] = l
 			return l, nil
 		},

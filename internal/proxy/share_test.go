@@ -154,7 +154,7 @@ func TestARequestThatIsNotWholeInTimeEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := start(t, "bufconn")
+				f := start(t, "memory")
 				w, began := f.wire(t), time.Now()
 				w.drain()
 				w.request(false)
@@ -182,7 +182,7 @@ func TestARequestThatIsNotWholeInTimeEnds(t *testing.T) {
 
 func TestAWholeRequestMayTakeItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn")
+		f := start(t, "memory")
 		g := newGate(f)
 		c := f.client(t, "filesystem-v1")
 		ended := make(chan error, 2)

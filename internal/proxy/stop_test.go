@@ -164,7 +164,7 @@ func TestAnUnfinishedRequestDoesNotDelayAStop(t *testing.T) {
 // A request that comes while the pipe stops is served if it is whole, and ends if it is not.
 func TestARequestThatIsCutOffByAStopIsRecordedAsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn")
+		f := start(t, "memory")
 		w := f.wire(t)
 		w.drain()
 		w.request(false)

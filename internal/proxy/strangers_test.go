@@ -32,7 +32,7 @@ func (l slowLog) Append(ctx context.Context, e *audit.Event) (uint64, error) {
 func TestAnAcceptWaitsForNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peers := &notedPeers{}
-		f := start(t, "bufconn", func(o *Options) {
+		f := start(t, "memory", func(o *Options) {
 			peers.fakePeers = o.Peers.(*fakePeers)
 			o.Peers = peers
 			o.Limits.Connections, o.Limits.ConnectionsPerCaller = 2, 2

@@ -26,7 +26,7 @@ import (
 // The answers of a client that never reads would pile up in memory, as fast as it asks.
 func TestAClientThatNeverReadsIsReadNoFurtherAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, "bufconn")
+		f := start(t, "memory")
 		const many = 8000
 		began, c := time.Now(), f.raw(t, "filesystem-v1")
 		said := &memoryConn{}
@@ -106,7 +106,7 @@ func TestAnswersThatFindNoWindowCountAsInProgressAndEndTheConnection(t *testing.
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := start(t, "bufconn", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+				f := start(t, "memory", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
 					var m raw.Message
 					return errors.Join(s.RecvMsg(&m), s.SendMsg(&large))
 				}))

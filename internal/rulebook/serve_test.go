@@ -15,13 +15,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -38,7 +38,7 @@ type served struct {
 	events []audit.Event
 	ran    int
 
-	listeners map[string]*bufconn.Listener
+	listeners map[string]*memnet.Listener
 }
 
 // Append implements audit.Writer.
@@ -78,7 +78,7 @@ func (pod) Identity() peer.Identity {
 
 func serve(t *testing.T) *served {
 	t.Helper()
-	s := &served{machine: newMachine(t), registry: prometheus.NewRegistry(), listeners: map[string]*bufconn.Listener{}}
+	s := &served{machine: newMachine(t), registry: prometheus.NewRegistry(), listeners: map[string]*memnet.Listener{}}
 	apis, err := apiserver.Load("disk")
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func serve(t *testing.T) *served {
 			return protoadapt.MessageV2Of(&diskapi.ListDiskIDsResponse{}), nil
 		},
 		Listen: func(name string) (net.Listener, error) {
-			l := bufconn.Listen(64 << 10)
+			l := memnet.Listen()
 			if s.listeners[name] = l; len(s.listeners) == len(apis)+2 {
 				close(open)
 			}

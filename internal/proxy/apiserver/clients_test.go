@@ -31,9 +31,10 @@ import (
 	volv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+
+	"github.com/pipeguard/pipeguard/internal/memnet"
 )
 
 // stubs are the published clients of every served version.
@@ -88,12 +89,12 @@ func find(t testing.TB, group, version, method string) (*API, Method) {
 // serve runs a version over an in-memory connection and returns a client's end.
 func serve(t testing.TB, a *API, h Handler, onBad func(context.Context, string, error), options ...grpc.ServerOption) *grpc.ClientConn {
 	t.Helper()
-	listener := bufconn.Listen(1 << 20)
+	listener := memnet.Listen()
 	server := grpc.NewServer(options...)
 	server.RegisterService(a.Desc(h, onBad), nil)
 	served := make(chan error)
 	go func() { served <- server.Serve(listener) }()
-	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pipeguard/pipeguard/internal/memnet"
 )
 
 // fakeRuntime serves the runtime's protocol. A test changes what it has.
@@ -99,7 +100,7 @@ func serve(t testing.TB, f *fakeRuntime, change ...func(*Options)) *Client {
 	if f.events == nil {
 		f.events = make(chan *runtimeapi.ContainerEventResponse)
 	}
-	listener := bufconn.Listen(1 << 20)
+	listener := memnet.Listen()
 	server := grpc.NewServer()
 	runtimeapi.RegisterRuntimeServiceServer(server, f)
 	served := make(chan error, 1)

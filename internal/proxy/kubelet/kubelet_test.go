@@ -26,8 +26,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -326,7 +326,7 @@ func TestCrowdSharesOneList(t *testing.T) {
 func (f *fakeKubelet) inMemory(t *testing.T) *Client {
 	t.Helper()
 	cert, key := certificate(t)
-	listener := bufconn.Listen(64 << 10)
+	listener := memnet.Listen()
 	server := &http.Server{Handler: f, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, cert, key) }()
