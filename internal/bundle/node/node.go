@@ -65,6 +65,8 @@ type Live struct {
 	document rules.Document
 	known    []acl.API
 	now      func() time.Time
+	tried    time.Time // by the wall clock alone
+	began    time.Time // the same moment by the clock that nobody sets
 	table    atomic.Pointer[table]
 	again    sync.Mutex // one compilation at a time
 }
@@ -79,11 +81,12 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := newTable(document, o.Known, o.Now())
+	began, tried := time.Now(), o.Now().Round(0)
+	t, err := newTable(document, o.Known, tried)
 	if err != nil {
 		return nil, err
 	}
-	live := &Live{Revision: b.Revision, PolicyRevision: b.PolicyRevision, document: document, known: o.Known, now: o.Now}
+	live := &Live{Revision: b.Revision, PolicyRevision: b.PolicyRevision, document: document, known: o.Known, now: o.Now, tried: tried, began: began}
 	live.table.Store(t)
 	if err := live.refusesStrangers(); err != nil {
 		return nil, err
@@ -175,15 +178,25 @@ func (l *Live) Notes() []string { return slices.Clone(l.table.Load().notes) }
 // Policy is the access list as it is now, for the other questions that it answers.
 func (l *Live) Policy() *acl.Policy { return l.fresh().policy }
 
+// time is the wall clock's, and never earlier than the clock that nobody sets makes it: setting the wall clock back gives a
+// subject no longer life, as it gives the bundle none.
+func (l *Live) time() time.Time {
+	steady := l.tried.Add(time.Since(l.began))
+	if wall := l.now().Round(0); wall.After(steady) {
+		return wall
+	}
+	return steady
+}
+
 // fresh returns the table, compiled again if a subject has ended since. A clock that is set back brings nobody back.
 func (l *Live) fresh() *table {
 	t := l.table.Load()
-	if t.until.IsZero() || l.now().Before(t.until) {
+	if t.until.IsZero() || l.time().Before(t.until) {
 		return t
 	}
 	l.again.Lock()
 	defer l.again.Unlock()
-	now := l.now()
+	now := l.time()
 	if t = l.table.Load(); t.until.IsZero() || now.Before(t.until) {
 		return t
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,6 +199,31 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver())); !d.Allowed {
 		t.Errorf("those that do not end: %+v", d)
 	}
+}
+
+func TestASubjectDoesNotOutliveItsTimeByAClockThatIsSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back time.Duration
+		o := options(nil)
+		o.Now = func() time.Time { return time.Now().Add(-back).Round(0) } // a wall clock alone
+		ends := metav1.NewTime(time.Now().Add(time.Hour))
+		l, err := Try(t.Context(), o, content(t, object("azuredisk", func(s *spec) {
+			s.Subjects[0].ExpiresAt, s.Subjects[0].Owner, s.Subjects[0].Reason = &ends, "o", "r"
+		})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		permits := func() bool { return l.Decide(call("disk", "v1", "ListDiskIDs", driver())).Allowed }
+		time.Sleep(30 * time.Minute)
+		if !permits() {
+			t.Error("refused before its end")
+		}
+		back = 20 * time.Minute
+		time.Sleep(30 * time.Minute)
+		if permits() {
+			t.Error("permitted after its end, with the clock set back")
+		}
+	})
 }
 
 func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
