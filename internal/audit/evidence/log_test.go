@@ -195,6 +195,9 @@ func TestATornCheckpointIsCutOffAtTheNextStart(t *testing.T) {
 	whole := files(t, m.dir)[CheckpointFile]
 	file := filepath.Join(m.dir, CheckpointFile)
 	for cut := len(whole) - 150; cut < len(whole); cut++ {
+		if !IsTried(cut, 1) {
+			continue
+		}
 		if err := os.WriteFile(file, whole[:cut], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -152,6 +152,9 @@ func TestDeletedSwappedAndDoubledRecordsAndSegmentsAreFound(t *testing.T) {
 		}
 	}
 	for i, a := range places {
+		if !IsTried(i, 1) {
+			continue
+		}
 		nameA := names[a[0]]
 		try("delete", join(func(l map[string][][]byte) { l[nameA] = slices.Delete(l[nameA], a[1], a[1]+1) }))
 		for _, b := range places {

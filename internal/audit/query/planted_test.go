@@ -298,10 +298,13 @@ func FuzzWhatIsVerifiedIsWhatIsShown(f *testing.F) {
 		digits, _, _ := strings.Cut(strings.TrimPrefix(name, "audit-"), "-")
 		seq := uint64(1)
 		_, _ = fmt.Sscanf(digits, "%d", &seq)
-		for _, content := range [][]byte{
+		for i, content := range [][]byte{
 			opening(seq, quoted(k.names)), opening(seq, fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,%s`, k.last(), len(k.files[k.last()]), quoted(k.names[:1]))),
 			nil, []byte("\x00\n" + k.lines[1] + "\n"), []byte(k.lines[2] + "\n"), k.files[k.names[1]], packed(f, opening(seq, quoted(k.names))), []byte("x"),
 		} {
+			if testing.Short() && i > 1 {
+				continue // of another system, names are of interest
+			}
 			f.Add(name, content, false)
 			f.Add(name, content, true)
 		}
