@@ -24,6 +24,7 @@ type Engine struct {
 	overdue  hashes        // ran out of time
 	known    hashes        // were activated
 	made     pool          // what the evaluations that run now share
+	share    share         // of processor time, likewise
 	active   atomic.Pointer[snapshot]
 }
 
@@ -35,7 +36,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy engine: %w", err)
 	}
-	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent), builds: make(chan struct{}, maxAbandoned)}, nil
+	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent), builds: make(chan struct{}, maxAbandoned), share: share{used: o.ProcessTime}}, nil
 }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before
@@ -136,7 +137,9 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (D
 		return Decision{}, fault(ReasonOverload, err)
 	}
 	defer func() { <-e.slots }()
-	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.ProcessTime)
+	e.share.change(1)
+	defer e.share.change(-1)
+	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.share.time)
 }
 
 var errBusy = errors.New("all evaluation slots are taken")

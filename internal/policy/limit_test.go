@@ -40,6 +40,48 @@ func TestAnEvaluationThatGetsNoProcessorIsNotEndedByTheClock(t *testing.T) {
 	}
 }
 
+// Eight large reviews at one time were refused that take a fifth of the time-out each.
+func TestAnEvaluationIsNotEndedForTheTimeOfOthers(t *testing.T) {
+	const timeout, processors, others = 250 * time.Millisecond, 2, 7
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := share{used: func() time.Duration { return processors * time.Since(began) }}
+		s.change(others)
+		time.Sleep(time.Hour)
+		s.change(1)
+		cancel, stop := limit(t.Context(), timeout, s.time)
+		defer stop()
+		time.Sleep(timeout*(1+others)/processors - 1)
+		if synctest.Wait(); cancel.Cancelled() {
+			t.Error("it was ended before it could have had its time")
+		}
+		time.Sleep(timeout)
+		if synctest.Wait(); !cancel.Cancelled() {
+			t.Error("it was not ended when it had")
+		}
+		s.change(-others)
+		alone, stop := limit(t.Context(), timeout, s.time)
+		defer stop()
+		time.Sleep(timeout)
+		if synctest.Wait(); !alone.Cancelled() {
+			t.Error("one that is alone was not ended after its time")
+		}
+	})
+}
+
+func TestADecisionSharesTheProcessorWithOthers(t *testing.T) {
+	const timeout, others = 20 * time.Millisecond, 4
+	e := activated(t, deciding(endless), Options{Timeout: timeout, ProcessTime: func() time.Duration { return time.Since(clock) }})
+	e.share.change(others)
+	began := time.Now()
+	if _, err := e.Decide(t.Context(), value(t, map[string]any{"l": make([]int, 1000)})); reasonOf(err) != ReasonTimeout || time.Since(began) < timeout*others {
+		t.Errorf("%v after %v, want at least %v", err, time.Since(began), timeout*others)
+	}
+	if e.share.sharing != others {
+		t.Errorf("%d are counted that have ended", e.share.sharing-others)
+	}
+}
+
 func TestProcessTimeIsThatOfTheProcessor(t *testing.T) {
 	before := processTime()
 	for n, began := 0, time.Now(); processTime() <= before; n++ { // it grows by work, sooner or later

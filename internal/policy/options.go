@@ -17,7 +17,7 @@ const DefaultEntrypoint = "data.pipeguard.admission.decision"
 type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
-	// Timeout bounds the processor time that the process uses during one evaluation. By the clock, an evaluation and the wait for a slot
+	// Timeout bounds the processor time of one evaluation: that of the process, divided by the evaluations under way. By the clock, an evaluation and the wait for a slot
 	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses somebody, and
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
 	// builtin call may overrun it.
