@@ -25,6 +25,7 @@ type Listener struct {
 	mu     sync.Mutex     // guards the rest
 	open   []*connection  // those that wait are in the order in which they began to
 	counts map[string]int // of open, by address
+	unused map[string]int // of those on which nothing was answered and that wait, by address
 }
 
 // connection is one that a Listener accepted.
@@ -33,6 +34,7 @@ type connection struct {
 	of      *Listener
 	address string
 	waits   bool // for a handshake, or for a request
+	used    bool // a request was answered on it
 	since   time.Time
 }
 
@@ -40,7 +42,7 @@ type connection struct {
 func Bound(l net.Listener) *Listener { return bound(l, connections, connectionsPerAddress) }
 
 func bound(l net.Listener, total, perAddress int) *Listener {
-	return &Listener{Listener: l, total: total, perAddress: perAddress, counts: map[string]int{}}
+	return &Listener{Listener: l, total: total, perAddress: perAddress, counts: map[string]int{}, unused: map[string]int{}}
 }
 
 // Accept implements net.Listener. A connection for which there is no room is closed at once.
@@ -65,31 +67,25 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter takes a connection in, if there is room for it. The one that waits longest of the same address, or of the address
-// with the most that wait at all, makes room: it is to be closed. Its youth protects it only from addresses that would
-// then have as many: else those that reconnect fast enough would all be young, and keep everybody else out.
+// enter takes a connection in, if there is room for it. Another makes room, and is to be closed: see victim. Its youth protects it only from
+// addresses that would then have as many: else those that reconnect fast enough would all be young, and keep everybody else out.
 func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := -1
-	switch {
-	case l.counts[c.address] >= l.perAddress:
-		i = slices.IndexFunc(l.open, func(o *connection) bool { return o.waits && o.address == c.address })
-	case len(l.open) >= l.total:
-		most := 0
-		for j, o := range l.open {
-			if n := l.counts[o.address]; o.waits && n > most {
-				i, most = j, n
-			}
-		}
-	default:
+	isAddressFull := l.counts[c.address] >= l.perAddress
+	if !isAddressFull && len(l.open) < l.total {
 		l.add(c)
 		return nil, true
 	}
+	i := l.victim(func(o *connection) bool { return o.waits && (!isAddressFull || o.address == c.address) })
 	if i < 0 {
 		return nil, false
 	}
-	hasFewer := l.counts[c.address]+1 < l.counts[l.open[i].address]
+	has := l.counts
+	if !l.open[i].used {
+		has = l.unused
+	}
+	hasFewer := has[c.address]+1 < has[l.open[i].address]
 	if !hasFewer && time.Since(l.open[i].since) < youth {
 		return nil, false
 	}
@@ -99,17 +95,45 @@ func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
 	return old, true
 }
 
-// add and remove keep the books. The caller holds l.mu.
+// victim is the connection that makes room, of those that may; -1 if there is none. Connections on which nothing was answered come first: of the address
+// that has most of these, the one that waits longest. An API server keeps a number of connections and asks on them again and again, so that of
+// the others the one makes room that was used longest ago, whatever its address has.
+func (l *Listener) victim(may func(*connection) bool) int {
+	found, most := -1, 0
+	for i, o := range l.open {
+		if n := l.unused[o.address]; !o.used && n > most && may(o) {
+			found, most = i, n
+		}
+	}
+	if found < 0 {
+		found = slices.IndexFunc(l.open, may)
+	}
+	return found
+}
+
+// add, remove and count keep the books. The caller holds l.mu.
 func (l *Listener) add(c *connection) {
 	l.open = append(l.open, c)
-	l.counts[c.address]++
+	count(l.counts, c.address, 1)
+	l.count(c, 1)
 }
 
 func (l *Listener) remove(i int) {
 	c := l.open[i]
 	l.open = slices.Delete(l.open, i, i+1)
-	if l.counts[c.address]--; l.counts[c.address] == 0 {
-		delete(l.counts, c.address)
+	count(l.counts, c.address, -1)
+	l.count(c, -1)
+}
+
+func (l *Listener) count(c *connection, by int) {
+	if c.waits && !c.used {
+		count(l.unused, c.address, by)
+	}
+}
+
+func count(m map[string]int, address string, by int) {
+	if m[address] += by; m[address] == 0 {
+		delete(m, address)
 	}
 }
 
@@ -139,7 +163,9 @@ func (l *Listener) State(on net.Conn, state http.ConnState) {
 	if i < 0 || state == http.StateNew || c.waits && waits {
 		return
 	}
-	c.waits, c.since = waits, time.Now()
+	l.count(c, -1)
+	c.waits, c.used, c.since = waits, c.used || waits, time.Now()
+	l.count(c, 1)
 	l.open = append(slices.Delete(l.open, i, i+1), c)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,79 @@ func TestOfAddressesThatAreAnsweredTheNextOneThatWaitsMakesRoom(t *testing.T) {
 		time.Sleep(youth)
 		if c := h.connect("10.0.0.4"); c.isClosed() || lone.isClosed() || !pair[0].isClosed() {
 			t.Error("want the oldest closed of the address that has most of those that wait")
+		}
+	})
+}
+
+// A server that keeps connections has more of them than each of a thousand addresses that say nothing.
+func TestConnectionsThatSaidNothingMakeRoomBeforeThoseOfAnAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 20, 10)
+		use := func(p *peer) {
+			h.State(p.accepted, http.StateActive)
+			h.State(p.accepted, http.StateIdle)
+		}
+		var kept []*peer
+		for range 5 {
+			kept = append(kept, h.connect("10.0.0.1"))
+			use(kept[len(kept)-1])
+		}
+		for round := range 50 {
+			time.Sleep(youth / 10)
+			h.connect("10.0.1." + strconv.Itoa(round))
+			h.connect("10.0.1." + strconv.Itoa(round))
+			if round%10 == 0 {
+				c := h.connect("10.0.0.1")
+				if c.isClosed() {
+					t.Fatalf("round %d: a connection of the server was turned away", round)
+				}
+				use(c)
+				kept = append(kept, c)
+				h.State(kept[0].accepted, http.StateActive)
+				_ = kept[0].accepted.Close()
+				kept = kept[1:]
+			}
+		}
+		for i, c := range kept {
+			if c.isClosed() {
+				t.Errorf("connection %d of the server made room", i)
+			}
+		}
+		if h.Open() != 20 || len(h.unused) == 0 {
+			t.Errorf("%d open, unused %v", h.Open(), h.unused)
+		}
+	})
+}
+
+func TestOfConnectionsThatWereAllUsedTheOneMakesRoomThatWasUsedLongestAgo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t, 6, 4)
+		use := func(p *peer) {
+			h.State(p.accepted, http.StateActive)
+			h.State(p.accepted, http.StateIdle)
+		}
+		var server, others []*peer
+		for i := range 3 {
+			server, others = append(server, h.connect("10.0.0.1")), append(others, h.connect("10.0.1."+strconv.Itoa(i)))
+		}
+		for i := range 3 {
+			use(others[i])
+			time.Sleep(youth)
+			use(server[i])
+		}
+		if c := h.connect("10.0.0.2"); c.isClosed() || !others[0].isClosed() {
+			t.Error("want the one closed that was used longest ago")
+		}
+		for _, c := range server {
+			if c.isClosed() {
+				t.Error("one of the server's made room, since it has most")
+			}
+		}
+		for _, p := range append(server, others...) {
+			_ = p.accepted.Close()
+		}
+		if h.Open() != 1 || len(h.unused) != 1 || len(h.counts) != 1 {
+			t.Errorf("%d open, counts %v, unused %v", h.Open(), h.counts, h.unused)
 		}
 	})
 }
