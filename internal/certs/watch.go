@@ -49,15 +49,13 @@ func newWatch(c client.WithWatch, object client.Object, list client.ObjectList, 
 	return w
 }
 
-// get returns the object, nil if there is none. It returns false while that is not known.
+// get returns the object, nil if there is none. It returns false while that is not known. An object that is there is known before the first list
+// counts as taken in: its handler, which looks here, is called before that.
 func (w *watch) get() (any, bool) {
-	if !w.controller.HasSynced() {
-		return nil, false
-	}
 	if all := w.store.List(); len(all) > 0 {
 		return all[0], true
 	}
-	return nil, true
+	return nil, w.controller.HasSynced()
 }
 
 // signal gives a channel a value, unless it has one.
