@@ -156,12 +156,18 @@ func (l Limits) withDefaults() (Limits, error) {
 	return l, errors.Join(errs...)
 }
 
-// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too.
+// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too. All
+// callers of one house have three quarters.
 func (l Limits) queue() *order.Queue {
 	return order.New(order.Bounds{
-		Running: l.Operations, Waiting: l.Waiting, PerOwner: l.perOwner(), RunningPerOwner: max(1, l.Operations/2),
+		Running: l.Operations, Waiting: l.Waiting,
+		PerOwner: l.perOwner(), RunningPerOwner: max(1, l.Operations/2),
+		PerHouse: max(1, ofHouse(l.Operations+l.Waiting)), RunningPerHouse: max(1, ofHouse(l.Operations)),
 	})
 }
+
+// ofHouse is what callers of one house may have together of n: see houseOf.
+func ofHouse(n int) int { return n * 3 / 4 }
 
 func (l Limits) perOwner() int { return max(1, (l.Operations+l.Waiting)/2) }
 

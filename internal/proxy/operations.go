@@ -27,6 +27,7 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 		Keys:   keys(call, r.targets),
 		Shared: call.Operation.ReadOnly,
 		Owner:  r.stream.conn.principal(),
+		House:  houseOf(r.stream.conn.principal()),
 		Name:   call.Operation.Name,
 		ID:     r.stream.id,
 	})

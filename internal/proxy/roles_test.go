@@ -22,14 +22,18 @@ type fakeRoles struct {
 	account, pipe, method string
 	err                   error
 	asked                 int
+	strangers             int // of those that were asked about
 }
 
 func (*fakeRoles) Resolved(f token.Facts) token.Identity {
 	return token.Identity{Namespace: f.Namespace, ServiceAccount: f.ServiceAccount, PodUID: f.PodUID}
 }
 
-func (r *fakeRoles) Authorize(_ context.Context, id token.Identity, pipe, method string, _ token.Facts) (token.Access, error) {
+func (r *fakeRoles) Authorize(_ context.Context, id token.Identity, pipe, method string, f token.Facts) (token.Access, error) {
 	r.asked++
+	if f.Stranger {
+		r.strangers++
+	}
 	switch {
 	case r.err != nil:
 		return token.Access{}, r.err
@@ -44,6 +48,8 @@ func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 	pod.Assurance, pod.User.SID, pod.Process.Exe = peer.AssurancePod, "S-1-5-93-2-1", `C:\app.exe`
 	pod.Pod = &peer.Pod{Namespace: "kube-system", Name: "p", UID: "u", ServiceAccount: "driver"}
 	pod.Container = &peer.Container{ID: "c", Name: "app"}
+	unnamed := driver
+	unnamed.Process.Exe = `C:\app.exe`
 	for name, c := range map[string]struct {
 		caller  peer.Identity
 		roles   fakeRoles
@@ -61,6 +67,7 @@ func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 		"the pipe asks none":             {pod, fakeRoles{account: "kube-system/driver", pipe: "filesystem-v1", method: "Rmdir"}, true, false, false, 0, ""},
 		"the cluster's policies decide":  {pod, fakeRoles{account: "kube-system/driver", pipe: "filesystem-v1", method: "Rmdir"}, false, true, false, 0, ""},
 		"a process that is in no pod":    {driver, fakeRoles{account: "kube-system/driver", pipe: "filesystem-v1", method: "Rmdir"}, false, false, false, 1, "forbidden"},
+		"a process that nobody names":    {unnamed, fakeRoles{account: "kube-system/driver", pipe: "filesystem-v1", method: "Rmdir"}, false, false, false, 1, "forbidden"},
 		"an account that is not spelled": {driver, fakeRoles{account: "x", pipe: "filesystem-v1", method: "Rmdir"}, false, false, false, 1, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +94,9 @@ func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 			}
 			if status.Code(err) != want || f.ran.Load() == 1 != c.allowed || c.roles.asked != c.asked {
 				t.Fatalf("%v; ran %d, asked %d", err, f.ran.Load(), c.roles.asked)
+			}
+			if isStranger := c.caller.Process.Exe == unnamed.Process.Exe && c.caller.Pod == nil; (c.roles.strangers > 0) != isStranger {
+				t.Errorf("asked about %d strangers", c.roles.strangers)
 			}
 			d := f.log.await(t, 1, terminal)[0].Decision
 			if (d.Effect == audit.EffectAllow) != c.allowed || !strings.Contains(d.Reason, c.want) || (d.Policy.Name == "roles") != c.allowed {

@@ -19,19 +19,20 @@ type shares struct {
 	passed            int // of calls that are passed on unread
 	byStrangers       int
 	passedByStrangers int // of those, calls that would be passed on unread
-	byCaller          map[shareKey]int
+	byCaller          map[shareOf[callerKey]]int
+	byHouse           map[shareOf[string]]int
 }
 
-// shareKey is a caller with its calls that are passed on unread, or with its others.
-type shareKey struct {
-	callerKey
+// shareOf is a caller or a house with its calls that are passed on unread, or with its others.
+type shareOf[T comparable] struct {
+	who    T
 	passed bool
 }
 
 // newShares leaves a caller as much as the queue of operations lets it have, and some more for what is being refused.
 func newShares(perOwner int) *shares {
 	caller := perOwner + spareRequests
-	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[shareKey]int{}}
+	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[shareOf[callerKey]]int{}, byHouse: map[shareOf[string]]int{}}
 }
 
 // take counts a request until release is called, once. An error says whose share is used up. Of calls that are passed on unread there are
@@ -54,23 +55,29 @@ func (s *shares) take(who callerKey, stranger, passed bool) (release func(), err
 			*used--
 		}, nil
 	}
-	key, caller, total, used := shareKey{who, passed}, s.caller, s.total, &s.used
+	key, house := shareOf[callerKey]{who, passed}, shareOf[string]{houseOf(who), passed}
+	caller, total, used := s.caller, s.total, &s.used
 	if passed {
 		caller, total, used = forwardedRequests, forwardedTotal, &s.passed
 	}
-	if s.byCaller[key] >= caller {
+	switch {
+	case s.byCaller[key] >= caller:
 		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", caller)
-	}
-	if *used >= total {
+	case s.byHouse[house] >= ofHouse(total):
+		return nil, status.Errorf(codes.ResourceExhausted, "callers of %s have %d requests in progress, the most they may have", house.who, ofHouse(total))
+	case *used >= total:
 		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress, the most that may be", total)
 	}
-	*used++
-	s.byCaller[key]++
+	change := func(by int) {
+		*used += by
+		count(s.byCaller, key, by)
+		count(s.byHouse, house, by)
+	}
+	change(1)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		*used--
-		count(s.byCaller, key, -1)
+		change(-1)
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -221,5 +222,39 @@ func TestTheLongestPathsFitWellIntoAMessage(t *testing.T) {
 	refused := f.log.await(t, 1, func(e audit.Event) bool { return terminal(e) && e.Outcome.Result == audit.ResultRejected })[0]
 	if refused.What.Method != "CreateSymlink" {
 		t.Errorf("recorded as %+v", refused.What)
+	}
+}
+
+// An account that runs several copies of its program is as many callers.
+func TestTheCallersOfOneAccountDoNotHoldAllCalls(t *testing.T) {
+	of := func(user string, program int) callerKey { return callerKey{User: user, Exe: strconv.Itoa(program)} }
+	for name, passed := range map[string]bool{"forwarded": true, "others": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newShares(4)
+			total, caller := s.total, s.caller
+			if passed {
+				total, caller = forwardedTotal, forwardedRequests
+			}
+			var release []func()
+			held := func(user string) (n int) {
+				for i := range 2 * total {
+					if r, err := s.take(of(user, i/caller), false, passed); err == nil {
+						release, n = append(release, r), n+1
+					} else if status.Code(err) != codes.ResourceExhausted {
+						t.Fatal(err)
+					}
+				}
+				return n
+			}
+			if first, second := held("S-1-5-80-1"), held("S-1-5-80-2"); first != ofHouse(total) || second != total-ofHouse(total) {
+				t.Errorf("the programs of one account hold %d calls, and then those of another %d, of %d", first, second, total)
+			}
+			for _, r := range release {
+				r()
+			}
+			if len(s.byHouse)+len(s.byCaller)+s.used+s.passed != 0 {
+				t.Errorf("what is over is counted: %+v", s)
+			}
+		})
 	}
 }

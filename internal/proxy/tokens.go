@@ -66,7 +66,7 @@ func (r *request) caller(who peer.Identity) acl.Caller {
 // facts are what the kernel and the runtime say of a caller, for its token to agree with.
 func (c *conn) facts() token.Facts {
 	i := c.identity()
-	f := token.Facts{Process: fmt.Sprintf("%d/%d", i.Process.PID, i.Process.Start.UnixNano()), Alive: c.alive}
+	f := token.Facts{Process: fmt.Sprintf("%d/%d", i.Process.PID, i.Process.Start.UnixNano()), Stranger: c.isStranger(), Alive: c.alive}
 	if i.Pod != nil {
 		f.PodUID, f.Namespace, f.Pod, f.ServiceAccount = i.Pod.UID, i.Pod.Namespace, i.Pod.Name, i.Pod.ServiceAccount
 	}

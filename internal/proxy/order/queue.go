@@ -14,8 +14,10 @@ type Bounds struct {
 	Running  int // operations at once
 	Waiting  int // operations that have not begun
 	PerOwner int // of one owner, running and waiting together
+	PerHouse int // of all owners of one house
 	// RunningPerOwner is how many of one owner run at once, so that an owner of long operations does not hold up the others.
 	RunningPerOwner int
+	RunningPerHouse int
 }
 
 // ErrFull means that a bound is reached. Trying again later helps.
@@ -26,6 +28,7 @@ type Request struct {
 	Keys   []Key
 	Shared bool   // the operation changes nothing, so it may run beside others that change nothing
 	Owner  any    // whom the place counts for; comparable
+	House  string // what several owners may belong to, so that it counts for all of them
 	Name   string // the operation, and under which id its record is found: what others are told that they wait for
 	ID     string
 }
@@ -37,8 +40,19 @@ type Queue struct {
 	mu      sync.Mutex // guards what follows
 	line    []*place   // in the order of arrival, running and waiting
 	running int
-	owners  map[any]int // places
-	acting  map[any]int // of those, running
+	owners  map[any]load
+	houses  map[string]load
+}
+
+// load is what an owner or a house has in the line.
+type load struct{ places, running int }
+
+// add changes what one of several has, and forgets it once that is nothing.
+func add[K comparable](of map[K]load, k K, places, running int) {
+	l := load{of[k].places + places, of[k].running + running}
+	if of[k] = l; l == (load{}) {
+		delete(of, k)
+	}
 }
 
 type place struct {
@@ -52,14 +66,14 @@ type place struct {
 
 // New returns an empty queue.
 func New(bounds Bounds) *Queue {
-	return &Queue{bounds: bounds, owners: map[any]int{}, acting: map[any]int{}}
+	return &Queue{bounds: bounds, owners: map[any]load{}, houses: map[string]load{}}
 }
 
 // Enter waits until nothing that came before is in the way, and returns the function by which the operation leaves; it may
 // be called more than once. waited says that the operation did not begin at once: what was known before may have changed. The
 // error is ErrFull, or the context's, with what was waited for.
 func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), waited bool, err error) {
-	p, err := q.add(r)
+	p, err := q.join(r)
 	if err != nil {
 		return nil, false, err
 	}
@@ -77,11 +91,14 @@ func (q *Queue) Enter(ctx context.Context, r Request) (leave func(), waited bool
 	}
 }
 
-func (q *Queue) add(r Request) (*place, error) {
+func (q *Queue) join(r Request) (*place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.owners[r.Owner] >= q.bounds.PerOwner {
-		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, q.owners[r.Owner])
+	if n := q.owners[r.Owner].places; n >= q.bounds.PerOwner {
+		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, n)
+	}
+	if n := q.houses[r.House].places; n >= q.bounds.PerHouse {
+		return nil, fmt.Errorf("%w: callers of %s have %d begun or waiting, the most they may have", ErrFull, r.House, n)
 	}
 	now := time.Now()
 	p := &place{Request: r, arrived: now}
@@ -90,11 +107,11 @@ func (q *Queue) add(r Request) (*place, error) {
 			p.blockers++
 		}
 	}
-	if waiting := len(q.line) - q.running; (p.blockers > 0 || !q.hasRoom(r.Owner)) && waiting >= q.bounds.Waiting {
+	if waiting := len(q.line) - q.running; (p.blockers > 0 || !q.hasRoom(p)) && waiting >= q.bounds.Waiting {
 		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, q.running, waiting)
 	}
 	q.line = append(q.line, p)
-	q.owners[r.Owner]++
+	q.count(p, 1, 0)
 	q.advance(now)
 	if p.began.IsZero() {
 		p.turn = make(chan struct{})
@@ -112,14 +129,9 @@ func (q *Queue) remove(p *place) {
 	at := slices.Index(q.line, p)
 	q.line = slices.Delete(q.line, at, at+1)
 	if !p.began.IsZero() {
-		q.running--
-		if q.acting[p.Owner]--; q.acting[p.Owner] == 0 {
-			delete(q.acting, p.Owner)
-		}
+		q.count(p, 0, -1)
 	}
-	if q.owners[p.Owner]--; q.owners[p.Owner] == 0 {
-		delete(q.owners, p.Owner)
-	}
+	q.count(p, -1, 0)
 	for _, later := range q.line[at:] {
 		if later.conflicts(p) {
 			later.blockers--
@@ -137,13 +149,12 @@ func (q *Queue) advance(now time.Time) {
 		if q.running >= q.bounds.Running {
 			return
 		}
-		if p.began.IsZero() && p.blockers == 0 && q.hasRoom(p.Owner) {
+		if p.began.IsZero() && p.blockers == 0 && q.hasRoom(p) {
 			if now.IsZero() {
 				now = time.Now()
 			}
 			p.began = now
-			q.running++
-			q.acting[p.Owner]++
+			q.count(p, 0, 1)
 			if p.turn != nil {
 				close(p.turn)
 			}
@@ -152,8 +163,15 @@ func (q *Queue) advance(now time.Time) {
 }
 
 // hasRoom says whether one more operation of an owner may run. q.mu must be held.
-func (q *Queue) hasRoom(owner any) bool {
-	return q.running < q.bounds.Running && q.acting[owner] < q.bounds.RunningPerOwner
+func (q *Queue) hasRoom(p *place) bool {
+	return q.running < q.bounds.Running && q.owners[p.Owner].running < q.bounds.RunningPerOwner && q.houses[p.House].running < q.bounds.RunningPerHouse
+}
+
+// count keeps the books. q.mu must be held.
+func (q *Queue) count(p *place, places, running int) {
+	q.running += running
+	add(q.owners, p.Owner, places, running)
+	add(q.houses, p.House, places, running)
 }
 
 func (p *place) conflicts(other *place) bool {

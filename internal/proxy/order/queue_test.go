@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000, RunningPerOwner: 4}
+var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: 4, RunningPerHouse: 4}
 
 func disk(n string) Request {
 	return Request{Keys: []Key{Object("disk", n)}, Name: "FormatDisk", ID: "id-" + n}
@@ -99,7 +99,7 @@ func TestLaterDoesNotOvertakeWhatItWouldWaitFor(t *testing.T) {
 
 func TestBoundsRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2, RunningPerOwner: 1})
+		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2, PerHouse: 3, RunningPerOwner: 1, RunningPerHouse: 1})
 		leave := mustEnter(t, q, disk("1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
@@ -127,7 +127,7 @@ func TestBoundsRefuse(t *testing.T) {
 }
 
 func TestOneOwnerLeavesRoom(t *testing.T) {
-	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, RunningPerOwner: 2})
+	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, PerHouse: 6, RunningPerOwner: 2, RunningPerHouse: 3})
 	first := mustEnter(t, q, Request{Owner: "a"})
 	second := mustEnter(t, q, Request{Owner: "a"})
 	if _, _, err := q.Enter(t.Context(), Request{Owner: "a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "the caller has 2") {
@@ -144,9 +144,41 @@ func TestOneOwnerLeavesRoom(t *testing.T) {
 	}
 }
 
+// Several owners of one house are less than all.
+func TestTheOwnersOfOneHouseLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Bounds{Running: 4, Waiting: 4, PerOwner: 4, PerHouse: 6, RunningPerOwner: 2, RunningPerHouse: 3})
+		ctx, end := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range 6 {
+			all.Go(func() {
+				if leave, _, err := q.Enter(ctx, Request{Owner: i % 3, House: "namespace a"}); err == nil {
+					<-ctx.Done()
+					leave()
+				} else if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if load := q.Load(); load.Running != 3 || load.Waiting != 3 {
+			t.Errorf("of one house: %+v", load)
+		}
+		if _, _, err := q.Enter(ctx, Request{Owner: 7, House: "namespace a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "callers of namespace a have 6") {
+			t.Errorf("one more of the house: %v", err)
+		}
+		mustEnter(t, q, Request{Owner: 8, House: "namespace b"})() // comes later, and does not wait
+		end()
+		all.Wait()
+		if len(q.owners)+len(q.houses) != 0 || q.Load() != (Load{}) {
+			t.Errorf("%v and %v are left", q.owners, q.houses)
+		}
+	})
+}
+
 func TestOneOwnerDoesNotHoldUpTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 4, Waiting: 100, PerOwner: 50, RunningPerOwner: 2})
+		q := New(Bounds{Running: 4, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 2, RunningPerHouse: 4})
 		first := mustEnter(t, q, Request{Owner: "a"})
 		defer mustEnter(t, q, Request{Owner: "a"})()
 		began := make(chan func(), 1)
@@ -226,7 +258,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.acting) != 0 {
+		if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
 			t.Errorf("%+v is left, of %d owners", load, len(q.owners))
 		}
 	})
@@ -236,7 +268,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 func BenchmarkEnter(b *testing.B) {
 	for _, others := range []int{0, 10, 60} {
 		b.Run("beside-"+strconv.Itoa(others), func(b *testing.B) {
-			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, RunningPerOwner: 64})
+			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, PerHouse: 320, RunningPerOwner: 64, RunningPerHouse: 64})
 			for i := range others {
 				if _, _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\pods\` + strconv.Itoa(i))}}); err != nil {
 					b.Fatal(err)

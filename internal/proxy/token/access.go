@@ -118,7 +118,7 @@ func (v *Verifier) accessQuestion(id Identity, pipe, verb string, caller Facts) 
 			token: sha256.Sum256([]byte(id.Username() + "\x00" + id.PodName + "\x00" + id.PodUID + "\x00" + id.Node)),
 			facts: caller.key(), subject: pipe + "\x00" + verb,
 		},
-		expires: id.Expires, alive: caller.Alive,
+		asker: caller.asker(), expires: id.Expires, alive: caller.Alive,
 		ask: func(ctx context.Context) (struct{}, *Refusal) {
 			began := time.Now()
 			r := v.api.mayUse(ctx, id, pipe, verb)

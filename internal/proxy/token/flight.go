@@ -61,32 +61,37 @@ func (m *memo[T]) ask(ctx context.Context, q question[T]) (T, *Refusal) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.timeout)
 	defer cancel()
 	if m.bounded {
-		process := q.key.facts.process
-		if !m.begin(process) {
+		if !m.begin(q.asker) {
 			var none T
 			return none, refuse(Busy, "too many questions about callers are open: try again")
 		}
-		defer m.end(process)
+		defer m.end(q.asker)
 	}
 	return q.ask(ctx)
 }
 
-func (m *memo[T]) begin(process string) bool {
+func (m *memo[T]) begin(by asker) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.open >= maxAsking || m.asking[process] >= maxAskingPerProcess {
+	if m.pods[by.pod] >= maxAskingPerPod || m.spaces[by.namespace] >= maxAsking-m.open {
 		return false
 	}
 	m.open++
-	m.asking[process]++
+	m.pods[by.pod]++
+	m.spaces[by.namespace]++
 	return true
 }
 
-func (m *memo[T]) end(process string) {
+func (m *memo[T]) end(by asker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.open--
-	if m.asking[process]--; m.asking[process] == 0 {
-		delete(m.asking, process)
+	less(m.pods, by.pod)
+	less(m.spaces, by.namespace)
+}
+
+func less(counts map[string]int, name string) {
+	if counts[name]--; counts[name] == 0 {
+		delete(counts, name)
 	}
 }

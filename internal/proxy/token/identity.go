@@ -47,6 +47,8 @@ type Facts struct {
 	PodUID string
 	// Namespace, Pod and ServiceAccount may be empty, which is: not known.
 	Namespace, Pod, ServiceAccount string
+	// Stranger says that no rule names the caller. All such callers together may have as many questions open as one pod.
+	Stranger bool
 	// Alive returns nil while the process runs. Without it nothing is vouched for while the API server is away.
 	Alive func() error
 }

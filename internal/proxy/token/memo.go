@@ -9,8 +9,9 @@ import (
 const (
 	// maxAllows and maxDenies bound what is remembered; they are apart, so that guessing pushes out no answer that allows.
 	maxAllows, maxDenies = 4096, 4096
-	// maxAsking bounds the questions that are open at one time, and maxAskingPerProcess those of one caller.
-	maxAsking, maxAskingPerProcess = 16, 4
+	// maxAsking bounds the questions that are open at one time, and maxAskingPerPod those about one pod, whatever processes it starts. Those
+	// about all pods of one namespace are never more than what they leave free.
+	maxAsking, maxAskingPerPod = 16, 4
 )
 
 // key is what an answer was given about. What is not in it must be the same for all callers.
@@ -26,6 +27,17 @@ type factsKey struct{ process, podUID, namespace, pod, account string }
 
 func (f Facts) key() factsKey {
 	return factsKey{f.Process, f.PodUID, f.Namespace, f.Pod, f.ServiceAccount}
+}
+
+// asker is what a question counts for.
+type asker struct{ pod, namespace string }
+
+// asker is the pod of a caller, and one for all strangers.
+func (f Facts) asker() asker {
+	if f.Stranger {
+		return asker{"strangers", "strangers"}
+	}
+	return asker{"uid " + f.PodUID, "namespace " + f.Namespace}
 }
 
 // answer is what was found out, and when.
@@ -47,21 +59,23 @@ type memo[T any] struct {
 	allows  *lru[key, answer[T]]
 	denies  *lru[key, answer[T]]
 	flights map[key]*flight[T]
-	asking  map[string]int // questions that are open, by process
-	open    int
+	open    int            // questions
+	pods    map[string]int // of those, by what they count for: see asker
+	spaces  map[string]int
 }
 
 func newMemo[T any](c Config, bounded bool) *memo[T] {
 	return &memo[T]{
 		allowFor: c.AllowFor, denyFor: c.DenyFor, staleFor: c.StaleFor, timeout: c.Timeout, bounded: bounded, now: time.Now,
 		allows: newLRU[key, answer[T]](maxAllows), denies: newLRU[key, answer[T]](maxDenies),
-		flights: map[key]*flight[T]{}, asking: map[string]int{},
+		flights: map[key]*flight[T]{}, pods: map[string]int{}, spaces: map[string]int{},
 	}
 }
 
 // question is something to find out for a caller.
 type question[T any] struct {
 	key     key
+	asker   asker
 	expires time.Time // of the token; no answer outlives it
 	alive   func() error
 	ask     func(context.Context) (T, *Refusal)

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -338,29 +339,69 @@ func TestACallerThatLeavesEndsNobodyElsesQuestion(t *testing.T) {
 	}
 }
 
-func TestOneCallerCannotAskWithoutEnd(t *testing.T) {
+func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 	c, a := newClock(), startAPI(t)
 	g := guard(t, online(t, c, a), Required)
 	arrived, release := held(a)
-	made := func(i int) string {
-		return sign(t, rsaHeader(), with(claimsAt(c.Now()), fields{"jti": strings.Repeat("x", i+1)}), strangerRSA())
-	}
 	var calls sync.WaitGroup
-	for i := range maxAskingPerProcess {
-		md := bearer(made(i))
-		calls.Go(func() { _, _, _ = g.Check(t.Context(), md, driver()) })
-		<-arrived
+	n := 0
+	made := func(caller Facts) metadata.MD { // each is another token, for the caller's pod
+		n++
+		claims := with(claimsAt(c.Now()), fields{
+			"jti": strconv.Itoa(n), "sub": "system:serviceaccount:" + caller.Namespace + ":driver",
+			"kubernetes.io/namespace": caller.Namespace, "kubernetes.io/pod/uid": caller.PodUID,
+		})
+		return bearer(sign(t, rsaHeader(), claims, strangerRSA()))
 	}
-	wantRefusal(t, g, bearer(made(20)), driver(), Busy)
-	other := driver()
-	other.Process = "500/1"
-	calls.Go(func() { wantDriver(t, g, bearer(sign(t, rsaHeader(), claimsAt(c.Now()), clusterRSA())), other) })
-	<-arrived // others are served
+	asks := func(caller Facts) bool {
+		t.Helper()
+		md, busy := made(caller), make(chan bool, 1)
+		calls.Go(func() {
+			_, _, err := g.Check(t.Context(), md, caller)
+			busy <- ReasonOf(err) == Busy
+		})
+		select {
+		case <-arrived:
+			return true
+		case is := <-busy:
+			if !is {
+				t.Error("refused for another reason than that too many questions are open")
+			}
+			return false
+		}
+	}
+	of := func(namespace, uid string, process int) Facts {
+		f := driver()
+		f.Namespace, f.PodUID, f.Process = namespace, uid, strconv.Itoa(process)
+		return f
+	}
+	most := func(count int, caller func(i int) Facts) {
+		t.Helper()
+		for i := range count {
+			if !asks(caller(i)) {
+				t.Fatalf("question %d is refused, want %d", i, count)
+			}
+		}
+		if asks(caller(count)) {
+			t.Fatalf("a question beyond %d is asked", count)
+		}
+	}
+	most(4, func(i int) Facts { return of("a", "pod-1", i) }) // whatever process asks
+	most(4, func(i int) Facts { return of("a", strconv.Itoa(i), i) })
+	most(4, func(i int) Facts { return of("b", strconv.Itoa(i), i) })
+	strange := func(i int) Facts {
+		f := of(strconv.Itoa(i), strconv.Itoa(i), i)
+		f.Stranger = true
+		return f
+	}
+	most(2, strange)
+	most(1, func(i int) Facts { return of("c", strconv.Itoa(i), i) })
+	most(1, func(i int) Facts { return of("d", strconv.Itoa(i), i) })
 	close(release)
 	calls.Wait()
 	a.answers(nil)
 	wantDriver(t, g, bearer(sign(t, rsaHeader(), claimsAt(c.Now()), clusterRSA())), driver())
-	if v := g.verifier.tokens; v.open != 0 || len(v.asking) != 0 || len(v.flights) != 0 {
+	if v := g.verifier.tokens; v.open != 0 || len(v.pods) != 0 || len(v.spaces) != 0 || len(v.flights) != 0 {
 		t.Error("questions that have ended are counted as open")
 	}
 }

@@ -74,7 +74,7 @@ func (v *Verifier) verify(ctx context.Context, text Secret, caller Facts) (Ident
 	}
 	who := t.claims.identity()
 	f, refusal := v.tokens.find(ctx, question[verified]{
-		key: k, expires: who.Expires, alive: caller.Alive,
+		key: k, asker: caller.asker(), expires: who.Expires, alive: caller.Alive,
 		ask: func(ctx context.Context) (verified, *Refusal) {
 			return verified{id: t.claims.id(), who: who}, v.prove(ctx, t, text, basis, who)
 		},
