@@ -44,7 +44,6 @@ type options struct {
 	certHosts    []string
 	writeCA      string
 	clientCAFile string
-	http2        bool
 
 	policyDir  string
 	params     string
@@ -145,7 +144,6 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringSliceVar(&o.certHosts, "cert-hosts", nil, "`names` and addresses in the certificate that is made if no files are given (default localhost, 127.0.0.1, ::1; in a cluster the Service's names, and these)")
 	f.StringVar(&o.writeCA, "write-ca", "", "write the authority of the certificate that is made to this `file`")
 	f.StringVar(&o.clientCAFile, "client-ca-file", "", "require client certificates of the authorities in this `file`, so that only the API server is answered")
-	f.BoolVar(&o.http2, "enable-http2", false, "offer HTTP/2; without it one client cannot open hundreds of streams on one connection")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` for /metrics; 0 turns it off")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` for /healthz and /readyz; 0 turns it off")
 	f.StringVar(&o.auditLog, "audit-log", "-", "`file` for a record of each decision, - for standard output")

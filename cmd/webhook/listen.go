@@ -44,10 +44,8 @@ type webServer struct {
 
 // newWebhook binds the address.
 func newWebhook(o options, certs certificates, reg prometheus.Registerer, log *zap.Logger) (*webServer, error) {
+	// HTTP/2 is not offered: hundreds of streams on each connection are more than the bounds of connections and bodies count.
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.GetCertificate, NextProtos: []string{"http/1.1"}}
-	if o.http2 {
-		c.NextProtos = []string{"h2", "http/1.1"}
-	}
 	if o.clientCAFile != "" {
 		text, err := os.ReadFile(o.clientCAFile) // #nosec G304 -- the operator names the file
 		if err != nil {
