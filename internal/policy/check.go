@@ -9,6 +9,9 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
+// coldTimes is how many time-outs of a decision a check may take.
+const coldTimes = 8
+
 // Check is an invariant that modules must hold before they decide, whatever their authors' tests say: that a known
 // breach is refused, for one.
 type Check struct {
@@ -63,8 +66,9 @@ func (p *program) runCheck(ctx context.Context, s *snapshot, c Check) error {
 			return err
 		}
 	}
-	// The time-out of a decision is for a warm process; here a slow machine must not look like a wrong policy.
-	d, err := s.decide(ctx, input, nil, p.options.TestTimeout, p.options.ProcessTime)
+	// The time-out of a decision is for a warm process, and here a slow machine must not look like a wrong policy. But one that takes several times as
+	// long for what every policy is asked could only refuse.
+	d, err := s.decide(ctx, input, nil, coldTimes*p.options.Timeout, p.options.ProcessTime)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +89,18 @@ func TestProcessTimeIsThatOfTheProcessor(t *testing.T) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%d rounds took no processor time", n)
 		}
+	}
+}
+
+// A module whose evaluations take seconds passed its trial, which has time for many, and then refused every review.
+func TestAPolicyThatIsTooSlowToDecideIsNotActivated(t *testing.T) {
+	e, err := New(Options{Timeout: 5 * time.Millisecond, TestTimeout: time.Hour, Checks: []Check{{
+		Name: "one decision", Input: map[string]any{"l": make([]int, 1000)}, Want: func(Decision) error { return nil },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Activate(t.Context(), deciding(endless)); err == nil || !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("%v", err)
 	}
 }
