@@ -73,20 +73,25 @@ func pipeName(name string, isWide bool) string {
 }
 
 // method names the operation, and behind it the served method where that has another name.
-// A method that is not known has a served name only, which its caller chose.
+// A method that is not known has a served name only, which its caller chose, as it did a method of a forwarded pipe.
 func method(w *audit.What, isWide bool) string {
 	served := w.FullMethod[strings.LastIndexByte(w.FullMethod, '/')+1:]
+	isAlone := served == "" || served == w.Method
+	name := w.Method
+	if !isWide {
+		name, served = middle(name), middle(served)
+	}
 	switch {
 	case w.Method == "" && w.FullMethod == "":
 		return w.Verb
 	case w.Method == "" && isWide:
 		return w.FullMethod
 	case w.Method == "":
-		return middle(served) + " (unknown)"
-	case served == "" || served == w.Method:
-		return w.Method
+		return served + " (unknown)"
+	case isAlone:
+		return name
 	}
-	return w.Method + " (as " + served + ")"
+	return name + " (as " + served + ")"
 }
 
 func targets(w *audit.What, isWide bool) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -72,5 +73,18 @@ func TestWideRowsHaveACellForEachColumn(t *testing.T) {
 	cells := row(query.Record{Event: full}, true)
 	if got, want := cells[len(cells)-4:], []string{"sa", "r.io/x:v1", "d", "bundle sha256:1, revision 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A method of a forwarded pipe is whatever its caller says, and may have thousands of characters.
+func TestALongMethodWidensNoTable(t *testing.T) {
+	long := "/" + strings.Repeat("a.", 1000) + "B/" + strings.Repeat("c", 2000)
+	for _, w := range []audit.What{{Method: long, FullMethod: long}, {FullMethod: long}, {Method: "Rmdir", FullMethod: long}} {
+		if cell := method(&w, false); len(cell) > 2*maxCell+20 {
+			t.Errorf("%d bytes of a method: %s", len(cell), cell)
+		}
+		if cell := method(&w, true); !strings.Contains(cell, strings.Repeat("c", 2000)) {
+			t.Errorf("a wide table has no more than %d bytes", len(cell))
+		}
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // MaxRecord is the longest record in bytes, its newline included. Longer lines are split or
@@ -72,8 +73,8 @@ func marshal(dst []byte, e Event) ([]byte, error) {
 	return append(appendEvent(dst[:0], &e), '\n'), nil
 }
 
-// escapeInvisible writes DEL, the C1 controls and format characters (the bidirectional overrides among them)
-// as JSON escapes: JSON asks only for the ASCII controls, and a record must look in a terminal like what it is.
+// escapeInvisible writes as JSON escapes what is not inert, such as DEL, the C1 controls, and letters that show nothing: JSON asks only for the ASCII
+// controls, and a record must look in a terminal like what it is.
 func escapeInvisible(line []byte) []byte {
 	first := bytes.IndexFunc(line, isInvisible)
 	if first < 0 {
@@ -93,5 +94,5 @@ func escapeInvisible(line []byte) []byte {
 }
 
 func isInvisible(r rune) bool {
-	return r >= 0x7F && (r <= 0x9F || unicode.Is(unicode.Cf, r))
+	return r >= 0x7F && !inert.IsInert(r)
 }

@@ -99,7 +99,7 @@ func TestShortRecordsAreWhole(t *testing.T) {
 }
 
 func TestHostileTextStaysInert(t *testing.T) {
-	hostile := "a\nb\r\x1b[31m\u202etxt\u2028</script>\x00\x7f\u009b31m\xff\U000e0041=cmd()"
+	hostile := "a\nb\r\x1b[31m\u202etxt\u2028</script>\x00\x7f\u009b31m\xff\U000e0041=cmd()\u3164\uffa0\u115f\u034f\u2800\u00a0"
 	e := Event{Type: TypeRequest, Stage: StageResponseComplete, ID: "a", Outcome: &Outcome{Result: ResultDenied, Error: hostile}, What: &What{Params: json.RawMessage("not json\n{")}}
 	e.stamp("session", 1, time.Now)
 	line, err := encode(nil, e)
@@ -113,6 +113,9 @@ func TestHostileTextStaysInert(t *testing.T) {
 		if r < 0x20 || r == '<' || isInvisible(r) || r == '\u2028' {
 			t.Errorf("%U stands in the record as it is", r)
 		}
+	}
+	if strings.ContainsAny(string(line), "\u3164\uffa0\u115f\u034f\u2800\u00a0") {
+		t.Errorf("letters that show nothing stand as they are in %s", line)
 	}
 	var back Event
 	if err := json.Unmarshal(line, &back); err != nil {

@@ -185,13 +185,21 @@ func sharedText(a, b string) string {
 	return b
 }
 
-// commonWho is what is known of both callers. They are one if all that readers can ask about is the same but process and token.
+// commonWho is what is known of both callers. They are one if all that readers can ask about is the same but process and token. Of several, as of a
+// container whose processes have several accounts, the container and the pod that all of them share remain.
 func commonWho(a, b *audit.Who) *audit.Who {
 	if a == b {
 		return b
 	}
 	several := &audit.Who{Assurance: "none", Doubt: audit.DoubtSeveral}
-	if a == nil || b == nil || a.Doubt == audit.DoubtSeveral {
+	if a == nil || b == nil {
+		return several
+	}
+	isOneContainer := a.Pod != nil && a.Assurance == b.Assurance && reflect.DeepEqual(a.Pod, b.Pod) && reflect.DeepEqual(a.Container, b.Container)
+	if isOneContainer {
+		several.Assurance, several.Pod, several.Container = b.Assurance, b.Pod, b.Container
+	}
+	if a.Doubt == audit.DoubtSeveral {
 		return several
 	}
 	w := *b

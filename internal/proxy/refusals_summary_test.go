@@ -340,3 +340,26 @@ func checkCounts(t *testing.T, s *summarised) {
 		}
 	}
 }
+
+// A container whose processes have several accounts is not hidden by that.
+func TestASummaryOfSeveralAccountsOfAContainerNamesTheContainer(t *testing.T) {
+	of := func(uid, namespace string) *audit.Who {
+		return &audit.Who{
+			Assurance: "pod", User: &audit.WhoUser{SID: uid}, Process: &audit.WhoProcess{PID: 7},
+			Pod: &audit.WhoPod{Namespace: namespace, Name: "driver"}, Container: &audit.WhoContainer{Name: "main"},
+		}
+	}
+	who := of("uid:1", "storage")
+	for _, uid := range []string{"uid:2", "uid:1", "uid:3"} {
+		who = commonWho(who, of(uid, "storage"))
+		if who.Doubt != audit.DoubtSeveral || who.Assurance != "pod" || who.Pod == nil || who.Pod.Namespace != "storage" || who.Container == nil || who.User != nil || who.Process != nil {
+			t.Fatalf("with %s: %+v", uid, who)
+		}
+	}
+	if who = commonWho(who, of("uid:3", "other")); who.Pod != nil || who.Container != nil || who.Assurance != "none" {
+		t.Errorf("of two pods: %+v", who)
+	}
+	if who = commonWho(who, of("uid:3", "other")); who.Pod != nil {
+		t.Errorf("what was lost came back: %+v", who)
+	}
+}

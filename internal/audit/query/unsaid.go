@@ -13,7 +13,9 @@ func isUnsaid(key string, e *audit.Event) bool {
 		return false
 	}
 	switch key {
-	case "assurance", "namespace", "pod", "sa", "container", "image", "user", "host":
+	case "assurance", "namespace", "pod", "sa", "container", "image", "host": // several callers may be of one container
+		return e.Who == nil || e.Who.Doubt == audit.DoubtSeveral && e.Who.Pod == nil
+	case "user":
 		return e.Who == nil || e.Who.Doubt == audit.DoubtSeveral
 	case "program", "pid":
 		return e.Who == nil || e.Who.Process == nil
