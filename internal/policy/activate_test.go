@@ -35,6 +35,7 @@ func TestActivateRefusesModulesAndSaysWhere(t *testing.T) {
 		"a type error":               {small().with(map[string]string{"b.rego": pkg + "x if 1 == \"a\"\n"}), "b.rego:3:6: rego_type_error"},
 		"two descriptions of a code": {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: T001\nfindings contains 1 if input.x\n"}), "metadata: a second description of code T001"},
 		"a code that is no code":     {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: pg1\nfindings contains 1 if input.x\n"}), "metadata: custom.code"},
+		"a link that runs a script":  {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: T2\n#   docs: javascript:alert(1)\nfindings contains 1 if input.x\n"}), `metadata: custom.docs "javascript:alert(1)": want a URL that begins with https:// or http://`},
 		"a remedy that is no text":   {small().with(map[string]string{"b.rego": pkg + "# METADATA\n# custom:\n#   code: T2\n#   remedy: [1]\nfindings contains 1 if input.x\n"}), "metadata: custom.remedy is not a string"},
 		"data that is no JSON":       {small().WithData(map[string]any{"f": func() {}}), "data: encode data"},
 		"too much data":              {small().WithData(map[string]any{"f": strings.Repeat("x", 4<<20)}), "data: data has"},

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/url"
 	"regexp"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -31,6 +32,9 @@ func ruleTable(modules []*ast.Module) (map[string]Rule, []Problem) {
 					}
 				}
 			}
+			if r.Docs != "" && !isLink(r.Docs) {
+				problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.docs %q: want a URL that begins with https:// or http://", r.Docs)))
+			}
 			switch _, twice := rules[r.Code]; {
 			case !codePattern.MatchString(r.Code):
 				problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.code %q: want upper-case letters, digits, - and _", r.Code)))
@@ -42,4 +46,10 @@ func ruleTable(modules []*ast.Module) (map[string]Rule, []Problem) {
 		}
 	}
 	return rules, problems
+}
+
+// isLink says whether a text that refusals show people to read more is a link to a page.
+func isLink(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
 }

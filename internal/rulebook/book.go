@@ -9,6 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -33,9 +34,11 @@ type Bundles struct {
 	Node interface{ Current() *node.Live }
 }
 
-// bound are the rules of a bundle, made once for each.
+// bound are the rules of a bundle, made once for each, and again when one of its permissions has ended: a caller that nobody names
+// any more is a stranger on its open connections too.
 type bound struct {
 	live  *node.Live
+	list  *acl.Policy // as it was then
 	rules *proxy.Rules
 }
 
@@ -82,12 +85,13 @@ func (b *Book) Rules(group, version string) *proxy.Rules {
 	case !live.IsGuarded(group, version):
 		return b.local.Load()
 	}
-	if last := b.last.Load(); last != nil && last.live == live {
+	list := live.Policy()
+	if last := b.last.Load(); last != nil && last.live == live && last.list == list {
 		return last.rules
 	}
 	rules := &proxy.Rules{List: live, Judge: request.Over(live.Engine), Policy: &audit.Policy{
 		Name: BundlePolicy, Revision: cmp.Or(live.PolicyRevision, strconv.FormatUint(live.Revision, 10)), Bundle: live.Revision,
 	}}
-	b.last.Store(&bound{live, rules})
+	b.last.Store(&bound{live, list, rules})
 	return rules
 }

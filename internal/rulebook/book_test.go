@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
@@ -158,6 +160,28 @@ func TestWithoutBundlesTheNodeDecides(t *testing.T) {
 	m.offer(7) // taken, and not by the node that is asked
 	if d := m.ask("filesystem", "v1", "Mkdir", ours); d.Allowed || !strings.Contains(d.Reason, "no bundle decides yet") {
 		t.Errorf("%+v", d)
+	}
+}
+
+// What a connection holds of its caller's standing belongs to one Rules.
+func TestTheEndOfAPermissionMakesOtherRules(t *testing.T) {
+	m := newMachine(t)
+	ends := metav1.NewTime(issued.Add(2 * time.Hour))
+	m.offer(7, object("azuredisk", func(s *spec) {
+		s.Subjects[0].ExpiresAt, s.Subjects[0].Owner, s.Subjects[0].Reason = &ends, "o", "r"
+	}))
+	before := m.book.Rules("disk", "v1")
+	m.set(ends.Add(-time.Second))
+	if m.book.Rules("disk", "v1") != before || !before.List.Admits("disk", "v1", theirs) {
+		t.Error("other rules before the end")
+	}
+	m.set(ends.Time)
+	after := m.book.Rules("disk", "v1")
+	if after == before || after.List.Admits("disk", "v1", theirs) || after.Policy.Bundle != 7 {
+		t.Errorf("after the end: the same rules: %t, by %+v", after == before, after.Policy)
+	}
+	if m.book.Rules("disk", "v1") != after {
+		t.Error("rules are made again for each call")
 	}
 }
 

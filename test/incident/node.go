@@ -53,7 +53,7 @@ func (n *node) play(ctx context.Context, act act, p places, w witnessing) (err e
 	}
 	defer func() { err = errors.Join(err, log.close(context.WithoutCancel(ctx))) }()
 	n.log = newTimed(log.writer, n.clock)
-	if n.cluster, err = startCluster(fileDriver); err != nil {
+	if n.cluster, err = startCluster(fileDriver, p.cluster()); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.cluster.close()) }()

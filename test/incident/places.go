@@ -41,6 +41,7 @@ func newPlaces(dir string) (places, error) {
 func (p places) node() string       { return filepath.Join(p.dir, "node") }
 func (p places) log() string        { return filepath.Join(p.node(), "audit") }
 func (p places) signingKey() string { return filepath.Join(p.node(), "audit-signing.key") }
+func (p places) cluster() string    { return filepath.Join(p.node(), "cluster") }
 func (p places) witnessed() string  { return filepath.Join(p.dir, "witness") }
 
 // elsewhere is what nobody on the node can change.

@@ -29,9 +29,8 @@ type cluster struct {
 }
 
 // startCluster begins an API server that accepts the token of one pod. Its files are for this process alone.
-func startCluster(of peer.Identity) (*cluster, error) {
-	dir, err := os.MkdirTemp("", "incident-")
-	if err != nil {
+func startCluster(of peer.Identity, dir string) (*cluster, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil { // the one of a node that was killed is still there
 		return nil, err
 	}
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,6 +39,7 @@ func startCluster(of peer.Identity) (*cluster, error) {
 		_ = json.NewEncoder(w).Encode(review(of)) // whoever has gone needs no answer
 	}))
 	c := &cluster{api: api, dir: dir}
+	var err error
 	if c.pod, err = tokenOf(of); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
