@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/util"
 )
 
 const (
@@ -14,12 +15,21 @@ const (
 	maxSteps = 1 << 24
 	// maxInstructions bounds the program that a pattern becomes. Without repetitions, a pattern of maxRegex bytes has fewer.
 	maxInstructions = 4 * maxRegex
+	// comparison is the time for a comparison with a value of the same hash, in steps.
+	comparison = 4
+	// fewMembers is the size of a JSON text whose members are too few to be worth a look.
+	fewMembers = 32 << 10
 )
 
 // steps has the most steps that a call takes, for each allowed function whose time grows faster than its operands. It is asked before the
 // function runs.
 var steps = map[string]func(operands []*ast.Term) int64{
 	"indexof":        product, // of texts that are not ASCII
+	"json.filter":    collisions,
+	"json.remove":    collisions,
+	"json.unmarshal": collidingMembers,
+	"object.filter":  collisions,
+	"object.remove":  collisions,
 	"object.subset":  subset,
 	"regex.find_n":   matching,
 	"regex.is_valid": func(o []*ast.Term) int64 { return times(int64(len(stringOf(o[0]))), maxSteps/maxRegex) },
@@ -51,6 +61,64 @@ func matching(operands []*ast.Term) int64 {
 	}
 	return times(size, int64(len(text)))
 }
+
+// collisions is the time for a set of the keys that the second operand names: each is compared with all that have its hash. A path names
+// each of its parts.
+func collisions(operands []*ast.Term) int64 {
+	equal := map[int]int64{}
+	key := func(t *ast.Term) { equal[t.Hash()]++ }
+	elements(operands[1], func(t *ast.Term) {
+		key(t)
+		elements(t, key)
+		if path, ok := t.Value.(ast.String); ok && strings.ContainsAny(string(path), "/~") {
+			for part := range strings.SplitSeq(string(path), "/") {
+				key(ast.StringTerm(ofPointer.Replace(part)))
+			}
+		}
+	})
+	return comparisons(equal)
+}
+
+// collidingMembers is the time for objects that a JSON text becomes.
+func collidingMembers(operands []*ast.Term) (sum int64) {
+	text := stringOf(operands[0])
+	if len(text) < fewMembers {
+		return 0
+	}
+	var value any
+	if util.UnmarshalJSON([]byte(text), &value) != nil {
+		return 0
+	}
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				look(e)
+			}
+		case map[string]any:
+			equal := map[int]int64{}
+			for k, e := range v {
+				equal[ast.String(k).Hash()]++
+				look(e)
+			}
+			sum = min(sum+comparisons(equal), maxSteps+1)
+		}
+	}
+	look(value)
+	return sum
+}
+
+// comparisons is the time for a collection with so many values of each hash.
+func comparisons(equal map[int]int64) (sum int64) {
+	for _, n := range equal {
+		sum = min(sum+times(n, comparison*n), maxSteps+1)
+	}
+	return sum
+}
+
+// ofPointer undoes what stands for a slash and a tilde in a part of a JSON pointer.
+var ofPointer = strings.NewReplacer("~1", "/", "~0", "~")
 
 // nodes is how many values there are in one, up to a number that is too many.
 func nodes(t *ast.Term) int64 {
