@@ -9,11 +9,15 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-packages=(
+packages=( # those that take longest first
+	./internal/audit/evidence
+	./internal/proxy
+	./internal/audit/segment
+	./internal/winsvc
+	./cmd/proxy/internal/install
+	./internal/proxy/forward
 	./internal/pipepath
 	./internal/audit
-	./internal/audit/segment
-	./internal/audit/evidence
 	./internal/audit/query
 	./internal/audit/copies
 	./internal/bundle
@@ -21,8 +25,6 @@ packages=(
 	./internal/config
 	./internal/filetrust
 	./internal/logfile
-	./internal/winsvc
-	./internal/proxy
 	./internal/proxy/acl
 	./internal/proxy/apiserver
 	./internal/proxy/cri
@@ -37,14 +39,12 @@ packages=(
 	./internal/proxy/raw
 	./internal/proxy/wmi
 	./internal/proxy/order
-	./internal/proxy/forward
 	./client/token
 	./internal/proxy/report
 	./internal/proxy/request
 	./internal/rulebook
 	./internal/proxy/token
 	./cmd/proxy
-	./cmd/proxy/internal/install
 	./test/windows
 )
 if (($# > 0)); then
@@ -70,37 +70,44 @@ fi
 # --- the place ---------------------------------------------------------------------------------
 
 out=$PWD/build/wine
+# The real proxy has the pipes and the service manager of a prefix to itself, and the packages another one meanwhile.
+prefixes=("$out/prefix" "$out/prefix-proxy")
 mkdir -p "$out/bin" "$out/log"
 exec 9>"$out/lock"
-flock 9 # one run at a time in one prefix
+flock 9 # one run at a time
 
-export WINEPREFIX=$out/prefix WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' DISPLAY=
-trap '"$wineserver" -k 9>&- || true' EXIT
+export WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' DISPLAY=
+export WINEPREFIX
+trap 'for WINEPREFIX in "${prefixes[@]}"; do "$wineserver" -k 9>&- || true; done' EXIT
 
-rm -rf "${out:?}/bin" "$out/log" "$WINEPREFIX/drive_c/pipeguard" "$WINEPREFIX"/drive_c/users/*/Temp
+rm -rf "${out:?}/bin" "$out/log"
 mkdir -p "$out/bin" "$out/log" "$out/_overlay" # the go command passes over names that begin with _
 
 version=$("$wine" --version)
-if [[ $(cat "$out/version" 2>/dev/null) != "$version" ]]; then
-	echo "test/windows: making a prefix for $version in build/wine, once" >&2
-	rm -rf "$WINEPREFIX"
-	"$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-
-	echo "$version" >"$out/version"
-fi
-# One server for the whole run: left to itself it ends when it has been idle, and a program that starts just then fails.
-# It is a new one, because the service manager of a prefix that was only just made starts no services.
-"$wineserver" -k 9>&- || true
-"$wineserver" -w 9>&-
-"$wineserver" -p 9>&-
-for home in "$WINEPREFIX"/drive_c/users/*; do
-	mkdir -p "$home/Temp"
+dll=$out/bcryptprimitives.dll
+"$mingw" -shared -O2 -Wall -Wextra -Werror -o "$dll" test/windows/dll/bcryptprimitives.c -ladvapi32
+for WINEPREFIX in "${prefixes[@]}"; do
+	rm -rf "$WINEPREFIX/drive_c/pipeguard" "$WINEPREFIX"/drive_c/users/*/Temp
+	if [[ $(cat "$WINEPREFIX/version" 2>/dev/null) != "$version" ]]; then
+		echo "test/windows: making a prefix for $version in ${WINEPREFIX#"$PWD/"}, once" >&2
+		rm -rf "$WINEPREFIX"
+		"$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-
+		echo "$version" >"$WINEPREFIX/version"
+	fi
+	# One server for the whole run: left to itself it ends when it has been idle, and a program that starts just then fails.
+	# It is a new one, because the service manager of a prefix that was only just made starts no services.
+	"$wineserver" -k 9>&- || true
+	"$wineserver" -w 9>&-
+	"$wineserver" -p 9>&-
+	for home in "$WINEPREFIX"/drive_c/users/*; do
+		mkdir -p "$home/Temp"
+	done
+	cp "$dll" "$WINEPREFIX/drive_c/windows/system32/"
+	# A directory with a link that leads out of it. Windows programs cannot make one under Wine.
+	mkdir -p "$WINEPREFIX/drive_c/pipeguard/work" "$WINEPREFIX/drive_c/pipeguard/outside"
+	: >"$WINEPREFIX/drive_c/pipeguard/outside/secret"
+	ln -s ../outside "$WINEPREFIX/drive_c/pipeguard/work/out"
 done
-"$mingw" -shared -O2 -Wall -Wextra -Werror -o "$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll" test/windows/dll/bcryptprimitives.c -ladvapi32
-
-# A directory with a link that leads out of it. Windows programs cannot make one under Wine.
-mkdir -p "$WINEPREFIX/drive_c/pipeguard/work" "$WINEPREFIX/drive_c/pipeguard/outside"
-: >"$WINEPREFIX/drive_c/pipeguard/outside/secret"
-ln -s ../outside "$WINEPREFIX/drive_c/pipeguard/work/out"
 
 # --- the binaries ------------------------------------------------------------------------------
 
@@ -164,25 +171,27 @@ run() { # PACKAGE: prints what go test prints, and the output of a failure
 	echo "ok  	$1	$seconds (under Wine)"
 }
 
-# Two at a time; the proxy's own lane alone, since it has the pipes and the service manager of the prefix.
+# Three at a time, on two processors: the proxy's own, which begins first, waits for services most of its time.
 failed=0
 running=0
-for package in "${packages[@]}"; do
-	if [[ $package == ./test/windows ]]; then
-		continue
-	fi
-	if ((running == 2)); then
+start() { # PREFIX PACKAGE
+	if ((running == 3)); then
 		wait -n || failed=1
 		running=$((running - 1))
 	fi
-	run "$package" &
+	WINEPREFIX=$1 run "$2" &
 	running=$((running + 1))
+}
+if [[ " ${packages[*]} " == *" ./test/windows "* ]]; then
+	start "${prefixes[1]}" ./test/windows
+fi
+for package in "${packages[@]}"; do
+	if [[ $package != ./test/windows ]]; then
+		start "${prefixes[0]}" "$package"
+	fi
 done
 while ((running > 0)); do
 	wait -n || failed=1
 	running=$((running - 1))
 done
-if [[ " ${packages[*]} " == *" ./test/windows "* ]]; then
-	run ./test/windows || failed=1
-fi
 exit "$failed"
