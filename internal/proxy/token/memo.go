@@ -11,7 +11,7 @@ const (
 	maxAllows, maxDenies = 4096, 4096
 	// maxAsking bounds the questions that are open at one time, and maxAskingPerPod those about one pod, whatever processes it starts. Those
 	// about all pods of one namespace are never more than what they leave free.
-	maxAsking, maxAskingPerPod = 16, 4
+	maxAsking, maxAskingPerPod = 32, 4
 )
 
 // key is what an answer was given about. What is not in it must be the same for all callers.

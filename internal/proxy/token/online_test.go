@@ -343,6 +343,8 @@ func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 	c, a := newClock(), startAPI(t)
 	g := guard(t, online(t, c, a), Required)
 	arrived, release := held(a)
+	end := sync.OnceFunc(func() { close(release) })
+	defer end()
 	var calls sync.WaitGroup
 	n := 0
 	made := func(caller Facts) metadata.MD { // each is another token, for the caller's pod
@@ -372,7 +374,7 @@ func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 	}
 	of := func(namespace, uid string, process int) Facts {
 		f := driver()
-		f.Namespace, f.PodUID, f.Process = namespace, uid, strconv.Itoa(process)
+		f.Namespace, f.PodUID, f.Process = namespace, namespace+uid, strconv.Itoa(process)
 		return f
 	}
 	most := func(count int, caller func(i int) Facts) {
@@ -387,17 +389,21 @@ func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 		}
 	}
 	most(4, func(i int) Facts { return of("a", "pod-1", i) }) // whatever process asks
-	most(4, func(i int) Facts { return of("a", strconv.Itoa(i), i) })
-	most(4, func(i int) Facts { return of("b", strconv.Itoa(i), i) })
-	strange := func(i int) Facts {
-		f := of(strconv.Itoa(i), strconv.Itoa(i), i)
+	each := func(namespace string) func(int) Facts {
+		return func(i int) Facts { return of(namespace, strconv.Itoa(i), i) }
+	}
+	most(12, each("a"))
+	most(8, each("b"))
+	most(4, func(i int) Facts {
+		f := each(strconv.Itoa(i))(i)
 		f.Stranger = true
 		return f
-	}
-	most(2, strange)
-	most(1, func(i int) Facts { return of("c", strconv.Itoa(i), i) })
-	most(1, func(i int) Facts { return of("d", strconv.Itoa(i), i) })
-	close(release)
+	})
+	most(2, each("c"))
+	most(1, each("d"))
+	most(1, each("e"))
+	most(0, each("f"))
+	end()
 	calls.Wait()
 	a.answers(nil)
 	wantDriver(t, g, bearer(sign(t, rsaHeader(), claimsAt(c.Now()), clusterRSA())), driver())
