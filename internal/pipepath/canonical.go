@@ -39,8 +39,8 @@ func Canonical(path string) Name {
 	r := reader{text: text}
 	name := r.read(segs)
 	if name.Kind.neverMatches() && odd.dropped {
-		// Win32 removes such segments, the NT namespace takes them for names. Where only the second
-		// reading reaches the pipes (\\?\UNC\.\pipe\x, whose host is "."), that one counts.
+		// Win32 removes such segments, the NT namespace takes them for names. Where only a host of such a name
+		// leads to the pipes (\\?\UNC\.\pipe\x), that one counts.
 		segs, _ = split(nil, text, true)
 		switch literal := r.read(segs); literal.Kind {
 		case KindPipe, KindPipeRoot:
@@ -58,7 +58,7 @@ func ordinary(path string) bool {
 		return true
 	}
 	switch path[1] {
-	case '\\', '/', '?', '.', 'd', 'D', 'g', 'G', 's', 'S', 0xC5:
+	case '\\', '/', '?', '.', ' ', 'd', 'D', 'g', 'G', 's', 'S', 0xC5:
 		return false
 	}
 	return !strings.Contains(path, "..")
@@ -71,12 +71,12 @@ type oddities struct {
 }
 
 // split appends the segments of folded text to segs. The first is the marker or host and kept as it is;
-// the others lose trailing dots and spaces, and those that become empty are dropped, or kept as written
-// if literal is set.
+// the others lose trailing dots and spaces, and those that become empty are dropped; if hosts is set, one that
+// stands where a redirector has its host is kept as written.
 //
 // "..." is a legal name to Windows, and ".. " may be read as ".." by one layer and as a name by the next.
 // Both count as "..": nobody needs them, and so a dot appended to a ".." does not make it harmless.
-func split(segs []string, text string, literal bool) ([]string, oddities) {
+func split(segs []string, text string, hosts bool) ([]string, oddities) {
 	var odd oddities
 	for raw := range strings.SplitSeq(text, `\`) {
 		if raw == "" {
@@ -91,7 +91,7 @@ func split(segs []string, text string, literal bool) ([]string, oddities) {
 			segs = append(segs, raw)
 		case seg != "":
 			segs = append(segs, seg)
-		case literal:
+		case hosts && hasHost(segs[len(segs)-1]):
 			segs = append(segs, raw)
 		default:
 			odd.dropped = true
@@ -104,30 +104,31 @@ func split(segs []string, text string, literal bool) ([]string, oddities) {
 // of \\?\x, its other names \dosdevices\x and \global??\x, those of sessions and silos, \device\namedpipe\x and \device\mup\host\share. The kubelet puts "c:" before such paths,
 // but not if they hold a colon, and not every runtime has a kubelet before it.
 //
-// filepath.Clean of Go before 1.21.5 made \??\x of \.\??\x and of \a\..\??\x (CVE-2023-45283), so these
-// count as well; with ".." in it, a path needs only to mention the name to be refused.
+// Behind one separator a dot is no marker: \.\x is \x to whatever cleans paths, and so these names count behind it. filepath.Clean
+// of Go before 1.21.5 made \??\x of \a\..\??\x too (CVE-2023-45283); with ".." in it, a path needs only to mention the name to be refused.
 func singleLead(segs []string, odd oddities) bool {
 	if odd.dotdot {
-		return slices.ContainsFunc(segs, func(s string) bool { return isDOSDirectory(s) || isRedirector(s) || s == "namedpipe" })
+		return slices.ContainsFunc(segs, func(s string) bool {
+			s = strings.TrimRight(s, ". ") // the first is as it was written
+			return isDOSDirectory(s) || isRedirector(s) || s == "namedpipe"
+		})
+	}
+	if len(segs) > 0 && strings.TrimRight(segs[0], ". ") == "" {
+		segs = segs[1:]
 	}
 	if len(segs) == 0 {
 		return false
 	}
-	second := ""
-	if len(segs) > 1 {
-		second = segs[1]
-	}
-	switch first := strings.TrimRight(segs[0], ". "); first {
+	first, behind := strings.TrimRight(segs[0], ". "), segs[1:]
+	switch first {
 	case "??":
 		return true
 	case "sessions", "silos":
-		return isPrivate(first, segs[1:])
-	case "":
-		return second == "??"
+		return isPrivate(first, behind)
 	case "dosdevices", "global??":
-		return second != ""
+		return len(behind) > 0
 	case "device":
-		return second == "namedpipe" || isRedirector(second) && len(segs) > 2
+		return len(behind) > 0 && (behind[0] == "namedpipe" || isRedirector(behind[0]) && len(behind) > 1)
 	}
 	return false
 }

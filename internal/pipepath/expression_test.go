@@ -10,7 +10,7 @@ func TestAVariableThatMayLeadToAPipeMatches(t *testing.T) {
 	for _, m := range [][2]string{
 		{`\`, `$(X)`}, {`/`, `$(X)`}, {`/`, ` $(X)`}, {`/`, `.$(X)`}, {`\`, `\.\$(X)`}, {`\`, `/$(X)`}, {`\.`, `$(X)`}, {`/./.`, `$(X)`},
 		{`/`, `D$(X)`}, {`/`, `?$(X)`}, {`/`, `device$(X)`}, {`/Device`, `$(X)`}, {`/device`, `Named$(X)`}, {`/device /.`, `$(X)`},
-		{`/device/mup`, `$(X)`}, {`/device`, `mu$(X)`}, {`/device/vmsmb`, `x$(X)`}, {`/DosDevices`, `$(X)`}, {`/global`, `x\..\$(X)`},
+		{`/device/mup`, `$(X)`}, {`/device`, `mu$(X)`}, {`/device/vmsmb`, `x$(X)`}, {`\.\Device`, `$(X)`}, {`/./device/mup`, `h/$(X)`}, {`/ `, `$(X)`}, {`\\.\Device`, `$(X)`}, {`/DosDevices`, `$(X)`}, {`/global`, `x\..\$(X)`},
 		{`/glo`, `..\$(X)`}, {`/`, `glob$(X)`}, {`/GLOBAL??`, `$(X)`},
 		{``, `$(X)`}, {``, `\\.\pipe\$(X)`}, {``, `npi$(X)`}, {``, `UVM:$(X)`}, {``, `\\h\ipc$$\$(X)`},
 		{`\\.\pipe\a`, `$(X)`}, {`\\.\pipe\csi-proxy-disk-v1`, `$(X)`}, {`\\.\mailslot`, `a-$(X)`}, {`\\fs\data`, `$(X)`}, {`\\?\C:\x`, `$(X)`},
@@ -73,7 +73,8 @@ func TestAVolumeThatASubPathMakesAPipeMatches(t *testing.T) {
 	g := defaultGuard(t)
 	for _, m := range [][2]string{
 		{`\`, `\.\pipe\csi-proxy-disk-v1`}, {`/`, `/./pipe/csi-proxy-disk-v1`}, {`/`, `??\pipe\csi-proxy-disk-v1`}, {`\`, `Device\NamedPipe\csi-proxy-disk-v1`},
-		{`/.`, `??\pipe\csi-proxy`}, {`\. \.`, `??\pipe\csi-proxy`}, {`\Device`, `NamedPipe\csi-proxy-disk-v1`}, {`/device/`, `namedpipe/csi-proxy`},
+		{`/.`, `??\pipe\csi-proxy`}, {`/.`, `device/namedpipe/csi-proxy`}, {`\.\Device`, `NamedPipe\csi-proxy`}, {`/./GLOBAL??`, `pipe/csi-proxy`}, {`\ `, `??\pipe\csi-proxy`},
+		{`\\.\Device`, `NamedPipe\csi-proxy`}, {`\\.\Sessions\0`, `DosDevices\x\pipe\csi-proxy`}, {`\.\Device\Mup`, `h\pipe\csi-proxy`}, {`\. \.`, `??\pipe\csi-proxy`}, {`\Device`, `NamedPipe\csi-proxy-disk-v1`}, {`/device/`, `namedpipe/csi-proxy`},
 		{`/DEVICE.`, `NamedPipe\csi-proxy`}, {`\Device\Mup`, `localhost\pipe\csi-proxy`}, {`/device/lanmanredirector`, `h/IPC$/csi-proxy`},
 		{`\DosDevices`, `pipe\csi-proxy-disk-v1`}, {`/GLOBAL??`, `pipe/csi-proxy-disk-v1`}, {`\dosdevices.\`, `pipe\csi-proxy`}, {``, `\\.\pipe\csi-proxy`},
 		{`\\.`, `pipe\csi-proxy`}, {`\\.\`, `pipe\csi-proxy`}, {`\\?\`, `pipe\csi-proxy`}, {`\??`, `pipe\csi-proxy`}, {`\\host`, `pipe\csi-proxy`}, {`npipe:`, `//./pipe/csi-proxy`},

@@ -11,7 +11,7 @@ import (
 func seeds(f *testing.F) []string {
 	paths := []string{
 		`\\.\C:`, `\\?\GLOBALROOT\Global??\GLOBALROOT\Device\Mup\;x\host\ipc$\pipe\LOCAL\csi-proxy`, `\\?\UNC\.\pipe\csi-proxy`,
-		`\device\namedpipe\csi-proxy`, `\\device\namedpipe\csi-proxy`, `\.\??\pipe\csi-proxy`, `\a\..\??\pipe\csi-proxy`,
+		`\device\namedpipe\csi-proxy`, `\\device\namedpipe\csi-proxy`, `\.\??\pipe\csi-proxy`, `\. \. \device\mup\.\pipe\csi-proxy`, `\??.\x\..\pipe`, `\a\..\??\pipe\csi-proxy`,
 		`\\. \globalroot\device\namedpipe\csi-proxy`, `\\ \unc\x\pipe\csi-proxy`, `npipe:////./pipe/csi-proxy`, `npipe:`, `\\.\x\..`,
 		"\\\\.\\p\u0131pe\\c\u017f\u0131-proxy", "\\\\.\\pipe\\\xff", "\\\\\u202e", `\\?\unc\?\x`, `\\;x\pipe\csi-proxy`, `\\?\globalroot\ \device\x`,
 	}

@@ -1,9 +1,6 @@
 package pipepath
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // reader finds out what the segments of one path name. It follows the object namespace of Windows:
 //
@@ -88,6 +85,8 @@ func (r reader) device(segs []string) Name {
 		return r.redirected(segs[0], segs[1:])
 	case segs[0] == "globalroot":
 		return r.object(segs[1:])
+	case segs[0] == "device", segs[0] == "sessions", segs[0] == "silos":
+		return r.object(segs) // of the NT root, which is what \.\device has behind its dot; no DOS device is called so
 	}
 	if isDrive(segs[0]) {
 		return Name{Kind: KindDrive, Canonical: r.join("", segs)}
@@ -132,6 +131,9 @@ func (r reader) object(segs []string) Name {
 	}
 	return Name{Kind: KindNTDevice, Canonical: r.join(`\`, segs)}
 }
+
+// hasHost reports whether the segment behind seg, in a device path, is the name of a host.
+func hasHost(seg string) bool { return seg == "unc" || isRedirector(seg) }
 
 // isRedirector reports whether \host\share follows the name of a device. vmsmb\<id> stands for the host, seen from a utility VM.
 func isRedirector(seg string) bool {
@@ -212,7 +214,6 @@ func pipeShare(segs []string) (rest []string, ok bool) {
 // pipe reads a pipe's name. LOCAL is the alias by which a process reaches its own session's pipes:
 // outside of app containers that is the common directory.
 func (r reader) pipe(segs []string) Name {
-	segs = slices.DeleteFunc(segs, func(s string) bool { return strings.Trim(s, ". ") == "" }) // kept by a literal reading
 	for len(segs) > 0 && segs[0] == "local" {
 		segs = segs[1:]
 	}

@@ -15,10 +15,11 @@ func (p *Powers) device(canonical string) Power {
 	if isDisk(canonical) {
 		return PowerDisk
 	}
-	if rest, ok := strings.CutPrefix(canonical, `\\.\`); ok {
-		return p.onSystemDrive(rest)
+	rest, isDOS := strings.CutPrefix(canonical, `\\.\`)
+	if !isDOS {
+		rest = strings.TrimPrefix(canonical, `\`) // the NT name, which may have been written \\.\device
 	}
-	return PowerNone
+	return p.onSystemDrive(rest)
 }
 
 func isDisk(device string) bool {

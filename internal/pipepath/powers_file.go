@@ -94,13 +94,17 @@ func object(segs []string) Power {
 	return PowerNone
 }
 
-// cutDrive splits path into the drive, 'c' if it has none, and the rest. A separator before the drive does not hide it: /c:/x.
+// cutDrive splits path into the drive, 'c' if it has none, and the rest. Separators and segments of one dot before the drive do
+// not hide it: /c:/x and .\c:\x, of which filepath.Clean of Go before 1.19.6 made c:\x (CVE-2022-41722).
 func cutDrive(path string) (drive byte, rest string, given bool) {
-	at := 0
-	for at < len(path) && isSeparator(path[at]) {
-		at++
+	tail := path
+	for {
+		end := strings.IndexAny(tail, `\/`)
+		if end < 0 || strings.Trim(tail[:end], ". ") != "" || strings.Count(tail[:end], ".") > 1 {
+			break
+		}
+		tail = tail[end+1:]
 	}
-	tail := path[at:]
 	_, size := utf8.DecodeRuneInString(tail)
 	if size == len(tail) || tail[size] != ':' {
 		return 'c', path, false

@@ -30,7 +30,7 @@ func TestJudgeMountSeesThePowerBehindEverySpelling(t *testing.T) {
 			`C:\Windows.`, `C:\Windows . .\System32`, `C:\ \Windows`, `C:\Windows::$INDEX_ALLOCATION`, `C:\Windows:$I30:$INDEX_ALLOCATION\System32`,
 			`C:\Windows:x`, `/windows`, `\Windows\System32\config\SAM`, `/C:/Windows`, `\\?\C:\Windows`, `//?/c:/windows/system32`, `\??\C:\Windows`,
 			`\\.\C:\Windows`, `\\?\GLOBALROOT\??\C:\Windows`, `\\?\Global\C:\Windows\x`, `C::$DATA\Windows`, "C:\\W\u0131ndow\u017f", "C:\\WINDOW\u017f\\system32",
-			`uvm://C:\Windows`, `C:\Windows\..\Windows\Temp`, `C:\Windows\x\..`, `//windows/system32`, `//./windows/system32`, `uvm://Windows/System32`,
+			`uvm://C:\Windows`, `/./C:/Windows`, `.\C:\Windows`, `\ \. \c:\windows`, `./././c:/windows`, `C:\Windows\..\Windows\Temp`, `C:\Windows\x\..`, `//windows/system32`, `//./windows/system32`, `uvm://Windows/System32`,
 		}},
 		{"short names, which may be any", PowerDirectory, []string{
 			`C:\WINDOW~1`, `C:\WI1234~2\System32`, `/window~1`, `C:\x\..\WINDOW~1.`, `C:\ETC~1\KUBERN~1`, `C:\etc\KUBERN~1\manifests`, `C:\PROGRA~1`,
@@ -51,6 +51,7 @@ func TestJudgeMountSeesThePowerBehindEverySpelling(t *testing.T) {
 			`\\.\Harddisk0Partition1`, `\\?\GLOBALROOT\Device\Harddisk0\Partition1`, `\\?\GLOBALROOT\Device\Harddisk0\DR0`, `\Device\Harddisk0\Partition1`,
 			`\\?\scsi#disk&ven_msft&prod_virtual_disk#5&1&0#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, `\\?\storage#volume#{1}#{53f5630d-b6bf-11d0-94f2-00a0c91efb8b}`,
 			`\\.\GLOBALROOT\Device\PhysicalMemory`, `/dosdevices/PhysicalDrive0`, `\Device`, `\GLOBAL??\C:`, `\\GLOBAL??\C:`, `\GLOBAL??`, `\DosDevices\c:`,
+			`\\.\Device\Harddisk0\Partition1`, `\.\Device\Harddisk0`, `\\.\Device`, `\\.\Device\C`,
 		}},
 		{"volumes", PowerDisk, []string{
 			`\\.\C:`, `\\?\c:`, `//./C:`, `\\.\D:`, `\\.\C:.`, `\??\C:`, `\\.\GLOBALROOT\??\C:`, `\\.\C:x`, `\\.\c::$DATA`,

@@ -160,7 +160,7 @@ func TestWhatKeepsNodesRunningIsNotAskedAbout(t *testing.T) {
 	for _, path := range []string{
 		"", "/", "//", "/.", "/./windows", "/windows", "/WINDOWS/System32", "/etc", "/etc/", "/etc/kubernetes", "/etc./kubernetes", "/etc/./kubernetes",
 		`\\.\pipe\csi-proxy-disk-v1`, `//./pipe/csi-proxy-disk-v1`, `/\.\pipe\x`, `C:\`, `c:/windows`, `C:`, `/c:/x`, "/device/namedpipe/x", "/Device/HarddiskVolume1",
-		"/global/x", "/GLOBAL??/x", "/dosdevices/x", "/??/pipe/x", "relative", "npipe:////./pipe/x", "/WINDOW~1", "/a b", "/a\x00", "/a\n", "/ä", "/a/../b",
+		"/global/x", "/GLOBAL??/x", "/dosdevices/x", "/??/pipe/x", "/./device/namedpipe/x", "/././Device", "/./GLOBAL/x", "/ /device/x", "/. /device/x", "/./sessions/0", "relative", "npipe:////./pipe/x", "/WINDOW~1", "/a b", "/a\x00", "/a\n", "/ä", "/a/../b",
 	} {
 		if plain.match(path) {
 			t.Errorf("%q is not asked about", path)
