@@ -1,10 +1,13 @@
 package safepath
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Depths of a path that belongs to one volume, in segments that begin with the shared directory:
 //
-//	pods\UID\volumes\PLUGIN\VOLUME
+//	pods\UID\volumes\PLUGIN\VOLUME, pods\UID\volumeDevices\PLUGIN\VOLUME, pods\UID\volume-subpaths\VOLUME\CONTAINER
 //	plugins\kubernetes.io\csi\DRIVER\HASH, plugins\kubernetes.io\csi\pv\VOLUME, plugins\kubernetes.io\PLUGIN\mounts\VOLUME
 //	plugins\kubernetes.io\csi\volumeDevices\staging\VOLUME
 //	plugins\DRIVER\NAME, in the directory that a driver has for itself
@@ -16,9 +19,13 @@ const (
 	driverVolumeDepth = 3
 )
 
+// podVolumeDirs are the directories of a pod that hold its volumes. Beside them lie its containers' files, etc-hosts and what
+// plugins keep for themselves, which are the kubelet's.
+var podVolumeDirs = [...]string{"volumes", "volumeDevices", "volume-subpaths"}
+
 // CheckVolume accepts what [Roots.Check] accepts and is deep enough to belong to a single volume, so that it may be
 // removed, emptied, mounted over or made a link: not a working directory, nor what holds one, nor a directory of the kubelet
-// that many volumes, pods or drivers share. Directories pods and plugins are the kubelet's where they are a working
+// that many volumes, pods or drivers share, nor what a pod has beside its volumes. Directories pods and plugins are the kubelet's where they are a working
 // directory or lie in one directly; about what else lies in a working directory nothing is known, and it
 // is accepted. The error is of type *[Error].
 func (r *Roots) CheckVolume(path string) (Path, error) {
@@ -39,12 +46,31 @@ func (r *Roots) CheckVolume(path string) (Path, error) {
 			continue
 		}
 		for at := len(d.segments) - 1; at <= len(d.segments); at++ {
-			if isShared(segments[at:]) {
-				return refuse("path is shared by many volumes, and only that of one may be removed, replaced or mounted over")
+			if reason := notOfVolume(segments[at:]); reason != "" {
+				return refuse(reason)
 			}
 		}
 	}
 	return p, nil
+}
+
+// notOfVolume returns why segments, which may begin with the kubelet's pods or plugins, cannot be a single volume's, or "".
+func notOfVolume(segments []string) string {
+	switch {
+	case isBesideVolumes(segments):
+		return "path is in a pod's directory and in none of its " + strings.Join(podVolumeDirs[:], ", ") +
+			", and only what lies in one of these may be removed, replaced or mounted over"
+	case isShared(segments):
+		return "path is shared by many volumes, and only that of one may be removed, replaced or mounted over"
+	}
+	return ""
+}
+
+// isBesideVolumes says whether segments name what lies in the directory of a pod, and in none that holds volumes. The name of such a
+// one is taken only where all file systems agree on it.
+func isBesideVolumes(segments []string) bool {
+	return len(segments) > 2 && mayBe(segments[0], "pods") &&
+		!slices.ContainsFunc(podVolumeDirs[:], func(name string) bool { return EqualFold(segments[2], name) })
 }
 
 // isShared says whether segments name the kubelet's pods or plugins, or what lies in them above a single volume.
