@@ -30,7 +30,7 @@ func ParseACL(file string, text []byte, known []acl.API) (*acl.Policy, error) {
 	if err != nil {
 		faults = append(faults, list.place("", err)...)
 	}
-	if err := s.checkText(); err != nil || len(faults) > 0 {
+	if err := s.checkText(list); err != nil || len(faults) > 0 {
 		return nil, errors.Join(err, s.locate(faults))
 	}
 	return policy, nil

@@ -38,7 +38,7 @@ func ParseProxy(file string, text []byte) (Proxy, error) {
 		return Proxy{}, err
 	}
 	p.source = source{file: file, root: root, digest: digest(text)}
-	return p, errors.Join(p.source.checkText(), p.check())
+	return p, errors.Join(p.source.checkText(p), p.check())
 }
 
 // IsMissing says that there was no file, so that every call is denied.

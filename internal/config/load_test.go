@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +197,59 @@ func TestPolicyRefusesNamesThatDoNotExist(t *testing.T) {
 	}
 	if _, err := p.Policy(known); err == nil || !strings.Contains(err.Error(), "f.yaml:7:20: acl.rules[0].operations[0]") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever number or duration a file has: a 0 in it would read as if it were not there.
+func TestNoNumberOfAFileIsZero(t *testing.T) {
+	type key struct{ path, zero string }
+	var keys []key
+	var collect func(at reflect.Type, path string)
+	collect = func(at reflect.Type, path string) {
+		switch {
+		case at == reflect.TypeFor[time.Duration]():
+			keys = append(keys, key{path, "0s"})
+		case at.Kind() == reflect.Int:
+			keys = append(keys, key{path, "0"})
+		case at.Kind() == reflect.Slice:
+			collect(at.Elem(), path+".0")
+		case at.Kind() == reflect.Struct:
+			for i := range at.NumField() {
+				if f := at.Field(i); f.IsExported() {
+					collect(f.Type, strings.TrimPrefix(path+"."+f.Tag.Get("yaml"), "."))
+				}
+			}
+		}
+	}
+	collect(reflect.TypeFor[Proxy](), "")
+	if len(keys) < 30 {
+		t.Errorf("only %d keys hold numbers: %v", len(keys), keys)
+	}
+	for _, k := range keys {
+		var text strings.Builder // the path in YAML, and "- " for an element
+		steps := strings.Split(k.path, ".")
+		indent := ""
+		for i, step := range steps {
+			if step == "0" {
+				continue
+			}
+			dash := ""
+			if i > 0 && steps[i-1] == "0" {
+				dash = "- "
+			}
+			fmt.Fprintf(&text, "%s%s%s:", indent, dash, step)
+			if i < len(steps)-1 {
+				text.WriteByte('\n')
+			}
+			indent += strings.Repeat(" ", 2+len(dash))
+		}
+		_, err := ParseProxy("f.yaml", []byte(head+text.String()+" "+k.zero+"\n"))
+		if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(k.path, ".0.", "[0].")+": is 0") {
+			t.Errorf("%s: %v", k.path, err)
+		}
+	}
+	if _, err := ParseProxy("f.yaml", []byte(head+"bundle: {pool: p, keys: 'C:\\k', file: 'C:\\b', minimumRevision: 0}\n")); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -63,8 +63,8 @@ type ACL struct {
 	Limits CallerLimits `yaml:"limits"`
 }
 
-// CallerLimits bound one caller: a container of a pod, or a process of the node. What is not set is not bounded here; the
-// limits of the proxy hold beside them.
+// CallerLimits bound one caller: a container of a pod, or a process of the node. What is not set is not bounded here, and 0
+// is refused; the limits of the proxy hold beside them.
 type CallerLimits struct {
 	// Connections is how many connections to one pipe the caller may hold open. A driver needs two.
 	Connections int `yaml:"connections"`
@@ -143,7 +143,7 @@ type Caller struct {
 	Token bool `yaml:"token"`
 }
 
-// Limits bound what callers can use up. Zero values mean the defaults of the proxy.
+// Limits bound what callers can use up. Zero values mean the defaults of the proxy, and are refused in a file.
 type Limits struct {
 	// Connections is the number of open connections to one pipe of callers that rules name, 256 if not set. Those that no rule
 	// names share a sixteenth of it, besides.

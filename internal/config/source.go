@@ -35,18 +35,32 @@ func (s source) line(f acl.Fault) string {
 
 // find follows a path such as acl.rules[0].name as far as it goes.
 func (s source) find(field string) *yaml.Node {
-	node := s.root
+	node, _ := s.follow(field)
+	return node
+}
+
+// exact follows such a path to its end. It returns nil if nothing is there.
+func (s source) exact(field string) *yaml.Node {
+	if node, ok := s.follow(field); ok {
+		return node
+	}
+	return nil
+}
+
+// follow also says whether it came to the end.
+func (s source) follow(field string) (node *yaml.Node, ok bool) {
+	node = s.root
 	if len(node.Content) > 0 {
 		node = node.Content[0]
 	}
 	for _, step := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
 		next := child(node, step)
 		if next == nil {
-			break
+			return node, false
 		}
 		node = next
 	}
-	return node
+	return node, true
 }
 
 func child(node *yaml.Node, step string) *yaml.Node {

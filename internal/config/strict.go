@@ -1,16 +1,52 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// checkText refuses what YAML allows and an access list should not: values that are empty, which would read as if the
-// key were not there (a caller whose "user:" a template left empty would be any user), and anchors, aliases and merges,
-// by which a file says in one place what holds in another.
-func (s source) checkText() error { return errors.Join(s.walk(s.root, "")...) }
+// checkText refuses what YAML allows and an access list should not: values that are empty or 0, which would read as if the
+// key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound), and anchors, aliases and merges,
+// by which a file says in one place what holds in another. into is what the text was decoded into.
+func (s source) checkText(into any) error {
+	faults := s.walk(s.root, "")
+	if zeros := s.zeros(reflect.ValueOf(into), "", ""); len(zeros) > 0 {
+		faults = append(faults, s.locate(zeros))
+	}
+	return errors.Join(faults...)
+}
+
+// zeros returns the faults of numbers and durations below field that are written as 0. Their zero value stands for one that is not set: what
+// a 0 is to mean cannot be told from that, and nothing here has a use for it. Unsigned numbers are no bounds, and their 0 is a value.
+func (s source) zeros(v reflect.Value, field, remedy string) (faults acl.Faults) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[CallerLimits]() {
+			remedy = "leave it out for no bound of this kind here"
+		}
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				faults = append(faults, s.zeros(v.Field(i), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), "."), remedy)...)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			faults = append(faults, s.zeros(v.Index(i), fmt.Sprintf("%s[%d]", field, i), remedy)...)
+		}
+	case reflect.Int, reflect.Int64:
+		if node := s.exact(field); v.IsZero() && node != nil && node.Value != "" && node.Tag != "!!null" {
+			faults = append(faults, acl.Fault{Field: field, Problem: "is 0, which is no value of it: " + cmp.Or(remedy, "leave it out for what holds if it is not set")})
+		}
+	}
+	return faults
+}
 
 // walk returns the faults of a node and of what is in it; field is the node's place in words.
 func (s source) walk(node *yaml.Node, field string) (faults []error) {

@@ -106,6 +106,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an upstream with two stars":           `node.config.upstream={"pipe":"a*-*"}`,
 		"a forwarded pipe with its path":       `node.config.forward=[{"pipe":"\\\\.\\pipe\\a","to":"b"}]`,
 		"a limit of nothing":                   `node.config.limits.connections=0`,
+		"a caller's limit of nothing":          `node.config.acl.limits.callsPerSecond=0`,
+		"a rule's limit of nothing":            `node.config.acl.rules=[{"name":"a","pipes":["*"],"operations":["*"],"callers":[{"user":"S-1-5-18"}],"limits":{"connections":0}}]`,
+		"no time at all":                       `node.config.limits.stopTimeout="0s"`,
 		"a time without a unit":                `node.config.limits.stopTimeout="20"`,
 	} {
 		if _, err := template(t, "--set-json", value); err == nil {

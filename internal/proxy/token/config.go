@@ -113,7 +113,7 @@ func (c Config) complete() (Config, error) {
 			*d.value = d.usual
 		}
 		if *d.value < 0 || *d.value > d.limit {
-			fault("%s: %s is not between 0 and %s", d.name, *d.value, d.limit)
+			fault("%s: %s: want more than 0 and at most %s", d.name, *d.value, d.limit)
 		}
 	}
 	if c.API.IsSet() {
