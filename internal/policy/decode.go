@@ -58,23 +58,18 @@ func decodeDecision(v ast.Value) (Decision, error) {
 	return d, nil
 }
 
-// decodeFindings takes a set or an array, and returns findings in the order of their code and field.
+// decodeFindings takes a set or an array, and returns findings in the order of their code and field. It takes all or none: what
+// is not understood may have meant a refusal.
 func decodeFindings(v ast.Value) ([]Finding, error) {
-	var each func(func(*ast.Term) error) error
-	var n int
-	switch list := v.(type) {
-	case ast.Set:
-		each, n = list.Iter, list.Len()
-	case *ast.Array:
-		each, n = list.Iter, list.Len()
-	default:
-		return nil, fmt.Errorf("findings is a %s, want a set or an array", ast.ValueName(v))
+	each, n, err := listed(v)
+	if err != nil {
+		return nil, err
 	}
 	if n > maxFindings {
 		return nil, fmt.Errorf("%d findings, and at most %d are taken", n, maxFindings)
 	}
 	out := make([]Finding, 0, n)
-	err := each(func(t *ast.Term) error {
+	err = each(func(t *ast.Term) error {
 		f, err := decodeFinding(t.Value)
 		if err != nil {
 			return err
@@ -85,10 +80,25 @@ func decodeFindings(v ast.Value) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out, func(a, b Finding) int {
+	sortFindings(out)
+	return out, nil
+}
+
+// listed returns how to look at each element of a set or an array, and how many there are.
+func listed(v ast.Value) (each func(func(*ast.Term) error) error, n int, err error) {
+	switch list := v.(type) {
+	case ast.Set:
+		return list.Iter, list.Len(), nil
+	case *ast.Array:
+		return list.Iter, list.Len(), nil
+	}
+	return nil, 0, fmt.Errorf("findings is a %s, want a set or an array", ast.ValueName(v))
+}
+
+func sortFindings(findings []Finding) {
+	slices.SortFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Message, b.Message))
 	})
-	return out, nil
 }
 
 // keyName is short whatever the key is: values share their parts, and as texts they can be as large as one likes.
