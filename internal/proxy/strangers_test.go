@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -93,6 +94,28 @@ func TestConnectionsOfAStrangerBeyondItsRateAreCountedTogether(t *testing.T) {
 		if most := uint64(2*theBudgets.records.Most + 2*seconds*theBudgets.records.PerSecond + 8); own > most || summaries > 8 {
 			t.Errorf("%d records of one connection, want %d at most; %d of several", own, most, summaries)
 		}
+	})
+}
+
+// What docs/node-administrators-guide.md says of headers that do not end: a stranger's connection ends, and one of a caller that rules name does not.
+func TestHeadersThatDoNotEndAreBoundedInTimeForStrangersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, dial := startDoors(t, outsider("a"))
+		for _, w := range []*wire{f.wire(t), wireOver(t, dial(t))} {
+			w.drain()
+			w.must(w.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1}))
+		}
+		time.Sleep(time.Hour)
+		var ended []audit.Event
+		for _, e := range f.log.all() {
+			if connection(e) {
+				ended = append(ended, e)
+			}
+		}
+		if len(ended) != 1 || ended[0].Who.User.SID != outsider("a").User.SID || !strings.Contains(ended[0].Outcome.Error, "no rule names the caller") {
+			t.Errorf("%d connections have ended: %+v", len(ended), ended)
+		}
+		_ = f.stop()
 	})
 }
 
