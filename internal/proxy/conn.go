@@ -34,6 +34,7 @@ type conn struct {
 	acted    atomic.Bool // a call on it was admitted
 	expelled atomic.Bool // it is being ended, since its caller was refused too often
 	renewing atomic.Bool // it is being ended, so that its caller is named anew
+	life     *lifetime   // of the contexts of its requests; set before the first of them
 
 	writes chan struct{} // holds something while a Write waits for the client
 

@@ -21,7 +21,16 @@ func (p *pipe) tap(ctx context.Context, info *tap.Info) (context.Context, error)
 	if c == nil {
 		return ctx, status.Error(codes.Internal, "the request belongs to no connection")
 	}
-	s := newStream(c, info.FullMethodName)
+	ctx, err := p.announced(ctx, newStream(c, info.FullMethodName))
+	if err != nil {
+		c.life.cancelLast()
+	}
+	return ctx, err
+}
+
+// announced returns the context of a request that is let in, or why it is not.
+func (p *pipe) announced(ctx context.Context, s *stream) (context.Context, error) {
+	c := s.conn
 	p.metrics.opened(p.name, kindRequest)
 	p.metrics.arrived(p.name)
 	ctx = context.WithValue(ctx, streamKey{}, s)
@@ -154,12 +163,15 @@ func (h hooks) HandleRPC(ctx context.Context, event stats.RPCStats) {
 
 // TagConn implements stats.Handler; gRPC calls it when HTTP/2 has begun.
 func (h hooks) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
-	if c := connFrom(ctx); c != nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.established = true
+	c := connFrom(ctx)
+	if c == nil {
+		return ctx
 	}
-	return ctx
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.established = true
+	c.life = newLifetime(ctx)
+	return c.life
 }
 
 // HandleConn implements stats.Handler.
