@@ -76,7 +76,8 @@ func respell(path string, r *rand.Rand) string {
 		if rest, scheme := cutScheme(s); scheme && rest == "" {
 			return // a scheme is no segment: a dot behind it would be a marker
 		}
-		if s != "" && !isSeparator(s[len(s)-1]) && change() {
+		last := s[strings.LastIndexAny(s, `\/`)+1:]
+		if strings.Trim(last, ". ") != "" && change() { // a dot more makes another segment of one that is made of dots
 			b.WriteString(strings.Repeat(".", 1+r.IntN(2)))
 		}
 	}
