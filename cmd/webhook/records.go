@@ -11,7 +11,8 @@ import (
 )
 
 // maxWaiting bounds the records that wait to be written. At a few thousand decisions a second it covers a reader
-// of standard output that stalls for a second.
+// of standard output that stalls for a second. They wait as they will be written, so that each holds little more than
+// audit.MaxRecord bytes, and all of them some 40 MiB, whatever clients sent.
 const maxWaiting = 4096
 
 // closeTimeout is how long the end of the process waits for records to be written.
@@ -70,6 +71,11 @@ func (r *records) Append(ctx context.Context, e *audit.Event) (uint64, error) {
 	if r.waiting == nil {
 		return r.to.Append(ctx, e)
 	}
+	short, err := audit.Fit(*e)
+	if err != nil {
+		return 0, err
+	}
+	e = &short
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.closed {

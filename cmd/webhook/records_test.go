@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -184,4 +186,44 @@ func TestRecordsAreWrittenAtOnceWhereTheyAreRequired(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestRecordsThatWaitAreCutAsTheirLinesWillBe(t *testing.T) {
+	groups := make([]string, 5000)
+	for i := range groups {
+		groups[i] = fmt.Sprint("group-", i)
+	}
+	e := audit.Event{Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, ID: "a", Time: time.Unix(1, 0),
+		Who: &audit.Who{User: &audit.WhoUser{Name: strings.Repeat("u", 1<<20), Groups: groups}}}
+	held := make(chan *audit.Event, 1)
+	r := &records{to: taker(func(e *audit.Event) { held <- e }), close: func() error { return nil }, failed: func(err error) { t.Errorf("failed: %v", err) }}
+	r.start()
+	if _, err := r.Append(t.Context(), &e); err != nil {
+		t.Fatal(err)
+	}
+	got := <-held
+	if n := len(got.Who.User.Groups); n > 100 || len(got.Who.User.Name) > audit.MaxRecord {
+		t.Errorf("it waits with %d groups and a name of %d bytes", n, len(got.Who.User.Name))
+	}
+	want, err := audit.Encode(nil, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := audit.Encode(nil, *got); err != nil || string(line) != string(want) {
+		t.Errorf("%v\n%s\nwant\n%s", err, line, want)
+	}
+	if len(groups) != len(e.Who.User.Groups) {
+		t.Error("the caller's event was changed")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// taker is a writer that hands on what it is given.
+type taker func(*audit.Event)
+
+func (f taker) Append(_ context.Context, e *audit.Event) (uint64, error) {
+	f(e)
+	return 1, nil
 }

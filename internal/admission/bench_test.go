@@ -99,12 +99,12 @@ func BenchmarkSteps(b *testing.B) {
 	body := benchBody(b, p)
 	r := benchReviewer(b, Policies{Parameters: allowing()})
 	req := createRequest(b, p)
-	obj, err := readObject(req.Object.Raw, podKind)
+	obj, err := readObject(req.Object.Raw, podKind, plenty())
 	if err != nil {
 		b.Fatal(err)
 	}
 	scope := scopeIn(b, r)
-	e, err := extract(scope, &obj)
+	e, err := extract(scope, &obj, plenty())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -114,9 +114,9 @@ func BenchmarkSteps(b *testing.B) {
 		name string
 		run  func() error
 	}{
-		{"envelope", func() error { _, err := decodeReview(body); return err }},
-		{"object", func() error { _, err := readObject(req.Object.Raw, podKind); return err }},
-		{"extract", func() error { _, err := extract(scope, &obj); return err }},
+		{"envelope", func() error { _, err := decodeReview(body, plenty()); return err }},
+		{"object", func() error { _, err := readObject(req.Object.Raw, podKind, plenty()); return err }},
+		{"extract", func() error { _, err := extract(scope, &obj, plenty()); return err }},
 		{"value", func() error { _ = in.value(nil); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
 		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, in.value(nil)); return err }},

@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -127,11 +128,12 @@ func (s situation) in(namespace string, of sample) policy.Check {
 	if err != nil {
 		panic(fmt.Errorf("encode the object of a check: %w", err)) // it consists of maps and strings
 	}
-	obj, err := readObject(raw, of.kind)
+	a := jsonscan.Allow(heavyReview)
+	obj, err := readObject(raw, of.kind, a)
 	if err != nil {
 		panic(fmt.Errorf("read the object of a check: %w", err)) // the same constants in every process
 	}
-	e, err := extract(s.scope, &obj)
+	e, err := extract(s.scope, &obj, a)
 	if err != nil {
 		panic(fmt.Errorf("extract the input of a check: %w", err)) // the same constants in every process
 	}

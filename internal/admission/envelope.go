@@ -22,35 +22,33 @@ type envelope struct {
 	apiVersion, kind string
 	// mayMatter is false if no key in the object could lead to something that is judged.
 	mayMatter bool
-	// err is why the rest was not read.
-	err error
 }
 
 // DecodeReview reads an AdmissionReview of admission.k8s.io/v1. Keys count in their exact case only, as for the API
 // server, and a duplicate key is refused, so that what is judged is what will be stored. The objects of the request
 // share the memory of body, and fields that no verdict rests on (options, requestKind and the like) are left out.
 func DecodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
-	e, err := decodeReview(body)
+	e, err := decodeReview(body, jsonscan.Allow(heavyReview))
 	if err != nil {
 		return nil, err
 	}
 	return &e.request, nil
 }
 
-// beginningOf reads what there is of a review whose end is missing. It returns nil if it has no uid to answer to. Only names
-// count of what it found: the API server writes them before the objects.
+// beginningOf reads what there is of a review whose end is missing, or that is not read as it takes too much. It returns nil if it has no uid
+// to answer to. Only names count of what it found: the API server writes them before the objects.
 func beginningOf(body []byte) *envelope {
 	e := &envelope{}
-	if apiVersion, kind, _ := e.read(body); apiVersion != reviewType.APIVersion || kind != reviewType.Kind || e.request.UID == "" || len(e.request.UID) > maxUID {
+	if apiVersion, kind, _ := e.read(body, jsonscan.Allow(lightReview)); apiVersion != reviewType.APIVersion || kind != reviewType.Kind || e.request.UID == "" || len(e.request.UID) > maxUID {
 		return nil
 	}
 	e.request.Object.Raw, e.request.OldObject.Raw = nil, nil
 	return e
 }
 
-func decodeReview(body []byte) (*envelope, error) {
+func decodeReview(body []byte, a *jsonscan.Allowance) (*envelope, error) {
 	e := &envelope{}
-	apiVersion, kind, err := e.read(body)
+	apiVersion, kind, err := e.read(body, a)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the AdmissionReview: %w", err)
@@ -65,8 +63,8 @@ func decodeReview(body []byte) (*envelope, error) {
 }
 
 // read reads a review, up to the first fault.
-func (e *envelope) read(body []byte) (apiVersion, kind string, err error) {
-	r := jsonscan.NewReader(body)
+func (e *envelope) read(body []byte, a *jsonscan.Allowance) (apiVersion, kind string, err error) {
+	r := jsonscan.NewReader(body).Within(a)
 	for o := r.Object(); o.Next(); {
 		switch string(o.Key()) {
 		case "apiVersion":
@@ -174,6 +172,7 @@ func readUser(r *jsonscan.Reader) (name string, groups []string) {
 					r.Failf("more than %d entries in a list", maxEntries)
 					break
 				}
+				r.Take(groupWeight)
 				groups = append(groups, r.String())
 			}
 		default:

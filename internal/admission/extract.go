@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
@@ -27,8 +28,9 @@ type extraction struct {
 	spec  *podSpec
 	field string // path of that part in the object
 	// mounted marks the hostPath volumes that a container mounts, by position in spec.hostPaths.
-	mounted []bool
-	work    int
+	mounted   []bool
+	work      int
+	allowance *jsonscan.Allowance
 
 	containers []Container
 	mounts     []Mount
@@ -37,8 +39,9 @@ type extraction struct {
 }
 
 // extract lists the containers of obj, each container's mounts of guarded pipes, devices, shares and paths of equal
-// power, the volumes of that sort that no container mounts, and such a path of a PersistentVolume.
-func extract(scope *Scope, obj *object) (extraction, error) {
+// power, the volumes of that sort that no container mounts, and such a path of a PersistentVolume. What they take, and the terms
+// that will be made of them, is taken from a.
+func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, error) {
 	spec := &obj.pod
 	e := extraction{
 		scope:      scope,
@@ -46,6 +49,7 @@ func extract(scope *Scope, obj *object) (extraction, error) {
 		field:      obj.rules.podField(),
 		mounted:    make([]bool, len(spec.hostPaths)),
 		containers: make([]Container, 0, len(spec.containers)+len(spec.initContainers)+len(spec.ephemeral)),
+		allowance:  a,
 	}
 	e.list(typeInit, ".initContainers[", spec.initContainers)
 	e.list(typeContainer, ".containers[", spec.containers)
@@ -59,17 +63,20 @@ func extract(scope *Scope, obj *object) (extraction, error) {
 		}
 	}
 	e.persistentVolume(&obj.volume)
-	if e.work > maxWork {
+	switch {
+	case a.Spent():
+		return extraction{}, jsonscan.ErrAllowance
+	case e.work > maxWork:
 		return extraction{}, errTooMuchWork
 	}
 	return e, nil
 }
 
-// exhausted adds to the work, and says whether that is enough. What is left out then does not matter:
-// the object is refused.
+// exhausted adds to the work, and says whether that is enough, or the memory taken. What is left out then does not matter:
+// the object is refused, or read once more.
 func (e *extraction) exhausted(work int) bool {
 	e.work += work
-	return e.work > maxWork
+	return e.work > maxWork || e.allowance.Spent()
 }
 
 func (e *extraction) list(kind, key string, containers []container) {
@@ -161,7 +168,7 @@ func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
 // target reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
 // every device and share, so that policies can have rules of their own about other pipes.
 func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
-	governing := e.scope.governors.of(v.Pipe)
+	governing, made := e.scope.governors.of(v.Pipe)
 	t := Target{
 		Path:         path,
 		Canonical:    v.Canonical,
@@ -175,7 +182,14 @@ func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Powe
 	}
 	e.work += policyWork * len(t.Policies)
 	ordinary := v.Kind == pipepath.KindPath || v.Kind == pipepath.KindDrive
-	return t, v.Match || !ordinary || t.EqualPower != ""
+	if !v.Match && ordinary && t.EqualPower == "" {
+		return t, false
+	}
+	weight := entryWeight + len(v.Canonical)
+	if made {
+		weight += policyWeight * len(t.Policies)
+	}
+	return t, e.allowance.Take(weight) == nil
 }
 
 // judgeMount is the guard's verdict, made stricter in one case: where the volume names a guarded pipe, the guard is

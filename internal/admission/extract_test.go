@@ -155,17 +155,17 @@ func TestExtractionIsThatOfKubernetesOwnDecoder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		obj, err := readObject(raw, kind)
+		obj, err := readObject(raw, kind, plenty())
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, raw)
 		}
-		got, err := extract(scope, &obj)
+		got, err := extract(scope, &obj, plenty())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(extraction{}), cmpopts.EquateEmpty(),
 			cmpopts.IgnoreUnexported(Target{}),
-			cmpopts.IgnoreFields(extraction{}, "scope", "spec", "field", "mounted", "work")); diff != "" {
+			cmpopts.IgnoreFields(extraction{}, "scope", "spec", "field", "mounted", "work", "allowance")); diff != "" {
 			t.Fatalf("seed %d: extraction differs (-reference +got):\n%s\n%s", seed, diff, raw)
 		}
 		if diff := cmp.Diff(annotations, obj.podMeta().annotations, cmpopts.EquateEmpty()); diff != "" {
@@ -174,7 +174,7 @@ func TestExtractionIsThatOfKubernetesOwnDecoder(t *testing.T) {
 		if got, want := isRelevant(&got, obj.podMeta()), matters(&want, annotations); got != want {
 			t.Fatalf("seed %d: relevant %t, want %t\n%s", seed, got, want, raw)
 		}
-		e, err := decodeReview([]byte(reviewOf(kind, string(raw))))
+		e, err := decodeReview([]byte(reviewOf(kind, string(raw))), plenty())
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -213,7 +213,7 @@ func TestEnvelopeSkipsWhatCannotMatter(t *testing.T) {
 		`{"spec":{"\u006cocal":{"path":"x"}}}`:                   true,
 		`{"spec":{"Local":1,"locals":2,"x":["local"],"loca":3}}`: false,
 	} {
-		e, err := decodeReview([]byte(podReview(object)))
+		e, err := decodeReview([]byte(podReview(object)), plenty())
 		if err != nil {
 			t.Fatalf("%s: %v", object, err)
 		}
@@ -234,12 +234,12 @@ func TestAServiceAccountThatIsNotNamedIsTheDefaultOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		obj, err := readObject([]byte(`{"apiVersion":"v1","kind":"Pod","spec":`+string(spec)+`}`), podKind)
+		obj, err := readObject([]byte(`{"apiVersion":"v1","kind":"Pod","spec":`+string(spec)+`}`), podKind, plenty())
 		if err != nil || obj.pod.serviceAccount != want {
 			t.Errorf("%q: %q, %v; want %q", text, obj.pod.serviceAccount, err, want)
 		}
 	}
-	if obj, err := readObject([]byte(emptyPod), podKind); err != nil || obj.pod.serviceAccount != "default" {
+	if obj, err := readObject([]byte(emptyPod), podKind, plenty()); err != nil || obj.pod.serviceAccount != "default" {
 		t.Errorf("without spec: %q, %v", obj.pod.serviceAccount, err)
 	}
 }

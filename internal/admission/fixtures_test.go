@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/policies"
 )
@@ -26,6 +27,9 @@ var podKind = metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}
 
 // clock is what the reviewers of tests think the time is.
 var clock = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// plenty is what any review may take.
+func plenty() *jsonscan.Allowance { return jsonscan.Allow(heavyReview) }
 
 // allowing is DefaultParameters with the azuredisk driver allowed in kube-system.
 func allowing() Parameters {

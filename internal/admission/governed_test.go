@@ -188,8 +188,9 @@ func TestTheSearchForAnEndedPermissionIsBounded(t *testing.T) {
 	}
 	in := &Input{Namespace: "team-a", Now: "2026-01-01T00:00:00Z"}
 	scope := testScope(t, p)
+	by, _ := scope.governors.of("csi-x")
 	for range 50 {
-		in.Mounts = append(in.Mounts, Mount{Target: Target{Policies: scope.governors.of("csi-x").names}})
+		in.Mounts = append(in.Mounts, Mount{Target: Target{Policies: by.names}})
 	}
 	d := newDescriber(in, scope)
 	for i := range in.Mounts {

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
@@ -35,7 +36,7 @@ var buffers sync.Pool // of *bytes.Buffer
 
 // ServeHTTP answers one AdmissionReview: 200 with a verdict if it could be read as one, else 400, 405, 408, 413, 415 or 503
 // with a line of text, which the API server counts as a failed call and, with failurePolicy Fail, as a refusal. A review
-// that is too large to be judged is refused by verdict, which counts whatever the failurePolicy is.
+// that is too large to be judged, or too heavy while others are, is refused by verdict, which counts whatever the failurePolicy is.
 func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start, traced := time.Now(), isTraced(req.Context())
 	status := http.StatusOK
@@ -58,14 +59,14 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			buffers.Put(body)
 		}
 	}()
-	var e *envelope
+	var answer *admissionv1.AdmissionResponse
 	err := checkHead(w, req)
 	if err == nil {
 		var done func()
 		if done, err = r.desk.Read(w, req, body); err == nil {
 			defer done()
 		}
-		e, err = open(body.Bytes(), err)
+		answer, err = r.answer(req, body.Bytes(), err)
 	}
 	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
@@ -73,11 +74,9 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		status = r.turnAway(w, req, err)
 		return
 	}
-	// The server's stop cancels its requests' contexts; a judgement takes less than a millisecond and is finished.
-	res := r.answer(context.WithoutCancel(req.Context()), e)
-	r.write(w, &e.request, &res)
+	r.write(w, answer)
 	if traced {
-		r.metrics.reviewed(res.Allowed, time.Since(start))
+		r.metrics.reviewed(answer.Allowed, time.Since(start))
 	}
 }
 
@@ -87,21 +86,45 @@ type httpError struct {
 	error
 }
 
-// open reads the review in a body that ended with err. Of one that is too large to be judged, it finds out what to call it in
-// the refusal.
-func open(body []byte, err error) (*envelope, error) {
+// answer judges the review in a body whose reading ended with err. Of a heavy one, nothing but the body is held while it waits for its turn, nor of
+// any but the answer when the turn is over.
+func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admissionv1.AdmissionResponse, error) {
+	// The server's stop cancels its requests' contexts; a judgement takes milliseconds, and the wait for a turn not long, and both are finished.
+	ctx := context.WithoutCancel(req.Context())
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
-		tooLarge := fmt.Errorf("the body has more than %d bytes", maxBody)
-		if e := beginningOf(body); e != nil {
-			e.err = tooLarge
-			return e, nil
-		}
-		return nil, &httpError{http.StatusRequestEntityTooLarge, tooLarge}
+		return r.unread(ctx, body, ReasonSize, &httpError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)})
 	case err != nil:
 		return nil, &httpError{intake.Status(err), fmt.Errorf("read the body: %w", err)}
 	}
-	return decodeReview(body)
+	answer, err := r.attempt(ctx, body, lightReview)
+	if !errors.Is(err, jsonscan.ErrAllowance) {
+		return answer, err
+	}
+	done, err := r.turns.Take(req.RemoteAddr)
+	if err != nil {
+		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(err), errNoTurn})
+	}
+	defer done()
+	if answer, err = r.attempt(ctx, body, heavyReview); errors.Is(err, jsonscan.ErrAllowance) {
+		return r.unread(ctx, body, ReasonSize, &httpError{http.StatusRequestEntityTooLarge, errTooHeavy})
+	}
+	return answer, err
+}
+
+// attempt judges the review in a body, or returns jsonscan.ErrAllowance if that would take more memory than it may. It leaves no trace then.
+// A heavy review that takes too much is refused, unless it is so before its object is read.
+func (r *Reviewer) attempt(ctx context.Context, body []byte, most int) (*admissionv1.AdmissionResponse, error) {
+	a := jsonscan.Allow(most)
+	e, err := decodeReview(body, a)
+	if err != nil {
+		return nil, err
+	}
+	res, ok := r.judged(ctx, e, a, most < heavyReview)
+	if !ok {
+		return nil, jsonscan.ErrAllowance
+	}
+	return res.Response(e.request.UID), nil
 }
 
 // turnAway answers a request that is no review, and returns the status. It ends the connection if something of the body may
@@ -129,35 +152,36 @@ func (r *Reviewer) refused(req *http.Request, status int, err error) {
 	r.log.Info("request refused", zap.String(logkeys.Address, req.RemoteAddr), zap.Int(logkeys.Code, status), zap.Error(err))
 }
 
-// answer judges a review that was read. Most pods end in the first branch: what the envelope's reading has seen of
+// judged judges a review that was read. Most pods end in the first branch: what the envelope's reading has seen of
 // the object's keys rules out that a full reading would find something to decide.
-func (r *Reviewer) answer(ctx context.Context, e *envelope) Result {
-	if e.err != nil {
-		return r.unread(ctx, e)
-	}
+func (r *Reviewer) judged(ctx context.Context, e *envelope, a *jsonscan.Allowance, again bool) (res Result, ok bool) {
 	if !e.mayMatter && supported(&e.request) == nil && sameKind(e.apiVersion, e.kind, e.request.Kind) == nil {
 		if snapshot, ok := r.engine.Active(); ok && !snapshot.NeedsObject() && scopeOf(snapshot) != nil {
 			res := r.pass(&judgement{snapshot: snapshot})
 			if isTraced(ctx) {
 				r.metrics.decided(&res, false)
 			}
-			return res
+			return res, true
 		}
 	}
-	return r.Review(ctx, &e.request)
+	return r.review(ctx, &e.request, a, again)
 }
 
-// unread refuses a review that could not be read to its end.
-func (r *Reviewer) unread(ctx context.Context, e *envelope) Result {
+// unread refuses a review that was not read to its end, by what its beginning calls it; err is the answer if it does not.
+func (r *Reviewer) unread(ctx context.Context, body []byte, reason string, err *httpError) (*admissionv1.AdmissionResponse, error) {
+	e := beginningOf(body)
+	if e == nil {
+		return nil, err
+	}
 	j := judgement{start: r.now()}
-	res := r.refuse(&e.request, &j, cannotJudge(ReasonSize, http.StatusForbidden, e.err))
+	res := r.refuse(&e.request, &j, cannotJudge(reason, http.StatusForbidden, err.error))
 	if isTraced(ctx) {
 		r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(e.request.UID)),
-			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, ReasonSize), zap.Error(e.err))
+			zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, reason), zap.Error(err.error))
 		r.record(ctx, &e.request, &j, &res)
 		r.metrics.decided(&res, false)
 	}
-	return res
+	return res.Response(e.request.UID), nil
 }
 
 // checkHead refuses what is no review by its head.
@@ -176,13 +200,13 @@ func checkHead(w http.ResponseWriter, req *http.Request) error {
 
 var reviewType = metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}
 
-func (r *Reviewer) write(w http.ResponseWriter, req *admissionv1.AdmissionRequest, res *Result) {
-	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: reviewType, Response: res.Response(req.UID)})
+func (r *Reviewer) write(w http.ResponseWriter, answer *admissionv1.AdmissionResponse) {
+	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: reviewType, Response: answer})
 	if err != nil {
 		panic(fmt.Errorf("encode the response: %w", err)) // answered with 500 by the caller
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(text); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		r.log.Info("answer not written", zap.String(logkeys.UID, string(req.UID)), zap.Error(err))
+		r.log.Info("answer not written", zap.String(logkeys.UID, string(answer.UID)), zap.Error(err))
 	}
 }

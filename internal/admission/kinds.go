@@ -129,13 +129,14 @@ func (k *judgedKind) descend(r *jsonscan.Reader, obj *object, depth int) {
 	}
 }
 
-// readObject reads raw as an object of the kind that the API server announced. An object of another kind is an error.
-func readObject(raw []byte, kind metav1.GroupVersionKind) (object, error) {
+// readObject reads raw as an object of the kind that the API server announced. An object of another kind is an error, and so is one that
+// takes more than the allowance.
+func readObject(raw []byte, kind metav1.GroupVersionKind, a *jsonscan.Allowance) (object, error) {
 	k, ok := judgedKindOf(kind)
 	if !ok {
 		return object{}, fmt.Errorf("objects of kind %s are not judged here", quote(kindName(kind), maxName))
 	}
-	r := jsonscan.NewReader(raw)
+	r := jsonscan.NewReader(raw).Within(a)
 	if r.Null() {
 		return object{}, fmt.Errorf("the object is null")
 	}

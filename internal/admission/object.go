@@ -69,6 +69,9 @@ func readMetadata(r *jsonscan.Reader) (m metadata) {
 func readStrings(r *jsonscan.Reader) map[string]string {
 	m := map[string]string{}
 	for o := r.Object(); o.Next(); {
+		if r.Take(memberWeight + len(o.Key())); r.Err() != nil {
+			break
+		}
 		key := string(o.Key())
 		if _, ok := m[key]; ok {
 			r.Failf("duplicate key %.80q", key)

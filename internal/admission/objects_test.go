@@ -141,12 +141,12 @@ func TestAnObjectWithoutTemplateHasNoContainers(t *testing.T) {
 			if !json.Valid([]byte(raw)) {
 				t.Fatal(raw)
 			}
-			obj, err := readObject([]byte(raw), kind)
+			obj, err := readObject([]byte(raw), kind, plenty())
 			if err != nil {
 				t.Errorf("%s: %v", raw, err)
 				continue
 			}
-			e, err := extract(scope, &obj)
+			e, err := extract(scope, &obj, plenty())
 			if err != nil || len(e.containers) > 0 || isRelevant(&e, obj.podMeta()) {
 				t.Errorf("%s: %+v, %v", raw, e, err)
 			}

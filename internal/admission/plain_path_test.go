@@ -36,11 +36,11 @@ func FuzzWhatIsNeverSentHoldsNothingToDecide(f *testing.F) {
 			hostPaths:  []hostPathVolume{{name: "v", path: path}, {name: "w", path: path}},
 			containers: []container{{mounts: []volumeMount{{volume: "v", subPath: subPath}}}},
 		}}
-		if e, err := extract(scope, &obj); err != nil || isRelevant(&e, &metadata{}) {
+		if e, err := extract(scope, &obj, plenty()); err != nil || isRelevant(&e, &metadata{}) {
 			t.Errorf("%q with %q: %+v %+v, %v", path, subPath, e.mounts, e.unmounted, err)
 		}
 		obj = object{rules: &judgedKinds[len(judgedKinds)-1], volume: persistentVolume{sources: []volumeSource{{"local", path}}}}
-		if e, err := extract(scope, &obj); err != nil || isRelevant(&e, &metadata{}) {
+		if e, err := extract(scope, &obj, plenty()); err != nil || isRelevant(&e, &metadata{}) {
 			t.Errorf("%q in a volume: %+v, %v", path, e.persistent, err)
 		}
 	})

@@ -114,6 +114,7 @@ func readVolumes(r *jsonscan.Reader) (volumes []hostPathVolume) {
 			}
 		}
 		if isHostPath {
+			r.Take(volumeWeight)
 			volumes = append(volumes, v)
 		}
 	}
@@ -138,6 +139,7 @@ func readContainers(r *jsonscan.Reader) (containers []container) {
 			r.Failf("more than %d entries in a list", maxEntries)
 			break
 		}
+		r.Take(containerWeight)
 		var c container
 		for o := r.Object(); o.Next(); {
 			switch string(o.Key()) {
@@ -168,6 +170,7 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 			r.Failf("more than %d entries in a list", maxEntries)
 			break
 		}
+		r.Take(mountWeight)
 		var m volumeMount
 		expr := ""
 		for o := r.Object(); o.Next(); {

@@ -22,7 +22,7 @@ func ObjectReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("review an object: %w", err)
 	}
-	obj, err := readObject(raw, kind)
+	obj, err := readObject(raw, kind, jsonscan.Allow(heavyReview))
 	if err != nil {
 		return nil, fmt.Errorf("review a %s: %w", plain(kind.Kind, maxName), err)
 	}

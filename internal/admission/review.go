@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -24,8 +25,9 @@ const (
 	ReasonObject    = "object"      // the object cannot be read, or is of another kind than the request says
 	ReasonScope     = "scope"       // the policies came without the guarded pipes that belong to them
 	ReasonNoFinding = "unexplained" // the policy refuses and does not say why
-	ReasonSize      = "size"        // the review is too large to be read
+	ReasonSize      = "size"        // the review is too large to be read, or would take too much memory
 	ReasonAudit     = "audit"       // the record could not be written
+	ReasonOverload  = string(policy.ReasonOverload)
 	ReasonPanic     = string(policy.ReasonPanic)
 )
 
@@ -55,12 +57,20 @@ type judgement struct {
 	unchanged bool
 	static    bool
 	plain     bool
+	allowance *jsonscan.Allowance
 }
 
 // Review judges one request. It never fails: what cannot be judged is refused, with CodeFailure and a reason.
 // req is only read, and nothing of it is kept.
-func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest) (res Result) {
-	j := judgement{start: r.now()}
+func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest) Result {
+	res, _ := r.review(ctx, req, jsonscan.Allow(heavyReview), false)
+	return res
+}
+
+// review judges one request with what is left of an allowance. If that is not enough for one that may be reviewed again with more, there is no
+// result, and no trace of it.
+func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest, a *jsonscan.Allowance, again bool) (res Result, ok bool) {
+	j := judgement{start: r.now(), allowance: a}
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
@@ -69,9 +79,13 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 			if isTraced(ctx) {
 				r.metrics.decided(&res, false)
 			}
+			ok = true
 		}
 	}()
 	relevant, fail := r.judge(ctx, req, &j)
+	if again && a.Spent() {
+		return Result{}, false
+	}
 	switch {
 	case fail != nil:
 		res = r.refuse(req, &j, fail)
@@ -86,14 +100,14 @@ func (r *Reviewer) Review(ctx context.Context, req *admissionv1.AdmissionRequest
 	}
 	res.Plain = j.plain
 	if !isTraced(ctx) {
-		return res
+		return res, true
 	}
 	if res.DecisionID != "" {
 		r.record(ctx, req, &j, &res)
 	}
 	_, known := j.snapshotRule(res.Code)
 	r.metrics.decided(&res, known)
-	return res
+	return res, true
 }
 
 // judge fills j. It returns false, and no failure, for an object that holds nothing to decide.
@@ -109,19 +123,19 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if j.scope = scopeOf(snapshot); j.scope == nil {
 		return false, cannotJudge(ReasonScope, http.StatusForbidden, errNoScope)
 	}
-	obj, err := readObject(req.Object.Raw, req.Kind)
+	obj, err := readObject(req.Object.Raw, req.Kind, j.allowance)
 	if err != nil {
-		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
+		return false, unreadable(err)
 	}
-	e, err := extract(j.scope, &obj)
+	e, err := extract(j.scope, &obj, j.allowance)
 	if err != nil {
-		return false, cannotJudge(ReasonObject, http.StatusBadRequest, err)
+		return false, unreadable(err)
 	}
 	if j.plain = !isRelevant(&e, obj.podMeta()); j.plain && !snapshot.NeedsObject() {
 		return false, nil
 	}
 	j.input = r.input(req, &obj, &e)
-	if j.decision, fail = r.decide(ctx, snapshot, j.input, req.Object.Raw); fail != nil {
+	if j.decision, fail = r.decide(ctx, j, j.input, req.Object.Raw); fail != nil {
 		return true, fail
 	}
 	if len(denials(j.decision)) > 0 {
@@ -151,16 +165,19 @@ func supported(req *admissionv1.AdmissionRequest) *failure {
 }
 
 // decide asks the policy. The object goes along only if the policies read it.
-func (r *Reviewer) decide(ctx context.Context, s policy.Snapshot, in *Input, raw []byte) (policy.Decision, *failure) {
+func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []byte) (policy.Decision, *failure) {
+	if j.allowance.Take(inputWeight(in, raw, j.snapshot.NeedsObject())) != nil {
+		return policy.Decision{}, tooHeavy()
+	}
 	var object ast.Value
-	if s.NeedsObject() {
+	if j.snapshot.NeedsObject() {
 		var err error
 		if object, err = objectValue(raw); err != nil {
 			return policy.Decision{}, cannotJudge(ReasonObject, http.StatusBadRequest, err)
 		}
 	}
 	start := time.Now()
-	d, err := r.engine.DecideWith(ctx, s, in.value(object))
+	d, err := r.engine.DecideWith(ctx, j.snapshot, in.value(object))
 	if isTraced(ctx) {
 		r.metrics.evaluated(time.Since(start))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"runtime"
 	"strings"
 	"time"
 
@@ -60,6 +61,7 @@ type Reviewer struct {
 	newID         func() string
 	metrics       *Metrics
 	desk          *intake.Desk
+	turns         *intake.Turns // of heavy reviews
 }
 
 // NewReviewer returns a Reviewer.
@@ -77,6 +79,7 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 		newID:         o.NewID,
 		metrics:       o.Metrics,
 		desk:          intake.New(intake.Limits{Keep: maxBody}),
+		turns:         turnsFor(runtime.GOMAXPROCS(0)),
 	}
 	if r.log == nil {
 		r.log = zap.NewNop()

@@ -81,10 +81,11 @@ func newGovernors(policies map[string]PipePolicy) governors {
 	return g
 }
 
-// of returns the policies that govern a pipe. The caller does not change them.
-func (g *governors) of(pipe string) *governing {
+// of returns the policies that govern a pipe, and whether the list was made for it: where policies have different patterns. The caller
+// does not change them.
+func (g *governors) of(pipe string) (by *governing, made bool) {
 	if pipe == "" {
-		return nobody
+		return nobody, false
 	}
 	head, _, _ := strings.Cut(pipe, `\`) // what is written below a pipe belongs to it, as for a Guard
 	var one *governing
@@ -110,12 +111,12 @@ func (g *governors) of(pipe string) *governing {
 	}
 	switch {
 	case one == nil:
-		return nobody
+		return nobody, false
 	case names == nil:
-		return one
+		return one, false
 	}
 	slices.Sort(names)
-	return governingBy(slices.Compact(names))
+	return governingBy(slices.Compact(names)), true
 }
 
 // scope puts together what goes with the policies p, of which pipes are all PipePolicies.
@@ -146,7 +147,8 @@ func (p Policies) scope(pipes map[string]PipePolicy) (*Scope, error) {
 func (s *Scope) unforgivenPipe(patterns []string) string {
 	for _, pattern := range patterns {
 		for _, name := range namesOf(pattern) {
-			governed := slices.ContainsFunc(s.governors.of(pipepath.Fold(name)).names, func(policy string) bool { return s.policies[policy].lenient() })
+			by, _ := s.governors.of(pipepath.Fold(name))
+			governed := slices.ContainsFunc(by.names, func(policy string) bool { return s.policies[policy].lenient() })
 			if !governed {
 				return name
 			}

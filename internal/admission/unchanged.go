@@ -29,20 +29,20 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	if req.Operation != admissionv1.Update || req.SubResource == "ephemeralcontainers" {
 		return false
 	}
-	old, err := readObject(req.OldObject.Raw, req.Kind)
+	old, err := readObject(req.OldObject.Raw, req.Kind, j.allowance)
 	if err != nil {
 		return false
 	}
 	if old.meta.name != obj.meta.name || old.meta.namespace != obj.meta.namespace || old.meta.uid != obj.meta.uid {
 		return false
 	}
-	before, err := extract(j.scope, &old)
+	before, err := extract(j.scope, &old, j.allowance)
 	if err != nil || !sameAccess(&before, e) || old.pod.serviceAccount != obj.pod.serviceAccount ||
 		old.pod.gates != obj.pod.gates || !reflect.DeepEqual(old.volume, obj.volume) ||
 		!maps.Equal(runtimeAnnotations(old.podMeta()), runtimeAnnotations(obj.podMeta())) {
 		return false
 	}
-	d, fail := r.decide(ctx, j.snapshot, r.input(req, &old, &before), req.OldObject.Raw)
+	d, fail := r.decide(ctx, j, r.input(req, &old, &before), req.OldObject.Raw)
 	if fail != nil {
 		return false
 	}

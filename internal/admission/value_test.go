@@ -71,11 +71,11 @@ func TestValueIsTheInputAsJSONAndConformsToTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		obj, err := readObject(raw, req.Kind)
+		obj, err := readObject(raw, req.Kind, plenty())
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := extract(scope, &obj)
+		e, err := extract(scope, &obj, plenty())
 		if err != nil {
 			t.Fatal(err)
 		}

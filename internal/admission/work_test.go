@@ -65,11 +65,11 @@ func TestThousandMountsThatThousandPoliciesGovernAreRefused(t *testing.T) {
 		for len(pod.Spec.Containers[0].VolumeMounts) < mounts {
 			pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, pod.Spec.Containers[0].VolumeMounts[0])
 		}
-		obj, err := readObject(marshal(t, pod), podKind)
+		obj, err := readObject(marshal(t, pod), podKind, plenty())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e, err := extract(scope, &obj); !errors.Is(err, want) {
+		if e, err := extract(scope, &obj, plenty()); !errors.Is(err, want) {
 			t.Errorf("%d mounts: %d, %v", mounts, len(e.mounts), err)
 		}
 	}

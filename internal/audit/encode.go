@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
@@ -14,23 +16,54 @@ import (
 // dropped by common log shippers, and a bound keeps one caller from filling the disk with one request.
 const MaxRecord = 8192
 
+// What a writer sets takes at most so much of a line: 20 digits, a session as Go makes them, and a hash with its key. A line is cut as if it took
+// all of that, so that the cuts do not depend on it.
+const mostStamped = 20 + 26 + len(`,"prev":""`) + 44
+
+// stamped is how much of that a line has.
+func stamped(e *Event) int {
+	n := len(strconv.FormatUint(e.Seq, 10)) + len(e.Session)
+	if e.Prev != "" {
+		n += len(`,"prev":""`) + len(e.Prev)
+	}
+	return n
+}
+
 // encode returns one line of JSON, at most MaxRecord bytes long, in the memory of dst if there is room. A longer event is shortened in steps,
 // each cut leaving a mark in its place.
 func encode(dst []byte, e Event) ([]byte, error) {
+	_, line, err := fit(dst, e)
+	return line, err
+}
+
+// fit returns the event as its line has it, with the line.
+func fit(dst []byte, e Event) (Event, []byte, error) {
 	var line []byte
 	var err error
+	most := MaxRecord + min(stamped(&e)-mostStamped, 0)
 	if leastSize(e) <= MaxRecord { // the usual case; what is longer for certain is not encoded in vain
-		if line, err = marshal(dst, e); err != nil || len(line) <= MaxRecord {
-			return line, err
+		if line, err = marshal(dst, e); err != nil || len(line) <= most {
+			return e, line, err
 		}
 	}
 	for _, limit := range []int{1024, 256, 64} {
 		short := shorten(e, limit)
-		if line, err = marshal(dst, short); err != nil || len(line) <= MaxRecord {
-			return line, err
+		if line, err = marshal(dst, short); err != nil || len(line) <= most {
+			return short, line, err
 		}
 	}
-	return nil, fmt.Errorf("audit record of %d bytes cannot be shortened to %d", len(line), MaxRecord)
+	return Event{}, nil, fmt.Errorf("audit record of %d bytes cannot be shortened to %d", len(line), MaxRecord)
+}
+
+// Fit returns a copy of e that is cut as its line will be, whatever number and session it gets, and that keeps no more memory than it needs: for
+// records that wait to be written. The line of the copy is that of e.
+func Fit(e Event) (Event, error) {
+	e.Time = e.Time.UTC()
+	short, _, err := fit(nil, e)
+	if err != nil {
+		return Event{}, err
+	}
+	return shorten(short, math.MaxInt), nil
 }
 
 // leastSize is a lower bound for the length of the record: the parts that a caller can make long.

@@ -3,16 +3,18 @@ package audit
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
 // shorten returns a copy of e in which no string takes more than limit bytes of JSON (and its mark),
-// and no list more than a few entries. What e points to is shared with the caller, so it is copied first.
+// and no list more than a few entries. What e points to is shared with the caller, so it is copied first, and so are its texts, which
+// may be parts of longer ones.
 func shorten(e Event, limit int) Event {
 	entries := max(4, limit/32)
 	clip := func(texts ...*string) {
 		for _, s := range texts {
-			*s = clipText(*s, limit)
+			*s = strings.Clone(clipText(*s, limit))
 		}
 	}
 	clip((*string)(&e.Type), (*string)(&e.Stage), &e.ID, &e.Prev)
@@ -92,7 +94,7 @@ func shortenWho(w *Who, clip func(...*string), entries int) {
 
 func shortenWhat(w *What, clip func(...*string), entries, limit int) {
 	clip(&w.Pipe, &w.Group, &w.Version, &w.Method, &w.FullMethod, &w.Verb)
-	if len(w.Params) > limit {
+	if w.Params = slices.Clone(w.Params); len(w.Params) > limit {
 		w.Params = fmt.Appendf(nil, `"[%d bytes cut]"`, len(w.Params))
 	}
 	w.Redacted = clipList(w.Redacted, entries, func(mark string) string { return mark })

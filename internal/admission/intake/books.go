@@ -17,7 +17,7 @@ func (d *Desk) admit(r *reader) bool {
 		return false
 	}
 	d.unread = append(d.unread, r)
-	d.counts[r.address]++
+	count(d.counts, r.address, 1)
 	return true
 }
 
@@ -51,9 +51,7 @@ func (d *Desk) forget(i int) {
 	r := d.unread[i]
 	d.unread = slices.Delete(d.unread, i, i+1)
 	d.pending -= r.bytes
-	if d.counts[r.address]--; d.counts[r.address] == 0 {
-		delete(d.counts, r.address)
-	}
+	count(d.counts, r.address, -1)
 }
 
 // wait calls set, which sets the deadline of the next read, unless the body has lost its place.
@@ -109,21 +107,23 @@ func (d *Desk) dismiss(r *reader) (gone bool) {
 }
 
 // take takes a place for a body that was read.
-func (d *Desk) take() bool {
+func (d *Desk) take(address string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.places >= d.limits.Places {
+	if d.places >= d.limits.Places || d.judged[address] >= d.limits.PlacesPerAddress {
 		return false
 	}
 	d.places++
+	count(d.judged, address, 1)
 	return true
 }
 
-func (d *Desk) leave(bytes int64) {
+func (d *Desk) leave(r *reader) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.places--
-	d.held -= bytes
+	count(d.judged, r.address, -1)
+	d.held -= r.bytes
 }
 
 func (d *Desk) giveBack(bytes int64) {

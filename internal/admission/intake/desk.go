@@ -24,8 +24,8 @@ type Limits struct {
 	// The first 64 KiB of each body do not count: their number bounds them, and a small review, as most are, is read whatever
 	// large ones hold.
 	Held, UnreadBytes int64
-	// Places is how many bodies that were read are being judged at one time, 256.
-	Places int
+	// Places is how many bodies that were read are being judged at one time, 256; PlacesPerAddress is the share of one address, 240.
+	Places, PlacesPerAddress int
 }
 
 const (
@@ -51,7 +51,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 256}} {
+	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 256}, {&l.PlacesPerAddress, 240}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -76,13 +76,16 @@ type Desk struct {
 	mu      sync.Mutex     // guards the rest
 	unread  []*reader      // the oldest first
 	counts  map[string]int // of unread, by address
+	judged  map[string]int // of places, by address
 	pending int64          // bytes that unread hold, without the first portion of each
 	held    int64          // bytes that all bodies hold, without the first portion of each
 	places  int            // that are taken
 }
 
 // New returns a Desk.
-func New(l Limits) *Desk { return &Desk{limits: l.withDefaults(), counts: map[string]int{}} }
+func New(l Limits) *Desk {
+	return &Desk{limits: l.withDefaults(), counts: map[string]int{}, judged: map[string]int{}}
+}
 
 // reader is one body that is being read.
 type reader struct {
@@ -111,12 +114,12 @@ func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer
 	case err != nil:
 		d.giveBack(r.bytes)
 		return nil, err
-	case !d.take():
+	case !d.take(r.address):
 		d.giveBack(r.bytes)
 		return nil, ErrBusy
 	}
 	_ = control.SetReadDeadline(time.Time{}) // it would end the request's context while it is judged
-	return func() { d.leave(r.bytes) }, nil
+	return func() { d.leave(r) }, nil
 }
 
 // read reads portion after portion.

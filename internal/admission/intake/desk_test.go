@@ -348,3 +348,33 @@ func TestAHandlerHearsOfWholeBodiesOnly(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+func TestOneAddressDoesNotTakeAllPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := New(Limits{})
+		var taken []*reading
+		for range 250 {
+			if r := whole(d, "10.0.0.9", "body"); r.err == nil {
+				taken = append(taken, r)
+			} else if !errors.Is(r.err, ErrBusy) {
+				t.Fatal(r.err)
+			}
+		}
+		if len(taken) != 240 {
+			t.Errorf("one address has %d places, want 240", len(taken))
+		}
+		for i := range 16 {
+			r := whole(d, "10.0.0.1", "body")
+			if r.err != nil {
+				t.Fatalf("place %d of another: %v", i, r.err)
+			}
+			taken = append(taken, r)
+		}
+		for _, r := range taken {
+			r.done()
+		}
+		if d.String() != empty || len(d.judged) != 0 {
+			t.Error(d, d.judged)
+		}
+	})
+}

@@ -19,7 +19,8 @@ type Reader struct {
 	err   error
 	mark  func(key []byte, value byte, element bool) bool
 	// marked is true once mark has said yes to any key.
-	marked bool
+	marked    bool
+	allowance *Allowance
 }
 
 // NewReader reads data, which must be UTF-8 and must not change while the Reader is used.

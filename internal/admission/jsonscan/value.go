@@ -15,6 +15,9 @@ func (r *Reader) String() string {
 		return ""
 	}
 	raw, escaped := r.rawString()
+	if r.Take(len(raw)); r.err != nil {
+		return ""
+	}
 	if escaped {
 		raw = unescape(raw)
 	}

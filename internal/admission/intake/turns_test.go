@@ -1,0 +1,125 @@
+package intake
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// asking is one that asks for a turn.
+type asking struct {
+	name string
+	done func()
+	err  error
+	over bool
+}
+
+// queue takes note of who had a turn, in the order of their turns.
+type queue struct {
+	*Turns
+	mu  sync.Mutex // guards had
+	had []string
+}
+
+func (q *queue) ask(address, name string) *asking {
+	a := &asking{name: name}
+	go func() {
+		a.done, a.err = q.Take(address + ":40000")
+		a.over = true
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if a.err == nil {
+			q.had = append(q.had, name)
+		}
+	}()
+	synctest.Wait()
+	return a
+}
+
+func TestTurnsAreTakenByFewAndTheirSendersTakeThemInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: NewTurns(1, 8, time.Minute)}
+		all := []*asking{q.ask("10.0.0.1", "a0")}
+		for _, name := range []string{"a1", "a2", "a3"} {
+			all = append(all, q.ask("10.0.0.1", name))
+		}
+		all = append(all, q.ask("10.0.0.2", "b1"), q.ask("10.0.0.2", "b2"), q.ask("10.0.0.3", "c1"))
+		for i := range all {
+			if len(q.had) != i+1 {
+				t.Fatalf("%v had turns after %d ended", q.had, i)
+			}
+			for _, a := range all {
+				if a.name == q.had[i] {
+					a.done()
+					break
+				}
+			}
+			synctest.Wait()
+		}
+		if want := []string{"a0", "a1", "b1", "c1", "a2", "b2", "a3"}; !slices.Equal(q.had, want) {
+			t.Errorf("%v, want %v", q.had, want)
+		}
+		if q.taken != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d taken, %d wait", q.taken, len(q.waiting))
+		}
+	})
+}
+
+func TestWhereTooManyWaitTheLastOfTheOneWithMostMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: NewTurns(2, 4, time.Minute)}
+		first, second := q.ask("10.0.0.1", "first"), q.ask("10.0.0.1", "second")
+		if !first.over || !second.over {
+			t.Fatal("two turns were free")
+		}
+		var many []*asking
+		for range 4 {
+			many = append(many, q.ask("10.0.0.1", "many"))
+		}
+		if a := q.ask("10.0.0.1", "more"); !errors.Is(a.err, ErrBusy) {
+			t.Errorf("one more of the same: %v", a.err)
+		}
+		other := q.ask("10.0.0.2", "other")
+		if other.over || !errors.Is(many[3].err, ErrBusy) || many[2].over {
+			t.Errorf("the other %v, the last %v, the one before %v", other.err, many[3].err, many[2].err)
+		}
+		first.done()
+		second.done()
+		synctest.Wait()
+		if !other.over || other.err != nil || !many[0].over {
+			t.Errorf("it had no turn: %v", other.err)
+		}
+		other.done()
+		many[0].done()
+		synctest.Wait()
+		many[1].done()
+		many[2].done()
+		if q.taken != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d taken, %d wait", q.taken, len(q.waiting))
+		}
+	})
+}
+
+func TestTheWaitForATurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: NewTurns(1, 4, time.Second)}
+		first, second := q.ask("10.0.0.1", "first"), q.ask("10.0.0.1", "second")
+		later(time.Second)
+		if !errors.Is(second.err, ErrBusy) {
+			t.Errorf("%v", second.err)
+		}
+		third := q.ask("10.0.0.1", "third")
+		first.done()
+		synctest.Wait()
+		if third.err != nil || !third.over {
+			t.Errorf("%v", third.err)
+		}
+		third.done()
+		if q.taken != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d taken, %d wait", q.taken, len(q.waiting))
+		}
+	})
+}
