@@ -68,7 +68,7 @@ func (c *conn) seat(who peer.Identity) error {
 
 // count counts the connection for its caller, as far as the access list bounds those.
 func (c *conn) count(who peer.Identity) error {
-	most := c.pipe.now().List.Connections(c.pipe.gv.Group, c.pipe.gv.Version, asCaller(who))
+	most := c.pipe.now().List.Connections(c.pipe.gv.Group, c.pipe.gv.Version, c.pipe.couldBe(who))
 	release, ok := c.pipe.limiter.Connect(asPrincipal(who), c.pipe.name, most)
 	if !ok {
 		return fmt.Errorf("the caller holds %d connections to this pipe, the most that the access list lets it hold", most)

@@ -83,7 +83,7 @@ type forgetful struct{ records, terminals atomic.Uint64 }
 
 func (l *forgetful) Append(_ context.Context, e *audit.Event) (uint64, error) {
 	if terminal(*e) {
-		l.terminals.Add(uint64(e.Count()))
+		l.terminals.Add(e.Count())
 	}
 	return l.records.Add(1), nil
 }

@@ -16,10 +16,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
+// looksAtTokens says whether a token can add to what is known of a caller on this pipe.
+func (p *pipe) looksAtTokens() bool { return p.tokens != nil && p.tokens.Mode() != token.Off }
+
 // vouched looks at the caller's token, before anybody asks what the caller may do, and takes it out of the call: whoever
 // is behind the proxy has no use for it.
 func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	if p.tokens == nil || p.tokens.Mode() == token.Off {
+	if !p.looksAtTokens() {
 		return next(ctx, call)
 	}
 	r := requestFrom(ctx)
