@@ -171,6 +171,14 @@ func (a *auditLog) works() error {
 	return nil
 }
 
+// overdue is the last record that the log should have removed, and keeps for an operation under way.
+func (a *auditLog) overdue() uint64 {
+	if a.segments == nil {
+		return 0
+	}
+	return a.segments.Stats().Overdue
+}
+
 // missing has the last record of the log say how many requests have none.
 func (a *auditLog) missing(n uint64) {
 	if a.segments != nil {

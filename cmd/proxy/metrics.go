@@ -55,6 +55,7 @@ func serveHTTP(address string, routes func(*http.ServeMux), errorLog *log.Logger
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 4 << 10, ErrorLog: errorLog,
 	}
+	server.SetKeepAlivesEnabled(false) // a client that asks now and then would hold its place in between
 	opened(listener.Addr().String())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(netutil.LimitListener(listener, maxHTTPConnections)) }()

@@ -76,7 +76,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, names.close()) }()
 	o := proxy.Options{
-		Peers: names.peers, Rules: access.book.Rules, Audit: records, Limits: limits(p.settings.Limits),
+		Peers: names.peers, Rules: access.book.Rules, Audit: records, Overdue: records.overdue, Limits: limits(p.settings.Limits),
 		Log: p.log, Registerer: registry, Node: node,
 	}
 	closeHost, err := p.backend(&o, state)

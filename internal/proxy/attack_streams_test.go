@@ -176,3 +176,54 @@ func TestASilentStreamEndsWithWhatAllowedIt(t *testing.T) {
 		}
 	})
 }
+
+// A log removes its oldest records, and those behind the beginning of a call stay until it has ended. A call that does not end must not keep them all.
+func TestAStreamEndsWhenTheLogShouldNotKeepItsBeginningAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var overdue atomic.Uint64
+		f := start(t, "memory", forwarding(t, func(_ context.Context, _ string, s grpc.ServerStream) error {
+			<-s.Context().Done()
+			return context.Cause(s.Context())
+		}), func(o *Options) {
+			o.Rules = func(string, string) *Rules { return listed(t, forwardSpec, nil) }
+			o.Overdue = overdue.Load
+		})
+		conn := f.client(t, "filesystem-v1")
+		begin := func() grpc.ClientStream {
+			s, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/v1.Filesystem/New", grpc.ForceCodecV2(raw.Codec{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.SendMsg(&raw.Message{1}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return s
+		}
+		isIntent := func(e audit.Event) bool { return e.Stage == audit.StageRequestReceived }
+		older := begin()
+		began := f.log.await(t, 1, isIntent)[0].Seq
+		begin()
+		overdue.Store(began - 1)
+		time.Sleep(2 * decideEvery)
+		if n := f.metric(t, "pipeguard_streams_in_flight"); n != 2 {
+			t.Errorf("%v streams are open while their beginnings may be kept", n)
+		}
+		overdue.Store(began)
+		time.Sleep(decideEvery + time.Second)
+		var got raw.Message
+		if err := older.RecvMsg(&got); status.Code(err) != codes.Aborted {
+			t.Errorf("the older one: %v", err)
+		}
+		if e := f.log.await(t, 1, terminal)[0]; e.Outcome.Code != codes.Aborted.String() || e.IntentSeq != began {
+			t.Errorf("recorded as %+v", e.Outcome)
+		}
+		if n := f.metric(t, "pipeguard_streams_in_flight"); n != 1 {
+			t.Errorf("%v streams are open afterwards", n)
+		}
+		_ = conn.Close()
+		if err := f.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -86,7 +86,7 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 		defer v.watch(end)()
 		err := p.pass(ctx, s.fullMethod, v)
 		if denied := v.denial(); denied != nil {
-			r.noteDenial("call ended: it is not allowed any more", status.Convert(denied).Message())
+			r.noteDenial("call ended: it may not go on", status.Convert(denied).Message())
 			return nil, denied
 		}
 		if err != nil {
@@ -158,7 +158,8 @@ func (v *vouched) still() error {
 	return v.allowed()
 }
 
-// allowed asks access list and request policy anew about a stream if the rules are others, or the decision is old.
+// allowed asks access list and request policy anew about a stream if the rules are others, or the decision is old; then it also looks whether
+// the log must keep too much for the stream.
 func (v *vouched) allowed() (err error) {
 	p := v.stream.conn.pipe
 	v.mu.Lock()
@@ -175,12 +176,19 @@ func (v *vouched) allowed() (err error) {
 		return v.denied
 	}
 	r, call := v.asked, v.call
+	if began := r.event.IntentSeq; began != 0 && began <= p.overdue() {
+		v.denied = errOverdue
+		return v.denied
+	}
 	r.now, r.waited = time.Now(), true // it was counted against the caller's limits when it began
 	v.denied = errUndecided            // should what decides panic
 	_, v.denied = chain(nothing, p.authorized, p.judged)(context.WithValue(v.ctx, requestKey{}, &r), &call)
 	v.rules, v.decided = rules, r.now
 	return v.denied
 }
+
+// errOverdue ends a stream whose beginning the log has kept for as long as it may: nothing that is behind it can be removed either.
+var errOverdue = status.Error(codes.Aborted, "the audit log can keep the beginning of this call no longer: begin it again")
 
 var errUndecided = status.Error(codes.Internal, "no decision about the rest of the stream")
 

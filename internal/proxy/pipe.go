@@ -40,6 +40,7 @@ type pipe struct {
 	limiter    *acl.Limiter    // of all pipes
 	shares     *shares         // of all pipes
 	newcomers  *newcomers      // of all pipes
+	overdue    func() uint64   // see Options
 	tokens     *token.Guard    // nil looks at none
 	roles      Roles           // nil asks for none
 	running    context.Context // ends operations that outlive their callers, when the pipe is stopped by force
@@ -88,6 +89,9 @@ func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pi
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter, shares: all.shares,
 		table: newTable(o.Limits, all.lobby), queue: all.queue, newcomers: all.newcomers,
+	}
+	if p.overdue = o.Overdue; p.overdue == nil {
+		p.overdue = func() uint64 { return 0 }
 	}
 	if o.Tokens != nil {
 		guard := o.Tokens(name)

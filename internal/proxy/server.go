@@ -45,6 +45,9 @@ type Options struct {
 	Roles func(pipe string) Roles
 	// Audit takes the records.
 	Audit audit.Writer
+	// Overdue returns the number of the last record that the log should have removed by now, and keeps since an operation under way began
+	// before; 0 if there is none. Calls that are passed on and began up to there are ended: they alone go on for as long as they like. Nil ends none.
+	Overdue func() uint64
 	// Limits bound what callers can use up; the zero value means the defaults.
 	Limits Limits
 	// Log takes diagnostics; nil means none.

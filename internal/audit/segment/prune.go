@@ -34,13 +34,14 @@ func (l *log) prune() {
 	}
 }
 
-// excess is which segments should go next, and why.
+// excess is which segments should go next, and why. What should go and is kept for an operation under way is noted.
 func (l *log) excess() (parts []part, reason string) {
 	oldest := l.seq + 1
 	for _, seq := range l.open {
 		oldest = min(oldest, seq)
 	}
 	total, refused := l.at.bytes+l.held, l.at.refused+l.refused
+	var overdue uint64
 	for i := range l.parts {
 		p := &l.parts[i]
 		why := ""
@@ -50,12 +51,18 @@ func (l *log) excess() (parts []part, reason string) {
 		case l.options.KeepAge > 0 && !p.ended.IsZero() && l.options.Now().Sub(p.ended) > l.options.KeepAge:
 			why = audit.CauseAge
 		}
-		if why == "" || p.last >= oldest || len(parts) == maxPruned || reason != "" && why != reason {
+		isKept := p.last >= oldest // and so is all that comes behind it
+		if why == "" || !isKept && (len(parts) == maxPruned || reason != "" && why != reason) {
 			break
 		}
-		parts, reason = append(parts, *p), why
 		total, refused = total-p.held, refused-p.refused
+		if isKept {
+			overdue = p.last
+			continue
+		}
+		parts, reason = append(parts, *p), why
 	}
+	l.count(func(s *Stats) { s.Overdue = overdue })
 	return parts, reason
 }
 

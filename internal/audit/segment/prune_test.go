@@ -56,6 +56,43 @@ func TestASegmentThatCannotBeRemovedYetIsNamedOnce(t *testing.T) {
 	}
 }
 
+// What keeps the log from its bound is said, and nothing is once it has gone.
+func TestWhatShouldHaveBeenRemovedAndIsKeptForAnOperationIsSaid(t *testing.T) {
+	disk, l := newMemory(), newLedger()
+	l.pad = 500
+	o := small()
+	o.KeepBytes = 4 * o.SegmentBytes
+	w := open(t, disk, o)
+	for i := range 20 {
+		l.call(t, w, fmt.Sprint("before", i))
+	}
+	if err := l.append(t, w, request("held", audit.StageRequestReceived, 0)); err != nil {
+		t.Fatal(err)
+	}
+	began := l.acknowledged["held/RequestReceived"]
+	for i := range 100 {
+		l.call(t, w, fmt.Sprint("beside", i))
+		if s := w.Stats(); s.Bytes <= o.KeepBytes && s.Overdue != 0 {
+			t.Fatalf("within its bound, the log says that it keeps too much: %+v", s)
+		}
+	}
+	if s := w.Stats(); s.Overdue < began || s.Bytes < 2*o.KeepBytes || records(t, disk)[0].Seq > began {
+		t.Errorf("the operation began with record %d, and the log says %+v", began, s)
+	}
+	if seq, err := w.Append(t.Context(), l.padded(request("held", audit.StageResponseComplete, began))); err != nil {
+		t.Fatal(err)
+	} else {
+		l.acknowledged["held/ResponseComplete"] = seq
+	}
+	for i := range 20 {
+		l.call(t, w, fmt.Sprint("behind", i))
+	}
+	if s := w.Stats(); s.Overdue != 0 || s.Bytes > o.KeepBytes+o.SegmentBytes {
+		t.Errorf("after its end: %+v", s)
+	}
+	shut(t, w)
+}
+
 func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, l, tree := newMemory(), newLedger(), &tree{refusal: errFault}

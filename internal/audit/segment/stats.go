@@ -12,6 +12,7 @@ type Stats struct {
 	Refused  uint64 // records that were not taken: a full or failing disk
 	Lost     uint64 // records let go with Continue
 	Pruned   uint64 // segments removed
+	Overdue  uint64 // the last record that should have been removed and is kept for an operation under way that began before; 0 if there is none
 	Err      error  // why no records of further operations are taken, nil while they are
 	Unsigned error  // why the last checkpoint could not be made, nil if it was
 }
