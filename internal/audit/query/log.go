@@ -265,10 +265,13 @@ type chain struct {
 	hasPrev bool
 }
 
-// next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known.
+// next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known. A line between the two that is no
+// record changes nothing: either it was added, and the next record follows, or it stands in the place of one.
 func (c *chain) next(r Record, err error) (why string) {
 	if err != nil {
-		*c = chain{}
+		if !errors.As(err, new(*BadLine)) {
+			*c = chain{}
+		}
 		return ""
 	}
 	before := *c
