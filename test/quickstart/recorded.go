@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
@@ -20,7 +21,17 @@ func lastDenial(file string) (*audit.Event, error) {
 	return findRecord(file, func(e *audit.Event) bool { return e.Decision.Effect == audit.EffectDeny })
 }
 
-func findRecord(file string, is func(*audit.Event) bool) (found *audit.Event, err error) {
+// findRecord waits for a record: the webhook answers before it has written.
+func findRecord(file string, is func(*audit.Event) bool) (*audit.Event, error) {
+	for patience := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		found, err := searchRecord(file, is)
+		if err == nil || time.Now().After(patience) {
+			return found, err
+		}
+	}
+}
+
+func searchRecord(file string, is func(*audit.Event) bool) (found *audit.Event, err error) {
 	for e, err := range query.Events(file) {
 		if err != nil {
 			return nil, err
