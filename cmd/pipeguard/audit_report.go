@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
 	"github.com/pipeguard/pipeguard/internal/version"
@@ -25,7 +27,7 @@ func newAuditReport() *cobra.Command {
 		Short: "Write an HTML page about audit records",
 		Long: `Writes one HTML file that any browser shows: whether the log can be trusted, how many calls there were when, what was denied to whom and why, operations
 whose end is not known, revisions of policies, failures, callers, and where the log was opened. Each row has its record. The page
-has no script and asks the network for nothing. It is as confidential as the log.
+has no script and asks the network for nothing. It is as confidential as the log. It is not written into the directory of a log.
 
 ` + aboutLogs + `
 
@@ -52,8 +54,8 @@ verified or written.`,
 		if err != nil {
 			return err
 		}
-		if overwrites && file != "-" {
-			if err := notRead(file, slices.Concat(trust.keys, trust.o.Outside), args); err != nil {
+		if file != "-" {
+			if err := apart(file, slices.Concat(trust.keys, trust.o.Outside), args); err != nil {
 				return badInput(err)
 			}
 		}
@@ -107,8 +109,30 @@ func flagNames() (names []string) {
 	return names
 }
 
-// notRead refuses to replace what the page is about, and what is no file: a link in a copied directory leads anywhere.
-func notRead(name string, others, logs []string) error {
+// apart refuses a page that would lie in the directory of a log, where each name may mean something, or that would replace what it is made from, or
+// what is no file: a link in a copied directory leads anywhere.
+func apart(name string, others, logs []string) error {
+	source, err := query.Open(logs, nil)
+	if err != nil {
+		return err
+	}
+	read := slices.Concat(source.Files(), others)
+	for _, dir := range source.Directories() {
+		isWithin, err := evidence.IsWithin(filepath.Dir(name), dir)
+		if err != nil {
+			return err
+		}
+		if isWithin {
+			return fmt.Errorf("%s would lie in the directory of the log: it is not written", name)
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			read = append(read, filepath.Join(dir, e.Name()))
+		}
+	}
 	info, err := os.Lstat(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -117,15 +141,11 @@ func notRead(name string, others, logs []string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: it is not replaced", name)
+		return fmt.Errorf("%s is there already and is not a regular file: it is not replaced", name)
 	}
-	source, err := query.Open(logs, nil)
-	if err != nil {
-		return err
-	}
-	for _, read := range append(source.Files(), others...) {
-		if other, err := os.Stat(read); err == nil && os.SameFile(info, other) {
-			return fmt.Errorf("%s is what the page is made from: it is not replaced", name)
+	for _, file := range read {
+		if other, err := os.Stat(file); err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("%s is there already and is what the page is made from: it is not replaced", name)
 		}
 	}
 	return nil
@@ -133,21 +153,21 @@ func notRead(name string, others, logs []string) error {
 
 // writePage replaces nothing unless it is told to: the file may be a log, named by mistake.
 func writePage(cmd *cobra.Command, name string, overwrites bool, s *report.Summary, about report.About, v report.Verdict) error {
-	if name == "-" {
-		return write(cmd.OutOrStdout(), s, about, v)
+	page := func(out io.Writer) error { return write(out, s, about, v) }
+	switch {
+	case name == "-":
+		return page(cmd.OutOrStdout())
+	case overwrites:
+		return replaceFile(name, 0o600, page)
 	}
-	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if overwrites {
-		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	}
-	f, err := os.OpenFile(name, mode, 0o600) //nolint:gosec // the user names the file to write
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names the file to write
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s is there already; --overwrite replaces it", name)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f, s, about, v), f.Close())
+	return errors.Join(page(f), f.Close())
 }
 
 func write(out io.Writer, s *report.Summary, about report.About, v report.Verdict) error {

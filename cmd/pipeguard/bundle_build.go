@@ -2,8 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,32 +96,10 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	if err != nil {
 		return no(err)
 	}
-	if err := replaceFile(f.out, raw); err != nil {
+	if err := replaceFile(f.out, 0o644, func(out io.Writer) error { _, err := out.Write(raw); return err }); err != nil {
 		return badInput(err)
 	}
 	p := printer{w: cmd.OutOrStdout()}
 	p.printf("revision %d for %s, until %s, signed by %s: %d bytes\n", b.Revision, b.Audience, b.ExpiresAt.UTC().Format(time.RFC3339), key.ID(), len(raw))
 	return p.done(nil)
-}
-
-// replaceFile leaves the old file or the new one: a node may be reading it.
-func replaceFile(name string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".bundle-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if errClose := f.Close(); err == nil {
-		err = errClose
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644) // #nosec G302 -- it is signed, and holds no secret
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -73,4 +76,22 @@ func (p *printer) done(result error) error {
 		return badInput(fmt.Errorf("write output: %w", p.err))
 	}
 	return result
+}
+
+// replaceFile leaves the old file or the new one: somebody may be reading it. Other names of the old one keep what they are names of.
+func replaceFile(name string, mode os.FileMode, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".pipeguard-*")
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = os.Chmod(f.Name(), mode)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

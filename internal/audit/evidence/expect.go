@@ -186,11 +186,11 @@ func (v *verification) ownFile(file string, given []expected) (why string, err e
 		}
 	}
 	for _, dir := range v.dirs() {
-		isBelow, err := isBelow(file, dir)
+		isWithin, err := IsWithin(file, dir)
 		if err != nil {
 			return "", err
 		}
-		if isBelow {
+		if isWithin {
 			return "it lies in the directory of the log", nil
 		}
 	}
@@ -274,24 +274,24 @@ func signedOf(c Checkpoint) signed {
 	return signed{c.Head, c.SignedAt.Unix()}
 }
 
-// isBelow says whether a file lies in a directory or below it, by whatever name and link.
-func isBelow(file, dir string) (bool, error) {
+// IsWithin says whether path is a directory or lies in or below it, by whatever name and link. Both must be there.
+func IsWithin(path, dir string) (bool, error) {
 	dirInfo, err := os.Stat(dir)
 	if err != nil {
 		return false, err
 	}
-	at, err := filepath.Abs(file)
+	at, err := filepath.Abs(path)
 	if err == nil {
 		at, err = filepath.EvalSymlinks(at)
 	}
 	for err == nil {
-		parent := filepath.Dir(at)
 		var info os.FileInfo
-		if info, err = os.Stat(parent); err == nil && os.SameFile(info, dirInfo) {
+		if info, err = os.Stat(at); err == nil && os.SameFile(info, dirInfo) {
 			return true, nil
 		}
+		parent := filepath.Dir(at)
 		if parent == at {
-			return false, nil
+			break
 		}
 		at = parent
 	}

@@ -160,6 +160,23 @@ func (s *Source) Files() (files []string) {
 	return files
 }
 
+// Directories are those in which the logs lie: the ones that were named, and those of segments that were named by themselves.
+func (s *Source) Directories() (dirs []string) {
+	for _, l := range s.logs {
+		for _, name := range l.Names {
+			switch l.kind {
+			case kindDirectory:
+				dirs = append(dirs, name)
+			case kindFile:
+				if dir := filepath.Dir(name); !slices.Contains(dirs, dir) {
+					dirs = append(dirs, dir)
+				}
+			}
+		}
+	}
+	return dirs
+}
+
 // Kinds counts logs by how they are named: as directories, as segments (one log together), and as streams, which cannot be verified.
 type Kinds struct{ Directories, Files, Streams int }
 
