@@ -33,7 +33,8 @@ checkpoint was signed with.
                 log is not: whoever changes a log can change a key that lies beside it
   --checkpoint  file of checkpoints that were kept elsewhere: at a witness, in the Event Log, in a collector. Without one, a log that was
                 set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete". A file
-                that lies in DIR, and one that has nothing but what the log's own file has, must fit and does not count
+                that lies in DIR, and one that has nothing but what the log's own file has, must fit and does not count; nor does one that
+                no known witness cosigned, if files are named and the log's own "checkpoints" is neither among nor beside them
 
 With files instead of a directory, segments that are missing are named and make the log incomplete; missing from a directory
 they are a fault, unless the log says that it pruned them.

@@ -104,7 +104,8 @@ func (v *verification) ownCheckpoints() error {
 }
 
 // outsideCheckpoints reads a file that was held elsewhere. It may hold checkpoints of other logs; one that cannot be verified ends the verification,
-// since whoever gave it wanted to rely on it. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own.
+// since whoever gave it wanted to rely on it. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own. Of
+// files that lie apart from the log's own checkpoints nothing tells that but a witness.
 func (v *verification) outsideCheckpoints(file string) error {
 	given, err := v.given(file)
 	if err != nil {
@@ -114,15 +115,19 @@ func (v *verification) outsideCheckpoints(file string) error {
 	if err != nil {
 		return err
 	}
+	isUntold := v.o.Dir == "" && !v.knowsOwn()
+	needsWitness := v.o.RequireWitness || isUntold
 	hasWitnessed := slices.ContainsFunc(given, func(e expected) bool { return len(e.Witnesses) > 0 })
 	switch {
 	case why != "":
 		v.report.incomplete("%s does not count as held elsewhere: %s", file, why)
 	case v.o.RequireWitness && !hasWitnessed:
 		v.report.incomplete("%s does not count as held elsewhere: no witness among the keys cosigned a checkpoint in it", file)
+	case isUntold && !hasWitnessed:
+		v.report.incomplete("%s does not count as held elsewhere: no checkpoint of the log's own is here, so that it may be the log's own file; name the directory of the log, or its file %q among the files", file, CheckpointFile)
 	}
 	for _, e := range given {
-		e.isOutside = why == "" && (!v.o.RequireWitness || len(e.Witnesses) > 0)
+		e.isOutside = why == "" && (!needsWitness || len(e.Witnesses) > 0)
 		if err := v.add(e); err != nil {
 			return err
 		}
@@ -259,6 +264,16 @@ func (v *verification) knowBeside() error {
 func (v *verification) remember(c Checkpoint) {
 	at := signedOf(c)
 	v.beside[at], v.beside[signed{at.Head, 0}] = true, true
+}
+
+// knowsOwn says whether a checkpoint of this log lies beside it, to hold others against.
+func (v *verification) knowsOwn() bool {
+	for s := range v.beside {
+		if s.Origin == v.report.Origin {
+			return true
+		}
+	}
+	return false
 }
 
 // signed is a head and when it was signed, 0 if it does not say.
