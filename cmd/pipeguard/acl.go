@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -92,7 +92,7 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 			}
 		}
 		if err != nil {
-			l.faults = strings.Split(err.Error(), "\n")
+			l.faults = inert.Faults(err)
 			l.hints = l.olderNames()
 		}
 		return nil

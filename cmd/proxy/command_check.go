@@ -67,7 +67,7 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 		note, err = tryModules(ctx, settings)
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err) // each line begins with file and place, as editors expect
+		complain(stderr, err) // each line begins with file and place, as editors expect
 		return exitFails
 	}
 	s := summary{settings: settings, opens: opens, revision: policy.Revision()}

@@ -27,7 +27,7 @@ func (s summary) print(out io.Writer) error {
 	var text strings.Builder
 	add := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&text, "%s %s\n", name, value)
+			_ = printLine(&text, "%s %s", name, value) // a builder takes everything
 		}
 	}
 	spec := s.settings.Spec()
@@ -63,10 +63,10 @@ func (s summary) print(out io.Writer) error {
 }
 
 func printRule(text *strings.Builder, r acl.Rule) {
-	fmt.Fprintf(text, "rule %s\n", r.Name)
+	_ = printLine(text, "rule %s", r.Name)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(text, "  %-10s  %s\n", name, value)
+			_ = printLine(text, "  %-10s  %s", name, value)
 		}
 	}
 	line("pipes", join(r.Pipes))

@@ -34,7 +34,7 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, m
 		}
 		switch {
 		case text != "" && text != said:
-			say("error: %s", text)
+			say("error: %v", err)
 		case text == "" && (said != "" || changed):
 			say("service %s is as it should be", f.name)
 		}

@@ -83,7 +83,7 @@ func installCommand(ctx context.Context, args []string, stdout, stderr io.Writer
 		err = f.check()
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "proxy install: %v; see proxy install --help\n", err)
+		_ = printLine(stderr, "proxy install: %v; see proxy install --help", err) // there is nowhere else to say that it failed
 		return exitUsage
 	}
 	ctx, stop := interrupt.Context(ctx)
@@ -149,9 +149,7 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 	if err != nil {
 		return err
 	}
-	say := func(format string, args ...any) {
-		_, _ = fmt.Fprintf(stdout, format+"\n", args...) // what is done does not depend on who reads of it
-	}
+	say := sayTo(stdout)
 	want := install.Want{Name: f.name, Source: self, Programs: f.to, Data: dataDir, Args: args, Config: asked.config, ConfigFrom: f.configFrom, AllPrivileges: f.allPrivileges}
 	if f.bundleKeysFrom != "" {
 		want.Needed = append(want.Needed, install.Copy{From: f.bundleKeysFrom, To: bundleKeysFile, Read: readBundleKeys})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -43,7 +42,7 @@ func selftestCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		return code
 	}
 	if f.host != hostWindows && f.host != hostMemory {
-		_, _ = fmt.Fprintf(stderr, "proxy selftest: --host %q: want %s or %s\n", f.host, hostWindows, hostMemory)
+		_ = printLine(stderr, "proxy selftest: --host %q: want %s or %s", f.host, hostWindows, hostMemory) // there is nowhere else to say that it failed
 		return exitUsage
 	}
 	answers, err := f.selftest(ctx, stderr)
@@ -86,15 +85,12 @@ func (f *flags) selftest(ctx context.Context, stderr io.Writer) (answers []answe
 
 func printAnswers(out io.Writer, answers []answer, asJSON bool) error {
 	if asJSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(answers)
+		return printJSON(out, answers)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "GROUP\tOPERATION\tRESULT\tTIME\tDETAIL") // Flush reports it
+	printRow(table, "GROUP", "OPERATION", "RESULT", "TIME", "DETAIL")
 	for _, a := range answers {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%.1f ms\t%s\n", a.Group, a.Operation, a.Result, a.Milliseconds, a.Detail)
+		printRow(table, a.Group, a.Operation, string(a.Result), fmt.Sprintf("%.1f ms", a.Milliseconds), a.Detail)
 	}
 	return table.Flush()
 }

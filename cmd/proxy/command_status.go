@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -74,7 +73,7 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return code
 	}
 	if *output != "table" && *output != "json" {
-		_, _ = fmt.Fprintf(stderr, "proxy status: -o %s: want table or json\n", *output)
+		_ = printLine(stderr, "proxy status: -o %s: want table or json", *output) // there is nowhere else to say that it failed
 		return exitUsage
 	}
 	manager, err := winsvc.Connect()
@@ -88,14 +87,14 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	s := describeStatus(*name, now)
 	s.Version = versionOnDisk(ctx, s.Program)
 	if err := s.askPower(now.PID, winsvc.ProcessPower, filetrust.Check); err != nil {
-		_, _ = fmt.Fprintln(stderr, "proxy status:", err)
+		_ = fail(stderr, "status", err)
 	}
 	if s.Unguarded, err = unguarded(ctx, now.PID); err != nil {
-		_, _ = fmt.Fprintln(stderr, "proxy status:", err) // the rest is worth showing
+		_ = fail(stderr, "status", err) // the rest is worth showing
 	}
 	list, err := hostMappings(ctx, argumentsOf(now.Command))
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "proxy status:", err)
+		_ = fail(stderr, "status", err)
 	}
 	s.Mappings = describeMappings(list)
 	if err := s.print(stdout, *output); err != nil {
@@ -145,13 +144,10 @@ func (s serviceStatus) code() int {
 
 func (s serviceStatus) print(out io.Writer, form string) error {
 	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		encoder.SetEscapeHTML(false)
-		return encoder.Encode(s)
+		return printJSON(out, s)
 	}
 	if !s.Installed {
-		_, err := fmt.Fprintf(out, "service %s is not installed\n", s.Service)
+		err := printLine(out, "service %s is not installed", s.Service)
 		return errors.Join(err, printMappings(out, s.Mappings), s.printUnguarded(out))
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -164,14 +160,14 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 		{"program", s.Program}, {"version", s.Version}, {"command", s.Command}, {"last exit", strings.TrimSpace(exit)},
 		{"restarts after", strings.Join(s.Restarts, ", ")},
 	} {
-		_, _ = fmt.Fprintf(table, "%s\t%s\n", row[0], row[1]) // Flush reports it
+		printRow(table, row[:]...)
 	}
 	return errors.Join(s.printPower(table), table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
 }
 
 func (s serviceStatus) printUnguarded(out io.Writer) error {
 	for _, f := range s.Unguarded {
-		if _, err := fmt.Fprintf(out, "NOT GUARDED %s\n", describeUnguarded(f)); err != nil {
+		if err := printLine(out, "NOT GUARDED %s", describeUnguarded(f)); err != nil {
 			return err
 		}
 	}

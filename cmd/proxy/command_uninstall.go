@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 
 	"github.com/pipeguard/pipeguard/cmd/proxy/internal/install"
@@ -37,7 +36,7 @@ func uninstallCommand(ctx context.Context, args []string, stdout, stderr io.Writ
 		return fail(stderr, "uninstall", err)
 	}
 	r.Manager = manager
-	r.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(stdout, format+"\n", args...) }
+	r.Say = sayTo(stdout)
 	if err := errors.Join(r.Apply(ctx), manager.Close()); err != nil {
 		return fail(stderr, "uninstall", err)
 	}

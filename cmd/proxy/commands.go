@@ -6,7 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"text/tabwriter"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // subcommand returns an exit code.
@@ -45,7 +49,7 @@ func parseCommand(set *flag.FlagSet, usage string, args []string, arguments int,
 		err = fmt.Errorf("%d arguments are given, want %d: %q", set.NArg(), arguments, set.Args())
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "proxy %s: %v; see proxy %s --help\n", set.Name(), err, set.Name())
+		_ = printLine(stderr, "proxy %s: %v; see proxy %s --help", set.Name(), err, set.Name()) // as above
 		return exitUsage, false
 	}
 	return exitDone, true
@@ -53,6 +57,50 @@ func parseCommand(set *flag.FlagSet, usage string, args []string, arguments int,
 
 // fail prints an error and returns the exit code for it.
 func fail(stderr io.Writer, command string, err error) int {
-	_, _ = fmt.Fprintf(stderr, "proxy %s: %v\n", command, err)
+	complain(stderr, fmt.Errorf("proxy %s: %w", command, err))
 	return exitFails
+}
+
+// complain prints an error, each of its faults as one line that acts on no terminal.
+func complain(stderr io.Writer, err error) {
+	for _, line := range inert.Faults(err) {
+		_, _ = io.WriteString(stderr, line+"\n") // there is nowhere else to say that it failed
+	}
+}
+
+// printLine prints one line that acts on no terminal, whatever the values hold.
+func printLine(out io.Writer, format string, args ...any) error {
+	_, err := io.WriteString(out, inert.Line(fmt.Sprintf(format, args...))+"\n")
+	return err
+}
+
+// printRow is printLine for a row of a table.
+func printRow(table *tabwriter.Writer, cells ...string) {
+	for i, cell := range cells {
+		cells[i] = inert.Line(cell)
+	}
+	_, _ = io.WriteString(table, strings.Join(cells, "\t")+"\n") // Flush reports it
+}
+
+// sayTo returns a function that prints what is done, one line each; of an error with several faults they stand behind one another. What is done does not
+// depend on who reads of it.
+func sayTo(out io.Writer) func(format string, args ...any) {
+	return func(format string, args ...any) {
+		args = slices.Clone(args)
+		for i, arg := range args {
+			if err, ok := arg.(error); ok {
+				args[i] = strings.Join(inert.Faults(err), "; ")
+			}
+		}
+		_ = printLine(out, format, args...)
+	}
+}
+
+// printJSON prints a document for people and programs.
+func printJSON(out io.Writer, v any) error {
+	doc, err := inert.MarshalIndent(v)
+	if err == nil {
+		_, err = out.Write(doc)
+	}
+	return err
 }

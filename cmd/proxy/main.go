@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/version"
@@ -28,9 +29,10 @@ func main() {
 // run returns the exit code: 0 after an ordered stop, 1 after a fault, 2 for a command line that is wrong; a
 // subcommand has its own.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stderr = inert.Terminal(stderr)
 	if len(args) > 0 {
 		if command := subcommands[args[0]]; command != nil {
-			return command(ctx, args[1:], stdout, stderr)
+			return command(ctx, args[1:], inert.Terminal(stdout), stderr)
 		}
 	}
 	f, err := parseFlags(args, stderr)
@@ -38,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
-		_, _ = fmt.Fprintln(stderr, "proxy:", err)
+		complain(stderr, fmt.Errorf("proxy: %w", err))
 		if isService(args) {
 			refuseToStart(ctx, err)
 		}
@@ -50,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	settings, configErr := f.loadConfig()
 	log, closeLog, err := newLog(f, settings.Log, stderr)
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, err)
+		complain(stderr, err)
 		if f.windowsService {
 			refuseToStart(ctx, err)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -147,7 +146,7 @@ func printMappings(out io.Writer, list []mappingStatus) error {
 		return nil
 	}
 	unused := slices.DeleteFunc(slices.Clone(list), func(m mappingStatus) bool { return m.Links > 0 })
-	if _, err := fmt.Fprintf(out, "SMB mappings: %d, %d of them unused\n", len(list), len(unused)); err != nil {
+	if err := printLine(out, "SMB mappings: %d, %d of them unused", len(list), len(unused)); err != nil {
 		return err
 	}
 	for _, m := range unused {
@@ -155,7 +154,7 @@ func printMappings(out io.Writer, list []mappingStatus) error {
 		if m.Made != nil {
 			made = m.Made.Format(time.RFC3339)
 		}
-		if _, err := fmt.Fprintf(out, "UNUSED MAPPING %q: made for %s, %s\n", m.Share, m.Maker, made); err != nil {
+		if err := printLine(out, "UNUSED MAPPING %q: made for %s, %s", m.Share, m.Maker, made); err != nil {
 			return err
 		}
 	}

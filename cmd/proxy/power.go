@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -65,7 +66,7 @@ func (s *serviceStatus) askPower(pid uint32, power func(pid uint32) (winsvc.Powe
 func (s *serviceStatus) printPower(table io.Writer) error {
 	var errs []error
 	row := func(name, text string) {
-		_, err := fmt.Fprintf(table, "%s\t%s\n", name, text)
+		_, err := fmt.Fprintf(table, "%s\t%s\n", name, inert.Line(text))
 		errs = append(errs, err)
 	}
 	if s.SIDType != "" {

@@ -46,13 +46,13 @@ func decode(file string, text []byte, into any) (*yaml.Node, error) {
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
-		return nil, fmt.Errorf("configuration %s: %w", file, err)
+		return nil, fmt.Errorf("configuration %s: %w", file, oneByOne(err))
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
 	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("configuration %s: %w", file, err)
+		return nil, fmt.Errorf("configuration %s: %w", file, oneByOne(err))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("configuration %s: more than one document", file)
@@ -119,4 +119,17 @@ func (a ACL) fieldOf(field string) string {
 		}
 	}
 	return "profiles"
+}
+
+// oneByOne makes a list of the faults of a decoder, which has them as one text: a key that holds a line break would look like several.
+func oneByOne(err error) error {
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return err
+	}
+	faults := make([]error, len(wrong.Errors))
+	for i, text := range wrong.Errors {
+		faults[i] = errors.New(text)
+	}
+	return errors.Join(faults...)
 }

@@ -56,6 +56,15 @@ func (e *ProblemsError) Error() string {
 	return "compile policies: " + strings.Join(lines, "\n")
 }
 
+// Unwrap returns the problems as a list of errors that errors.Join has made.
+func (e *ProblemsError) Unwrap() error {
+	errs := make([]error, len(e.Problems))
+	for i, p := range e.Problems {
+		errs[i] = errors.New(p.String())
+	}
+	return errors.Join(errs...)
+}
+
 func at(loc *ast.Location, code, message string) Problem {
 	p := Problem{Code: code, Message: message}
 	if loc != nil {

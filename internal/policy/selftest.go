@@ -159,11 +159,16 @@ type TestsError struct{ Failed []TestResult }
 
 // Error names each test that did not pass, one a line.
 func (e *TestsError) Error() string {
-	lines := make([]string, len(e.Failed))
+	return fmt.Sprintf("run policy tests: %v", e.Unwrap())
+}
+
+// Unwrap returns what Error names as a list of errors that errors.Join has made.
+func (e *TestsError) Unwrap() error {
+	errs := make([]error, len(e.Failed))
 	for i, r := range e.Failed {
-		lines[i] = fmt.Sprintf("%s:%d: test %s.%s: %s", r.File, r.Line, r.Package, r.Name, r.Message)
+		errs[i] = fmt.Errorf("%s:%d: test %s.%s: %s", r.File, r.Line, r.Package, r.Name, r.Message)
 	}
-	return "run policy tests: " + strings.Join(lines, "\n")
+	return errors.Join(errs...)
 }
 
 // requirePassed returns how many tests passed, or an error that names each that did not. A skipped test is not a test.

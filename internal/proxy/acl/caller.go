@@ -3,6 +3,7 @@ package acl
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -65,7 +66,7 @@ func foldCaller(c Caller) caller {
 	return out
 }
 
-func parseCaller(c CallerPattern) (callerPattern, error) {
+func parseCaller(c CallerPattern) (callerPattern, []error) {
 	p := callerPattern{token: c.Token, least: levelUser}
 	if c.HostProcess != nil {
 		value := *c.HostProcess // not to follow the spec
@@ -82,15 +83,15 @@ func parseCaller(c CallerPattern) (callerPattern, error) {
 		errs = append(errs, err)
 		p.least = levelProcess
 	}
-	errs = append(errs, p.parsePod(c))
+	errs = append(errs, p.parsePod(c)...)
 	if c.User == "" && c.Exe == "" && p.names.namespace == "" && errors.Join(errs...) == nil {
-		return p, errors.New("names neither a user, an exe nor a namespace: it would stand for everybody")
+		return p, []error{errors.New("names neither a user, an exe nor a namespace: it would stand for everybody")}
 	}
-	return p, errors.Join(append(errs, p.parseAssurance(c.Assurance))...)
+	return p, slices.DeleteFunc(append(errs, p.parseAssurance(c.Assurance)), func(err error) bool { return err == nil })
 }
 
 // parsePod takes the fields that only a proven pod has.
-func (p *callerPattern) parsePod(c CallerPattern) error {
+func (p *callerPattern) parsePod(c CallerPattern) []error {
 	var errs []error
 	p.names.namespace, p.names.account, p.names.container, p.names.image = c.Namespace, c.ServiceAccount, c.Container, c.Image
 	if namespace, name, ok := strings.Cut(c.ServiceAccount, "/"); ok {
@@ -121,7 +122,7 @@ func (p *callerPattern) parsePod(c CallerPattern) error {
 	if p.needsPod() {
 		p.least = levelPod
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 func (p *callerPattern) needsPod() bool {

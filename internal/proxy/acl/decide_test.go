@@ -176,8 +176,8 @@ func TestNewReportsEveryFault(t *testing.T) {
 		Rules: []Rule{{Name: "", Pipes: []string{"x", "*", "y"}, Operations: []string{"a", "B"}, Callers: []CallerPattern{{}, {User: "me", Exe: "you"}}}},
 	})
 	var faults Faults
-	if !errors.As(err, &faults) || len(faults) != 8 {
-		t.Errorf("got %d faults, want 8:\n%v", len(faults), err)
+	if !errors.As(err, &faults) || len(faults) != 9 {
+		t.Errorf("got %d faults, want 9:\n%v", len(faults), err)
 	}
 }
 

@@ -62,6 +62,15 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Unwrap returns the faults one by one.
+func (f Faults) Unwrap() []error {
+	errs := make([]error, len(f))
+	for i, fault := range f {
+		errs[i] = fault
+	}
+	return errs
+}
+
 func (f *Faults) add(field, format string, args ...any) {
 	*f = append(*f, Fault{field, fmt.Sprintf(format, args...)})
 }
@@ -136,8 +145,8 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 	out.all = slices.Contains(r.Operations, "*")
 	out.operations = slices.DeleteFunc(slices.Clone(r.Operations), func(name string) bool { return name == "*" })
 	for j, text := range r.Callers {
-		caller, err := parseCaller(text)
-		if err != nil {
+		caller, wrong := parseCaller(text)
+		for _, err := range wrong {
 			faults.add(fmt.Sprintf("%s.callers[%d]", field, j), "%v", err)
 		}
 		out.callers = append(out.callers, caller)
