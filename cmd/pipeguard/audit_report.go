@@ -109,8 +109,7 @@ func flagNames() (names []string) {
 	return names
 }
 
-// apart refuses a page that would lie in the directory of a log, where each name may mean something, or that would replace what it is made from, or
-// what is no file: a link in a copied directory leads anywhere.
+// apart refuses a page that would lie in the directory of a log, where each name may mean something, or that would replace what it is made from.
 func apart(name string, others, logs []string) error {
 	source, err := query.Open(logs, nil)
 	if err != nil {
@@ -133,22 +132,7 @@ func apart(name string, others, logs []string) error {
 			read = append(read, filepath.Join(dir, e.Name()))
 		}
 	}
-	info, err := os.Lstat(name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is there already and is not a regular file: it is not replaced", name)
-	}
-	for _, file := range read {
-		if other, err := os.Stat(file); err == nil && os.SameFile(info, other) {
-			return fmt.Errorf("%s is there already and is what the page is made from: it is not replaced", name)
-		}
-	}
-	return nil
+	return replaceable(name, read)
 }
 
 // writePage replaces nothing unless it is told to: the file may be a log, named by mistake.

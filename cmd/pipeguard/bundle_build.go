@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,10 +98,35 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	if err != nil {
 		return no(err)
 	}
+	if err := f.replaceable(); err != nil {
+		return badInput(err)
+	}
 	if err := replaceFile(f.out, 0o644, func(out io.Writer) error { _, err := out.Write(raw); return err }); err != nil {
 		return badInput(err)
 	}
 	p := printer{w: cmd.OutOrStdout()}
 	p.printf("revision %d for %s, until %s, signed by %s: %d bytes\n", b.Revision, b.Audience, b.ExpiresAt.UTC().Format(time.RFC3339), key.ID(), len(raw))
 	return p.done(nil)
+}
+
+// replaceable refuses a bundle in place of the key or of a policy.
+func (f *buildFlags) replaceable() error {
+	read := []string{f.key}
+	for _, name := range f.policies {
+		files, err := filesOf(name)
+		if err != nil {
+			return err
+		}
+		read = append(read, files...)
+	}
+	if f.rego != "" {
+		err := filepath.WalkDir(f.rego, func(path string, _ fs.DirEntry, err error) error {
+			read = append(read, path)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return replaceable(f.out, read)
 }

@@ -261,3 +261,23 @@ func TestABundleIsTriedAsOnANode(t *testing.T) {
 		}
 	}
 }
+
+func TestABundleReplacesNothingThatItIsMadeFrom(t *testing.T) {
+	d := newDesk(t)
+	if err := os.Link(d.file("key"), d.file("other name")); err != nil {
+		t.Fatal(err)
+	}
+	before := map[string][]byte{"key": d.read("key"), "policies.yaml": d.read("policies.yaml")}
+	for _, name := range []string{"key", "other name", "policies.yaml"} {
+		if said := d.build(2, "--out", d.file(name)); !strings.Contains(said, "one of the files that are read") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	for name, text := range before {
+		if !bytes.Equal(text, d.read(name)) {
+			t.Errorf("%s was overwritten", name)
+		}
+	}
+	d.build(0)
+	d.build(0) // a bundle replaces the one before
+}

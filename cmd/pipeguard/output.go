@@ -78,6 +78,27 @@ func (p *printer) done(result error) error {
 	return result
 }
 
+// replaceable refuses an output that would replace one of the files that are read, by whatever name, or what is no file: a link in a copied
+// directory leads anywhere.
+func replaceable(name string, read []string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is there already and is not a regular file: it is not replaced", name)
+	}
+	for _, file := range read {
+		if other, err := os.Stat(file); err == nil && os.SameFile(info, other) {
+			return fmt.Errorf("%s is there already and is one of the files that are read: it is not replaced", name)
+		}
+	}
+	return nil
+}
+
 // replaceFile leaves the old file or the new one: somebody may be reading it. Other names of the old one keep what they are names of.
 func replaceFile(name string, mode os.FileMode, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".pipeguard-*")
