@@ -90,7 +90,7 @@ func printAnswers(out io.Writer, answers []answer, asJSON bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	printRow(table, "GROUP", "OPERATION", "RESULT", "TIME", "DETAIL")
 	for _, a := range answers {
-		printRow(table, a.Group, a.Operation, string(a.Result), fmt.Sprintf("%.1f ms", a.Milliseconds), a.Detail)
+		printRow(table, a.Group, a.Operation, a.Result, fmt.Sprintf("%.1f ms", a.Milliseconds), a.Detail)
 	}
 	return table.Flush()
 }
