@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -36,6 +37,10 @@ func isOneLineEach(t *testing.T, out string) {
 }
 
 func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
+	tried := 1 // modules are, and are not there
+	if runtime.GOOS == "windows" {
+		tried = 0 // such a directory is of another system, and is left out
+	}
 	for name, tt := range map[string]struct {
 		text string
 		code int
@@ -44,7 +49,7 @@ func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
 		"a program":          {`acl: {rules: [{name: a, pipes: ["disk-*"], operations: ["*"], callers: [{user: S-1-5-18, exe: "C:\\aX\\b.exe"}]}]}`, 0},
 		"places":             {`containers: {endpoint: "X", kubelet: {url: "X", caFile: "X", tokenFile: "X"}}`, 0},
 		"modules elsewhere":  {`requestPolicy: {modules: "X"}`, 0},
-		"modules":            {`requestPolicy: {modules: "/X"}`, 1},
+		"modules":            {`requestPolicy: {modules: "/X"}`, tried},
 		"an unknown key":     {`"X": 1`, 1},
 		"another type":       {`acl: "X"`, 1},
 		"a key":              {`tokens: {verify: {}, pipes: {"X": "X"}}`, 1},
