@@ -99,7 +99,7 @@ func replaceable(name string, read []string) error {
 	return nil
 }
 
-// replaceFile leaves the old file or the new one: somebody may be reading it. Other names of the old one keep what they are names of.
+// replaceFile writes a file beside name and renames it, so that a reader has the old content or the new, and a hard link to the old file keeps its content.
 func replaceFile(name string, mode os.FileMode, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".pipeguard-*")
 	if err != nil {

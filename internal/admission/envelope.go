@@ -35,7 +35,7 @@ func DecodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return &e.request, nil
 }
 
-// beginningOf reads what there is of a review whose end is missing, or that is not read as it takes too much. It returns nil if it has no uid
+// beginningOf reads the beginning of a review that is incomplete or too heavy to be read as a whole. It returns nil if there is no uid
 // to answer to. Only names count of what it found: the API server writes them before the objects.
 func beginningOf(body []byte) *envelope {
 	e := &envelope{}
