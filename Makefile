@@ -49,6 +49,7 @@ bench: ## Run the benchmarks beside the hot paths, and measure proxy and webhook
 	go test -run '^$$' -bench . -benchmem -cpu 1 -count 6 -timeout 2h ./... | tee build/bench.txt
 	go run ./test/bench/node -table build/node.md
 	go run ./test/bench/worstcase -table build/worstcase.md
+	go run ./test/bench/heavy | tee build/heavy.md
 	test/tools/build api
 	go run ./test/bench
 
