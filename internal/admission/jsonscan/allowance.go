@@ -42,6 +42,3 @@ func (r *Reader) Take(bytes int) {
 		r.Failf("%w", err)
 	}
 }
-
-// Left is how many bytes are left.
-func (a *Allowance) Left() int { return a.left }
