@@ -87,7 +87,7 @@ func flood(ctx context.Context, exe, dir, text string, clients int, span time.Du
 	if err != nil {
 		return r, err
 	}
-	command := exec.CommandContext(ctx, exe, "--standalone", "--listen-address", address, "--metrics-bind-address", "127.0.0.1:0",
+	command := exec.CommandContext(ctx, exe, "--standalone", "--listen-address", address, "--metrics-bind-address", "127.0.0.1:0", //nolint:gosec // our own program
 		"--health-probe-bind-address", "127.0.0.1:0", "--write-ca", filepath.Join(dir, "ca.pem"), "--params", "test/quickstart/testdata/parameters.yaml")
 	command.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", softLimit))
 	var said bytes.Buffer
@@ -95,8 +95,11 @@ func flood(ctx context.Context, exe, dir, text string, clients int, span time.Du
 	if err := command.Start(); err != nil {
 		return r, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait() // it is killed
+	}()
 	defer func() {
 		_ = command.Process.Kill() // it may have ended, which was seen below
 		<-ended
