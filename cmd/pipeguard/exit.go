@@ -10,6 +10,8 @@ const (
 	exitYes      = 0 // what was asked holds
 	exitNo       = 1 // it does not: denied, failed, not clean
 	exitBadInput = 2 // it could not be understood or answered
+
+	exitInterrupted = 130 // a signal ended the program before the command did, as a shell has it
 )
 
 // exit is an error that knows its exit code. It is silent if err is nil: the command has said everything.

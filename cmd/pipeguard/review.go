@@ -24,7 +24,8 @@ func newReview() *cobra.Command {
 		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, workloads by their template
 (Deployment, DaemonSet, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, PodTemplate), PersistentVolumes, Lists
 of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
-*.yaml, *.yml and *.json, not deeper) or - for standard input. An object is judged as if it were being created by nobody in
+*.yaml, *.yml and *.json, not deeper) or - for standard input; a file of more than 64 MiB, or with more than 100,000 documents or
+objects, is bad input. An object is judged as if it were being created by nobody in
 particular, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
 
 PipePolicy and PolicyModule objects that should count are named with --policies.

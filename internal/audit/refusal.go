@@ -43,6 +43,11 @@ func (e *Event) Begin() time.Time {
 	return e.Time
 }
 
+// IsClockSetBack says that the last refusal of a summary is earlier than its first, so that neither bounds the times of the others.
+func (e *Event) IsClockSetBack() bool {
+	return e.Stage == StageSummary && e.Outcome != nil && e.Outcome.First.After(e.Time)
+}
+
 // mostCount bounds what a record may claim to stand for, so that sums stay within range.
 const mostCount = 1 << 40
 

@@ -56,7 +56,7 @@ func marshal(v any, indent string) ([]byte, error) {
 	out := make([]byte, 0, len(doc))
 	for i, width := 0, 0; i < len(doc); i += width {
 		var r rune
-		if r, width = utf8.DecodeRune(doc[i:]); r == '\n' || IsInert(r) {
+		if r, width = utf8.DecodeRune(doc[i:]); r == '\n' || IsInert(r) && r != utf8.RuneError { // a byte that is no UTF-8, too, is U+FFFD
 			out = append(out, doc[i:i+width]...)
 		} else {
 			out = escape(out, r)

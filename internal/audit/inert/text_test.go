@@ -34,13 +34,17 @@ func TestTextThatCouldActOnATerminalIsShownInert(t *testing.T) {
 }
 
 func TestMarshalIsReadableAndInert(t *testing.T) {
-	for name, c := range map[string]struct{ in, want string }{
+	for name, c := range map[string]struct {
+		in   any
+		want string
+	}{
 		"angle brackets and ampersands stay":                 {"<a&b>", `"<a&b>"`},
 		"a C1 control is escaped":                            {"\u009b", `"\u009b"`},
 		"a bidirectional control is escaped":                 {"\u202e", `"\u202e"`},
 		"a rune beyond the first plane is escaped as a pair": {"\U000e0001", `"\udb40\udc01"`},
 		"an escape is escaped":                               {"\x1b", `"\u001b"`},
 		"bytes that are no UTF-8 are replaced":               {"\xff", `"\ufffd"`},
+		"those of a document, too":                           {json.RawMessage("\"\xff\""), `"\ufffd"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Marshal(c.in)

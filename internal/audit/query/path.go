@@ -1,6 +1,8 @@
 package query
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -61,15 +63,28 @@ func under(path, directory string) bool {
 	return path == directory || strings.HasPrefix(path, strings.TrimSuffix(directory, `\`)+`\`)
 }
 
-// plain makes both kinds of separators one and leaves out prefixes of devices; case does not matter.
+// devices are the beginnings by which Windows reaches what \\?\ reaches, shares its names for the network behind them.
+var (
+	devices = []string{`\\?\`, `\\.\`, `\??\`, `\dosdevices\`, `\global??\`, `globalroot`, `global\`}
+	shares  = []string{`unc\`, `\device\mup\`, `\device\lanmanredirector\`}
+	drive   = regexp.MustCompile(`(?:^|\\)([a-z]:)`)
+)
+
+// plain makes both kinds of separators one and leaves out what the namespace of NT has before a drive or a share; case does not matter.
 func plain(path string) string {
 	path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
-	for _, device := range []string{`\\?\`, `\\.\`, `\??\`} {
-		rest, ok := strings.CutPrefix(path, device)
-		if share, isShare := strings.CutPrefix(rest, `unc\`); ok && isShare {
-			path = `\\` + share
-		} else if ok && len(rest) >= 2 && rest[1] == ':' {
-			path = rest
+	rest := path
+	for i := 0; i < len(devices); i++ {
+		if after, ok := strings.CutPrefix(rest, devices[i]); ok {
+			rest, i = after, -1
+		}
+	}
+	if isNT := rest != path || strings.HasPrefix(path, `\`) && !strings.HasPrefix(path, `\\`); isNT {
+		at := slices.IndexFunc(shares, func(share string) bool { return strings.HasPrefix(rest, share) })
+		if at >= 0 {
+			path = `\\` + rest[len(shares[at]):]
+		} else if m := drive.FindStringSubmatchIndex(rest); m != nil {
+			path = rest[m[2]:]
 		}
 	}
 	if trimmed := strings.TrimRight(path, `\`); trimmed != "" && !strings.HasSuffix(trimmed, ":") {

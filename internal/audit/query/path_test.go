@@ -14,24 +14,30 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 		return &audit.Event{What: &audit.What{Targets: []audit.Target{{Kind: kind, Value: value}}}}
 	}
 	for value, want := range map[string]bool{
-		`c:/VAR/lib/kubelet/pods`:              true,
-		`\\?\C:\var\lib\kubelet\pods`:          true,
-		`\\.\C:\var\lib\kubelet`:               true,
-		`\??\C:\var\lib\kubelet`:               true,
-		`C:\\var\\lib\\kubelet\\pods`:          true,
-		`C:\var\.\lib\x\..\kubelet\pods`:       true,
-		`C:\..\var\lib\kubelet`:                true,
-		`C:\var\lib\kubelet. \pods`:            true,
-		`C:\var\lib\kubelet\..\..\..\windows`:  true, // as it was written
-		`C:\var\li[900 bytes cut]`:             true, // it may be
-		`C:\var\lib\kubelet\pods[9 bytes cut]`: true,
-		`C:\var\lib\kubelet-evil`:              false,
-		`C:\var\lib`:                           false,
-		`C:\var\lib\other[9 bytes cut]`:        false,
-		`\\?\D:\var\lib\kubelet`:               false,
-		`\\server\var\lib\kubelet`:             false,
-		``:                                     false,
-		`..`:                                   false,
+		`c:/VAR/lib/kubelet/pods`:                     true,
+		`\\?\C:\var\lib\kubelet\pods`:                 true,
+		`\\.\C:\var\lib\kubelet`:                      true,
+		`\??\C:\var\lib\kubelet`:                      true,
+		`\DosDevices\C:\var\lib\kubelet`:              true,
+		`\GLOBAL??\C:\var\lib\kubelet\pods`:           true,
+		`\\?\GLOBALROOT\??\C:\var\lib\kubelet`:        true,
+		`//./Global/C:/var/lib/kubelet`:               true,
+		`\Sessions\0\DosDevices\0\C:\var\lib\kubelet`: true,
+		`\DosDevices\D:\var\lib\kubelet`:              false,
+		`C:\\var\\lib\\kubelet\\pods`:                 true,
+		`C:\var\.\lib\x\..\kubelet\pods`:              true,
+		`C:\..\var\lib\kubelet`:                       true,
+		`C:\var\lib\kubelet. \pods`:                   true,
+		`C:\var\lib\kubelet\..\..\..\windows`:         true, // as it was written
+		`C:\var\li[900 bytes cut]`:                    true, // it may be
+		`C:\var\lib\kubelet\pods[9 bytes cut]`:        true,
+		`C:\var\lib\kubelet-evil`:                     false,
+		`C:\var\lib`:                                  false,
+		`C:\var\lib\other[9 bytes cut]`:               false,
+		`\\?\D:\var\lib\kubelet`:                      false,
+		`\\server\var\lib\kubelet`:                    false,
+		``:                                            false,
+		`..`:                                          false,
 	} {
 		for _, asked := range []string{directory, `c:/var/lib/kubelet/`, `\\?\C:\var\lib\kubelet`} {
 			if got := touches(of("path", value), asked); got != fits(want) {
@@ -39,8 +45,13 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 			}
 		}
 	}
-	if touches(of("path", `\\?\UNC\server\share\x`), `\\server\share`) != all || touches(of("cut", "[3 entries cut]"), directory) != may {
-		t.Error("a share by its device, or a record without room for all targets, is not found")
+	for _, share := range []string{`\\?\UNC\server\share\x`, `\DosDevices\UNC\server\share`, `\Device\Mup\server\share\x`, `\\?\GLOBALROOT\Device\Mup\server\share`} {
+		if touches(of("path", share), `\\server\share`) != all {
+			t.Errorf("%s is not found by its share", share)
+		}
+	}
+	if touches(of("path", `\\server\unc\x`), `\\server\unc`) != all || touches(of("cut", "[3 entries cut]"), directory) != may {
+		t.Error("a share of the name of a device, or a record without room for all targets, is not found")
 	}
 }
 

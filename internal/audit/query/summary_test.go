@@ -67,6 +67,17 @@ func TestASummaryLiesInAllOfItsTime(t *testing.T) {
 			}
 		}
 	}
+	back := *e
+	back.Time, back.Outcome = begin, &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 655, First: end} // the clock was set back
+	for terms, doubt := range map[string]int{"": 0, "since=" + at(-time.Minute): 1, "until=" + at(-8*time.Minute): 1, "since=" + at(-5*time.Minute) + " until=" + at(-4*time.Minute): 1} {
+		var f Filter
+		if err := f.Parse(terms, noon); err != nil {
+			t.Fatal(err)
+		}
+		if !f.Match(&back) || len(f.Doubts()) != doubt {
+			t.Errorf("%q, with the clock set back: not found, or in doubt %v", terms, f.Doubts())
+		}
+	}
 	for key, want := range map[string]string{"minute": "2026-03-01T11:21Z/2026-03-01T11:30Z", "hour": "2026-03-01T11Z", "day": "2026-03-01"} {
 		tally, err := NewTally([]string{key})
 		if err != nil {

@@ -12,12 +12,14 @@ import (
 // object on, as a YAML file may be that begins with a brace.
 func readJSON(file string, data []byte) (found []Object, faults []Fault, isJSON bool) {
 	dec := json.NewDecoder(bytes.NewReader(data))
+	line, counted := 1, int64(0) // the line of the byte up to which lines are counted
 	for n := 1; ; n++ {
 		var doc json.RawMessage
 		// The decoder stops behind the previous value; the blanks before the next are not part of it.
 		begin := dec.InputOffset()
 		begin += int64(len(data[begin:]) - len(bytes.TrimLeft(data[begin:], " \t\r\n")))
-		place := Place{File: file, Document: n, Line: 1 + bytes.Count(data[:begin], []byte("\n"))}
+		line, counted = line+bytes.Count(data[counted:begin], []byte("\n")), begin
+		place := Place{File: file, Document: n, Line: line}
 		err := dec.Decode(&doc)
 		if errors.Is(err, io.EOF) {
 			return found, faults, true
@@ -27,6 +29,9 @@ func readJSON(file string, data []byte) (found []Object, faults []Fault, isJSON 
 				return nil, nil, false
 			}
 			return found, append(faults, Fault{place, err}), true
+		}
+		if n > MaxObjects || len(found)+len(faults) > MaxObjects {
+			return found, append(faults, Fault{place, errTooMany}), true
 		}
 		if err := noDuplicates(doc); err != nil {
 			faults = append(faults, Fault{place, err})

@@ -105,13 +105,20 @@ func name(o *Object, meta map[string]json.RawMessage) (err error) {
 
 // items reads a List. Items of a typed list (PodList) may leave out what the list's own kind says.
 func items(place Place, apiVersion, elem string, raw json.RawMessage, depth int) ([]Object, []Fault) {
-	var docs []json.RawMessage
-	if err := json.Unmarshal(raw, &docs); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
 		return nil, []Fault{{place, errors.New("items must be a list")}}
 	}
 	var found []Object
 	var faults []Fault
-	for i, doc := range docs {
+	for i := 0; dec.More(); i++ {
+		if len(found)+len(faults) >= MaxObjects {
+			return found, append(faults, Fault{place, errTooMany})
+		}
+		var doc json.RawMessage
+		if err := dec.Decode(&doc); err != nil {
+			return found, append(faults, Fault{place, err})
+		}
 		at := place
 		at.Item = strings.TrimPrefix(fmt.Sprintf("%s.items[%d]", place.Item, i), ".")
 		if elem != "" {

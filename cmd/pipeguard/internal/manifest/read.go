@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +15,11 @@ import (
 
 // MaxSize bounds one file, in bytes: the whole of it is held in memory, several times over while it is converted.
 const MaxSize = 64 << 20
+
+// MaxObjects bounds the objects of one file and the documents in it, faults among them: each takes more memory than the few bytes that begin one.
+const MaxObjects = 100_000
+
+var errTooMany = fmt.Errorf("more than %d documents or objects in one file: what follows is not read", MaxObjects)
 
 // Read returns the objects of a file, the items of Lists one by one, and every fault that it found.
 // YAML is read past a fault up to the next document, JSON is not.
@@ -43,9 +49,12 @@ func Read(file string, r io.Reader) ([]Object, []Fault) {
 }
 
 func readYAML(file string, data []byte) (found []Object, faults []Fault) {
-	number := 0
-	for _, c := range split(data) {
+	number, chunks := 0, 0
+	for c := range split(data) {
 		place := Place{File: file, Document: number + 1, Line: c.line}
+		if chunks++; chunks > MaxObjects || len(found)+len(faults) > MaxObjects {
+			return found, append(faults, Fault{place, errTooMany})
+		}
 		if c.err != nil {
 			number++
 			faults = append(faults, Fault{place, c.err})
@@ -106,21 +115,24 @@ type chunk struct {
 
 // split cuts at lines that begin with "---", as kubectl does, and like it refuses
 // anything but a comment behind the dashes.
-func split(data []byte) []chunk {
-	var chunks []chunk
-	current := chunk{line: 1}
-	for n := 1; len(data) > 0; n++ {
-		line, rest, _ := bytes.Cut(data, []byte("\n"))
-		if after, isSeparator := bytes.CutPrefix(line, []byte("---")); isSeparator {
-			chunks = append(chunks, current)
-			current = chunk{line: n + 1}
-			if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
-				current.err = fmt.Errorf(`nothing but a comment may follow "---" on its line, and here %q does`, after)
+func split(data []byte) iter.Seq[chunk] {
+	return func(yield func(chunk) bool) {
+		current := chunk{line: 1}
+		for n := 1; len(data) > 0; n++ {
+			line, rest, _ := bytes.Cut(data, []byte("\n"))
+			if after, isSeparator := bytes.CutPrefix(line, []byte("---")); isSeparator {
+				if !yield(current) {
+					return
+				}
+				current = chunk{line: n + 1}
+				if after = bytes.TrimSpace(after); len(after) > 0 && after[0] != '#' {
+					current.err = fmt.Errorf(`nothing but a comment may follow "---" on its line, and here %q does`, after)
+				}
+			} else {
+				current.text = append(append(current.text, line...), '\n')
 			}
-		} else {
-			current.text = append(append(current.text, line...), '\n')
+			data = rest
 		}
-		data = rest
+		yield(current)
 	}
-	return append(chunks, current)
 }

@@ -137,6 +137,26 @@ func TestBadInputIsNamedByDocument(t *testing.T) {
 	}
 }
 
+// Each document and object takes memory, however few bytes it has.
+func TestWhatOneFileHoldsIsBounded(t *testing.T) {
+	for name, in := range map[string]string{
+		"separators":     strings.Repeat("---\n", 2*MaxObjects),
+		"faults of YAML": strings.Repeat("a\n---\n", 2*MaxObjects),
+		"JSON":           strings.Repeat("{}\n", 2*MaxObjects),
+		"items":          `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", 2*MaxObjects) + `{}]}`,
+		"lists of items": strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[{},{}]}`+"\n", MaxObjects),
+	} {
+		objects, faults := Read("f", strings.NewReader(in))
+		if n := len(objects) + len(faults); n == 0 || n > MaxObjects+4 || !errors.Is(faults[len(faults)-1], errTooMany) {
+			t.Errorf("%s: %d objects and faults, the last %v", name, n, faults[max(0, len(faults)-1):])
+		}
+	}
+	objects, faults := Read("f", strings.NewReader(strings.Repeat(`{"apiVersion":"v1","kind":"Pod"}`+"\n", 1000)))
+	if len(objects) != 1000 || len(faults) != 0 || objects[999].Line != 1000 {
+		t.Errorf("%d objects, %v", len(objects), faults)
+	}
+}
+
 func nested(depth int) string {
 	s := `{"apiVersion":"v1","kind":"Pod"}`
 	for range depth {
