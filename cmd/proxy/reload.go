@@ -27,6 +27,8 @@ type live struct {
 	asked   chan struct{}          // has room for one: a request that waits stands for all that come meanwhile
 	log     *zap.Logger
 
+	refused string // why the last file was refused; reload alone has it
+
 	reloads *prometheus.CounterVec
 	success prometheus.Gauge
 	info    *prometheus.GaugeVec
@@ -97,10 +99,12 @@ func (l *live) follow(ctx context.Context) {
 	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked}, l.reload)
 }
 
-// reload puts the file's access list in force, or keeps the one that holds if the file is not fit.
-func (l *live) reload() {
+// reload puts the file's access list in force, or keeps the one that holds if the file is not fit. It asks to be called again for a file that
+// was not even loaded: its owner, its mode or the files that it names may be put right, and its content stays the same.
+func (l *live) reload(isAgain bool) (again bool) {
 	var rules *proxy.Rules
 	settings, err := l.load()
+	again = err != nil
 	if err == nil && settings.IsMissing() {
 		err = errors.New("the file is gone")
 	}
@@ -108,10 +112,14 @@ func (l *live) reload() {
 		rules, err = l.build(settings)
 	}
 	if err != nil {
+		before := l.refused
+		if l.refused = err.Error(); isAgain && l.refused == before {
+			return again
+		}
 		l.reloads.WithLabelValues("failure").Inc()
 		l.log.Error("CONFIGURATION REFUSED: the access list that was loaded before goes on to hold", event(eventReloadFailed),
 			zap.String(logkeys.Config, l.file), zap.String(logkeys.Revision, l.revision()), zap.Error(err))
-		return
+		return again
 	}
 	before := l.revision()
 	l.use(settings, rules)
@@ -119,6 +127,7 @@ func (l *live) reload() {
 	l.log.Info("access list reloaded", event(eventReloaded), zap.String(logkeys.Config, l.file),
 		zap.String(logkeys.Revision, l.revision()), zap.String(logkeys.Note, "before "+before))
 	l.warn(settings)
+	return false
 }
 
 // warn names keys that were changed and hold at the next start alone, once for each set of them.

@@ -178,6 +178,15 @@ func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
 			if !strings.Contains(p.stderr.String(), "whoever can change it decides about calls") {
 				t.Error(p.stderr)
 			}
+			if strings.HasPrefix(name, "the configuration") { // which is put right as the refusal says, with the same content
+				if err := os.Chmod(file, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				p.stderr.await(t, 1, "access list reloaded")
+				if got := p.pathExists(t); got != codes.PermissionDenied {
+					t.Errorf("the access list that nobody else can change does not hold: %v", got)
+				}
+			}
 		})
 	}
 }

@@ -71,10 +71,11 @@ func (o FollowOptions) complete() FollowOptions {
 
 // Follow calls reload whenever the content of a file has become another one than that of loaded, and whenever it is
 // asked to, until ctx is done. Links are followed anew each time, so that a Kubernetes volume that swaps its
-// directory counts as a change.
-func Follow(ctx context.Context, file string, loaded Digest, o FollowOptions, reload func()) {
+// directory counts as a change. reload says whether it should be called again, after Reread at the latest, although the content
+// stays as it is: a file can be refused for what is around it. isAgain tells such a call.
+func Follow(ctx context.Context, file string, loaded Digest, o FollowOptions, reload func(isAgain bool) (again bool)) {
 	o = o.complete()
-	seen := look(file)
+	again, seen := false, look(file)
 	reread := time.Now().Add(o.Reread)
 	ticker := time.NewTicker(o.Look)
 	defer ticker.Stop()
@@ -96,9 +97,9 @@ func Follow(ctx context.Context, file string, loaded Digest, o FollowOptions, re
 		if !ok {
 			return
 		}
-		if asked || content != loaded {
+		if isNew := asked || content != loaded; isNew || again {
 			loaded = content
-			reload()
+			again = reload(!isNew)
 		}
 	}
 }
@@ -138,5 +139,5 @@ func (a appearance) is(b appearance) bool {
 	if a.FileInfo == nil || b.FileInfo == nil {
 		return a.FileInfo == nil && b.FileInfo == nil
 	}
-	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a.FileInfo, b.FileInfo)
+	return a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a.FileInfo, b.FileInfo)
 }

@@ -18,6 +18,8 @@ type following struct {
 	asked   chan struct{}
 	reloads atomic.Int64
 	stop    func()
+
+	isRefused atomic.Bool // for what is around the file
 }
 
 func follow(t *testing.T, text string) *following {
@@ -28,7 +30,10 @@ func follow(t *testing.T, text string) *following {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		Follow(ctx, f.file, DigestOf(f.file), FollowOptions{Asked: f.asked}, func() { f.reloads.Add(1) })
+		Follow(ctx, f.file, DigestOf(f.file), FollowOptions{Asked: f.asked}, func(bool) bool {
+			f.reloads.Add(1)
+			return f.isRefused.Load()
+		})
 	}()
 	f.stop = func() { cancel(); <-done }
 	synctest.Wait()
@@ -67,6 +72,24 @@ func TestFollowTellsOfEachNewContentOnce(t *testing.T) {
 		f.after(time.Minute, 2)
 		f.write("three")
 		f.after(2*time.Second, 3)
+	})
+}
+
+func TestFollowTriesAgainWhatWasRefusedForWhatIsAroundIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := follow(t, "one")
+		defer f.stop()
+		f.isRefused.Store(true)
+		f.write("two")
+		f.after(2*time.Second, 1)
+		if err := os.Chmod(f.file, 0o644); err != nil { // is seen at once
+			t.Fatal(err)
+		}
+		f.after(2*time.Second, 2)
+		f.after(11*time.Second, 3) // what cannot be seen from here
+		f.isRefused.Store(false)
+		f.after(11*time.Second, 4)
+		f.after(time.Minute, 4)
 	})
 }
 

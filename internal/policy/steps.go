@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"regexp/syntax"
@@ -17,8 +18,10 @@ const (
 	maxInstructions = 4 * maxRegex
 	// comparison is the time for a comparison with a value of the same hash, in steps.
 	comparison = 4
-	// fewMembers is the size of a JSON text whose members are too few to be worth a look.
+	// fewMembers is the size of a JSON text whose members, and the digits of whose numbers, are too few to be worth a look.
 	fewMembers = 32 << 10
+	// digitsPerStep is the length of a number that is read, or compared with another, in as many steps: the time grows with its square.
+	digitsPerStep = 1 << 10
 )
 
 // steps has the most steps that a call takes, for each allowed function whose time grows faster than its operands. It is asked before the
@@ -27,7 +30,7 @@ var steps = map[string]func(operands []*ast.Term) int64{
 	"indexof":        product, // of texts that are not ASCII
 	"json.filter":    collisions,
 	"json.remove":    collisions,
-	"json.unmarshal": collidingMembers,
+	"json.unmarshal": unmarshalling,
 	"object.filter":  collisions,
 	"object.remove":  collisions,
 	"object.subset":  subset,
@@ -35,6 +38,7 @@ var steps = map[string]func(operands []*ast.Term) int64{
 	"regex.is_valid": func(o []*ast.Term) int64 { return times(int64(len(stringOf(o[0]))), maxSteps/maxRegex) },
 	"regex.match":    matching,
 	"regex.split":    matching,
+	"to_number":      func(o []*ast.Term) int64 { return comparing(len(stringOf(o[0]))) },
 	"trim":           product, // with a set of characters that is not ASCII
 	"trim_left":      product,
 	"trim_right":     product,
@@ -79,8 +83,14 @@ func collisions(operands []*ast.Term) int64 {
 	return comparisons(equal)
 }
 
-// collidingMembers is the time for objects that a JSON text becomes.
-func collidingMembers(operands []*ast.Term) (sum int64) {
+// comparing is the time for a comparison with a number of so many digits, which nothing interrupts.
+func comparing(digits int) int64 {
+	n := int64(digits)
+	return min(n*(n/digitsPerStep), maxSteps+1)
+}
+
+// unmarshalling is the time for the objects that a JSON text becomes, and for the numbers in it once they are compared.
+func unmarshalling(operands []*ast.Term) (sum int64) {
 	text := stringOf(operands[0])
 	if len(text) < fewMembers {
 		return 0
@@ -92,6 +102,8 @@ func collidingMembers(operands []*ast.Term) (sum int64) {
 	var look func(v any)
 	look = func(v any) {
 		switch v := v.(type) {
+		case json.Number:
+			sum = min(sum+comparing(len(v)), maxSteps+1)
 		case []any:
 			for _, e := range v {
 				look(e)

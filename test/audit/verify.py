@@ -86,6 +86,9 @@ def checkpoints(file, vkey):
     return out
 
 
+MAX_TORN = 16 * (2**20 + 4 * 8192)  # no writer leaves more, and no start reads more of it
+
+
 def first_record(text):
     line, newline, _ = text.partition(b"\n")
     if not newline or b"\0" in line:
@@ -115,7 +118,7 @@ def segments(directory):
                 text, (length, _, digest) = texts[name], was.partition(" ")
                 if len(text) > int(length) or len(text) == int(length) and digest and hashlib.sha256(text).hexdigest() != digest:
                     tampered(f"{name}: it is not what it was when {after} declared it void")
-                if len(text) < int(length):  # the machine failed since
+                if len(text) < int(length) or not digest and len(text) > MAX_TORN:  # the machine failed since, or no hash holds it
                     yield None, b""
     if any(t for n, t in texts.items() if n not in names and n not in named):
         yield None, b""
@@ -127,6 +130,8 @@ def segments(directory):
             length = log["previous_bytes"]
             if not 0 <= len(text) - length <= log.get("torn_bytes", 0):
                 tampered(f"{name}: its length is not the one that {after} declares")
+            if len(text) - length > MAX_TORN and "previous_torn_hash" not in log:
+                yield None, b""
             text = text[:length]
         yield name, text
 

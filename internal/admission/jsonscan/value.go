@@ -100,6 +100,9 @@ func (r *Reader) literal(word string) {
 	r.pos += len(word)
 }
 
+// maxNumber bounds the text of a number: no API server writes a longer one, and to compare two takes time in proportion to the square of it.
+const maxNumber = 512
+
 // number takes a number of RFC 8259, section 6.
 func (r *Reader) number() {
 	if r.err != nil {
@@ -135,6 +138,10 @@ func (r *Reader) number() {
 	}
 	if !ok {
 		r.Failf("%s where a value is expected", describe(r.peek()))
+		return
+	}
+	if i-r.pos > maxNumber {
+		r.Failf("a number of more than %d characters", maxNumber)
 		return
 	}
 	r.pos = i

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // unsealed is a log whose last segment goes on behind the last checkpoint, with the checkpoint held elsewhere.
@@ -194,6 +196,42 @@ func TestTornBytesAreThoseThatStoodThere(t *testing.T) {
 	r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}})
 	if r.Verdict != VerdictOK || !strings.Contains(strings.Join(r.Limits, " "), "has no hash of them") {
 		t.Errorf("declared without a hash: %s %v", r.Verdict, r.Limits)
+	}
+}
+
+// More than a crash leaves is read by no start, so that nothing says what it was.
+func TestWhatIsTooLongForAHashIsHeldByNothing(t *testing.T) {
+	const size = segment.MaxTorn + 1
+	for name, isVoid := range map[string]bool{"torn bytes": false, "a void segment": true} {
+		t.Run(name, func(t *testing.T) {
+			m := newLog(t, Options{})
+			m.begin(0)
+			m.records(2)
+			file, rest := m.file, fmt.Sprintf(`"torn_bytes":%d,`, size)
+			if isVoid {
+				file = filepath.Join(m.dir, m.name())
+				rest = fmt.Sprintf(`"void":[%q],"void_held":["%d"],`, filepath.Base(file), size)
+				writeFile(t, file, nil)
+			}
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(file, info.Size()+size); err != nil { // a hole
+				t.Fatal(err)
+			}
+			rest = fmt.Sprintf(`"previous_session":"S","previous_seq":%d,"previous_segment":"%s","previous_bytes":%d,%s`, m.seq, filepath.Base(m.file), m.bytes, rest)
+			m.file, m.bytes = filepath.Join(m.dir, m.name()), 0
+			m.write(m.line("log", "LogOpen", `,"log":{`+rest+`"cause":"start"}`))
+			m.records(2)
+			m.checkpoint()
+			m.end()
+			m.close()
+			r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}})
+			if r.Verdict != VerdictIncomplete || !strings.Contains(strings.Join(r.Incomplete, " "), "more than a crash leaves") {
+				t.Errorf("%s %v, incomplete %v", r.Verdict, r.Fault, r.Incomplete)
+			}
+		})
 	}
 }
 

@@ -315,6 +315,9 @@ func TestVerificationBesideAWriterRaisesNoAlarm(t *testing.T) {
 		}
 	}()
 	times := 150
+	if testing.Short() {
+		times = 30
+	}
 	if os.Getenv("PIPEGUARD_EXHAUSTIVE") != "" {
 		times = 1000
 	}

@@ -237,7 +237,7 @@ func (v *verification) walk(ctx context.Context) error {
 	unnamed := v.judgeUnnamed(w.unnamed)
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
 	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
-	v.report.Incomplete = append(v.report.Incomplete, w.shortened...)
+	v.report.Incomplete = append(v.report.Incomplete, w.unheld...)
 	v.report.Void = w.void
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ func (w *walk) lookVoid(all []opening) error {
 func (w *walk) compareVoid(v opening, was string, by opening) error {
 	size, hash, ok := segment.ParseHeld(was)
 	if !ok { // of a version that did not say it, or it could not be read
-		w.unhashed += v.size
+		w.isUnhashed(v.Path, v.size)
 		return nil
 	}
 	f, err := OpenSegment(v.Path)
@@ -63,11 +63,11 @@ func (w *walk) compareVoid(v opening, was string, by opening) error {
 	case now > size:
 		return &Fault{v.Path, 0, 0, fmt.Sprintf("%d bytes are in it, and %d were when %s declared that no record in it counts", now, size, filepath.Base(by.Path))}
 	case now < size:
-		w.shortened = append(w.shortened, fmt.Sprintf("%d bytes are in %s, and %d were when %s declared that no record in it counts: what they are cannot be told from their hash",
+		w.unheld = append(w.unheld, fmt.Sprintf("%d bytes are in %s, and %d were when %s declared that no record in it counts: what they are cannot be told from their hash",
 			now, filepath.Base(v.Path), size, filepath.Base(by.Path)))
 		return nil
 	case hash == "" || now > segment.MaxTorn:
-		w.unhashed += now
+		w.isUnhashed(v.Path, now)
 		return nil
 	}
 	again, err := OpenSegment(v.Path)

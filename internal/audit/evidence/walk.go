@@ -51,8 +51,9 @@ type walk struct {
 	unnamed  []opening // segments without records that no segment of the log names
 	ignored  int64     // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
 	unhashed int64     // of the ignored bytes: declared, and without a hash
-	// shortened says where fewer bytes stand behind a last record than were hashed: the machine failed later, or they were changed.
-	shortened []string
+	// unheld says where no hash holds what stands beside the records: fewer bytes than were hashed, since the machine failed later or they were
+	// changed, or more than any crash leaves, which no start reads.
+	unheld []string
 	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
 	// it away, or it was removed to hide it. Nil if nobody wants to know.
 	gone    func(seq uint64, what string)
@@ -320,14 +321,23 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case !isHashed:
-		w.unhashed += behind
+		w.isUnhashed(s.Path, behind)
 	case behind < declared.TornBytes:
-		w.shortened = append(w.shortened, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
+		w.unheld = append(w.unheld, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
 			behind, filepath.Base(s.Path), declared.TornBytes, filepath.Base(next.Path)))
 	case behind == declared.TornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
 		return &Fault{s.Path, 0, next.First - 1, fmt.Sprintf("the %d bytes behind its last record are not those that stood there when %s was begun", behind, filepath.Base(next.Path))}
 	}
 	return next.follows(s.Segment, length, behind)
+}
+
+// isUnhashed notes bytes of a segment of which the log says how many there were, and not what. A crash leaves fewer than MaxTorn, so that more were
+// put there by somebody, and may be exchanged by anybody.
+func (w *walk) isUnhashed(path string, size int64) {
+	w.unhashed += size
+	if size > segment.MaxTorn {
+		w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: they are more than a crash leaves, somebody put them there, and they may have been exchanged since", size, filepath.Base(path)))
+	}
 }
 
 // skip returns how many bytes of a segment stand behind those that were read.

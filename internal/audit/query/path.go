@@ -21,10 +21,13 @@ func named(e *audit.Event, is func(audit.Target) bool) fit {
 	}
 	hasMore, count := w.MoreTargets > 0 || e.IsUnread(), 0
 	for _, t := range w.Targets {
-		if t.Kind == "cut" {
+		switch {
+		case t.Kind == "cut":
 			hasMore = true
-		} else if is(t) {
+		case is(t):
 			count++
+		case hasCutEnd(t.Value) && (t.Canonical == "" || hasCutEnd(t.Canonical)): // what is gone may have led anywhere
+			hasMore = true
 		}
 	}
 	switch {
@@ -50,13 +53,18 @@ func isAbsolute(path string) bool {
 // A name that only begins alike is another: C:\kubelet-evil does not lie in C:\kubelet.
 func below(path, directory string) bool {
 	whole := path
-	if at := strings.LastIndexByte(path, '['); at >= 0 && strings.HasSuffix(path, " bytes cut]") {
-		whole = path[:at]
+	if hasCutEnd(path) {
+		whole = path[:strings.LastIndexByte(path, '[')]
 		if strings.HasPrefix(folded(directory), folded(whole)) {
 			return true
 		}
 	}
 	return under(plain(path), plain(directory)) || under(folded(whole), folded(directory))
+}
+
+// hasCutEnd says whether a record had no room for the end of a text.
+func hasCutEnd(text string) bool {
+	return strings.HasSuffix(text, " bytes cut]") && strings.Contains(text, "[")
 }
 
 func under(path, directory string) bool {

@@ -68,6 +68,9 @@ func (l *log) tellVoid(found *Found, tell func(name, why string)) {
 			tell(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and so may anybody", size))
 		}
 	}
+	if n := len(found.void); n > maxVoid {
+		tell(fmt.Sprintf("%d files without a record", n), fmt.Sprintf("the next segment declares %d of them, and verifications will name the others", maxVoid))
+	}
 	for name, was := range found.held {
 		text, err := held(l.disk, name)
 		now, _, _ := ParseHeld(text)

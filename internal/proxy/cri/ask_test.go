@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -64,7 +65,7 @@ func TestOfMoreRunningContainersThanTheBoundThoseThatWereKnownAreKept(t *testing
 	f := &fakeRuntime{}
 	addPods(f, 9000, 1, 1, runtimeapi.ContainerState_CONTAINER_RUNNING)
 	f.sandboxes[0].Metadata.Name = "pod-9000"
-	c := serve(t, f)
+	c := serve(t, f, func(o *Options) { o.Timeout = time.Minute }) // a busy machine takes long for thousands
 	before, err := c.Refresh(t.Context())
 	if err != nil || len(before.Candidates) != 2 {
 		t.Fatalf("%d candidates, %v", len(before.Candidates), err)

@@ -10,7 +10,7 @@ import (
 
 // readJSON reads objects that follow one another. isJSON is false if the text is no JSON from the first
 // object on, as a YAML file may be that begins with a brace.
-func readJSON(file string, data []byte) (found []Object, faults []Fault, isJSON bool) {
+func (b bounds) readJSON(file string, data []byte) (found []Object, faults []Fault, isJSON bool) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	line, counted := 1, int64(0) // the line of the byte up to which lines are counted
 	for n := 1; ; n++ {
@@ -30,14 +30,14 @@ func readJSON(file string, data []byte) (found []Object, faults []Fault, isJSON 
 			}
 			return found, append(faults, Fault{place, err}), true
 		}
-		if n > MaxObjects || len(found)+len(faults) > MaxObjects {
-			return found, append(faults, Fault{place, errTooMany}), true
+		if n > b.objects || len(found)+len(faults) > b.objects {
+			return found, append(faults, Fault{place, b.tooMany()}), true
 		}
 		if err := noDuplicates(doc); err != nil {
 			faults = append(faults, Fault{place, err})
 			continue
 		}
-		o, f := objects(place, doc, 0)
+		o, f := b.objectsOf(place, doc, 0)
 		found, faults = append(found, o...), append(faults, f...)
 	}
 }

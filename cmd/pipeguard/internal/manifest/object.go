@@ -51,8 +51,8 @@ func (f Fault) Unwrap() error { return f.Err }
 // maxListDepth bounds Lists in Lists: kubectl makes at most one level, and each costs a copy of its content.
 const maxListDepth = 4
 
-// objects turns one document into its objects: itself, or the items of a List.
-func objects(place Place, doc []byte, depth int) ([]Object, []Fault) {
+// objectsOf turns one document into its objects: itself, or the items of a List.
+func (b bounds) objectsOf(place Place, doc []byte, depth int) ([]Object, []Fault) {
 	fault := func(err error) ([]Object, []Fault) { return nil, []Fault{{place, err}} }
 	fields, err := fieldsOf(doc)
 	if err != nil {
@@ -76,7 +76,7 @@ func objects(place Place, doc []byte, depth int) ([]Object, []Fault) {
 		if depth >= maxListDepth {
 			return fault(fmt.Errorf("lists in lists, more than %d deep", maxListDepth))
 		}
-		return items(place, o.APIVersion, elem, fields["items"], depth)
+		return b.items(place, o.APIVersion, elem, fields["items"], depth)
 	}
 	if fields["metadata"] != nil {
 		meta, err := fieldsOf(fields["metadata"])
@@ -104,7 +104,7 @@ func name(o *Object, meta map[string]json.RawMessage) (err error) {
 }
 
 // items reads a List. Items of a typed list (PodList) may leave out what the list's own kind says.
-func items(place Place, apiVersion, elem string, raw json.RawMessage, depth int) ([]Object, []Fault) {
+func (b bounds) items(place Place, apiVersion, elem string, raw json.RawMessage, depth int) ([]Object, []Fault) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('[') {
 		return nil, []Fault{{place, errors.New("items must be a list")}}
@@ -112,8 +112,8 @@ func items(place Place, apiVersion, elem string, raw json.RawMessage, depth int)
 	var found []Object
 	var faults []Fault
 	for i := 0; dec.More(); i++ {
-		if len(found)+len(faults) >= MaxObjects {
-			return found, append(faults, Fault{place, errTooMany})
+		if len(found)+len(faults) >= b.objects {
+			return found, append(faults, Fault{place, b.tooMany()})
 		}
 		var doc json.RawMessage
 		if err := dec.Decode(&doc); err != nil {
@@ -128,7 +128,7 @@ func items(place Place, apiVersion, elem string, raw json.RawMessage, depth int)
 				continue
 			}
 		}
-		o, f := objects(at, doc, depth+1)
+		o, f := b.objectsOf(at, doc, depth+1)
 		found, faults = append(found, o...), append(faults, f...)
 	}
 	return found, faults

@@ -19,41 +19,50 @@ const MaxSize = 64 << 20
 // MaxObjects bounds the objects of one file and the documents in it, faults among them: each takes more memory than the few bytes that begin one.
 const MaxObjects = 100_000
 
-var errTooMany = fmt.Errorf("more than %d documents or objects in one file: what follows is not read", MaxObjects)
+// bounds are MaxSize and MaxObjects.
+type bounds struct{ size, objects int }
+
+func (b bounds) tooMany() error {
+	return fmt.Errorf("more than %d documents or objects in one file: what follows is not read", b.objects)
+}
 
 // Read returns the objects of a file, the items of Lists one by one, and every fault that it found.
 // YAML is read past a fault up to the next document, JSON is not.
 func Read(file string, r io.Reader) ([]Object, []Fault) {
+	return bounds{MaxSize, MaxObjects}.read(file, r)
+}
+
+func (b bounds) read(file string, r io.Reader) ([]Object, []Fault) {
 	start := Place{File: file, Document: 1, Line: 1}
-	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	data, err := io.ReadAll(io.LimitReader(r, int64(b.size)+1))
 	switch {
 	case err != nil:
 		return nil, []Fault{{start, err}}
-	case len(data) > MaxSize:
-		return nil, []Fault{{start, fmt.Errorf("larger than %d MiB", MaxSize>>20)}}
+	case len(data) > b.size:
+		return nil, []Fault{{start, fmt.Errorf("larger than %d MiB", b.size>>20)}}
 	case !utf8.Valid(data):
 		return nil, []Fault{{start, errors.New("not UTF-8")}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if first := bytes.TrimLeft(data, " \t\r\n"); len(first) > 0 && first[0] == '{' {
-		found, faults, isJSON := readJSON(file, data)
+		found, faults, isJSON := b.readJSON(file, data)
 		if isJSON {
 			return found, faults
 		}
 	}
-	found, faults := readYAML(file, data)
+	found, faults := b.readYAML(file, data)
 	if len(found) == 0 && len(faults) == 0 {
 		faults = []Fault{{start, errors.New("no objects in this file")}}
 	}
 	return found, faults
 }
 
-func readYAML(file string, data []byte) (found []Object, faults []Fault) {
+func (b bounds) readYAML(file string, data []byte) (found []Object, faults []Fault) {
 	number, chunks := 0, 0
 	for c := range split(data) {
 		place := Place{File: file, Document: number + 1, Line: c.line}
-		if chunks++; chunks > MaxObjects || len(found)+len(faults) > MaxObjects {
-			return found, append(faults, Fault{place, errTooMany})
+		if chunks++; chunks > b.objects || len(found)+len(faults) > b.objects {
+			return found, append(faults, Fault{place, b.tooMany()})
 		}
 		if c.err != nil {
 			number++
@@ -69,7 +78,7 @@ func readYAML(file string, data []byte) (found []Object, faults []Fault) {
 			faults = append(faults, Fault{place, err})
 			continue
 		}
-		o, f := objects(place, doc, 0)
+		o, f := b.objectsOf(place, doc, 0)
 		for i := range o {
 			o[i].YAML = c.text
 		}

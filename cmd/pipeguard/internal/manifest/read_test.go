@@ -123,7 +123,6 @@ func TestBadInputIsNamedByDocument(t *testing.T) {
 		"an alias bomb":                          {bomb(), "document contains excessive aliasing"},
 		"brackets 20,000 deep":                   {pod + "spec: " + strings.Repeat("[", 20000), "exceeded max depth"},
 		"brackets 20,000 deep in JSON":           {`{"apiVersion":"v1","kind":"Pod","x":` + strings.Repeat("[", 20000), "exceeded max depth"},
-		"a file that is too large":               {strings.Repeat(" ", MaxSize+1), "larger than 64 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, faults := Read("f", strings.NewReader(c.in))
@@ -139,21 +138,25 @@ func TestBadInputIsNamedByDocument(t *testing.T) {
 
 // Each document and object takes memory, however few bytes it has.
 func TestWhatOneFileHoldsIsBounded(t *testing.T) {
+	b := bounds{size: 1 << 20, objects: 100}
 	for name, in := range map[string]string{
-		"separators":     strings.Repeat("---\n", 2*MaxObjects),
-		"faults of YAML": strings.Repeat("a\n---\n", 2*MaxObjects),
-		"JSON":           strings.Repeat("{}\n", 2*MaxObjects),
-		"items":          `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", 2*MaxObjects) + `{}]}`,
-		"lists of items": strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[{},{}]}`+"\n", MaxObjects),
+		"separators":     strings.Repeat("---\n", 200),
+		"faults of YAML": strings.Repeat("a\n---\n", 200),
+		"JSON":           strings.Repeat("{}\n", 200),
+		"items":          `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat("{},", 200) + `{}]}`,
+		"lists of items": strings.Repeat(`{"apiVersion":"v1","kind":"List","items":[{},{}]}`+"\n", 100),
 	} {
-		objects, faults := Read("f", strings.NewReader(in))
-		if n := len(objects) + len(faults); n == 0 || n > MaxObjects+4 || !errors.Is(faults[len(faults)-1], errTooMany) {
+		objects, faults := b.read("f", strings.NewReader(in))
+		if n := len(objects) + len(faults); n == 0 || n > 104 || !strings.Contains(faults[len(faults)-1].Error(), "more than 100 documents or objects") {
 			t.Errorf("%s: %d objects and faults, the last %v", name, n, faults[max(0, len(faults)-1):])
 		}
 	}
-	objects, faults := Read("f", strings.NewReader(strings.Repeat(`{"apiVersion":"v1","kind":"Pod"}`+"\n", 1000)))
-	if len(objects) != 1000 || len(faults) != 0 || objects[999].Line != 1000 {
+	objects, faults := b.read("f", strings.NewReader(strings.Repeat(`{"apiVersion":"v1","kind":"Pod"}`+"\n", 100)))
+	if len(objects) != 100 || len(faults) != 0 || objects[99].Line != 100 {
 		t.Errorf("%d objects, %v", len(objects), faults)
+	}
+	if _, faults := b.read("f", strings.NewReader(strings.Repeat(" ", b.size+1))); len(faults) != 1 || !strings.Contains(faults[0].Error(), "larger than 1 MiB") {
+		t.Errorf("a file that is too large: %v", faults)
 	}
 }
 
