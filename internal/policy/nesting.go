@@ -44,7 +44,7 @@ func (c textCounts) excess(times int) string {
 // checkText counts before anything recursive sees the text. It returns a problem at the first bound that a file exceeds.
 func checkText(file, text string) (textCounts, *Problem) {
 	var c textCounts
-	depth, line, col := 0, 1, 0
+	depth, number, line, col := 0, 0, 1, 0
 	for i := 0; i < len(text); i++ {
 		col++
 		switch b := text[i]; b {
@@ -62,12 +62,16 @@ func checkText(file, text string) (textCounts, *Problem) {
 		case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 			if n := oddNumber(text, i); n > 0 {
 				c.numbers++
+				number = n
 				i, col = i+n-1, col+n-1
 			}
 		}
 		message := c.excess(1)
 		if depth > maxNesting {
 			message = fmt.Sprintf("more than %d brackets inside one another", maxNesting)
+		}
+		if number > MaxNumber {
+			message = fmt.Sprintf("a number of %d characters, and at most %d are taken", number, MaxNumber)
 		}
 		if message != "" {
 			return c, &Problem{File: file, Line: line, Col: col, Code: CodeLimit, Message: message}

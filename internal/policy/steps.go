@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"regexp/syntax"
@@ -18,11 +17,13 @@ const (
 	maxInstructions = 4 * maxRegex
 	// comparison is the time for a comparison with a value of the same hash, in steps.
 	comparison = 4
-	// fewMembers is the size of a JSON text whose members, and the digits of whose numbers, are too few to be worth a look.
+	// fewMembers is the size of a JSON text whose members are too few to be worth a look.
 	fewMembers = 32 << 10
-	// digitsPerStep is the length of a number that is read, or compared with another, in as many steps: the time grows with its square.
-	digitsPerStep = 1 << 10
 )
+
+// MaxNumber bounds the text of a number, in bytes, wherever one comes from. To compare two takes time in proportion to the square of it, which nothing
+// interrupts, and one call of sort or the making of a set compares thousands.
+const MaxNumber = 512
 
 // steps has the most steps that a call takes, for each allowed function whose time grows faster than its operands. It is asked before the
 // function runs.
@@ -38,7 +39,7 @@ var steps = map[string]func(operands []*ast.Term) int64{
 	"regex.is_valid": func(o []*ast.Term) int64 { return times(int64(len(stringOf(o[0]))), maxSteps/maxRegex) },
 	"regex.match":    matching,
 	"regex.split":    matching,
-	"to_number":      func(o []*ast.Term) int64 { return comparing(len(stringOf(o[0]))) },
+	"to_number":      func(o []*ast.Term) int64 { return comparing(len(stringOf(o[0])) > MaxNumber) },
 	"trim":           product, // with a set of characters that is not ASCII
 	"trim_left":      product,
 	"trim_right":     product,
@@ -83,15 +84,43 @@ func collisions(operands []*ast.Term) int64 {
 	return comparisons(equal)
 }
 
-// comparing is the time for a comparison with a number of so many digits, which nothing interrupts.
-func comparing(digits int) int64 {
-	n := int64(digits)
-	return min(n*(n/digitsPerStep), maxSteps+1)
+// comparing is the time for comparisons with a number, which are too many if it is too long.
+func comparing(isTooLong bool) int64 {
+	if isTooLong {
+		return maxSteps + 1
+	}
+	return 0
 }
 
-// unmarshalling is the time for the objects that a JSON text becomes, and for the numbers in it once they are compared.
+// hasLongNumber says whether a JSON text has a number of more than MaxNumber bytes.
+func hasLongNumber(text string) bool {
+	isText, length := false, 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case isText:
+			if c == '\\' {
+				i++
+			}
+			isText = c != '"'
+		case c == '"':
+			isText, length = true, 0
+		case '0' <= c && c <= '9' || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E':
+			if length++; length > MaxNumber {
+				return true
+			}
+		default:
+			length = 0
+		}
+	}
+	return false
+}
+
+// unmarshalling is the time for the objects that a JSON text becomes, and for comparisons with the numbers in it.
 func unmarshalling(operands []*ast.Term) (sum int64) {
 	text := stringOf(operands[0])
+	if hasLongNumber(text) {
+		return comparing(true)
+	}
 	if len(text) < fewMembers {
 		return 0
 	}
@@ -102,8 +131,6 @@ func unmarshalling(operands []*ast.Term) (sum int64) {
 	var look func(v any)
 	look = func(v any) {
 		switch v := v.(type) {
-		case json.Number:
-			sum = min(sum+comparing(len(v)), maxSteps+1)
 		case []any:
 			for _, e := range v {
 				look(e)

@@ -69,6 +69,7 @@ var hanging = map[string]string{
 	"names of arrays":              "x := {" + repeated(9000, "[%d]:1,") + "0:1}",
 	"names that come again":        "x := {" + repeated(9000, "%d:1,") + strings.Repeat("1:1,", 20000) + "0:1}",
 	"lists of many types":          repeated(1100, "\nx contains [{%d:1}, {%d:{1:2}}]"),
+	"a number of many digits":      "x := " + strings.Repeat("9", MaxNumber+1),
 	"imports of input":             "import input.a\n" + repeated(5000, "\nimport input.a as a%d"),
 	"unifications":                 "x if {\na0 = input.a" + repeated(5000, "\n[a%d, a%d] = [a%p, input.z]") + "\n}",
 }
@@ -125,6 +126,7 @@ func TestWhatPoliciesNeedIsWithinTheBoundsOfTheCompiler(t *testing.T) {
 		"branches":              "x := 1 if input.a" + strings.Repeat("\nelse := 2 if input.b", 60),
 		"a list of names":       "x := {" + repeated(5000, `"name-%d",`) + `"a"}`,
 		"a table":               "x := {" + repeated(500, `"name-%d": {"a": ["b", "c"], "n": %d},`) + `"a": null}`,
+		"a long number":         "x := " + strings.Repeat("9", MaxNumber),
 		"expressions of a rule": "x if {" + repeated(150, "\ninput.a == %d") + "\n}",
 		"rules":                 repeated(800, "\nx%d if input.a == %d"),
 	} {

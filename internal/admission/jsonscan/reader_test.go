@@ -120,7 +120,7 @@ func TestReaderRefusesWhatIsNotOneJSONText(t *testing.T) {
 		"a leading comma":                     `[,1]`,
 		"a key without quotes":                `{a:1}`,
 		"a number with a leading zero":        `01`,
-		"a number of many digits":             `{"a":[` + strings.Repeat("9", maxNumber+1) + `]}`,
+		"a number of many digits":             `{"a":[` + strings.Repeat("9", MaxNumber+1) + `]}`,
 		"a string with a raw newline":         "\"a\nb\"",
 		"a string with an unknown escape":     `"\q"`,
 		"a string that does not end":          `"abc`,

@@ -100,8 +100,8 @@ func (r *Reader) literal(word string) {
 	r.pos += len(word)
 }
 
-// maxNumber bounds the text of a number: no API server writes a longer one, and to compare two takes time in proportion to the square of it.
-const maxNumber = 512
+// MaxNumber bounds the text of a number, in bytes: no API server writes a longer one, and policies take none (see policy.MaxNumber).
+const MaxNumber = 512
 
 // number takes a number of RFC 8259, section 6.
 func (r *Reader) number() {
@@ -140,8 +140,8 @@ func (r *Reader) number() {
 		r.Failf("%s where a value is expected", describe(r.peek()))
 		return
 	}
-	if i-r.pos > maxNumber {
-		r.Failf("a number of more than %d characters", maxNumber)
+	if i-r.pos > MaxNumber {
+		r.Failf("a number of more than %d characters", MaxNumber)
 		return
 	}
 	r.pos = i
