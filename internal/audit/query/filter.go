@@ -135,7 +135,7 @@ func (f *Filter) look(key, text string, has test) {
 func (f *Filter) within(e *audit.Event) fit {
 	first, last := e.Begin(), e.Time
 	switch {
-	case e.IsClockSetBack() && !(f.since.IsZero() && f.until.IsZero()):
+	case e.IsClockSetBack() && (!f.since.IsZero() || !f.until.IsZero()):
 		return may
 	case !f.since.IsZero() && last.Before(f.since), !f.until.IsZero() && !first.Before(f.until):
 		return none
