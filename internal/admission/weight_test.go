@@ -183,7 +183,7 @@ func TestTheWeightOfAReviewBoundsItsInput(t *testing.T) {
 	kinds := []metav1.GroupVersionKind{podKind, {Group: "batch", Version: "v1", Kind: "CronJob"}} // the others have shorter paths
 	for _, name := range slices.Sorted(maps.Keys(bulky)) {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int{1, 20, 4000} {
+			for _, n := range []int{1, 20, 1500} {
 				for _, kind := range kinds {
 					s := scope
 					if strings.Contains(name, "policies") {
@@ -234,7 +234,7 @@ func TestTheWeightOfAReviewBoundsItsInput(t *testing.T) {
 		t.Logf("keys: %d of memory, weight %d", bytes, weight)
 	})
 	t.Run("any", func(t *testing.T) {
-		for seed := range uint64(20) {
+		for seed := range uint64(10) {
 			g := rand.New(rand.NewPCG(seed, 7))
 			var bodies [][]byte
 			for range 100 {

@@ -265,7 +265,7 @@ func TestGrowthIsProvenFromMemoryAndFromTheLog(t *testing.T) {
 	m := newLog(t, Options{Sinks: []Sink{good}})
 	m.begin(0)
 	var copies []Copy
-	for i := range 300 { // more than are remembered
+	for i := range maxMarks + 20 { // more than are remembered
 		m.records(1 + i%3)
 		m.checkpoint()
 		copies = append(copies, <-good.got)
