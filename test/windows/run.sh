@@ -90,8 +90,15 @@ for WINEPREFIX in "${prefixes[@]}"; do
 	rm -rf "$WINEPREFIX/drive_c/pipeguard" "$WINEPREFIX"/drive_c/users/*/Temp
 	if [[ $(cat "$WINEPREFIX/version" 2>/dev/null) != "$version" ]]; then
 		echo "test/windows: making a prefix for $version in ${WINEPREFIX#"$PWD/"}, once" >&2
-		rm -rf "$WINEPREFIX"
-		"$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-
+		for again in true false; do
+			rm -rf "$WINEPREFIX"
+			if "$wine" wineboot -i >"$out/log/wineboot" 2>&1 9>&-; then
+				break
+			fi
+			cat "$out/log/wineboot" >&2
+			"$wineserver" -k 9>&- || true
+			$again # Wine cannot begin a process now and then, see run
+		done
 		echo "$version" >"$WINEPREFIX/version"
 	fi
 	# One server for the whole run: left to itself it ends when it has been idle, and a program that starts just then fails.
