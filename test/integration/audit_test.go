@@ -3,6 +3,8 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"regexp"
 	"testing"
@@ -41,14 +43,15 @@ func TestADecisionIsTheSameInEveryLog(t *testing.T) {
 				return e.ObjectRef.Namespace == c.pod.Namespace && e.ObjectRef.Name == c.pod.Name
 			})
 			var record *audit.Event
-			for _, r := range recordsOf(t, webhook, c.pod.Namespace) {
-				if r.Who.Pod.Name == c.pod.Name {
-					record = &r
+			eventually(t, "the decision has a record", func(context.Context) error { // which may be written after the answer
+				for _, r := range recordsOf(t, webhook, c.pod.Namespace, 0) {
+					if r.Who.Pod.Name == c.pod.Name && r.Decision.Policy != nil {
+						record = &r
+						return nil
+					}
 				}
-			}
-			if record == nil || record.Decision.Policy == nil {
-				t.Fatal("no record")
-			}
+				return errors.New("there is none")
+			})
 			want := map[string]string{
 				"pods.pipeguard.dev/decision-id": record.ID,
 				"pods.pipeguard.dev/revision":    record.Decision.Policy.Revision,

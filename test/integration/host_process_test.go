@@ -143,7 +143,7 @@ func TestEqualPowerIsRecordedAndPasses(t *testing.T) {
 		}
 	}
 	var rules []string
-	for _, r := range recordsOf(t, webhook, others) {
+	for _, r := range recordsOf(t, webhook, others, len(paths)) {
 		rules = append(rules, r.Decision.Rule)
 	}
 	if diff := cmp.Diff(slices.Repeat([]string{"PG008"}, len(paths)), rules); diff != "" {

@@ -63,7 +63,7 @@ func TestTheMirrorOfAStaticPodIsStoredAndReported(t *testing.T) {
 	if event.Annotations["pods.pipeguard.dev/static-pod"] != "true" || event.Annotations["pods.pipeguard.dev/codes"] != "PG001" {
 		t.Errorf("audit annotations: %v", event.Annotations)
 	}
-	records := recordsOf(t, webhook, others)
+	records := recordsOf(t, webhook, others, 1)
 	if len(records) != 1 || records[0].Decision.Reason != "static pod" || records[0].Who.User.Name != "system:node:win-1" {
 		t.Errorf("records: %+v", records)
 	}

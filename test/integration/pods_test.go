@@ -109,7 +109,7 @@ func TestOrdinaryPodsAreNotDisturbed(t *testing.T) {
 	if len(warned.texts) != 0 {
 		t.Errorf("warnings: %q", warned.texts)
 	}
-	for _, r := range recordsOf(t, webhook, others) {
+	for _, r := range recordsOf(t, webhook, others, 0) {
 		if r.Decision.Rule != "" {
 			t.Errorf("%s is recorded as %+v", r.Who.Pod.Name, r.Decision)
 		}

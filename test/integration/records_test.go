@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -12,17 +13,25 @@ import (
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
-// recordsOf returns the decisions of a release about one namespace.
-func recordsOf(t *testing.T, r *cluster.Release, namespace string) (all []audit.Event) {
+// recordsOf waits for so many decisions of a release about one namespace, and returns all that there are: a record may be written after the answer.
+func recordsOf(t *testing.T, r *cluster.Release, namespace string, least int) (found []audit.Event) {
 	t.Helper()
-	for _, replica := range r.Replicas {
-		of, err := replica.Records()
-		if err != nil {
-			t.Fatal(err)
+	eventually(t, "the decisions are recorded", func(context.Context) error {
+		var all []audit.Event
+		for _, replica := range r.Replicas {
+			of, err := replica.Records()
+			if err != nil {
+				return err
+			}
+			all = append(all, of...)
 		}
-		all = append(all, of...)
-	}
-	return slices.DeleteFunc(all, func(e audit.Event) bool { return e.Who == nil || e.Who.Pod == nil || e.Who.Pod.Namespace != namespace })
+		found = slices.DeleteFunc(all, func(e audit.Event) bool { return e.Who == nil || e.Who.Pod == nil || e.Who.Pod.Namespace != namespace })
+		if len(found) < least {
+			return fmt.Errorf("%d of %d", len(found), least)
+		}
+		return nil
+	})
+	return found
 }
 
 // audited waits for the one entry of the API server's audit log that is wanted: it is written as the answer goes out.
