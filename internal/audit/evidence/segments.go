@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"errors"
 	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
@@ -52,16 +51,13 @@ type Part struct {
 const noRecord = "no record in it counts, and none of the log says why: it was not begun, or was put there"
 
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
-// Verify finds no fault with, these are the parts that it covers. If one of them cannot be read for what it is, List is ListAll.
+// Verify finds no fault with, these are the parts that it covers.
 func List(dir string) ([]Part, []segment.Stray, error) {
 	segments, strays, err := listSegments(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	all, err := lookAll(segments, false)
-	if _, isFault := errors.AsType[*Fault](err); isFault {
-		return ListAll(dir)
-	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -214,9 +214,6 @@ func (p part) lines(in io.Reader) *lines {
 // file reads one file, and says whether to go on with the next.
 func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool {
 	f, atEnd, err := p.open(stdin)
-	if _, isFault := errors.AsType[*evidence.Fault](err); isFault { // what is wrong with one file hides no other
-		return tell(Record{}, &BadLine{p.Path, audit.LineError{Line: 1, Torn: true, Err: err}})
-	}
 	if err != nil {
 		tell(Record{}, err)
 		return false

@@ -237,46 +237,6 @@ func packed(t testing.TB, text []byte) []byte {
 	return out.Bytes()
 }
 
-// What is wrong with one file hides no record of another.
-func TestAPackedFileThatIsNoneHidesNothing(t *testing.T) {
-	k := keptLog(t)
-	var lines []string
-	for _, name := range k.names {
-		lines = append(lines, strings.Split(strings.TrimSuffix(string(k.files[name]), "\n"), "\n")...)
-	}
-	spoiled := k.with(map[string][]byte{k.names[0] + ".gz": append(packed(t, k.files[k.names[0]]), 0)})
-	delete(spoiled, k.names[0])
-	for name, files := range map[string]map[string][]byte{
-		"a byte behind a packed segment": spoiled,
-		"an empty file":                  k.with(map[string][]byte{planted("00000000000000999999") + ".gz": nil}),
-		"one that is not packed":         k.with(map[string][]byte{planted("00000000000000000002") + ".gz": []byte("{}\n")}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := put(t, files)
-			s, err := query.OpenVerified(t.Context(), []string{dir}, nil, k.options(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := shown(t, s)
-			if standing := s.Logs()[0].Standing(); !standing.Changed || !slices.Contains(got, "bad") {
-				t.Errorf("it stands as %+v, and shows %d lines", standing, len(got))
-			}
-			for _, line := range lines {
-				if !slices.Contains(got, line) {
-					t.Fatalf("%d lines are shown of %d, and not %.60s", len(got), len(lines), line)
-				}
-			}
-			plain, err := query.Open([]string{dir}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := shown(t, plain); len(got) < len(lines) {
-				t.Errorf("without keys, %d lines are shown of %d", len(got), len(lines))
-			}
-		})
-	}
-}
-
 func TestPackedSegmentsAreReadAndVerified(t *testing.T) {
 	k := keptLog(t)
 	for name, pack := range map[string]func(i int) bool{

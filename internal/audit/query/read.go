@@ -9,7 +9,6 @@ import (
 	"iter"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -86,7 +85,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	bad := l.bad(l.ended)
 	bad.Torn = true
-	if _, isFault := errors.AsType[*evidence.Fault](l.ended); behind == nil || isFault || l.ended == errStrange { //nolint:errorlint // set as it is; to count the bytes of a packed file is to unpack it
+	if behind == nil || l.ended == errStrange { //nolint:errorlint // set as it is; to count the bytes of a packed file is to unpack it
 		return bad
 	}
 	n, err := behind(l.whole)
@@ -130,10 +129,6 @@ func (l *lines) next() (Record, error) {
 			l.keep(part)
 			return Record{}, io.EOF
 		default:
-			if _, isFault := errors.AsType[*evidence.Fault](err); isFault {
-				l.ended = err
-				return Record{}, l.ended
-			}
 			return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.number, err)
 		}
 	}
