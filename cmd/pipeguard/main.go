@@ -10,8 +10,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// grace is how long a command may take to end after the first signal. One that is opening a FIFO that nobody writes to, for
-// example, does not hear of it at all.
+// grace is how long a command may take to end after the first signal. A command that is blocked in opening or reading a FIFO
+// does not notice the signal.
 const grace = 2 * time.Second
 
 func main() {

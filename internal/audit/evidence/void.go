@@ -45,7 +45,7 @@ func (w *walk) lookVoid(all []opening) error {
 func (w *walk) compareVoid(v opening, was string, by opening) error {
 	size, hash, ok := segment.ParseHeld(was)
 	if !ok { // of a version that did not say it, or it could not be read
-		w.isUnhashed(v.Path, v.size)
+		w.noteUnhashed(v.Path, v.size)
 		return nil
 	}
 	f, err := OpenSegment(v.Path)
@@ -67,7 +67,7 @@ func (w *walk) compareVoid(v opening, was string, by opening) error {
 			now, filepath.Base(v.Path), size, filepath.Base(by.Path)))
 		return nil
 	case hash == "" || now > segment.MaxTorn:
-		w.isUnhashed(v.Path, now)
+		w.noteUnhashed(v.Path, now)
 		return nil
 	}
 	again, err := OpenSegment(v.Path)

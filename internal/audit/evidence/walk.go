@@ -321,7 +321,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case !isHashed:
-		w.isUnhashed(s.Path, behind)
+		w.noteUnhashed(s.Path, behind)
 	case behind < declared.TornBytes:
 		w.unheld = append(w.unheld, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
 			behind, filepath.Base(s.Path), declared.TornBytes, filepath.Base(next.Path)))
@@ -331,9 +331,9 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	return next.follows(s.Segment, length, behind)
 }
 
-// isUnhashed notes bytes of a segment of which the log says how many there were, and not what. A crash leaves fewer than MaxTorn, so that more were
-// put there by somebody, and may be exchanged by anybody.
-func (w *walk) isUnhashed(path string, size int64) {
+// noteUnhashed notes bytes of a segment whose number the log declares, and whose hash it does not. A crash leaves no more than MaxTorn: a larger
+// number was added by somebody, and can be replaced without being noticed.
+func (w *walk) noteUnhashed(path string, size int64) {
 	w.unhashed += size
 	if size > segment.MaxTorn {
 		w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: they are more than a crash leaves, somebody put them there, and they may have been exchanged since", size, filepath.Base(path)))
