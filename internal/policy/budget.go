@@ -34,21 +34,23 @@ type pool struct{ taken atomic.Int64 }
 // budget is what is left for one evaluation, or for the tests of one run, which run at one time.
 //
 // OPA bounds no memory. Each function that can make something large takes the most that its result may cost before it makes
-// it, see costs, and so does each value that a comprehension or a rule adds to what it collects, see chargeCollections.
+// it, see costs, and so does each value that a comprehension or a rule adds to what it collects, see chargeCollections. What it takes to
+// compare a value with another is bounded as well, see weigh.
 type budget struct {
 	left atomic.Int64
 	over error // if nothing is left
 	pool *pool // nil for what runs alone
 
-	mu   sync.Mutex
-	held map[ast.Value]int64 // arrays, sets and objects that were paid for, with their nodes
+	mu     sync.Mutex
+	levels int64     // of a comparison, which were paid for, see bear
+	input  ast.Value // whose levels are free, as long as nobody has asked
 }
 
 type budgetKey struct{}
 
 // withBudget returns a context under which an evaluation may make maxMade. Release gives what it took back to the pool.
 func withBudget(ctx context.Context, p *pool) (bounded context.Context, release func()) {
-	b := &budget{over: errMade, pool: p}
+	b := &budget{over: errMade, pool: p, levels: freeLevels}
 	b.left.Store(maxMade)
 	return context.WithValue(ctx, budgetKey{}, b), b.release
 }
@@ -56,7 +58,7 @@ func withBudget(ctx context.Context, p *pool) (bounded context.Context, release 
 // Bounded returns a context under which policies may be evaluated without an Engine, as their tests are by OPA's own runner. What is
 // evaluated under it is bounded as the tests of one run are.
 func Bounded(ctx context.Context) context.Context {
-	b := &budget{over: errMadeByTests}
+	b := &budget{over: errMadeByTests, levels: freeLevels}
 	b.left.Store(maxMadeTogether)
 	return context.WithValue(ctx, budgetKey{}, b)
 }
@@ -94,68 +96,6 @@ func (b *budget) take(n int64) error {
 	return nil
 }
 
-// maxNodes bounds a value as a tree, however much of it is shared: to compare two values takes time in proportion to it.
-const maxNodes = maxMade / termBytes
-
-// hold takes the cost of arrays, sets and objects in a value that were not paid for, and returns how many nodes it has as a tree.
-func (b *budget) hold(v ast.Value) (nodes int64, err error) {
-	nodes = 1
-	part := func(t *ast.Term) bool {
-		var n int64
-		switch t.Value.(type) {
-		case *ast.Array, ast.Set, ast.Object:
-			n, err = b.hold(t.Value)
-		default:
-			n = 1
-		}
-		if nodes += n; nodes > maxNodes && err == nil {
-			err = b.over
-		}
-		return err != nil
-	}
-	if known, ok := b.held[v]; ok {
-		return known, nil
-	}
-	each := int64(memberBytes)
-	if _, ok := v.(*ast.Array); ok {
-		each = termBytes
-	}
-	if err := b.take(memberBytes + each*length(v)); err != nil {
-		return 0, err
-	}
-	switch v := v.(type) {
-	case *ast.Array:
-		v.Until(part)
-	case ast.Set:
-		v.Until(part)
-	case ast.Object:
-		v.Until(func(k, e *ast.Term) bool { return part(k) || part(e) })
-	}
-	if b.held == nil {
-		b.held = map[ast.Value]int64{}
-	}
-	b.held[v] = nodes
-	return nodes, err
-}
-
-// holdTerm takes the cost of any value that was not paid for, and of so many copies of it.
-func (b *budget) holdTerm(t *ast.Term, copies int64) error {
-	switch t.Value.(type) {
-	case *ast.Array, ast.Set, ast.Object:
-		if b == nil {
-			return errUnbounded
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		nodes, err := b.hold(t.Value)
-		if err == nil && copies > 0 {
-			err = b.take(copies * nodes * memberBytes)
-		}
-		return err
-	}
-	return nil
-}
-
 // budgetOf is the budget of an evaluation, or nil, from which nothing can be taken.
 func budgetOf(ctx context.Context) *budget {
 	if ctx == nil {
@@ -172,6 +112,8 @@ func halted(err error) error {
 		return nil
 	case errors.Is(err, errMadeTogether):
 		return topdown.Halt{Err: fault(ReasonOverload, err)}
+	case errors.Is(err, errHeavy):
+		return topdown.Halt{Err: fault(ReasonTimeout, err)}
 	}
 	return topdown.Halt{Err: fault(ReasonMemory, err)}
 }
@@ -195,7 +137,12 @@ func init() {
 			if err := budgetOf(bctx.Context).take(cost(operands)); err != nil {
 				return halted(err)
 			}
-			return run(bctx, operands, iter)
+			return run(bctx, operands, func(result *ast.Term) error {
+				if err := bearEach(bctx, result); err != nil {
+					return halted(err)
+				}
+				return iter(result)
+			})
 		})
 	}
 	walk := topdown.GetBuiltin(ast.WalkBuiltin.Name)

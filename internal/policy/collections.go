@@ -2,6 +2,9 @@ package policy
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -30,96 +33,273 @@ func init() {
 		if !ok || !isTimes {
 			return topdown.Halt{Err: fault(ReasonInternal, errCharge)}
 		}
-		b := budgetOf(bctx.Context)
-		if err := b.take(int64(bytes)); err != nil {
+		if err := chargeWritten(bctx, int64(bytes), int64(times), operands[2:]); err != nil {
 			return halted(err)
-		}
-		for _, o := range operands[2:] {
-			if err := b.holdTerm(o, int64(times)); err != nil {
-				return halted(err)
-			}
 		}
 		return iter(nil)
 	})
 }
 
-// chargeCollections adds the calls that take the cost of what no function makes.
-//
-// An array, a set or an object that is written out with variables in it costs itself, and what the variables hold, unless that was
-// paid for. OPA makes such values late, and then anew with everything in them, as often as they are used: a few rules of the
-// form f(x) := [x, x] ask for more than any memory. The charge makes each at once, before another can hold it twice.
-//
-// What comprehensions and rules collect, and the results of functions, which OPA remembers, cost each time that a body is true.
-func chargeCollections(c *ast.Compiler) *ast.Error {
-	for _, m := range c.Modules {
-		ast.WalkClosures(m, func(x any) bool {
-			switch x := x.(type) {
-			case *ast.ArrayComprehension:
-				x.Body = charged(x.Body, memberBytes, x.Term)
-			case *ast.SetComprehension:
-				x.Body = charged(x.Body, memberBytes, x.Term)
-			case *ast.ObjectComprehension:
-				x.Body = charged(x.Body, memberBytes, x.Key, x.Value)
-			case *ast.Every:
-				x.Body = charged(x.Body, 0)
+// chargeWritten takes the cost of values that are written out with these values in them, and refuses those that are too heavy together.
+func chargeWritten(bctx topdown.BuiltinContext, bytes, times int64, values []*ast.Term) error {
+	b, e := budgetOf(bctx.Context), evaluationOf(bctx)
+	if err := b.take(bytes); err != nil {
+		return err
+	}
+	sum := weight{steps: bytes / termBytes, levels: bytes / termBytes}
+	for _, o := range values {
+		w := e.weigh(o)
+		sum = sum.plus(w, 1+times)
+		if err := b.bear(e, sum); err != nil {
+			return err
+		}
+		switch o.Value.(type) {
+		case *ast.Array, ast.Set, ast.Object:
+			if err := e.pay(b, o.Value); err != nil {
+				return err
 			}
-			return false
-		})
-		ast.WalkRules(m, func(r *ast.Rule) bool {
-			if r.Default {
-				return false
+			if err := b.take(times * w.steps * memberBytes); err != nil {
+				return err
 			}
-			kept := 0
-			if h := r.Head; len(h.Args) > 0 || h.Key != nil || !h.Ref().IsGround() {
-				kept = memberBytes * (1 + len(h.Args) + len(h.Ref()))
-			}
-			r.Body = charged(r.Body, kept, r.Head.Key, r.Head.Value)
-			return false
-		})
+		}
 	}
 	return nil
 }
 
-// charged is a body with charges for the values that are written out in it, each before the next is written out, and at the end for those
-// in the head and so many bytes more.
-func charged(body ast.Body, kept int, head ...*ast.Term) ast.Body {
+// chargeCollections adds the calls that take the cost of what no function makes, and weigh it.
+//
+// An array, a set or an object that is written out with variables in it costs itself, and what the variables hold, unless that was
+// paid for. OPA makes such values late, and then anew with everything in them, as often as they are used: a few rules of the
+// form f(x) := [x, x] ask for more than any memory. The charge comes before the expression that they stand in, which may compare them.
+//
+// What comprehensions and rules collect, and the results of functions, which OPA remembers, cost each time that a body is true. A comprehension
+// gets a name of its own, under which it is weighed before anything else sees it.
+func chargeCollections(c *ast.Compiler) *ast.Error {
+	var r charger
+	for _, m := range c.Modules {
+		r.packages = append(r.packages, m.Package.Path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
+		ast.WalkRules(c.Modules[name], func(rule *ast.Rule) bool {
+			r.packagesIn(rule)
+			if !rule.Default {
+				r.rule(rule)
+			}
+			return false
+		})
+	}
+	return r.err
+}
+
+// charger rewrites the bodies of all modules.
+type charger struct {
+	packages []ast.Ref
+	names    int // that it has made
+	err      *ast.Error
+}
+
+// packagesIn refuses what takes a whole package for a value, which nothing else makes and so nothing weighs.
+func (r *charger) packagesIn(rule *ast.Rule) {
+	look := func(t *ast.Term) bool {
+		ref, ok := t.Value.(ast.Ref)
+		if !ok {
+			return false
+		}
+		if slices.ContainsFunc(r.packages, func(path ast.Ref) bool { return covers(ref, path) }) {
+			r.refuse(t.Location, fmt.Sprintf("%s, which is a whole package and no rule of one,", ref))
+		}
+		return false
+	}
+	ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case *ast.With: // what it stands in for is not read
+			ast.WalkTerms(x.Value, look)
+			return true
+		case *ast.Term:
+			return look(x)
+		}
+		return false
+	}).Walk(rule.Body)
+}
+
+func (r *charger) rule(rule *ast.Rule) {
+	h, bound, kept := rule.Head, ast.VarSet{}, 0
+	for _, a := range h.Args {
+		ast.WalkVars(a, func(v ast.Var) bool {
+			bound.Add(v)
+			return false
+		})
+	}
+	path, own := rule.Ref(), h.Ref()
+	if len(h.Args) > 0 || h.Key != nil || !path.IsGround() {
+		kept = memberBytes * (1 + len(h.Args) + len(own))
+	}
+	rule.Body = r.body(rule.Body, bound, kept, h.Key, h.Value)
+	isWhole := len(own) == 1 && h.Key == nil // the value of a rule, or a result of a function; others are members of a collection that nobody but OPA sees
+	if len(h.Args) > 0 || isWhole {
+		return
+	}
+	members := slices.Clone(own[1:])
+	if len(own) == 1 {
+		members = append(members, h.Key)
+	}
+	if h.Value != nil {
+		members = append(members, h.Value)
+	}
+	name := path[:len(path)-len(own)+1].String()
+	rule.Body = appended(rule.Body, call(rule.Body[len(rule.Body)-1].Location, weighing, append([]*ast.Term{ast.StringTerm(name)}, members...)...))
+}
+
+// covers says whether the value of a reference may be a whole package, or more than one.
+func covers(ref, path ast.Ref) bool {
+	if len(ref) > len(path) {
+		return false
+	}
+	for i, t := range ref {
+		if i > 0 && !t.IsGround() {
+			continue
+		}
+		if !t.Equal(path[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// call is a call of a function that only the compiler may name.
+func call(at *ast.Location, f *ast.Builtin, operands ...*ast.Term) *ast.Expr {
+	e := ast.NewExpr(append([]*ast.Term{ast.NewTerm(f.Ref())}, operands...))
+	e.Location, e.Generated = at, true
+	return e
+}
+
+func appended(body ast.Body, e *ast.Expr) ast.Body {
+	e.Index = len(body)
+	return append(body, e)
+}
+
+// body is a body with charges for the values that are written out in it, each before its expression, and at the end for those in the head and so many
+// bytes more. The variables in bound have values before it.
+func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.Term) ast.Body {
 	var out ast.Body
-	add := func(e *ast.Expr) {
-		e.Index = len(out)
-		out = append(out, e)
-	}
-	var due written
-	charge := func(next written) {
-		if due.bytes > 0 && next.bytes > 0 {
-			add(due.charge(out[len(out)-1].Location))
-			due = written{}
-		}
-		due.bytes += next.bytes
-		due.times, due.vars = max(due.times, next.times), append(due.vars, next.vars...)
-	}
+	bound = bound.Copy()
 	for _, e := range body {
-		var own written
-		if !e.Negated { // what is negated binds nothing
-			own.expression(e)
+		r.closures(e, bound)
+		for _, made := range r.named(e) {
+			out = appended(appended(out, made), call(e.Location, weighing, ast.StringTerm(""), made.Operand(0)))
+			bound.Add(made.Operand(0).Value.(ast.Var))
 		}
-		charge(own)
-		add(e)
+		own := written{bound: bound}
+		own.expression(e)
+		if own.bytes > 0 {
+			out = appended(out, own.charge(e.Location))
+		}
+		out = appended(out, e)
+		if !e.Negated { // what is negated binds nothing
+			bound.Update(e.Vars(ast.VarVisitorParams{SkipClosures: true}))
+		}
 	}
-	var last written
+	last := written{bound: bound, bytes: 0}
 	for _, t := range head {
 		if t != nil {
 			ast.WalkTerms(t, last.term)
 		}
 	}
-	charge(last)
-	if due.bytes += kept; due.bytes > 0 && len(out) > 0 {
-		add(due.charge(out[len(out)-1].Location))
+	if last.bytes += kept; last.bytes > 0 && len(out) > 0 {
+		out = appended(out, last.charge(out[len(out)-1].Location))
+	}
+	return out
+}
+
+// closures rewrites the bodies within an expression.
+func (r *charger) closures(e *ast.Expr, bound ast.VarSet) {
+	switch terms := e.Terms.(type) {
+	case *ast.Every:
+		own := bound.Copy()
+		for _, t := range []*ast.Term{terms.Key, terms.Value} {
+			if t != nil {
+				own.Add(t.Value.(ast.Var))
+			}
+		}
+		terms.Body = r.body(terms.Body, own, 0)
+	case *ast.Term, []*ast.Term:
+		for _, t := range comprehensions(e) {
+			switch v := t.Value.(type) {
+			case *ast.ArrayComprehension:
+				v.Body = r.body(v.Body, bound, memberBytes, v.Term)
+			case *ast.SetComprehension:
+				v.Body = r.body(v.Body, bound, memberBytes, v.Term)
+			case *ast.ObjectComprehension:
+				v.Body = r.body(v.Body, bound, memberBytes, v.Key, v.Value)
+			}
+		}
+	default:
+		r.refuse(e.Location, fmt.Sprintf("a %T as an expression", terms))
+	}
+}
+
+func (r *charger) refuse(at *ast.Location, what string) {
+	if r.err == nil {
+		r.err = ast.NewError(ast.CompileErr, at, "%s cannot be bounded", what)
+	}
+}
+
+// comprehensions are the outermost ones in an expression.
+func comprehensions(e *ast.Expr) (out []*ast.Term) {
+	collect := func(t *ast.Term) (skip bool) {
+		if ast.IsComprehension(t.Value) {
+			out = append(out, t)
+			return true
+		}
+		return false
+	}
+	switch terms := e.Terms.(type) {
+	case *ast.Term:
+		ast.WalkTerms(terms, collect)
+	case []*ast.Term:
+		for _, t := range terms {
+			ast.WalkTerms(t, collect)
+		}
+	}
+	for _, w := range e.With {
+		ast.WalkTerms(w.Value, collect)
+	}
+	return out
+}
+
+// named gives each comprehension in an expression a name, and returns the expressions that say so. OPA's compiler has made sure that it stands
+// by itself or on one side of a unification.
+func (r *charger) named(e *ast.Expr) (out []*ast.Expr) {
+	n := len(comprehensions(e))
+	if t, ok := e.Terms.(*ast.Term); n == 0 || ok && ast.IsComprehension(t.Value) { // which nothing sees
+		return nil
+	}
+	if !e.IsEquality() {
+		r.refuse(e.Location, "a comprehension in this place")
+		return nil
+	}
+	terms := e.Terms.([]*ast.Term)
+	for i := 1; i <= 2; i++ {
+		if !ast.IsComprehension(terms[i].Value) {
+			continue
+		}
+		r.names++
+		name := ast.VarTerm(fmt.Sprintf("__local_made%d__", r.names))
+		name.Location = terms[i].Location
+		made := ast.Equality.Expr(name, terms[i])
+		made.Location, made.With, made.Generated = e.Location, e.With, true
+		out, terms[i] = append(out, made), name
+		n--
+	}
+	if n > 0 {
+		r.refuse(e.Location, "a comprehension in this place")
 	}
 	return out
 }
 
 // written are the arrays, sets and objects with variables that are written out somewhere, but not those within closures, which are charged there.
 type written struct {
+	bound ast.VarSet // those that have a value; others get one that stands elsewhere
 	bytes int
 	vars  []*ast.Term
 	times int // how often one of these stands there, beyond the first
@@ -162,6 +342,9 @@ func (w *written) part(t *ast.Term) (skip bool) {
 	case ast.Object:
 		w.bytes += memberBytes * (v.Len() + 1)
 	case ast.Var:
+		if !w.bound.Contains(v) {
+			return false
+		}
 		if w.seen == nil {
 			w.seen = map[ast.Var]int{}
 		}
@@ -176,17 +359,15 @@ func (w *written) part(t *ast.Term) (skip bool) {
 }
 
 func (w *written) charge(at *ast.Location) *ast.Expr {
-	e := ast.NewExpr(append([]*ast.Term{ast.NewTerm(charging.Ref()), ast.IntNumberTerm(w.bytes), ast.IntNumberTerm(w.times)}, w.vars...))
-	e.Location, e.Generated = at, true
-	return e
+	return call(at, charging, append([]*ast.Term{ast.IntNumberTerm(w.bytes), ast.IntNumberTerm(w.times)}, w.vars...)...)
 }
 
-// chargeCalls finds what names the function that only the compiler calls.
+// chargeCalls finds what names the functions that only the compiler calls.
 func chargeCalls(m *ast.Module) []Problem {
 	var out []Problem
 	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if strings.Contains(functionName(t), "charge_memory") {
-			out = append(out, at(t.Location, CodeBuiltin, "function "+chargeBuiltin+" is not available to policies"))
+		if name := functionName(t); strings.Contains(name, "charge_memory") || strings.Contains(name, "charge_weight") {
+			out = append(out, at(t.Location, CodeBuiltin, "function "+name+" is not available to policies"))
 		}
 		return false
 	})

@@ -176,10 +176,12 @@ var stages = []ast.StageID{
 
 // newCompiler is the one place where a compiler is made. It ends with an error soon after ctx. Strict mode turns unused variables and imports, which are
 // mostly misspellings, into errors; print statements are never enabled.
-// Rules that lie where the data lies are refused: they would hide one or the other.
+// Rules that lie where the data lies are refused: they would hide one or the other. Comprehensions have no index: it would be made with variables that
+// have no value yet, and hold values that nobody weighed.
 func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, txn storage.Transaction) *ast.Compiler {
 	compiler := ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
 		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).
+		WithSkipStages(ast.StageBuildComprehensionIndices).
 		WithPathConflictsCheck(storage.NonEmpty(ctx, store, txn))
 	stop := func(*ast.Compiler) *ast.Error { return stopped(ctx) }
 	for _, id := range stages {
@@ -198,7 +200,7 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	compiler := newCompiler(ctx, capabilities(chargeBuiltin), store, txn)
+	compiler := newCompiler(ctx, capabilities(chargeBuiltin, weightBuiltin), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
 		return nil, compiler.Errors
 	}

@@ -129,6 +129,9 @@ func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Canc
 	if err := ctx.Err(); err != nil {
 		return nil, fault(ReasonTimeout, err)
 	}
+	if b := budgetOf(ctx); b != nil {
+		b.input = input
+	}
 	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
 	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel),
 		rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))

@@ -17,8 +17,8 @@ const (
 	maxInstructions = 4 * maxRegex
 	// comparison is the time for a comparison with a value of the same hash, in steps.
 	comparison = 4
-	// fewMembers is the size of a JSON text whose members are too few to be worth a look.
-	fewMembers = 32 << 10
+	// smallText is the size of a JSON text whose members are too few to be worth a look.
+	smallText = 32 << 10
 )
 
 // MaxNumber bounds the text of a number, in bytes, wherever one comes from. To compare two takes time in proportion to the square of it, which nothing
@@ -43,6 +43,7 @@ var steps = map[string]func(operands []*ast.Term) int64{
 	"trim":           product, // with a set of characters that is not ASCII
 	"trim_left":      product,
 	"trim_right":     product,
+	"union":          merging,
 }
 
 func product(operands []*ast.Term) int64 {
@@ -84,6 +85,15 @@ func collisions(operands []*ast.Term) int64 {
 	return comparisons(equal)
 }
 
+// merging is the time for a set of the members of all sets in the operand: each may have few of one hash, and all together many.
+func merging(operands []*ast.Term) int64 {
+	equal := map[int]int64{}
+	elements(operands[0], func(t *ast.Term) {
+		elements(t, func(t *ast.Term) { equal[t.Hash()]++ })
+	})
+	return comparisons(equal)
+}
+
 // comparing is the time for comparisons with a number, which are too many if it is too long.
 func comparing(isTooLong bool) int64 {
 	if isTooLong {
@@ -121,7 +131,7 @@ func unmarshalling(operands []*ast.Term) (sum int64) {
 	if hasLongNumber(text) {
 		return comparing(true)
 	}
-	if len(text) < fewMembers {
+	if len(text) < smallText {
 		return 0
 	}
 	var value any

@@ -30,8 +30,9 @@ const (
 	// maxEqualHashes bounds the keys of an object that have one hash. OPA's hash of texts is known, and what it collects in sets takes time in
 	// proportion to the square of those that collide: object.keys of 16,000 labels, which nothing interrupts, 16 s. By chance not even two do.
 	maxEqualHashes = 16
-	// valueBytes is what a value costs beside its text.
-	valueBytes = 16
+	// valueBytes is what a value costs beside its text, and collectionBytes what an array, a set or an object costs more: to compare them takes of
+	// the stack, see weight.
+	valueBytes, collectionBytes = 16, 32
 )
 
 // checkInput refuses an input that is larger than limit bytes. It stops at the limit, so its own cost is bounded.
@@ -101,7 +102,7 @@ func (m *meter) collection(v ast.Value) (isOver bool) {
 	}
 	m.depth++
 	defer func() { m.depth-- }()
-	if m.spend(0) {
+	if m.spend(collectionBytes) {
 		return true
 	}
 	switch v := v.(type) {

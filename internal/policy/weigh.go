@@ -1,0 +1,262 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
+)
+
+// The weight of a value is what a comparison with an equal value takes: steps of time, and levels of the stack. It counts a value as a tree, however much
+// of it is shared, and each member of a set or an object once for each that has its hash, among which it is looked for. OPA does not look at the
+// time-out while it compares two values, sorts the members of a set or copies an object, and where it unifies two arrays or objects, it goes on with the
+// next part from within the one before, so that the stack grows by each. A stack of 1 GiB ends the process, and nothing recovers from that.
+//
+// So no value comes to be that is too heavy. Those that comprehensions make are weighed before anything sees them, the results of functions that make
+// collections as they come, those that are written out by what is in them, and the members of partial rules add up, since nobody but OPA sees
+// those collections. Inputs and data have bounds of their own, see checkInput.
+const (
+	// maxWeight bounds the steps: some dozens of milliseconds for a comparison, some hundreds to sort members that differ at their ends only.
+	maxWeight = 1 << 21
+	// levelBytes is what a level takes of the stack, rounded up, as a stack grows by doubling.
+	levelBytes = 1 << 10
+	// freeLevels are borne for nothing, as are those of the input, which anything may compare with itself.
+	freeLevels = 1 << 10
+	// textStep is how many bytes of text are compared, or hashed, in the time of one step.
+	textStep = 64
+	// plainDigits is the length of numbers that are compared without making other numbers of them. Each byte of a longer one takes numberSteps.
+	plainDigits, numberSteps = 19, 8
+	// fewMembers is the size of a collection in which texts are not expected to collide. Other members are expected to.
+	fewMembers = 16
+	// smallWeight is that of a value which is weighed again sooner than found.
+	smallWeight = 16
+)
+
+var errHeavy = fmt.Errorf("the evaluation makes a value whose comparison takes more than %d steps", maxWeight)
+
+// weight is what a comparison takes.
+type weight struct{ steps, levels int64 }
+
+// plus adds another, so many times, up to a weight that is too much.
+func (w weight) plus(other weight, times int64) weight {
+	if w.steps > maxWeight || other.steps > maxWeight || times > maxWeight {
+		return weight{maxWeight + 1, w.levels}
+	}
+	return weight{min(w.steps+times*other.steps, maxWeight+1), min(w.levels+times*other.levels, maxWeight+1)}
+}
+
+// evaluation is what is known in one evaluation. The tests of one run share a budget, and have an evaluation each.
+type evaluation struct {
+	known   map[ast.Value]known // of arrays, sets and objects
+	partial map[string]weight   // of the members of partial rules, by the name of the rule
+}
+
+type known struct {
+	weight weight
+	isPaid bool // by its own cost, and those of what it holds
+}
+
+type evaluationKey struct{}
+
+func evaluationOf(bctx topdown.BuiltinContext) *evaluation {
+	if found, ok := bctx.Cache.Get(evaluationKey{}); ok {
+		return found.(*evaluation)
+	}
+	e := &evaluation{known: map[ast.Value]known{}, partial: map[string]weight{}}
+	if bctx.Cache != nil {
+		bctx.Cache.Put(evaluationKey{}, e)
+	}
+	return e
+}
+
+// bear refuses what takes too many steps, and takes what the levels take beyond those of the input: once for the most, as no two comparisons run
+// at one time.
+func (b *budget) bear(e *evaluation, w weight) error {
+	if w.steps > maxWeight {
+		return errHeavy
+	}
+	if w.levels <= freeLevels {
+		return nil
+	}
+	if b == nil {
+		return errUnbounded
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.input != nil && w.levels > b.levels {
+		b.levels = max(b.levels, e.weigh(ast.NewTerm(b.input)).levels)
+		b.input = nil
+	}
+	if w.levels <= b.levels {
+		return nil
+	}
+	if err := b.take((w.levels - b.levels) * levelBytes); err != nil {
+		return err
+	}
+	b.levels = w.levels
+	return nil
+}
+
+// bearEach fails if one of the values is too heavy.
+func bearEach(bctx topdown.BuiltinContext, terms ...*ast.Term) error {
+	for _, t := range terms {
+		switch t.Value.(type) {
+		case *ast.Array, ast.Set, ast.Object:
+			e := evaluationOf(bctx)
+			if err := budgetOf(bctx.Context).bear(e, e.weigh(t)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// weigh returns the weight of a value.
+func (e *evaluation) weigh(t *ast.Term) weight {
+	switch v := t.Value.(type) {
+	case ast.String:
+		return weight{steps: 1 + int64(len(v))/textStep}
+	case ast.Number:
+		if len(v) > plainDigits {
+			return weight{steps: numberSteps * digits(t)}
+		}
+	case *ast.Array, ast.Set, ast.Object:
+		return e.collection(v)
+	}
+	return weight{steps: 1}
+}
+
+func (e *evaluation) collection(v ast.Value) weight {
+	if found, ok := e.known[v]; ok {
+		return found.weight
+	}
+	sum := weight{steps: 1, levels: 1}
+	add := func(t *ast.Term, times int64) (isOver bool) {
+		sum = sum.plus(e.weigh(t), times)
+		return sum.steps > maxWeight
+	}
+	switch v := v.(type) {
+	case *ast.Array:
+		v.Until(func(t *ast.Term) bool { return add(t, 1) })
+	case ast.Set:
+		equal := chainsOf(v.Len(), v.Until)
+		v.Until(func(t *ast.Term) bool { return add(t, equal.of(t)) })
+		sum.levels = 1 // sets are compared, not unified
+	case ast.Object:
+		equal := chainsOf(v.Len(), func(f func(*ast.Term) bool) bool { return v.Until(func(k, _ *ast.Term) bool { return f(k) }) })
+		levels := sum.levels + int64(v.Len())
+		v.Until(func(k, t *ast.Term) bool {
+			isOver := add(k, equal.of(k))
+			sum.levels = levels // keys are looked up, not unified
+			isOver = add(t, 1) || isOver
+			levels = sum.levels
+			return isOver
+		})
+	}
+	if sum.steps > smallWeight {
+		e.known[v] = known{weight: sum}
+	}
+	return sum
+}
+
+// chains are how many members of a collection have each hash, which is not counted if they are few.
+type chains struct {
+	few    int64
+	counts map[int]int64
+}
+
+func chainsOf(n int, members func(func(*ast.Term) bool) bool) chains {
+	if n <= fewMembers {
+		return chains{few: int64(n)}
+	}
+	c := chains{counts: make(map[int]int64, n)}
+	members(func(t *ast.Term) bool {
+		c.counts[t.Hash()]++
+		return false
+	})
+	return c
+}
+
+// of is how many members have the hash of this one.
+func (c chains) of(t *ast.Term) int64 {
+	if c.counts != nil {
+		return c.counts[t.Hash()]
+	}
+	if _, ok := t.Value.(ast.String); ok {
+		return 1
+	}
+	return c.few
+}
+
+// pay takes the cost of arrays, sets and objects in a value that were not paid for. It must have been weighed, so that it has an end.
+func (e *evaluation) pay(b *budget, v ast.Value) error {
+	was := e.known[v]
+	if was.isPaid {
+		return nil
+	}
+	each := int64(memberBytes)
+	if _, ok := v.(*ast.Array); ok {
+		each = termBytes
+	}
+	if err := b.take(memberBytes + each*length(v)); err != nil {
+		return err
+	}
+	var err error
+	part := func(t *ast.Term) bool {
+		switch t.Value.(type) {
+		case *ast.Array, ast.Set, ast.Object:
+			err = e.pay(b, t.Value)
+		}
+		return err != nil
+	}
+	switch v := v.(type) {
+	case *ast.Array:
+		v.Until(part)
+	case ast.Set:
+		v.Until(part)
+	case ast.Object:
+		v.Until(func(k, t *ast.Term) bool { return part(k) || part(t) })
+	}
+	e.known[v] = known{weight: e.collection(v), isPaid: true}
+	return err
+}
+
+// weightBuiltin fails if one of the values is too heavy. Its first operand is the name of the partial rule whose members they
+// are, and then all members so far count as one value; it is empty for other values. No module may name it: the compiler adds the calls.
+const weightBuiltin = "internal.charge_weight"
+
+var weighing = &ast.Builtin{
+	Name: weightBuiltin,
+	Decl: types.NewVariadicFunction(types.Args(types.S), types.A, nil),
+}
+
+var errNameOfRule = errors.New("the name of a partial rule is not a text")
+
+func init() {
+	ast.RegisterBuiltin(weighing)
+	topdown.RegisterBuiltinFunc(weightBuiltin, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+		rule, ok := operands[0].Value.(ast.String)
+		if !ok {
+			return topdown.Halt{Err: fault(ReasonInternal, errNameOfRule)}
+		}
+		err := bearEach(bctx, operands[1:]...)
+		if rule != "" && err == nil {
+			e := evaluationOf(bctx)
+			sum := e.partial[string(rule)]
+			for _, o := range operands[1:] {
+				sum = sum.plus(e.weigh(o), 1)
+			}
+			if len(operands) == 2 {
+				sum.levels = 1 // a set
+			}
+			e.partial[string(rule)] = sum
+			err = budgetOf(bctx.Context).bear(e, sum)
+		}
+		if err != nil {
+			return halted(err)
+		}
+		return iter(nil)
+	})
+}
