@@ -24,6 +24,7 @@ type auditReport struct {
 	Repeated    int           `json:"repeated"`
 	Unrecorded  int           `json:"unrecorded"`
 	Pruned      int           `json:"pruned"`
+	Unwritten   int           `json:"unwritten"`
 	TornTail    bool          `json:"tornTail"`
 	OpenIntents []auditIntent `json:"openIntents"`
 	FaultCount  int           `json:"faultCount"`
@@ -63,6 +64,7 @@ With -o json it prints one object:
   records, sessions, intents, terminals, connections, admissions, repeated    counts
   unrecorded   ends of operations whose intent was let go, as the log says: its writer was told to continue without a log
   pruned       ends of operations whose intent was removed with the oldest segments, as a LogPrune record says that "audit verify" heeds
+  unwritten    requests and connections without a record, as the last records of sessions say: there was no room for them, or no time
   tornTail     true if the last line has no end: a process is writing it, or died doing so
   openIntents  [{session, seq, id}] in the order of the file
   faultCount   all faults; faults holds at most the first 1000 of them, the text 10
@@ -117,7 +119,7 @@ func reportOf(r audit.Report) auditReport {
 		Schema:     "pipeguard.dev/audit-check/v1",
 		Consistent: r.Records > 0 && r.FaultCount == 0 && len(r.Open) == 0 && !r.TornTail,
 		Records:    r.Records, Sessions: r.Sessions, Intents: r.Intents, Terminals: r.Terminals,
-		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, Pruned: r.Pruned, TornTail: r.TornTail, FaultCount: r.FaultCount,
+		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, Pruned: r.Pruned, Unwritten: r.Unwritten, TornTail: r.TornTail, FaultCount: r.FaultCount,
 		OpenIntents: make([]auditIntent, 0, len(r.Open)),
 		Faults:      make([]auditFault, 0, len(r.Faults)),
 	}
@@ -154,6 +156,9 @@ func printReport(p *printer, r auditReport) {
 	}
 	if r.Pruned > 0 {
 		p.printf("%d ends have an intent that was removed with the oldest segments, as the log says\n", r.Pruned)
+	}
+	if r.Unwritten > 0 {
+		p.printf("%d requests and connections have no record, as the last records of sessions say\n", r.Unwritten)
 	}
 	switch {
 	case r.Consistent:

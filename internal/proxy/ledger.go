@@ -139,7 +139,13 @@ func (l *ledger) settle(ctx context.Context) error {
 	defer l.mu.Unlock()
 	for len(l.backlog) > 0 {
 		e := &l.backlog[0]
-		seq, err := l.writer.Append(ctx, &e.Event)
+		var seq uint64
+		var err error
+		if e.isRefusal() {
+			seq, err = l.appendRefusal(ctx, &e.Event, e.refusal().isStranger)
+		} else {
+			seq, err = l.writer.Append(ctx, &e.Event)
+		}
 		switch {
 		case e.isRefusal() && (errors.Is(err, segment.ErrRefusals) || errors.Is(err, segment.ErrFull)):
 			l.book.turnedAway(e.refusal(), true)

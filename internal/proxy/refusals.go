@@ -94,7 +94,7 @@ func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
 		defer func() { <-l.strangers }()
 	}
 	_ = l.retry(ctx) // the append below meets the same fault and reports it
-	seq, err := l.writer.Append(ctx, &e.Event)
+	seq, err := l.appendRefusal(ctx, &e.Event, r.isStranger)
 	if err == nil && seq != 0 {
 		l.metrics.recorded(&e.Event, false)
 		l.letGo.Store(false)
@@ -118,6 +118,14 @@ func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
 	return err
 }
 
+// appendRefusal writes a refusal to the part of the log that such callers have.
+func (l *ledger) appendRefusal(ctx context.Context, e *audit.Event, isStranger bool) (seq uint64, err error) {
+	if isStranger {
+		ctx = segment.OfStranger(ctx)
+	}
+	return l.writer.Append(ctx, e)
+}
+
 // summarise writes the summaries that are due, or all of them, side by side: the log makes those durable together that come together.
 func (l *ledger) summarise(ctx context.Context, all bool) error {
 	l.summaries.Lock()
@@ -129,7 +137,7 @@ func (l *ledger) summarise(ctx context.Context, all bool) error {
 	for i, d := range list {
 		group.Go(func() error {
 			e := d.spell.event()
-			seq, err := l.writer.Append(ctx, &e)
+			seq, err := l.appendRefusal(ctx, &e, d.isStranger)
 			if err == nil && seq != 0 {
 				l.metrics.summarised(&e)
 				l.book.written(d)

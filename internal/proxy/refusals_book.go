@@ -247,8 +247,9 @@ func (b *book) isSpent(who callerKey) bool {
 
 // due is a summary to be written.
 type due struct {
-	spell spell
-	of    *kindOfRefusal
+	spell      spell
+	of         *kindOfRefusal
+	isStranger bool
 }
 
 // take returns the summaries that are to be written now, or all of them. Each must be given to written or to put back.
@@ -271,7 +272,7 @@ func (b *book) take(all bool) (list []due) {
 					b.postpone(k, now)
 					continue
 				}
-				list = append(list, due{k.spell, k})
+				list = append(list, due{k.spell, k, isStranger})
 				k.spell, k.isTaken = spell{}, true
 			}
 		}

@@ -61,12 +61,13 @@ type log struct {
 	unsigned uint64    // of the records that are there, those that no checkpoint covers, for the next segment to say
 	looked   time.Time // for what may be removed
 
-	parts   []part   // those closed, oldest first
-	held    int64    // what they take of the disk
-	refused int64    // what refusals take of that
-	empty   []string // files that hold no record; they go with their neighbours
-	going   []string // files whose removal is in the log and not done yet
-	isHeld  bool     // a checkpoint covers the record that says so
+	parts         []part   // those closed, oldest first
+	held          int64    // what they take of the disk
+	refused       taken    // what refusals take of that
+	isWithoutPart bool     // a refusal of a caller that a rule names was not taken, see tellOfPart
+	empty         []string // files that hold no record; they go with their neighbours
+	going         []string // files whose removal is in the log and not done yet
+	isHeld        bool     // a checkpoint covers the record that says so
 
 	preparing *preparation // evidence for the removal of the oldest records
 	prepared  uint64       // the last one it is ready to do without
@@ -107,7 +108,7 @@ func (l *log) write(batch []*pending) error {
 	l.seq, l.leaf, l.lastSession = seq, leaf, l.session
 	l.at.bytes += int64(n)
 	l.at.size, l.at.last = l.at.bytes, seq
-	l.at.refused += refusedBytes(batch)
+	l.at.refused = l.at.refused.plus(refusedBytes(batch))
 	for line := range bytes.Lines(out) { // before the tree has them, so that no checkpoint overtakes what it covers
 		l.options.OnRecord(line)
 	}
@@ -156,7 +157,7 @@ func (l *log) leave(cause string, err error) {
 	}
 	l.at.ended, l.at.held = l.options.Now(), l.at.bytes
 	l.parts = append(l.parts, l.at)
-	l.held, l.refused = l.held+l.at.held, l.refused+l.at.refused
+	l.held, l.refused = l.held+l.at.held, l.refused.plus(l.at.refused)
 }
 
 // clip keeps a text of the operating system from making a first record long.

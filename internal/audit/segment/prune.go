@@ -40,7 +40,7 @@ func (l *log) excess() (parts []part, reason string) {
 	for _, seq := range l.open {
 		oldest = min(oldest, seq)
 	}
-	total, refused := l.at.bytes+l.held, l.at.refused+l.refused
+	total, refused := l.at.bytes+l.held, l.at.refused.all+l.refused.all
 	var overdue uint64
 	for i := range l.parts {
 		p := &l.parts[i]
@@ -55,7 +55,7 @@ func (l *log) excess() (parts []part, reason string) {
 		if why == "" || !isKept && (len(parts) == maxPruned || reason != "" && why != reason) {
 			break
 		}
-		total, refused = total-p.held, refused-p.refused
+		total, refused = total-p.held, refused-p.refused.all
 		if isKept {
 			overdue = p.last
 			continue
@@ -116,7 +116,7 @@ func (l *log) remove(parts []part, reason string) error {
 		return err
 	}
 	for _, p := range parts {
-		l.held, l.refused = l.held-p.held, l.refused-p.refused
+		l.held, l.refused = l.held-p.held, l.refused.minus(p.refused)
 	}
 	l.parts, l.empty, l.going, l.isHeld = l.parts[len(parts):], empty, pruned.Segments, l.evidence == nil
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })

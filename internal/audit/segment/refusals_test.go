@@ -116,3 +116,57 @@ func TestALogThatContinuesDoesNotCallARefusalLost(t *testing.T) {
 	}
 	shut(t, w)
 }
+
+// Strangers cause as many refusals as they like, and what a driver is refused shows an attack on it: the one must not hide the other.
+func TestStrangersLeaveRoomForRefusalsOfNamedCallers(t *testing.T) {
+	disk := newMemory()
+	o := small()
+	o.SegmentBytes, o.KeepBytes = 16*audit.MaxRecord, 64*audit.MaxRecord
+	var told []error
+	o.OnFault = func(err error) { told = append(told, err) }
+	w := open(t, disk, o)
+	part := o.KeepBytes / 8
+	until := func(stage audit.Stage, isStranger bool) (n int64) {
+		for i := range 10_000 {
+			e := denial(fmt.Sprint(stage, isStranger, i))
+			if stage == audit.StageSummary {
+				e.Stage, e.Outcome.Count, e.Outcome.First = stage, 1000, time.Now()
+			}
+			ctx := context.Background()
+			if isStranger {
+				ctx = OfStranger(ctx)
+			}
+			if _, err := w.Append(ctx, e); errors.Is(err, ErrRefusals) {
+				return n
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		t.Fatalf("%s: all are taken", stage)
+		return 0
+	}
+	ofStrangers := until(audit.StageResponseComplete, true)
+	summaries := until(audit.StageSummary, true)
+	if ofStrangers == 0 || summaries == 0 || w.Stats().Bytes > part/2+audit.MaxRecord {
+		t.Errorf("strangers have %d records and %d summaries in %d bytes, and the part is %d", ofStrangers, summaries, w.Stats().Bytes, part)
+	}
+	if len(told) > 0 {
+		t.Errorf("what strangers may not is told: %v", told)
+	}
+	if named := until(audit.StageResponseComplete, false); named < ofStrangers/4 {
+		t.Errorf("named callers have %d records, and strangers %d", named, ofStrangers)
+	}
+	if n := until(audit.StageSummary, false); n < summaries {
+		t.Errorf("named callers have %d summaries, and strangers %d", n, summaries)
+	}
+	until(audit.StageResponseComplete, false)
+	if len(told) != 1 || !errors.Is(told[0], ErrRefusals) || w.Stats().Err != nil {
+		t.Errorf("told %v", told)
+	}
+	shut(t, w)
+	if w = open(t, disk, o); until(audit.StageSummary, true) != 0 {
+		t.Error("after a start strangers have more than their part")
+	}
+	shut(t, w)
+}

@@ -57,7 +57,7 @@ func (l *log) start(ctx context.Context) (err error) {
 		l.parts = found.parts
 		for i := range l.parts {
 			l.parts[i].held = l.weigh(&l.parts[i])
-			l.held, l.refused = l.held+l.parts[i].held, l.refused+l.parts[i].refused
+			l.held, l.refused = l.held+l.parts[i].held, l.refused.plus(l.parts[i].refused)
 		}
 		// A process that was killed leaves records that only the kernel has. What the log goes on from must not vanish with the power.
 		if err := l.disk.Flush(l.at.name); err != nil {

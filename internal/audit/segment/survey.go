@@ -18,7 +18,7 @@ type part struct {
 	bytes   int64     // how much of it is of the log
 	size    int64     // of the file, with what stands behind the log
 	held    int64     // how much of the disk its part of the log takes
-	refused int64     // how much of it refusals take
+	refused taken     // how much of it refusals take
 	ended   time.Time // when the next one was begun
 	opening audit.Event
 }
