@@ -1,6 +1,10 @@
 package pipepath
 
 import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,6 +28,10 @@ func TestNewGuardRefusesPatternsThatGuardNothing(t *testing.T) {
 		{"a dot before the star", "csi-proxy.*", "ends in a dot or a space"},
 		{"a space at the end", "csi-proxy ", "ends in a dot or a space"},
 		{"dots alone", "..", "ends in a dot or a space"},
+		{"a blank before the name", " csi-proxy*", "has ' '"},
+		{"a letter of another alphabet", "\u0441si-proxy*", `has '\u0441'`},
+		{"another dash", "csi\u2011proxy*", `has '\u2011'`},
+		{"a letter that folds to one of ASCII", "c\u017fi-proxy*", `has '\u017f'`},
 		{"longer than a pipe's name can be", strings.Repeat("x", 257), "is longer than 256 bytes"},
 	}
 	for _, tt := range tests {
@@ -36,6 +44,50 @@ func TestNewGuardRefusesPatternsThatGuardNothing(t *testing.T) {
 	}
 	if g, err := NewGuard(); g != nil || err == nil {
 		t.Errorf("without patterns: %v, %v", g, err)
+	}
+}
+
+// The schemas of PipePolicy and of the chart say what a pattern is before the programs do.
+func TestSchemasTakeNoPatternThatTheProgramsRefuse(t *testing.T) {
+	var schema struct {
+		Definitions map[string]struct{ Pattern string }
+	}
+	text, err := os.ReadFile("../../charts/pipeguard/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	crd, err := os.ReadFile("../../config/crd/pipeguard.dev_pipepolicies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := schema.Definitions["pipe"].Pattern; p == "" || !strings.Contains(string(crd), "pattern: "+p+"\n") {
+		t.Errorf("the chart has the pattern %q, and PipePolicy another", p)
+	}
+	pattern := regexp.MustCompile(schema.Definitions["pipeOrAll"].Pattern)
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts each time
+	const letters = "aZ09._{}-* /\\?:ſс\u2011\x00\xff"
+	runes := []rune(letters)
+	taken := 0
+	for range 100_000 {
+		text := make([]rune, 1+r.IntN(4))
+		for i := range text {
+			text[i] = runes[r.IntN(len(runes))]
+		}
+		s := string(text)
+		_, err := NewGuard(s)
+		name, _ := strings.CutSuffix(s, "*")
+		if isCut := strings.TrimRight(name, ".") != name; (err == nil) != (pattern.MatchString(s) && !isCut) { // which the schemas do not know
+			t.Fatalf("%+q: %v, and the schema says %v", s, err, pattern.MatchString(s))
+		}
+		if err == nil {
+			taken++
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("%d patterns are taken", taken)
 	}
 }
 
@@ -71,7 +123,7 @@ func TestJudgeMatchesExactNamesAndBeginnings(t *testing.T) {
 	}{
 		{"an exact name", []string{"docker_engine"}, `docker_engine`, "docker_engine"},
 		{"an exact name in another case", []string{"docker_engine"}, `DOCKER_Engine`, "docker_engine"},
-		{"an exact name with letters that fold", []string{"diſK"}, `disk`, "disk"},
+		{"an exact name for letters that fold", []string{"disk"}, `diſK`, "disk"},
 		{"what is written below an exact name", []string{"docker_engine"}, `docker_engine\x`, "docker_engine"},
 		{"a longer name is not the exact one", []string{"docker_engine"}, `docker_engine2`, ""},
 		{"a shorter name is not the exact one", []string{"docker_engine"}, `docker`, ""},

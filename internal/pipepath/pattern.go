@@ -18,8 +18,9 @@ type pattern struct {
 	prefix  bool
 }
 
-// parsePattern accepts an exact name or a beginning with * behind it. A bare * guards every pipe: it can
-// only refuse more, and some want to name what they allow and nothing else.
+// parsePattern accepts an exact name or a beginning with * behind it, of the characters that the schemas of PipePolicy and of the chart have. A
+// blank before the name, or a letter that looks like another, would be a pattern that guards nothing and looks as if it did. A bare * guards every
+// pipe: it can only refuse more, and some want to name what they allow and nothing else.
 func parsePattern(s string) (pattern, error) {
 	name, prefix := strings.CutSuffix(s, "*")
 	var fault string
@@ -40,10 +41,19 @@ func parsePattern(s string) (pattern, error) {
 		fault = "has a ?, which is no wildcard here"
 	case strings.TrimRight(name, ". ") != name:
 		fault = "ends in a dot or a space, which no canonical name does"
+	case strings.ContainsFunc(name, isForeign):
+		at := strings.IndexFunc(name, isForeign)
+		r, _ := utf8.DecodeRuneInString(name[at:])
+		fault = fmt.Sprintf("has %+q: the names of guarded pipes have ASCII letters, digits, and . _ { } - in them", r)
 	default:
 		return pattern{text: Fold(name), written: Fold(s), prefix: prefix}, nil
 	}
 	return pattern{}, fmt.Errorf("pipe pattern %q %s", s, fault)
+}
+
+// isForeign says whether a character is in no pattern.
+func isForeign(r rune) bool {
+	return !('A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || strings.ContainsRune("._{}-", r))
 }
 
 // parsePatterns reports every fault at once.
