@@ -139,15 +139,15 @@ func (r *charger) rule(rule *ast.Rule) {
 	if len(h.Args) > 0 || isWhole {
 		return
 	}
-	members := slices.Clone(own[1:])
-	if len(own) == 1 {
+	name, isSet := path[:len(path)-len(own)+1].String(), h.Key != nil && h.Value == nil
+	members := append([]*ast.Term{ast.StringTerm(name), ast.BooleanTerm(isSet)}, own[1:]...)
+	if h.Key != nil && !h.Key.Equal(own[len(own)-1]) { // OPA has the last key of an object in both
 		members = append(members, h.Key)
 	}
 	if h.Value != nil {
 		members = append(members, h.Value)
 	}
-	name := path[:len(path)-len(own)+1].String()
-	rule.Body = appended(rule.Body, call(rule.Body[len(rule.Body)-1].Location, weighing, append([]*ast.Term{ast.StringTerm(name)}, members...)...))
+	rule.Body = appended(rule.Body, call(rule.Body[len(rule.Body)-1].Location, weighing, members...))
 }
 
 // covers says whether the value of a reference may be a whole package, or more than one.
@@ -186,7 +186,7 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 	for _, e := range body {
 		r.closures(e, bound)
 		for _, made := range r.named(e) {
-			out = appended(appended(out, made), call(e.Location, weighing, ast.StringTerm(""), made.Operand(0)))
+			out = appended(appended(out, made), call(e.Location, weighing, ast.StringTerm(""), ast.BooleanTerm(false), made.Operand(0)))
 			bound.Add(made.Operand(0).Value.(ast.Var))
 		}
 		own := written{bound: bound}

@@ -224,32 +224,35 @@ func (e *evaluation) pay(b *budget, v ast.Value) error {
 }
 
 // weightBuiltin fails if one of the values is too heavy. Its first operand is the name of the partial rule whose members they
-// are, and then all members so far count as one value; it is empty for other values. No module may name it: the compiler adds the calls.
+// are, its second whether that makes a set, and then all members so far count as one value; it is empty for other values. No module may name it: the
+// compiler adds the calls.
 const weightBuiltin = "internal.charge_weight"
 
 var weighing = &ast.Builtin{
 	Name: weightBuiltin,
-	Decl: types.NewVariadicFunction(types.Args(types.S), types.A, nil),
+	Decl: types.NewVariadicFunction(types.Args(types.S, types.B), types.A, nil),
 }
 
-var errNameOfRule = errors.New("the name of a partial rule is not a text")
+var errNameOfRule = errors.New("the name of a partial rule is not a text, or what it makes is not known")
 
 func init() {
 	ast.RegisterBuiltin(weighing)
 	topdown.RegisterBuiltinFunc(weightBuiltin, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
 		rule, ok := operands[0].Value.(ast.String)
-		if !ok {
+		isSet, isMarked := operands[1].Value.(ast.Boolean)
+		if !ok || !isMarked {
 			return topdown.Halt{Err: fault(ReasonInternal, errNameOfRule)}
 		}
-		err := bearEach(bctx, operands[1:]...)
+		err := bearEach(bctx, operands[2:]...)
 		if rule != "" && err == nil {
 			e := evaluationOf(bctx)
 			sum := e.partial[string(rule)]
-			for _, o := range operands[1:] {
-				sum = sum.plus(e.weigh(o), 1)
-			}
-			if len(operands) == 2 {
-				sum.levels = 1 // a set
+			for _, o := range operands[2:] {
+				w := e.weigh(o)
+				if isSet {
+					w.levels = 0 // sets are compared, not unified
+				}
+				sum = sum.plus(w, 1)
 			}
 			e.partial[string(rule)] = sum
 			err = budgetOf(bctx.Context).bear(e, sum)

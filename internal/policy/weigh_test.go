@@ -56,6 +56,9 @@ func TestNothingTooHeavyToBeComparedComesToBe(t *testing.T) {
 		"members of a partial set":                  {"s contains [x, many] if some x in n3\n\ngrown if count([1 | some y in s]) == 1", ReasonTimeout},
 		"members of a partial object":               {"s[x] := many if some x in n3\n\ngrown if s == {}", ReasonTimeout},
 		"members of names":                          {"s.a := many\n\ns[x].b := many if some x in n3\n\ngrown if s == {}", ReasonTimeout},
+		"members of a set with a name":              {"s.t contains [x, many] if some x in n3\n\ngrown if count([1 | some y in s.t]) == 1", ReasonTimeout},
+		"members of sets with names":                {"s[y].t contains [x, many] if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if count([1 | some y in s[\"1\"].t]) == 1", ReasonTimeout},
+		"members with several names":                {"s[x][y] := many if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if s == {}", ReasonTimeout},
 		"one that is written out":                   {"grown if [" + strings.Repeat("many, ", 100) + "1] == [" + strings.Repeat("more, ", 100) + "2]", ReasonTimeout},
 		"one that is written out under not":         {"grown if { x := many; not [" + strings.Repeat("x, ", 100) + "1] == [" + strings.Repeat("x, ", 100) + "2] }", ReasonTimeout},
 		"one that is both ways written out":         {"grown if { x := many; y := more; [a, " + strings.Repeat("x, ", 100) + "1] = [y, " + strings.Repeat("y, ", 100) + "b] }", ReasonTimeout},
@@ -126,6 +129,7 @@ func building(r *rand.Rand, rules int) string {
 			"s%[1]d := [%[2]s | some _ in n2]", "s%[1]d := [%[2]s, %[3]s, [%[2]s]]", "s%[1]d := {i: %[2]s | some i in l}", "s%[1]d := {[%[2]s, i] | some i in l}",
 			"s%[1]d := array.concat([%[2]s], [%[3]s, %[3]s])", "s%[1]d := object.union({\"a\": %[2]s}, {\"b\": %[3]s})", "s%[1]d := f(%[2]s)", "s%[1]d contains %[2]s",
 			"s%[1]d[i] := %[2]s if some i in l", "s%[1]d := {%[2]s, %[3]s, fractions}", "s%[1]d := {x: %[2]s | some x in [%[2]s, %[3]s, n3]}", "s%[1]d := [x | some x in [%[2]s]; x != %[3]s]",
+			"s%[1]d.t contains [%[2]s, i] if some i in l", "s%[1]d[i].t := %[2]s if some i in l", "s%[1]d := x if { [x, _] := [%[2]s, %[3]s] }",
 			"s%[1]d := {\"a\": {\"b\": %[2]s, \"c\": %[3]s}}", "s%[1]d := union({{%[2]s}, {%[3]s}})", "s%[1]d := sort([%[2]s, %[3]s, %[2]s])", "s%[1]d.a := %[2]s\n\ns%[1]d.b := %[3]s",
 		}
 		fmt.Fprintf(&b, "\n"+shapes[r.IntN(len(shapes))]+"%[4]s\n", i, p, q, "")
