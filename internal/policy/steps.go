@@ -39,7 +39,7 @@ var steps = map[string]func(operands []*ast.Term) int64{
 	"regex.is_valid": func(o []*ast.Term) int64 { return times(int64(len(stringOf(o[0]))), maxSteps/maxRegex) },
 	"regex.match":    matching,
 	"regex.split":    matching,
-	"to_number":      func(o []*ast.Term) int64 { return comparing(len(stringOf(o[0])) > MaxNumber) },
+	"to_number":      converting,
 	"trim":           product, // with a set of characters that is not ASCII
 	"trim_left":      product,
 	"trim_right":     product,
@@ -94,9 +94,9 @@ func merging(operands []*ast.Term) int64 {
 	return comparisons(equal)
 }
 
-// comparing is the time for comparisons with a number, which are too many if it is too long.
-func comparing(isTooLong bool) int64 {
-	if isTooLong {
+// converting is the time for comparisons with a number, which are too many if it is too long.
+func converting(operands []*ast.Term) int64 {
+	if len(stringOf(operands[0])) > MaxNumber {
 		return maxSteps + 1
 	}
 	return 0
@@ -129,7 +129,7 @@ func hasLongNumber(text string) bool {
 func unmarshalling(operands []*ast.Term) (sum int64) {
 	text := stringOf(operands[0])
 	if hasLongNumber(text) {
-		return comparing(true)
+		return maxSteps + 1
 	}
 	if len(text) < smallText {
 		return 0
