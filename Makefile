@@ -26,9 +26,9 @@ test-linux: ## Run the Go and Rego tests, a real API server among them, with the
 	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
 	test/tools/build api
 	@echo 'compiling and running the tests for Linux' >&2
-	GORACE=atexit_sleep_ms=20 go test $$(! command -v gcc >/dev/null || echo -race) -vet=off -shuffle=on -timeout 30m -p $$(($$(nproc) + 1)) ./test/integration ./cmd/... ./test/... ./internal/proxy ./internal/audit/... ./...
+	GORACE=atexit_sleep_ms=20 go test $$(! command -v gcc >/dev/null || echo -race) -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m -p $$(($$(nproc) + 1)) ./test/integration ./cmd/... ./test/... ./internal/proxy ./internal/audit/... ./...
 	@! command -v gcc >/dev/null || echo 'running the thousands of Rego tests that take ten times as long with the race detector' >&2
-	! command -v gcc >/dev/null || CGO_ENABLED=0 GOGC=400 go test -vet=off -shuffle=on -timeout 30m ./policies/... ./internal/policy
+	! command -v gcc >/dev/null || CGO_ENABLED=0 GOGC=400 go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m ./policies/... ./internal/policy
 
 flaky: ## Run the tests of PACKAGES=./... many times beside busy processors, to find those that fail now and then.
 	hack/flaky.sh $(PACKAGES)

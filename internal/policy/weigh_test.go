@@ -36,6 +36,7 @@ more := [m3 | some _ in n2]
 
 // Each of these once took from seconds to minutes in one step that nothing interrupts, or all of the stack, which ends the process.
 func TestNothingTooHeavyToBeComparedComesToBe(t *testing.T) {
+	WithoutRaceDetector(t)
 	text := func(s string) string { return chain(`"`+s+`"`, `concat("", [P, P])`, 15) }
 	for name, c := range map[string]struct {
 		module string
@@ -83,6 +84,7 @@ func TestNothingTooHeavyToBeComparedComesToBe(t *testing.T) {
 
 // What is shared and small, and what is as large as the input, is honest.
 func TestHonestCollectionsAreBorne(t *testing.T) {
+	WithoutRaceDetector(t)
 	for name, module := range map[string]string{
 		"all mounts":             "all := [m | some m in input.mounts]\n\ngrown if all == input.mounts",
 		"all of several":         "grown if count([m | some list in [input.mounts, input.unmounted]; some m in list]) == 4000",

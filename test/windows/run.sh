@@ -137,7 +137,7 @@ binary() { # PACKAGE: the name of its test binary; two packages may have the sam
 }
 echo "test/windows: compiling the tests of ${#packages[@]} packages for Windows" >&2
 # One run of the go command links several at a time. What it would run them with keeps them for later, outside of Wine's one prefix.
-OUT=$out ROOT=$PWD go test -vet=off -count=1 -timeout 15m -overlay "$out/overlay.json" -exec "bash $PWD/test/windows/keep.sh" "${packages[@]}" >"$out/log/compile" ||
+OUT=$out ROOT=$PWD go test -vet=off -ldflags '-s -w' -count=1 -timeout 15m -overlay "$out/overlay.json" -exec "bash $PWD/test/windows/keep.sh" "${packages[@]}" >"$out/log/compile" ||
 	cat "$out/log/compile" >&2
 if [[ " ${packages[*]} " == *" ./test/windows "* ]]; then
 	go build -overlay "$out/overlay.json" -ldflags '-s -w' -o "$out/bin/" ./cmd/proxy ./cmd/pipeguard
