@@ -43,7 +43,7 @@ type budget struct {
 
 	mu     sync.Mutex
 	levels int64     // of a comparison, which were paid for, see bear
-	input  ast.Value // whose levels are free, as long as nobody has asked
+	input  ast.Value // whose levels are free; nil for tests
 }
 
 type budgetKey struct{}

@@ -186,13 +186,20 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 	for _, e := range body {
 		r.closures(e, bound)
 		for _, made := range r.named(e) {
+			for _, x := range r.substitutions(made) {
+				out = appended(out, x)
+			}
 			out = appended(appended(out, made), call(e.Location, weighing, ast.StringTerm(""), ast.BooleanTerm(false), made.Operand(0)))
 			bound.Add(made.Operand(0).Value.(ast.Var))
 		}
+		r.knots(e, bound)
 		own := written{bound: bound}
 		own.expression(e)
 		if own.bytes > 0 {
 			out = appended(out, own.charge(e.Location))
+		}
+		for _, x := range r.substitutions(e) {
+			out = appended(out, x)
 		}
 		out = appended(out, e)
 		if !e.Negated { // what is negated binds nothing
@@ -209,6 +216,28 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 		out = appended(out, last.charge(out[len(out)-1].Location))
 	}
 	return out
+}
+
+// knots refuses an equation of two values that are written out, in which a variable gets its value and stands elsewhere too: in
+// [x, y] = [[y, y], z], x is made of what y is found to be, and so on, and nothing could weigh that before.
+func (r *charger) knots(e *ast.Expr, bound ast.VarSet) {
+	isWritten := func(t *ast.Term) bool {
+		switch t.Value.(type) {
+		case *ast.Array, ast.Object:
+			return true
+		}
+		return false
+	}
+	if !e.IsEquality() || !isWritten(e.Operand(0)) || !isWritten(e.Operand(1)) {
+		return
+	}
+	times := map[ast.Var]int{}
+	ast.WalkVars(e, func(v ast.Var) bool {
+		if times[v]++; times[v] > 1 && !bound.Contains(v) {
+			r.refuse(e.Location, "an equation in which a variable gets its value and stands a second time")
+		}
+		return false
+	})
 }
 
 // closures rewrites the bodies within an expression.
@@ -366,7 +395,7 @@ func (w *written) charge(at *ast.Location) *ast.Expr {
 func chargeCalls(m *ast.Module) []Problem {
 	var out []Problem
 	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if name := functionName(t); strings.Contains(name, "charge_memory") || strings.Contains(name, "charge_weight") {
+		if name := functionName(t); strings.Contains(name, "charge_memory") || strings.Contains(name, "charge_weight") || strings.Contains(name, "charge_with") {
 			out = append(out, at(t.Location, CodeBuiltin, "function "+name+" is not available to policies"))
 		}
 		return false

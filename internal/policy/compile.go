@@ -200,7 +200,7 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	compiler := newCompiler(ctx, capabilities(chargeBuiltin, weightBuiltin), store, txn)
+	compiler := newCompiler(ctx, capabilities(chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
 		return nil, compiler.Errors
 	}

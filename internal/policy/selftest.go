@@ -42,7 +42,7 @@ func (p *program) test(ctx context.Context, names string) (out []TestResult, err
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(context.WithoutCancel(ctx), txn)
-	compiler := newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin), store, txn)
+	compiler := newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
 	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).Filter(names).
 		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(longest*p.options.TestTimeout).RunTests(ctx, txn) // ctx ends earlier
 	if err != nil {

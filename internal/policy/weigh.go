@@ -87,7 +87,6 @@ func (b *budget) bear(e *evaluation, w weight) error {
 	defer b.mu.Unlock()
 	if b.input != nil && w.levels > b.levels {
 		b.levels = max(b.levels, e.weigh(ast.NewTerm(b.input)).levels)
-		b.input = nil
 	}
 	if w.levels <= b.levels {
 		return nil

@@ -60,6 +60,10 @@ func TestNothingTooHeavyToBeComparedComesToBe(t *testing.T) {
 		"members of a set with a name":              {"s.t contains [x, many] if some x in n3\n\ngrown if count([1 | some y in s.t]) == 1", ReasonTimeout},
 		"members of sets with names":                {"s[y].t contains [x, many] if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if count([1 | some y in s[\"1\"].t]) == 1", ReasonTimeout},
 		"members with several names":                {"s[x][y] := many if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if s == {}", ReasonTimeout},
+		"copies of an input":                        {"l0 if input.a != 1\n\nl1 if l0 with input.c.d as 1\n\nl2 if l1 with input.c as 1 with input.d as 2\n\ngrown if l2 with input.a as many with input.b as many", ReasonMemory},
+		"copies of an input at once":                {"l0 if input.a.b != 1\n\ngrown if l0 with input.a as {\"b\": many, \"c\": many, \"d\": many, \"e\": many} with input.a.b as 1", ReasonMemory},
+		"copies of documents":                       {"l0 if data.x.a != 1\n\nl1 if l0 with data.x.c as 1\n\nl2 if l1 with data.x.e as 1\n\ngrown if l2 with data.x.a as many with data.x.b as many", ReasonMemory},
+		"a heavy input":                             {"l0 if input.a != 1\n\ngrown if l0 with input." + strings.Join(strings.Split(strings.Repeat("a", 21), ""), " as many with input.x") + " as many", ReasonTimeout},
 		"one that is written out":                   {"grown if [" + strings.Repeat("many, ", 100) + "1] == [" + strings.Repeat("more, ", 100) + "2]", ReasonTimeout},
 		"one that is written out under not":         {"grown if { x := many; not [" + strings.Repeat("x, ", 100) + "1] == [" + strings.Repeat("x, ", 100) + "2] }", ReasonTimeout},
 		"one that is both ways written out":         {"grown if { x := many; y := more; [a, " + strings.Repeat("x, ", 100) + "1] = [y, " + strings.Repeat("y, ", 100) + "b] }", ReasonTimeout},
@@ -97,6 +101,38 @@ func TestHonestCollectionsAreBorne(t *testing.T) {
 		d, err := activated(t, m, patient).Decide(t.Context(), manyMounts(t, 4000))
 		if err != nil || !d.Allowed {
 			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+}
+
+// What is found to be equal in one step is made in it, as large as may be.
+func TestAVariableIsNotUsedInTheEquationThatFindsIt(t *testing.T) {
+	for rule, isRefused := range map[string]bool{
+		"x if { [a, b, c] = [[b, b], [c, c], input.x]; a == 1 }":       true,
+		"x if { [a, {\"k\": b}] = [{\"l\": b}, {\"k\": input.x}]; a }": true,
+		"x if { [a, b] = [input.x, input.y]; a == b }":                 false,
+		"x if { y := input.x; [a, b] = [y, y]; a == b }":               false,
+		"x if { [a, a] = input.x; a }":                                 false,
+		"x if { {\"a\": a, \"b\": b} = input.x; [b, c] = [a, a]; c }":  false,
+		"x if input.x[_] = [_, _]":                                     false,
+	} {
+		problems := Validate(small().with(map[string]string{"s.rego": "package other.rules\n\n" + rule + "\n"}), Options{})
+		if got := strings.Contains(fmt.Sprint(problems), "stands a second time"); got != isRefused || !isRefused && len(problems) > 0 {
+			t.Errorf("%s: %v", rule, problems)
+		}
+	}
+}
+
+func TestWhatStandsInForEverythingIsRefused(t *testing.T) {
+	for rule, want := range map[string]string{
+		"x if y with data.system as {}":                              "with data.system",
+		"x if y with data.system.pipeguard_weight as 0":              "with data.system.pipeguard_weight",
+		"x if y with data.system.pipeguard_weight.a as 0":            "with data.system.pipeguard_weight.a",
+		"x if y with data.a as 0 with input as {} with input.b as 1": "",
+	} {
+		problems := Validate(small().with(map[string]string{"s.rego": "package other.rules\n\ny if input.a == data.a\n\n" + rule + "\n"}), Options{})
+		if want == "" && len(problems) > 0 || want != "" && !strings.Contains(fmt.Sprint(problems), want) {
+			t.Errorf("%s: %v", rule, problems)
 		}
 	}
 }
