@@ -42,8 +42,9 @@ type budget struct {
 	pool *pool // nil for what runs alone
 
 	mu     sync.Mutex
-	levels int64     // of a comparison, which were paid for, see bear
-	input  ast.Value // whose levels are free; nil for tests
+	levels int64       // of a comparison, which were paid for, see bear
+	input  ast.Value   // whose levels are free; nil for tests
+	own    *evaluation // nil for tests
 }
 
 type budgetKey struct{}

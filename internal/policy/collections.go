@@ -42,22 +42,22 @@ func init() {
 
 // chargeWritten takes the cost of values that are written out with these values in them, and refuses those that are too heavy together.
 func chargeWritten(bctx topdown.BuiltinContext, bytes, times int64, values []*ast.Term) error {
-	b, e := budgetOf(bctx.Context), evaluationOf(bctx)
-	if err := b.take(bytes); err != nil {
+	b := budgetOf(bctx.Context)
+	if err := b.take(bytes); err != nil || len(values) == 0 {
 		return err
 	}
+	e := evaluationOf(bctx)
 	sum := weight{steps: bytes / termBytes, levels: bytes / termBytes}
 	for _, o := range values {
-		w := e.weigh(o)
+		w, err := e.pay(b, o)
+		if err != nil {
+			return err
+		}
 		sum = sum.plus(w, 1+times)
 		if err := b.bear(e, sum); err != nil {
 			return err
 		}
-		switch o.Value.(type) {
-		case *ast.Array, ast.Set, ast.Object:
-			if err := e.pay(b, o.Value); err != nil {
-				return err
-			}
+		if w.levels > 0 { // a copy of each mention, but of texts and numbers
 			if err := b.take(times * w.steps * memberBytes); err != nil {
 				return err
 			}
@@ -94,7 +94,8 @@ func chargeCollections(c *ast.Compiler) *ast.Error {
 // charger rewrites the bodies of all modules.
 type charger struct {
 	packages []ast.Ref
-	names    int // that it has made
+	names    int        // that it has made
+	asked    ast.VarSet // variables of the head of a rule
 	err      *ast.Error
 }
 
@@ -131,6 +132,15 @@ func (r *charger) rule(rule *ast.Rule) {
 		})
 	}
 	path, own := rule.Ref(), h.Ref()
+	r.asked = ast.VarSet{}
+	for _, t := range append(slices.Clone(own), h.Key) {
+		if t != nil {
+			ast.WalkVars(t, func(v ast.Var) bool {
+				r.asked.Add(v)
+				return false
+			})
+		}
+	}
 	if len(h.Args) > 0 || h.Key != nil || !path.IsGround() {
 		kept = memberBytes * (1 + len(h.Args) + len(own))
 	}
@@ -185,7 +195,8 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 	bound = bound.Copy()
 	for _, e := range body {
 		r.closures(e, bound)
-		for _, made := range r.named(e) {
+		fresh := r.fresh(e, bound)
+		for _, made := range r.named(e, fresh) {
 			for _, x := range r.substitutions(made) {
 				out = appended(out, x)
 			}
@@ -202,6 +213,9 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 			out = appended(out, x)
 		}
 		out = appended(out, e)
+		if fresh != nil {
+			out = appended(out, call(e.Location, weighing, ast.StringTerm(""), ast.BooleanTerm(false), fresh))
+		}
 		if !e.Negated { // what is negated binds nothing
 			bound.Update(e.Vars(ast.VarVisitorParams{SkipClosures: true}))
 		}
@@ -296,10 +310,28 @@ func comprehensions(e *ast.Expr) (out []*ast.Term) {
 	return out
 }
 
+// fresh is the variable that stands for nothing but the comprehension on the other side of an equation, so that it needs no other name: nil if there is
+// none. A variable of a head may have a value that the rule was asked for.
+func (r *charger) fresh(e *ast.Expr, bound ast.VarSet) *ast.Term {
+	if !e.IsEquality() || e.Negated {
+		return nil
+	}
+	for i := range 2 {
+		t := e.Operand(i)
+		if v, ok := t.Value.(ast.Var); ok && ast.IsComprehension(e.Operand(1-i).Value) && !bound.Contains(v) && !r.asked.Contains(v) {
+			return t
+		}
+	}
+	return nil
+}
+
 // named gives each comprehension in an expression a name, and returns the expressions that say so. OPA's compiler has made sure that it stands
 // by itself or on one side of a unification.
-func (r *charger) named(e *ast.Expr) (out []*ast.Expr) {
+func (r *charger) named(e *ast.Expr, fresh *ast.Term) (out []*ast.Expr) {
 	n := len(comprehensions(e))
+	if fresh != nil {
+		n--
+	}
 	if t, ok := e.Terms.(*ast.Term); n == 0 || ok && ast.IsComprehension(t.Value) { // which nothing sees
 		return nil
 	}
@@ -309,7 +341,7 @@ func (r *charger) named(e *ast.Expr) (out []*ast.Expr) {
 	}
 	terms := e.Terms.([]*ast.Term)
 	for i := 1; i <= 2; i++ {
-		if !ast.IsComprehension(terms[i].Value) {
+		if !ast.IsComprehension(terms[i].Value) || fresh != nil {
 			continue
 		}
 		r.names++

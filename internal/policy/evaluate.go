@@ -130,7 +130,7 @@ func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Canc
 		return nil, fault(ReasonTimeout, err)
 	}
 	if b := budgetOf(ctx); b != nil {
-		b.input = input
+		b.input, b.own = input, &evaluation{}
 	}
 	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
 	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel),

@@ -60,11 +60,15 @@ type known struct {
 
 type evaluationKey struct{}
 
+// evaluationOf is that of a decision, or of a test: those of one run have a budget together.
 func evaluationOf(bctx topdown.BuiltinContext) *evaluation {
+	if b := budgetOf(bctx.Context); b != nil && b.own != nil {
+		return b.own
+	}
 	if found, ok := bctx.Cache.Get(evaluationKey{}); ok {
 		return found.(*evaluation)
 	}
-	e := &evaluation{known: map[ast.Value]known{}, partial: map[string]weight{}}
+	e := &evaluation{}
 	if bctx.Cache != nil {
 		bctx.Cache.Put(evaluationKey{}, e)
 	}
@@ -114,27 +118,61 @@ func bearEach(bctx topdown.BuiltinContext, terms ...*ast.Term) error {
 
 // weigh returns the weight of a value.
 func (e *evaluation) weigh(t *ast.Term) weight {
-	switch v := t.Value.(type) {
-	case ast.String:
-		return weight{steps: 1 + int64(len(v))/textStep}
-	case ast.Number:
-		if len(v) > plainDigits {
-			return weight{steps: numberSteps * digits(t)}
-		}
-	case *ast.Array, ast.Set, ast.Object:
-		return e.collection(v)
-	}
-	return weight{steps: 1}
+	w, _ := e.pay(nil, t) // only a budget refuses
+	return w
 }
 
-func (e *evaluation) collection(v ast.Value) weight {
-	if found, ok := e.known[v]; ok {
-		return found.weight
+// pay takes the cost of arrays, sets and objects in a value that were not paid for, and returns its weight. Without a budget it takes nothing.
+func (e *evaluation) pay(b *budget, t *ast.Term) (weight, error) {
+	switch v := t.Value.(type) {
+	case ast.String:
+		return weight{steps: 1 + int64(len(v))/textStep}, nil
+	case ast.Number:
+		if len(v) > plainDigits {
+			return weight{steps: numberSteps * digits(t)}, nil
+		}
+	case *ast.Array, ast.Set, ast.Object:
+		return e.collection(b, v)
 	}
-	sum := weight{steps: 1, levels: 1}
+	return weight{steps: 1}, nil
+}
+
+func (e *evaluation) collection(b *budget, v ast.Value) (weight, error) {
+	if found, ok := e.known[v]; ok && (found.isPaid || b == nil) {
+		return found.weight, nil
+	}
+	if b != nil {
+		each := int64(memberBytes)
+		if _, ok := v.(*ast.Array); ok {
+			each = termBytes
+		}
+		if err := b.take(memberBytes + each*length(v)); err != nil {
+			return weight{}, err
+		}
+	}
+	sum, err := e.parts(b, v)
+	if err != nil {
+		return weight{}, err
+	}
+	if b != nil || sum.steps > smallWeight {
+		if e.known == nil {
+			e.known = map[ast.Value]known{}
+		}
+		e.known[v] = known{weight: sum, isPaid: b != nil}
+	}
+	return sum, nil
+}
+
+// parts adds up what is in a collection, until that is too much.
+func (e *evaluation) parts(b *budget, v ast.Value) (sum weight, err error) {
+	sum = weight{steps: 1, levels: 1}
 	add := func(t *ast.Term, times int64) (isOver bool) {
-		sum = sum.plus(e.weigh(t), times)
-		return sum.steps > maxWeight
+		w, fault := e.pay(b, t)
+		if fault != nil {
+			err = fault
+		}
+		sum = sum.plus(w, times)
+		return fault != nil || sum.steps > maxWeight
 	}
 	switch v := v.(type) {
 	case *ast.Array:
@@ -149,15 +187,12 @@ func (e *evaluation) collection(v ast.Value) weight {
 		v.Until(func(k, t *ast.Term) bool {
 			isOver := add(k, equal.of(k))
 			sum.levels = levels // keys are looked up, not unified
-			isOver = add(t, 1) || isOver
+			isOver = isOver || add(t, 1)
 			levels = sum.levels
 			return isOver
 		})
 	}
-	if sum.steps > smallWeight {
-		e.known[v] = known{weight: sum}
-	}
-	return sum
+	return sum, err
 }
 
 // chains are how many members of a collection have each hash, which is not counted if they are few.
@@ -187,39 +222,6 @@ func (c chains) of(t *ast.Term) int64 {
 		return 1
 	}
 	return c.few
-}
-
-// pay takes the cost of arrays, sets and objects in a value that were not paid for. It must have been weighed, so that it has an end.
-func (e *evaluation) pay(b *budget, v ast.Value) error {
-	was := e.known[v]
-	if was.isPaid {
-		return nil
-	}
-	each := int64(memberBytes)
-	if _, ok := v.(*ast.Array); ok {
-		each = termBytes
-	}
-	if err := b.take(memberBytes + each*length(v)); err != nil {
-		return err
-	}
-	var err error
-	part := func(t *ast.Term) bool {
-		switch t.Value.(type) {
-		case *ast.Array, ast.Set, ast.Object:
-			err = e.pay(b, t.Value)
-		}
-		return err != nil
-	}
-	switch v := v.(type) {
-	case *ast.Array:
-		v.Until(part)
-	case ast.Set:
-		v.Until(part)
-	case ast.Object:
-		v.Until(func(k, t *ast.Term) bool { return part(k) || part(t) })
-	}
-	e.known[v] = known{weight: e.collection(v), isPaid: true}
-	return err
 }
 
 // weightBuiltin fails if one of the values is too heavy. Its first operand is the name of the partial rule whose members they
@@ -252,6 +254,9 @@ func init() {
 					w.levels = 0 // sets are compared, not unified
 				}
 				sum = sum.plus(w, 1)
+			}
+			if e.partial == nil {
+				e.partial = map[string]weight{}
 			}
 			e.partial[string(rule)] = sum
 			err = budgetOf(bctx.Context).bear(e, sum)
