@@ -61,13 +61,13 @@ const (
 
 // Results of outcomes.
 const (
-	ResultOK       = "ok"       // it was done, or allowed; of a connection, it carried requests
+	ResultOK       = "ok"       // it was done, or allowed; of a connection, a request on it was admitted
 	ResultError    = "error"    // the operation ran, or was about to, and ended with an error
 	ResultDenied   = "denied"   // refused by a rule
 	ResultRejected = "rejected" // refused before any rule was asked, or for no rule's sake: malformed, unknown, too large, too many
 	ResultPanic    = "panic"    // the server's own fault
 	ResultOrphaned = "orphaned" // nobody knows: the process died in between
-	ResultIdle     = "idle"     // a connection that never carried a request, as stock clients leave one behind
+	ResultIdle     = "idle"     // a connection on which no request was admitted, or none was made, as stock clients leave one behind
 )
 
 // Effect is what was decided.

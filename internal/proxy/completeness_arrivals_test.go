@@ -27,7 +27,7 @@ var arrivals = []struct {
 	want []string
 }{
 	{"a call", calling(nil), []string{"intent", "ResponseComplete ok OK", "connection ok OK"}},
-	{"a call that is denied", invoking("/v1.Filesystem/Rmdir"), []string{"ResponseComplete denied PermissionDenied", "connection ok OK"}},
+	{"a call that is denied", invoking("/v1.Filesystem/Rmdir"), []string{"ResponseComplete denied PermissionDenied", "connection idle OK"}},
 	{"a call whose handler panics", calling(func(context.Context, *apiserver.Call) (proto.Message, error) { panic("strange") }),
 		[]string{"intent", "Panic panic Internal", "connection ok OK"}},
 	{"a call whose caller leaves", leaving, []string{"intent", "ResponseComplete ok OK", "connection ok OK"}},
@@ -45,7 +45,7 @@ var arrivals = []struct {
 }
 
 func rejectedAs(code string) []string {
-	return []string{"ResponseComplete rejected " + code, "connection ok OK"}
+	return []string{"ResponseComplete rejected " + code, "connection idle OK"}
 }
 
 func calling(handle apiserver.Handler) func(*testing.T, *fixture) {

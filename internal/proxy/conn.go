@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -383,7 +384,7 @@ func (c *conn) outcome() (result, reason string) {
 		if c.scan.begun == 0 {
 			return audit.ResultIdle, "the proxy stopped"
 		}
-		return audit.ResultOK, "the proxy stopped"
+		return c.afterRequests("the proxy stopped")
 	case !c.established:
 		return audit.ResultRejected, "HTTP/2 was begun and not carried through"
 	case c.readErr == nil:
@@ -391,7 +392,15 @@ func (c *conn) outcome() (result, reason string) {
 	case c.scan.begun == 0:
 		return audit.ResultIdle, "closed without a request"
 	}
-	return audit.ResultOK, ""
+	return c.afterRequests("")
+}
+
+// afterRequests is the outcome of a connection on which requests were made and nothing was wrong.
+func (c *conn) afterRequests(reason string) (result, text string) {
+	if !c.acted.Load() { // the record itself says that nothing came of it
+		return audit.ResultIdle, cmp.Or(reason, "closed, and no request on it was admitted")
+	}
+	return audit.ResultOK, reason
 }
 
 // alive returns nil while the process that opened the connection runs and is held.

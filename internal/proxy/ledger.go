@@ -72,7 +72,7 @@ func (l *ledger) final(ctx context.Context, e lastRecord) error {
 		return l.refuse(ctx, e)
 	}
 	_ = l.retry(ctx) // the append below meets the same fault and reports it
-	seq, err := l.writer.Append(ctx, &e.Event)
+	seq, err := l.writer.Append(segment.OfAct(ctx), &e.Event)
 	if err == nil && seq != 0 {
 		l.metrics.recorded(&e.Event, false)
 		l.letGo.Store(false)
@@ -144,7 +144,7 @@ func (l *ledger) settle(ctx context.Context) error {
 		if e.isRefusal() {
 			seq, err = l.appendRefusal(ctx, &e.Event, e.refusal().isStranger)
 		} else {
-			seq, err = l.writer.Append(ctx, &e.Event)
+			seq, err = l.writer.Append(segment.OfAct(ctx), &e.Event)
 		}
 		switch {
 		case e.isRefusal() && (errors.Is(err, segment.ErrRefusals) || errors.Is(err, segment.ErrFull)):

@@ -61,7 +61,7 @@ func TestTheLogTellsWhatHappened(t *testing.T) {
 		"the raw disk is not partitioned":                  {[]string{runner, "decision=deny", "method=PartitionDisk"}, 1},
 		"an old name leads no further":                     {[]string{runner, "decision=deny", "version=v1alpha1", "method=CreateSymlink"}, 1},
 		"a method that there is not is recorded":           {[]string{runner, "result=rejected", "code=Unimplemented"}, 1},
-		"so is a connection without a call":                {[]string{runner, "type=connection", "result=idle"}, 1},
+		"so are connections on which nothing is admitted":  {[]string{runner, "type=connection", "result=idle"}, 9},
 		"a denial is carried out in LogOnly":               {[]string{runner, "decision=logonly", "stage=end", "result=ok"}, 1},
 		"a process of the node calls":                      {[]string{"host=yes", "type=request", "stage=end", "result=ok"}, 1},
 		"a token is stale":                                 {[]string{"token=stale", "stage=end", "result=ok"}, 1},

@@ -21,11 +21,11 @@ var (
 
 // pending is a record on its way, and who waits for it.
 type pending struct {
-	event        audit.Event // what it points to is the caller's, who waits
-	line         []byte
-	isOfStranger bool          // see OfStranger
-	tried        bool          // a write of it has been begun, so that it may be on the disk
-	done         chan struct{} // takes one value, after which seq and err are the caller's
+	event audit.Event // what it points to is the caller's, who waits
+	line  []byte
+	class class
+	tried bool          // a write of it has been begun, so that it may be on the disk
+	done  chan struct{} // takes one value, after which seq and err are the caller's
 
 	seq  uint64
 	leaf [32]byte

@@ -11,11 +11,29 @@ import (
 // neither fill the disk nor push out what was recorded before. Half of that part is for callers that rules name, so that strangers, who have no other
 // use for it, do not take it from them.
 
-type strangerKey struct{}
+// class is whose record it is, where that is not for the record to say.
+type class int
+
+const (
+	asRecorded class = iota // audit.Event.IsRefusal says whether it is a refusal
+	ofStranger              // a refusal of a caller that no rule names
+	ofAct                   // no refusal: something was admitted on this connection, however it ended
+)
+
+type classKey struct{}
 
 // OfStranger returns a context under which Append takes a refusal for one of a caller that no rule names.
 func OfStranger(ctx context.Context) context.Context {
-	return context.WithValue(ctx, strangerKey{}, true)
+	return context.WithValue(ctx, classKey{}, ofStranger)
+}
+
+// OfAct returns a context under which Append takes a record for none of a refusal: a call was admitted on the connection that it is about.
+func OfAct(ctx context.Context) context.Context {
+	return context.WithValue(ctx, classKey{}, ofAct)
+}
+
+func (p *pending) isRefusal() bool {
+	return p.class == ofStranger || p.class != ofAct && p.event.IsRefusal()
 }
 
 // taken is how many bytes refusals take. Who was refused is in no record: of segments that were there at the start all counts as taken by strangers.
@@ -32,7 +50,7 @@ func (t taken) minus(other taken) taken {
 func (t *taken) add(p *pending) {
 	n := int64(len(p.line))
 	t.all += n
-	if p.isOfStranger {
+	if p.class == ofStranger {
 		t.strangers += n
 	}
 }
@@ -52,7 +70,7 @@ func (l *log) admitRefusals(batch []*pending, kept int64) []*pending {
 	ahead, wanted := int64(0), taken{}
 	for _, p := range batch {
 		switch {
-		case !p.event.IsRefusal():
+		case !p.isRefusal():
 			ahead += int64(len(p.line))
 			if p.isIntent() {
 				ahead += perOperation
@@ -64,7 +82,7 @@ func (l *log) admitRefusals(batch []*pending, kept int64) []*pending {
 	fits := wanted.all == 0 || l.grow(kept+wanted.all+ahead+l.options.roomForCalls()) == nil
 	took, out := taken{}, batch[:0:len(batch)]
 	for _, p := range batch {
-		if p.event.IsRefusal() {
+		if p.isRefusal() {
 			hasPart := l.hasPart(p, took)
 			l.tellOfPart(p, hasPart)
 			if !fits || !hasPart {
@@ -89,14 +107,14 @@ func (l *log) hasPart(p *pending, took taken) bool {
 	if p.event.Stage != audit.StageSummary {
 		all, strangers = single(all), single(strangers)
 	}
-	return took.all <= all && (!p.isOfStranger || took.strangers <= strangers)
+	return took.all <= all && (p.class != ofStranger || took.strangers <= strangers)
 }
 
 var errNoPart = fmt.Errorf("%w of a caller that a rule names: such refusals are counted, and have summaries when there is room; keepMiB is small for what is refused here", ErrRefusals)
 
 // tellOfPart tells once that what callers are refused that rules name is not recorded, until it is again.
 func (l *log) tellOfPart(p *pending, hasPart bool) {
-	if p.isOfStranger || hasPart != l.isWithoutPart || hasPart && p.event.Stage == audit.StageSummary {
+	if p.class == ofStranger || hasPart != l.isWithoutPart || hasPart && p.event.Stage == audit.StageSummary {
 		return
 	}
 	if l.isWithoutPart = !hasPart; l.isWithoutPart {
@@ -106,7 +124,7 @@ func (l *log) tellOfPart(p *pending, hasPart bool) {
 
 func refusedBytes(batch []*pending) (n taken) {
 	for _, p := range batch {
-		if p.event.IsRefusal() {
+		if p.isRefusal() {
 			n.add(p)
 		}
 	}

@@ -170,3 +170,31 @@ func TestStrangersLeaveRoomForRefusalsOfNamedCallers(t *testing.T) {
 	}
 	shut(t, w)
 }
+
+// A connection on which a call was admitted is no refusal however it ends: it must not wait for room that refusals have used up, since no call is admitted
+// while a record waits.
+func TestTheEndOfAnActNeedsNoRoomOfRefusals(t *testing.T) {
+	disk := newMemory()
+	o := small()
+	o.SegmentBytes, o.KeepBytes = 16*audit.MaxRecord, 64*audit.MaxRecord
+	w := open(t, disk, o)
+	if n := flood(t, w, 10_000); n == 0 || n == 10_000 {
+		t.Fatalf("%d refusals are taken", n)
+	}
+	closed := func(result string) *audit.Event {
+		return &audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: "c", What: &audit.What{Pipe: "p"}, Outcome: &audit.Outcome{Result: result}}
+	}
+	for _, result := range []string{audit.ResultIdle, audit.ResultRejected} {
+		err := error(nil)
+		for i := 0; err == nil && i < 10; i++ { // they are shorter than those before
+			_, err = w.Append(context.Background(), closed(result))
+		}
+		if !errors.Is(err, ErrRefusals) {
+			t.Errorf("%s, and nothing was admitted: %v", result, err)
+		}
+		if _, err := w.Append(OfAct(context.Background()), closed(result)); err != nil {
+			t.Errorf("%s, and something was admitted: %v", result, err)
+		}
+	}
+	shut(t, w)
+}

@@ -80,7 +80,10 @@ func (w *Writer) Append(ctx context.Context, event *audit.Event) (uint64, error)
 	if !ok {
 		p = &pending{done: make(chan struct{}, 1)}
 	}
-	p.event, p.isOfStranger, p.tried, p.seq = *event, ctx.Value(strangerKey{}) != nil, false, 0
+	p.event, p.class, p.tried, p.seq = *event, asRecorded, false, 0
+	if c, ok := ctx.Value(classKey{}).(class); ok {
+		p.class = c
+	}
 	defer func() {
 		p.event = audit.Event{}
 		w.pendings.Put(p)
