@@ -125,7 +125,11 @@ func init() {
 	for name := range steps {
 		run := topdown.GetBuiltin(name)
 		topdown.RegisterBuiltinFunc(name, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
-			if err := checkSteps(name, operands); err != nil {
+			err := checkSteps(name, operands)
+			if err == nil {
+				err = checkMatches(bctx, name, operands)
+			}
+			if err != nil {
 				return topdown.Halt{Err: fault(ReasonTimeout, err)}
 			}
 			return run(bctx, operands, iter)

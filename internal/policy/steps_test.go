@@ -4,6 +4,7 @@ import (
 	"regexp/syntax"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -85,4 +86,30 @@ func FuzzAPatternHasNoMoreInstructionsThanItsStepsSay(f *testing.F) {
 			t.Errorf("%q has %d instructions, at most %d are expected, and %d steps are counted for %d bytes", pattern, n, instructions(pattern), got, text)
 		}
 	})
+}
+
+// The time for all matches may be that for one, as often as there are matches: a minute for the text of 128 KiB.
+func TestLookingForAllMatchesEndsWithTheEvaluation(t *testing.T) {
+	WithoutRaceDetector(t)
+	long := chain(`"aaaaaaaaaaaaaaaa"`, `concat("", [P, P])`, 13)
+	for call, ends := range map[string]bool{
+		"count(regex.find_n(`a.*b|a`, s13, -1)) == 131072":                               false,
+		"count(regex.find_n(`a.*b|a`, s13, 100000)) == 100000":                           false,
+		"count(regex.split(`a.*b|a`, s13)) == 131073":                                    false,
+		"count(regex.find_n(`a.*b|a`, s13, 3)) == 3":                                     true,
+		"count(regex.find_n(`a.*b|a`, s13, 0)) == 0":                                     true,
+		"count(regex.find_n(`b`, s13, -1)) == 0":                                         true,
+		"count(regex.split(`\\s+`, replace(s8, \"a\", \"a \"))) == 4097":                 true,
+		"regex.split(`,\\s*`, \"a, b,c\") == [\"a\", \"b\", \"c\"]":                      true,
+		"count(regex.find_n(`[a-z]+@[a-z]+|[a-z]`, substring(s8, 0, 1000), -1)) == 1000": true,
+	} {
+		m := deciding(`{"allowed": count([1 | grown]) == 1, "findings": []}`).with(map[string]string{"s.rego": long + "\ngrown if " + call + "\n"})
+		d, err := activated(t, m, Options{Timeout: time.Second}).Decide(t.Context(), value(t, map[string]any{}))
+		switch {
+		case ends && (err != nil || !d.Allowed):
+			t.Errorf("%s: %+v, %v", call, d, err)
+		case !ends && (reasonOf(err) != ReasonTimeout || !strings.Contains(err.Error(), "matches of a pattern") || d.Allowed):
+			t.Errorf("%s: %+v, %v", call, d, err)
+		}
+	}
 }
