@@ -34,7 +34,7 @@ requestPolicy:
   named:
     volume: {FormatVolume: {pods: {team-b: {node: [{containers: [driver]}]}}}}
 containers: {endpoint: '\\.\pipe\containerd-containerd', kubelet: {url: "https://127.0.0.1:10250", caFile: 'C:\ca.crt', tokenFile: 'C:\token'}}
-tokens: {verify: {}, pipes: {disk-v1: "off"}}
+tokens: {verify: {method: keys, keys: 'C:\t.pub', issuer: "https://cluster.example", audience: pipeguard}, pipes: {disk-v1: "off"}}
 pipes: [{pipe: disk-v1, containerUser: true}]
 bundle: {pool: windows, keys: 'C:\bundle.key.pub', file: 'C:\bundle.tar.gz', dir: 'C:\bundles', minimumRevision: 7}
 `)

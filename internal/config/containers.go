@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
@@ -74,6 +75,14 @@ func (p *Proxy) checkCallers(add report) {
 	}
 	if len(p.Tokens.Roles) > 0 && !p.Tokens.Verify.API.IsSet() {
 		add("tokens.roles", "needs tokens.verify.api, the API server to ask")
+	}
+	if len(p.Tokens.Pipes) > 0 || len(p.Tokens.Roles) > 0 {
+		if err := p.Tokens.Verify.Check(); err != nil {
+			for fault := range strings.SplitSeq(err.Error(), "\n") {
+				field, text, _ := strings.Cut(fault, ": ")
+				add("tokens.verify."+field, "%s", text)
+			}
+		}
 	}
 	for pipe, mode := range p.Tokens.Pipes {
 		if !mode.IsValid() {

@@ -155,6 +155,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a pool that is no name", head + "bundle: {pool: A b, keys: /k, file: /b}\n", []string{"f.yaml:3:16: bundle.pool"}},
 		{"a bundle beside the working directory", head + "bundle: {pool: a, keys: k, file: 'b\\c', dir: 'C:d'}\n", []string{"bundle.keys", "bundle.file", "bundle.dir"}},
 		{"a revision below none", head + "bundle: {pool: a, keys: /k, file: /b, minimumRevision: -1}\n", []string{"line 3"}},
+		{"tokens that nothing verifies", head + "tokens: {pipes: {disk-v1: required}}\n", []string{"f.yaml:3:9: tokens.verify.method", "tokens.verify.audience"}},
 		{"roles without an API server", head + "tokens: {roles: [disk-v1]}\n", []string{"f.yaml:3:17: tokens.roles"}},
 		{"named in a group that there is not", head + "requestPolicy: {named: {disks: {}}}\n", []string{"f.yaml:3:24: requestPolicy.named", "disks"}},
 		{"named for an operation of an older version", head + "requestPolicy: {named: {filesystem: {LinkPath: {}}}}\n", []string{"requestPolicy.named.filesystem", "LinkPath"}},

@@ -41,7 +41,7 @@ func TestWhatIsTheSameNeedsNoRestart(t *testing.T) {
 	text := []byte(head + `acl: {profiles: [azuredisk]}
 pipes: [{pipe: "disk-*", containerUser: true}, {pipe: system-v1alpha1, allow: [S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464]}]
 bundle: {pool: a, keys: ` + root + `k, file: ` + root + `b}
-tokens: {pipes: {disk-v1: required}}
+tokens: {verify: {method: keys, keys: ` + root + `t, issuer: "https://cluster.example", audience: pipeguard}, pipes: {disk-v1: required}}
 requestPolicy: {named: {disk: {PartitionDisk: {pods: {n: {a: [{}]}}}}}}
 forward: [{pipe: a, to: b}]
 `)

@@ -69,6 +69,15 @@ type API struct {
 // IsSet says whether any of it is set.
 func (a API) IsSet() bool { return a != API{} }
 
+// Check returns every fault of a configuration for which no verifier is made. The name of the node may be missing: the process knows it.
+func (c Config) Check() error {
+	if c.Node == "" {
+		c.Node = "node"
+	}
+	_, err := c.complete()
+	return err
+}
+
 // complete fills in the defaults and returns every fault.
 func (c Config) complete() (Config, error) {
 	var faults []error
