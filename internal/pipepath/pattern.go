@@ -53,7 +53,8 @@ func parsePattern(s string) (pattern, error) {
 
 // isForeign says whether a character is in no pattern.
 func isForeign(r rune) bool {
-	return !('A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || strings.ContainsRune("._{}-", r))
+	isLetter := 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+	return !isLetter && (r < '0' || r > '9') && !strings.ContainsRune("._{}-", r)
 }
 
 // parsePatterns reports every fault at once.

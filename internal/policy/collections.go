@@ -101,23 +101,22 @@ type charger struct {
 
 // packagesIn refuses what takes a whole package for a value, which nothing else makes and so nothing weighs.
 func (r *charger) packagesIn(rule *ast.Rule) {
-	look := func(t *ast.Term) bool {
+	look := func(t *ast.Term) {
 		ref, ok := t.Value.(ast.Ref)
-		if !ok {
-			return false
-		}
-		if slices.ContainsFunc(r.packages, func(path ast.Ref) bool { return covers(ref, path) }) {
+		if ok && slices.ContainsFunc(r.packages, func(path ast.Ref) bool { return covers(ref, path) }) {
 			r.refuse(t.Location, fmt.Sprintf("%s, which is a whole package and no rule of one,", ref))
 		}
-		return false
 	}
 	ast.NewGenericVisitor(func(x any) bool {
 		switch x := x.(type) {
 		case *ast.With: // what it stands in for is not read
-			ast.WalkTerms(x.Value, look)
+			ast.WalkTerms(x.Value, func(t *ast.Term) bool {
+				look(t)
+				return false
+			})
 			return true
 		case *ast.Term:
-			return look(x)
+			look(x)
 		}
 		return false
 	}).Walk(rule.Body)
@@ -201,7 +200,9 @@ func (r *charger) body(body ast.Body, bound ast.VarSet, kept int, head ...*ast.T
 				out = appended(out, x)
 			}
 			out = appended(appended(out, made), call(e.Location, weighing, ast.StringTerm(""), ast.BooleanTerm(false), made.Operand(0)))
-			bound.Add(made.Operand(0).Value.(ast.Var))
+			if v, ok := made.Operand(0).Value.(ast.Var); ok {
+				bound.Add(v)
+			}
 		}
 		r.knots(e, bound)
 		own := written{bound: bound}
@@ -260,8 +261,11 @@ func (r *charger) closures(e *ast.Expr, bound ast.VarSet) {
 	case *ast.Every:
 		own := bound.Copy()
 		for _, t := range []*ast.Term{terms.Key, terms.Value} {
-			if t != nil {
-				own.Add(t.Value.(ast.Var))
+			if t == nil {
+				continue
+			}
+			if v, ok := t.Value.(ast.Var); ok {
+				own.Add(v)
 			}
 		}
 		terms.Body = r.body(terms.Body, own, 0)
@@ -339,7 +343,7 @@ func (r *charger) named(e *ast.Expr, fresh *ast.Term) (out []*ast.Expr) {
 		r.refuse(e.Location, "a comprehension in this place")
 		return nil
 	}
-	terms := e.Terms.([]*ast.Term)
+	terms, _ := e.Terms.([]*ast.Term) // of a function and two operands
 	for i := 1; i <= 2; i++ {
 		if !ast.IsComprehension(terms[i].Value) || fresh != nil {
 			continue

@@ -65,8 +65,9 @@ func evaluationOf(bctx topdown.BuiltinContext) *evaluation {
 	if b := budgetOf(bctx.Context); b != nil && b.own != nil {
 		return b.own
 	}
-	if found, ok := bctx.Cache.Get(evaluationKey{}); ok {
-		return found.(*evaluation)
+	found, _ := bctx.Cache.Get(evaluationKey{})
+	if e, ok := found.(*evaluation); ok {
+		return e
 	}
 	e := &evaluation{}
 	if bctx.Cache != nil {
