@@ -75,7 +75,7 @@ func chargeWritten(bctx topdown.BuiltinContext, bytes, times int64, values []*as
 // What comprehensions and rules collect, and the results of functions, which OPA remembers, cost each time that a body is true. A comprehension
 // gets a name of its own, under which it is weighed before anything else sees it.
 func chargeCollections(c *ast.Compiler) *ast.Error {
-	var r charger
+	r := charger{arity: c.GetArity}
 	for _, m := range c.Modules {
 		r.packages = append(r.packages, m.Package.Path)
 	}
@@ -94,8 +94,9 @@ func chargeCollections(c *ast.Compiler) *ast.Error {
 // charger rewrites the bodies of all modules.
 type charger struct {
 	packages []ast.Ref
-	names    int        // that it has made
-	asked    ast.VarSet // variables of the head of a rule
+	arity    func(ast.Ref) int // of a function; less than 1 for what is none
+	names    int               // that it has made
+	asked    ast.VarSet        // variables of the head of a rule
 	err      *ast.Error
 }
 

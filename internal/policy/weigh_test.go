@@ -137,6 +137,64 @@ func TestWhatStandsInForEverythingIsRefused(t *testing.T) {
 	}
 }
 
+// Tests put one thing in the place of another in every way that OPA knows.
+func TestWhateverStandsInIsWeighedAndWorks(t *testing.T) {
+	m := small().with(map[string]string{
+		"s.rego": "package lib\n\ndouble(x) := x\n\ntriple(x) := [x, x, x]\n\nnamed := input.name\n\nlist := [1, 2]\n",
+		"s_test.rego": `package s_test
+
+import data.lib
+
+other(x) := [x, x, x]
+
+documents := {"name": "x"}
+
+test_function if [1, 1, 1] == lib.double(1) with lib.double as lib.triple
+
+test_function_of_a_test if [1, 1, 1] == lib.double(1) with lib.double as other
+
+test_result if lib.double(1) == 7 with lib.double as 7
+
+test_builtin if count([1]) == 7 with count as 7
+
+test_document if lib.named == "x" with input as documents
+
+test_part if lib.named == "y" with input as documents with input.name as "y"
+
+test_data if lib.list == [3] with lib.list as [3] with data.x.y as documents
+
+test_every if {
+	every c in [{"a": 1}, {"a": 2}] {
+		n := input.b.a with input.b as c
+		n == c.a
+	}
+}
+
+test_not if not input.b.c with input as {"b": {"c": false}}
+
+test_collected if {
+	x := {y | some y in input.b} with input.b as [1, 2, 2]
+	x == {1, 2}
+}
+`,
+	})
+	results, _, err := Try(t.Context(), m, patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, r := range results {
+		if r.Package == "data.s_test" || r.Package == "s_test" {
+			if ran++; !r.Passed {
+				t.Errorf("%s: %s", r.Name, r.Message)
+			}
+		}
+	}
+	if ran != 10 {
+		t.Errorf("%d tests ran: %+v", ran, results)
+	}
+}
+
 func TestAPackageIsNoValue(t *testing.T) {
 	for rule, want := range map[string]string{
 		"x := data.pipeguard":                                  "s.rego:3:6: rego_compile_error: data.pipeguard, which is a whole package",

@@ -78,6 +78,12 @@ func (r *charger) substitutions(e *ast.Expr) (out []*ast.Expr) {
 		if !ok {
 			continue
 		}
+		if f, ok := w.Value.Value.(ast.Ref); ok { // a function in the place of another; OPA's compiler has given other values names
+			if r.arity(f) < 1 {
+				r.refuse(e.Location, fmt.Sprintf("%s under \"with\"", f))
+			}
+			continue
+		}
 		isInput := target.HasPrefix(ast.InputRootRef)
 		if !isInput && !target.HasPrefix(ast.DefaultRootRef) { // a function
 			continue
