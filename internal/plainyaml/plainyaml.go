@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,7 +19,7 @@ import (
 const maxFaults = 10
 
 // Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
-// comment may end in the middle of what looks like one), and of each explicit tag, under which a value is another than its text.
+// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, and of each number that is not in decimal digits.
 func Check(text []byte) error {
 	if err := characters(text); err != nil {
 		return err
@@ -60,10 +61,16 @@ func characters(text []byte) error {
 	return errors.Join(faults...)
 }
 
+// decimal is how a whole number is written. YAML takes 0400 for 256, 0x10 for 16 and 1_0 for 10 as well.
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+
 // tags adds the faults of a node and of what is in it. What an alias stands for is looked at where it is.
 func tags(n *yaml.Node, faults []error) []error {
 	if n.Style&yaml.TaggedStyle != 0 {
 		faults = append(faults, fmt.Errorf("line %d: the tag %s makes another value of the text: remove it, and write the value itself", n.Line, n.Tag))
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" && !decimal.MatchString(n.Value) {
+		faults = append(faults, fmt.Errorf("line %d: %s is a number of another base, or with signs in it, and would be read as another than it looks: write it in decimal digits, or in quotes if it is a text", n.Line, n.Value))
 	}
 	for _, child := range n.Content {
 		if len(faults) >= maxFaults {

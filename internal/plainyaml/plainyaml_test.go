@@ -30,6 +30,11 @@ func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
 		"another document":      {"a: 1\n---\nb: !!null x\n", "line 3: the tag !!null"},
 		"a long tag":            {"a: !<tag:yaml.org,2002:binary> Kg==\n", "line 1: the tag !!binary"},
 		"a tag by a handle":     {"%TAG !e! tag:yaml.org,2002:\n---\na: !e!binary Kg==\n", "line 3: the tag !!binary"},
+		"an octal number":       {"a: 1\nb: 0400\n", "line 2: 0400 is a number of another base"},
+		"a new octal number":    {"a: [0o17]\n", "line 1: 0o17"},
+		"a hexadecimal number":  {"a: 0x10\n", "line 1: 0x10"},
+		"a binary number":       {"a: -0b1\n", "line 1: -0b1"},
+		"a number in groups":    {"a: 1_000\n", "line 1: 1_000"},
 		"no YAML":               {"a: [\n", "not valid YAML"},
 		"many":                  {strings.Repeat("\u200b", 100), "line 1: U+200B"},
 	} {
@@ -48,6 +53,8 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		"an escape":               `a: "\u2028\u202e"`,
 		"anchors":                 "a: &x [1]\nb: *x\n",
 		"a JSON document":         `{"a": ["!!binary"]}`,
+		"numbers":                 "a: [0, 1, -20, +3, 1.5, 0.10]\n",
+		"a text of digits":        "a: '0400'\nb: 2026-01-02\nc: 12:30\n",
 		"a mark in a quoted text": "a: '!!binary Kg=='\n",
 	} {
 		if err := Check([]byte(text)); err != nil {

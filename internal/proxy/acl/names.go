@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // takesShares and takesServices are the operations that name SMB shares and services, by their newest names.
@@ -33,7 +35,7 @@ const (
 
 // parseShare accepts \\server\share, with one star at the beginning of the server or at the end of the share or both.
 func parseShare(text string) (share, error) {
-	server, name, ok := cutShare(strings.ToLower(text))
+	server, name, ok := cutShare(safepath.Lower(text))
 	if !ok || len(text) > maxShare {
 		return share{}, fmt.Errorf(`share %q: want \\server\share, such as \\files.example\data or \\files.example\*`, text)
 	}
@@ -62,7 +64,7 @@ func cutShare(text string) (server, name string, ok bool) {
 
 // holds compares with a share as a request names it. A star for the server's beginning stands for at least one character.
 func (s share) holds(text string) bool {
-	server, name, ok := cutShare(strings.ToLower(text))
+	server, name, ok := cutShare(safepath.Lower(text))
 	if !ok {
 		return false
 	}
@@ -117,7 +119,7 @@ func (r *rule) nameOutside(q *query) string {
 			return "the call names no service, and the rule is for certain services only"
 		}
 		for _, name := range q.services {
-			if !slices.ContainsFunc(r.services, func(s string) bool { return strings.EqualFold(s, name) }) {
+			if !slices.ContainsFunc(r.services, func(s string) bool { return safepath.EqualFold(s, name) }) {
 				return string(appendQuoted(nil, name)) + " is not among its services"
 			}
 		}
@@ -136,7 +138,7 @@ func (r *rule) includesNames(o *rule) bool {
 	}
 	if len(r.services) > 0 {
 		for _, s := range o.services {
-			if !slices.ContainsFunc(r.services, func(t string) bool { return strings.EqualFold(s, t) }) {
+			if !slices.ContainsFunc(r.services, func(t string) bool { return safepath.EqualFold(s, t) }) {
 				return false
 			}
 		}

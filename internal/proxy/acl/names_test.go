@@ -62,7 +62,7 @@ func TestSharesConfine(t *testing.T) {
 
 func TestServicesConfine(t *testing.T) {
 	p := oneRule(t, func(r *Rule) { r.Services = []string{"MSiSCSI", "Spooler"} })
-	for name, want := range map[string]bool{"MSiSCSI": true, "msiscsi": true, "SPOOLER": true, "RpcSs": false, "MSiSCSI2": false, "": false} {
+	for name, want := range map[string]bool{"MSiSCSI": true, "msiscsi": true, "SPOOLER": true, "RpcSs": false, "MSiSCSI2": false, "": false, "m\u017fiscsi": false, "MS\u0130SCSI": false} {
 		for _, operation := range []string{"StartService", "StopService", "GetService"} {
 			d := p.Decide(Request{Group: "system", Version: "v1alpha1", Operation: operation, Caller: podCaller, Services: []string{name}})
 			if d.Allowed != want {

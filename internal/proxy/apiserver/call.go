@@ -3,9 +3,10 @@ package apiserver
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Operation is a method of the newest version of a group, the hub to which every served version is converted.
@@ -39,7 +40,7 @@ type Permits struct {
 
 // NamesService says whether a service is among Services, by its short name. Case does not distinguish services.
 func (p Permits) NamesService(name string) bool {
-	return slices.ContainsFunc(p.Services, func(s string) bool { return strings.EqualFold(s, name) })
+	return slices.ContainsFunc(p.Services, func(s string) bool { return safepath.EqualFold(s, name) })
 }
 
 // Handler carries out a call and returns the newest response message.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // oneSpelling returns the same text for spellings of one thing. It judges nothing: a text that cannot name a thing
@@ -18,7 +20,7 @@ func oneSpelling(kind, s string) string {
 	case kindShare:
 		return shareSpelling(s)
 	case kindTarget, kindService: // case does not distinguish them
-		return strings.ToLower(s)
+		return safepath.Lower(s)
 	}
 	return s
 }
@@ -41,7 +43,7 @@ func shareSpelling(s string) string {
 	if !ok || server == "" || share == "" {
 		return s
 	}
-	return `\\` + strings.ToLower(server) + `\` + strings.ToLower(share)
+	return `\\` + safepath.Lower(server) + `\` + safepath.Lower(share)
 }
 
 // defaultPortalPort is the port of a portal that names none (RFC 7143, section 13).

@@ -33,6 +33,17 @@ func upper(r rune) rune {
 
 func fold(s string) string { return strings.Map(upper, s) }
 
+// Lower is the lower case of a name of something else than a file: a server, a share, a service. A letter beyond ASCII never becomes one of
+// ASCII, as the Kelvin sign does in Unicode: no name that a rule has would be that of such a one.
+func Lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if l := unicode.ToLower(r); r < utf8.RuneSelf || l >= utf8.RuneSelf {
+			return l
+		}
+		return r
+	}, s)
+}
+
 // EqualFold reports whether two names are the same to a file system that ignores case, without allocating. Where volumes
 // differ it says no.
 func EqualFold(a, b string) bool {

@@ -94,3 +94,19 @@ func TestEqualFoldFoldsOnlyCase(t *testing.T) {
 		t.Error("case is not folded")
 	}
 }
+
+func TestLowerMakesNoLetterOneOfASCII(t *testing.T) {
+	for name, want := range map[string]string{"MSiSCSI": "msiscsi", "Dienst-Ü": "dienst-ü", "m\u017fiscsi": "m\u017fiscsi", "\u212a": "\u212a", "MS\u0130": "ms\u0130"} {
+		if got := Lower(name); got != want {
+			t.Errorf("Lower(%+q) = %+q, want %+q", name, got, want)
+		}
+	}
+	for r := rune(128); r < 0x30000; r++ {
+		if low := Lower(string(r)); len(low) == 1 {
+			t.Errorf("%U becomes %q", r, low)
+		}
+		if EqualFold(string(r), "k") || EqualFold(string(r), "s") || EqualFold(string(r), "i") {
+			t.Errorf("%U is a letter of ASCII", r)
+		}
+	}
+}
