@@ -115,7 +115,7 @@ func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evi
 		a.key = keys[0].LogKey()
 		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Sinks: sinks, OnError: o.checkpointFailed})
 		if err != nil {
-			err = fmt.Errorf("%w; to begin a new log, move this directory away, and look at why", err)
+			err = fmt.Errorf("%w; if the disk is full, make room on it and start again; else look at why, and move this directory away to begin a new log", err)
 			o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
 			return nil, err
 		}
