@@ -113,6 +113,8 @@ func halted(err error) error {
 		return nil
 	case errors.Is(err, errMadeTogether):
 		return topdown.Halt{Err: fault(ReasonOverload, err)}
+	case errors.Is(err, errCharge):
+		return topdown.Halt{Err: fault(ReasonInternal, err)}
 	case errors.Is(err, errHeavy):
 		return topdown.Halt{Err: fault(ReasonTimeout, err)}
 	}

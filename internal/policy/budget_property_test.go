@@ -48,6 +48,16 @@ func TestDecisionsAboutLargeReviewsStayFarFromTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("a decision makes %d KiB", taken()>>10)
+	heaviest := weight{}
+	for _, k := range budgetOf(ctx).own.known {
+		heaviest.steps = max(heaviest.steps, k.weight.steps)
+	}
+	for _, w := range budgetOf(ctx).own.partial {
+		heaviest.steps = max(heaviest.steps, w.steps)
+	}
+	if heaviest.steps < 5000 || heaviest.steps > maxWeight/4 {
+		t.Errorf("the heaviest value of a decision has %d steps", heaviest.steps)
+	}
 	if taken() == 0 || taken() > maxMade/2 {
 		t.Errorf("a decision makes %d bytes", taken())
 	}

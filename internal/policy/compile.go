@@ -176,8 +176,8 @@ var stages = []ast.StageID{
 
 // newCompiler is the one place where a compiler is made. It ends with an error soon after ctx. Strict mode turns unused variables and imports, which are
 // mostly misspellings, into errors; print statements are never enabled.
-// Rules that lie where the data lies are refused: they would hide one or the other. Comprehensions have no index: it would be made with variables that
-// have no value yet, and hold values that nobody weighed.
+// Rules that lie where the data lies are refused: they would hide one or the other. Comprehensions have no index: OPA would build it before
+// their variables have values, and the charges need those.
 func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, txn storage.Transaction) *ast.Compiler {
 	compiler := ast.NewCompiler().WithCapabilities(c).WithStrict(true).WithEnablePrintStatements(false).
 		WithDefaultRegoVersion(ast.RegoV1).SetErrorLimit(maxProblems).

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -15,7 +14,7 @@ import (
 // next part from within the one before, so that the stack grows by each. A stack of 1 GiB ends the process, and nothing recovers from that.
 //
 // So no value comes to be that is too heavy. Those that comprehensions make are weighed before anything sees them, the results of functions that make
-// collections as they come, those that are written out by what is in them, and the members of partial rules add up, since nobody but OPA sees
+// collections as they come, those that are written out by what is in them, and the members of partial rules add up, since only OPA sees
 // those collections. Inputs and data have bounds of their own, see checkInput.
 const (
 	// maxWeight bounds the steps: some dozens of milliseconds for a comparison, some hundreds to sort members that differ at their ends only.
@@ -235,36 +234,34 @@ var weighing = &ast.Builtin{
 	Decl: types.NewVariadicFunction(types.Args(types.S, types.B), types.A, nil),
 }
 
-var errNameOfRule = errors.New("the name of a partial rule is not a text, or what it makes is not known")
-
 func init() {
-	ast.RegisterBuiltin(weighing)
-	topdown.RegisterBuiltinFunc(weightBuiltin, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+	register(weighing, func(bctx topdown.BuiltinContext, operands []*ast.Term) (*ast.Term, error) {
 		rule, ok := operands[0].Value.(ast.String)
 		isSet, isMarked := operands[1].Value.(ast.Boolean)
 		if !ok || !isMarked {
-			return topdown.Halt{Err: fault(ReasonInternal, errNameOfRule)}
+			return nil, errCharge
 		}
-		err := bearEach(bctx, operands[2:]...)
-		if rule != "" && err == nil {
-			e := evaluationOf(bctx)
-			sum := e.partial[string(rule)]
-			for _, o := range operands[2:] {
-				w := e.weigh(o)
-				if isSet {
-					w.levels = 0 // sets are compared, not unified
-				}
-				sum = sum.plus(w, 1)
-			}
-			if e.partial == nil {
-				e.partial = map[string]weight{}
-			}
-			e.partial[string(rule)] = sum
-			err = budgetOf(bctx.Context).bear(e, sum)
+		if err := bearEach(bctx, operands[2:]...); err != nil || rule == "" {
+			return nil, err
 		}
-		if err != nil {
-			return halted(err)
-		}
-		return iter(nil)
+		return nil, bearMembers(bctx, string(rule), bool(isSet), operands[2:])
 	})
+}
+
+// bearMembers adds members to those that a partial rule has made so far.
+func bearMembers(bctx topdown.BuiltinContext, rule string, isSet bool, members []*ast.Term) error {
+	e := evaluationOf(bctx)
+	sum := e.partial[rule]
+	for _, t := range members {
+		w := e.weigh(t)
+		if isSet {
+			w.levels = 0 // sets are compared, not unified
+		}
+		sum = sum.plus(w, 1)
+	}
+	if e.partial == nil {
+		e.partial = map[string]weight{}
+	}
+	e.partial[rule] = sum
+	return budgetOf(bctx.Context).bear(e, sum)
 }

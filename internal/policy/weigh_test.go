@@ -61,6 +61,8 @@ func TestNothingTooHeavyToBeComparedComesToBe(t *testing.T) {
 		"members of sets with names":                {"s[y].t contains [x, many] if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if count([1 | some y in s[\"1\"].t]) == 1", ReasonTimeout},
 		"members with several names":                {"s[x][y] := many if {\n\tsome x in n3\n\tsome y in l\n}\n\ngrown if s == {}", ReasonTimeout},
 		"copies of an input":                        {"l0 if input.a != 1\n\nl1 if l0 with input.c.d as 1\n\nl2 if l1 with input.c as 1 with input.d as 2\n\ngrown if l2 with input.a as many with input.b as many", ReasonMemory},
+		"copies of a whole input":                   {"l0 if input.a != 1\n\nl1 if l0 with input.c.d as 1\n\nl2 if l1 with input.c as 1\n\ngrown if l2 with input as {\"a\": many, \"b\": many}", ReasonMemory},
+		"copies of a whole input that is a rule":    {"l0 if input.a != 1\n\nl1 if l0 with input.c.d as 1\n\nl2 if l1 with input.c as 1\n\nall := {\"a\": many, \"b\": many}\n\ngrown if l2 with input as all", ReasonMemory},
 		"copies of an input at once":                {"l0 if input.a.b != 1\n\ngrown if l0 with input.a as {\"b\": many, \"c\": many, \"d\": many, \"e\": many} with input.a.b as 1", ReasonMemory},
 		"copies of documents":                       {"l0 if data.x.a != 1\n\nl1 if l0 with data.x.c as 1\n\nl2 if l1 with data.x.e as 1\n\ngrown if l2 with data.x.a as many with data.x.b as many", ReasonMemory},
 		"a heavy input":                             {"l0 if input.a != 1\n\ngrown if l0 with input." + strings.Join(strings.Split(strings.Repeat("a", 21), ""), " as many with input.x") + " as many", ReasonTimeout},

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -11,8 +10,8 @@ import (
 
 // For an expression under "with input.a as x", OPA copies the whole input that holds there, as a tree, and x with it if another part of x is
 // replaced; and the same of what stands in for data. Each copy is larger than the one before, and all of them are kept. So each such expression takes
-// the cost of its copies from the budget. How much stands in for input and data at some place is known there alone, and is therefore told from
-// one expression to those that are evaluated under it in the way that they are told everything else: by "with", as a document that nobody else may name.
+// the cost of its copies from the budget. How much stands in for input and data is known only during evaluation, so the total is
+// handed down as one more document under "with", at a path that modules may not name.
 
 // standIn is that document, below data.system, where no module lies.
 var standIn = ast.MustParseRef("data.system.pipeguard_weight")
@@ -26,16 +25,10 @@ var substituting = &ast.Builtin{
 	Decl: types.NewFunction(types.Args(types.A, types.B, types.A, types.A), types.N),
 }
 
-var errWith = errors.New("what stands in for input or data is not known")
-
 func init() {
-	ast.RegisterBuiltin(substituting)
-	topdown.RegisterBuiltinFunc(withBuiltin, func(bctx topdown.BuiltinContext, operands []*ast.Term, iter func(*ast.Term) error) error {
+	register(substituting, func(bctx topdown.BuiltinContext, operands []*ast.Term) (*ast.Term, error) {
 		n, err := chargeWith(bctx, operands)
-		if err != nil {
-			return halted(err)
-		}
-		return iter(ast.IntNumberTerm(int(n)))
+		return ast.IntNumberTerm(int(n)), err
 	})
 }
 
@@ -43,7 +36,7 @@ func chargeWith(bctx topdown.BuiltinContext, operands []*ast.Term) (int64, error
 	before, isList := operands[0].Value.(*ast.Array)
 	isCopied, isMarked := operands[1].Value.(ast.Boolean)
 	if !isList || !isMarked {
-		return 0, errWith
+		return 0, errCharge
 	}
 	b, e := budgetOf(bctx.Context), evaluationOf(bctx)
 	if b == nil {
@@ -54,7 +47,7 @@ func chargeWith(bctx topdown.BuiltinContext, operands []*ast.Term) (int64, error
 		n, ok := before.Elem(i).Value.(ast.Number)
 		steps, isWhole := n.Int64()
 		if !ok || !isWhole {
-			return 0, errWith
+			return 0, errCharge
 		}
 		stands += steps
 	}

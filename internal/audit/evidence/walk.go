@@ -332,7 +332,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 }
 
 // noteUnhashed notes bytes of a segment whose number the log declares, and whose hash it does not. A crash leaves no more than MaxTorn: a larger
-// number was added by somebody, and can be replaced without being noticed.
+// number was added afterwards, and can be replaced without being noticed.
 func (w *walk) noteUnhashed(path string, size int64) {
 	w.unhashed += size
 	if size > segment.MaxTorn {
