@@ -23,7 +23,8 @@ type noteFile struct {
 	room   int64 // up to where disk space is kept for it
 }
 
-// noteRoom is the disk space that is kept for further checkpoints, in bytes: some hundred. A full disk is what they should tell of.
+// noteRoom is the disk space that is kept for further checkpoints, in bytes: some hundred. A full disk is what they should tell of. A file that is opened,
+// or takes the place of another, has half of it, which is what the one before kept at least: a start needs no more room than what ran before it had.
 const noteRoom = 256 << 10
 
 // keepAll is how long every checkpoint is kept; of older ones the last of each hour is.
@@ -36,40 +37,43 @@ func openNotes(path string, now time.Time) (*noteFile, []byte, error) {
 	return f, last, err
 }
 
-// thin rewrites the file without checkpoints that are no longer needed and without a torn one at its end.
+// thin rewrites the file without checkpoints that are no longer needed, and without a torn one at its end. Where it cannot be replaced, as on a full
+// disk, which a start must not need room on, or while somebody reads it on Windows, the old one serves on, and only its torn end goes.
 func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	old, _, err := openRegular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, f.open()
+		return nil, f.open(-1)
 	}
 	if err != nil {
 		return nil, err
 	}
-	temp, err := segment.CreateReplacement(f.path)
-	if err != nil {
-		return nil, errors.Join(err, old.Close())
+	temp, failed := segment.CreateReplacement(f.path)
+	out := bufio.NewWriter(io.Discard)
+	if failed == nil {
+		out.Reset(temp)
 	}
-	last, isTorn, err := thin(old, temp, now)
-	err = errors.Join(err, temp.Sync(), temp.Close(), old.Close())
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(temp.Name()))
-	}
-	if f.file != nil { // Windows replaces no file that is open
-		err = f.file.Close()
-		f.file = nil
-	}
-	if renamed := os.Rename(temp.Name(), f.path); renamed != nil { // somebody reads it on Windows: the old one serves on, if its end is whole
-		err = errors.Join(err, os.Remove(temp.Name()))
-		if isTorn {
-			return nil, errors.Join(err, renamed)
+	last, end, err := thin(old, out, now)
+	err = errors.Join(err, old.Close(), f.close()) // Windows replaces no file that is open
+	if failed == nil {
+		failed = errors.Join(out.Flush(), reserve(temp), temp.Sync(), temp.Close())
+		if failed == nil && err == nil {
+			failed = os.Rename(temp.Name(), f.path)
 		}
-	} else {
-		err = errors.Join(err, syncDir(filepath.Dir(f.path)))
+		if failed != nil || err != nil {
+			err = errors.Join(err, os.Remove(temp.Name()))
+		}
 	}
-	return last, errors.Join(err, f.open())
+	if err != nil {
+		return nil, err
+	}
+	if failed == nil {
+		end, err = -1, syncDir(filepath.Dir(f.path))
+	}
+	return last, errors.Join(err, f.open(end))
 }
 
-func (f *noteFile) open() error {
+// open opens the file and leaves out what stands behind its end, in bytes; nothing if that is negative.
+func (f *noteFile) open(end int64) error {
 	if info, err := os.Lstat(f.path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: not a regular file", f.path)
 	}
@@ -78,11 +82,31 @@ func (f *noteFile) open() error {
 		return err
 	}
 	info, err := file.Stat()
+	if err == nil && end >= 0 && end < info.Size() {
+		if err = file.Truncate(end); err == nil {
+			_, err = file.Seek(0, io.SeekEnd)
+		}
+		if err = errors.Join(err, file.Sync()); err == nil {
+			info, err = file.Stat()
+		}
+	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
 	f.file, f.length, f.room = file, info.Size(), 0
-	f.reserve()
+	_ = reserve(file) // more once there is a checkpoint: on a full disk, the log that it is of has to begin first
+	return nil
+}
+
+// reserve keeps disk space for some checkpoints behind the end of the file.
+func reserve(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := segment.Reserve(file, info.Size(), noteRoom/2); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
 	return nil
 }
 
@@ -125,35 +149,32 @@ func (f *noteFile) close() error {
 	return err
 }
 
-// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns. isTorn says that it left out the end of a write that was cut short. A place that is
-// no checkpoint is an error unless the file ends in it.
-func thin(in io.Reader, out io.Writer, now time.Time) (last []byte, isTorn bool, err error) {
-	w := bufio.NewWriter(out)
+// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns with the place where that one
+// ends. What is torn behind it is left out. A place that is no checkpoint is an error unless the file ends in it.
+func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int64, err error) {
 	put := func(raw []byte) {
-		if err == nil {
-			_, err = w.Write(append(raw[:len(raw):len(raw)], '\n'))
-		}
+		_, _ = out.Write(raw) // Flush returns the error
+		_ = out.WriteByte('\n')
 	}
 	var hour time.Time // of last
 	for n, broken := range Notes(in) {
 		var bad *NoteError
 		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
-			isTorn = true
 			break
 		}
 		if broken != nil {
-			return nil, false, broken
+			return nil, 0, broken
 		}
 		at := claimedAt(n.Raw)
 		if last != nil && (at.Truncate(time.Hour) != hour || now.Sub(at) < keepAll) {
 			put(last)
 		}
-		last, hour = n.Raw, at.Truncate(time.Hour)
+		last, end, hour = n.Raw, n.End, at.Truncate(time.Hour)
 	}
 	if last != nil {
 		put(last)
 	}
-	return last, isTorn, errors.Join(err, w.Flush())
+	return last, end, nil
 }
 
 // claimedAt is when a checkpoint says it was signed, with nothing verified; zero if it does not say.

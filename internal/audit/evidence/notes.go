@@ -70,20 +70,23 @@ func Notes(r io.Reader) iter.Seq2[Note, error] {
 type Note struct {
 	Raw  []byte
 	Line int
+	// End is where it ends in the file, in bytes: behind the empty line.
+	End int64
 	// IsOpen says that the file ends behind the note, without an empty line: of a file that is being written, more signatures may follow.
 	IsOpen bool
 }
 
 type noteReader struct {
 	raw          []byte
-	first        int // line at which raw begins
-	number       int // of the line read last
+	first        int   // line at which raw begins
+	number       int   // of the line read last
+	end          int64 // of that line
 	hasBlank     bool
 	hasSignature bool
 }
 
 func (n *noteReader) take() Note {
-	out := Note{Raw: bytes.Clone(n.raw), Line: n.first}
+	out := Note{Raw: bytes.Clone(n.raw), Line: n.first, End: n.end}
 	n.raw, n.hasBlank, n.hasSignature = n.raw[:0], false, false
 	return out
 }
@@ -92,12 +95,14 @@ func (n *noteReader) take() Note {
 func (n *noteReader) line(line []byte) (done Note, err error) {
 	n.number++
 	isBlank, isSignature := line[0] == '\n', bytes.HasPrefix(line, sigPrefix)
+	before := n.end
+	n.end += int64(len(line))
 	switch {
 	case n.hasSignature && !isSignature:
-		done = n.take()
-		if isBlank {
+		if done = n.take(); isBlank {
 			return done, nil
 		}
+		done.End = before
 	case isBlank && (len(n.raw) == 0 || n.hasBlank), isSignature && !n.hasBlank, !isBlank && !isSignature && n.hasBlank:
 		return done, &NoteError{Line: n.number, Err: errors.New("not a signed note")}
 	}

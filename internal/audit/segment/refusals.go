@@ -63,7 +63,7 @@ func single(part int64) int64 { return part / 4 * 3 }
 
 // roomForCalls is how much disk space must be left for the records of admitted calls when a refusal is written, in bytes. With segments
 // of 64 MiB it is 16 MiB, which is enough for some ten thousand calls.
-func (o *Options) roomForCalls() int64 { return o.SegmentBytes / 4 }
+func (o *Options) roomForCalls() int64 { return forStart + o.SegmentBytes/4 }
 
 // admitRefusals returns the batch without those refusals for which there is no room beside kept bytes, and refuses these.
 func (l *log) admitRefusals(batch []*pending, kept int64) []*pending {

@@ -13,6 +13,10 @@ const perOperation = 2 * audit.MaxRecord
 // always is kept free beside it: for the end of the segment, and what is said before segments are removed.
 const always = 3 * audit.MaxRecord
 
+// forStart is kept free by everything but the ends of operations: for what the next start writes before anything else, should this process be killed on a
+// full disk. That is the beginning of a segment and a checkpoint, once for each start that comes to nothing.
+const forStart = 8 * audit.MaxRecord
+
 // step is how far ahead space is allocated, so that not every batch has to.
 const step = 4 << 20
 
@@ -21,7 +25,7 @@ const step = 4 << 20
 // is not even that: it is of a new segment on a full disk.
 func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
 	kept := l.at.bytes + ahead + always + perOperation*int64(len(l.open))
-	wanted, intents := kept, len(l.open)
+	wanted, intents := kept+forStart, len(l.open)
 	batch = l.admitRefusals(batch, kept)
 	admitted := batch[:0:len(batch)]
 	for _, p := range batch {

@@ -33,6 +33,8 @@ func (l *log) start(ctx context.Context) (err error) {
 		return err
 	}
 	l.tellStrays(found)
+	void := found.void[max(0, len(found.void)-maxVoid):]
+	l.releaseAll(found.parts, void) // a start may need the room
 	if l.options.Evidence != nil {
 		if l.evidence, err = l.options.Evidence(found); err != nil {
 			return fmt.Errorf("evidence of the audit log: %w", err)
@@ -48,7 +50,7 @@ func (l *log) start(ctx context.Context) (err error) {
 	if l.evidence != nil {
 		l.unsigned = found.Last - min(found.Last, l.options.Covered)
 	}
-	l.void = found.void[max(0, len(found.void)-maxVoid):]
+	l.void = void
 	l.empty = append(found.declared, found.void...)
 	if n := len(found.parts); n > 0 {
 		l.at = found.parts[n-1]
@@ -63,10 +65,6 @@ func (l *log) start(ctx context.Context) (err error) {
 		if err := l.disk.Flush(l.at.name); err != nil {
 			return fmt.Errorf("flush audit segment %s: %w", l.at.name, err)
 		}
-		_ = l.disk.Release(l.at.name)
-	}
-	for _, name := range l.void {
-		_ = l.disk.Release(name)
 	}
 	orphans, err := l.orphans(found.orphans)
 	if err != nil {
@@ -99,6 +97,16 @@ func (l *log) start(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// releaseAll gives back the room that a process that was killed kept behind its last segment, and behind files without a record.
+func (l *log) releaseAll(parts []part, void []string) {
+	for _, p := range parts[max(0, len(parts)-1):] {
+		_ = l.disk.Release(p.name)
+	}
+	for _, name := range void {
+		_ = l.disk.Release(name)
+	}
 }
 
 // abandon removes the segment of a start that comes to nothing, and returns why. No checkpoint has it.
