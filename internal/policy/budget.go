@@ -14,8 +14,7 @@ import (
 const (
 	// maxMade bounds what one evaluation makes, in bytes. It counts what is made, also if it is not kept.
 	maxMade = 64 << 20
-	// maxMadeTogether bounds what all tests of one run make, and what the evaluations of one engine that run at one time make beyond
-	// ownShare of each. The tests of the built-in policies make less than a tenth of it.
+	// maxMadeTogether bounds what the evaluations of one engine that run at one time make beyond ownShare of each.
 	maxMadeTogether = 128 << 20
 	// ownShare is what an evaluation may make whatever others make. Decisions about ordinary objects stay below it.
 	ownShare = 1 << 20
@@ -23,7 +22,6 @@ const (
 
 var (
 	errMade         = fmt.Errorf("the evaluation makes more than %d MiB of values", maxMade>>20)
-	errMadeByTests  = fmt.Errorf("the tests make more than %d MiB of values together", maxMadeTogether>>20)
 	errMadeTogether = fmt.Errorf("the evaluations that run at this time make more than %d MiB of values together", maxMadeTogether>>20)
 	errUnbounded    = errors.New("the evaluation has no bound for what it makes")
 )
@@ -31,14 +29,13 @@ var (
 // pool is what the evaluations of an engine share.
 type pool struct{ taken atomic.Int64 }
 
-// budget is what is left for one evaluation, or for the tests of one run, which run at one time.
+// budget is what is left for one evaluation, of a decision or a test.
 //
 // OPA bounds no memory. Each function that can make something large takes the most that its result may cost before it makes
 // it, see costs, and so does each value that a comprehension or a rule adds to what it collects, see chargeCollections. What it takes to
 // compare a value with another is bounded as well, see weigh.
 type budget struct {
 	left atomic.Int64
-	over error // if nothing is left
 	pool *pool // nil for what runs alone
 
 	mu     sync.Mutex
@@ -51,17 +48,16 @@ type budgetKey struct{}
 
 // withBudget returns a context under which an evaluation may make maxMade. Release gives what it took back to the pool.
 func withBudget(ctx context.Context, p *pool) (bounded context.Context, release func()) {
-	b := &budget{over: errMade, pool: p, levels: freeLevels}
+	b := &budget{pool: p, levels: freeLevels}
 	b.left.Store(maxMade)
 	return context.WithValue(ctx, budgetKey{}, b), b.release
 }
 
-// Bounded returns a context under which policies may be evaluated without an Engine, as their tests are by OPA's own runner. What is
-// evaluated under it is bounded as the tests of one run are.
+// Bounded returns a context under which policies may be evaluated without an Engine, as OPA's own runner does for tests. All that is evaluated under it
+// has one budget.
 func Bounded(ctx context.Context) context.Context {
-	b := &budget{over: errMadeByTests, levels: freeLevels}
-	b.left.Store(maxMadeTogether)
-	return context.WithValue(ctx, budgetKey{}, b)
+	ctx, _ = withBudget(ctx, nil)
+	return ctx
 }
 
 // shared is how much of what was made counts for the pool when left is left.
@@ -80,11 +76,11 @@ func (b *budget) take(n int64) error {
 	}
 	left := b.left.Load()
 	if n < 0 || n > left {
-		return b.over
+		return errMade
 	}
-	if left = b.left.Add(-n); left < 0 { // another test was faster
+	if left = b.left.Add(-n); left < 0 { // another goroutine was faster
 		b.left.Add(n)
-		return b.over
+		return errMade
 	}
 	if b.pool == nil {
 		return nil

@@ -89,7 +89,7 @@ func TestWhatGrowsInATestFailsTheTest(t *testing.T) {
 			t.Fatal(err)
 		}
 		failed := slices.IndexFunc(results, func(r TestResult) bool { return !r.Passed })
-		if failed < 0 || results[failed].Name != "test_s" || !strings.Contains(results[failed].Message, errMadeByTests.Error()) {
+		if failed < 0 || results[failed].Name != "test_s" || !strings.Contains(results[failed].Message, errMade.Error()) {
 			t.Errorf("%s: got %+v", name, results)
 		}
 	}

@@ -53,15 +53,15 @@ func (p *program) compileTests(m Modules) []Problem {
 	}
 	ctx, cancel := within(context.Background(), p.options.TestTimeout, p.options.ProcessTime)
 	defer cancel()
-	_, err := p.test(Bounded(ctx), noTest)
-	var refused *ProblemsError
-	if errors.As(err, &refused) {
+	s, err := p.suite(ctx)
+	if err == nil {
+		s.close()
+		return nil
+	}
+	if refused, ok := errors.AsType[*ProblemsError](err); ok {
 		return refused.Problems
 	}
-	if err != nil {
-		return []Problem{{Code: CodeInternal, Message: err.Error()}}
-	}
-	return nil
+	return []Problem{{Code: CodeInternal, Message: err.Error()}}
 }
 
 func compile(ctx context.Context, m Modules, o Options) (p *program, problems []Problem) {

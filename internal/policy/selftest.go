@@ -9,8 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // TestResult is the outcome of one test rule.
@@ -25,15 +28,23 @@ type TestResult struct {
 	Message  string        `json:"message,omitempty"` // why it did not pass
 }
 
-// allTests and noTest are patterns of names.
-const allTests, noTest = "", "^$"
+// testShare is how many times as long as a decision a test may take, which can ask for some. All tests together have TestTimeout.
+const testShare = 10
 
-// test compiles the modules with their tests and runs those whose names match, all within the budget of ctx. OPA's runner evaluates on goroutines of its own: unlike one
-// of a decision or of the compiler, a panic there would end the process.
-func (p *program) test(ctx context.Context, names string) (out []TestResult, err error) {
+// suite is the modules of a program, compiled with their tests. It is for one caller, and must be closed.
+type suite struct {
+	options  *Options
+	compiler *ast.Compiler
+	runner   *tester.Runner
+	txn      storage.Transaction
+	close    func()
+}
+
+// suite compiles the modules with their tests.
+func (p *program) suite(ctx context.Context) (s *suite, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = nil, &ProblemsError{[]Problem{{Code: CodeInternal, Message: fmt.Sprintf("the compiler of the tests panicked: %v", v)}}}
+			s, err = nil, &ProblemsError{[]Problem{{Code: CodeInternal, Message: fmt.Sprintf("the compiler of the tests panicked: %v", v)}}}
 		}
 	}()
 	store := inmem.NewFromASTObject(p.data.object)
@@ -41,28 +52,93 @@ func (p *program) test(ctx context.Context, names string) (out []TestResult, err
 	if err != nil {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
-	defer store.Abort(context.WithoutCancel(ctx), txn)
-	compiler := newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
-	results, err := tester.NewRunner().SetCompiler(compiler).SetStore(store).SetModules(p.parsed).Filter(names).
-		CapturePrintOutput(false).RaiseBuiltinErrors(true).SetTimeout(longest*p.options.TestTimeout).RunTests(ctx, txn) // ctx ends earlier
-	if err != nil {
+	s = &suite{options: &p.options, txn: txn, close: func() { store.Abort(context.WithoutCancel(ctx), txn) }}
+	s.compiler = newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
+	s.runner = tester.NewRunner().SetCompiler(s.compiler).SetStore(store).CapturePrintOutput(false).RaiseBuiltinErrors(true).
+		SetTimeout(longest * p.options.TestTimeout) // what is run ends earlier
+	if _, err := s.run(ctx, s.runner.SetModules(p.parsed).Filter("^$")); err != nil { // none of them, but it compiles
+		s.close()
 		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
 	}
-	out = []TestResult{}
-	for r := range results { // always to the end: the runner's goroutines wait for their reader
-		out = append(out, testResult(r))
+	s.runner.SetModules(nil).Filter("") // or it would compile again
+	return s, nil
+}
+
+// run runs the tests that are left to the runner, to the end: its goroutines wait for their reader. Unlike one of a decision or of the compiler, a panic
+// on those would end the process.
+func (s *suite) run(ctx context.Context, r *tester.Runner) (out []*tester.Result, err error) {
+	results, err := r.RunTests(ctx, s.txn)
+	if err != nil {
+		return nil, err
 	}
-	during := ""
-	if n := len(out); n > 0 { // the one that came last was stopped
-		during = fmt.Sprintf(", during %s.%s (%s:%d)", out[n-1].Package, out[n-1].Name, out[n-1].File, out[n-1].Line)
-	}
-	slices.SortFunc(out, func(a, b TestResult) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Name, b.Name))
-	})
-	if err := context.Cause(ctx); err != nil {
-		return out, fmt.Errorf("run policy tests: stopped after %d%s: %w", len(out), during, err)
+	for one := range results {
+		out = append(out, one)
 	}
 	return out, nil
+}
+
+// tests returns modules of one rule each, in the order of file and line: all tests are among them. Which rules are tests is for the runner to say.
+func (s *suite) tests() (out []*ast.Module) {
+	for _, m := range s.compiler.Modules {
+		for _, r := range m.Rules {
+			if strings.Contains(r.Head.Ref().String(), tester.TestPrefix) {
+				out = append(out, &ast.Module{Package: m.Package, Rules: []*ast.Rule{r}})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *ast.Module) int {
+		return cmp.Or(a.Rules[0].Loc().Compare(b.Rules[0].Loc()), a.Rules[0].Head.Ref().Compare(b.Rules[0].Head.Ref()))
+	})
+	return out
+}
+
+// runAll runs one test after another, each with the memory of a decision and the time of some.
+func (s *suite) runAll(ctx context.Context) ([]TestResult, error) {
+	out := []TestResult{}
+	for _, m := range s.tests() {
+		bounded, release := withBudget(ctx, nil)
+		results, err := s.runOne(bounded, m)
+		release()
+		if err != nil {
+			return out, err
+		}
+		if err := context.Cause(ctx); err != nil {
+			at := m.Rules[0].Loc()
+			return out, fmt.Errorf("run policy tests: stopped after %d, during %s.%s (%s:%d): %w",
+				len(out), strings.TrimPrefix(m.Package.Path.String(), "data."), m.Rules[0].Head.Ref(), at.File, at.Row, err)
+		}
+		out = append(out, results...)
+	}
+	return out, nil
+}
+
+// runOne runs the test that is the one rule of m, with the budget of ctx. If it is none, there is no result.
+func (s *suite) runOne(ctx context.Context, m *ast.Module) (out []TestResult, err error) {
+	atMost := testShare * s.options.Timeout
+	ctx, stop := within(ctx, atMost, s.options.ProcessTime)
+	defer stop()
+	all := s.compiler.Modules
+	s.compiler.Modules = map[string]*ast.Module{"": m} // which the runner goes through
+	defer func() { s.compiler.Modules = all }()
+	results, err := s.run(ctx, s.runner)
+	for _, r := range results {
+		one := testResult(r)
+		if topdown.IsCancel(r.Error) {
+			one.Message = fmt.Sprintf("it takes longer than %v, which is %d times what a decision may take", atMost, testShare)
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+// test compiles the modules with their tests, and runs these.
+func (p *program) test(ctx context.Context) ([]TestResult, error) {
+	s, err := p.suite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	return s.runAll(ctx)
 }
 
 // Try compiles m, runs its tests, in the order of file and line, and asks the checks, as an activation does. A refusal is why an activation would not
@@ -100,7 +176,7 @@ func (p *program) ownTests(ctx context.Context, m Modules) ([]TestResult, error)
 	if m.mayBeUntested() {
 		return nil, nil
 	}
-	return p.test(Bounded(ctx), allTests)
+	return p.test(ctx)
 }
 
 // accept returns what decides by m, whose tests had these results, if they passed and the checks hold.

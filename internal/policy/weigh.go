@@ -46,7 +46,7 @@ func (w weight) plus(other weight, times int64) weight {
 	return weight{min(w.steps+times*other.steps, maxWeight+1), min(w.levels+times*other.levels, maxWeight+1)}
 }
 
-// evaluation is what is known in one evaluation. The tests of one run share a budget, and have an evaluation each.
+// evaluation is what is known in one evaluation.
 type evaluation struct {
 	known   map[ast.Value]known // of arrays, sets and objects
 	partial map[string]weight   // of the members of partial rules, by the name of the rule
@@ -59,7 +59,7 @@ type known struct {
 
 type evaluationKey struct{}
 
-// evaluationOf is that of a decision, or of a test: those of one run have a budget together.
+// evaluationOf is that of a decision, or of a test, which OPA's runner evaluates: its cache is that of the one evaluation.
 func evaluationOf(bctx topdown.BuiltinContext) *evaluation {
 	if b := budgetOf(bctx.Context); b != nil && b.own != nil {
 		return b.own

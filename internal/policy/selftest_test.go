@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// The runner decides which rules are tests; run one by one, they are the same with the same outcomes.
+func TestOneByOneTheTestsAreThoseOfOPAsRunner(t *testing.T) {
+	WithoutRaceDetector(t)
+	m := defaultPolicy(t).with(map[string]string{"strange_test.rego": `package strange_test
+
+test_twice if 1 == 1
+
+test_twice if 1 == 2
+
+todo_test_later if 1 == 2
+
+test_cases[name] if {
+	some name, n in {"one": 1, "two": 2}
+	n < 2
+}
+
+test.test_inner if 1 == 1
+
+test_inner.test_innermost if 1 == 2
+
+not_a_test_rule if 1 == 1
+
+atest_ if 1 == 1
+
+test_undefined if data.strange_test.nothing
+
+nothing if 1 == 2
+
+test_error if to_number("x")
+`})
+	p, problems := compile(t.Context(), m, patientOptions(t))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	s, err := p.suite(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	together, err := s.run(Bounded(t.Context()), s.runner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	oneByOne, err := s.runAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome := func(r TestResult) string {
+		return fmt.Sprintf("%s.%s %s:%d %v %v %s", r.Package, r.Name, r.File, r.Line, r.Passed, r.Skipped, r.Message)
+	}
+	var want, got []string
+	for _, r := range together {
+		want = append(want, outcome(testResult(r)))
+	}
+	for _, r := range oneByOne {
+		got = append(got, outcome(r))
+	}
+	if !slices.IsSortedFunc(oneByOne, func(a, b TestResult) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }) {
+		t.Error("they are not in the order of file and line")
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) < 150 || !slices.Equal(want, got) {
+		t.Errorf("%d tests together and %d one by one: %s", len(want), len(got), gocmp.Diff(want, got))
+	}
+}
+
+// A test that took 23 s passed, each time that a replica started.
+func TestATestHasTheTimeOfSomeDecisions(t *testing.T) {
+	l := strings.TrimSuffix(strings.Repeat("1, ", 1000), ", ")
+	m := small().with(map[string]string{"slow_test.rego": "package slow_test\n\nl := [" + l + "]\n\ntest_slow if {\n\tsome a in l\n\tsome b in l\n\tsome c in l\n\tsome d in l\n\ta + b + c + d == 0\n}\n\ntest_next if 1 == 1\n"})
+	results, refusal, err := Try(t.Context(), m, Options{Timeout: 5 * time.Millisecond, TestTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := slices.IndexFunc(results, func(r TestResult) bool { return r.Name == "test_slow" })
+	if failed < 0 || results[failed].Passed || results[failed].Message != "it takes longer than 50ms, which is 10 times what a decision may take" {
+		t.Errorf("got %+v", results)
+	}
+	if _, isOf := errors.AsType[*TestsError](refusal); !isOf || !strings.Contains(fmt.Sprint(refusal), "slow_test.rego:5: test slow_test.test_slow: it takes longer") {
+		t.Errorf("got %v", refusal)
+	}
+	if next := results[failed+1]; next.Name != "test_next" || !next.Passed { // the others have their own time
+		t.Errorf("got %+v", next)
+	}
+}
