@@ -2,10 +2,10 @@ package query
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 // leadsTo says whether a target is path or lies below it, as it was written or as it was understood.
@@ -71,28 +71,19 @@ func under(path, directory string) bool {
 	return path == directory || strings.HasPrefix(path, strings.TrimSuffix(directory, `\`)+`\`)
 }
 
-// devices are the beginnings by which Windows reaches what \\?\ reaches, shares its names for the network behind them.
-var (
-	devices = []string{`\\?\`, `\\.\`, `\??\`, `\dosdevices\`, `\global??\`, `globalroot`, `global\`}
-	shares  = []string{`unc\`, `\device\mup\`, `\device\lanmanredirector\`}
-	drive   = regexp.MustCompile(`(?:^|\\)([a-z]:)`)
-)
+// drive is where a path goes on at a drive, as NT's names of one do that is a logon session's: \Sessions\0\DosDevices\0\C:.
+var drive = regexp.MustCompile(`(?:^|\\)([a-z]:)`)
 
-// plain makes both kinds of separators one and leaves out what the namespace of NT has before a drive or a share; case does not matter.
+// plain is the path as pipepath reads it, if that says which drive or share it leads to, and otherwise as it stands, from its drive on, with one kind of
+// separators; case does not matter.
 func plain(path string) string {
-	path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
-	rest := path
-	for i := 0; i < len(devices); i++ {
-		if after, ok := strings.CutPrefix(rest, devices[i]); ok {
-			rest, i = after, -1
-		}
-	}
-	if isNT := rest != path || strings.HasPrefix(path, `\`) && !strings.HasPrefix(path, `\\`); isNT {
-		at := slices.IndexFunc(shares, func(share string) bool { return strings.HasPrefix(rest, share) })
-		if at >= 0 {
-			path = `\\` + rest[len(shares[at]):]
-		} else if m := drive.FindStringSubmatchIndex(rest); m != nil {
-			path = rest[m[2]:]
+	switch name := pipepath.Canonical(path); name.Kind {
+	case pipepath.KindDrive, pipepath.KindUNC, pipepath.KindUNCHost:
+		path = name.Canonical
+	default:
+		path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
+		if m := drive.FindStringSubmatchIndex(path); m != nil {
+			path = path[m[2]:]
 		}
 	}
 	if trimmed := strings.TrimRight(path, `\`); trimmed != "" && !strings.HasSuffix(trimmed, ":") {

@@ -141,7 +141,7 @@ func TestALogGoesOnBesideAPlantedFile(t *testing.T) {
 				if err := n.start(t); err != nil {
 					t.Fatalf("the log is not started: %v", err)
 				}
-				if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "is left out") }) {
+				if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "left out: ") }) {
 					t.Errorf("nobody is told: %q", n.faults)
 				}
 			}
@@ -234,7 +234,7 @@ func TestNothingIsAdoptedBehindASignedEnd(t *testing.T) {
 				continue
 			}
 			for _, name := range names {
-				if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "is left out") }) {
+				if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "left out: ") }) {
 					t.Errorf("nobody is told of %s: %q", name, n.faults)
 				}
 			}
@@ -254,7 +254,7 @@ func TestAChainOfSegmentsBehindASignedEndStopsNoStart(t *testing.T) {
 		if err := n.start(t); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "is left out") }) {
+		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "left out: ") }) {
 			t.Errorf("nobody is told: %q", n.faults)
 		}
 	}
@@ -331,7 +331,7 @@ func TestAWellFormedSegmentWithinTheLogStopsNoStart(t *testing.T) {
 			if err := n.start(t); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "is left out") }) {
+			if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "left out: ") }) {
 				t.Errorf("nobody is told: %q", n.faults)
 			}
 		})
@@ -354,7 +354,7 @@ func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "is left out") }) {
+		if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, name) && strings.Contains(f, "left out: ") }) {
 			t.Errorf("nobody is told of %s: %q", name, n.faults)
 		}
 	}
@@ -508,7 +508,7 @@ func TestNothingCanBePutIntoAVoidSegment(t *testing.T) {
 			if err := n.start(t); err != nil {
 				t.Fatal(err)
 			}
-			if tells("is left out") != c.isNamed {
+			if tells("left out: ") != c.isNamed {
 				t.Errorf("%s: named is %t: %q", name, !c.isNamed, n.faults)
 			}
 			if r := n.verify(t); r.Verdict != evidence.VerdictIncomplete || !slices.Contains(r.Void, void) || len(r.Limits) != len(newNode(t).verify(t).Limits) {
@@ -533,5 +533,20 @@ func TestNothingCanBePutIntoAVoidSegment(t *testing.T) {
 				t.Errorf("%s, put back: %s %v", name, r.Verdict, r.Fault)
 			}
 		}
+	}
+}
+
+// One segment declares 32 files without a record; that there are more is told.
+func TestMoreFilesWithoutARecordThanASegmentDeclaresAreTold(t *testing.T) {
+	n := newNode(t)
+	for i := range 40 {
+		n.put(t, planted(uint64(900_000+i)), "") //nolint:gosec // small
+	}
+	if err := n.start(t); err != nil {
+		t.Fatal(err)
+	}
+	want := "left out: 40 files without a record: the next segment declares 32 of them"
+	if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, want) }) {
+		t.Errorf("nobody is told of them: %q", n.faults)
 	}
 }

@@ -119,7 +119,7 @@ func (l *log) abandon(err error) error {
 // tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
 func (l *log) tellStrays(found *Found) {
 	tell := func(name, why string) {
-		l.options.OnFault(fmt.Errorf("%s lies in the directory of the audit log and is left out: %s. Look at who put it there, and move it away", name, why))
+		l.options.OnFault(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Look at who put that there, and move it away", name, why))
 	}
 	for _, name := range found.aside {
 		tell(name, "it does not follow on any segment that the last checkpoint was signed of")
