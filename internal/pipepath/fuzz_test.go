@@ -14,6 +14,7 @@ func seeds(f *testing.F) []string {
 		`\device\namedpipe\csi-proxy`, `\\device\namedpipe\csi-proxy`, `\.\??\pipe\csi-proxy`, `\. \. \device\mup\.\pipe\csi-proxy`, `\??.\x\..\pipe`, `\a\..\??\pipe\csi-proxy`,
 		`\\. \globalroot\device\namedpipe\csi-proxy`, `\\ \unc\x\pipe\csi-proxy`, `npipe:////./pipe/csi-proxy`, `npipe:`, `\\.\x\..`,
 		"\\\\.\\p\u0131pe\\c\u017f\u0131-proxy", "\\\\.\\pipe\\\xff", "\\\\\u202e", `\\?\unc\?\x`, `\\;x\pipe\csi-proxy`, `\\?\globalroot\ \device\x`,
+		`\Device\Mup\Device\vmsmb\host\share\x`, `\\?\UNC\Global??\UNC\DosDevices\C:\x`, `\??\UNC\Sessions\1\DosDevices\C:\x`, `\\;x\Device\Mup\??\C:\x`, `\Device\LanmanRedirector\Device\Mup\x\pipe\y`,
 	}
 	for _, v := range vectors(f) {
 		paths = append(paths, v.HostPath)

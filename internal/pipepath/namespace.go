@@ -31,21 +31,24 @@ func (r reader) read(segs []string) Name {
 // named reads a path whose first segment is a host, or the name of an NT directory behind one separator or a doubled one.
 // Where a host could be called so, the pipes behind the NT name count.
 func (r reader) named(segs []string) Name {
-	var nt Name
+	host := r.unc(segs)
+	if nt, ok := r.nt(segs); ok && (host.Kind.neverMatches() || !strings.HasPrefix(r.text, `\\`)) {
+		return nt
+	}
+	return host
+}
+
+// nt reads a path whose first segment is the name of an NT directory, if it is one.
+func (r reader) nt(segs []string) (Name, bool) {
 	switch first := strings.TrimRight(segs[0], ". "); {
 	case len(segs) > 1 && isDOSDirectory(first):
-		nt = r.device(segs[1:])
+		return r.device(segs[1:]), true
 	case len(segs) > 2 && first == "device" && isRedirector(segs[1]):
-		nt = r.redirected(segs[1], segs[2:])
+		return r.redirected(segs[1], segs[2:]), true
 	case isPrivate(first, segs[1:]):
-		nt = r.object(segs)
-	default:
-		return r.unc(segs)
+		return r.object(segs), true
 	}
-	if host := r.unc(segs); strings.HasPrefix(r.text, `\\`) && !host.Kind.neverMatches() {
-		return host
-	}
-	return nt
+	return Name{}, false
 }
 
 func isMarker(seg string) bool { return seg == "." || seg == "?" || seg == "??" }
@@ -186,6 +189,9 @@ func (r reader) unc(segs []string) Name {
 		return Name{Kind: KindMalformed, Canonical: r.text}
 	case len(segs) == 1:
 		return Name{Kind: KindUNCHost, Canonical: r.join(`\\`, segs)}
+	}
+	if name, ok := r.nt(segs); ok { // as the path would be read that it is
+		return name
 	}
 	return Name{Kind: KindUNC, Canonical: r.join(`\\`, segs)}
 }
