@@ -40,6 +40,7 @@ type budget struct {
 
 	mu     sync.Mutex
 	levels int64       // of a comparison, which were paid for, see bear
+	stack  paidStack   // see brake
 	input  ast.Value   // whose levels are free; nil for tests
 	own    *evaluation // nil for tests
 }
@@ -48,7 +49,7 @@ type budgetKey struct{}
 
 // withBudget returns a context under which an evaluation may make maxMade. Release gives what it took back to the pool.
 func withBudget(ctx context.Context, p *pool) (bounded context.Context, release func()) {
-	b := &budget{pool: p, levels: freeLevels}
+	b := &budget{pool: p, levels: freeLevels, stack: paidStack{freeStack, freeStack}}
 	b.left.Store(maxMade)
 	return context.WithValue(ctx, budgetKey{}, b), b.release
 }
@@ -104,17 +105,23 @@ func budgetOf(ctx context.Context) *budget {
 
 // halted is an error that ends the evaluation, if there is one.
 func halted(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.Is(err, errMadeTogether):
-		return topdown.Halt{Err: fault(ReasonOverload, err)}
-	case errors.Is(err, errCharge):
-		return topdown.Halt{Err: fault(ReasonInternal, err)}
-	case errors.Is(err, errHeavy):
-		return topdown.Halt{Err: fault(ReasonTimeout, err)}
 	}
-	return topdown.Halt{Err: fault(ReasonMemory, err)}
+	return topdown.Halt{Err: refused(err)}
+}
+
+// refused gives an error of a budget its reason.
+func refused(err error) *Error {
+	switch {
+	case errors.Is(err, errMadeTogether):
+		return fault(ReasonOverload, err)
+	case errors.Is(err, errCharge):
+		return fault(ReasonInternal, err)
+	case errors.Is(err, errHeavy):
+		return fault(ReasonTimeout, err)
+	}
+	return fault(ReasonMemory, err)
 }
 
 // OPA's functions are those of the process. From now on each that takes many steps for its operands refuses those for which it would take

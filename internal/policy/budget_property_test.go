@@ -25,15 +25,16 @@ func TestHonestTestsStayFarFromTheBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer suite.close()
 	n, most := 0, int64(0)
-	for _, m := range suite.tests() {
+	for _, test := range suite.tests() {
 		ctx, taken := made(t.Context())
-		results, err := suite.runOne(ctx, m)
-		if err != nil || len(results) > 1 || len(results) == 1 && !results[0].Passed {
-			t.Errorf("%+v, %v", results, err)
+		if r := suite.run(ctx, test); !r.Passed {
+			t.Errorf("%+v", r)
 		}
-		n, most = n+len(results), max(most, taken())
+		n, most = n+1, max(most, taken())
+		if b := budgetOf(ctx); b.stack.paid > freeStack {
+			t.Errorf("%v takes %d KiB of stack", test.name, b.stack.paid>>10)
+		}
 	}
 	t.Logf("%d tests make %d KiB at most", n, most>>10)
 	if n < 100 || most == 0 || most > maxMade/8 {
@@ -56,7 +57,10 @@ func TestDecisionsAboutLargeReviewsStayFarFromTheBudget(t *testing.T) {
 	if _, err := evaluate(ctx, s.decision, manyMounts(t, 5000), cancel); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("a decision makes %d KiB", taken()>>10)
+	t.Logf("a decision makes %d KiB, with %d KiB of stack", taken()>>10, budgetOf(ctx).stack.paid>>10)
+	if n := budgetOf(ctx).stack.paid; n > maxStack/4 {
+		t.Errorf("a decision takes %d KiB of stack", n>>10)
+	}
 	heaviest := weight{}
 	for _, k := range budgetOf(ctx).own.known {
 		heaviest.steps = max(heaviest.steps, k.weight.steps)

@@ -53,9 +53,8 @@ func (p *program) compileTests(m Modules) []Problem {
 	}
 	ctx, cancel := within(context.Background(), p.options.TestTimeout, p.options.ProcessTime)
 	defer cancel()
-	s, err := p.suite(ctx)
+	_, err := p.suite(ctx)
 	if err == nil {
-		s.close()
 		return nil
 	}
 	if refused, ok := errors.AsType[*ProblemsError](err); ok {
@@ -209,16 +208,24 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 
 // prepare makes a query ready that can be evaluated any number of times, by many at once.
 func (p *program) prepare(ctx context.Context, text string, data document) (query, error) {
+	body, err := ast.ParseBody(text)
+	if err != nil {
+		return query{}, fmt.Errorf("prepare %s: %w", text, err)
+	}
+	return prepare(ctx, p.compiler, body, data)
+}
+
+func prepare(ctx context.Context, compiler *ast.Compiler, body ast.Body, data document) (query, error) {
 	q, err := rego.New(
-		rego.Query(text),
-		rego.Compiler(p.compiler),
+		rego.ParsedQuery(body),
+		rego.Compiler(compiler),
 		rego.Store(inmem.NewFromASTObject(data.object)),
 		rego.StrictBuiltinErrors(true),
 		// The result is decoded from OPA's own form: the way over maps costs more than the evaluation of a small policy.
 		rego.GenerateJSON(func(t *ast.Term, _ *rego.EvalContext) (any, error) { return t, nil }),
 	).PrepareForEval(ctx)
 	if err != nil {
-		return query{}, fmt.Errorf("prepare %s: %w", text, err)
+		return query{}, fmt.Errorf("prepare %s: %w", body, err)
 	}
 	return query{q, baseDocuments{data.object}}, nil
 }

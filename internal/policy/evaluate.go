@@ -118,9 +118,9 @@ func (l *limited) stop() {
 	l.timer.Stop()
 }
 
-// evaluate asks one query about one input, on the caller's goroutine, within the budget of ctx and until cancel stops it. A builtin that is running
+// evaluate asks one query about one input, or about none, on the caller's goroutine, within the budget of ctx and until cancel stops it. A builtin that is running
 // finishes first; the allowed builtins take time in proportion to their operands.
-func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel) (v ast.Value, err error) {
+func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel, more ...rego.EvalOption) (v ast.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
@@ -132,9 +132,16 @@ func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Canc
 	if b := budgetOf(ctx); b != nil {
 		b.input, b.own = input, &evaluation{}
 	}
+	stops := &brake{flag: cancel, budget: budgetOf(ctx)}
 	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
-	results, err := q.Eval(ctx, rego.EvalParsedInput(input), rego.EvalExternalCancel(cancel),
-		rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
+	options := append(more, rego.EvalExternalCancel(stops), rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
+	if input != nil {
+		options = append(options, rego.EvalParsedInput(input))
+	}
+	results, err := q.Eval(ctx, options...)
+	if stops.err != nil {
+		return nil, refused(stops.err)
+	}
 	if err != nil {
 		return nil, evaluationFault(ctx, err)
 	}

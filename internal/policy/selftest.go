@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
 	"github.com/open-policy-agent/opa/v1/topdown"
@@ -31,13 +32,11 @@ type TestResult struct {
 // testShare is how many times as long as a decision a test may take, which can ask for some. All tests together have TestTimeout.
 const testShare = 10
 
-// suite is the modules of a program, compiled with their tests. It is for one caller, and must be closed.
+// suite is the modules of a program, compiled with their tests by OPA's own runner.
 type suite struct {
 	options  *Options
 	compiler *ast.Compiler
-	runner   *tester.Runner
-	txn      storage.Transaction
-	close    func()
+	data     document
 }
 
 // suite compiles the modules with their tests.
@@ -52,83 +51,166 @@ func (p *program) suite(ctx context.Context) (s *suite, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
-	s = &suite{options: &p.options, txn: txn, close: func() { store.Abort(context.WithoutCancel(ctx), txn) }}
-	s.compiler = newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
-	s.runner = tester.NewRunner().SetCompiler(s.compiler).SetStore(store).CapturePrintOutput(false).RaiseBuiltinErrors(true).
-		SetTimeout(longest * p.options.TestTimeout) // what is run ends earlier
-	if _, err := s.run(ctx, s.runner.SetModules(p.parsed).Filter("^$")); err != nil { // none of them, but it compiles
-		s.close()
+	defer store.Abort(context.WithoutCancel(ctx), txn)
+	s = &suite{options: &p.options, data: p.data, compiler: newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)}
+	// The runner compiles, with stages of its own: it gives tests of one name names of their own, and cases of a test theirs. It runs none.
+	none, err := tester.NewRunner().SetCompiler(s.compiler).SetStore(store).CapturePrintOutput(false).SetModules(p.parsed).Filter("^$").RunTests(ctx, txn)
+	if err != nil {
 		return nil, &ProblemsError{sortProblems(problemsOf("", err))}
 	}
-	s.runner.SetModules(nil).Filter("") // or it would compile again
+	for range none { //nolint:revive // its goroutines wait for their reader
+	}
 	return s, nil
 }
 
-// run runs the tests that are left to the runner, to the end: its goroutines wait for their reader. Unlike one of a decision or of the compiler, a panic
-// on those would end the process.
-func (s *suite) run(ctx context.Context, r *tester.Runner) (out []*tester.Result, err error) {
-	results, err := r.RunTests(ctx, s.txn)
-	if err != nil {
-		return nil, err
-	}
-	for one := range results {
-		out = append(out, one)
-	}
-	return out, nil
+// testRule is a rule that is a test.
+type testRule struct {
+	*ast.Rule
+	pkg  *ast.Package
+	name ast.Ref // in the package
+	skip bool
 }
 
-// tests returns modules of one rule each, in the order of file and line: all tests are among them. Which rules are tests is for the runner to say.
-func (s *suite) tests() (out []*ast.Module) {
+// ruleOf says whether a rule is a test: a part of its name begins with test_, or todo_test_.
+func ruleOf(m *ast.Module, r *ast.Rule) (t testRule, ok bool) {
+	ref := r.Head.Ref().GroundPrefix()
+	for i, term := range ref {
+		name := ""
+		switch v := term.Value.(type) {
+		case ast.Var:
+			name = string(v)
+		case ast.String:
+			name = string(v)
+		}
+		isSkipped := strings.HasPrefix(name, tester.SkipTestPrefix)
+		if isSkipped || strings.HasPrefix(name, tester.TestPrefix) {
+			return testRule{r, m.Package, ref[:i+1], isSkipped}, true
+		}
+	}
+	return testRule{}, false
+}
+
+// tests returns the tests in the order of file and line.
+func (s *suite) tests() (out []testRule) {
 	for _, m := range s.compiler.Modules {
 		for _, r := range m.Rules {
-			if strings.Contains(r.Head.Ref().String(), tester.TestPrefix) {
-				out = append(out, &ast.Module{Package: m.Package, Rules: []*ast.Rule{r}})
+			if t, ok := ruleOf(m, r); ok {
+				out = append(out, t)
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *ast.Module) int {
-		return cmp.Or(a.Rules[0].Loc().Compare(b.Rules[0].Loc()), a.Rules[0].Head.Ref().Compare(b.Rules[0].Head.Ref()))
-	})
+	slices.SortStableFunc(out, func(a, b testRule) int { return cmp.Or(a.Loc().Compare(b.Loc()), a.name.Compare(b.name)) })
 	return out
 }
 
 // runAll runs one test after another, each with the memory of a decision and the time of some.
 func (s *suite) runAll(ctx context.Context) ([]TestResult, error) {
 	out := []TestResult{}
-	for _, m := range s.tests() {
+	for _, t := range s.tests() {
 		bounded, release := withBudget(ctx, nil)
-		results, err := s.runOne(bounded, m)
+		r := s.run(bounded, t)
 		release()
-		if err != nil {
-			return out, err
-		}
 		if err := context.Cause(ctx); err != nil {
-			at := m.Rules[0].Loc()
-			return out, fmt.Errorf("run policy tests: stopped after %d, during %s.%s (%s:%d): %w",
-				len(out), strings.TrimPrefix(m.Package.Path.String(), "data."), m.Rules[0].Head.Ref(), at.File, at.Row, err)
+			return out, fmt.Errorf("run policy tests: stopped after %d, during %s.%s (%s:%d): %w", len(out), r.Package, r.Name, r.File, r.Line, err)
 		}
-		out = append(out, results...)
+		out = append(out, r)
 	}
 	return out, nil
 }
 
-// runOne runs the test that is the one rule of m, with the budget of ctx. If it is none, there is no result.
-func (s *suite) runOne(ctx context.Context, m *ast.Module) (out []TestResult, err error) {
-	atMost := testShare * s.options.Timeout
-	ctx, stop := within(ctx, atMost, s.options.ProcessTime)
-	defer stop()
-	all := s.compiler.Modules
-	s.compiler.Modules = map[string]*ast.Module{"": m} // which the runner goes through
-	defer func() { s.compiler.Modules = all }()
-	results, err := s.run(ctx, s.runner)
-	for _, r := range results {
-		one := testResult(r)
-		if topdown.IsCancel(r.Error) {
-			one.Message = fmt.Sprintf("it takes longer than %v, which is %d times what a decision may take", atMost, testShare)
-		}
-		out = append(out, one)
+// run runs one test, with the budget of ctx, as a decision is evaluated: so that nothing in it, a stack that has no end or a panic, ends the process.
+func (s *suite) run(ctx context.Context, t testRule) TestResult {
+	out := TestResult{Package: strings.TrimPrefix(t.pkg.Path.String(), "data."), Name: t.name.String(), Skipped: t.skip}
+	if at := t.Loc(); at != nil {
+		out.File, out.Line = at.File, at.Row
 	}
-	return out, err
+	if t.skip {
+		return out
+	}
+	atMost := testShare * s.options.Timeout
+	cancel, stop := limit(ctx, atMost, s.options.ProcessTime)
+	defer stop()
+	began := time.Now()
+	out.Message = s.outcome(ctx, t, cancel)
+	out.Duration = time.Since(began)
+	if out.Message == "" {
+		out.Passed = true
+	} else if cancel.Cancelled() {
+		out.Message = fmt.Sprintf("it takes longer than %v, which is %d times what a decision may take", atMost, testShare)
+	}
+	return out
+}
+
+// outcome is why a test does not pass.
+func (s *suite) outcome(ctx context.Context, t testRule, cancel topdown.Cancel) string {
+	q, err := prepare(ctx, s.compiler, ast.NewBody(ast.NewExpr(ast.NewTerm(t.pkg.Path.Extend(t.name)))), s.data)
+	if err != nil {
+		return err.Error()
+	}
+	var cases tester.TestQueryTracer
+	var options []rego.EvalOption
+	hasCases := t.Head.DocKind() == ast.PartialObjectDoc
+	if hasCases {
+		options = append(options, rego.EvalQueryTracer(&cases))
+	}
+	value, err := evaluate(ctx, q, nil, cancel, options...)
+	switch own, ok := errors.AsType[*Error](err); {
+	case ok && own.Reason == ReasonUndefined:
+		return notTrue
+	case ok:
+		return own.Err.Error()
+	case err != nil:
+		return err.Error()
+	case hasCases:
+		return failedCases(value, cases.Events())
+	case !ast.Boolean(true).Equal(value):
+		return notTrue
+	}
+	return ""
+}
+
+const notTrue = "not true"
+
+// failedCases names the cases of a test that are not true, and those that began and are not in its value.
+func failedCases(value ast.Value, begun []*topdown.Event) string {
+	passed := map[string]bool{}
+	var look func(name string, v ast.Value)
+	look = func(name string, v ast.Value) {
+		o, ok := v.(ast.Object)
+		if !ok {
+			passed[name] = ast.Boolean(true).Equal(v)
+			return
+		}
+		o.Foreach(func(k, v *ast.Term) { look(name+"/"+caseName(k), v.Value) })
+	}
+	look("", value)
+	for _, e := range begun {
+		expr, ok := e.Node.(*ast.Expr)
+		if !ok {
+			continue
+		}
+		name := ""
+		if path, ok := expr.Operand(0).Value.(*ast.Array); ok {
+			path.Foreach(func(k *ast.Term) { name += "/" + caseName(k) })
+		}
+		passed[name] = passed[name]
+	}
+	maps.DeleteFunc(passed, func(_ string, ok bool) bool { return ok })
+	if len(passed) == 0 {
+		return ""
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(passed)) {
+		names = append(names, strings.TrimPrefix(name, "/"))
+	}
+	return notTrue + " for " + strings.Join(names, ", ")
+}
+
+func caseName(k *ast.Term) string {
+	if s, ok := k.Value.(ast.String); ok {
+		return string(s)
+	}
+	return k.String()
 }
 
 // test compiles the modules with their tests, and runs these.
@@ -137,7 +219,6 @@ func (p *program) test(ctx context.Context) ([]TestResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
 	return s.runAll(ctx)
 }
 
@@ -201,31 +282,6 @@ func (p *program) accept(ctx context.Context, m Modules, results []TestResult) (
 		return nil, err
 	}
 	return s, nil
-}
-
-func testResult(r *tester.Result) TestResult {
-	t := TestResult{
-		Package: strings.TrimPrefix(r.Package, "data."), Name: r.Name, Passed: r.Pass(), Skipped: r.Skip, Duration: r.Duration,
-	}
-	if r.Location != nil {
-		t.File, t.Line = r.Location.File, r.Location.Row
-	}
-	switch {
-	case r.Error != nil:
-		t.Message = r.Error.Error()
-	case r.Fail:
-		t.Message = "not true"
-		var cases []string
-		for name, sub := range r.SubResults.Iter {
-			if sub.Fail && len(sub.SubResults) == 0 {
-				cases = append(cases, strings.Join(name, "/"))
-			}
-		}
-		if len(cases) > 0 {
-			t.Message += " for " + strings.Join(cases, ", ")
-		}
-	}
-	return t
 }
 
 var errNoTests = errors.New("run policy tests: there are none: a policy that nothing tests is not activated; add a *_test.rego file")

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/tester"
 )
 
-// The runner decides which rules are tests; run one by one, they are the same with the same outcomes.
-func TestOneByOneTheTestsAreThoseOfOPAsRunner(t *testing.T) {
+// OPA's own runner finds the same tests with the same outcomes.
+func TestTestsAreThoseOfOPAsRunner(t *testing.T) {
 	WithoutRaceDetector(t)
 	m := defaultPolicy(t).with(map[string]string{"strange_test.rego": `package strange_test
 
@@ -41,6 +44,29 @@ test_undefined if data.strange_test.nothing
 nothing if 1 == 2
 
 test_error if to_number("x")
+
+test_sets contains 1
+
+test_nested[group][name] if {
+	some group, names in {"a": {"one": 1, "two": 2}, "b": {"three": 3}}
+	some name, n in names
+	n != 2
+}
+
+test_value := 1
+
+test_text := "x"
+
+test_conflict := x if some x in [true, false]
+
+test_numbers[n] if {
+	some n in [1, 2]
+	n == 1
+}
+
+test_call(_) := true
+
+test["x y"] if 1 == 1
 `})
 	p, problems := compile(t.Context(), m, patientOptions(t))
 	if len(problems) > 0 {
@@ -50,8 +76,8 @@ test_error if to_number("x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	together, err := s.run(Bounded(t.Context()), s.runner)
+	store := inmem.NewFromASTObject(p.data.object)
+	results, err := tester.NewRunner().SetCompiler(s.compiler).SetStore(store).RaiseBuiltinErrors(true).RunTests(Bounded(t.Context()), storage.NewTransactionOrDie(t.Context(), store))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +85,25 @@ test_error if to_number("x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome := func(r TestResult) string {
-		return fmt.Sprintf("%s.%s %s:%d %v %v %s", r.Package, r.Name, r.File, r.Line, r.Passed, r.Skipped, r.Message)
-	}
 	var want, got []string
-	for _, r := range together {
-		want = append(want, outcome(testResult(r)))
+	for r := range results {
+		failed := ""
+		for name, sub := range r.SubResults.Iter {
+			if sub.Fail && len(sub.SubResults) == 0 {
+				failed += " " + strings.Join(name, "/")
+			}
+		}
+		hasError := r.Error != nil
+		want = append(want, fmt.Sprintf("data.%s.%s %s:%d passed %v skipped %v error %v%s", strings.TrimPrefix(r.Package, "data."), r.Name, r.Location.File, r.Location.Row, r.Pass(), r.Skip, hasError, failed))
 	}
 	for _, r := range oneByOne {
-		got = append(got, outcome(r))
+		cases, _ := strings.CutPrefix(r.Message, notTrue)
+		failed := strings.ReplaceAll(strings.TrimPrefix(cases, " for"), ",", "")
+		hasError := r.Message != "" && cases == r.Message
+		if hasError {
+			failed = ""
+		}
+		got = append(got, fmt.Sprintf("data.%s.%s %s:%d passed %v skipped %v error %v%s", r.Package, r.Name, r.File, r.Line, r.Passed, r.Skipped, hasError, failed))
 	}
 	if !slices.IsSortedFunc(oneByOne, func(a, b TestResult) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }) {
 		t.Error("they are not in the order of file and line")

@@ -89,8 +89,8 @@ func (b *budget) bear(e *evaluation, w weight) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.input != nil && w.levels > b.levels {
-		b.levels = max(b.levels, e.weigh(ast.NewTerm(b.input)).levels)
+	if w.levels > b.levels {
+		b.knowInput(e)
 	}
 	if w.levels <= b.levels {
 		return nil
@@ -100,6 +100,13 @@ func (b *budget) bear(e *evaluation, w weight) error {
 	}
 	b.levels = w.levels
 	return nil
+}
+
+// knowInput bears the levels of the input, if there is one. The budget must be locked.
+func (b *budget) knowInput(e *evaluation) {
+	if b.input != nil {
+		b.levels = max(b.levels, e.weigh(ast.NewTerm(b.input)).levels)
+	}
 }
 
 // bearEach fails if one of the values is too heavy.

@@ -25,6 +25,7 @@ packages=( # those that take longest first
 	./internal/config
 	./internal/filetrust
 	./internal/logfile
+	./internal/policy/stack
 	./internal/proxy/acl
 	./internal/proxy/apiserver
 	./internal/proxy/cri
