@@ -116,6 +116,8 @@ func refused(err error) *Error {
 	switch {
 	case errors.Is(err, errMadeTogether):
 		return fault(ReasonOverload, err)
+	case errors.Is(err, errCode):
+		return fault(ReasonType, err)
 	case errors.Is(err, errCharge):
 		return fault(ReasonInternal, err)
 	case errors.Is(err, errHeavy):

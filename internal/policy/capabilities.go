@@ -45,6 +45,9 @@ var allowedBuiltins = []string{
 // testBuiltin is what the test runner inserts into table tests; it only marks which case is running.
 const testBuiltin = "internal.test_case"
 
+// compilerBuiltins are what only the compiler calls.
+var compilerBuiltins = []string{chargeBuiltin, weightBuiltin, withBuiltin, codeBuiltin}
+
 // allowedFeatures are the parts of the language that modules may use. Experimental keywords are out.
 var allowedFeatures = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -140,7 +141,7 @@ func (w *written) charge(at *ast.Location) *ast.Expr {
 func chargeCalls(m *ast.Module) []Problem {
 	var out []Problem
 	ast.WalkTerms(m, func(t *ast.Term) bool {
-		if name := functionName(t); strings.Contains(name, "charge_memory") || strings.Contains(name, "charge_weight") || strings.Contains(name, "charge_with") {
+		if name := functionName(t); slices.ContainsFunc(compilerBuiltins, func(own string) bool { return strings.Contains(name, strings.TrimPrefix(own, "internal.")) }) {
 			out = append(out, at(t.Location, CodeBuiltin, "function "+name+" is not available to policies"))
 		}
 		return false

@@ -87,7 +87,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	maps.DeleteFunc(deciding, func(name string, _ *ast.Module) bool { return isTestFile(name) })
 	inOrder := slices.Collect(maps.Values(deciding))
 	slices.SortFunc(inOrder, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
-	rules, problems := ruleTable(inOrder)
+	rules, files, problems := ruleTable(inOrder)
 	entry, err := entrypointRef(o.Entrypoint)
 	if err != nil {
 		return nil, []Problem{{Code: CodeEntrypoint, Message: err.Error()}}
@@ -96,6 +96,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	problems = append(problems, added.checkSpelling()...)
 	if m.Base != nil {
 		problems = append(problems, added.checkDefinitions()...)
+		problems = append(problems, added.guardCodes(files)...)
 	}
 	if m.Base != nil && len(problems) > 0 {
 		return nil, sortProblems(problems)
@@ -199,7 +200,7 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(ctx, txn)
-	compiler := newCompiler(ctx, capabilities(chargeBuiltin, weightBuiltin, withBuiltin), store, txn)
+	compiler := newCompiler(ctx, capabilities(compilerBuiltins...), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
 		return nil, compiler.Errors
 	}

@@ -11,11 +11,10 @@ import (
 // codePattern is what a rule's code may look like: PG001, ACME-17.
 var codePattern = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{0,31}$`)
 
-// ruleTable collects the rules that METADATA blocks describe. A code has one description: two that differ would make
+// ruleTable collects the rules that METADATA blocks describe, and the files that do. A code has one description: two that differ would make
 // a denial say something other than what the author of the rule wrote.
-func ruleTable(modules []*ast.Module) (map[string]Rule, []Problem) {
-	rules := map[string]Rule{}
-	var problems []Problem
+func ruleTable(modules []*ast.Module) (rules map[string]Rule, files map[string]string, problems []Problem) {
+	rules, files = map[string]Rule{}, map[string]string{}
 	for _, m := range modules {
 		for _, a := range m.Annotations {
 			if _, ok := a.Custom["code"]; !ok {
@@ -41,11 +40,11 @@ func ruleTable(modules []*ast.Module) (map[string]Rule, []Problem) {
 			case twice:
 				problems = append(problems, at(a.Location, CodeMetadata, "a second description of code "+r.Code))
 			default:
-				rules[r.Code] = r
+				rules[r.Code], files[r.Code] = r, m.Package.Location.File
 			}
 		}
 	}
-	return rules, problems
+	return rules, files, problems
 }
 
 // isLink says whether a text that refusals show people to read more is a link to a page.

@@ -52,7 +52,7 @@ func (p *program) suite(ctx context.Context) (s *suite, err error) {
 		return nil, fmt.Errorf("read data: %w", err)
 	}
 	defer store.Abort(context.WithoutCancel(ctx), txn)
-	s = &suite{options: &p.options, data: p.data, compiler: newCompiler(ctx, capabilities(testBuiltin, chargeBuiltin, weightBuiltin, withBuiltin), store, txn)}
+	s = &suite{options: &p.options, data: p.data, compiler: newCompiler(ctx, capabilities(append([]string{testBuiltin}, compilerBuiltins...)...), store, txn)}
 	// The runner compiles, with stages of its own: it gives tests of one name names of their own, and cases of a test theirs. It runs none.
 	none, err := tester.NewRunner().SetCompiler(s.compiler).SetStore(store).CapturePrintOutput(false).SetModules(p.parsed).Filter("^$").RunTests(ctx, txn)
 	if err != nil {

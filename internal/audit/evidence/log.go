@@ -110,6 +110,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
 	l.notes = notes
+	if notes.strange > 0 {
+		o.OnError(fmt.Errorf("%d places in %s look like checkpoints and are none: somebody changed the file, and a verification names the first", notes.strange, notes.path))
+	}
 	last, err := knownOf(o.Dir, raw, o.States, o.keys())
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
 		err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)

@@ -21,6 +21,8 @@ type noteFile struct {
 	file   *os.File
 	length int64 // of the notes that are whole
 	room   int64 // up to where disk space is kept for it
+	// strange is how many places, when it was read last, look like checkpoints and do not say when they were signed: somebody changed them.
+	strange int
 }
 
 // noteRoom is the disk space that is kept for further checkpoints, in bytes: some hundred. A full disk is what they should tell of. A file that is opened,
@@ -52,7 +54,11 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	if failed == nil {
 		out.Reset(temp)
 	}
-	last, end, err := thin(old, out, now)
+	last, end, strange, err := thin(old, out, now)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.path, err)
+	}
+	f.strange = strange
 	err = errors.Join(err, old.Close(), f.close()) // Windows replaces no file that is open
 	if failed == nil {
 		failed = errors.Join(out.Flush(), reserve(temp), temp.Sync(), temp.Close())
@@ -150,31 +156,35 @@ func (f *noteFile) close() error {
 }
 
 // thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns with the place where that one
-// ends. What is torn behind it is left out. A place that is no checkpoint is an error unless the file ends in it.
-func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int64, err error) {
+// ends. What is torn behind it is left out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted. A place that is
+// none is an error unless the file ends in it.
+func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int64, strange int, err error) {
 	put := func(raw []byte) {
 		_, _ = out.Write(raw) // Flush returns the error
 		_ = out.WriteByte('\n')
 	}
-	var hour time.Time // of last
+	var signed time.Time // last
 	for n, broken := range Notes(in) {
 		var bad *NoteError
 		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
 			break
 		}
 		if broken != nil {
-			return nil, 0, broken
+			return nil, 0, strange, broken
 		}
 		at := claimedAt(n.Raw)
-		if last != nil && (at.Truncate(time.Hour) != hour || now.Sub(at) < keepAll) {
+		if at.IsZero() {
+			strange++
+		}
+		if last != nil && (signed.IsZero() || at.IsZero() || at.Truncate(time.Hour) != signed.Truncate(time.Hour) || now.Sub(at) < keepAll) {
 			put(last)
 		}
-		last, end, hour = n.Raw, n.End, at.Truncate(time.Hour)
+		last, end, signed = n.Raw, n.End, at
 	}
 	if last != nil {
 		put(last)
 	}
-	return last, end, nil
+	return last, end, strange, nil
 }
 
 // claimedAt is when a checkpoint says it was signed, with nothing verified; zero if it does not say.

@@ -1,9 +1,12 @@
 package evidence
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
+	"time"
 )
 
 func TestAWriteOfACheckpointThatFailedIsMendedBeforeTheNext(t *testing.T) {
@@ -44,5 +47,58 @@ func TestALinkInPlaceOfTheCheckpointsIsRefused(t *testing.T) {
 	if l, err := Open(t.Context(), Options{Dir: m.dir, Keys: []*Key{m.key}}); err == nil {
 		_ = l.Close(t.Context())
 		t.Error("it was followed")
+	}
+}
+
+// A start wrote the file anew without a genuine checkpoint, when the end of the one before was cut off and its beginning stood in the same line.
+func TestAStartLeavesOutNothingThatWasChanged(t *testing.T) {
+	m := newLog(t, Options{})
+	m.begin(0)
+	for range 6 {
+		m.records(1)
+		m.checkpoint()
+	}
+	m.close()
+	file := filepath.Join(m.dir, CheckpointFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends []int64
+	for n, err := range Notes(bytes.NewReader(text)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, n.End)
+	}
+	tried := 0
+	for cut := ends[2] - 2; cut > ends[1]; cut -= 3 {
+		torn := append(text[:cut:cut], text[ends[2]:]...)
+		if err := os.WriteFile(file, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var told []error
+		l, err := Open(t.Context(), Options{Dir: m.dir, Keys: []*Key{m.key}, Now: func() time.Time { return m.clock }, OnError: func(err error) { told = append(told, err) }})
+		if err == nil {
+			err = l.Close(t.Context())
+		}
+		if err != nil {
+			continue // it is refused as it stands
+		}
+		after, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := func(text []byte) []byte { return regexp.MustCompile(`\n+`).ReplaceAll(text, []byte("\n")) }
+		if !bytes.HasPrefix(lines(after), lines(torn)) { // all are of the last day
+			t.Errorf("cut at %d: %d bytes of %d are left", cut, len(after), len(torn))
+		}
+		tried++
+		if len(told) == 0 {
+			t.Errorf("cut at %d: nobody is told", cut)
+		}
+	}
+	if tried < 10 {
+		t.Errorf("only %d starts went on", tried)
 	}
 }

@@ -135,7 +135,7 @@ type known struct {
 // knownOf is what is known of the log in dir from the last checkpoint in its own file, which may be empty, and beside its keys.
 func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err error) {
 	if own != nil {
-		h, err := Inspect(own)
+		h, err := inspectLast(dir, own)
 		if err != nil {
 			return known{}, err
 		}
@@ -214,7 +214,16 @@ func LastCheckpoint(dir string) (Head, error) {
 	if err != nil || raw == nil {
 		return Head{}, err
 	}
-	return Inspect(raw)
+	return inspectLast(dir, raw)
+}
+
+// inspectLast is Inspect for the last checkpoint in a log's own file.
+func inspectLast(dir string, raw []byte) (Head, error) {
+	h, err := Inspect(raw)
+	if err != nil {
+		return Head{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint cannot be read (" + err.Error() + "): the file was changed"}
+	}
+	return h, nil
 }
 
 // lastNote is the last one in a log's own file, nil if there is none.
@@ -234,7 +243,7 @@ func lastNote(dir string) ([]byte, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("last audit checkpoint: %w", err)
+			return nil, fmt.Errorf("last audit checkpoint: %s: %w", f.Name(), err)
 		}
 		last = n.Raw
 	}
