@@ -43,6 +43,7 @@ type additions struct {
 	defined []definition           // what added rules define
 	parsed  map[string]*ast.Module // the added modules that decide
 	homes   [][]string             // the packages of all modules that decide
+	helpers []definition           // what test files define beside tests
 	owner   func(file string) string
 }
 
@@ -54,10 +55,15 @@ func newAdditions(m Modules, parsed map[string]*ast.Module, entry ast.Ref) *addi
 	}
 	a.base = [][]string{append(slices.Clone(a.home), adviceName)} // asked for in any case
 	for _, name := range slices.Sorted(maps.Keys(parsed)) {
-		if isTestFile(name) {
-			continue // tests do not decide
-		}
 		pkg := segments(parsed[name].Package.Path)
+		if isTestFile(name) { // which does not decide
+			for _, r := range parsed[name].Rules {
+				if _, isTest := ruleOf(parsed[name], r); !isTest {
+					a.helpers = append(a.helpers, definition{path: append(slices.Clone(pkg), segments(r.Head.Ref())...), pkg: pkg, owner: a.owner(name), at: r.Location})
+				}
+			}
+			continue
+		}
 		a.homes = append(a.homes, pkg)
 		for _, r := range parsed[name].Rules {
 			path := append(slices.Clone(pkg), segments(r.Head.Ref())...)
@@ -98,6 +104,15 @@ func (a *additions) checkDefinitions() []Problem {
 			out = append(out, a.checkName(d, a.defined[:i])...)
 		} else if d.path[len(a.home)] == findingsName && !slices.ContainsFunc(a.base, func(b []string) bool { return overlap(b, d.path) }) {
 			out = append(out, d.problem("is not defined by the base policy, which would not ask for it"))
+		}
+	}
+	first := map[string]definition{} // by name
+	for _, d := range a.helpers {
+		switch other, ok := first[d.name()]; {
+		case !ok:
+			first[d.name()] = d
+		case other.owner != d.owner:
+			out = append(out, d.problem("is also defined by the tests of another module (%s): give your tests a package of their own", other.at.File))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.parsed)) {

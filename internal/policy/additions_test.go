@@ -208,6 +208,24 @@ func TestAuthorsOfAdditionsKeepOutOfEachOthersRules(t *testing.T) {
 	}
 }
 
+// A helper that another author's tests define too made these fail, far from what was wrong.
+func TestAuthorsOfAdditionsKeepOutOfEachOthersTests(t *testing.T) {
+	for _, e := range enforcements(t) {
+		m := e.with(map[string]string{
+			"a/a_test.rego": "package house_test\n\ncodes(_) := 1\n\ntest_it if codes(1) == 1\n",
+			"b/b_test.rego": "package house_test\n\ncodes(_) := 2\n\ntest_it if 1 == 1\n",
+		})
+		if problems := policy.Validate(m, e.options); len(problems) > 0 {
+			t.Errorf("%s: the files of one author: %v", e.name, problems)
+		}
+		m.Owner = func(file string) string { owner, _, _ := strings.Cut(file, "/"); return owner }
+		problems := policy.Validate(m, e.options)
+		if len(problems) != 1 || problems[0].File != "b/b_test.rego" || problems[0].Line != 3 || !strings.Contains(problems[0].Message, "is also defined by the tests of another module (a/a_test.rego)") {
+			t.Errorf("%s: %v", e.name, problems)
+		}
+	}
+}
+
 // In Rego a name that is not there is undefined, and a refusal that rests on it vanishes without a word.
 func TestAnAdditionThatReadsANameWhichIsGoneIsRefused(t *testing.T) {
 	for _, e := range enforcements(t) {
