@@ -193,7 +193,9 @@ func failedCases(value ast.Value, begun []*topdown.Event) string {
 		if path, ok := expr.Operand(0).Value.(*ast.Array); ok {
 			path.Foreach(func(k *ast.Term) { name += "/" + caseName(k) })
 		}
-		passed[name] = passed[name]
+		if _, ok := passed[name]; !ok {
+			passed[name] = false
+		}
 	}
 	maps.DeleteFunc(passed, func(_ string, ok bool) bool { return ok })
 	if len(passed) == 0 {
