@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/proxy/cri"
+	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -63,6 +65,13 @@ func (p *Proxy) checkCallers(add report) {
 	if c.Endpoint == "" {
 		if len(c.Users) > 0 || c.Poll != 0 || c.Timeout != 0 || c.NameTimeout != 0 || c.Kubelet != (Kubelet{}) || c.Snapshot != "" {
 			add("containers.endpoint", "is not set, so that the rest has no meaning")
+		}
+	} else if err := cri.CheckAddress(c.Endpoint); err != nil {
+		add("containers.endpoint", "%v", err)
+	}
+	if c.Kubelet.URL != "" {
+		if err := kubelet.CheckURL(c.Kubelet.URL); err != nil {
+			add("containers.kubelet.url", "%v", err)
 		}
 	}
 	for _, d := range []struct {

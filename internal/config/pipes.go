@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,10 +97,31 @@ func (p Proxy) Accounts(known []acl.API) (map[string][]string, error) {
 			faults = append(faults, acl.Fault{Field: fmt.Sprintf("pipes[%d].pipe", i), Problem: fmt.Sprintf("pipe %q covers no pipe that this proxy can serve", entry.Pipe)})
 		}
 	}
+	faults = append(faults, p.Tokens.unserved(known)...)
 	if len(faults) > 0 {
 		return nil, p.source.locate(faults)
 	}
 	return added, nil
+}
+
+// unserved are the faults of names that are none of a pipe on which tokens can be looked at: "disk-v1", in lower case, with no pattern in it.
+func (t Tokens) unserved(known []acl.API) (faults acl.Faults) {
+	isServed := func(name string) bool {
+		return slices.ContainsFunc(known, func(api acl.API) bool {
+			return !strings.HasPrefix(api.Group, `\\.\pipe\`) && name == api.Group+"-"+api.Version
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Pipes)) {
+		if !isServed(name) {
+			faults = append(faults, acl.Fault{Field: "tokens.pipes." + name, Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
+		}
+	}
+	for i, name := range t.Roles {
+		if !isServed(name) {
+			faults = append(faults, acl.Fault{Field: fmt.Sprintf("tokens.roles[%d]", i), Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
+		}
+	}
+	return faults
 }
 
 // pipeName is the name under which an API is served.

@@ -159,11 +159,15 @@ func (f *noteFile) close() error {
 // ends. What is torn behind it is left out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted. A place that is
 // none is an error unless the file ends in it.
 func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int64, strange int, err error) {
-	put := func(raw []byte) {
-		_, _ = out.Write(raw) // Flush returns the error
-		_ = out.WriteByte('\n')
+	put := func(n Note, begins int64, isLast bool) {
+		_, _ = out.Write(n.Raw)                         // Flush returns the error
+		if isLast || n.End-begins > int64(len(n.Raw)) { // an empty line where there is one, and at the end
+			_ = out.WriteByte('\n')
+		}
 	}
-	var signed time.Time // last
+	var before Note
+	var begins int64 // of before
+	var signed time.Time
 	for n, broken := range Notes(in) {
 		var bad *NoteError
 		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
@@ -177,12 +181,12 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int6
 			strange++
 		}
 		if last != nil && (signed.IsZero() || at.IsZero() || at.Truncate(time.Hour) != signed.Truncate(time.Hour) || now.Sub(at) < keepAll) {
-			put(last)
+			put(before, begins, false)
 		}
-		last, end, signed = n.Raw, n.End, at
+		before, begins, last, end, signed = n, end, n.Raw, n.End, at
 	}
 	if last != nil {
-		put(last)
+		put(before, begins, true)
 	}
 	return last, end, strange, nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 )
@@ -89,8 +88,7 @@ func TestAStartLeavesOutNothingThatWasChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := func(text []byte) []byte { return regexp.MustCompile(`\n+`).ReplaceAll(text, []byte("\n")) }
-		if !bytes.HasPrefix(lines(after), lines(torn)) { // all are of the last day
+		if !bytes.HasPrefix(after, torn) { // all are of the last day
 			t.Errorf("cut at %d: %d bytes of %d are left", cut, len(after), len(torn))
 		}
 		tried++

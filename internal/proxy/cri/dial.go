@@ -49,21 +49,39 @@ func Dialer(e Endpoint) (func(context.Context) (net.Conn, error), error) {
 	}, nil
 }
 
-func opener(address string) (func(context.Context) (net.Conn, error), error) {
+// CheckAddress says what is wrong with the address of a runtime, wherever there may be one.
+func CheckAddress(address string) error {
+	_, _, err := parse(address)
+	return err
+}
+
+// parse returns the path of a Unix socket, or the name of a pipe.
+func parse(address string) (socket, name string, err error) {
 	if path, ok := strings.CutPrefix(address, "unix://"); ok && strings.HasPrefix(path, "/") {
-		return func(ctx context.Context) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", path)
-		}, nil
+		return path, "", nil
 	}
 	name, ok := strings.CutPrefix(address, "npipe:////./pipe/")
 	if !ok {
 		name, ok = strings.CutPrefix(address, `\\.\pipe\`)
 	}
 	if !ok {
-		return nil, fmt.Errorf(`runtime endpoint %q: want \\.\pipe\NAME, npipe:////./pipe/NAME or unix:///PATH`, address)
+		return "", "", fmt.Errorf(`runtime endpoint %q: want \\.\pipe\NAME, npipe:////./pipe/NAME or unix:///PATH`, address)
 	}
 	if err := pipe.CheckName(name); err != nil {
-		return nil, fmt.Errorf("runtime endpoint %q: %w", address, err)
+		return "", "", fmt.Errorf("runtime endpoint %q: %w", address, err)
+	}
+	return "", name, nil
+}
+
+func opener(address string) (func(context.Context) (net.Conn, error), error) {
+	socket, name, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	if socket != "" {
+		return func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}, nil
 	}
 	if runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("runtime endpoint %q: there are no pipes here", address)

@@ -48,12 +48,26 @@ type Client struct {
 
 var _ peer.Accounts = (*Client)(nil)
 
+// CheckURL says what is wrong with the URL of a kubelet.
+func CheckURL(text string) error {
+	_, err := parseURL(text)
+	return err
+}
+
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Path != "" && u.Path != "/") {
+		return nil, fmt.Errorf("url %q: want https://HOST:PORT", text)
+	}
+	return u, nil
+}
+
 // New asks nothing yet, and reports all that is wrong with the options.
 func New(o Options) (*Client, error) {
-	u, err := url.Parse(o.URL)
 	var errs []error
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Path != "" && u.Path != "/") {
-		errs = append(errs, fmt.Errorf("url %q: want https://HOST:PORT", o.URL))
+	u, err := parseURL(o.URL)
+	if err != nil {
+		errs = append(errs, err)
 	}
 	if o.CAFile == "" {
 		errs = append(errs, errors.New("no authority to know the kubelet by"))
