@@ -104,7 +104,7 @@ func (p Proxy) Accounts(known []acl.API) (map[string][]string, error) {
 	return added, nil
 }
 
-// unserved are the faults of names that are none of a pipe on which tokens can be looked at: "disk-v1", in lower case, with no pattern in it.
+// unserved are the faults of entries under tokens that do not name a served pipe exactly, as "disk-v1" does. Patterns are not taken there.
 func (t Tokens) unserved(known []acl.API) (faults acl.Faults) {
 	isServed := func(name string) bool {
 		return slices.ContainsFunc(known, func(api acl.API) bool {

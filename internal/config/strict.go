@@ -67,10 +67,7 @@ func (s source) walk(node *yaml.Node, field string) (faults []error) {
 		case node.Kind == yaml.DocumentNode:
 			faults = append(faults, s.walk(child, field)...)
 		case i%2 == 0: // a key
-			switch {
-			case child.Kind == yaml.AliasNode || child.Anchor != "": // which would be one key twice
-				faults = append(faults, s.walk(child, strings.TrimPrefix(field+"."+child.Value, "."))...)
-			case child.Tag == "!!merge":
+			if child.Tag == "!!merge" {
 				add(child, "merges (<<) are not taken: write the keys where they hold")
 			}
 		case field == "":

@@ -19,7 +19,7 @@ import (
 const maxFaults = 10
 
 // Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
-// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, and of each number that is not in decimal digits.
+// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, and of each key that has an anchor or is an alias.
 func Check(text []byte) error {
 	if err := characters(text); err != nil {
 		return err
@@ -72,9 +72,12 @@ func tags(n *yaml.Node, faults []error) []error {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" && !decimal.MatchString(n.Value) {
 		faults = append(faults, fmt.Errorf("line %d: %s is a number of another base, or with signs in it, and would be read as another than it looks: write it in decimal digits, or in quotes if it is a text", n.Line, n.Value))
 	}
-	for _, child := range n.Content {
+	for i, child := range n.Content {
 		if len(faults) >= maxFaults {
 			break
+		}
+		if n.Kind == yaml.MappingNode && i%2 == 0 && (child.Kind == yaml.AliasNode || child.Anchor != "") {
+			faults = append(faults, fmt.Errorf("line %d: anchors and aliases are not taken as keys, one of which could stand there twice: write the key itself", child.Line))
 		}
 		faults = tags(child, faults)
 	}

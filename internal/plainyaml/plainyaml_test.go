@@ -35,6 +35,9 @@ func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
 		"a hexadecimal number":  {"a: 0x10\n", "line 1: 0x10"},
 		"a binary number":       {"a: -0b1\n", "line 1: -0b1"},
 		"a number in groups":    {"a: 1_000\n", "line 1: 1_000"},
+		"a key with an anchor":  {"a: 1\n&x b: 1\n", "line 2: anchors and aliases are not taken as keys"},
+		"an alias as a key":     {"- &x b\n- *x : 1\n", "line 2: anchors and aliases are not taken as keys"},
+		"a key twice":           {"{&d disk: required, *d : off}\n", "line 1: anchors and aliases"},
 		"no YAML":               {"a: [\n", "not valid YAML"},
 		"many":                  {strings.Repeat("\u200b", 100), "line 1: U+200B"},
 	} {

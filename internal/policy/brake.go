@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -17,17 +18,21 @@ const (
 	freeStack = 512 << 10
 	// maxStack bounds the stack beside what the levels of comparisons were paid for, in bytes, see bear: OPA goes on from within those too. It grows by
 	// doubling, so it is at most twice as long. Honest decisions stay far below it.
-	maxStack = 16 << 20
+	maxStack = 8 << 20
 )
 
 var errDeep = fmt.Errorf("the evaluation takes more than %d MiB of stack: too many expressions lie on the way to one result", maxStack>>20)
 
 // brake ends an evaluation in time, and before its stack is too long. OPA asks it before each expression, on the goroutine that evaluates.
 type brake struct {
-	flag   topdown.Cancel
-	budget *budget
-	err    error // why the stack is too long
+	flag    topdown.Cancel
+	budget  *budget
+	isShort bool  // no more than freeStack may be used, on a goroutine that lasts
+	err     error // why the stack is too long
 }
+
+// errLong says that an evaluation needs a goroutine of its own.
+var errLong = errors.New("the evaluation needs a longer stack")
 
 // Cancel ends the evaluation.
 func (b *brake) Cancel() { b.flag.Cancel() }
@@ -42,6 +47,8 @@ func (b *brake) isTooDeep(used int64) bool {
 	case used <= freeStack:
 	case b.budget == nil:
 		b.err = errUnbounded
+	case b.isShort:
+		b.err = errLong
 	case used > b.budget.stack.borne:
 		b.err = b.budget.takeStack(used)
 	}

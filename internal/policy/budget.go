@@ -61,6 +61,33 @@ func Bounded(ctx context.Context) context.Context {
 	return ctx
 }
 
+// spent is what an evaluation has taken of a budget.
+type spent struct {
+	left, levels int64
+	stack        paidStack
+}
+
+// state returns what was taken so far, for restore.
+func (b *budget) state() spent {
+	if b == nil {
+		return spent{}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return spent{b.left.Load(), b.levels, b.stack}
+}
+
+// restore gives back what was taken since, for an evaluation that begins anew.
+func (b *budget) restore(s spent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := b.left.Swap(s.left)
+	b.levels, b.stack = s.levels, s.stack
+	if b.pool != nil {
+		b.pool.taken.Add(shared(s.left) - shared(left))
+	}
+}
+
 // shared is how much of what was made counts for the pool when left is left.
 func shared(left int64) int64 { return max(0, maxMade-left-ownShare) }
 

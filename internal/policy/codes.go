@@ -76,7 +76,7 @@ func (a *additions) guardCodes(files map[string]string) (out []Problem) {
 				continue
 			}
 			key := r.Head.Key
-			finding := func() *ast.Term { return ast.VarTerm("finding__").SetLocation(key.Location) }
+			finding := func() *ast.Term { return ast.VarTerm("$finding").SetLocation(key.Location) } // which no module can write
 			for _, e := range []*ast.Expr{ast.Equality.Expr(finding(), key), codeCheck.Expr(finding(), ast.NewTerm(others).SetLocation(key.Location))} {
 				e.Location = key.Location
 				r.Body.Append(e)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,9 +119,29 @@ func (l *limited) stop() {
 	l.timer.Stop()
 }
 
-// evaluate asks one query about one input, or about none, on the caller's goroutine, within the budget of ctx and until cancel stops it. A builtin that is running
+// evaluate asks one query about one input, or about none, within the budget of ctx and until cancel stops it. A builtin that is running
 // finishes first; the allowed builtins take time in proportion to their operands.
-func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel, more ...rego.EvalOption) (v ast.Value, err error) {
+//
+// It evaluates on the caller's goroutine, whose stack stays as long as it became, until the collector shortens it: that may be a connection's, which lasts. So
+// an evaluation that needs more than an ordinary stack begins anew on a goroutine that ends with it. Few do, and it costs the others nothing.
+func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Cancel, options ...rego.EvalOption) (v ast.Value, err error) {
+	b := budgetOf(ctx)
+	before := b.state()
+	v, err = evaluateHere(ctx, q, input, &brake{flag: cancel, budget: b, isShort: true}, options)
+	if !errors.Is(err, errLong) {
+		return v, err
+	}
+	b.restore(before)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v, err = evaluateHere(ctx, q, input, &brake{flag: cancel, budget: b}, options)
+	}()
+	<-done
+	return v, err
+}
+
+func evaluateHere(ctx context.Context, q query, input ast.Value, stops *brake, options []rego.EvalOption) (v ast.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
@@ -132,9 +153,8 @@ func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Canc
 	if b := budgetOf(ctx); b != nil {
 		b.input, b.own = input, &evaluation{}
 	}
-	stops := &brake{flag: cancel, budget: budgetOf(ctx)}
 	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
-	options := append(more, rego.EvalExternalCancel(stops), rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
+	options = append(slices.Clone(options), rego.EvalExternalCancel(stops), rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
 	if input != nil {
 		options = append(options, rego.EvalParsedInput(input))
 	}

@@ -147,11 +147,11 @@ func (s *suite) outcome(ctx context.Context, t testRule, cancel topdown.Cancel) 
 	if err != nil {
 		return err.Error()
 	}
-	var cases tester.TestQueryTracer
+	var begun cases
 	var options []rego.EvalOption
 	hasCases := t.Head.DocKind() == ast.PartialObjectDoc
 	if hasCases {
-		options = append(options, rego.EvalQueryTracer(&cases))
+		options = append(options, rego.EvalQueryTracer(&begun))
 	}
 	value, err := evaluate(ctx, q, nil, cancel, options...)
 	switch own, ok := errors.AsType[*Error](err); {
@@ -162,7 +162,7 @@ func (s *suite) outcome(ctx context.Context, t testRule, cancel topdown.Cancel) 
 	case err != nil:
 		return err.Error()
 	case hasCases:
-		return failedCases(value, cases.Events())
+		return begun.failed(value)
 	case !ast.Boolean(true).Equal(value):
 		return notTrue
 	}
@@ -171,39 +171,83 @@ func (s *suite) outcome(ctx context.Context, t testRule, cancel topdown.Cancel) 
 
 const notTrue = "not true"
 
-// failedCases names the cases of a test that are not true, and those that began and are not in its value.
-func failedCases(value ast.Value, begun []*topdown.Event) string {
-	passed := map[string]bool{}
+// Bounds of the cases of a test: a loop begins millions within its time.
+const (
+	maxCases    = 10_000
+	maxCaseText = 1 << 20 // bytes of all names
+	maxNamed    = 20      // that are told
+)
+
+// cases are those of one test that have begun, as OPA tells of them.
+type cases struct {
+	names  map[string]bool
+	text   int
+	isOver bool // there are more
+}
+
+// Enabled says that OPA is to tell.
+func (*cases) Enabled() bool { return true }
+
+// Config says that OPA is not to look up the values of variables.
+func (*cases) Config() topdown.TraceConfig { return topdown.TraceConfig{} }
+
+// TraceEvent notes the case of an event, if it is of one.
+func (c *cases) TraceEvent(e topdown.Event) {
+	if e.Op != topdown.TestCaseOp || c.isOver {
+		return
+	}
+	expr, ok := e.Node.(*ast.Expr)
+	if !ok {
+		return
+	}
+	name := ""
+	if path, ok := expr.Operand(0).Value.(*ast.Array); ok {
+		path.Foreach(func(k *ast.Term) { name += "/" + caseName(k) })
+	}
+	if c.names[name] {
+		return
+	}
+	if c.text += len(name); len(c.names) == maxCases || c.text > maxCaseText {
+		c.isOver = true
+		return
+	}
+	if c.names == nil {
+		c.names = map[string]bool{}
+	}
+	c.names[name] = true
+}
+
+// failed is why a test with cases does not pass: cases that are not true, cases that began and are not in its value, or none at all.
+func (c *cases) failed(value ast.Value) string {
+	if c.isOver {
+		return fmt.Sprintf("it has more than %d cases, or names of more than %d bytes together", maxCases, maxCaseText)
+	}
+	failed := map[string]bool{}
+	maps.Copy(failed, c.names)
 	var look func(name string, v ast.Value)
 	look = func(name string, v ast.Value) {
-		o, ok := v.(ast.Object)
-		if !ok {
-			passed[name] = ast.Boolean(true).Equal(v)
+		if o, ok := v.(ast.Object); ok && (name == "" || o.Len() > 0) {
+			o.Foreach(func(k, v *ast.Term) { look(name+"/"+caseName(k), v.Value) })
 			return
 		}
-		o.Foreach(func(k, v *ast.Term) { look(name+"/"+caseName(k), v.Value) })
-	}
-	look("", value)
-	for _, e := range begun {
-		expr, ok := e.Node.(*ast.Expr)
-		if !ok {
-			continue
-		}
-		name := ""
-		if path, ok := expr.Operand(0).Value.(*ast.Array); ok {
-			path.Foreach(func(k *ast.Term) { name += "/" + caseName(k) })
-		}
-		if _, ok := passed[name]; !ok {
-			passed[name] = false
+		if ast.Boolean(true).Equal(v) {
+			delete(failed, name)
+		} else {
+			failed[name] = true
 		}
 	}
-	maps.DeleteFunc(passed, func(_ string, ok bool) bool { return ok })
-	if len(passed) == 0 {
-		return ""
+	if look("", value); len(c.names) == 0 {
+		return notTrue + " for any case: there is none"
 	}
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(passed)) {
-		names = append(names, strings.TrimPrefix(name, "/"))
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
+		names = append(names, fmt.Sprintf("%.200s", strings.TrimPrefix(name, "/")))
+	}
+	switch more := len(names) - maxNamed; {
+	case len(names) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf("%s for %s and %d more", notTrue, strings.Join(names[:maxNamed], ", "), more)
 	}
 	return notTrue + " for " + strings.Join(names, ", ")
 }

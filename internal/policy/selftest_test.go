@@ -115,6 +115,30 @@ test["x y"] if 1 == 1
 	}
 }
 
+// A loop begins millions of cases within its time, and OPA keeps each.
+func TestTheCasesOfATestAreBounded(t *testing.T) {
+	WithoutRaceDetector(t)
+	l := make([]string, 200)
+	for i := range l {
+		l[i] = fmt.Sprint(i)
+	}
+	list := "package many_test\n\nl := [" + strings.Join(l, ", ") + "]\n\n"
+	for name, c := range map[string]struct{ rule, want string }{
+		"many of few names": {"test_x[k] if {\n\tsome _ in l\n\tsome k in l\n\tk == -1\n}\n", "not true for 0, 1, 10, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 11, 110, 111, 112, 113, 114, 115 and 180 more"},
+		"many names":        {"test_x[k] if {\n\tsome i in l\n\tsome j in l\n\tk := [i, j]\n\ti == -1\n}\n", "it has more than 10000 cases, or names of more than 1048576 bytes together"},
+		"no case":           {"test_x[k] if {\n\tsome k in [m | some m in l; m < 0]\n\tk == 1\n}\n", "not true for any case: there is none"},
+	} {
+		results, _, err := Try(t.Context(), small().with(map[string]string{"many_test.rego": list + c.rule}), patient)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(results, func(r TestResult) bool { return r.Name == "test_x" })
+		if i < 0 || results[i].Passed || !strings.HasPrefix(results[i].Message, c.want) {
+			t.Errorf("%s: %.300v", name, results)
+		}
+	}
+}
+
 // A test that took 23 s passed, each time that a replica started.
 func TestATestHasTheTimeOfSomeDecisions(t *testing.T) {
 	l := strings.TrimSuffix(strings.Repeat("1, ", 1000), ", ")

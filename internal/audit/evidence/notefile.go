@@ -21,7 +21,7 @@ type noteFile struct {
 	file   *os.File
 	length int64 // of the notes that are whole
 	room   int64 // up to where disk space is kept for it
-	// strange is how many places, when it was read last, look like checkpoints and do not say when they were signed: somebody changed them.
+	// strange is how many checkpoints without a time of signing there were when the file was last read: it was changed.
 	strange int
 }
 
@@ -39,8 +39,8 @@ func openNotes(path string, now time.Time) (*noteFile, []byte, error) {
 	return f, last, err
 }
 
-// thin rewrites the file without checkpoints that are no longer needed, and without a torn one at its end. Where it cannot be replaced, as on a full
-// disk, which a start must not need room on, or while somebody reads it on Windows, the old one serves on, and only its torn end goes.
+// thin rewrites the file without checkpoints that are no longer needed, and without a torn one at its end. Where the file cannot be replaced, on a full
+// disk or while it is being read on Windows, it stays in use, and only its torn end is cut off: a start must not need room.
 func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	old, _, err := openRegular(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	if failed == nil {
 		out.Reset(temp)
 	}
-	last, end, strange, err := thin(old, out, now)
+	note, strange, err := thin(old, out, now)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -72,10 +72,11 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	end := note.End
 	if failed == nil {
 		end, err = -1, syncDir(filepath.Dir(f.path))
 	}
-	return last, errors.Join(err, f.open(end))
+	return note.Raw, errors.Join(err, f.open(end))
 }
 
 // open opens the file and leaves out what stands behind its end, in bytes; nothing if that is negative.
@@ -155,40 +156,40 @@ func (f *noteFile) close() error {
 	return err
 }
 
-// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns with the place where that one
-// ends. What is torn behind it is left out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted. A place that is
-// none is an error unless the file ends in it.
-func thin(in io.Reader, out *bufio.Writer, now time.Time) (last []byte, end int64, strange int, err error) {
-	put := func(n Note, begins int64, isLast bool) {
-		_, _ = out.Write(n.Raw)                         // Flush returns the error
-		if isLast || n.End-begins > int64(len(n.Raw)) { // an empty line where there is one, and at the end
+// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns. What is torn behind it is left
+// out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted as strange. A place that is none
+// is an error unless the file ends in it.
+func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange int, err error) {
+	var begins int64 // of last, in the file
+	var signed time.Time
+	put := func(isLast bool) {
+		_, _ = out.Write(last.Raw)                            // Flush returns the error
+		if isLast || last.End-begins > int64(len(last.Raw)) { // an empty line where there is one, and at the end
 			_ = out.WriteByte('\n')
 		}
 	}
-	var before Note
-	var begins int64 // of before
-	var signed time.Time
 	for n, broken := range Notes(in) {
 		var bad *NoteError
 		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
 			break
 		}
 		if broken != nil {
-			return nil, 0, strange, broken
+			return Note{}, strange, broken
 		}
 		at := claimedAt(n.Raw)
 		if at.IsZero() {
 			strange++
 		}
-		if last != nil && (signed.IsZero() || at.IsZero() || at.Truncate(time.Hour) != signed.Truncate(time.Hour) || now.Sub(at) < keepAll) {
-			put(before, begins, false)
+		isOfAnHour := !signed.IsZero() && !at.IsZero() && at.Truncate(time.Hour).Equal(signed.Truncate(time.Hour))
+		if last.Raw != nil && (!isOfAnHour || now.Sub(at) < keepAll) {
+			put(false)
 		}
-		before, begins, last, end, signed = n, end, n.Raw, n.End, at
+		last, begins, signed = n, last.End, at
 	}
-	if last != nil {
-		put(before, begins, true)
+	if last.Raw != nil {
+		put(true)
 	}
-	return last, end, strange, nil
+	return last, strange, nil
 }
 
 // claimedAt is when a checkpoint says it was signed, with nothing verified; zero if it does not say.

@@ -84,7 +84,7 @@ func TestFillTheDiskUntilKilled(t *testing.T) {
 	time.Sleep(time.Minute) // should the test have gone
 }
 
-// What callers may write, whoever they are, leaves what a start needs, however the process ended.
+// No caller can write so much that the next start has no room, not even after a kill.
 func TestALogThatHasFilledItsDiskStartsAgain(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: mounting a file system needs root")

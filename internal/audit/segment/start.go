@@ -33,8 +33,6 @@ func (l *log) start(ctx context.Context) (err error) {
 		return err
 	}
 	l.tellStrays(found)
-	void := found.void[max(0, len(found.void)-maxVoid):]
-	l.releaseAll(found.parts, void) // a start may need the room
 	if l.options.Evidence != nil {
 		if l.evidence, err = l.options.Evidence(found); err != nil {
 			return fmt.Errorf("evidence of the audit log: %w", err)
@@ -50,7 +48,7 @@ func (l *log) start(ctx context.Context) (err error) {
 	if l.evidence != nil {
 		l.unsigned = found.Last - min(found.Last, l.options.Covered)
 	}
-	l.void = void
+	l.void = found.void[max(0, len(found.void)-maxVoid):]
 	l.empty = append(found.declared, found.void...)
 	if n := len(found.parts); n > 0 {
 		l.at = found.parts[n-1]
@@ -65,6 +63,10 @@ func (l *log) start(ctx context.Context) (err error) {
 		if err := l.disk.Flush(l.at.name); err != nil {
 			return fmt.Errorf("flush audit segment %s: %w", l.at.name, err)
 		}
+		_ = l.disk.Release(l.at.name)
+	}
+	for _, name := range l.void {
+		_ = l.disk.Release(name)
 	}
 	orphans, err := l.orphans(found.orphans)
 	if err != nil {
@@ -97,16 +99,6 @@ func (l *log) start(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-// releaseAll gives back the room that a process that was killed kept behind its last segment, and behind files without a record.
-func (l *log) releaseAll(parts []part, void []string) {
-	for _, p := range parts[max(0, len(parts)-1):] {
-		_ = l.disk.Release(p.name)
-	}
-	for _, name := range void {
-		_ = l.disk.Release(name)
-	}
 }
 
 // abandon removes the segment of a start that comes to nothing, and returns why. No checkpoint has it.

@@ -2,7 +2,10 @@
 
 package stack
 
-import "runtime"
+import (
+	"math"
+	"runtime"
+)
 
 const (
 	// frameBytes is what a frame takes at least where there are many.
@@ -14,5 +17,9 @@ const (
 // Used bounds how many bytes of its stack the calling goroutine uses, by the number of its frames. It takes time in proportion to it.
 func Used() int64 {
 	callers := make([]uintptr, maxFrames)
-	return frameBytes * int64(runtime.Callers(0, callers))
+	n := runtime.Callers(0, callers)
+	if n == maxFrames { // and maybe many more
+		return math.MaxInt64
+	}
+	return frameBytes * int64(n)
 }
