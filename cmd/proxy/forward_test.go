@@ -117,8 +117,16 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 
 	ctx := t.Context()
 	alpha, newer := v1alpha1.NewFilesystemClient(p.client(t, "filesystem-v1alpha1")), v1.NewFilesystemClient(p.client(t, "filesystem-v1"))
-	if _, err := alpha.Mkdir(ctx, &v1alpha1.MkdirRequest{Path: `C:\var\lib\kubelet\x`}); err != nil {
-		t.Errorf("Mkdir: %v", err)
+	made := 0
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) { // one version of the group answers, and another is left alone for up to a second
+		made++
+		_, err := alpha.Mkdir(ctx, &v1alpha1.MkdirRequest{Path: `C:\var\lib\kubelet\x`})
+		if err == nil {
+			break
+		}
+		if status.Code(err) != codes.Unavailable || time.Since(began) > time.Minute {
+			t.Fatalf("Mkdir: %v", err)
+		}
 	}
 	if r, err := newer.PathExists(ctx, &v1.PathExistsRequest{Path: `C:\var\lib\kubelet\x`}); err != nil || !r.GetExists() {
 		t.Errorf("PathExists: %v, %v", r, err)
@@ -136,7 +144,7 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 	if code := p.stop(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.stderr)
 	}
-	if r := reconcile(t, filepath.Join(p.sockets, "audit")); r.FaultCount != 0 || len(r.Open) != 0 || r.Intents != 3 || r.Terminals != 4 {
+	if r := reconcile(t, filepath.Join(p.sockets, "audit")); r.FaultCount != 0 || len(r.Open) != 0 || r.Intents != 2+made || r.Terminals != 3+made {
 		t.Errorf("audit log: %+v", r)
 	}
 }
