@@ -81,7 +81,7 @@ func TestAFaultInAdviceTakesNothingElseAway(t *testing.T) {
 		"a code denies and warns": {[]string{`{"code": "X1", "effect": e} if some e in ["warn", "deny"]`}, []Finding{base, of("X1", EffectWarn, ""), leftOut("finding X1 denies, which advice cannot")}},
 		"a message is too long":   {[]string{`{"code": "X1", "effect": "warn", "message": input.long}`}, []Finding{base, leftOut("finding X1: field has at most 1024 bytes, message 2048")}},
 		"a misspelt key":          {[]string{`{"code": "X1", "effect": "warn", "feild": "x"}`}, []Finding{base, leftOut(`unknown key "feild" in a finding`)}},
-		"no code":                 {[]string{`{"effect": "warn"}`}, []Finding{base, leftOut(`code "" of a finding: want upper-case letters, digits, - and _`)}},
+		"no code":                 {[]string{`{"effect": "warn"}`}, []Finding{base, leftOut(`code "" of a finding: want ` + codeForm)}},
 		"the same fault often":    {[]string{`n if { some n, _ in input.n; n < 5 }`, `{"code": "X2", "effect": "warn"}`}, []Finding{base, of("X2", EffectWarn, ""), leftOut("a finding is a number, want an object (5 elements)")}},
 		"two faults":              {[]string{`7`, `{"code": "X1", "effect": "deny"}`}, []Finding{base, leftOut("a finding is a number, want an object"), leftOut("finding X1 denies, which advice cannot")}},
 	} {

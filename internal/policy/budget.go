@@ -143,7 +143,7 @@ func refused(err error) *Error {
 	switch {
 	case errors.Is(err, errMadeTogether):
 		return fault(ReasonOverload, err)
-	case errors.Is(err, errCode):
+	case errors.Is(err, errFinding):
 		return fault(ReasonType, err)
 	case errors.Is(err, errCharge):
 		return fault(ReasonInternal, err)

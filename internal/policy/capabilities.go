@@ -46,7 +46,7 @@ var allowedBuiltins = []string{
 const testBuiltin = "internal.test_case"
 
 // compilerBuiltins are what only the compiler calls.
-var compilerBuiltins = []string{chargeBuiltin, weightBuiltin, withBuiltin, codeBuiltin}
+var compilerBuiltins = []string{chargeBuiltin, weightBuiltin, withBuiltin, findingBuiltin}
 
 // allowedFeatures are the parts of the language that modules may use. Experimental keywords are out.
 var allowedFeatures = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}

@@ -140,7 +140,7 @@ func decodeFinding(v ast.Value) (Finding, error) {
 	}
 	switch {
 	case !codePattern.MatchString(f.Code):
-		return Finding{}, fmt.Errorf("code %.40q of a finding: want upper-case letters, digits, - and _", f.Code)
+		return Finding{}, fmt.Errorf("code %.40q of a finding: want %s", f.Code, codeForm)
 	case f.Effect != EffectDeny && f.Effect != EffectWarn && f.Effect != EffectAudit:
 		return Finding{}, fmt.Errorf("effect %.40q of finding %s: want deny, warn or audit", string(f.Effect), f.Code)
 	case len(f.Field) > maxField || len(f.Message) > maxMessage:

@@ -8,8 +8,10 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// codePattern is what a rule's code may look like: PG001, ACME-17.
+// codePattern is what a rule's code may look like: PG001, ACME-17. codeForm says it in words.
 var codePattern = regexp.MustCompile(`^[A-Z][A-Z0-9_-]{0,31}$`)
+
+const codeForm = "upper-case letters, digits, - and _, at most 32, a letter first"
 
 // ruleTable collects the rules that METADATA blocks describe, and the files that do. A code has one description: two that differ would make
 // a denial say something other than what the author of the rule wrote.
@@ -36,7 +38,7 @@ func ruleTable(modules []*ast.Module) (rules map[string]Rule, files map[string]s
 			}
 			switch _, twice := rules[r.Code]; {
 			case !codePattern.MatchString(r.Code):
-				problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.code %q: want upper-case letters, digits, - and _", r.Code)))
+				problems = append(problems, at(a.Location, CodeMetadata, fmt.Sprintf("custom.code %q: want %s", r.Code, codeForm)))
 			case twice:
 				problems = append(problems, at(a.Location, CodeMetadata, "a second description of code "+r.Code))
 			default:
