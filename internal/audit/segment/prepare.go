@@ -34,23 +34,24 @@ func (l *log) isPrepared(parts *[]part) bool {
 	return false
 }
 
-// lookPrepared goes on with removing when evidence is ready.
-func (l *log) lookPrepared() {
+// isReady is where evidence says that it is ready, or why it is not; nil while it is not asked.
+func (l *log) isReady() <-chan error {
+	if l.preparing == nil {
+		return nil
+	}
+	return l.preparing.done
+}
+
+// goOn goes on with removing after evidence has said how it went.
+func (l *log) goOn(err error) {
 	p := l.preparing
-	if p == nil {
+	p.stop()
+	if l.preparing = nil; err != nil {
+		l.options.OnFault(fmt.Errorf("prune audit evidence: %w", err)) // tried again at the next interval
 		return
 	}
-	select {
-	case err := <-p.done:
-		p.stop()
-		if l.preparing = nil; err != nil {
-			l.options.OnFault(fmt.Errorf("prune audit evidence: %w", err)) // tried again at the next interval
-			return
-		}
-		l.prepared = p.last
-		l.prune()
-	default:
-	}
+	l.prepared = p.last
+	l.prune()
 }
 
 // stopPreparing waits for evidence to give up.

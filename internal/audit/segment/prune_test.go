@@ -93,6 +93,28 @@ func TestWhatShouldHaveBeenRemovedAndIsKeptForAnOperationIsSaid(t *testing.T) {
 	shut(t, w)
 }
 
+// Calls can fill many segments between two looks at the clock.
+func TestWhatIsTooMuchIsRemovedAsSegmentsFill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, l := newMemory(), newLedger()
+		l.pad = 500
+		o := small()
+		o.KeepBytes = 4 * o.SegmentBytes
+		o.Evidence = func(*Found) (Evidence, error) { return &tree{isQuick: true}, nil }
+		w := open(t, disk, o)
+		began, most := time.Now(), int64(0)
+		for i := range 400 {
+			l.call(t, w, fmt.Sprint(i))
+			synctest.Wait() // evidence takes no time here
+			most = max(most, w.Stats().Bytes)
+		}
+		if s := w.Stats(); most > o.KeepBytes+o.SegmentBytes || s.Pruned < 20 || time.Since(began) != 0 {
+			t.Errorf("%d bytes at most, to keep are %d in segments of %d, %+v after %s", most, o.KeepBytes, o.SegmentBytes, s, time.Since(began))
+		}
+		shut(t, w)
+	})
+}
+
 func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, l, tree := newMemory(), newLedger(), &tree{refusal: errFault}

@@ -162,7 +162,6 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 
 // look does what is due by the clock.
 func (l *log) look() {
-	l.lookPrepared()
 	if l.file == nil {
 		l.commit(nil) // which says when the log works again, also while nobody calls
 	}

@@ -129,6 +129,8 @@ func (w *Writer) run() {
 	for {
 		select {
 		case <-w.wake:
+		case err := <-w.log.isReady(): // not at the next tick: many segments can be filled in a second
+			w.log.goOn(err)
 		case <-clock.C:
 			w.log.look()
 		}
