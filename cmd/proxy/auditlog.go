@@ -84,6 +84,9 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 		sinks = append(sinks, client)
 	}
 	if err := a.openSegments(ctx, o, sinks); err != nil {
+		if ctx.Err() == nil {
+			o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
+		}
 		return nil, err
 	}
 	a.Writer = a.segments
@@ -115,9 +118,7 @@ func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evi
 		a.key = keys[0].LogKey()
 		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Sinks: sinks, OnError: o.checkpointFailed})
 		if err != nil {
-			err = fmt.Errorf("%w; if the disk is full, make room on it and start again; else look at why, and move this directory away to begin a new log", err)
-			o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
-			return nil, err
+			return nil, fmt.Errorf("%w; if the disk is full, make room on it and start again; else look at why, and move this directory away to begin a new log", err)
 		}
 		return a.tree, nil
 	}
@@ -152,7 +153,7 @@ func (o auditOptions) checkpointFailed(err error) {
 		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
 		return
 	}
-	if errors.Is(err, evidence.ErrCheckpointsGone) {
+	if errors.Is(err, evidence.ErrCheckpointsGone) || errors.Is(err, evidence.ErrCheckpointsStrange) {
 		o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
 		return
 	}

@@ -136,6 +136,39 @@ func TestRolledBackLogIsNotContinued(t *testing.T) {
 	}
 }
 
+// Whoever watches the event log learns of changed checkpoints, whether the log can go on or not.
+func TestWhatIsWrongWithCheckpointsIsTold(t *testing.T) {
+	p := startProgram(t, "--config", configFor(t, "PathExists"))
+	log := filepath.Join(p.sockets, "audit")
+	pathExists(t, p)
+	p.stop()
+	file := filepath.Join(log, evidence.CheckpointFile)
+	genuine, err := os.ReadFile(file) //nolint:gosec // of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, found := strings.Cut(string(genuine), "\n\n")
+	if !found {
+		t.Fatalf("no checkpoint:\n%s", genuine)
+	}
+	put := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const told = `"event":150`
+	put(string(genuine) + "no checkpoint\n\n" + string(genuine))
+	if said := refusal(t, "--audit-log", log); !strings.Contains(said, told) || !strings.Contains(said, file) {
+		t.Errorf("said %s", said)
+	}
+	put(head + "\n\n— somebody AAAAAAAA\n\n" + string(genuine))
+	again := startProgram(t, "--audit-log", log)
+	again.stop()
+	if said := again.stderr.String(); !strings.Contains(said, told) || !strings.Contains(said, "somebody changed the checkpoints") {
+		t.Errorf("said %s", said)
+	}
+}
+
 func TestPlacesThatAreNoLogAreRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	directory := t.TempDir()

@@ -111,7 +111,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l.notes = notes
 	if notes.strange > 0 {
-		o.OnError(fmt.Errorf("%d places in %s look like checkpoints and are none: somebody changed the file, and a verification names the first", notes.strange, notes.path))
+		o.OnError(fmt.Errorf("%w: %d places in %s look like some and are none, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
 	last, err := knownOf(o.Dir, raw, o.States, o.keys())
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {

@@ -24,6 +24,9 @@ const stateSlot = 4096
 // ErrCheckpointsGone means that a log's own file lacks checkpoints that its key has signed. The log goes on if it fits them.
 var ErrCheckpointsGone = errors.New("checkpoints are missing from the directory of the audit log")
 
+// ErrCheckpointsStrange means that a log's own file holds what looks like checkpoints and is none: somebody changed it. The log goes on.
+var ErrCheckpointsStrange = errors.New("somebody changed the checkpoints in the directory of the audit log")
+
 // formatState is the content of a slot: title, hash of the rest, the checkpoint. Of a log of which nothing is signed yet there is none.
 func formatState(raw []byte) ([]byte, error) {
 	sum := sha256.Sum256(raw)
