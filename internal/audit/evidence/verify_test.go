@@ -157,11 +157,17 @@ func TestDeletedSwappedAndDoubledRecordsAndSegmentsAreFound(t *testing.T) {
 		}
 		nameA := names[a[0]]
 		try("delete", join(func(l map[string][][]byte) { l[nameA] = slices.Delete(l[nameA], a[1], a[1]+1) }))
-		for _, b := range places {
+		for j, b := range places {
+			if !IsTried(i/7+j, 1) { // with -short, other pairs for each
+				continue
+			}
 			nameB := names[b[0]]
 			try("double", join(func(l map[string][][]byte) { l[nameB] = slices.Insert(l[nameB], b[1], lines[nameA][a[1]]) }))
 		}
-		for _, b := range places[i+1:] {
+		for j, b := range places[i+1:] {
+			if !IsTried(i/7+j, 1) {
+				continue
+			}
 			nameB := names[b[0]]
 			try("swap", join(func(l map[string][][]byte) { l[nameA][a[1]], l[nameB][b[1]] = l[nameB][b[1]], l[nameA][a[1]] }))
 		}

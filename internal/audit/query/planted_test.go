@@ -302,7 +302,7 @@ func FuzzWhatIsVerifiedIsWhatIsShown(f *testing.F) {
 			opening(seq, quoted(k.names)), opening(seq, fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,%s`, k.last(), len(k.files[k.last()]), quoted(k.names[:1]))),
 			nil, []byte("\x00\n" + k.lines[1] + "\n"), []byte(k.lines[2] + "\n"), k.files[k.names[1]], packed(f, opening(seq, quoted(k.names))), []byte("x"),
 		} {
-			if testing.Short() && i > 1 {
+			if testing.Short() && i > 0 {
 				continue // of another system, names are of interest
 			}
 			f.Add(name, content, false)
