@@ -27,7 +27,7 @@ func (m *standalone) certificates() certificates { return m.certs }
 func (m *standalone) namespaces() admission.NamespaceLabels { return m.labels }
 
 func (m *standalone) finish(s *server) error {
-	s.policies = &policies{source: s.source, engine: s.engine, log: s.log, attempted: s.attempted, poll: pollFiles}
+	s.policies = &policies{source: s.source, engine: s.engine, attempted: s.attempted, poll: pollFiles}
 	s.tasks = append(s.tasks, s.policies.run)
 	return nil
 }

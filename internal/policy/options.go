@@ -49,6 +49,8 @@ type Options struct {
 	// WatchSettle is how long a directory must be quiet before Watch reads it. Default 100 ms: an editor or the
 	// kubelet changes several names in a row.
 	WatchSettle time.Duration
+	// WatchRead is how long reading the directory may take before Watch says so. Default 30 s.
+	WatchRead time.Duration
 	// Log receives diagnostics. Default none.
 	Log *zap.Logger
 }
@@ -82,6 +84,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.TestTimeout = orDefault(o.TestTimeout, 30*time.Second)
 	o.WatchPoll = orDefault(o.WatchPoll, 10*time.Second)
 	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
+	o.WatchRead = orDefault(o.WatchRead, 30*time.Second)
 	o.Limits = o.Limits.withDefaults()
 	if o.ProcessTime == nil {
 		o.ProcessTime = processTime
@@ -104,6 +107,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"TestTimeout", int64(o.TestTimeout)},
 		{"WatchPoll", int64(o.WatchPoll)},
 		{"WatchSettle", int64(o.WatchSettle)},
+		{"WatchRead", int64(o.WatchRead)},
 		{"Limits.Files", int64(o.Limits.Files)},
 		{"Limits.FileBytes", int64(o.Limits.FileBytes)},
 		{"Limits.TotalBytes", int64(o.Limits.TotalBytes)},

@@ -14,7 +14,8 @@ import (
 
 // Watch activates the policies of a directory, at once and whenever they change, until ctx is done. bind adds
 // data, companion and checks to the files of each attempt; nil means none. onResult hears of each attempt whose content differs from the one before, with the
-// new snapshot or the error; it may be nil. A directory that is missing, half-written or wrong leaves the policies before it deciding.
+// new snapshot or the error; it may be nil. A directory that is missing, half-written or wrong, or that cannot be read to its end, leaves the policies before it
+// deciding.
 //
 // Changes are seen by notification, and by a look every Options.WatchPoll: notifications get lost when the directory is
 // itself replaced, when a subdirectory changes, and on some network file systems. Writers should rename complete files or links into
@@ -37,10 +38,10 @@ func (e *Engine) Watch(ctx context.Context, dir string, bind func(Modules) (Modu
 
 	var watched os.FileInfo
 	w := &watcher{
-		engine: e, changed: changed, onResult: onResult,
+		engine: e, poll: e.options.WatchPoll, changed: changed, onResult: onResult,
 		load: func() (Modules, error) {
 			watched = rewatch(notify, dir, watched)
-			return loadDir(dir, bind)
+			return loadDir(ctx, dir, bind)
 		},
 	}
 	w.run(ctx)
@@ -48,7 +49,7 @@ func (e *Engine) Watch(ctx context.Context, dir string, bind func(Modules) (Modu
 }
 
 // loadDir reads a directory and asks for what goes with its files.
-func loadDir(dir string, bind func(Modules) (Modules, error)) (Modules, error) {
+func loadDir(ctx context.Context, dir string, bind func(Modules) (Modules, error)) (Modules, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return Modules{}, fmt.Errorf("read policy directory: %w", err)
@@ -57,6 +58,9 @@ func loadDir(dir string, bind func(Modules) (Modules, error)) (Modules, error) {
 		return Modules{}, fmt.Errorf("read policy directory %s: not a directory", dir)
 	}
 	m, err := LoadFS(os.DirFS(dir))
+	if err == nil {
+		err = ctx.Err() // nobody asks for them any more
+	}
 	if err != nil || bind == nil {
 		return m, err
 	}

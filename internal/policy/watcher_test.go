@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,7 +19,7 @@ func TestWatcherWaitsForQuietAndNeverForEver(t *testing.T) {
 		}
 		changed := make(chan struct{}, 1)
 		var loads atomic.Int64
-		w := &watcher{engine: e, changed: changed, load: func() (Modules, error) { loads.Add(1); return small(), nil }}
+		w := &watcher{engine: e, poll: e.options.WatchPoll, changed: changed, load: func() (Modules, error) { loads.Add(1); return small(), nil }}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.run(ctx) }()
@@ -58,6 +60,82 @@ func TestWatcherWaitsForQuietAndNeverForEver(t *testing.T) {
 	})
 }
 
+// A link to a file that never ends, or a network file system that is away, left the webhook without new policies, said nothing, and kept it from stopping.
+func TestAReaderThatNeverReturnsIsToldAndWaitedForByNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Timeout: time.Minute, WatchPoll: time.Second, WatchRead: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loads, reading atomic.Int64
+		stuck := make(chan struct{}) // closed while files answer
+		close(stuck)
+		var mu sync.Mutex
+		current := small()
+		load := func() (Modules, error) {
+			loads.Add(1)
+			if reading.Add(1) > 1 {
+				t.Error("two loads at a time")
+			}
+			defer reading.Add(-1)
+			mu.Lock()
+			m, wait := current, stuck
+			mu.Unlock()
+			<-wait
+			return m, nil
+		}
+		set := func(m Modules, until chan struct{}) {
+			mu.Lock()
+			defer mu.Unlock()
+			current, stuck = m, until
+		}
+		var told []string
+		w := &watcher{engine: e, poll: e.options.WatchPoll, load: load, onResult: func(_ Snapshot, err error) {
+			what := "activated"
+			if err != nil {
+				what = err.Error()
+			}
+			told = append(told, what)
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(ctx) }()
+		time.Sleep(1500 * time.Millisecond)
+
+		until := make(chan struct{})
+		set(small(), until)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		const late = "read policies: not done after 30s: the disk or a network file system does not answer"
+		if want := []string{"activated", late}; !slices.Equal(told, want) {
+			t.Fatalf("told %q, want %q", told, want)
+		}
+		if _, ok := e.Active(); !ok {
+			t.Fatal("nothing decides any more")
+		}
+		// What it had begun to read is not what is there now.
+		answers := make(chan struct{})
+		close(answers)
+		set(small().WithData(map[string]any{"a": 1}), answers)
+		close(until)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if want := []string{"activated", late, "activated"}; !slices.Equal(told, want) {
+			t.Fatalf("told %q, want %q", told, want)
+		}
+
+		until = make(chan struct{})
+		set(small(), until)
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-done // the reader is still at it
+		if reading.Load() != 1 {
+			t.Errorf("%d loads under way", reading.Load())
+		}
+		close(until)
+	})
+}
+
 func TestWatcherTellsOfEachContentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := New(Options{Timeout: time.Minute, WatchPoll: time.Second})
@@ -74,7 +152,7 @@ func TestWatcherTellsOfEachContentOnce(t *testing.T) {
 		var told []string
 		i := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &watcher{engine: e, load: func() (Modules, error) {
+		w := &watcher{engine: e, poll: e.options.WatchPoll, load: func() (Modules, error) {
 			s := states[i]
 			if i++; i == len(states) {
 				defer cancel()
@@ -128,7 +206,7 @@ func TestWatcherTriesAgainWhatRanOutOfTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var told []error
-		w := &watcher{engine: e, load: func() (Modules, error) { return small(), nil }}
+		w := &watcher{engine: e, poll: e.options.WatchPoll, load: func() (Modules, error) { return small(), nil }}
 		w.onResult = func(_ Snapshot, err error) { told = append(told, err); busy = len(told) < 2 }
 		w.run(ctx)
 		if len(told) != 3 || told[0] == nil || told[1] == nil || told[2] != nil {
