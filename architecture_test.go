@@ -63,6 +63,7 @@ func matches(path, pattern string) bool {
 // Paths without a dot are the module's own.
 var forbidden = []struct{ from, to, because string }{
 	{"internal/pipepath", "*", "paths are judged by pure string work that can be read in one sitting"},
+	{"internal/patience", "*", "reading in time does not depend on what is read"},
 	{"internal/proxy/acl", "*", "matching a caller is a pure function"},
 	{"internal/proxy/safepath", "*", "the path grammar is pure and the same on every system"},
 	{"internal/policy", "k8s.io", "the engine also judges requests on nodes, which know no Kubernetes types"},

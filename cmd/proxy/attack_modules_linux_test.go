@@ -121,7 +121,7 @@ func TestADirectoryThatIsBeingWrittenIsNotRead(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			followModules(ctx, 10*time.Second, func() string { return dir }, func() { changes.Add(1) })
+			followModules(ctx, 10*time.Second, func() string { return dir }, func() { changes.Add(1) }, func(err error) { t.Error(err) })
 		}()
 		after := func(d time.Duration, want int64, what string) {
 			t.Helper()

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
 // modulesInterval is how often a directory of Rego is looked at.
@@ -16,20 +18,27 @@ const modulesInterval = 10 * time.Second
 const modulesSettle = time.Second
 
 // followModules has the configuration read again whenever the Rego beside it has changed, until ctx is done. dir is asked each
-// time, since a reload may name another.
-func followModules(ctx context.Context, interval time.Duration, dir func() string, changed func()) {
-	last := modulesDigest(dir())
+// time, since a reload may name another. late is told once each time that the directory keeps its reader.
+func followModules(ctx context.Context, interval time.Duration, dir func() string, changed func(), late func(error)) {
+	digest := patience.New(patience.Usual, func() ([sha256.Size]byte, error) { return modulesDigest(dir()), nil })
+	last, err := digest.Read(ctx)
 	seen := last
 	tick := time.NewTimer(interval)
 	defer tick.Stop()
-	for {
+	for isLate := false; ; {
+		if err != nil && ctx.Err() == nil && !isLate {
+			late(err)
+		}
+		isLate = err != nil
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		next := interval
-		switch now := modulesDigest(dir()); {
+		var now [sha256.Size]byte
+		switch now, err = digest.Read(ctx); {
+		case err != nil: // what it holds is not known
 		case now == last:
 			seen = last
 		case now != seen: // perhaps it is being written

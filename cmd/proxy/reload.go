@@ -94,9 +94,20 @@ func (l *live) follow(ctx context.Context) {
 		return
 	}
 	var group sync.WaitGroup
-	group.Go(func() { followModules(ctx, modulesInterval, func() string { return *l.modules.Load() }, l.ask) })
+	group.Go(func() {
+		dir := func() string { return *l.modules.Load() }
+		followModules(ctx, modulesInterval, dir, l.ask, func(err error) { l.late(dir(), err) })
+	})
 	defer group.Wait()
-	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked}, l.reload)
+	late := func(err error) { l.late(l.file, err) }
+	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked, Late: late}, l.reload)
+}
+
+// late tells of a file or directory that keeps its reader. It may be called by several goroutines.
+func (l *live) late(path string, err error) {
+	l.reloads.WithLabelValues("failure").Inc()
+	l.log.Error("CONFIGURATION NOT READ: the access list that was loaded before goes on to hold", event(eventReloadFailed),
+		zap.String(logkeys.Path, path), zap.String(logkeys.Revision, l.revision()), zap.Error(err))
 }
 
 // reload puts the file's access list in force, or keeps the one that holds if the file is not fit. It asks to be called again for a file that

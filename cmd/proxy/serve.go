@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -201,15 +202,25 @@ func (f *flags) roots() (*safepath.Roots, error) {
 	return roots, nil
 }
 
+// stopReading is how long a stop waits for a configuration that is being read.
+const stopReading = 2 * time.Second
+
 // run serves until ctx is done. The cause of that is returned if it is a fault.
 func (p *proxyProgram) run(ctx context.Context, server *proxy.Server, access *live, state *readiness) error {
 	following, stop := context.WithCancel(ctx)
-	var follower sync.WaitGroup
-	follower.Go(func() { access.follow(following) })
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		access.follow(following)
+	}()
 	context.AfterFunc(following, func() { state.open.Store(false) })
 	err := server.Run(ctx)
 	stop()
-	follower.Wait()
+	select {
+	case <-followed:
+	case <-time.After(stopReading):
+		p.log.Warn("stopped while the configuration was being read, which nothing interrupts")
+	}
 	if f, ok := errors.AsType[*fault](context.Cause(ctx)); ok {
 		err = errors.Join(f, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
 // Digest stands for the content of a file, or for the reason why it cannot be read. The zero value is a file that is not there.
@@ -53,6 +55,10 @@ type FollowOptions struct {
 	Reread time.Duration
 	// Settle is how long a content must stay the same before it counts, so that a file that is being written is not read; 200ms.
 	Settle time.Duration
+	// Patience is how long the file may keep its reader; patience.Usual.
+	Patience time.Duration
+	// Late is told once each time that the file keeps it longer; what was loaded before stays loaded. Nil means that nobody wants to know.
+	Late func(error)
 	// Asked has a value when somebody asks for the file to be read, changed or not.
 	Asked <-chan struct{}
 }
@@ -61,10 +67,13 @@ func (o FollowOptions) complete() FollowOptions {
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&o.Look, time.Second}, {&o.Reread, 10 * time.Second}, {&o.Settle, 200 * time.Millisecond}} {
+	}{{&o.Look, time.Second}, {&o.Reread, 10 * time.Second}, {&o.Settle, 200 * time.Millisecond}, {&o.Patience, patience.Usual}} {
 		if *d.value == 0 {
 			*d.value = d.usual
 		}
+	}
+	if o.Late == nil {
+		o.Late = func(error) {}
 	}
 	return o
 }
@@ -75,53 +84,75 @@ func (o FollowOptions) complete() FollowOptions {
 // stays as it is: a file can be refused for what is around it. isAgain tells such a call.
 func Follow(ctx context.Context, file string, loaded Digest, o FollowOptions, reload func(isAgain bool) (again bool)) {
 	o = o.complete()
-	again, seen := false, look(file)
-	reread := time.Now().Add(o.Reread)
-	ticker := time.NewTicker(o.Look)
+	f := follower{
+		FollowOptions: o,
+		content:       patience.New(o.Patience, func() (Digest, error) { return DigestOf(file), nil }),
+		outside:       patience.New(o.Patience, func() (appearance, error) { return look(file), nil }),
+	}
+	f.follow(ctx, loaded, reload)
+}
+
+// follower reads a file that may keep its reader.
+type follower struct {
+	FollowOptions
+	content *patience.Reader[Digest]
+	outside *patience.Reader[appearance]
+}
+
+func (f *follower) follow(ctx context.Context, loaded Digest, reload func(isAgain bool) (again bool)) {
+	again, asked := false, false
+	seen, err := f.outside.Read(ctx)
+	reread := time.Now().Add(f.Reread)
+	ticker := time.NewTicker(f.Look)
 	defer ticker.Stop()
-	for {
-		asked := false
+	for isLate := false; ; {
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !isLate {
+			f.Late(err)
+		}
+		isLate = err != nil
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.Asked:
+		case <-f.Asked:
 			asked = true
 		case <-ticker.C:
 		}
-		now := look(file)
-		if !asked && now.is(seen) && time.Now().Before(reread) {
+		var now appearance
+		if now, err = f.outside.Read(ctx); err != nil || !asked && !isLate && now.is(seen) && time.Now().Before(reread) {
 			continue
 		}
-		seen, reread = now, time.Now().Add(o.Reread)
-		content, ok := settled(ctx, file, loaded, o.Settle)
-		if !ok {
-			return
+		var content Digest
+		if content, err = f.settled(ctx, loaded); err != nil {
+			continue
 		}
+		seen, reread = now, time.Now().Add(f.Reread)
 		if isNew := asked || content != loaded; isNew || again {
-			loaded = content
+			loaded, asked = content, false
 			again = reload(!isNew)
 		}
 	}
 }
 
 // settled returns the content once two looks in a row have found the same; what is loaded already needs no second look.
-func settled(ctx context.Context, file string, loaded Digest, pause time.Duration) (content Digest, ok bool) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	for content = DigestOf(file); content != loaded; {
+func (f *follower) settled(ctx context.Context, loaded Digest) (Digest, error) {
+	content, err := f.content.Read(ctx)
+	for err == nil && content != loaded {
+		timer := time.NewTimer(f.Settle)
 		select {
 		case <-ctx.Done():
-			return content, false
+			timer.Stop()
+			return content, ctx.Err()
 		case <-timer.C:
 		}
-		again := DigestOf(file)
-		if again == content {
+		before := content
+		if content, err = f.content.Read(ctx); content == before {
 			break
 		}
-		content = again
-		timer.Reset(pause)
 	}
-	return content, true
+	return content, err
 }
 
 // appearance is what a file looks like from outside; nil is one that cannot be looked at.

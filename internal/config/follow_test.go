@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
 // following runs Follow on a file in a bubble and counts what it is told.
@@ -178,5 +181,62 @@ func TestFollowSeesASwappedLink(t *testing.T) {
 		f.after(2*time.Second, 1)
 		link("..vb", filepath.Join(dir, "..data"))
 		f.after(2*time.Second, 2)
+	})
+}
+
+// A file on a network file system that was away kept the proxy from stopping, and nobody knew that it was not read any more.
+func TestFollowTellsOfAFileThatKeepsItsReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan struct{})
+		close(answers)
+		var wait atomic.Pointer[chan struct{}]
+		wait.Store(&answers)
+		var content atomic.Pointer[Digest]
+		one, two := digest([]byte("one")), digest([]byte("two"))
+		content.Store(&one)
+		var late, reloads atomic.Int64
+		o := FollowOptions{Asked: make(chan struct{}, 1), Late: func(err error) {
+			if late.Add(1); !errors.Is(err, patience.ErrLate) {
+				t.Error(err)
+			}
+		}}.complete()
+		f := follower{
+			FollowOptions: o,
+			content:       patience.New(o.Patience, func() (Digest, error) { d := *content.Load(); <-*wait.Load(); return d, nil }),
+			outside:       patience.New(o.Patience, func() (appearance, error) { <-*wait.Load(); return appearance{}, nil }),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.follow(ctx, one, func(bool) bool { reloads.Add(1); return false })
+		}()
+		is := func(what string, wantLate, wantReloads int64) {
+			t.Helper()
+			synctest.Wait()
+			if late.Load() != wantLate || reloads.Load() != wantReloads {
+				t.Errorf("%s: told %d times, reloaded %d times", what, late.Load(), reloads.Load())
+			}
+		}
+		time.Sleep(time.Minute)
+		is("nothing has changed", 0, 0)
+
+		stuck := make(chan struct{})
+		wait.Store(&stuck)
+		time.Sleep(10 * time.Minute)
+		is("it does not answer", 1, 0)
+		content.Store(&two)
+		wait.Store(&answers)
+		close(stuck)
+		time.Sleep(5 * time.Second)
+		is("it answers, and is another one", 1, 1)
+
+		stuck = make(chan struct{})
+		wait.Store(&stuck)
+		time.Sleep(5 * time.Second)
+		cancel()
+		<-done
+		is("it was stopped meanwhile", 1, 1)
+		close(stuck)
 	})
 }

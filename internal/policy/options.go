@@ -8,6 +8,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
 // DefaultEntrypoint is the document that an evaluation asks for.
@@ -49,7 +51,7 @@ type Options struct {
 	// WatchSettle is how long a directory must be quiet before Watch reads it. Default 100 ms: an editor or the
 	// kubelet changes several names in a row.
 	WatchSettle time.Duration
-	// WatchRead is how long reading the directory may take before Watch says so. Default 30 s.
+	// WatchRead is how long reading the directory may take before Watch says so. Default patience.Usual.
 	WatchRead time.Duration
 	// Log receives diagnostics. Default none.
 	Log *zap.Logger
@@ -84,7 +86,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.TestTimeout = orDefault(o.TestTimeout, 30*time.Second)
 	o.WatchPoll = orDefault(o.WatchPoll, 10*time.Second)
 	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
-	o.WatchRead = orDefault(o.WatchRead, 30*time.Second)
+	o.WatchRead = orDefault(o.WatchRead, patience.Usual)
 	o.Limits = o.Limits.withDefaults()
 	if o.ProcessTime == nil {
 		o.ProcessTime = processTime

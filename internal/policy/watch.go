@@ -37,13 +37,12 @@ func (e *Engine) Watch(ctx context.Context, dir string, bind func(Modules) (Modu
 	defer func() { _ = notify.Close() }() // ends forward before it is waited for
 
 	var watched os.FileInfo
-	w := &watcher{
-		engine: e, poll: e.options.WatchPoll, changed: changed, onResult: onResult,
-		load: func() (Modules, error) {
-			watched = rewatch(notify, dir, watched)
-			return loadDir(ctx, dir, bind)
-		},
+	load := func() (Modules, error) {
+		watched = rewatch(notify, dir, watched)
+		return loadDir(ctx, dir, bind)
 	}
+	w := e.newWatcher(e.options.WatchPoll, load, onResult)
+	w.changed = changed
 	w.run(ctx)
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
 // watcher is the part of Watch and Follow that does not know about files.
@@ -14,24 +16,21 @@ type watcher struct {
 	engine   *Engine
 	poll     time.Duration
 	changed  <-chan struct{} // nil if nobody gives notice
-	load     func() (Modules, error)
+	reader   *patience.Reader[Modules]
 	onResult func(Snapshot, error)
-	loading  chan loaded // of a load that has not returned; nil if there is none
-	last     string      // what the attempt before was about; empty before the first
-	again    bool        // the attempt before ran out of time, which says nothing about its content
+	last     string // what the attempt before was about; empty before the first
+	again    bool   // the attempt before ran out of time, which says nothing about its content
 }
 
-// loaded is what a load has returned.
-type loaded struct {
-	m   Modules
-	err error
+// newWatcher returns a watcher that waits for load no longer than Options.WatchRead: a file can keep its reader for ever.
+func (e *Engine) newWatcher(poll time.Duration, load func() (Modules, error), onResult func(Snapshot, error)) *watcher {
+	return &watcher{engine: e, poll: poll, reader: patience.New(e.options.WatchRead, load), onResult: onResult}
 }
 
 // Follow activates what load returns, at once and again at each poll when it returns something else, until ctx is done: as Watch does for a directory,
 // with the same answers to what cannot be loaded. load is called by one goroutine at a time.
 func (e *Engine) Follow(ctx context.Context, poll time.Duration, load func() (Modules, error), onResult func(Snapshot, error)) {
-	w := &watcher{engine: e, poll: poll, load: load, onResult: onResult}
-	w.run(ctx)
+	e.newWatcher(poll, load, onResult).run(ctx)
 }
 
 // run attempts once, then after each change that was followed by quiet, and at each poll.
@@ -73,38 +72,14 @@ func (w *watcher) settle(ctx context.Context) bool {
 	return true
 }
 
-// read returns what load does. A file can keep its reader for ever, as one of a network file system that is away: that is an error after
-// Options.WatchRead, and nothing waits for it then but a goroutine.
-func (w *watcher) read(ctx context.Context) (Modules, error) {
-	late := time.NewTimer(w.engine.options.WatchRead)
-	defer late.Stop()
-	for {
-		isOld := w.loading != nil // it may return what was there long ago
-		if !isOld {
-			w.loading = make(chan loaded, 1)
-			go func(done chan<- loaded) {
-				m, err := w.load()
-				done <- loaded{m, err}
-			}(w.loading)
-		}
-		select {
-		case l := <-w.loading:
-			if w.loading = nil; !isOld {
-				return l.m, l.err
-			}
-		case <-late.C:
-			return Modules{}, fmt.Errorf("read policies: not done after %v: the disk or a network file system does not answer", w.engine.options.WatchRead)
-		case <-ctx.Done():
-			return Modules{}, ctx.Err()
-		}
-	}
-}
-
 // attempt activates what load returns, unless the attempt before was about the same. An error is told or, if nobody listens, logged.
 func (w *watcher) attempt(ctx context.Context) {
-	m, err := w.read(ctx)
+	m, err := w.reader.Read(ctx)
 	if ctx.Err() != nil {
 		return
+	}
+	if errors.Is(err, patience.ErrLate) {
+		err = fmt.Errorf("policies: %w", err)
 	}
 	about := ""
 	if err == nil {

@@ -19,7 +19,8 @@ func TestWatcherWaitsForQuietAndNeverForEver(t *testing.T) {
 		}
 		changed := make(chan struct{}, 1)
 		var loads atomic.Int64
-		w := &watcher{engine: e, poll: e.options.WatchPoll, changed: changed, load: func() (Modules, error) { loads.Add(1); return small(), nil }}
+		w := e.newWatcher(e.options.WatchPoll, func() (Modules, error) { loads.Add(1); return small(), nil }, nil)
+		w.changed = changed
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.run(ctx) }()
@@ -90,13 +91,13 @@ func TestAReaderThatNeverReturnsIsToldAndWaitedForByNobody(t *testing.T) {
 			current, stuck = m, until
 		}
 		var told []string
-		w := &watcher{engine: e, poll: e.options.WatchPoll, load: load, onResult: func(_ Snapshot, err error) {
+		w := e.newWatcher(e.options.WatchPoll, load, func(_ Snapshot, err error) {
 			what := "activated"
 			if err != nil {
 				what = err.Error()
 			}
 			told = append(told, what)
-		}}
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.run(ctx) }()
@@ -106,7 +107,7 @@ func TestAReaderThatNeverReturnsIsToldAndWaitedForByNobody(t *testing.T) {
 		set(small(), until)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		const late = "read policies: not done after 30s: the disk or a network file system does not answer"
+		const late = "policies: not read after 30s: the disk or a network file system does not answer"
 		if want := []string{"activated", late}; !slices.Equal(told, want) {
 			t.Fatalf("told %q, want %q", told, want)
 		}
@@ -152,13 +153,13 @@ func TestWatcherTellsOfEachContentOnce(t *testing.T) {
 		var told []string
 		i := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		w := &watcher{engine: e, poll: e.options.WatchPoll, load: func() (Modules, error) {
+		w := e.newWatcher(e.options.WatchPoll, func() (Modules, error) {
 			s := states[i]
 			if i++; i == len(states) {
 				defer cancel()
 			}
 			return s.m, s.err
-		}}
+		}, nil)
 		w.onResult = func(s Snapshot, err error) {
 			if err != nil {
 				told = append(told, "refused")
@@ -206,7 +207,7 @@ func TestWatcherTriesAgainWhatRanOutOfTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var told []error
-		w := &watcher{engine: e, poll: e.options.WatchPoll, load: func() (Modules, error) { return small(), nil }}
+		w := e.newWatcher(e.options.WatchPoll, func() (Modules, error) { return small(), nil }, nil)
 		w.onResult = func(_ Snapshot, err error) { told = append(told, err); busy = len(told) < 2 }
 		w.run(ctx)
 		if len(told) != 3 || told[0] == nil || told[1] == nil || told[2] != nil {
