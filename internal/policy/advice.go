@@ -64,6 +64,7 @@ func (s *snapshot) advise(ctx context.Context, input ast.Value, cancel topdown.C
 		return nil
 	})
 	sortFindings(taken)
+	s.order(taken)
 	taken, beyond := firstOfEach(taken)
 	return append(append(taken, faults.findings()...), beyond...)
 }

@@ -63,3 +63,50 @@ func TestAnAdditionSaysCodesOfItsOwn(t *testing.T) {
 		})
 	}
 }
+
+// A module with many findings of a code that sorts before PG001 had the built-in refusal out of the message, the audit record and the code that decided.
+func TestFindingsOfTheBaseComeFirst(t *testing.T) {
+	base := Modules{Files: map[string]string{"base.rego": `package pipeguard.admission
+
+# METADATA
+# title: t
+# custom:
+#   code: HOUSE1
+#   severity: high
+#   remedy: r
+findings contains {"code": "HOUSE1", "effect": "deny", "field": "z"} if input.namespace
+
+findings contains {"code": "PG001", "effect": "deny", "field": "z"} if input.namespace
+
+advice contains {"code": "PG009", "effect": "warn", "field": "z"} if input.namespace
+
+decision := {"allowed": count(findings) == 0, "findings": findings}
+`}}
+	m := base.with(map[string]string{"a/a.rego": `package pipeguard.admission
+
+findings contains {"code": "AAA1", "effect": "deny", "field": sprintf("f%d", [n])} if some n in input.n
+
+advice contains {"code": "AAA2", "effect": "warn", "field": sprintf("f%d", [n])} if some n in input.n
+`, "a/a_test.rego": "package a_test\n\ntest_x if 1 == 1\n"})
+	m.Base, m.Owner = &base, func(file string) string { return strings.Split(file, "/")[0] }
+	e, err := New(Options{Timeout: patient.Timeout, BaseTested: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Activate(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	var n []any
+	for i := range 200 {
+		n = append(n, i)
+	}
+	d, err := e.Decide(t.Context(), value(t, map[string]any{"namespace": "shop", "n": n}))
+	if err != nil || len(d.Findings) != 2+200+1+200 {
+		t.Fatalf("%d findings, %v", len(d.Findings), err)
+	}
+	for at, want := range map[int]string{0: "HOUSE1", 1: "PG001", 2: "AAA1", 201: "AAA1", 202: "PG009", 203: "AAA2"} {
+		if got := d.Findings[at].Code; got != want {
+			t.Errorf("finding %d is %s, want %s", at, got, want)
+		}
+	}
+}

@@ -22,7 +22,8 @@ type program struct {
 	compiler *ast.Compiler          // of all but the tests
 	data     document
 	rules    map[string]Rule
-	object   bool // some module may read input.object
+	ofBase   map[string]bool // codes that the base describes; nil where nothing is added to it
+	object   bool            // some module may read input.object
 	options  Options
 }
 
@@ -118,7 +119,14 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 		return nil, sortProblems(problems)
 	}
 	object := slices.ContainsFunc(slices.Collect(maps.Values(compiler.Modules)), refersToObject)
-	return &program{parsed: all, compiler: compiler, data: data, rules: rules, object: object, options: o}, nil
+	p = &program{parsed: all, compiler: compiler, data: data, rules: rules, object: object, options: o}
+	if m.Base != nil {
+		p.ofBase = map[string]bool{}
+		for code, file := range files {
+			p.ofBase[code] = added.isBase(file)
+		}
+	}
+	return p, nil
 }
 
 // parse reads every module and looks for what can be found without the others, until ctx ends.

@@ -58,7 +58,7 @@ func decodeDecision(v ast.Value) (Decision, error) {
 	return d, nil
 }
 
-// decodeFindings takes a set or an array, and returns findings in the order of their code and field. It takes all or none: what
+// decodeFindings takes a set or an array, and returns findings in the order of their code and field, see order. It takes all or none: what
 // is not understood may have meant a refusal.
 func decodeFindings(v ast.Value) ([]Finding, error) {
 	each, n, err := listed(v)

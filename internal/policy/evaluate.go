@@ -79,37 +79,39 @@ func (s *share) advance() time.Duration {
 // endAfter calls end once the process has used as much processor time as the time-out, and not before the time-out has passed by the clock. The
 // clock alone would end work that got no processor, on a machine that is busy otherwise; it does so after longest time-outs. stop must be called.
 func endAfter(timeout time.Duration, used func() time.Duration, end func()) (stop func()) {
-	l := &limited{end: end, timeout: timeout, used: used, began: used()}
-	l.next()
+	l := &limited{end: end, timeout: timeout, used: used, began: used(), begun: time.Now()}
+	l.next(timeout)
 	return l.stop
 }
 
-// limited looks at the processor time after each time-out.
+// limited looks at the processor time when all of the time-out can have been used, and again when the rest can.
 type limited struct {
 	end            func()
 	timeout, began time.Duration
+	begun          time.Time
 	used           func() time.Duration
 
 	mu      sync.Mutex // guards what follows
 	timer   *time.Timer
-	times   int
 	stopped bool
 }
 
-func (l *limited) next() {
+// next looks again after a while.
+func (l *limited) next(after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.stopped {
-		l.timer = time.AfterFunc(l.timeout, l.look)
+		l.timer = time.AfterFunc(after, l.look)
 	}
 }
 
 func (l *limited) look() {
-	if l.times++; l.times >= longest || l.used()-l.began >= l.timeout { // one timer at a time counts
+	rest, atMost := l.timeout-(l.used()-l.began), longest*l.timeout-time.Since(l.begun)
+	if rest <= 0 || atMost <= 0 {
 		l.end()
 		return
 	}
-	l.next()
+	l.next(min(max(rest, l.timeout/20), atMost)) // rarely enough to cost nothing
 }
 
 func (l *limited) stop() {

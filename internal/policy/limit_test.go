@@ -13,26 +13,27 @@ func TestAnEvaluationThatGetsNoProcessorIsNotEndedByTheClock(t *testing.T) {
 	const timeout = 250 * time.Millisecond
 	for _, tt := range []struct {
 		name  string
-		share time.Duration // of a processor that the process gets: one part in so many
+		share float64 // of a processor that the process gets
 		ends  time.Duration
 	}{
 		{"all of one", 1, timeout},
-		{"a tenth", 10, 10 * timeout},
-		{"next to nothing", 1000, longest * timeout},
+		{"nearly all of one", 0.99, timeout * 100 / 99}, // it had twice its time
+		{"a tenth", 0.1, 10 * timeout},
+		{"next to nothing", 0.001, longest * timeout},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				used := func() time.Duration { return time.Hour + time.Since(began)/tt.share }
+				used := func() time.Duration { return time.Hour + time.Duration(tt.share*float64(time.Since(began))) }
 				cancel, stop := limit(t.Context(), timeout, used)
 				defer stop()
 				ctx, release := within(t.Context(), timeout, used)
 				defer release()
-				time.Sleep(tt.ends - 1)
+				time.Sleep(tt.ends - time.Millisecond)
 				if synctest.Wait(); cancel.Cancelled() || ctx.Err() != nil {
 					t.Errorf("it was ended before %v", tt.ends)
 				}
-				time.Sleep(time.Nanosecond)
+				time.Sleep(time.Millisecond + timeout/20)
 				if synctest.Wait(); !cancel.Cancelled() || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 					t.Errorf("it was not ended after %v: %v", tt.ends, context.Cause(ctx))
 				}

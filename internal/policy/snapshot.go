@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -13,6 +15,7 @@ type snapshot struct {
 	revision  string
 	activated time.Time
 	rules     map[string]Rule
+	ofBase    map[string]bool // see program
 	tests     int
 	object    bool
 	companion any
@@ -49,7 +52,7 @@ func (s Snapshot) NeedsObject() bool { return s.s.object }
 
 // snapshot prepares the program's queries over data.
 func (p *program) snapshot(ctx context.Context, revision string, data document) (*snapshot, error) {
-	s := &snapshot{revision: revision, rules: p.rules, object: p.object}
+	s := &snapshot{revision: revision, rules: p.rules, ofBase: p.ofBase, object: p.object}
 	var err error
 	if s.decision, err = p.prepare(ctx, p.options.Entrypoint, data); err != nil {
 		return nil, err
@@ -82,9 +85,25 @@ func (s *snapshot) decide(ctx context.Context, input ast.Value, shared *pool, ti
 	if err != nil {
 		return Decision{}, fault(ReasonType, err)
 	}
+	s.order(d.Findings)
 	d.Revision = s.revision
 	if s.advice != nil {
 		d.Findings = append(d.Findings, s.advise(ctx, input, cancel)...)
 	}
 	return d, nil
+}
+
+// order puts sorted findings of the base before those of additions. Readers are shown the first ones, and told the first that refuses: no addition can push
+// those of the base out of sight.
+func (s *snapshot) order(findings []Finding) {
+	if s.ofBase == nil {
+		return
+	}
+	place := func(f Finding) int {
+		if ownCodes.MatchString(f.Code) || s.ofBase[f.Code] {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(place(a), place(b)) })
 }
