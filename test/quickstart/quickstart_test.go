@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,7 @@ func TestAwaitSaysWhyAProgramIsNotReady(t *testing.T) {
 	if err := slow.await(t.Context(), 100*time.Millisecond, never); err == nil || !strings.Contains(err.Error(), "not ready yet") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := start("nothing", "/nonexistent"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := start("nothing", filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
