@@ -44,7 +44,7 @@ func (b Bundle) Directory() string {
 
 func (p *Proxy) checkBundle(add report) {
 	b := p.Bundle
-	if b == (Bundle{}) {
+	if p.IsMissing() || p.source.exact("bundle") == nil {
 		return
 	}
 	if b.Pool == "" {

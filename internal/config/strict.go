@@ -13,8 +13,8 @@ import (
 )
 
 // checkText refuses what YAML allows and an access list should not: values that are empty or 0, which would read as if the
-// key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound), and anchors, aliases and merges,
-// by which a file says in one place what holds in another. into is what the text was decoded into.
+// key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound, an empty bundle none), fractions, which would be
+// cut off, and anchors, aliases and merges, by which a file says in one place what holds in another. into is what the text was decoded into.
 func (s source) checkText(into any) error {
 	faults := s.walk(s.root, "")
 	if zeros := s.zeros(reflect.ValueOf(into), "", ""); len(zeros) > 0 {
@@ -40,12 +40,25 @@ func (s source) zeros(v reflect.Value, field, remedy string) (faults acl.Faults)
 		for i := range v.Len() {
 			faults = append(faults, s.zeros(v.Index(i), fmt.Sprintf("%s[%d]", field, i), remedy)...)
 		}
+	case reflect.Uint, reflect.Uint64:
+		faults = append(faults, s.fraction(field)...)
 	case reflect.Int, reflect.Int64:
+		if faults = append(faults, s.fraction(field)...); len(faults) > 0 {
+			return faults
+		}
 		if node := s.exact(field); v.IsZero() && node != nil && node.Value != "" && node.Tag != "!!null" {
 			faults = append(faults, acl.Fault{Field: field, Problem: "is 0, which is no value of it: " + cmp.Or(remedy, "leave it out for what holds if it is not set")})
 		}
 	}
 	return faults
+}
+
+// fraction is the fault of a whole number that is written as another.
+func (s source) fraction(field string) acl.Faults {
+	if node := s.exact(field); node != nil && node.Tag == "!!float" {
+		return acl.Faults{{Field: field, Problem: fmt.Sprintf("%q is no whole number", node.Value)}}
+	}
+	return nil
 }
 
 // walk returns the faults of a node and of what is in it; field is the node's place in words.
@@ -59,6 +72,8 @@ func (s source) walk(node *yaml.Node, field string) (faults []error) {
 		return faults // what an alias stands for may hold the alias
 	case node.Kind == yaml.ScalarNode && field != "" && (node.Value == "" || node.Tag == "!!null"):
 		add(node, "has no value: give it one or remove it")
+	case node.Kind == yaml.MappingNode && field != "" && !strings.HasSuffix(field, "]") && len(node.Content) == 0:
+		add(node, "is empty, and would read as if it were not there: fill it or remove it")
 	}
 	for i, child := range node.Content {
 		switch {
