@@ -121,6 +121,9 @@ type vouched struct {
 // decideEvery is how long a decision holds for a stream while its rules stay the same: permissions end by time, too.
 const decideEvery = 10 * time.Second
 
+// overdueEvery is how often it is asked whether the log must keep too much for a stream: a disk is full within seconds.
+const overdueEvery = time.Second
+
 // Context returns the context of the chain.
 func (v *vouched) Context() context.Context { return v.ctx }
 
@@ -172,14 +175,17 @@ func (v *vouched) allowed() (err error) {
 		}
 	}()
 	rules := p.now()
-	if v.denied != nil || rules == v.rules && time.Since(v.decided) < decideEvery {
+	if v.denied != nil {
 		return v.denied
 	}
-	r, call := v.asked, v.call
-	if began := r.event.IntentSeq; began != 0 && began <= p.overdue() {
+	if began := v.asked.event.IntentSeq; began != 0 && began <= p.overdue() {
 		v.denied = errOverdue
 		return v.denied
 	}
+	if rules == v.rules && time.Since(v.decided) < decideEvery {
+		return nil
+	}
+	r, call := v.asked, v.call
 	r.now, r.waited = time.Now(), true // it was counted against the caller's limits when it began
 	v.denied = errUndecided            // should what decides panic
 	_, v.denied = chain(nothing, p.authorized, p.judged)(context.WithValue(v.ctx, requestKey{}, &r), &call)
@@ -194,7 +200,7 @@ var errUndecided = status.Error(codes.Internal, "no decision about the rest of t
 
 // watch asks whether the stream is still allowed while nothing is said on it: a silent one takes a place. It ends it if not.
 func (v *vouched) watch(end context.CancelCauseFunc) (stop func()) {
-	ticker, done := time.NewTicker(decideEvery), make(chan struct{})
+	ticker, done := time.NewTicker(overdueEvery), make(chan struct{})
 	go func() {
 		defer ticker.Stop()
 		for {

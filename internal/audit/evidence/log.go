@@ -23,6 +23,8 @@ type Options struct {
 	States []string
 	// Sinks are given a copy of every checkpoint. Only what is out of reach of this machine's administrators contradicts a rollback.
 	Sinks []Sink
+	// Prunes says that records are removed from the log: the space that takes is kept, so that it works on a full disk.
+	Prunes bool
 	// Interval is how long a record may wait for a checkpoint, 1 s if 0. Idle is how often one is made while there are no records, 1 min if 0.
 	Interval, Idle time.Duration
 	// Now is the clock, time.Now if nil.
@@ -91,6 +93,8 @@ type Log struct {
 	thinned time.Time
 	closed  bool
 
+	spare *spare // nil if nothing is removed
+
 	couriers []*courier
 	stop     context.CancelFunc
 }
@@ -132,6 +136,10 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l.states = openStates(o.States, last.raw, o.OnError)
 	l.signed, l.at = last.Head, o.Now()
+	if o.Prunes {
+		l.spare = &spare{path: filepath.Join(o.Dir, StartFile)}
+		l.spare.keep()
+	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	for _, s := range o.Sinks {
@@ -197,6 +205,9 @@ func (l *Log) checkpoint(isLast bool) error {
 	}
 	l.states.write(raw)
 	l.signed, l.at = head, now
+	if l.spare != nil && !isLast {
+		l.spare.keep()
+	}
 	for _, c := range l.couriers {
 		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head) }})
 	}
@@ -272,6 +283,9 @@ func (l *Log) Close(ctx context.Context) error {
 		}
 	}
 	l.stop()
+	if l.spare != nil {
+		err = errors.Join(err, l.spare.drop())
+	}
 	return errors.Join(err, l.notes.close(), l.states.close())
 }
 
@@ -307,12 +321,23 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 		err = l.signBehind(last)
 	}
 	if err == nil {
-		err = replace(file, formatStart(tree))
+		err = l.replaceStart(file, formatStart(tree))
 	}
 	if err != nil {
 		return fmt.Errorf("prune audit log up to record %d: %w", last, err)
 	}
 	return nil
+}
+
+func (l *Log) replaceStart(file string, content []byte) error {
+	if l.spare == nil {
+		return replace(file, content)
+	}
+	temp, err := l.spare.take()
+	if err != nil {
+		return err
+	}
+	return replaceBy(temp, file, content)
 }
 
 // signBehind sees to it that a checkpoint holds the record behind last: until those up to last are removed, nothing else does.

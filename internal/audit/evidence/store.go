@@ -121,8 +121,13 @@ func replace(file string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(temp, bytes.NewReader(content))
-	err = errors.Join(err, temp.Sync(), temp.Close())
+	return replaceBy(temp, file, content)
+}
+
+// replaceBy is replace with an empty file that is there.
+func replaceBy(temp *os.File, file string, content []byte) error {
+	_, err := io.Copy(temp, bytes.NewReader(content))
+	err = errors.Join(err, temp.Truncate(int64(len(content))), temp.Sync(), temp.Close()) // what was kept behind is given back
 	if err == nil {
 		err = os.Rename(temp.Name(), file)
 	}

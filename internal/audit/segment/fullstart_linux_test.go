@@ -50,6 +50,24 @@ func startIn(t *testing.T, dir string, key *evidence.Key) (w *segment.Writer, tr
 	return w, tree, err
 }
 
+// smallDisk mounts a file system of so many bytes.
+func smallDisk(t *testing.T, size int) (dir string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: mounting a file system needs root")
+	}
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", size)); err != nil {
+		t.Skipf("SKIPPED: mount a file system: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // TestFillTheDiskUntilKilled is the process that is killed.
 func TestFillTheDiskUntilKilled(t *testing.T) {
 	dir := os.Getenv(fullDirEnv)
@@ -86,20 +104,9 @@ func TestFillTheDiskUntilKilled(t *testing.T) {
 
 // No caller can write so much that the next start has no room, not even after a kill.
 func TestALogThatHasFilledItsDiskStartsAgain(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: mounting a file system needs root")
-	}
 	for _, kind := range []string{"refusals", "calls"} {
 		t.Run(kind, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=700", 3<<20)); err != nil {
-				t.Skipf("SKIPPED: mount a file system: %v", err)
-			}
-			t.Cleanup(func() {
-				if err := syscall.Unmount(dir, 0); err != nil {
-					t.Error(err)
-				}
-			})
+			dir := smallDisk(t, 3<<20)
 			key, err := evidence.NewKey(evidence.Origin("node-1"))
 			if err != nil {
 				t.Fatal(err)

@@ -14,6 +14,9 @@ import (
 // pruneInterval is how often segments are looked at for their age.
 const pruneInterval = time.Minute
 
+// fullInterval is how often that is done while the disk is full: until then, nothing may have been removed for want of room or for an operation under way.
+const fullInterval = 5 * time.Second
+
 // maxPruned bounds how many segments one record names.
 const maxPruned = 16
 

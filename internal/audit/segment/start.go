@@ -169,7 +169,11 @@ func (l *log) look() {
 	if l.file != nil && l.due(0) == audit.CauseAge {
 		l.commit(nil)
 	}
-	if time.Since(l.looked) >= pruneInterval {
+	interval := pruneInterval
+	if l.full != nil {
+		interval = fullInterval
+	}
+	if time.Since(l.looked) >= interval {
 		l.prune()
 	}
 }
