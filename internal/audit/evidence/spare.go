@@ -32,7 +32,7 @@ func (s *spare) keep() {
 		return
 	}
 	if err := segment.Reserve(file, 0, spareBytes); err != nil { // no room now, or never any to keep
-		discard(file)
+		_ = discard(file) // it may stay: the next start removes it
 		return
 	}
 	s.file = file
