@@ -44,11 +44,9 @@ func (a *auditLog) openCopies(o auditOptions) error {
 	return err
 }
 
-// closeCopies delivers what is left for others, for a while. What they do not take is in the log, and no fault of this process.
-func (a *auditLog) closeCopies(log *zap.Logger) {
+// closeCopies delivers what is left for others, until ctx is done. What they do not take is in the log, and no fault of this process.
+func (a *auditLog) closeCopies(ctx context.Context, log *zap.Logger) {
 	if a.copies != nil {
-		ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
-		defer stop()
 		if err := a.copies.Close(ctx); err != nil {
 			log.Warn("copy of audit records", zap.Error(err))
 		}

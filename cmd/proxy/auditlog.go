@@ -68,7 +68,9 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 	a := &auditLog{log: o.log, path: path, closing: func() error { return nil }}
 	defer func() {
 		if err != nil {
-			a.closeCopies(o.log)
+			ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
+			defer stop()
+			a.closeCopies(ctx, o.log)
 		}
 	}()
 	if err := a.openCopies(o); err != nil {
@@ -153,20 +155,20 @@ func (o auditOptions) checkpointFailed(err error) {
 		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
 		return
 	}
-	if errors.Is(err, evidence.ErrCheckpointsGone) || errors.Is(err, evidence.ErrCheckpointsStrange) {
+	if errors.Is(err, evidence.ErrCheckpointsGone) || errors.Is(err, evidence.ErrCheckpointsStrange) || errors.Is(err, evidence.ErrStartChanged) {
 		o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
 		return
 	}
 	o.log.Warn("audit checkpoint", zap.Error(err))
 }
 
-// works is a check of the audit log: it takes records of calls, and they are signed.
+// works is a check of the audit log: it takes records of calls, signs them, and removes those that it need not keep.
 func (a *auditLog) works() error {
 	if a.segments == nil {
 		return nil
 	}
 	s := a.segments.Stats()
-	if err := errors.Join(s.Err, s.Unsigned); err != nil {
+	if err := errors.Join(s.Err, s.Unsigned, s.Unpruned); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	return nil
@@ -203,7 +205,9 @@ func (a *auditLog) close() error {
 	err := a.segments.Close()
 	ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
 	defer stop()
-	err = errors.Join(err, a.tree.Close(ctx))
-	a.closeCopies(a.log)
+	half, stopHalf := context.WithTimeout(ctx, closingTimeout/2) // a place that takes no checkpoint takes none of the time of the others
+	defer stopHalf()
+	err = errors.Join(err, a.tree.Close(half))
+	a.closeCopies(ctx, a.log)
 	return err
 }

@@ -54,6 +54,7 @@ func newAuditCollector(log *auditLog) auditCollector {
 		writer: []figure[stats]{
 			gauge("pipeguard_audit_up", "1 while the audit log takes records, 0 while calls are refused for want of it.", func(s stats) float64 { return isTrue(s.Err == nil) }),
 			gauge("pipeguard_audit_signed", "1 while checkpoints are made of the audit log, 0 if the last one could not be.", func(s stats) float64 { return isTrue(s.Unsigned == nil) }),
+			gauge("pipeguard_audit_retention_up", "1 while what is too old or too much is removed from the audit log, or nothing is; 0 if the last removal failed.", func(s stats) float64 { return isTrue(s.Unpruned == nil) }),
 			gauge("pipeguard_audit_last_seq", "Number of the last durable record.", func(s stats) float64 { return float64(s.Seq) }),
 			gauge("pipeguard_audit_open_intents", "Operations whose intent is in the log and whose end is not yet.", func(s stats) float64 { return float64(s.Open) }),
 			gauge("pipeguard_audit_segments", "Files of the log.", func(s stats) float64 { return float64(s.Segments) }),

@@ -81,7 +81,7 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 		t.Errorf("%d alerts", len(seen))
 	}
 	for _, wanted := range []string{
-		"pipeguard_audit_up", "pipeguard_audit_refused_total", "pipeguard_audit_lost_total", "pipeguard_audit_poisoned_total", "pipeguard_audit_bytes",
+		"pipeguard_audit_up", "pipeguard_audit_refused_total", "pipeguard_audit_lost_total", "pipeguard_audit_poisoned_total", "pipeguard_audit_bytes", "pipeguard_audit_retention_up",
 		"pipeguard_audit_unreconciled", "pipeguard_audit_copies_dropped_total",
 	} {
 		if alerts, err := os.ReadFile("prometheus/alerts.yaml"); err != nil || !strings.Contains(string(alerts), wanted) {

@@ -91,6 +91,7 @@ type Log struct {
 	signed  Head // the last checkpoint
 	at      time.Time
 	thinned time.Time
+	start   span // the tree of the records that were removed, or are about to be
 	closed  bool
 
 	spare *spare // nil if nothing is removed
@@ -122,7 +123,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
 	if err == nil {
-		l.tree, err = rebuild(ctx, o.Dir, last)
+		l.tree, l.start, err = rebuild(ctx, o.Dir, last)
 	}
 	if err == nil && last.lacks {
 		o.OnError(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
@@ -172,10 +173,10 @@ func (l *Log) Checkpoint(ctx context.Context) error {
 	}
 	l.signing.Lock()
 	defer l.signing.Unlock()
-	return l.checkpoint(false)
+	return errors.Join(l.checkpoint(false), l.keepStart())
 }
 
-// checkpoint is Checkpoint. l.signing must be held.
+// checkpoint makes one. l.signing must be held.
 func (l *Log) checkpoint(isLast bool) error {
 	if l.closed {
 		return fmt.Errorf("audit checkpoint: %w", os.ErrClosed)
@@ -270,7 +271,7 @@ func (l *Log) Close(ctx context.Context) error {
 	if l.closed {
 		return nil
 	}
-	err := l.checkpoint(true)
+	err := errors.Join(l.checkpoint(true), l.keepStart())
 	l.closed = true
 	for _, c := range l.couriers {
 		c.end()
@@ -289,13 +290,6 @@ func (l *Log) Close(ctx context.Context) error {
 	return errors.Join(err, l.notes.close(), l.states.close())
 }
 
-// lastSigned is the last checkpoint.
-func (l *Log) lastSigned() Head {
-	l.signing.Lock()
-	defer l.signing.Unlock()
-	return l.signed
-}
-
 // sizeOf is how many records a checkpoint says it is of, 0 without one.
 func sizeOf(raw []byte) uint64 {
 	h, err := Inspect(raw)
@@ -308,20 +302,19 @@ func sizeOf(raw []byte) uint64 {
 // Prune writes down the tree of the records up to last, so that the tree of those behind them can be known when they are gone. It reads them.
 // Only then may they be removed, oldest segment first.
 func (l *Log) Prune(ctx context.Context, last uint64) error {
-	file := filepath.Join(l.o.Dir, StartFile)
-	now, err := readStart(file)
-	if err != nil || now.end >= last {
+	l.signing.Lock()
+	err := l.keepStart()
+	start, signed := l.start, l.signed
+	l.signing.Unlock()
+	if err != nil || start.end >= last {
 		return err
 	}
-	tree, err := replay(ctx, l.o.Dir, reading{covered: last, signed: l.lastSigned(), each: func(tree *span) bool { return tree.end < last }})
+	tree, err := replay(ctx, l.o.Dir, reading{start: &start, covered: last, signed: signed, each: func(tree *span) bool { return tree.end < last }})
 	if err == nil && tree.end != last {
 		err = fmt.Errorf("the log ends with record %d", tree.end)
 	}
 	if err == nil {
-		err = l.signBehind(last)
-	}
-	if err == nil {
-		err = l.replaceStart(file, formatStart(tree))
+		err = l.startBehind(tree)
 	}
 	if err != nil {
 		return fmt.Errorf("prune audit log up to record %d: %w", last, err)
@@ -329,7 +322,27 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 	return nil
 }
 
-func (l *Log) replaceStart(file string, content []byte) error {
+// startBehind has the log start behind the records of a tree. Until these are removed, nothing but a checkpoint of more holds the record behind them.
+func (l *Log) startBehind(tree span) error {
+	l.signing.Lock()
+	defer l.signing.Unlock()
+	if l.signed.Size <= tree.end {
+		if err := l.checkpoint(false); err != nil {
+			return err
+		}
+	}
+	if l.signed.Size <= tree.end {
+		return fmt.Errorf("record %d is the last one", l.signed.Size)
+	}
+	if err := l.replaceStart(tree); err != nil {
+		return err
+	}
+	l.start = tree
+	return nil
+}
+
+func (l *Log) replaceStart(tree span) error {
+	file, content := filepath.Join(l.o.Dir, StartFile), formatStart(tree)
 	if l.spare == nil {
 		return replace(file, content)
 	}
@@ -340,18 +353,19 @@ func (l *Log) replaceStart(file string, content []byte) error {
 	return replaceBy(temp, file, content)
 }
 
-// signBehind sees to it that a checkpoint holds the record behind last: until those up to last are removed, nothing else does.
-func (l *Log) signBehind(last uint64) error {
-	l.signing.Lock()
-	defer l.signing.Unlock()
-	if l.signed.Size <= last {
-		if err := l.checkpoint(false); err != nil {
-			return err
-		}
+// keepStart puts the start of the log back if somebody removed or changed it: nothing but this process knows the tree of what is gone. l.signing must be held.
+func (l *Log) keepStart() error {
+	if l.closed || l.start.end == 0 {
+		return nil
 	}
-	if l.signed.Size <= last {
-		return fmt.Errorf("record %d is the last one", l.signed.Size)
+	there, err := readStart(filepath.Join(l.o.Dir, StartFile))
+	if err == nil && there.end == l.start.end && there.root() == l.start.root() {
+		return nil
 	}
+	if err := l.replaceStart(l.start); err != nil {
+		return fmt.Errorf("%w, and cannot be put back: %w", ErrStartChanged, err)
+	}
+	l.o.OnError(fmt.Errorf("%w, and was put back", ErrStartChanged))
 	return nil
 }
 

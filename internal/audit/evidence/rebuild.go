@@ -26,6 +26,8 @@ func (w *walk) list(dir string) (first uint64, err error) {
 
 // reading is how replay reads a log.
 type reading struct {
+	// start is the tree of the records that were pruned, if it is known; else it is read.
+	start *span
 	// covered is how many records are known to have been durable; signed is the checkpoint that the segments of the log are told from others by.
 	covered uint64
 	signed  Head
@@ -39,11 +41,15 @@ type reading struct {
 
 // replay reads the log in dir.
 func replay(ctx context.Context, dir string, r reading) (span, error) {
-	start, err := readStart(filepath.Join(dir, StartFile))
-	if err != nil {
-		return span{}, err
+	start, tree := span{}, span{}
+	if r.start != nil {
+		start = *r.start
+	} else {
+		var err error
+		if start, err = readStart(filepath.Join(dir, StartFile)); err != nil {
+			return span{}, err
+		}
 	}
-	tree := span{}
 	w := &walk{isWriter: true, isOwn: true, covered: r.covered, signed: r.signed}
 	first, err := w.list(dir)
 	if err != nil {
@@ -85,18 +91,26 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 	return tree, nil
 }
 
-// rebuild reads the log in dir and holds it to what is known to be signed of it.
-func rebuild(ctx context.Context, dir string, k known) (span, error) {
-	fits, gone := 0, uint64(0)
+// rebuild reads the log in dir and holds it to what is known to be signed of it. start is the tree of the records that were pruned.
+func rebuild(ctx context.Context, dir string, k known) (tree, start span, err error) {
+	fits, due, gone := 0, 0, uint64(0)
 	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}
-	r.begin = func(first uint64, start span) error {
-		if isUnheld(first, start, k.held) {
-			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, start, k.held)}
+	r.begin = func(first uint64, s span) error {
+		if isUnheld(first, s, k.held) {
+			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, s, k.held)}
 		}
 		if first > 0 && !k.isTrusted {
 			return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "it holds no checkpoint that the log's key signed, and beside the key none is remembered: the file was removed or replaced, or the key was, without audit.signing.old"}
 		}
 		gone = max(first, 1) - 1
+		if first != 1 { // else nothing holds it
+			start = s
+		}
+		for _, h := range k.heads {
+			if first == 1 || h.Size >= s.end || h.Size == k.Size { // of fewer than are gone, nothing can be said beside a newer one
+				due++
+			}
+		}
 		return nil
 	}
 	r.each = func(tree *span) bool {
@@ -107,17 +121,16 @@ func rebuild(ctx context.Context, dir string, k known) (span, error) {
 		}
 		return true
 	}
-	tree, err := replay(ctx, dir, r)
-	if err != nil {
-		return span{}, err
+	if tree, err = replay(ctx, dir, r); err != nil {
+		return span{}, span{}, err
 	}
-	if fits < len(k.heads) {
-		return span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, k.Size)
+	if fits < due {
+		return span{}, span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, k.Size)
 	}
 	if pruned := r.claims.pruned(k.held); pruned < gone {
-		return span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", pruned+1, gone)}
+		return span{}, span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", pruned+1, gone)}
 	}
-	return tree, nil
+	return tree, start, nil
 }
 
 // known is what is known to be signed of a log.

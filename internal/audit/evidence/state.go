@@ -27,6 +27,9 @@ var ErrCheckpointsGone = errors.New("checkpoints are missing from the directory 
 // ErrCheckpointsStrange means that a log's own file holds what looks like checkpoints and is none: somebody changed it. The log goes on.
 var ErrCheckpointsStrange = errors.New("somebody changed the checkpoints in the directory of the audit log")
 
+// ErrStartChanged means that the tree of removed records, beside a log that is being written, was removed or is another one.
+var ErrStartChanged = errors.New("the file start of the audit log was removed or changed")
+
 // formatState is the content of a slot: title, hash of the rest, the checkpoint. Of a log of which nothing is signed yet there is none.
 func formatState(raw []byte) ([]byte, error) {
 	sum := sha256.Sum256(raw)

@@ -139,6 +139,47 @@ func TestALogIsHeldToWhatIsRememberedBesideItsKey(t *testing.T) {
 	}
 }
 
+// Checkpoints of fewer records than were removed since hold nothing that is left. A log whose own are all of that kind did not start, for a difference between
+// two equal numbers.
+func TestCheckpointsCutBackBehindWhatWasRemovedArePutBack(t *testing.T) {
+	states := []string{filepath.Join(t.TempDir(), "key.signed")}
+	var told []error
+	o := Options{States: states, OnError: func(err error) { told = append(told, err) }}
+	m := newLog(t, o)
+	for range 3 {
+		m.begin(0)
+		m.records(4)
+		m.checkpoint()
+	}
+	own := files(t, m.dir)[CheckpointFile]
+	second := bytes.Index(own[1:], []byte(origin+"\n")) + 1 // the file begins with one of 5 records
+	segments, _ := paths(t, m)
+	m.prune(t, segments[:2], "10", true)
+	m.checkpoint()
+	m.close()
+	if len(told) != 0 {
+		t.Fatal(told)
+	}
+	writeFile(t, filepath.Join(m.dir, CheckpointFile), own[:second])
+	if last, err := LastSigned(m.dir, []*Key{m.key}, states); err != nil || last.Size != m.seq {
+		t.Errorf("what was signed last is of %d records, %v", last.Size, err)
+	}
+	m.open(o)
+	if len(told) != 1 || !errors.Is(told[0], ErrCheckpointsGone) {
+		t.Errorf("told %v", told)
+	}
+	m.begin(0)
+	m.close()
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}, AllowPruned: true}); r.Verdict != VerdictOK {
+		t.Errorf("%s %v %v", r.Verdict, r.Fault, r.Incomplete)
+	}
+	// Without what is remembered beside the key, nothing holds what is left.
+	writeFile(t, filepath.Join(m.dir, CheckpointFile), own[:second])
+	if log, err := Open(context.Background(), Options{Dir: m.dir, Keys: []*Key{m.key}}); err == nil {
+		t.Errorf("the log is continued: %v", log.Close(t.Context()))
+	}
+}
+
 // A loss of power may spoil the place that was being written, and no other.
 func TestWhatIsRememberedOutlivesATornWrite(t *testing.T) {
 	m, o := remembering(t)

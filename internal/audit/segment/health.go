@@ -7,31 +7,31 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// The log says in one place how it is: Stats.Err is why it takes no records of further operations, and Stats.Unsigned why it is not signed. OnFault is
-// told when that changes, and of nil when both are well again.
+// The log says in one place how it is: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, and Stats.Unpruned
+// why nothing is removed from it. OnFault is told when that changes, and of nil when all is well again.
 
 // notes changes what ails the log, and tells of it. l.mu must not be held.
 func (l *log) notes(change func(*Stats)) {
 	l.mu.Lock()
-	err, unsigned := l.stats.Err, l.stats.Unsigned
+	before := l.stats
 	change(&l.stats)
-	now := &l.stats
-	var told []error
-	if now.Err != nil && (err == nil || err.Error() != now.Err.Error()) {
-		told = append(told, now.Err)
-	}
-	if now.Unsigned != nil && unsigned == nil {
-		told = append(told, now.Unsigned)
-	}
-	isWell := (err != nil || unsigned != nil) && now.Err == nil && now.Unsigned == nil
+	now := l.stats
 	l.mu.Unlock()
-	for _, err := range told {
-		l.options.OnFault(err)
+	if now.Err != nil && (before.Err == nil || before.Err.Error() != now.Err.Error()) {
+		l.options.OnFault(now.Err)
 	}
-	if isWell {
+	if now.Unsigned != nil && before.Unsigned == nil {
+		l.options.OnFault(now.Unsigned)
+	}
+	if now.Unpruned != nil && before.Unpruned == nil {
+		l.options.OnFault(now.Unpruned)
+	}
+	if !before.isWell() && now.isWell() {
 		l.options.OnFault(nil)
 	}
 }
+
+func (s *Stats) isWell() bool { return s.Err == nil && s.Unsigned == nil && s.Unpruned == nil }
 
 // setFull notes whether there is room for the records of one more operation. The owner of the log calls it.
 func (l *log) setFull(err error) {
@@ -58,6 +58,14 @@ func (l *log) setSigned(err error) {
 		err = fmt.Errorf("sign audit log: %w", err)
 	}
 	l.notes(func(s *Stats) { s.Unsigned = err })
+}
+
+// setPruned notes how the last attempt to remove what is too old or too much went.
+func (l *log) setPruned(err error) {
+	if err != nil {
+		err = fmt.Errorf("nothing is removed from the audit log: %w", err)
+	}
+	l.notes(func(s *Stats) { s.Unpruned = err })
 }
 
 // lookForRoom finds out whether one more operation could be recorded, so that a full disk shows before a call is refused, and that it is no

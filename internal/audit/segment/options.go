@@ -41,7 +41,7 @@ type Options struct {
 	OnFailure OnFailure
 	// OnShutdown ends the process; Shutdown needs it. It must not call the Writer.
 	OnShutdown func(error)
-	// OnFault is told of each fault that the log went on after, or waits behind, and of nil when records are taken again. It must
+	// OnFault is told of each fault that the log went on after, or waits behind, and of nil when all is well again. It must
 	// not call the Writer. Nil means that nobody wants to know.
 	OnFault func(error)
 	// Retry is how long a log that fails waits before it tries again; 0 means a second.

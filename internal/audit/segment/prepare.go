@@ -2,7 +2,6 @@ package segment
 
 import (
 	"context"
-	"fmt"
 )
 
 // preparation is evidence getting ready to go on without the oldest records. It reads them all, which no caller waits for.
@@ -47,7 +46,7 @@ func (l *log) goOn(err error) {
 	p := l.preparing
 	p.stop()
 	if l.preparing = nil; err != nil {
-		l.options.OnFault(fmt.Errorf("prune audit evidence: %w", err)) // tried again at the next interval
+		l.setPruned(err) // tried again at the next interval
 		return
 	}
 	l.prepared = p.last

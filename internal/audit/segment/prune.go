@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io/fs"
 	"time"
 
@@ -14,7 +13,8 @@ import (
 // pruneInterval is how often segments are looked at for their age.
 const pruneInterval = time.Minute
 
-// fullInterval is how often that is done while the disk is full: until then, nothing may have been removed for want of room or for an operation under way.
+// fullInterval is how often that is done while the disk is full, or what is said to be removed is still there: nothing may have been removed for want of
+// room, for an operation under way, or for a reader of the file.
 const fullInterval = 5 * time.Second
 
 // maxPruned bounds how many segments one record names.
@@ -26,11 +26,15 @@ func (l *log) prune() {
 	l.looked = time.Now()
 	for err := l.finishRemoving(); l.file != nil; {
 		if err != nil {
-			l.options.OnFault(fmt.Errorf("prune audit log: %w", err))
+			l.setPruned(err)
 			return
 		}
 		parts, reason := l.excess()
-		if len(parts) == 0 || !l.isPrepared(&parts) {
+		if len(parts) == 0 {
+			l.setPruned(nil)
+			return
+		}
+		if !l.isPrepared(&parts) {
 			return
 		}
 		err = l.remove(parts, reason)

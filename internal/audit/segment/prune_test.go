@@ -122,20 +122,19 @@ func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
 		o := small()
 		o.KeepBytes = 2 * o.SegmentBytes
 		o.Evidence = func(*Found) (Evidence, error) { return tree, nil }
-		faults := 0
-		o.OnFault = func(err error) {
-			if errors.Is(err, errFault) {
-				faults++
-			}
-		}
+		told := &faults{}
+		o.OnFault = told.add
 		w := open(t, disk, o)
 		for i := range 100 {
 			l.call(t, w, fmt.Sprint(i))
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if events := records(t, disk); events[0].Seq != 1 || len(named(events)) != 0 || faults < 5 {
-			t.Errorf("the log begins with record %d, %d named, %d faults", events[0].Seq, len(named(events)), faults)
+		if events := records(t, disk); events[0].Seq != 1 || len(named(events)) != 0 || !errors.Is(w.Stats().Unpruned, errFault) {
+			t.Errorf("the log begins with record %d, %d named, %+v", events[0].Seq, len(named(events)), w.Stats())
+		}
+		if list := told.take(); len(list) != 1 || !errors.Is(list[0], errFault) {
+			t.Errorf("told %v", list)
 		}
 		tree.mu.Lock()
 		tree.refusal = nil
@@ -144,6 +143,9 @@ func TestNothingIsRemovedThatEvidenceCannotDoWithout(t *testing.T) {
 		synctest.Wait()
 		if events := records(t, disk); events[0].Seq == 1 || w.Stats().Bytes > o.KeepBytes {
 			t.Errorf("the log begins with record %d, %+v", events[0].Seq, w.Stats())
+		}
+		if list := told.take(); w.Stats().Unpruned != nil || len(list) != 1 || list[0] != nil {
+			t.Errorf("told %v, %v", list, w.Stats().Unpruned)
 		}
 		shut(t, w)
 	})

@@ -170,7 +170,7 @@ func (l *log) look() {
 		l.commit(nil)
 	}
 	interval := pruneInterval
-	if l.full != nil {
+	if l.full != nil || len(l.going) > 0 {
 		interval = fullInterval
 	}
 	if time.Since(l.looked) >= interval {

@@ -15,6 +15,7 @@ type Stats struct {
 	Overdue  uint64 // the last record that should have been removed and is kept for an operation under way that began before; 0 if there is none
 	Err      error  // why no records of further operations are taken, nil while they are
 	Unsigned error  // why the last checkpoint could not be made, nil if it was
+	Unpruned error  // why what is too old or too much could not be removed the last time, nil if it was, or if nothing is
 }
 
 // count changes the figures.
