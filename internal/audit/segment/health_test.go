@@ -72,6 +72,38 @@ func TestAFullDiskIsToldWithinASecondAndSoIsItsEnd(t *testing.T) {
 	})
 }
 
+// On a disk at its end, what one call gives back can be enough for the next. The log said that it was full, and well again, with each of them.
+func TestADiskThatIsFullForEverySecondCallIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, told := newMemory(), &faults{}
+		w := open(t, disk, Options{SegmentBytes: 64 << 20, OnFault: told.add})
+		taken, refused := 0, 0
+		for i := range 2000 {
+			disk.set(func() {
+				if disk.room = 0; i%2 == 1 {
+					disk.room = 2 * audit.MaxRecord
+				}
+			})
+			e := request(fmt.Sprint(i), audit.StageRequestReceived, 0)
+			e.What = &audit.What{Pipe: strings.Repeat("x", 7000)}
+			seq, err := w.Append(t.Context(), e)
+			if err != nil {
+				refused++
+				continue
+			}
+			taken++
+			if _, err := w.Append(t.Context(), request(fmt.Sprint(i), audit.StageResponseComplete, seq)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list := told.take(); taken < 100 || refused < 100 || len(list) != 1 || !errors.Is(list[0], ErrFull) {
+			t.Errorf("%d taken and %d refused within no time, told %d times", taken, refused, len(list))
+		}
+		disk.set(func() { disk.room = -1 })
+		shut(t, w)
+	})
+}
+
 func TestALogThatWorksAgainSaysSoWithoutACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, l, told := newMemory(), newLedger(), &faults{}

@@ -44,10 +44,7 @@ func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
 	}
 	err := l.grow(wanted)
 	if err == nil {
-		if intents > len(l.open) {
-			l.setFull(nil)
-		}
-		return admitted, nil
+		return admitted, nil // whether there is room for more is looked at each second, so that a disk at its end is not full and well again with each call
 	}
 	err = errors.Join(ErrFull, err)
 	l.setFull(err)
