@@ -47,9 +47,10 @@ func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
 	}{
 		"the name of a rule": {`acl: {rules: [{name: "X", pipes: ["disk-*"], operations: ["*"], callers: [{user: S-1-5-18, exe: 'C:\a.exe'}]}]}`, 0},
 		"a program":          {`acl: {rules: [{name: a, pipes: ["disk-*"], operations: ["*"], callers: [{user: S-1-5-18, exe: "C:\\aX\\b.exe"}]}]}`, 0},
-		"places":             {`containers: {endpoint: "unix:///X", kubelet: {url: "https://127.0.0.1:10250", caFile: "X", tokenFile: "X"}}`, 0},
+		"places":             {`containers: {endpoint: "unix:///X", kubelet: {url: "https://127.0.0.1:10250", caFile: "C:\\X", tokenFile: "C:\\X"}}`, 0},
 		"addresses":          {`containers: {endpoint: "X", kubelet: {url: "X", caFile: "X", tokenFile: "X"}}`, 1},
-		"modules elsewhere":  {`requestPolicy: {modules: "X"}`, 0},
+		"modules anywhere":   {`requestPolicy: {modules: "X"}`, 1},
+		"modules elsewhere":  {`requestPolicy: {modules: "C:\\X"}`, 0},
 		"modules":            {`requestPolicy: {modules: "/X"}`, tried},
 		"an unknown key":     {`"X": 1`, 1},
 		"another type":       {`acl: "X"`, 1},

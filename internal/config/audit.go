@@ -2,10 +2,10 @@ package config
 
 import (
 	"net/url"
-	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/audit/copies"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -124,13 +124,6 @@ func (p *Proxy) checkAudit(add report) {
 			add("audit."+d.field, "%v: want %v at least", d.value, d.least)
 		}
 	}
-	for _, f := range []struct{ field, path string }{
-		{"signing.key", a.Signing.Key}, {"signing.old", a.Signing.Old}, {"witness.caFile", a.Witness.CAFile}, {"copies.otlp.caFile", a.Copies.OTLP.CAFile},
-	} {
-		if f.path != "" && !filepath.IsAbs(f.path) && !isWindowsPath(f.path) {
-			add("audit."+f.field, "%q: want a full path", f.path)
-		}
-	}
 	if a.Signing.Old != "" && a.Signing.Key == "" {
 		add("audit.signing.old", "is of use with key only")
 	}
@@ -161,6 +154,8 @@ func (w Witness) check(add report) {
 	}
 	if w.Key == "" {
 		add("audit.witness.key", "is not set: whose cosignature is it to be?")
+	} else if err := evidence.CheckWitnessKey(w.Key); err != nil {
+		add("audit.witness.key", "%v", err)
 	}
 }
 
@@ -171,13 +166,17 @@ func (c Copies) check(add report) {
 		add("audit.copies.eventLog", "%q: want %s or %s", c.EventLog, CopyDenied, CopyAll)
 	}
 	o := c.OTLP
-	switch host, port, ok := strings.Cut(o.Endpoint, ":"); {
+	switch {
 	case o == OTLP{}:
+		return
 	case o.Endpoint == "":
 		add("audit.copies.otlp.endpoint", "is not set, so that the rest has no meaning")
-	case strings.Contains(o.Endpoint, "/") || !ok || host == "" && !strings.HasPrefix(o.Endpoint, "[") || port == "":
-		add("audit.copies.otlp.endpoint", "%q: want HOST:PORT", o.Endpoint)
-	case o.Insecure && o.CAFile != "":
+		return
+	}
+	if err := copies.CheckEndpoint(o.Endpoint); err != nil {
+		add("audit.copies.otlp.endpoint", "%v", err)
+	}
+	if o.Insecure && o.CAFile != "" {
 		add("audit.copies.otlp.caFile", "is of no use with insecure")
 	}
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"path/filepath"
 	"runtime"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
@@ -69,14 +68,4 @@ func (p *Proxy) checkBundle(add report) {
 	case b.CAFile != "":
 		add("bundle.caFile", "is of use with url only")
 	}
-	for _, f := range []struct{ field, path string }{{"keys", b.Keys}, {"file", b.File}, {"caFile", b.CAFile}, {"dir", b.Dir}} {
-		if f.path != "" && !filepath.IsAbs(f.path) && !isWindowsPath(f.path) {
-			add("bundle."+f.field, "%q: want a full path", f.path)
-		}
-	}
-}
-
-// isWindowsPath says whether a path is full on Windows, wherever the file is checked.
-func isWindowsPath(path string) bool {
-	return len(path) > 3 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 }

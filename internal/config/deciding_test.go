@@ -48,6 +48,14 @@ func TestEveryFieldThatNamesAFileSaysWhetherItDecides(t *testing.T) {
 				visit(at, value)
 			case value.Kind() == reflect.String && namesAFile.MatchString(name):
 				seen[at] = true
+				if decideNothing[at] != "it is the key itself" {
+					value.SetString(at)
+					relative := p.pathFaults()
+					value.SetString("/a/../" + at)
+					if above := p.pathFaults(); !slices.Equal(relative, []string{at}) || !slices.Equal(above, relative) {
+						t.Errorf("%s as a relative path: faults of %q; as one with ..: %q", at, relative, above)
+					}
+				}
 				value.SetString("/" + at)
 				if decideNothing[at] == "" {
 					want = append(want, at)
@@ -76,4 +84,10 @@ func TestEveryFieldThatNamesAFileSaysWhetherItDecides(t *testing.T) {
 	if got := (Proxy{}).DecidingFiles(); got != nil {
 		t.Errorf("without a setting: %v", got)
 	}
+}
+
+// pathFaults are the fields whose paths are refused.
+func (p *Proxy) pathFaults() (fields []string) {
+	p.checkPaths(func(field, _ string, _ ...any) { fields = append(fields, field) })
+	return fields
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // groups are those of the node API.
@@ -44,6 +46,10 @@ func (p *Proxy) checkBackend(add report) {
 		if err := checkPipeName(f.To); err != nil {
 			add(field+".to", "%v", err)
 		}
+		checkExe(add, field+".exe", f.Exe)
+		if p.Backend == BackendUpstream && p.Upstream.leadsTo(f.Pipe) {
+			add(field+".pipe", "%s is a pipe of upstream: calls would come back to this proxy", f.Pipe)
+		}
 		for _, name := range []string{f.Pipe, f.To} {
 			name = strings.ToLower(name)
 			switch {
@@ -67,6 +73,7 @@ func (p *Proxy) checkUpstream(add report) {
 	case strings.HasPrefix(strings.ToLower(p.Upstream.Pipe), "csi-proxy-"):
 		add("upstream.pipe", "%q: names that begin with csi-proxy- are this proxy's own", p.Upstream.Pipe)
 	}
+	checkExe(add, "upstream.exe", p.Upstream.Exe)
 	for i, g := range p.Upstream.Groups {
 		if !slices.Contains(groups, g) || slices.Contains(p.Upstream.Groups[:i], g) {
 			add(fmt.Sprintf("upstream.groups[%d]", i), "%q: want each of %s at most once", g, strings.Join(groups, ", "))
@@ -74,6 +81,20 @@ func (p *Proxy) checkUpstream(add report) {
 	}
 	if p.Upstream.Groups != nil && len(p.Upstream.Groups) == 0 {
 		add("upstream.groups", "is empty: nothing would be served")
+	}
+}
+
+// leadsTo says whether a pipe has a name of those behind.
+func (u Upstream) leadsTo(name string) bool {
+	before, after, ok := strings.Cut(strings.ToLower(u.Pipe), "*")
+	name = strings.ToLower(name)
+	return ok && len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+}
+
+// checkExe accepts the full path of a program, and none.
+func checkExe(add report, field, exe string) {
+	if exe != "" && !acl.SameExe(exe, exe) {
+		add(field, "%q: want the full path of a program", exe)
 	}
 }
 

@@ -97,9 +97,9 @@ func TestPipesThatCoverNothingAreFaults(t *testing.T) {
 		{"a version that is not served", "pipes:\n- {pipe: disk-v2, containerUser: true}", `p.yaml:4:10: pipes[0].pipe: pipe "disk-v2" covers no pipe`},
 		{"system by a star", "pipes:\n- {pipe: disk-v1, containerUser: true}\n- {pipe: '*-v1alpha1', containerUser: true}", `p.yaml:5:10: pipes[1].pipe: pipe "*-v1alpha1" covers no pipe`},
 		{"a forwarded pipe that is not there", `pipes: [{pipe: '\\.\pipe\other', containerUser: true}]`, "covers no pipe"},
-		{"tokens of a pipe that is not served", "tokens:\n  pipes: {disk-v1: required, disks-v1: required}\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: x, tokenFile: x}}", `tokens.pipes.disks-v1: pipe "disks-v1" is not served`},
-		{"tokens of pipes by a pattern", "tokens:\n  pipes: {'*': required}\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: x, tokenFile: x}}", `pipe "*" is not served: want a name as disk-v1, and no pattern`},
-		{"roles of a pipe in capitals", "tokens:\n  roles: [DISK-v1]\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: x, tokenFile: x}}", `tokens.roles[0]: pipe "DISK-v1" is not served`},
+		{"tokens of a pipe that is not served", "tokens:\n  pipes: {disk-v1: required, disks-v1: required}\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: 'C:\\x', tokenFile: 'C:\\x'}}", `tokens.pipes.disks-v1: pipe "disks-v1" is not served`},
+		{"tokens of pipes by a pattern", "tokens:\n  pipes: {'*': required}\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: 'C:\\x', tokenFile: 'C:\\x'}}", `pipe "*" is not served: want a name as disk-v1, and no pattern`},
+		{"roles of a pipe in capitals", "tokens:\n  roles: [DISK-v1]\n  verify: {method: review, audience: x, api: {server: 'https://x', caFile: 'C:\\x', tokenFile: 'C:\\x'}}", `tokens.roles[0]: pipe "DISK-v1" is not served`},
 		{"too many together", "pipes: [{pipe: disk-v1, containerUser: true}, {pipe: '*', allow: [" + strings.Join(most, ", ") + "]}]", "pipes[1].allow: pipe csi-proxy-disk-v1 has more than 64"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

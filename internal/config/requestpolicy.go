@@ -26,17 +26,16 @@ func (p Proxy) Parameters() map[string]any {
 	return request.Data(map[string]any{"named": request.Merged(request.NamedBy(p.Spec()), p.RequestPolicy.Named)})
 }
 
-func (p *Proxy) checkRequestPolicy() acl.Faults {
+func (p *Proxy) checkRequestPolicy(add report) {
 	if p.RequestPolicy.Named == nil {
-		return nil
+		return
 	}
 	var faults acl.Faults
 	err := request.CheckNamed(p.RequestPolicy.Named)
 	if err != nil && !errors.As(err, &faults) {
 		faults = acl.Faults{{Field: "named", Problem: err.Error()}}
 	}
-	for i := range faults {
-		faults[i].Field = "requestPolicy." + faults[i].Field
+	for _, f := range faults {
+		add("requestPolicy."+f.Field, "%s", f.Problem)
 	}
-	return faults
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -47,16 +48,13 @@ func OTLP(o OTLPOptions) (Place, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	var errs []error
-	host, port, err := net.SplitHostPort(o.Endpoint)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("endpoint %q: want HOST:PORT", o.Endpoint))
-	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
-		errs = append(errs, fmt.Errorf("endpoint %q: want a host and a port from 1 to 65535", o.Endpoint))
+	unfit := CheckEndpoint(o.Endpoint)
+	if unfit != nil {
+		unfit = fmt.Errorf("endpoint: %w", unfit)
 	}
 	secure, err := transport(o)
-	if errs = append(errs, err); errors.Join(errs...) != nil {
-		return nil, fmt.Errorf("copies to OpenTelemetry: %w", errors.Join(errs...))
+	if err = errors.Join(unfit, err); err != nil {
+		return nil, fmt.Errorf("copies to OpenTelemetry: %w", err)
 	}
 	// Without the scheme, a name before the colon could be taken for one.
 	conn, err := grpc.NewClient("dns:///"+o.Endpoint,
@@ -75,6 +73,18 @@ func OTLP(o OTLPOptions) (Place, error) {
 		return nil, fmt.Errorf("copies to OpenTelemetry: %w", err)
 	}
 	return &otlp{conn: conn, resource: resourceOf(o), now: o.Now}, nil
+}
+
+// CheckEndpoint says whether an address is one that OTLP takes: HOST:PORT.
+func CheckEndpoint(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.Contains(host, "/") {
+		return fmt.Errorf("%q: want HOST:PORT", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+		return fmt.Errorf("%q: want a host and a port from 1 to 65535", address)
+	}
+	return nil
 }
 
 // transport says how the collector proves who it is.

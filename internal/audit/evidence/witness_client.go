@@ -50,10 +50,7 @@ var ErrWitnessRefuses = errors.New("the witness has cosigned another log of this
 
 // NewClient returns a client of one witness.
 func NewClient(o ClientOptions) (*Client, error) {
-	keys, err := ParseKeys(o.Key)
-	if err == nil && (len(keys.all) != 1 || keys.all[0].alg != algCosign) {
-		err = errors.New("not one verifier key of type 04")
-	}
+	keys, err := witnessKey(o.Key)
 	if !strings.HasPrefix(o.URL, "https://") && !strings.HasPrefix(o.URL, "http://") {
 		err = errors.Join(err, fmt.Errorf("url %q: must begin with https:// or http://", o.URL))
 	}
@@ -73,6 +70,20 @@ func NewClient(o ClientOptions) (*Client, error) {
 		o.OnCosigned = func([]byte) {}
 	}
 	return &Client{o: o, keys: keys}, nil
+}
+
+// CheckWitnessKey says whether a text is a key that NewClient takes: the verifier key of one witness.
+func CheckWitnessKey(text string) error {
+	_, err := witnessKey(text)
+	return err
+}
+
+func witnessKey(text string) (Keys, error) {
+	keys, err := ParseKeys(text)
+	if err == nil && (len(keys.all) != 1 || keys.all[0].alg != algCosign) {
+		err = errors.New("not one verifier key of type 04")
+	}
+	return keys, err
 }
 
 // Name is the witness's.
