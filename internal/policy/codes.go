@@ -14,8 +14,8 @@ import (
 // another author or the base describes, nor one that only the built-in policies and the engine have. What stands in the rule is refused before it is
 // compiled; what comes to be by an evaluation ends that, and so does a finding that a decision would not take: a test of the module sees it first.
 
-// ownCodes are those of the built-in policies and the engine.
-var ownCodes = regexp.MustCompile(`^P[GN][0-9]+$`)
+// ownCodes are for the built-in policies and the engine, and so is what a reader could take for one of theirs.
+var ownCodes = regexp.MustCompile(`^P[GN]`)
 
 // findingBuiltin takes the document that a finding is added to, the finding, and the codes that others describe, and ends the evaluation if the finding has
 // one of these or would not be taken. What is wrong with advice otherwise takes nothing else away: it is left out. No module may name the function: the
@@ -79,7 +79,7 @@ func codeProblem(finding *ast.Term, others ast.Set) string {
 func (a *additions) guardCodes(files map[string]string) (out []Problem) {
 	for code, file := range files {
 		if m := a.parsed[file]; m != nil && ownCodes.MatchString(code) {
-			out = append(out, at(m.Package.Location, CodeAddition, "code "+code+" is one of the built-in policies: give findings codes of your own"))
+			out = append(out, at(m.Package.Location, CodeAddition, "code "+code+" is for the built-in policies, as all that begin with PG or PN: give findings codes of your own"))
 		}
 	}
 	for name, m := range a.parsed {

@@ -20,6 +20,7 @@ func TestAnAdditionSaysCodesOfItsOwn(t *testing.T) {
 		"that of the base":          {`findings contains {"code": "PG001", "effect": "deny", "field": ""} if input.namespace == "shop"`, "the code PG001, which is not this module's", "", 0},
 		"that of the engine":        {`findings contains {"code": "PG999", "effect": "deny", "field": ""} if input.namespace == "shop"`, "the code PG999", "", 0},
 		"that of another module":    {`findings contains {"code": "HOUSE1", "effect": "deny", "field": ""} if input.namespace == "shop"`, "the code HOUSE1", "", 0},
+		"like one of the base":      {`findings contains {"code": "PGX", "effect": "deny", "field": ""} if input.namespace == "shop"`, "the code PGX", "", 0},
 		"in advice":                 {`advice contains {"code": "PG003", "effect": "warn", "field": ""} if input.namespace == "shop"`, "the code PG003", "", 0},
 		"put together":              {`findings contains {"code": concat("", ["PG", n]), "effect": "deny", "field": ""} if n := concat("", ["0", input.digits])`, "", "the code is not the module's own: PG001", 0},
 		"of another, put together":  {`findings contains {"code": concat("", ["HOUSE", n]), "effect": "deny", "field": ""} if n := input.digit`, "", "the code is not the module's own: HOUSE1", 0},
@@ -28,7 +29,7 @@ func TestAnAdditionSaysCodesOfItsOwn(t *testing.T) {
 		"malformed, put together":   {`findings contains {"code": concat(" ", ["PG001", n]), "effect": "deny", "field": ""} if n := input.digit`, "", `code "PG001 1" of a finding`, 0},
 		"with a key too many":       {`findings contains {"code": "X1", "effect": "deny", "feild": ""} if input.namespace == "shop"`, "", `unknown key "feild" in a finding`, 0},
 		"malformed, in advice":      {`advice contains {"code": concat(" ", ["PG001", n]), "effect": "warn", "field": ""} if n := input.digit`, "", "", 1},
-		"described as one":          {strings.ReplaceAll(described, "HOUSE1", "PG777") + `findings contains {"code": "PG777", "effect": "deny", "field": ""} if input.namespace == "shop"`, "code PG777 is one of the built-in policies", "", 0},
+		"described as one":          {strings.ReplaceAll(described, "HOUSE1", "PG777") + `findings contains {"code": "PG777", "effect": "deny", "field": ""} if input.namespace == "shop"`, "code PG777 is for the built-in policies", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := Modules{Files: map[string]string{"base.rego": "package pipeguard.admission\n\n" + strings.ReplaceAll(described, "HOUSE1", "PG001") +
