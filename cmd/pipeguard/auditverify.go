@@ -189,7 +189,7 @@ func printLogVerdict(p *printer, r evidence.Report) {
 			p.printf("unused       and %d more\n", len(r.Unused)-i)
 			break
 		}
-		p.printf("unused       %s: not read, as a process leaves it that ended while it wrote, or anybody\n", inert.Line(name))
+		p.printf("unused       %s: not read: a process that writes the log has such a file, or left it, or anybody put it there\n", inert.Line(name))
 	}
 	if r.IgnoredBytes > 0 {
 		p.printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)

@@ -37,9 +37,9 @@ func isOneLineEach(t *testing.T, out string) {
 }
 
 func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
-	tried := 1 // modules are, and are not there
+	elsewhere := 0 // modules of another system are left out
 	if runtime.GOOS == "windows" {
-		tried = 0 // such a directory is of another system, and is left out
+		elsewhere = 1 // they are tried, and are not there
 	}
 	for name, tt := range map[string]struct {
 		text string
@@ -50,8 +50,8 @@ func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
 		"places":             {`containers: {endpoint: "unix:///X", kubelet: {url: "https://127.0.0.1:10250", caFile: "C:\\X", tokenFile: "C:\\X"}}`, 0},
 		"addresses":          {`containers: {endpoint: "X", kubelet: {url: "X", caFile: "X", tokenFile: "X"}}`, 1},
 		"modules anywhere":   {`requestPolicy: {modules: "X"}`, 1},
-		"modules elsewhere":  {`requestPolicy: {modules: "C:\\X"}`, 0},
-		"modules":            {`requestPolicy: {modules: "/X"}`, tried},
+		"modules elsewhere":  {`requestPolicy: {modules: "C:\\X"}`, elsewhere},
+		"modules":            {`requestPolicy: {modules: "/X"}`, 1},
 		"an unknown key":     {`"X": 1`, 1},
 		"another type":       {`acl: "X"`, 1},
 		"a key":              {`tokens: {verify: {}, pipes: {"X": "X"}}`, 1},

@@ -49,8 +49,8 @@ type Report struct {
 	TornBytes   int64     `json:"tornBytes"`         // behind the last record, or in segments without records that none of the log names
 	// Void are the segments, empty ones too, in which no record counts, as the log says.
 	Void []string `json:"void,omitempty"`
-	// Unused are files that a process leaves when it ends while it writes: new contents of a file beside the segments, and an empty segment with
-	// the number of the next record or the one behind it, which a process that runs has too. Nothing in them is read, and anybody can make one.
+	// Unused are files that a process has while it writes, and leaves if it is killed: new contents of a file beside the segments, or room for them, and an
+	// empty segment with the number of the next record or the one behind it. Nothing in them is read, and anybody can make one.
 	Unused []string `json:"unused,omitempty"`
 	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed, or what was added.
 	IgnoredBytes int64 `json:"ignoredBytes"`

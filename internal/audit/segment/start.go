@@ -111,10 +111,10 @@ func (l *log) abandon(err error) error {
 // tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
 func (l *log) tellStrays(found *Found) {
 	tell := func(name, why string) {
-		l.options.OnFault(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Look at who put that there, and move it away", name, why))
+		l.options.OnFault(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Copy the directory for a reviewer before you move it away, and look at who put that there", name, why))
 	}
 	for _, name := range found.aside {
-		tell(name, "it does not follow on any segment that the last checkpoint was signed of")
+		tell(name, "the segments that the last checkpoint was signed of do not lead to it: it was added, or one of the log behind it was changed")
 	}
 	for _, name := range found.behind {
 		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
