@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
@@ -37,6 +38,12 @@ func listSegments(dir string) ([]Segment, []segment.Stray, error) {
 	return out, strays, nil
 }
 
+// listForReaders leaves out the room that a process keeps which writes the log: there is nothing in it that could be read.
+func listForReaders(dir string) ([]Segment, []segment.Stray, error) {
+	segments, strays, err := listSegments(dir)
+	return segments, slices.DeleteFunc(strays, func(s segment.Stray) bool { return s.Kind == segment.StrayRoom }), err
+}
+
 // Part is a segment that readers read, and how much of it is of the log.
 type Part struct {
 	Path  string
@@ -53,7 +60,7 @@ const noRecord = "no record in it counts, and none of the log says why: it was n
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
 // Verify finds no fault with, these are the parts that it covers.
 func List(dir string) ([]Part, []segment.Stray, error) {
-	segments, strays, err := listSegments(dir)
+	segments, strays, err := listForReaders(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +92,7 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 
 // ListAll is List for a log that was changed: it leaves out no segment and nothing in one, whatever they say of each other.
 func ListAll(dir string) ([]Part, []segment.Stray, error) {
-	segments, strays, err := listSegments(dir)
+	segments, strays, err := listForReaders(dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -163,7 +163,7 @@ func (v *verification) judge(strays []segment.Stray) error {
 	foreign := 0
 	for _, s := range strays {
 		switch {
-		case s.Kind == segment.StrayLeft:
+		case s.Kind == segment.StrayLeft, s.Kind == segment.StrayRoom:
 			v.report.Unused = append(v.report.Unused, filepath.Base(s.Path))
 		case foreign < maxNamed:
 			foreign++

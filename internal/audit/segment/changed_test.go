@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -239,4 +240,31 @@ func TestALogThatRemovesNothingSaysSo(t *testing.T) {
 		p.close(t)
 		p.verify(t)
 	})
+}
+
+// A log that is being written has room for its next start beside it. That is not said to those who read records.
+func TestTheRoomThatAWriterKeepsIsNoStray(t *testing.T) {
+	p := newPruning(t)
+	room, err := filepath.Glob(filepath.Join(p.dir, ".start-*"))
+	if err != nil || len(room) > 1 || len(room) == 0 && runtime.GOOS != "windows" { // Wine's files keep no room
+		t.Fatalf("kept are %q, %v", room, err)
+	}
+	for name, list := range map[string]func(string) ([]evidence.Part, []segment.Stray, error){"List": evidence.List, "ListAll": evidence.ListAll} {
+		if parts, strays, err := list(p.dir); err != nil || len(parts) != 1 || len(strays) != 0 {
+			t.Errorf("%s: %v, strays %v, %v", name, parts, strays, err)
+		}
+	}
+	planted := filepath.Join(p.dir, ".start-1")
+	if err := os.WriteFile(planted, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, strays, err := evidence.List(p.dir); err != nil || len(strays) != 1 || strays[0].Path != planted {
+		t.Errorf("one that holds something: %v, %v", strays, err)
+	}
+	p.close(t)
+	p.open(t) // removes it
+	p.close(t)
+	if left, err := filepath.Glob(filepath.Join(p.dir, ".*")); err != nil || len(left) != 0 {
+		t.Errorf("left are %q, %v", left, err)
+	}
 }

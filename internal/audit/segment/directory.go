@@ -96,7 +96,7 @@ func (d *directory) own() error {
 func (d *directory) removeLeft() error {
 	_, strays, err := List(d.path)
 	for _, s := range strays {
-		if s.Kind == StrayLeft {
+		if s.Kind == StrayLeft || s.Kind == StrayRoom {
 			_ = os.Remove(s.Path)
 		}
 	}

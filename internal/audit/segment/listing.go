@@ -42,8 +42,10 @@ const (
 	StrayForeign StrayKind = iota
 	// StrayClaim has the name of a segment, or one that is close to it: other programs take it for a part of the log.
 	StrayClaim
-	// StrayLeft is what a process leaves that ends while it writes a file. Anybody can make one.
+	// StrayLeft is new contents of a file of the log, which a process leaves if it is killed while it writes them. Anybody can make one.
 	StrayLeft
+	// StrayRoom is an empty StrayLeft: a process that writes a log keeps one.
+	StrayRoom
 )
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
@@ -63,6 +65,8 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 		case e.Name() == lockName && !isEmpty(e):
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", StrayForeign})
 		case isCompanion(e.Name()):
+		case isLeft(e) && isEmpty(e):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
 		case isLeft(e):
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it was being written when a process ended, or looks like that", StrayLeft})
 		case claims(e.Name()):
