@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -25,20 +26,22 @@ const maxVoid = 32
 
 // created is a segment without a record.
 type created struct {
-	name string
-	file File
+	name      string
+	file      File
+	allocated int64
 }
 
-// create makes a new file and room in it for the operations under way.
+// create makes a new file and room in it for its first record and the operations under way.
 func (l *log) create(first uint64) (*created, error) {
 	c := &created{name: Name(first)}
 	var err error
 	if c.file, err = l.disk.Create(c.name); err != nil {
 		return nil, fmt.Errorf("create audit segment: %w", err)
 	}
-	err = c.file.Allocate(0, always+perOperation*int64(len(l.open)))
+	c.allocated = audit.MaxRecord + always + perOperation*int64(len(l.open))
+	err = c.file.Allocate(0, c.allocated)
 	if errors.Is(err, errors.ErrUnsupported) {
-		l.unreserved, err = true, nil
+		l.unreserved, c.allocated, err = true, math.MaxInt64, nil
 	}
 	if err != nil {
 		l.discard(c)
@@ -52,10 +55,19 @@ func (l *log) discard(c *created) {
 	_ = c.file.Close()
 	if err := l.disk.Remove(c.name); err != nil {
 		_ = l.disk.Release(c.name)
-		l.empty = append(l.empty, c.name)
-		l.void = append(l.void, c.name)
-		l.void = l.void[max(0, len(l.void)-maxVoid):]
+		l.declare(c.name)
 	}
+}
+
+// declare lets the next segment name files without a record. Of more than it can name, the first go with their neighbours, by their own numbers.
+func (l *log) declare(names ...string) {
+	l.void = append(l.void, names...)
+	n := max(0, len(l.void)-maxVoid)
+	for _, name := range l.void[:n] {
+		first, _ := ParseName(name)
+		l.empty = append(l.empty, declared{name, first})
+	}
+	l.void = l.void[n:]
 }
 
 // begin starts a segment with a record of what was before and as much of the batch as there is room for, and returns that. There
@@ -76,7 +88,7 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 		l.discard(c)
 		return batch, err
 	}
-	l.file, l.allocated = c.file, 0
+	l.file, l.allocated = c.file, c.allocated
 	l.at = part{name: c.name, first: l.seq + 1}
 	batch, err = l.admit(batch, int64(len(opening.line)))
 	for _, p := range batch {
@@ -94,6 +106,9 @@ func (l *log) begin(batch []*pending, orphaned int) ([]*pending, error) {
 		return batch, fmt.Errorf("begin audit segment: %w", err)
 	}
 	l.began = time.Now()
+	for _, name := range l.void {
+		l.empty = append(l.empty, declared{name, l.at.first})
+	}
 	l.at.opening.Time = opening.event.Time
 	l.void, l.lost, l.unsigned, l.cause, l.fault = nil, 0, 0, "", ""
 	return batch, nil

@@ -206,6 +206,12 @@ func (f *memoryFile) IsHere() bool {
 	return !f.gone
 }
 
+func (m *memory) has(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files[name] != nil
+}
+
 func (m *memory) set(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -61,13 +61,13 @@ type log struct {
 	unsigned uint64    // of the records that are there, those that no checkpoint covers, for the next segment to say
 	looked   time.Time // for what may be removed
 
-	parts         []part   // those closed, oldest first
-	held          int64    // what they take of the disk
-	refused       taken    // what refusals take of that
-	isWithoutPart bool     // a refusal of a caller that a rule names was not taken, see tellOfPart
-	empty         []string // files that hold no record; they go with their neighbours
-	going         []string // files whose removal is in the log and not done yet
-	isHeld        bool     // a checkpoint covers the record that says so
+	parts         []part     // those closed, oldest first
+	held          int64      // what they take of the disk
+	refused       taken      // what refusals take of that
+	isWithoutPart bool       // a refusal of a caller that a rule names was not taken, see tellOfPart
+	empty         []declared // files that hold no record; each goes with the segment that says so
+	going         []string   // files whose removal is in the log and not done yet
+	isHeld        bool       // a checkpoint covers the record that says so
 
 	preparing *preparation // evidence for the removal of the oldest records
 	prepared  uint64       // the last one it is ready to do without

@@ -94,12 +94,12 @@ func (l *log) remove(parts []part, reason string) error {
 	for _, p := range parts {
 		pruned.Segments = append(pruned.Segments, p.name)
 	}
-	var empty []string
-	for _, name := range l.empty {
-		if first, _ := ParseName(name); first <= last && len(pruned.Segments) < 2*maxPruned {
-			pruned.Segments = append(pruned.Segments, name)
+	var empty []declared
+	for _, d := range l.empty {
+		if d.by <= last && len(pruned.Segments) < 2*maxPruned {
+			pruned.Segments = append(pruned.Segments, d.name)
 		} else {
-			empty = append(empty, name)
+			empty = append(empty, d)
 		}
 	}
 	if l.evidence != nil {

@@ -240,3 +240,36 @@ func TestALogWhoseSpaceCannotBeReservedSaysSo(t *testing.T) {
 		t.Errorf("%+v", events[0].Log)
 	}
 }
+
+// Without the segment that declares it void, a file without a record would be a change of the log, and beside that segment its absence is one.
+func TestAVoidFileGoesWithTheSegmentThatDeclaresIt(t *testing.T) {
+	for name, first := range map[string]uint64{"of the number that is due": 1, "far ahead": 900_000} {
+		disk, l := newMemory(), newLedger()
+		l.pad = 500
+		o := small()
+		o.KeepBytes = 4 * o.SegmentBytes
+		void := Name(first)
+		disk.files[void] = &memoryFile{disk: disk, data: []byte("x\n")}
+		w := open(t, disk, o)
+		by := w.log.at.name
+		for i := 0; i < 500 && disk.has(by); i++ {
+			if !disk.has(void) {
+				t.Fatalf("%s: it is gone before the segment that declares it", name)
+			}
+			l.call(t, w, fmt.Sprint(i))
+		}
+		shut(t, w)
+		if disk.has(by) || disk.has(void) {
+			t.Errorf("%s: the segment that declares it is there: %t, and it: %t", name, disk.has(by), disk.has(void))
+		}
+		said := 0
+		for _, e := range records(t, disk) {
+			if e.Stage == audit.StageLogPrune && slices.Contains(e.Log.Pruned.Segments, by) && slices.Contains(e.Log.Pruned.Segments, void) {
+				said++
+			}
+		}
+		if said != 1 {
+			t.Errorf("%s: %d records name both", name, said)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type Found struct {
 	disk     Disk
 	parts    []part
 	void     []string          // files without a record that no segment names
-	declared []string          // those that one does
+	declared []declared        // those that one does
 	held     map[string]string // what these held then
 	aside    []string          // segments that the log does not go on from
 	behind   []string          // segments that stand behind an end that was signed

@@ -89,6 +89,40 @@ func TestAFailedFlushOnAFullDiskLosesNoEnd(t *testing.T) {
 	settled(t, events)
 }
 
+// What a segment gives back when the next one is begun may be gone at once.
+func TestTheEndsOfOperationsHaveTheirRoomWhenASegmentIsBegun(t *testing.T) {
+	disk, l := newMemory(), newLedger()
+	disk.room = 8 << 20
+	w := open(t, disk, Options{Admitted: 8, SegmentBytes: 64 << 10, Retry: time.Nanosecond})
+	l.pad = 4000
+	for i := range 8 {
+		_ = l.append(t, w, request(fmt.Sprint(i), audit.StageRequestReceived, 0))
+	}
+	created, steps := false, 0
+	disk.set(func() {
+		disk.fault = func(_ int, what string) (int, error) {
+			if created = created || what == "create"; created {
+				if steps++; steps > 2 { // it and its room
+					disk.room = 0
+				}
+			}
+			return 0, nil
+		}
+	})
+	for i := range 8 {
+		if err := l.append(t, w, request(fmt.Sprint(i), audit.StageResponseComplete, l.acknowledged[fmt.Sprint(i)+"/RequestReceived"])); err != nil {
+			t.Errorf("the end of %d: %v", i, err)
+		}
+	}
+	if !created {
+		t.Error("no segment was begun")
+	}
+	shut(t, w)
+	events := records(t, disk)
+	l.judge(t, events)
+	settled(t, events)
+}
+
 func TestNoMoreOperationsThanRoomIsKeptFor(t *testing.T) {
 	disk := newMemory()
 	w := open(t, disk, Options{Admitted: 2})

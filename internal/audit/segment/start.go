@@ -48,8 +48,8 @@ func (l *log) start(ctx context.Context) (err error) {
 	if l.evidence != nil {
 		l.unsigned = found.Last - min(found.Last, l.options.Covered)
 	}
-	l.void = found.void[max(0, len(found.void)-maxVoid):]
-	l.empty = append(found.declared, found.void...)
+	l.empty = found.declared
+	l.declare(found.void...)
 	if n := len(found.parts); n > 0 {
 		l.at = found.parts[n-1]
 		l.at.ended = l.options.Now()

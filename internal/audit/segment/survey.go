@@ -71,11 +71,17 @@ func lookAll(disk Disk) ([]seen, error) {
 	return all, nil
 }
 
+// declared is a segment in which no record counts, and the number of the first record of the segment that says so.
+type declared struct {
+	name string
+	by   uint64
+}
+
 // surveyed are the segments of a directory: those that the log goes on from, in order, and the names of the others.
 type surveyed struct {
 	parts  []part
 	void   []string          // that hold no record, and that no segment has named yet
-	named  []string          // that one has
+	named  []declared        // that one has
 	held   map[string]string // what these held then, as it says
 	aside  []string          // that hold records of no log
 	behind []string          // that continue the hashes behind an end that was signed
@@ -106,11 +112,13 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	for n, i := range whole {
 		keep[i], behind[i] = chained.Keep[n], chained.Behind[n]
 	}
-	declared, then := map[string]bool{}, map[string]string{}
+	by, then := map[string]uint64{}, map[string]string{}
 	for i := range all {
 		if l := all[i].opening.Log; keep[i] && l != nil {
 			for n, v := range l.Void {
-				declared[v] = declared[v] || v != all[i].name
+				if v != all[i].name {
+					by[v] = max(by[v], all[i].first)
+				}
 				if n < len(l.VoidHeld) {
 					then[v] = l.VoidHeld[n]
 				}
@@ -122,8 +130,8 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 		switch {
 		case keep[i]:
 			s.parts = append(s.parts, p.part)
-		case declared[p.name]:
-			s.named = append(s.named, p.name)
+		case by[p.name] > 0:
+			s.named = append(s.named, declared{p.name, by[p.name]})
 			s.held[p.name] = then[p.name]
 		case !p.opens():
 			s.void = append(s.void, p.name)
