@@ -3,16 +3,22 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
+	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // spoiled is a log whose only segment, packed, cannot be unpacked from somewhere on.
-func spoiled(t *testing.T, from func(packed []byte) int) string {
+func spoiled(t *testing.T, from func(packed []byte) int) (dir, keys, outside string) {
 	t.Helper()
-	dir, _, _ := keptLog(t)
+	dir, keys, outside = keptLog(t)
 	file := onlySegment(t, dir)
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -42,25 +48,103 @@ func spoiled(t *testing.T, from func(packed []byte) int) string {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return dir, keys, outside
 }
 
 func TestAReadingThatFailsAnswersNothing(t *testing.T) {
-	const header = 10 // of gzip
-	atOnce := spoiled(t, func([]byte) int { return header })
-	later := spoiled(t, func(packed []byte) int { return bytes.Index(packed, []byte("\x00\x00\xff\xff")) + 4 })
-	for name, args := range readers(atOnce) {
-		if got := evidenceCommand(t, args...); got.code != exitBadInput || got.out != "" || !strings.Contains(got.errOut, "gzip") && !strings.Contains(got.errOut, "flate") {
+	dir, _, _ := keptLog(t)
+	text, err := os.ReadFile(onlySegment(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := func(t *testing.T, records int, args []string) result {
+		var out, errOut strings.Builder
+		in := io.MultiReader(strings.NewReader(strings.Join(strings.SplitAfter(string(text), "\n")[:records], "")), iotest.ErrReader(errors.New("the disk fails")))
+		code := run(t.Context(), append([]string{"audit"}, args...), streams{in, &out, &errOut})
+		return result{code: code, out: out.String(), errOut: errOut.String()}
+	}
+	for name, args := range readers("-") {
+		if got := failing(t, 0, args); got.code != exitBadInput || got.out != "" || !strings.Contains(got.errOut, "the disk fails") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	for _, args := range [][]string{{"search", later, "--count"}, {"tail", later}, {"stats", later}, {"stats", later, "-o", "json"}, {"check", later}, {"report", later, "-o", "-"}} {
-		if got := evidenceCommand(t, args...); got.code != exitBadInput || got.out != "" {
+	for _, args := range [][]string{{"search", "-", "--count"}, {"tail", "-"}, {"stats", "-"}, {"stats", "-", "-o", "json"}, {"check", "-"}, {"report", "-", "-o", "-"}} {
+		if got := failing(t, 3, args); got.code != exitBadInput || got.out != "" {
 			t.Errorf("%q, after three records: %+v", args, got)
 		}
 	}
-	if got := evidenceCommand(t, "search", later, "-o", "jsonl"); got.code != exitBadInput || strings.Count(got.out, "\n") != 3 {
+	if got := failing(t, 3, []string{"search", "-", "-o", "jsonl"}); got.code != exitBadInput || strings.Count(got.out, "\n") != 3 {
 		t.Errorf("the records before: %+v", got)
+	}
+}
+
+// Where a packed segment is damaged is a place of the log like a line that is no record: what stands before it and in other segments is read.
+func TestADamagedPackedSegmentHidesNothingElse(t *testing.T) {
+	const header = 10 // of gzip
+	oneMore := func(content string) func(t *testing.T) (dir, keys, outside string) {
+		return func(t *testing.T) (dir, keys, outside string) {
+			dir, keys, outside = keptLog(t)
+			if err := os.WriteFile(filepath.Join(dir, segment.Name(6)+".gz"), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return dir, keys, outside
+		}
+	}
+	for name, c := range map[string]struct {
+		made  func(t *testing.T) (dir, keys, outside string)
+		shown string // requests
+	}{
+		"one more, of a byte": {oneMore("x"), "4\n"},
+		"one more, empty":     {oneMore(""), "4\n"},
+		"from the first byte on": {func(t *testing.T) (dir, keys, outside string) {
+			return spoiled(t, func([]byte) int { return header })
+		}, "0\n"},
+		"behind three records": {func(t *testing.T) (dir, keys, outside string) {
+			return spoiled(t, func(packed []byte) int { return bytes.Index(packed, []byte("\x00\x00\xff\xff")) + 4 })
+		}, "2\n"},
+	} {
+		dir, keys, outside := c.made(t)
+		count := []string{"search", dir, "--type", "request", "--count"}
+		if got := evidenceCommand(t, count...); got.code != exitBadInput || got.out != c.shown || !strings.Contains(got.errOut, "not packed by gzip") {
+			t.Errorf("%s, without keys: %+v", name, got)
+		}
+		given := []string{"--keys", keys, "--checkpoint", outside}
+		if got := evidenceCommand(t, append(count, given...)...); got.code != exitNo || got.out != c.shown {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for command, args := range readers(dir) {
+			got := evidenceCommand(t, append(args, given...)...)
+			if got.code != exitNo || !strings.HasPrefix(got.errOut, "not verified: the log was changed: ") || !strings.Contains(got.errOut, "not packed by gzip") ||
+				!strings.Contains(got.errOut, "the log was changed") || strings.Contains(got.errOut, "exit code") {
+				t.Errorf("%s, %s: exit code %d, %q", name, command, got.code, got.errOut)
+			}
+			if command == "report" && !strings.Contains(got.out, "not packed by gzip") {
+				t.Errorf("%s: the report does not say it", name)
+			}
+		}
+	}
+}
+
+// The only segment of a log, with something before its first record.
+func TestRecordsBehindAStrangeFirstLineAreNotSaidToBeGone(t *testing.T) {
+	dir, keys, outside := keptLog(t)
+	file := onlySegment(t, dir)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(bytes.Repeat([]byte("A"), 9000), append([]byte("\n"), text...)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	given := []string{"--keys", keys, "--checkpoint", outside}
+	if got := evidenceCommand(t, append([]string{"verify", dir}, given...)...); got.code != exitTampered || !strings.Contains(got.out, filepath.Base(file)+": no record in it counts") || strings.Contains(got.out, "are gone") {
+		t.Errorf("verify: %+v", got)
+	}
+	if got := evidenceCommand(t, append([]string{"search", dir, "--type", "request", "--count"}, given...)...); got.code != exitNo || got.out != "4\n" {
+		t.Errorf("search: %+v", got)
+	}
+	if got := evidenceCommand(t, "search", dir, "--count"); got.code != exitBadInput || !strings.Contains(got.errOut, filepath.Base(file)+": no record in it counts") {
+		t.Errorf("search without keys: %+v", got)
 	}
 }
 

@@ -172,6 +172,9 @@ func (r *reading) judged(result error) error {
 		return result
 	}
 	if r.tell() {
+		if _, message := verdict(result); message == "" {
+			result = nil
+		}
 		return no(errors.Join(result, errors.New("the log was changed")))
 	}
 	return result
@@ -193,7 +196,7 @@ func (r *reading) tell() (isChanged bool) {
 // tellStanding says once how a log stands, and whether it was changed.
 func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
 	text, isChanged := standing(l)
-	if len(r.source.Logs()) > 1 && l.Report != nil {
+	if len(r.source.Logs()) > 1 && r.source.IsVerified() {
 		text = strings.Join(l.Names, ", ") + ": " + text
 	}
 	if !r.said[text] {

@@ -71,6 +71,15 @@ func TestEveryCommandThatReadsALogSaysHowFarItIsVerified(t *testing.T) {
 	}
 }
 
+// Of several logs, each is named with how it stands.
+func TestALogThatCannotBeVerifiedIsNamedBesideOthers(t *testing.T) {
+	dir, keys, outside := keptLog(t)
+	got := evidenceCommand(t, "search", dir, "-", "--count", "--keys", keys, "--checkpoint", outside)
+	if got.code != 0 || !strings.Contains(got.errOut, dir+": verified up to 5\n") || !strings.Contains(got.errOut, "\n-: not verified: ") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestTheWitnessIsWantedWhereItsKeyIsKnown(t *testing.T) {
 	dir, keys, outside := keptLog(t)
 	witness := filepath.Join(t.TempDir(), "witness")

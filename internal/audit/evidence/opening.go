@@ -56,14 +56,19 @@ func look(s Segment, isWriter bool) (opening, error) {
 	return o, nil
 }
 
-// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts.
-func lookAll(segments []Segment, isWriter bool) ([]opening, error) {
+// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is told, if there is anybody to tell, and
+// counts as one that was not begun.
+func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]opening, error) {
 	var all []opening
 	var claims []segment.Claim
 	for _, s := range segments {
 		o, err := look(s, isWriter)
-		if err != nil {
+		switch {
+		case err != nil && (damaged == nil || !errors.As(err, new(*Fault))):
 			return nil, err
+		case err != nil:
+			damaged(s)
+			continue
 		}
 		all = append(all, o)
 		d := o.declared.Log

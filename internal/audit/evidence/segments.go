@@ -58,18 +58,18 @@ type Part struct {
 const noRecord = "no record in it counts, and none of the log says why: it was not begun, or was put there"
 
 // List returns what readers read of the log in dir, in the order of the records, and what they leave alone. It verifies nothing: of a log that
-// Verify finds no fault with, these are the parts that it covers.
+// Verify finds no fault with, these are the parts that it covers. A packed one whose beginning is damaged is among them: reading it says so.
 func List(dir string) ([]Part, []segment.Stray, error) {
 	segments, strays, err := listForReaders(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := lookAll(segments, false)
+	var parts []Part
+	all, err := lookAll(segments, false, func(s Segment) { parts = append(parts, Part{s.Path, s.First, -1, 0}) })
 	if err != nil {
 		return nil, nil, err
 	}
 	order, _, unnamed := inOrder(all)
-	parts := make([]Part, 0, len(order))
 	for i, o := range order {
 		p := Part{o.Path, o.First, -1, 0}
 		if i+1 < len(order) {
@@ -77,6 +77,7 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		}
 		parts = append(parts, p)
 	}
+	segment.SortByNumber(parts, func(p Part) (uint64, string) { return p.First, filepath.Base(p.Path) })
 	for _, o := range all {
 		if !o.counts && o.opens {
 			strays = append(strays, segment.Stray{Path: o.Path, Why: "it begins with a record, and another segment declares that none in it counts"})

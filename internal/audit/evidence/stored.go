@@ -25,7 +25,7 @@ type Stored struct {
 	left *io.LimitedReader
 }
 
-// OpenSegment opens a segment. What has the name of one and is no regular file is a *Fault.
+// OpenSegment opens a segment. What has the name of one and is no regular file is a *Fault; where a packed one is damaged, reading it returns a *Fault.
 func OpenSegment(path string) (*Stored, error) {
 	f, info, err := openRegular(path)
 	if err != nil {
@@ -35,13 +35,33 @@ func OpenSegment(path string) (*Stored, error) {
 	if !strings.HasSuffix(path, segment.Packed) {
 		return s, nil
 	}
-	in, err := gzip.NewReader(bufio.NewReader(f))
-	if err != nil {
-		return nil, errors.Join(&Fault{path, 0, 0, "not packed by gzip: " + err.Error()}, f.Close())
-	}
-	s.left = &io.LimitedReader{R: in, N: maxUnpacked + 1}
+	s.left = &io.LimitedReader{R: &unpacking{from: f}, N: maxUnpacked + 1}
 	s.Reader = packed{path, s.left}
 	return s, nil
+}
+
+// unpacking is a gzip.Reader that reads its first byte when it is asked for one.
+type unpacking struct {
+	from io.Reader
+	in   *gzip.Reader
+}
+
+func (u *unpacking) Read(b []byte) (n int, err error) {
+	if u.in == nil {
+		if u.in, err = gzip.NewReader(bufio.NewReader(u.from)); err != nil {
+			u.in = nil
+			return 0, notEnd(err)
+		}
+	}
+	return u.in.Read(b)
+}
+
+// notEnd says of a file without a byte that it is no packed one.
+func notEnd(err error) error {
+	if err == io.EOF { //nolint:errorlint // as gzip.NewReader returns it
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // packed tells what is wrong with a packed file as a fault of the log.

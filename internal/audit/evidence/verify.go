@@ -67,6 +67,7 @@ type verification struct {
 	segments []Segment
 	own      string // file of checkpoints beside the log
 	start    string // file with the tree of what was pruned
+	notRead  string // a segment that holds something, and that no other one declares void, though no record in it counts
 	first    span   // that tree
 
 	isUnheld bool // the checkpoints were read before the tree was written or records were pruned, or these were forged
@@ -189,6 +190,9 @@ func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
 			v.report.Unused = append(v.report.Unused, filepath.Base(o.Path))
 		case strange < maxNamed:
 			strange++
+			if v.notRead == "" && o.size > 0 {
+				v.notRead = o.Path
+			}
 			v.report.incomplete("%s is not read: %s", o.Path, noRecord)
 		default:
 			strange++
@@ -422,6 +426,8 @@ func (v *verification) end(first uint64) error {
 		}
 	case len(v.o.Files) > 0:
 		r.Missing = append(r.Missing, Range{r.LastSeq + 1, e.Size})
+	case v.notRead != "":
+		return &Fault{v.notRead, 0, r.LastSeq + 1, fmt.Sprintf("no record in it counts, and the checkpoint in %s is of %d records, of which %d are elsewhere", e.file, e.Size, r.LastSeq)}
 	default:
 		return &Fault{e.file, e.line, r.LastSeq + 1, fmt.Sprintf("the checkpoint is of %d records, and the log ends with record %d: records at its end are gone", e.Size, r.LastSeq)}
 	}

@@ -71,7 +71,7 @@ var errDone = errors.New("done")
 
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
 func (w *walk) sort(segments []Segment) (first uint64, err error) {
-	all, err := lookAll(segments, w.isWriter)
+	all, err := lookAll(segments, w.isWriter, nil)
 	if err == nil && w.isOwn {
 		err = chain(all, w.signed)
 	}
@@ -315,7 +315,9 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	w.ignored += behind
+	if err := next.follows(s.Segment, length, behind); err != nil {
+		return err
+	}
 	switch {
 	case behind == 0 && declared.TornBytes > 0:
 		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
@@ -328,7 +330,8 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	case behind == declared.TornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
 		return &Fault{s.Path, 0, next.First - 1, fmt.Sprintf("the %d bytes behind its last record are not those that stood there when %s was begun", behind, filepath.Base(next.Path))}
 	}
-	return next.follows(s.Segment, length, behind)
+	w.ignored += behind
+	return nil
 }
 
 // noteUnhashed notes bytes of a segment whose number the log declares, and whose hash it does not. A crash leaves no more than MaxTorn: a larger

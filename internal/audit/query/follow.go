@@ -76,7 +76,7 @@ func (f *follower) run() error {
 // segments are the parts of the log in a directory, which may have none yet.
 func segments(dir string) ([]part, error) {
 	l := &Log{Names: []string{dir}}
-	if err := l.list(evidence.List); err != nil && !errors.Is(err, errNoSegments) {
+	if err := l.list(evidence.List); err != nil {
 		return nil, err
 	}
 	return l.parts, nil

@@ -41,6 +41,19 @@ type Log struct {
 	isAsked bool // a verification was wanted
 }
 
+// isEmpty says that nothing in the directory is read, and why.
+func (l *Log) isEmpty() error {
+	for _, s := range l.Unread {
+		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok {
+			return fmt.Errorf("%s: %s", s.Path, s.Why)
+		}
+	}
+	if segments, _, err := segment.List(l.Names[0]); err == nil && len(segments) > 0 {
+		return fmt.Errorf("%s %w with a record", l.Names[0], errNoSegments)
+	}
+	return fmt.Errorf("%s %w: no file named audit-<20 digits>-<id>.jsonl", l.Names[0], errNoSegments)
+}
+
 var errNoSegments = errors.New("holds no segments")
 
 // list finds the segments of a directory.
@@ -53,9 +66,6 @@ func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, erro
 		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.Kind == segment.StrayClaim {
 			return fmt.Errorf("%s: %s", s.Path, s.Why)
 		}
-	}
-	if len(parts) == 0 {
-		return fmt.Errorf("%s %w: no file named audit-<20 digits>-<id>.jsonl", l.Names[0], errNoSegments)
 	}
 	l.Unread, l.parts = unread, nil
 	for i, p := range parts {
@@ -141,10 +151,10 @@ func (l *Log) Standing() Standing {
 		return Standing{Why: "no keys given"}
 	case r == nil:
 		return Standing{Why: "it is no segment of a log, and no checkpoint is known of it"}
-	case !r.HadKeys:
-		return Standing{Why: "no keys given"}
 	case r.Fault != nil:
 		return Standing{Changed: true, Why: "the log was changed: " + r.Fault.Error()}
+	case !r.HadKeys:
+		return Standing{Why: "no keys given"}
 	case !l.isAll:
 		return Standing{Changed: l.isUntold, Why: NotTheSame}
 	case l.sum != r.Read:
@@ -229,7 +239,11 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool 
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
-		if behind, err = atEnd(p.Bytes); err != nil {
+		behind, err = atEnd(p.Bytes)
+		if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged behind its last record
+			return tell(Record{}, &BadLine{p.Path, audit.LineError{Line: in.number, Err: errors.New(fault.Problem)}})
+		}
+		if err != nil {
 			tell(Record{}, err)
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"iter"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -49,6 +50,7 @@ type lines struct {
 	tooLong   bool   // that line is longer than a record
 	isOpen    bool   // that line has no newline yet
 	ended     error  // why nothing more is read
+	isDamaged bool   // that nothing more can be unpacked
 	seq       uint64 // of the last record
 	holed     int    // bytes read together with a NUL
 	strange   int    // bytes of a segment that are no records, or records that do not stand behind the one of the number before
@@ -84,11 +86,17 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 // rest is all that is not read, as one bad line.
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	bad := l.bad(l.ended)
+	if l.isDamaged {
+		return bad
+	}
 	bad.Torn = true
 	if behind == nil || l.ended == errStrange { //nolint:errorlint // set as it is; to count the bytes of a packed file is to unpack it
 		return bad
 	}
 	n, err := behind(l.whole)
+	if evidence.IsFault(err) { // it is packed, and damaged further on
+		return bad
+	}
 	if err != nil {
 		return err
 	}
@@ -129,6 +137,10 @@ func (l *lines) next() (Record, error) {
 			l.keep(part)
 			return Record{}, io.EOF
 		default:
+			if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged
+				l.ended, l.isDamaged = fmt.Errorf("%s; what stands from there on is not read", fault.Problem), true
+				return Record{}, l.ended
+			}
 			return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.number, err)
 		}
 	}

@@ -66,6 +66,9 @@ func open(ctx context.Context, names []string, stdin io.Reader, o *evidence.Veri
 				return nil, err
 			}
 		}
+		if l.kind == kindDirectory && len(l.parts) == 0 {
+			return nil, l.isEmpty()
+		}
 	}
 	return s, s.areDifferent()
 }
@@ -159,6 +162,9 @@ func (s *Source) Files() (files []string) {
 	}
 	return files
 }
+
+// IsVerified says whether the logs were to be verified.
+func (s *Source) IsVerified() bool { return s.logs[0].isAsked }
 
 // Directories are those in which the logs lie: the ones that were named, and those of segments that were named by themselves.
 func (s *Source) Directories() (dirs []string) {

@@ -245,6 +245,23 @@ func TestNothingIsAdoptedBehindASignedEnd(t *testing.T) {
 	}
 }
 
+// What the next segment does not declare is no part of what the log accounts for.
+func TestBytesThatAreAddedBehindASegmentAreNotSaidToBeDeclared(t *testing.T) {
+	n := newNode(t)
+	if err := n.start(t); err != nil {
+		t.Fatal(err)
+	}
+	first := n.segments(t)[0]
+	text, err := os.ReadFile(filepath.Join(n.dir, first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.put(t, first, string(text)+strings.Repeat("x", 16))
+	if r := n.verify(t); r.Verdict != evidence.VerdictTampered || filepath.Base(r.Fault.File) != first || r.IgnoredBytes != 0 || strings.Contains(fmt.Sprint(r.Limits), "16 bytes") {
+		t.Errorf("%s %v, %d bytes ignored, %q", r.Verdict, r.Fault, r.IgnoredBytes, r.Limits)
+	}
+}
+
 // Two segments, one behind the other, cannot be declared void by one that takes the place of the first: they stay out of the log all the same.
 func TestAChainOfSegmentsBehindASignedEndStopsNoStart(t *testing.T) {
 	n := newNode(t)
