@@ -31,9 +31,7 @@ func (a *auditLog) openCopies(o auditOptions) error {
 		places = append(places, copies.EventLog(events, which))
 	}
 	if c.OTLP.Endpoint != "" {
-		place, err := copies.OTLP(copies.OTLPOptions{
-			Endpoint: c.OTLP.Endpoint, CAFile: c.OTLP.CAFile, Insecure: c.OTLP.Insecure, Host: o.node, Node: o.node,
-		})
+		place, err := copies.OTLP(otlpOptions(c.OTLP, o.node))
 		if err != nil {
 			return fmt.Errorf("audit.copies.otlp: %w", err)
 		}
@@ -42,6 +40,10 @@ func (a *auditLog) openCopies(o auditOptions) error {
 	var err error
 	a.copies, err = copies.New(copies.Options{Places: places, OnError: func(err error) { o.log.Warn("copy of audit records", zap.Error(err)) }})
 	return err
+}
+
+func otlpOptions(c config.OTLP, node string) copies.OTLPOptions {
+	return copies.OTLPOptions{Endpoint: c.Endpoint, CAFile: c.CAFile, Insecure: c.Insecure, Host: node, Node: node}
 }
 
 // closeCopies delivers what is left for others, until ctx is done. What they do not take is in the log, and no fault of this process.

@@ -120,7 +120,7 @@ func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evi
 		a.key = keys[0].LogKey()
 		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Sinks: sinks, OnError: o.checkpointFailed, Prunes: so.KeepBytes > 0 || so.KeepAge > 0})
 		if err != nil {
-			return nil, fmt.Errorf("%w; if the disk is full, make room on it and start again; else look at why, and move this directory away to begin a new log", err)
+			return nil, fmt.Errorf("%w; if that is for want of room, make some and start again; else look at why, and move this directory away to begin a new log", err)
 		}
 		return a.tree, nil
 	}

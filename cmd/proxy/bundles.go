@@ -26,13 +26,9 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 	if !c.IsSet() {
 		return nil, func(context.Context) {}, nil
 	}
-	text, err := bundle.ReadKeyFile(c.Keys)
+	text, keys, err := bundleKeys(c)
 	if err != nil {
-		return nil, nil, fmt.Errorf("bundle: keys: %w", err)
-	}
-	keys, err := bundle.ParseKeys(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("bundle: keys: %s: %w", c.Keys, err)
+		return nil, nil, err
 	}
 	client, err := httpsClient(c.CAFile)
 	if err != nil {
@@ -60,6 +56,17 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 		group.Wait()
 	}
 	return &rulebook.Bundles{Keeper: keeper, Node: n}, run, nil
+}
+
+// bundleKeys reads the keys that are believed.
+func bundleKeys(c config.Bundle) (text []byte, keys bundle.Keys, err error) {
+	if text, err = bundle.ReadKeyFile(c.Keys); err != nil {
+		return nil, bundle.Keys{}, fmt.Errorf("bundle: keys: %w", err)
+	}
+	if keys, err = bundle.ParseKeys(text); err != nil {
+		return nil, bundle.Keys{}, fmt.Errorf("bundle: keys: %s: %w", c.Keys, err)
+	}
+	return text, keys, nil
 }
 
 // noted also logs what a bundle says that this node cannot express.

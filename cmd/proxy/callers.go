@@ -51,9 +51,7 @@ func newNaming(c config.Containers, registry prometheus.Registerer, log *zap.Log
 func accounts(c config.Containers, registry prometheus.Registerer) (peer.Accounts, error) {
 	var sources []peer.Accounts
 	if k := c.Kubelet; k.URL != "" {
-		client, err := kubelet.New(kubelet.Options{
-			URL: k.URL, CAFile: k.CAFile, ServerName: k.ServerName, TokenFile: k.TokenFile, CertFile: k.CertFile, KeyFile: k.KeyFile, Timeout: k.Timeout,
-		})
+		client, err := kubelet.New(kubeletOptions(k))
 		if err != nil {
 			return nil, err
 		}
@@ -69,4 +67,10 @@ func accounts(c config.Containers, registry prometheus.Registerer) (peer.Account
 		return nil, nil
 	}
 	return kubelet.First(sources...), nil
+}
+
+func kubeletOptions(k config.Kubelet) kubelet.Options {
+	return kubelet.Options{
+		URL: k.URL, CAFile: k.CAFile, ServerName: k.ServerName, TokenFile: k.TokenFile, CertFile: k.CertFile, KeyFile: k.KeyFile, Timeout: k.Timeout,
+	}
 }

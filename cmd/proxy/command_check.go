@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -36,8 +37,9 @@ for each other thing that decides; the first words of a line say what it is:
   note                 what a reader might not expect
   revision             of the access list, as in audit records
 
-The request policy's modules are tried if their directory can be on this system. Bundle and keys are not looked at: see
-"pipeguard bundle verify".
+The request policy's modules are tried, and keys and certificates that the file names are read, if they can be on this
+system: a warning says with which the service would refuse to start here. The bundle is not looked at: see "pipeguard
+bundle verify".
 
 Example:
   proxy.exe check-config C:\ProgramData\Pipeguard\proxy.yaml
@@ -74,7 +76,11 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	if note != "" {
 		s.notes = append(s.notes, note)
 	}
-	for _, err := range append(untrusted(settings), filetrust.Check(set.Arg(0))) {
+	absent, note := unreadable(settings)
+	if note != "" {
+		s.notes = append(s.notes, note)
+	}
+	for _, err := range slices.Concat(untrusted(settings), absent, []error{filetrust.Check(set.Arg(0))}) {
 		if err != nil {
 			s.warnings = append(s.warnings, "here the service would refuse to start: "+err.Error())
 		}

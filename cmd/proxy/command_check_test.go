@@ -106,3 +106,36 @@ func TestCheckConfigRefusesAPipeThatNobodyServes(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }
+
+// Files that the configuration names, and that a start reads, are read as it does.
+func TestCheckConfigWarnsOfFilesWithWhichNothingStarts(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	spoilt := filepath.Join(t.TempDir(), "spoilt")
+	if err := os.WriteFile(spoilt, []byte("?"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for field, text := range map[string]string{
+		"bundle.keys":               "bundle: {pool: windows, keys: '%s', file: '%s'}",
+		"bundle.caFile":             "bundle: {pool: windows, keys: '%s', url: 'https://127.0.0.1:1/', caFile: '%s'}",
+		"tokens.verify":             "tokens: {pipes: {disk-v1: required}, verify: {method: keys, audience: a, issuer: i, keys: '%s'}}",
+		"containers.kubelet.caFile": "containers: {endpoint: '%s', kubelet: {url: 'https://127.0.0.1:1', caFile: '%s', tokenFile: '%s'}}",
+		"audit.signing.key":         "audit: {signing: {key: '%s'}}",
+		"audit.signing.old":         "audit: {signing: {key: '%s', old: '%s'}}",
+		"audit.copies.otlp.caFile":  "audit: {copies: {otlp: {endpoint: '127.0.0.1:1', caFile: '%s'}}}",
+	} {
+		for _, file := range []string{none, spoilt} {
+			named := strings.Replace(strings.ReplaceAll(text, "%s", file), "endpoint: '"+file+"'", `endpoint: '\\.\pipe\containerd-containerd'`, 1)
+			code, out, errOut := checkConfig(t, named)
+			if code != 0 || errOut != "" || !strings.Contains(out, "\nwarning here the service would refuse to start: configuration: "+field+": ") {
+				t.Errorf("%s: exit code %d, %s\n%s", named, code, errOut, out)
+			}
+		}
+	}
+	elsewhere := `C:\bundle.pub`
+	if filepath.IsAbs(elsewhere) {
+		elsewhere = "/bundle.pub"
+	}
+	if code, out, errOut := checkConfig(t, "bundle: {pool: windows, keys: '"+elsewhere+"', file: '"+elsewhere+"'}"); code != 0 || strings.Contains(out, "refuse to start") || !strings.Contains(out, "\nnote not looked at, since such a file cannot be on this system: bundle.keys\n") {
+		t.Errorf("exit code %d, %s\n%s", code, errOut, out)
+	}
+}

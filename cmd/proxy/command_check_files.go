@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/audit/copies"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
+	"github.com/pipeguard/pipeguard/internal/proxy/token"
+)
+
+// unreadable reads the files that a configuration names as a start does, and has an error for each with which there would be none. Those that cannot be on
+// this system are left alone, and named by the note.
+func unreadable(settings config.Proxy) (errs []error, note string) {
+	bundle, tokens, audit, k := settings.Bundle, settings.Tokens, settings.Audit, settings.Containers.Kubelet
+	verifies := cmp.Or(tokens.Verify.Keys, tokens.Verify.API.CAFile)
+	if len(tokens.Pipes)+len(tokens.Roles) == 0 {
+		verifies = ""
+	}
+	tokens.Verify.Node = cmp.Or(tokens.Verify.Node, "node")
+	var elsewhere []string
+	for _, f := range []struct {
+		field, path string
+		read        func() error
+	}{
+		{"bundle.keys", bundle.Keys, func() error { _, _, err := bundleKeys(bundle); return err }},
+		{"bundle.caFile", bundle.CAFile, func() error { _, err := httpsClient(bundle.CAFile); return err }},
+		{"tokens.verify", verifies, func() error { _, err := token.New(tokens.Verify, token.Metrics{}); return err }},
+		{"containers.kubelet.caFile", k.CAFile, func() error { _, err := kubelet.New(kubeletOptions(k)); return err }},
+		{"audit.signing.key", audit.Signing.Key, func() error { _, err := evidence.ReadKey(audit.Signing.Key); return err }},
+		{"audit.signing.old", audit.Signing.Old, func() error { _, err := evidence.ReadKey(audit.Signing.Old); return err }},
+		{"audit.witness.caFile", audit.Witness.CAFile, func() error { _, err := httpsClient(audit.Witness.CAFile); return err }},
+		{"audit.copies.otlp.caFile", audit.Copies.OTLP.CAFile, func() error { _, err := copies.OTLP(otlpOptions(audit.Copies.OTLP, "node")); return err }},
+	} {
+		switch {
+		case f.path == "":
+		case !filepath.IsAbs(f.path):
+			elsewhere = append(elsewhere, f.field)
+		default:
+			if err := f.read(); err != nil {
+				errs = append(errs, fmt.Errorf("configuration: %s: %w", f.field, err))
+			}
+		}
+	}
+	if len(elsewhere) > 0 {
+		note = "not looked at, since such a file cannot be on this system: " + strings.Join(elsewhere, ", ")
+	}
+	return errs, note
+}
