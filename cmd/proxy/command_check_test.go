@@ -131,9 +131,9 @@ func TestCheckConfigWarnsOfFilesWithWhichNothingStarts(t *testing.T) {
 			}
 		}
 	}
-	elsewhere := `C:\bundle.pub`
-	if filepath.IsAbs(elsewhere) {
-		elsewhere = "/bundle.pub"
+	const elsewhere = `C:\bundle.pub`
+	if filepath.IsAbs(elsewhere) { // on Windows, a path of another system is a fault
+		return
 	}
 	if code, out, errOut := checkConfig(t, "bundle: {pool: windows, keys: '"+elsewhere+"', file: '"+elsewhere+"'}"); code != 0 || strings.Contains(out, "refuse to start") || !strings.Contains(out, "\nnote not looked at, since such a file cannot be on this system: bundle.keys\n") {
 		t.Errorf("exit code %d, %s\n%s", code, errOut, out)
