@@ -71,7 +71,10 @@ type Report struct {
 
 	lacksOwn bool   // no checkpoint lies in the directory of the log
 	newest   uint64 // size of the newest checkpoint that was held elsewhere
-	unhashed int64  // of IgnoredBytes: those of which the log says how many there were, and not what
+	// uncompared counts checkpoints from elsewhere with which nothing can be compared; uncomparedLast is the size of the last.
+	uncompared     int
+	uncomparedLast uint64
+	unhashed       int64 // of IgnoredBytes: those of which the log says how many there were, and not what
 }
 
 // Sum is a running hash of records in the order in which they are read.
@@ -128,6 +131,10 @@ func (r *Report) conclude(o VerifyOptions) {
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
 		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
 	}
+	if r.uncompared > 0 && r.Witnessed <= r.uncomparedLast {
+		r.incomplete("%d checkpoints that were held elsewhere, the last of them of %d records, are of a log of which nothing shows that this one goes on from it: "+
+			"the records from there on were pruned, and no witness among the keys cosigned a later checkpoint", r.uncompared, r.uncomparedLast)
+	}
 	for _, m := range r.Missing {
 		r.incomplete("records %d to %d are in segments that are not here", m.First, m.Last)
 	}
@@ -163,6 +170,9 @@ func (r *Report) limits(o VerifyOptions) {
 	}
 	if n := len(r.ended); n > 0 {
 		r.limit("Whether operations took place that %d Orphaned records tell of, the first of them record %d: they repeat what such records say.", n, r.ended[0])
+	}
+	if r.uncompared > 0 {
+		r.limit("What %d checkpoints that were held elsewhere were signed of, of up to %d records: these records were pruned, and the log cannot be compared with them.", r.uncompared, r.uncomparedLast)
 	}
 	if r.begun != "" {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)

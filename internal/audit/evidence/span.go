@@ -64,6 +64,18 @@ func (s *span) root() tlog.Hash {
 	return h
 }
 
+// prefix is the tree of the first leaves of one, if whole subtrees of it cover them: of others, nothing is known.
+func (s *span) prefix(size uint64) (t span, ok bool) {
+	for i := range s.nodes {
+		if t.end == size {
+			break
+		}
+		t.nodes = s.nodes[:i+1]
+		t.end += 1 << s.nodes[i].level
+	}
+	return t, t.end == size
+}
+
 // treeOf builds the tree of a size from the roots of its whole subtrees, largest first. ok is false if there are more or fewer.
 func treeOf(size uint64, hashes []tlog.Hash) (t span, ok bool) {
 	if size > MaxSize || bits.OnesCount64(size) != len(hashes) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // treeAt is the tree of the first records of a log, which whoever can read the log can make.
@@ -153,4 +154,67 @@ func TestPruningSignsWhatHoldsTheRecordsThatAreStillThere(t *testing.T) {
 	}
 	m.open(Options{}) // killed while it removed them
 	m.close()
+}
+
+// Of records that were pruned, the roots of some subtrees are known, and nothing else: what was signed of them elsewhere is compared with these, or said not to be.
+func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
+	m := sample(t)
+	full := filepath.Join(t.TempDir(), "full")
+	if err := os.CopyFS(full, os.DirFS(m.dir)); err != nil {
+		t.Fatal(err)
+	}
+	m.open(Options{})
+	segments, _ := paths(t, m)
+	m.begin(0)
+	m.prune(t, segments[:2], "10", true)
+	m.end()
+	m.close()
+	last, err := os.ReadFile(m.outside())
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest, err := Inspect(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	witness := newKey(t, "example.com/witness")
+	both := keysOf(t, m.key.LogKey(), witness.WitnessKey())
+	cosigned, err := sign(newest, m.clock.Add(time.Hour), m.key, witness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := range uint64(11) {
+		tree := treeAt(t, full, size)
+		for _, isTrue := range []bool{true, false} {
+			head := Head{Origin: newest.Origin, Size: size, Root: tree.root()}
+			if !isTrue {
+				head.Root[0] ^= 1
+			}
+			note, err := sign(head, m.clock, m.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			given := func(last []byte) []string {
+				file := filepath.Join(t.TempDir(), "outside")
+				writeFile(t, file, append(note[:len(note):len(note)], last...))
+				return []string{file}
+			}
+			isKnown := size == 0 || size == 8 || size == 10
+			want, witnessed := VerdictOK, VerdictOK
+			switch {
+			case isKnown && !isTrue:
+				want, witnessed = VerdictTampered, VerdictTampered
+			case !isKnown:
+				want = VerdictIncomplete
+			}
+			r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: given(last), AllowPruned: true})
+			if r.Verdict != want || (want == VerdictIncomplete) != strings.Contains(strings.Join(r.Incomplete, " "), "nothing shows that this one goes on from it") {
+				t.Errorf("of %d records, %t: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+			}
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != witnessed || !isKnown != strings.Contains(strings.Join(r.Limits, " "), "cannot be compared with them") {
+				t.Errorf("of %d records, %t, with a witness: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Limits)
+			}
+		}
+	}
 }

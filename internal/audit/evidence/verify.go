@@ -274,9 +274,25 @@ func (v *verification) begin(w *walk, first uint64) error {
 		return &Fault{v.segments[0].Path, 0, v.first.end + 1, fmt.Sprintf("the log begins with record %d, and nothing says what became of records %d to %d", first, v.first.end+1, first-1)}
 	}
 	for v.isRoot && len(v.expect) > 0 && v.expect[0].Size < gone {
+		if err := v.before(v.expect[0]); err != nil {
+			return err
+		}
 		v.expect = v.expect[1:]
 	}
 	return v.fits(place{v.segments[0].Path, 0, first})
+}
+
+// before compares a checkpoint of records that were pruned with what is known of them, and counts those from elsewhere with which nothing can be
+// compared.
+func (v *verification) before(e expected) error {
+	t, ok := v.first.prefix(e.Size)
+	switch {
+	case ok && t.root() != e.Root:
+		return &Fault{v.start, 0, e.Size, fmt.Sprintf("it is not of the log of which the checkpoint in %s line %d was signed", e.file, e.line)}
+	case !ok && e.file != v.own:
+		v.report.uncompared, v.report.uncomparedLast = v.report.uncompared+1, e.Size
+	}
+	return nil
 }
 
 // held looks for a checkpoint that holds records which the tree of the pruned ones covers already. A whole log has one of its own.

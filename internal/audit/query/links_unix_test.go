@@ -10,11 +10,9 @@ import (
 
 func TestANamedPipeIsNotWaitedFor(t *testing.T) {
 	dir := t.TempDir()
-	pipe := filepath.Join(dir, segmentName(2))
+	pipe := filepath.Join(dir, segmentName(1))
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := Open([]string{dir}, nil); err == nil {
-		t.Error("a named pipe is taken for a segment")
-	}
+	notRead(t, dir)
 }

@@ -56,18 +56,21 @@ func (l *Log) isEmpty() error {
 
 var errNoSegments = errors.New("holds no segments")
 
-// list finds the segments of a directory.
+// list finds the segments of a directory. What has the name of one and is no file is among them: reading it says so.
 func (l *Log) list(list func(dir string) ([]evidence.Part, []segment.Stray, error)) error {
 	parts, unread, err := list(l.Names[0])
 	if err != nil {
 		return err
 	}
+	l.Unread, l.parts = nil, nil
 	for _, s := range unread {
-		if _, _, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.Kind == segment.StrayClaim {
-			return fmt.Errorf("%s: %s", s.Path, s.Why)
+		if _, first, ok := segment.ParseCopy(filepath.Base(s.Path)); ok && s.Kind == segment.StrayClaim {
+			parts = append(parts, evidence.Part{Path: s.Path, First: first, Bytes: -1})
+			continue
 		}
+		l.Unread = append(l.Unread, s)
 	}
-	l.Unread, l.parts = unread, nil
+	segment.SortByNumber(parts, func(p evidence.Part) (uint64, string) { return p.First, filepath.Base(p.Path) })
 	for i, p := range parts {
 		l.parts = append(l.parts, part{p, i == len(parts)-1})
 	}
@@ -224,6 +227,9 @@ func (p part) lines(in io.Reader) *lines {
 // file reads one file, and says whether to go on with the next.
 func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool {
 	f, atEnd, err := p.open(stdin)
+	if fault, ok := errors.AsType[*evidence.Fault](err); ok {
+		return tell(Record{}, &BadLine{p.Path, audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
+	}
 	if err != nil {
 		tell(Record{}, err)
 		return false
