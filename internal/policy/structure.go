@@ -27,6 +27,8 @@ const (
 	maxRules = 1200
 	// maxWork bounds the sum of the squares of the work of all rules.
 	maxWork = 12 << 20
+	// maxFollowed bounds the rules and else branches of all modules times the dependencies among these: the compiler follows all of them from each.
+	maxFollowed = 32 << 20
 	// maxImports bounds the imports of one module: each is compared with all others and looked for in the whole module.
 	maxImports = 64
 )
@@ -56,7 +58,95 @@ func tooComplex(modules map[string]*ast.Module) []Problem {
 			}
 		}
 	}
+	if len(out) == 0 {
+		out = tooEntangled(modules)
+	}
 	return out
+}
+
+// tooEntangled reports the rule with the most dependencies if all modules have too many. A rule depends on each branch of what it refers to.
+func tooEntangled(modules map[string]*ast.Module) []Problem {
+	branches, all := map[string]int{}, 0 // of the rules of a name, in whatever package
+	for _, m := range modules {
+		for _, r := range m.Rules {
+			for ; r != nil; r = r.Else {
+				branches[nameOf(r.Head.Ref()[0])]++
+				all++
+			}
+		}
+	}
+	sum, most, heaviest := 0, -1, (*ast.Rule)(nil)
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		for _, r := range modules[name].Rules {
+			n := 0
+			for branch := r; branch != nil; branch = branch.Else {
+				n += dependencies(branch, modules, branches, all)
+			}
+			if sum += n; n > most {
+				most, heaviest = n, r
+			}
+		}
+	}
+	if sum <= maxFollowed/max(1, all) {
+		return nil
+	}
+	return []Problem{at(heaviest.Location, CodeLimit, fmt.Sprintf(
+		"all modules are too complex together: %d rules and branches of else depend %d times on each other, this one %d times; a reference counts once for each branch of what it names", all, sum, most))}
+}
+
+// dependencies are the branches that one branch of a rule refers to, at most.
+func dependencies(branch *ast.Rule, modules map[string]*ast.Module, branches map[string]int, all int) (n int) {
+	seen := map[string]bool{}
+	name := func(t *ast.Term) {
+		if s := nameOf(t); !seen[s] {
+			seen[s] = true
+			n += branches[s]
+		}
+	}
+	walk := func(x any) bool {
+		switch x := x.(type) {
+		case *ast.Rule:
+			return x != branch
+		case ast.Ref:
+			for _, t := range x {
+				name(t)
+			}
+			if isAbove(x, modules) && !seen["data above"] {
+				seen["data above"] = true
+				n += all
+			}
+		case ast.Var:
+			name(ast.NewTerm(x))
+		}
+		return false
+	}
+	ast.NewGenericVisitor(walk).Walk(branch)
+	return min(n, all)
+}
+
+// nameOf is a name that a rule may have, or nothing.
+func nameOf(t *ast.Term) string {
+	switch v := t.Value.(type) {
+	case ast.Var:
+		return string(v)
+	case ast.String:
+		return string(v)
+	}
+	return ""
+}
+
+// isAbove says whether a reference names a whole package, or may.
+func isAbove(r ast.Ref, modules map[string]*ast.Module) bool {
+	if !r.HasPrefix(ast.DefaultRootRef) {
+		return false
+	}
+	ground := r.GroundPrefix()
+	for _, m := range modules {
+		if m.Package.Path.HasPrefix(ground) {
+			return true
+		}
+	}
+	return false
 }
 
 // complexity is what one rule asks of the compiler.

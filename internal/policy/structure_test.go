@@ -56,6 +56,7 @@ var hanging = map[string]string{
 	"rules of many values":         "x0 := 1" + repeated(2000, "\nx%d := [x%p] if input.a\nelse := {x%p}"),
 	"rules of one set":             repeated(6000, "\nx contains %d if input.a == %d"),
 	"functions with defaults":      repeated(5000, "\ndefault f%d(_) := 1\nf%d(a) := 2 if a"),
+	"functions of many branches":   "f0(a) if a" + repeated(60, "\nf%d(a) if f%p(a)"+strings.Repeat(" else if f%p(a)", 59)),
 	"imports":                      repeated(8000, "\nimport data.y%d") + "\nx := [" + repeated(8000, "y%d,") + "1]",
 	"operands":                     "f(" + repeated(8000, "a%d,") + "b) := [b," + repeated(8000, "a%d,") + "1]",
 	"numbers of one hash":          "x := {" + repeated(20000, "1.%d1, ") + "1}",
