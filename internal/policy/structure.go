@@ -66,62 +66,97 @@ func tooComplex(modules map[string]*ast.Module) []Problem {
 
 // tooEntangled reports the rule with the most dependencies if all modules have too many. A rule depends on each branch of what it refers to.
 func tooEntangled(modules map[string]*ast.Module) []Problem {
-	branches, all := map[string]int{}, 0 // of the rules of a name, in whatever package
+	e := entanglement{branches: map[string]int{}}
 	for _, m := range modules {
+		e.packages = append(e.packages, m.Package.Path)
 		for _, r := range m.Rules {
 			for ; r != nil; r = r.Else {
-				branches[nameOf(r.Head.Ref()[0])]++
-				all++
+				e.branches[nameOf(r.Head.Ref()[0])]++
+				e.all++
 			}
 		}
 	}
 	sum, most, heaviest := 0, -1, (*ast.Rule)(nil)
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		e.imports = map[string]ast.Ref{}
+		for _, i := range modules[name].Imports {
+			if path, ok := i.Path.Value.(ast.Ref); ok {
+				e.imports[string(i.Name())] = path
+			}
+		}
 		for _, r := range modules[name].Rules {
 			n := 0
 			for branch := r; branch != nil; branch = branch.Else {
-				n += dependencies(branch, modules, branches, all)
+				n += e.dependencies(branch)
 			}
 			if sum += n; n > most {
 				most, heaviest = n, r
 			}
 		}
 	}
-	if sum <= maxFollowed/max(1, all) {
+	if sum <= maxFollowed/max(1, e.all) {
 		return nil
 	}
 	return []Problem{at(heaviest.Location, CodeLimit, fmt.Sprintf(
-		"all modules are too complex together: %d rules and branches of else depend %d times on each other, this one %d times; a reference counts once for each branch of what it names", all, sum, most))}
+		"all modules are too complex together: %d rules and branches of else depend %d times on each other, this one %d times; a reference counts once for each branch of what it names", e.all, sum, most))}
+}
+
+// entanglement counts what rules depend on, by names alone and so rather too much than too little.
+type entanglement struct {
+	branches map[string]int // of all rules of a name, in whatever package
+	all      int
+	packages []ast.Ref
+	imports  map[string]ast.Ref // of the module that is looked at
+	seen     map[string]bool    // names in the branch that is looked at
+	isAll    bool               // it refers to a whole package
+	count    int
 }
 
 // dependencies are the branches that one branch of a rule refers to, at most.
-func dependencies(branch *ast.Rule, modules map[string]*ast.Module, branches map[string]int, all int) (n int) {
-	seen := map[string]bool{}
-	name := func(t *ast.Term) {
-		if s := nameOf(t); !seen[s] {
-			seen[s] = true
-			n += branches[s]
-		}
-	}
-	walk := func(x any) bool {
+func (e *entanglement) dependencies(branch *ast.Rule) int {
+	e.seen, e.isAll, e.count = map[string]bool{}, false, 0
+	var walk func(x any) bool
+	walk = func(x any) bool {
 		switch x := x.(type) {
 		case *ast.Rule:
 			return x != branch
+		case *ast.TemplateString: // OPA's visitor passes by what is in it
+			for _, part := range x.Parts {
+				ast.NewGenericVisitor(walk).Walk(part)
+			}
 		case ast.Ref:
-			for _, t := range x {
-				name(t)
-			}
-			if isAbove(x, modules) && !seen["data above"] {
-				seen["data above"] = true
-				n += all
-			}
+			e.refersTo(x)
 		case ast.Var:
-			name(ast.NewTerm(x))
+			e.names(string(x))
 		}
 		return false
 	}
 	ast.NewGenericVisitor(walk).Walk(branch)
-	return min(n, all)
+	if e.isAll {
+		return e.all
+	}
+	return min(e.count, e.all)
+}
+
+func (e *entanglement) names(name string) {
+	if name == "" || e.seen[name] {
+		return
+	}
+	e.seen[name] = true
+	e.count += e.branches[name]
+	if path, ok := e.imports[name]; ok {
+		e.refersTo(path)
+	}
+}
+
+func (e *entanglement) refersTo(r ast.Ref) {
+	for _, t := range r {
+		e.names(nameOf(t))
+	}
+	if !e.isAll && r.HasPrefix(ast.DefaultRootRef) {
+		ground := r.GroundPrefix()
+		e.isAll = slices.ContainsFunc(e.packages, func(path ast.Ref) bool { return path.HasPrefix(ground) })
+	}
 }
 
 // nameOf is a name that a rule may have, or nothing.
@@ -133,20 +168,6 @@ func nameOf(t *ast.Term) string {
 		return string(v)
 	}
 	return ""
-}
-
-// isAbove says whether a reference names a whole package, or may.
-func isAbove(r ast.Ref, modules map[string]*ast.Module) bool {
-	if !r.HasPrefix(ast.DefaultRootRef) {
-		return false
-	}
-	ground := r.GroundPrefix()
-	for _, m := range modules {
-		if m.Package.Path.HasPrefix(ground) {
-			return true
-		}
-	}
-	return false
 }
 
 // complexity is what one rule asks of the compiler.

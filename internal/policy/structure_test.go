@@ -57,6 +57,8 @@ var hanging = map[string]string{
 	"rules of one set":             repeated(6000, "\nx contains %d if input.a == %d"),
 	"functions with defaults":      repeated(5000, "\ndefault f%d(_) := 1\nf%d(a) := 2 if a"),
 	"functions of many branches":   "f0(a) if a" + repeated(60, "\nf%d(a) if f%p(a)"+strings.Repeat(" else if f%p(a)", 59)),
+	"imports of many branches":     repeated(60, "\nimport data.pipeguard.admission.f%p as g%p") + "\nf0(a) if a" + repeated(60, "\nf%d(a) if g%p(a)"+strings.Repeat(" else if g%p(a)", 59)),
+	"templates of many branches":   "f0(a) := a" + repeated(50, "\nf%d(a) := $\"{f%p(a)}\""+strings.Repeat(" if a else := $\"{f%p(a)}\"", 50)),
 	"imports":                      repeated(8000, "\nimport data.y%d") + "\nx := [" + repeated(8000, "y%d,") + "1]",
 	"operands":                     "f(" + repeated(8000, "a%d,") + "b) := [b," + repeated(8000, "a%d,") + "1]",
 	"numbers of one hash":          "x := {" + repeated(20000, "1.%d1, ") + "1}",
