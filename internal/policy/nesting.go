@@ -1,6 +1,10 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
 
 // OPA parses by recursion, and takes time that grows with the square of the depth. The sets and objects that it builds while
 // it parses find their elements by hashes that are easily made equal: that of an array is the sum of its elements', that of a
@@ -77,7 +81,35 @@ func checkText(file, text string) (textCounts, *Problem) {
 			return c, &Problem{File: file, Line: line, Col: col, Code: CodeLimit, Message: message}
 		}
 	}
-	return c, nil
+	return c, aliased(file, text)
+}
+
+// yamlName is what an anchor or an alias of YAML begins with, and what stands before.
+var yamlName = regexp.MustCompile(`(?:^|[^\pL\pN_])([&*])[^\s&*]`)
+
+// aliased refuses annotations with anchors and aliases. Each annotation is YAML, which OPA's parser has copied for each alias: a few kilobytes become
+// hundreds of megabytes. What looks like both in comments is enough.
+func aliased(file, text string) *Problem {
+	if !strings.Contains(text, "METADATA") {
+		return nil
+	}
+	hasAnchor, line := false, 0
+	for part := range strings.Lines(text) {
+		line++
+		_, comment, ok := strings.Cut(part, "#")
+		if !ok {
+			continue
+		}
+		for _, m := range yamlName.FindAllStringSubmatch(comment, -1) {
+			switch {
+			case m[1] == "&":
+				hasAnchor = true
+			case hasAnchor:
+				return &Problem{File: file, Line: line, Col: 1, Code: CodeLimit, Message: "annotations have no anchors and aliases (&name, *name): write what they stand for"}
+			}
+		}
+	}
+	return nil
 }
 
 // oddNumber is the length of a number that begins at i and may have the hash of others; 0 for any other.

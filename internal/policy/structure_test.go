@@ -72,6 +72,7 @@ var hanging = map[string]string{
 	"names of arrays":              "x := {" + repeated(9000, "[%d]:1,") + "0:1}",
 	"names that come again":        "x := {" + repeated(9000, "%d:1,") + strings.Repeat("1:1,", 20000) + "0:1}",
 	"lists of many types":          repeated(1100, "\nx contains [{%d:1}, {%d:{1:2}}]"),
+	"aliases in annotations":       "# METADATA\n# custom:\n#   a: &a\n" + strings.Repeat("#   - q:\n", 1300) + "#   b:\n" + strings.Repeat("#   - *a\n", 90) + "x := 1",
 	"a number of many digits":      "x := " + strings.Repeat("9", MaxNumber+1),
 	"imports of input":             "import input.a\n" + repeated(5000, "\nimport input.a as a%d"),
 	"unifications":                 "x if {\na0 = input.a" + repeated(5000, "\n[a%d, a%d] = [a%p, input.z]") + "\n}",

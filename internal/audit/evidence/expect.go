@@ -154,6 +154,10 @@ func (v *verification) given(file string) (found []expected, err error) {
 			v.report.Origin = v.onlyOrigin()
 		}
 		if v.report.Origin != "" && head.Origin != v.report.Origin {
+			if slices.Contains(strings.Fields(string(n.Raw)), v.report.Origin) {
+				return nil, fmt.Errorf("%s line %d: a checkpoint of %q names %q, so that something was put before or into one of these", file, n.Line, head.Origin, v.report.Origin)
+			}
+			v.report.others++
 			continue
 		}
 		c, err := v.o.Keys.Open(n.Raw)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -190,31 +191,97 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 			if !isTrue {
 				head.Root[0] ^= 1
 			}
-			note, err := sign(head, m.clock, m.key)
-			if err != nil {
-				t.Fatal(err)
+			signed := func(keys ...*Key) []byte {
+				note, err := sign(head, m.clock, keys...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return note
 			}
-			given := func(last []byte) []string {
+			given := func(notes ...[]byte) []string {
 				file := filepath.Join(t.TempDir(), "outside")
-				writeFile(t, file, append(note[:len(note):len(note)], last...))
+				writeFile(t, file, slices.Concat(notes...))
 				return []string{file}
 			}
 			isKnown := size == 0 || size == 8 || size == 10
 			want, witnessed := VerdictOK, VerdictOK
 			switch {
-			case isKnown && !isTrue:
+			case (isKnown || size == 3) && !isTrue: // the log's own checkpoints have another one of 3
 				want, witnessed = VerdictTampered, VerdictTampered
 			case !isKnown:
 				want = VerdictIncomplete
 			}
-			r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: given(last), AllowPruned: true})
-			if r.Verdict != want || (want == VerdictIncomplete) != strings.Contains(strings.Join(r.Incomplete, " "), "nothing shows that this one goes on from it") {
+			r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: given(signed(m.key), last), AllowPruned: true})
+			if r.Verdict != want || (want == VerdictIncomplete) != strings.Contains(strings.Join(r.Incomplete, " "), "nothing shows that this log goes on from it") {
 				t.Errorf("of %d records, %t: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
-			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(cosigned), AllowPruned: true, RequireWitness: true})
-			if r.Verdict != witnessed || !isKnown != strings.Contains(strings.Join(r.Limits, " "), "cannot be compared with them") {
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key), cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != want {
+				t.Errorf("of %d records, %t, before one that a witness saw: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+			}
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, witness), last), AllowPruned: true})
+			if r.Verdict != want {
+				t.Errorf("of %d records, %t, which a witness saw, and no later one: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+			}
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, witness), cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != witnessed || witnessed == VerdictOK && !isKnown != strings.Contains(strings.Join(r.Limits, " "), "cannot be compared with them") {
 				t.Errorf("of %d records, %t, with a witness: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Limits)
 			}
+		}
+	}
+}
+
+// Two logs of one size that were signed are a fork, whatever is known of their records.
+func TestTwoLogsOfOneSizeAreAForkAlsoWhereTheirRecordsWerePruned(t *testing.T) {
+	m := sample(t)
+	m.open(Options{})
+	segments, _ := paths(t, m)
+	m.begin(0)
+	m.prune(t, segments[:2], "10", true)
+	m.end()
+	m.close()
+	outside := m.outside()
+	last, err := os.ReadFile(outside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []byte{1, 2} {
+		head := Head{Origin: origin, Size: 9}
+		head.Root[0] = root
+		note, err := sign(head, m.clock, m.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = append(note, last...)
+	}
+	writeFile(t, outside, last)
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "another log of 9 records") {
+		t.Errorf("%s %v, %q", r.Verdict, r.Fault, r.Incomplete)
+	}
+}
+
+// A file from elsewhere may hold checkpoints of other logs. What was put before a checkpoint of this log, or around it, does not make it one of these.
+func TestNothingMakesACheckpointOfThisLogOneOfAnother(t *testing.T) {
+	m := sample(t)
+	file := m.outside()
+	note, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := sign(Head{Origin: OriginPrefix + "node-10", Size: 3}, m.clock, newKey(t, OriginPrefix+"node-10"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, slices.Concat(stranger, note))
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{file}}); r.Verdict != VerdictOK || !strings.Contains(strings.Join(r.Limits, " "), "1 checkpoints of other logs") {
+		t.Errorf("beside a checkpoint of another log: %s %v, %q", r.Verdict, r.Fault, r.Incomplete)
+	}
+	for name, before := range map[string]string{
+		"three lines of a checkpoint": "x\n5\nkPI0kPI0kPI0kPI0kPI0kPI0kPI0kPI0kPI0kPI0kPI=\n", "a byte order mark": "\ufeff", "a space of no width": "\u200b", "a sign": "#", "a word": "x",
+	} {
+		writeFile(t, file, slices.Concat([]byte(before), note, note))
+		if r, err := Verify(context.Background(), VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{file}}); err == nil {
+			t.Errorf("%s: %s %q", name, r.Verdict, r.Incomplete)
 		}
 	}
 }

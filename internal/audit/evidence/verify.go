@@ -70,6 +70,8 @@ type verification struct {
 	notRead  string // a segment that holds something, and that no other one declares void, though no record in it counts
 	first    span   // that tree
 
+	lastBefore expected // the last one of records that were pruned
+
 	isUnheld bool // the checkpoints were read before the tree was written or records were pruned, or these were forged
 	claims   claims
 
@@ -286,11 +288,19 @@ func (v *verification) begin(w *walk, first uint64) error {
 // compared.
 func (v *verification) before(e expected) error {
 	t, ok := v.first.prefix(e.Size)
+	other := v.lastBefore
+	v.lastBefore = e
+	r := &v.report
 	switch {
 	case ok && t.root() != e.Root:
 		return &Fault{v.start, 0, e.Size, fmt.Sprintf("it is not of the log of which the checkpoint in %s line %d was signed", e.file, e.line)}
-	case !ok && e.file != v.own:
-		v.report.uncompared, v.report.uncomparedLast = v.report.uncompared+1, e.Size
+	case other.file != "" && other.Size == e.Size && other.Root != e.Root:
+		return &Fault{e.file, e.line, e.Size, fmt.Sprintf("another log of %d records was signed by the checkpoint in %s line %d", e.Size, other.file, other.line)}
+	case ok || e.file == v.own:
+	case len(e.Witnesses) > 0:
+		r.uncompared, r.uncomparedWitnessed = r.uncompared+1, e.Size
+	default:
+		r.uncompared, r.unwitnessed, r.unwitnessedLast = r.uncompared+1, r.unwitnessed+1, e.Size
 	}
 	return nil
 }
