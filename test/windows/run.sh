@@ -78,6 +78,9 @@ exec 9>"$out/lock"
 flock 9 # one run at a time
 
 export WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' DISPLAY=
+# Go's runtime stops its threads by SuspendThread, also for the collector. Under Wine a test binary stood still in tests that wait for nothing, twice in a
+# few whole runs, so that not even its own time limit ended it. Without that the runtime stops threads where they look themselves.
+export GODEBUG=asyncpreemptoff=1
 export WINEPREFIX
 trap 'for WINEPREFIX in "${prefixes[@]}"; do "$wineserver" -k 9>&- || true; done' EXIT
 
