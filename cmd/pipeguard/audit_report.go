@@ -111,7 +111,7 @@ func flagNames() (names []string) {
 
 // apart refuses a page that would lie in the directory of a log, where each name may mean something, or that would replace what it is made from.
 func apart(name string, others, logs []string) error {
-	source, err := query.Open(logs, nil)
+	source, err := query.Find(logs)
 	if err != nil {
 		return err
 	}

@@ -260,6 +260,34 @@ func TestPackedSegmentsAreVerifiedAndShown(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
+	if got := evidenceCommand(t, "prove", dir, "--seq", "3", "--keys", keys, "--checkpoint", outside); got.code != 0 || !strings.HasPrefix(got.out, "c2sp.org/tlog-proof@v1\n") {
+		t.Errorf("prove: %+v", got)
+	}
+}
+
+// Which of a segment and a packed copy of it is genuine, no command can know: of a log that was changed both are shown, and else none.
+func TestAPackedCopyBesideItsSegmentHidesNothing(t *testing.T) {
+	for name, content := range map[string]string{"empty": "", "no gzip": "x"} {
+		dir, keys, outside := keptLog(t)
+		twin := onlySegment(t, dir) + ".gz"
+		if err := os.WriteFile(twin, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		given := []string{"--keys", keys, "--checkpoint", outside}
+		for command, args := range readers(dir) {
+			got := evidenceCommand(t, append(args, given...)...)
+			if got.code != exitNo || !strings.HasPrefix(got.errOut, "not verified: the log was changed: "+twin+": ") || got.out == "" && command != "hunt" {
+				t.Errorf("%s, %s: %+v", name, command, got)
+			}
+		}
+		count := []string{"search", dir, "--type", "request", "--count"}
+		if got := evidenceCommand(t, append(count, given...)...); got.out != "4\n" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := evidenceCommand(t, count...); got.code != exitBadInput || got.out != "" || !strings.Contains(got.errOut, "is there twice") {
+			t.Errorf("%s, without keys: %+v", name, got)
+		}
+	}
 }
 
 // Words of a closed field are offered, and each one that is offered is taken.

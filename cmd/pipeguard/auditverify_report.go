@@ -19,19 +19,25 @@ func forPage(cmd *cobra.Command, t *trust, names []string) (source *query.Source
 	if err := readVerifierKeys(&t.o, t.keys); err != nil {
 		return nil, nil, badInput(err)
 	}
+	found, err := query.Find(names)
+	if err != nil {
+		return nil, nil, badInput(err)
+	}
+	switch kinds := found.Kinds(); {
+	case kinds.Streams > 0:
+		unverified = errors.New("standard input, and files that are no segments, cannot be verified: name the directory")
+	case kinds.Directories > 0 && kinds.Files > 0:
+		unverified = errors.New("directories and files are not verified together")
+	default:
+		if source, err = t.verified(cmd.Context(), cmd, names); err == nil {
+			return source, nil, nil
+		}
+		unverified = errors.Unwrap(err)
+	}
 	if source, err = query.Open(names, cmd.InOrStdin()); err != nil {
 		return nil, nil, badInput(err)
 	}
-	if kinds := source.Kinds(); kinds.Streams > 0 {
-		return source, errors.New("standard input, and files that are no segments, cannot be verified: name the directory"), nil
-	} else if kinds.Directories > 0 && kinds.Files > 0 {
-		return source, errors.New("directories and files are not verified together"), nil
-	}
-	verified, err := t.verified(cmd.Context(), cmd, names)
-	if err != nil {
-		return source, errors.Unwrap(err), nil
-	}
-	return verified, nil, nil
+	return source, unverified, nil
 }
 
 // readVerifier gives a page the verdict of "audit verify" on what was read for it.

@@ -37,9 +37,9 @@ for each other thing that decides; the first words of a line say what it is:
   note                 what a reader might not expect
   revision             of the access list, as in audit records
 
-The request policy's modules are tried, and keys and certificates that the file names are read, if they can be on this
-system: a warning says with which the service would refuse to start here. The bundle is not looked at: see "pipeguard
-bundle verify".
+The request policy's modules are tried, and the keys and certificates that the file names are read, unless their paths are
+of another system. A warning names each with which the service would refuse to start here. The bundle is not read: see
+"pipeguard bundle verify".
 
 Example:
   proxy.exe check-config C:\ProgramData\Pipeguard\proxy.yaml

@@ -13,8 +13,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
-// unreadable reads the files that a configuration names as a start does, and has an error for each with which there would be none. Those that cannot be on
-// this system are left alone, and named by the note.
+// unreadable reads the keys and certificates that a configuration names, as a start does, and returns an error for each that would prevent it. The note names
+// those whose paths are of another system; they are not read.
 func unreadable(settings config.Proxy) (errs []error, note string) {
 	bundle, tokens, audit, k := settings.Bundle, settings.Tokens, settings.Audit, settings.Containers.Kubelet
 	verifies := cmp.Or(tokens.Verify.Keys, tokens.Verify.API.CAFile)

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 		return nil, fmt.Errorf("prove record %d: no checkpoint that the keys verify covers it", seq)
 	}
 	c := v.expect[len(v.expect)-1]
-	record, before, behind, err := split(ctx, o.Dir, seq, c.Head)
+	record, before, behind, err := split(ctx, o.Dir, seq, c.Size)
 	if err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
@@ -60,16 +61,16 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	return out, err
 }
 
-// split reads a record, the tree before it, and the leaves behind it up to what a checkpoint was signed of.
-func split(ctx context.Context, dir string, seq uint64, signed Head) (record []byte, before, behind span, err error) {
-	size := signed.Size
-	before, _, err = spanOf(ctx, dir, signed, seq-1, size)
-	if err != nil {
+// split reads a record, the tree before it, and the leaves behind it up to the size of a checkpoint, as a reader reads a log.
+func split(ctx context.Context, dir string, seq, size uint64) (record []byte, before, behind span, err error) {
+	if before, err = readStart(filepath.Join(dir, StartFile)); err != nil {
 		return nil, span{}, span{}, err
 	}
 	behind = span{begin: seq, end: seq}
 	w := &walk{visit: func(r *Record) error {
 		switch {
+		case r.Seq < seq && r.Seq == before.end+1:
+			before.append(r.Leaf)
 		case r.Seq == seq:
 			record = bytes.Clone(r.Raw)
 		case r.Seq > size:
@@ -79,13 +80,17 @@ func split(ctx context.Context, dir string, seq uint64, signed Head) (record []b
 		}
 		return nil
 	}}
-	if _, err = w.list(dir); err == nil {
+	first, err := w.list(dir)
+	if err == nil {
+		if first == 1 {
+			before = span{}
+		}
 		err = w.run(ctx)
 	}
 	if err != nil && !errors.Is(err, errDone) {
 		return nil, span{}, span{}, err
 	}
-	if record == nil || behind.end != size {
+	if record == nil || before.end != seq-1 || behind.end != size {
 		return nil, span{}, span{}, errors.New("the log does not have it any more")
 	}
 	return record, before, behind, nil

@@ -69,14 +69,12 @@ type Report struct {
 	ended     []uint64 // records by which that one ended the intents among them
 	begun     string   // what the first record of the log says was wrong
 
-	lacksOwn bool   // no checkpoint lies in the directory of the log
-	newest   uint64 // size of the newest checkpoint that was held elsewhere
-	// uncompared counts checkpoints from elsewhere with which nothing can be compared, and unwitnessed those of them that no witness cosigned; the others
-	// are the sizes of the last ones.
-	uncompared, unwitnessed              int
-	unwitnessedLast, uncomparedWitnessed uint64
-	others                               int   // checkpoints of other logs
-	unhashed                             int64 // of IgnoredBytes: those of which the log says how many there were, and not what
+	lacksOwn    bool   // no checkpoint lies in the directory of the log
+	newest      uint64 // size of the newest checkpoint that was held elsewhere
+	uncompared  uncompared
+	witnessedBy map[string]uint64 // the last record covered by a cosignature of each witness
+	others      int               // checkpoints of other logs, in what was held elsewhere
+	unhashed    int64             // of IgnoredBytes: those of which the log says how many there were, and not what
 }
 
 // Sum is a running hash of records in the order in which they are read.
@@ -133,12 +131,8 @@ func (r *Report) conclude(o VerifyOptions) {
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
 		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
 	}
-	const unlinked = ", of which nothing shows that this log goes on from it: the records from there on were pruned, and "
-	if r.unwitnessed > 0 {
-		r.incomplete("%d checkpoints that were held elsewhere and that no witness among the keys cosigned were signed of a log, the last of them of %d records"+unlinked+"no witness saw it", r.unwitnessed, r.unwitnessedLast)
-	}
-	if r.uncomparedWitnessed > 0 && r.Witnessed <= r.uncomparedWitnessed {
-		r.incomplete("a witness cosigned a log of %d records"+unlinked+"it cosigned no later one", r.uncomparedWitnessed)
+	for _, text := range r.uncompared.doubts(r.witnessedBy) {
+		r.incomplete("%s", text)
 	}
 	for _, m := range r.Missing {
 		r.incomplete("records %d to %d are in segments that are not here", m.First, m.Last)
@@ -176,11 +170,11 @@ func (r *Report) limits(o VerifyOptions) {
 	if n := len(r.ended); n > 0 {
 		r.limit("Whether operations took place that %d Orphaned records tell of, the first of them record %d: they repeat what such records say.", n, r.ended[0])
 	}
-	if r.uncompared > 0 {
-		r.limit("What %d checkpoints that were held elsewhere were signed of, of up to %d records: these records were pruned, and the log cannot be compared with them.", r.uncompared, max(r.unwitnessedLast, r.uncomparedWitnessed))
+	if r.uncompared.count > 0 {
+		r.limit("Whether %d checkpoints from elsewhere, of up to %d records, were signed of this log: these records were pruned, and their hashes are not known.", r.uncompared.count, r.uncompared.last)
 	}
 	if r.others > 0 {
-		r.limit("%d checkpoints of other logs, in what was held elsewhere: they were passed over.", r.others)
+		r.limit("What %d checkpoints of other logs say, among those from elsewhere: they were not looked at.", r.others)
 	}
 	if r.begun != "" {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)

@@ -157,6 +157,17 @@ func TestPruningSignsWhatHoldsTheRecordsThatAreStillThere(t *testing.T) {
 	m.close()
 }
 
+// pruneTen removes the first ten records of a log in order.
+func pruneTen(t *testing.T, m *madeLog) {
+	t.Helper()
+	m.open(Options{})
+	segments, _ := paths(t, m)
+	m.begin(0)
+	m.prune(t, segments[:2], "10", true)
+	m.end()
+	m.close()
+}
+
 // Of records that were pruned, the roots of some subtrees are known, and nothing else: what was signed of them elsewhere is compared with these, or said not to be.
 func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 	m := sample(t)
@@ -164,12 +175,7 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 	if err := os.CopyFS(full, os.DirFS(m.dir)); err != nil {
 		t.Fatal(err)
 	}
-	m.open(Options{})
-	segments, _ := paths(t, m)
-	m.begin(0)
-	m.prune(t, segments[:2], "10", true)
-	m.end()
-	m.close()
+	pruneTen(t, m)
 	last, err := os.ReadFile(m.outside())
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +185,8 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	witness := newKey(t, "example.com/witness")
-	both := keysOf(t, m.key.LogKey(), witness.WitnessKey())
+	another := newKey(t, "example.org/witness")
+	both := keysOf(t, m.key.LogKey(), witness.WitnessKey(), another.WitnessKey())
 	cosigned, err := sign(newest, m.clock.Add(time.Hour), m.key, witness)
 	if err != nil {
 		t.Fatal(err)
@@ -212,19 +219,27 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 				want = VerdictIncomplete
 			}
 			r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: given(signed(m.key), last), AllowPruned: true})
-			if r.Verdict != want || (want == VerdictIncomplete) != strings.Contains(strings.Join(r.Incomplete, " "), "nothing shows that this log goes on from it") {
+			if r.Verdict != want || (want == VerdictIncomplete) != strings.Contains(strings.Join(r.Incomplete, " "), "nothing shows that this log continues that one") {
 				t.Errorf("of %d records, %t: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
 			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key), cosigned), AllowPruned: true, RequireWitness: true})
 			if r.Verdict != want {
 				t.Errorf("of %d records, %t, before one that a witness saw: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, another), cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != want {
+				t.Errorf("of %d records, %t, which another witness saw than the later one: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+			}
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, another, witness), cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != witnessed {
+				t.Errorf("of %d records, %t, which both witnesses saw: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+			}
 			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, witness), last), AllowPruned: true})
 			if r.Verdict != want {
 				t.Errorf("of %d records, %t, which a witness saw, and no later one: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
 			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, witness), cosigned), AllowPruned: true, RequireWitness: true})
-			if r.Verdict != witnessed || witnessed == VerdictOK && !isKnown != strings.Contains(strings.Join(r.Limits, " "), "cannot be compared with them") {
+			if r.Verdict != witnessed || witnessed == VerdictOK && !isKnown != strings.Contains(strings.Join(r.Limits, " "), "their hashes are not known") {
 				t.Errorf("of %d records, %t, with a witness: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Limits)
 			}
 		}
@@ -234,12 +249,7 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 // Two logs of one size that were signed are a fork, whatever is known of their records.
 func TestTwoLogsOfOneSizeAreAForkAlsoWhereTheirRecordsWerePruned(t *testing.T) {
 	m := sample(t)
-	m.open(Options{})
-	segments, _ := paths(t, m)
-	m.begin(0)
-	m.prune(t, segments[:2], "10", true)
-	m.end()
-	m.close()
+	pruneTen(t, m)
 	outside := m.outside()
 	last, err := os.ReadFile(outside)
 	if err != nil {
@@ -255,7 +265,7 @@ func TestTwoLogsOfOneSizeAreAForkAlsoWhereTheirRecordsWerePruned(t *testing.T) {
 		last = append(note, last...)
 	}
 	writeFile(t, outside, last)
-	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "another log of 9 records") {
+	if r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{outside}, AllowPruned: true}); r.Verdict != VerdictTampered || !strings.Contains(r.Fault.Problem, "two logs of 9 records") {
 		t.Errorf("%s %v, %q", r.Verdict, r.Fault, r.Incomplete)
 	}
 }

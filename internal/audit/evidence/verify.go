@@ -40,7 +40,7 @@ const attempts = 5
 // with the log is in the report.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	for attempt := 1; ; attempt++ {
-		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, HadKeys: len(o.Keys.all) > 0}}
+		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, witnessedBy: map[string]uint64{}, HadKeys: len(o.Keys.all) > 0}}
 		err := v.run(ctx)
 		var fault *Fault
 		if errors.As(err, &fault) {
@@ -70,7 +70,7 @@ type verification struct {
 	notRead  string // a segment that holds something, and that no other one declares void, though no record in it counts
 	first    span   // that tree
 
-	lastBefore expected // the last one of records that were pruned
+	lastBefore expected // the last checkpoint of records that were pruned
 
 	isUnheld bool // the checkpoints were read before the tree was written or records were pruned, or these were forged
 	claims   claims
@@ -284,46 +284,6 @@ func (v *verification) begin(w *walk, first uint64) error {
 	return v.fits(place{v.segments[0].Path, 0, first})
 }
 
-// before compares a checkpoint of records that were pruned with what is known of them, and counts those from elsewhere with which nothing can be
-// compared.
-func (v *verification) before(e expected) error {
-	t, ok := v.first.prefix(e.Size)
-	other := v.lastBefore
-	v.lastBefore = e
-	r := &v.report
-	switch {
-	case ok && t.root() != e.Root:
-		return &Fault{v.start, 0, e.Size, fmt.Sprintf("it is not of the log of which the checkpoint in %s line %d was signed", e.file, e.line)}
-	case other.file != "" && other.Size == e.Size && other.Root != e.Root:
-		return &Fault{e.file, e.line, e.Size, fmt.Sprintf("another log of %d records was signed by the checkpoint in %s line %d", e.Size, other.file, other.line)}
-	case ok || e.file == v.own:
-	case len(e.Witnesses) > 0:
-		r.uncompared, r.uncomparedWitnessed = r.uncompared+1, e.Size
-	default:
-		r.uncompared, r.unwitnessed, r.unwitnessedLast = r.uncompared+1, r.unwitnessed+1, e.Size
-	}
-	return nil
-}
-
-// held looks for a checkpoint that holds records which the tree of the pruned ones covers already. A whole log has one of its own.
-func (v *verification) held(first uint64, isPartial bool) error {
-	own, all := uint64(0), uint64(0)
-	for _, e := range v.expect {
-		all = max(all, e.Size)
-		if !e.isOutside {
-			own = max(own, e.Size)
-		}
-	}
-	if first == 0 || own > 0 && !isPartial && isUnheld(first, v.first, own) {
-		v.isUnheld = first > 0
-		return &Fault{v.start, 0, first, unheld(first, v.first, own)}
-	}
-	if isUnheld(first, v.first, all) {
-		v.report.incomplete("records %d to %d were about to be pruned, and no checkpoint of more is here to hold them", first, v.first.end)
-	}
-	return nil
-}
-
 // visit adds a record to the tree. Records up to the start of the tree are there only while pruning is under way; the hashes of
 // those before hold them.
 func (v *verification) visit(r *Record) error {
@@ -406,6 +366,7 @@ func (v *verification) covered(e expected) {
 	}
 	for _, w := range e.Witnesses {
 		r.Witnessed = e.Size
+		r.witnessedBy[w.Name] = e.Size
 		if w.At.After(r.WitnessedAt) {
 			r.WitnessedAt = w.At
 		}

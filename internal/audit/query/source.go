@@ -41,6 +41,27 @@ func OpenVerified(ctx context.Context, names []string, stdin io.Reader, o eviden
 }
 
 func open(ctx context.Context, names []string, stdin io.Reader, o *evidence.VerifyOptions) (*Source, error) {
+	s, err := find(ctx, names, stdin, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range s.logs {
+		if o != nil {
+			if err := l.verify(ctx, *o); err != nil {
+				return nil, err
+			}
+		}
+		if l.kind == kindDirectory && len(l.parts) == 0 {
+			return nil, l.isEmpty()
+		}
+	}
+	return s, s.areDifferent()
+}
+
+// Find is Open for what is not going to be read: it says where logs lie and what they are made of, whether or not that can be read.
+func Find(names []string) (*Source, error) { return find(context.Background(), names, nil, nil) }
+
+func find(ctx context.Context, names []string, stdin io.Reader, o *evidence.VerifyOptions) (*Source, error) {
 	s := &Source{ctx: ctx, stdin: stdin}
 	var alone *Log // of segments that are named by themselves
 	for _, name := range names {
@@ -60,17 +81,7 @@ func open(ctx context.Context, names []string, stdin io.Reader, o *evidence.Veri
 	if len(s.logs) == 0 {
 		return nil, errors.New("no log is named")
 	}
-	for _, l := range s.logs {
-		if o != nil {
-			if err := l.verify(ctx, *o); err != nil {
-				return nil, err
-			}
-		}
-		if l.kind == kindDirectory && len(l.parts) == 0 {
-			return nil, l.isEmpty()
-		}
-	}
-	return s, s.areDifferent()
+	return s, nil
 }
 
 // named finds the files of one name.
@@ -124,18 +135,20 @@ func besideOthers(p part) part {
 	return p
 }
 
-// areDifferent refuses to read anything twice: by another name, by a link, or in another copy.
+// areDifferent refuses to read anything twice: by another name, by a link, or in another copy. Of a directory that a verification finds changed all is read:
+// which of two copies is genuine is for people to say.
 func (s *Source) areDifferent() error {
-	given := map[string]string{}
+	given, in := map[string]string{}, map[string]*Log{}
 	var infos []os.FileInfo
 	var paths []string
 	for _, l := range s.logs {
 		for _, p := range l.parts {
 			if name, _, ok := segment.ParseCopy(filepath.Base(p.Path)); ok {
-				if before, twice := given[name]; twice {
+				isChanged := l.kind == kindDirectory && l.Report != nil && l.Report.Fault != nil
+				if before, twice := given[name]; twice && (in[name] != l || !isChanged) {
 					return fmt.Errorf("%s is there twice: %s and %s", name, before, p.Path)
 				}
-				given[name] = p.Path
+				given[name], in[name] = p.Path, l
 				continue
 			}
 			info, err := os.Stat(p.Path)
