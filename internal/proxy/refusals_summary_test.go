@@ -28,14 +28,17 @@ func TestReadersTakeASummaryForWhatItsRefusalsShare(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	undecided := map[string]bool{}
-	list := append(randomSummaries(t, r, 80, false), randomSummaries(t, r, 500, true)...)
-	for _, s := range list {
-		checkFilters(t, r, s, undecided)
-		checkCounts(t, s)
+	differ := slices.DeleteFunc(query.Keys(), func(key string) bool { return slices.Contains(ofTheRecord, key) || slices.Contains(ofTheSummary, key) })
+	isMissing := func(key string) bool { return !undecided[key] }
+	// Chance decides which fields differ in a summary of one round: another round asks again.
+	for round := 0; round == 0 || round < 50 && slices.ContainsFunc(differ, isMissing); round++ {
+		for _, s := range append(randomSummaries(t, r, 80, false), randomSummaries(t, r, 500, true)...) {
+			checkFilters(t, r, s, undecided)
+			checkCounts(t, s)
+		}
 	}
 	for _, key := range query.Keys() {
-		isOfAll := slices.Contains(ofTheRecord, key) || slices.Contains(ofTheSummary, key)
-		if undecided[key] == isOfAll {
+		if undecided[key] != slices.Contains(differ, key) {
 			t.Errorf("%s: a summary could not decide a filter: %t; does no refusal of this test differ in it?", key, undecided[key])
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/policies"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
@@ -35,15 +37,15 @@ func reviewer(t *testing.T) *admission.Reviewer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := admission.Policies{Parameters: admission.DefaultParameters()}.Bind(files)
+	modules, err := policyset.Sources{Base: files, Parameters: admission.DefaultParameters()}.Assemble()
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := policy.New(policy.Options{BaseTested: true}) // in its own package
+	engine, err := policy.New(policy.Options{Timeout: 20 * time.Second, BaseTested: true}) // all else that runs in this process uses its processor time too
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Activate(t.Context(), bound); err != nil {
+	if _, err := engine.Activate(t.Context(), modules); err != nil {
 		t.Fatal(err)
 	}
 	r, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
