@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -62,8 +61,8 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 	if path == "-" {
 		return &auditLog{Writer: audit.NewStream(o.stdout)}, nil
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open audit log %s: it is a file, and the log is a directory: give another path, or move the file away", path)
+	if err := directory(path); err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	a := &auditLog{log: o.log, path: path, closing: func() error { return nil }}
 	defer func() {

@@ -37,9 +37,9 @@ for each other thing that decides; the first words of a line say what it is:
   note                 what a reader might not expect
   revision             of the access list, as in audit records
 
-The request policy's modules are tried, and the keys and certificates that the file names are read, unless their paths are
-of another system. A warning names each with which the service would refuse to start here. The bundle is not read: see
-"pipeguard bundle verify".
+The request policy's modules are tried, the keys and certificates that the file names are read, and the places of logs and of
+kept bundles looked at, unless their paths are of another system. A warning names each with which the service would refuse to
+start here. The bundle is not read: see "pipeguard bundle verify".
 
 Example:
   proxy.exe check-config C:\ProgramData\Pipeguard\proxy.yaml
@@ -76,11 +76,11 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	if note != "" {
 		s.notes = append(s.notes, note)
 	}
-	absent, note := unreadable(settings)
+	unfit, note := unusable(settings)
 	if note != "" {
 		s.notes = append(s.notes, note)
 	}
-	for _, err := range slices.Concat(untrusted(settings), absent, []error{filetrust.Check(set.Arg(0))}) {
+	for _, err := range slices.Concat(untrusted(settings), unfit, []error{filetrust.Check(set.Arg(0))}) {
 		if err != nil {
 			s.warnings = append(s.warnings, "here the service would refuse to start: "+err.Error())
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
-// unreadable reads the keys and certificates that a configuration names, as a start does, and returns an error for each that would prevent it. The note names
-// those whose paths are of another system; they are not read.
-func unreadable(settings config.Proxy) (errs []error, note string) {
+// unusable reads the keys and certificates that a configuration names, as a start does, looks at what is in the places that a start writes to, and returns an error
+// for each that would prevent a start. The note names the keys and certificates whose paths are of another system; they are not read.
+func unusable(settings config.Proxy) (errs []error, note string) {
 	bundle, tokens, audit, k := settings.Bundle, settings.Tokens, settings.Audit, settings.Containers.Kubelet
 	verifies := cmp.Or(tokens.Verify.Keys, tokens.Verify.API.CAFile)
 	if len(tokens.Pipes)+len(tokens.Roles) == 0 {
@@ -46,8 +47,35 @@ func unreadable(settings config.Proxy) (errs []error, note string) {
 			}
 		}
 	}
+	for _, place := range []struct {
+		field, path string
+		look        func(string) error
+	}{{"audit.path", audit.Path, directory}, {"bundle.dir", bundle.Dir, directory}, {"log.path", settings.Log.Path, ordinary}} {
+		if !filepath.IsAbs(place.path) {
+			continue // it is not set, or of another system
+		}
+		if err := place.look(place.path); err != nil {
+			errs = append(errs, fmt.Errorf("configuration: %s: %w", place.field, err))
+		}
+	}
 	if len(elsewhere) > 0 {
 		note = "not looked at, since such a file cannot be on this system: " + strings.Join(elsewhere, ", ")
 	}
 	return errs, note
+}
+
+// directory returns an error if what has this path is not a directory.
+func directory(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a directory: give another path, or move it away", path)
+	}
+	return nil // a start makes one, or says why it cannot
+}
+
+// ordinary returns an error if what has this path is not an ordinary file.
+func ordinary(path string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not an ordinary file: give another path, or move it away", path)
+	}
+	return nil
 }

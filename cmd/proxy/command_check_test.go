@@ -131,6 +131,15 @@ func TestCheckConfigWarnsOfFilesWithWhichNothingStarts(t *testing.T) {
 			}
 		}
 	}
+	for field, text := range map[string]string{
+		"audit.path": "audit: {path: '" + spoilt + "'}",
+		"bundle.dir": "bundle: {pool: windows, keys: '" + none + "', file: '" + none + "', dir: '" + spoilt + "'}",
+		"log.path":   "log: {path: '" + filepath.Dir(spoilt) + "'}",
+	} {
+		if code, out, errOut := checkConfig(t, text); code != 0 || errOut != "" || !strings.Contains(out, "\nwarning here the service would refuse to start: configuration: "+field+": ") {
+			t.Errorf("%s: exit code %d, %s\n%s", text, code, errOut, out)
+		}
+	}
 	const elsewhere = `C:\bundle.pub`
 	if filepath.IsAbs(elsewhere) { // on Windows, a path of another system is a fault
 		return
