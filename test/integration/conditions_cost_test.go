@@ -21,9 +21,9 @@ import (
 )
 
 // bounds are those that the chart's conditions test before anything else.
-type bounds struct{ items, path int }
+type bounds struct{ items, mounts, path int }
 
-var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
+var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d+) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
 
 // ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
 func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
@@ -38,9 +38,10 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 		t.Fatalf("no bounds in:\n%s", c.Webhooks[0].MatchConditions[0].Expression)
 	}
 	items, itemsErr := strconv.Atoi(m[1])
-	path, pathErr := strconv.Atoi(m[2])
-	if itemsErr != nil || pathErr != nil {
-		t.Fatal(itemsErr, pathErr)
+	mounts, mountsErr := strconv.Atoi(m[2])
+	path, pathErr := strconv.Atoi(m[3])
+	if itemsErr != nil || mountsErr != nil || pathErr != nil {
+		t.Fatal(itemsErr, mountsErr, pathErr)
 	}
 	var stored admissionregistrationv1.ValidatingWebhookConfiguration
 	if err := at(t).api.Client.Get(t.Context(), client.ObjectKey{Name: "recorder"}, &stored); err != nil {
@@ -52,7 +53,7 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 			stored.Webhooks[i].TimeoutSeconds = new(int32(30)) // the recorder may be slow, and that is not what this is about
 		}
 	})
-	return recorder, bounds{items, path}
+	return recorder, bounds{items, mounts, path}
 }
 
 // sized is a pod's specification with so many of everything; the volumes' paths have so many characters.
@@ -77,6 +78,20 @@ func sized(volumes, containers, inits, length int) corev1.PodSpec {
 		c := *base.DeepCopy()
 		c.Name = fmt.Sprintf("i%d", i)
 		s.InitContainers = append(s.InitContainers, c)
+	}
+	return s
+}
+
+// mounting is a pod's specification with so many mounts in each of its containers, each with a subPath of 128 characters.
+func mounting(volumes, containers, inits, length, each int) corev1.PodSpec {
+	s := sized(volumes, containers, inits, length)
+	for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
+		for i := range list {
+			list[i].VolumeMounts = nil
+			for j := range each {
+				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: "v0", MountPath: fmt.Sprintf("/m%d", j), SubPath: strings.Repeat("x", 128)})
+			}
+		}
 	}
 	return s
 }
@@ -144,11 +159,53 @@ func TestWhateverTheSizeAnObjectWithAPipeIsSent(t *testing.T) {
 	}
 }
 
+// A subPath may lead out of a volume whose path is plain, and the API server refuses ".." between slashes alone.
+func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
+	recorder, limits := ignoring(t)
+	space := namespace(t, "sized")
+	const out = `..\..\Device\NamedPipe\csi-proxy-disk-v1`
+	expectSent := func(name string, s corev1.PodSpec) {
+		all := routes(space, s)
+		if name != "small" {
+			all = all[:1] // each takes a second; that all routes have the same conditions is seen with the small ones
+		}
+		for _, o := range all {
+			if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
+				t.Errorf("%s: %T: %v", name, o, err)
+			} else if !sent(recorder)[kindName(o)+"/"+o.GetName()] {
+				t.Errorf("%s: a %T passed without being sent: %+v", name, o, s.Containers[len(s.Containers)-1].VolumeMounts[:1])
+			}
+		}
+	}
+	for name, s := range map[string]corev1.PodSpec{
+		"small":                    mounting(1, 1, 1, 10, 1),
+		"as many mounts as may be": mounting(limits.items, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items),
+		"one mount too many":       mounting(1, 1, 1, 10, limits.mounts/2+1),
+		"thousands":                mounting(1, 2, 2, 10, 3000),
+	} {
+		for _, list := range [][]corev1.Container{s.Containers, s.InitContainers} {
+			mounts := list[len(list)-1].VolumeMounts
+			last := &mounts[len(mounts)-1]
+			before := *last
+			for _, last.SubPath = range []string{out, `a\..\..\b`, "a\x00b", "a\u202eb", "\u00e9", strings.Repeat("x", 129)} {
+				if last.SubPath == out || name == "small" {
+					expectSent(name, s)
+				}
+			}
+			*last = corev1.VolumeMount{Name: before.Name, MountPath: before.MountPath, SubPathExpr: `..\$(X)`}
+			expectSent(name, s)
+			*last = before
+		}
+	}
+}
+
 // What is plain and within the bounds stays within the API server.
 func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
 	recorder, limits := ignoring(t)
 	space := namespace(t, "sized")
-	for _, o := range routes(space, sized(limits.items, limits.items, limits.items, limits.path)) {
+	plain := append(routes(space, sized(limits.items, limits.items, limits.items, limits.path)),
+		routes(space, mounting(limits.items, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items))...)
+	for _, o := range plain {
 		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
 			t.Errorf("%T: %v", o, err)
 		}
@@ -156,7 +213,7 @@ func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
 			t.Errorf("a plain %T was sent", o)
 		}
 	}
-	if limits.items < 200 || limits.path < 200 {
+	if limits.items < 200 || limits.mounts < 2000 || limits.path < 200 {
 		t.Errorf("bounds of %+v: real pods exceed them", limits)
 	}
 }

@@ -132,6 +132,15 @@ func (c *corpus) template(plain *bool) corev1.PodTemplateSpec {
 			*plain = false
 			container.VolumeMounts[i].SubPath = pick(c, `.\pipe\csi-proxy-disk-v1`, `\.\pipe\csi-proxy-disk-v1`, `pipe\csi-proxy-disk-v1`, `kubernetes`, `system32`, `windows`)
 		}
+		if c.one(12) { // it leads out of the volume
+			*plain = false
+			out := pick(c, `..\`, `..\..\`, `a\..\..\`, `..\..\..\..\`) + pick(c, `Device\NamedPipe\csi-proxy-disk-v1`, `Windows`, `kubernetes`, `$(X)`, `etc\kubernetes\pki`, `x`)
+			if c.one(2) {
+				container.VolumeMounts[i].SubPath, container.VolumeMounts[i].SubPathExpr = "", out
+			} else {
+				container.VolumeMounts[i].SubPath = out
+			}
+		}
 	}
 	switch w := c.hostProcess(plain); c.IntN(3) {
 	case 0:

@@ -43,6 +43,20 @@ and 50,000 for the rest, whatever parameters.equalPowerPaths adds to the second 
 {{- end -}}
 
 {{/*
+How many mounts of all containers are looked at; an object with more is sent. This keeps the cost of their subPaths, two
+for each mount, below 350,000.
+*/}}
+{{- define "pipeguard.mostMounts" -}}2000{{- end -}}
+
+{{/*
+CEL: the text is a subPath that could lead out of its volume, or has characters that no file of Linux pods has. The API
+server refuses ".." between slashes alone.
+*/}}
+{{- define "pipeguard.isOddSubPath" -}}
+{{ . }}.size() > 128 || {{ . }}.matches(r'\.\.|[^ -~]')
+{{- end -}}
+
+{{/*
 CEL: the path in the variable "path" is one that only Linux can mean, or that names nothing of interest on Windows. No
 name in it is "." or ".." or ends in a dot, which Windows would leave out.
 */}}
@@ -59,12 +73,17 @@ characters. Sizes come first: they cost next to nothing.
 [{{ .spec }}].exists(spec,
   [spec.?volumes, spec.?containers, spec.?initContainers, spec.?ephemeralContainers, {{ .metadata }}.?annotations].exists(items,
     items.hasValue() && items.value() != null && items.value().size() > {{ include "pipeguard.mostItems" .root }}) ||
+  [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].map(list, list.hasValue() && list.value() != null ?
+    list.value().map(container, container.?volumeMounts.orValue([]).size()).sum() : 0).sum() > {{ include "pipeguard.mostMounts" .root }} ||
   spec.?volumes.orValue([]).exists(volume, has(volume.hostPath) &&
     [volume.hostPath.?path.orValue('')].exists(path, !({{ include "pipeguard.isPlainPath" .root }}))) ||
   spec.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
   [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].exists(list,
     list.hasValue() && list.value() != null && list.value().exists(container,
-      container.?securityContext.?windowsOptions.?hostProcess.orValue(false))) ||
+      container.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
+      container.?volumeMounts.orValue([]).exists(mount,
+        has(mount.subPath) && ({{ include "pipeguard.isOddSubPath" "mount.subPath" }}) ||
+        has(mount.subPathExpr) && ({{ include "pipeguard.isOddSubPath" "mount.subPathExpr" }})))) ||
   {{ .metadata }}.?annotations.orValue({}).exists(key, key.size() > 317 || key.lowerAscii().contains('microsoft.com')))
 {{- end -}}
 

@@ -83,6 +83,7 @@ func TestStuckCallIsGivenUpAlsoWithoutACaller(t *testing.T) {
 		if err := <-act(t.Context(), p, "Quick"); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // it is told beside the next call
 		if diff := cmp.Diff([]string{"call Deaf.M 2m0s"}, r.all()); diff != "" {
 			t.Error(diff)
 		}
