@@ -73,6 +73,8 @@ type reading struct {
 	filter *query.Filter // of the records that are wanted; nil wants all
 	source *query.Source
 	named  error // the first bad lines
+	ends   error // those behind the first from which on nothing of a file is read
+	ended  int
 	bad    int
 	isAll  bool // the filter was asked about every record
 	said   map[string]bool
@@ -113,7 +115,7 @@ func (r *reading) records(names []string) (iter.Seq2[query.Record, error], error
 
 // again returns all records once more.
 func (r *reading) again() iter.Seq2[query.Record, error] {
-	r.named, r.bad = nil, 0
+	r.named, r.ends, r.ended, r.bad = nil, nil, 0, 0
 	return r.over(untilStopped(r.cmd.Context(), r.source))
 }
 
@@ -146,8 +148,13 @@ func (r *reading) fitting(records iter.Seq2[query.Record, error]) iter.Seq2[quer
 }
 
 func (r *reading) note(err error) {
-	if r.bad++; r.bad <= maxNamedLines {
+	bad, ok := errors.AsType[*query.BadLine](err)
+	switch r.bad++; {
+	case r.bad <= maxNamedLines:
 		r.named = errors.Join(r.named, err)
+	case ok && bad.IsEnd && r.ended < maxNamedLines:
+		r.ended++
+		r.ends = errors.Join(r.ends, err)
 	}
 }
 
@@ -159,7 +166,7 @@ func (r *reading) told(result error) error {
 	switch {
 	case result != nil || r.bad == 0:
 	case r.bad > maxNamedLines:
-		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records", r.bad-maxNamedLines)))
+		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records", r.bad-maxNamedLines), r.ends))
 	default:
 		result = badInput(r.named)
 	}

@@ -180,7 +180,7 @@ func TestPlacesThatAreNoLogAreRefused(t *testing.T) {
 	if err := os.Chmod(directory, 0o755); err != nil { //nolint:gosec // that it stays so is the test
 		t.Fatal(err)
 	}
-	if said := refusal(t, "--audit-log", file); !strings.Contains(said, "the log is a directory") {
+	if said := refusal(t, "--audit-log", file); !strings.Contains(said, "is not a directory") {
 		t.Errorf("said %s", said)
 	}
 	if said := refusal(t, "--audit-log", directory); !strings.Contains(said, "thesis.txt") {

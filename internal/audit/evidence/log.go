@@ -92,6 +92,7 @@ type Log struct {
 	at      time.Time
 	thinned time.Time
 	start   span // the tree of the records that were removed, or are about to be
+	removed uint64
 	closed  bool
 
 	spare *spare // nil if nothing is removed
@@ -123,7 +124,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
 	if err == nil {
-		l.tree, l.start, err = rebuild(ctx, o.Dir, last)
+		var found rebuilt
+		found, err = rebuild(ctx, o.Dir, last)
+		l.tree, l.start, l.removed = found.tree, found.start, found.removed
 	}
 	if err == nil && last.lacks {
 		o.OnError(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
@@ -150,6 +153,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	return l, nil
 }
+
+// Removed is the last record that, when the log was opened, a signed LogPrune record said was removed.
+func (l *Log) Removed() uint64 { return l.removed }
 
 // Append adds the leaf hash of a record that is durable.
 func (l *Log) Append(leaf [32]byte) {

@@ -5,16 +5,32 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // uncompared are checkpoints from elsewhere of pruned records of which no root is known. A witness among the keys vouches for those that it cosigned, if it
-// cosigned a later one that fits the log: it saw that the log of the first goes on in the log of the second.
+// cosigned a larger one later that fits the log: it saw that the log of the first goes on in the log of the second.
 type uncompared struct {
 	count       int
-	last        uint64            // the size of the last
-	unwitnessed int               // how many no witness cosigned
-	lastOfThese uint64            // the size of the last of these
-	witnessed   map[string]uint64 // names of witnesses, one a line, to the size of the last that they cosigned
+	last        uint64               // the size of the last
+	unwitnessed int                  // how many no witness cosigned
+	lastOfThese uint64               // the size of the last of these
+	witnessed   map[string]byWitness // names of witnesses, one a line, to the last that they cosigned
+}
+
+// byWitness is the size of the largest checkpoint that a witness cosigned, and the latest time at which it did.
+type byWitness struct {
+	size uint64
+	at   time.Time
+}
+
+// latest is the later one of both, in size and time by themselves.
+func (c byWitness) latest(other byWitness) byWitness {
+	c.size = max(c.size, other.size)
+	if other.at.After(c.at) {
+		c.at = other.at
+	}
+	return c
 }
 
 func (u *uncompared) add(e expected) {
@@ -24,27 +40,31 @@ func (u *uncompared) add(e expected) {
 		return
 	}
 	var names []string
+	last := byWitness{size: e.Size}
 	for _, w := range e.Witnesses {
 		names = append(names, w.Name)
+		last = last.latest(byWitness{at: w.At})
 	}
 	slices.Sort(names)
 	if u.witnessed == nil {
-		u.witnessed = map[string]uint64{}
+		u.witnessed = map[string]byWitness{}
 	}
-	u.witnessed[strings.Join(slices.Compact(names), "\n")] = e.Size
+	all := strings.Join(slices.Compact(names), "\n")
+	u.witnessed[all] = last.latest(u.witnessed[all])
 }
 
-// doubts say why the log may be another one than the one that they were signed of. by is the size of the last checkpoint that each witness cosigned and that
-// fits the log.
-func (u *uncompared) doubts(by map[string]uint64) (texts []string) {
+// doubts say why the log may be another one than the one that they were signed of. by is the last checkpoint that each witness cosigned and that
+// fits the log. A witness that cosigned less afterwards was told to begin anew, and what it cosigned then may be another log.
+func (u *uncompared) doubts(by map[string]byWitness) (texts []string) {
 	const unlinked = "nothing shows that this log continues that one, since its records were pruned"
 	if u.unwitnessed > 0 {
 		texts = append(texts, fmt.Sprintf("%d checkpoints from elsewhere, the last of them of %d records, were cosigned by no witness among the keys: %s", u.unwitnessed, u.lastOfThese, unlinked))
 	}
 	for _, names := range slices.Sorted(maps.Keys(u.witnessed)) {
-		size, all := u.witnessed[names], strings.Split(names, "\n")
-		if !slices.ContainsFunc(all, func(name string) bool { return by[name] > size }) {
-			texts = append(texts, fmt.Sprintf("%s cosigned a log of %d records, and no later checkpoint: %s", strings.Join(all, " and "), size, unlinked))
+		c, all := u.witnessed[names], strings.Split(names, "\n")
+		if !slices.ContainsFunc(all, func(name string) bool { return by[name].size > c.size && !by[name].at.Before(c.at) }) {
+			texts = append(texts, fmt.Sprintf("%s cosigned a log of %d records at %s, and no larger checkpoint of this one since: %s",
+				strings.Join(all, " and "), c.size, c.at.UTC().Format(time.RFC3339), unlinked))
 		}
 	}
 	return texts
@@ -66,11 +86,12 @@ func (v *verification) before(e expected) error {
 	return nil
 }
 
-// held looks for a checkpoint that holds records which the tree of the pruned ones covers already. A whole log has one of its own.
-func (v *verification) held(first uint64, isPartial bool) error {
-	own, all := uint64(0), uint64(0)
+// overlap judges records that are there and that the tree of the pruned ones covers already. They are not in the tree that the checkpoints are compared with:
+// they are held by the hash in the record behind them alone, and with the log's key anybody can write such a record. A process that ended while it removed
+// segments leaves such a log, and the next start removes the rest.
+func (v *verification) overlap(first uint64, isPartial bool) error {
+	own := uint64(0)
 	for _, e := range v.expect {
-		all = max(all, e.Size)
 		if !e.isOutside {
 			own = max(own, e.Size)
 		}
@@ -79,8 +100,10 @@ func (v *verification) held(first uint64, isPartial bool) error {
 		v.isUnheld = first > 0
 		return &Fault{v.start, 0, first, unheld(first, v.first, own)}
 	}
-	if isUnheld(first, v.first, all) {
-		v.report.incomplete("records %d to %d were about to be pruned, and no checkpoint of more is here to hold them", first, v.first.end)
+	if !v.isLast {
+		return errGoing
 	}
+	v.report.Unheld = Range{first, v.first.end}
+	v.report.incomplete("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more. A start of the proxy removes them", first, v.first.end)
 	return nil
 }

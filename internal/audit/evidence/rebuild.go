@@ -91,8 +91,15 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 	return tree, nil
 }
 
-// rebuild reads the log in dir and holds it to what is known to be signed of it. start is the tree of the records that were pruned.
-func rebuild(ctx context.Context, dir string, k known) (tree, start span, err error) {
+// rebuilt is what a log was found to be.
+type rebuilt struct {
+	tree    span
+	start   span   // the tree of the records that were pruned
+	removed uint64 // the last of these that the log says was removed
+}
+
+// rebuild reads the log in dir and holds it to what is known to be signed of it.
+func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 	fits, due, gone := 0, 0, uint64(0)
 	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}
 	r.begin = func(first uint64, s span) error {
@@ -104,7 +111,7 @@ func rebuild(ctx context.Context, dir string, k known) (tree, start span, err er
 		}
 		gone = max(first, 1) - 1
 		if first != 1 { // else nothing holds it
-			start = s
+			b.start = s
 		}
 		for _, h := range k.heads {
 			if first == 1 || h.Size >= s.end || h.Size == k.Size { // of fewer than are gone, nothing can be said beside a newer one
@@ -121,16 +128,18 @@ func rebuild(ctx context.Context, dir string, k known) (tree, start span, err er
 		}
 		return true
 	}
-	if tree, err = replay(ctx, dir, r); err != nil {
-		return span{}, span{}, err
+	if b.tree, err = replay(ctx, dir, r); err != nil {
+		return rebuilt{}, err
 	}
 	if fits < due {
-		return span{}, span{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, tree.end, k.Size)
+		return rebuilt{}, fmt.Errorf("%s: %w: %d records, signed were %d", dir, ErrRolledBack, b.tree.end, k.Size)
 	}
-	if pruned := r.claims.pruned(k.held); pruned < gone {
-		return span{}, span{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", pruned+1, gone)}
+	pruned := r.claims.pruned(k.held)
+	if pruned < gone {
+		return rebuilt{}, &Fault{filepath.Join(dir, StartFile), 0, pruned + 1, fmt.Sprintf("records %d to %d are gone, and no LogPrune record that its own process signed says that they were removed", pruned+1, gone)}
 	}
-	return tree, start, nil
+	b.removed = min(pruned, b.start.end)
+	return b, nil
 }
 
 // known is what is known to be signed of a log.

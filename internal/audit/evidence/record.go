@@ -62,6 +62,13 @@ func parseRecord(raw []byte, r *Record) error {
 	return nil
 }
 
+// PlaceOf is where a line says that it stands: its number, and the hash of the record before it in base64. ok is false of a line that has none.
+func PlaceOf(line []byte) (seq uint64, prev string, ok bool) {
+	var r Record
+	err := parseRecord(line, &r)
+	return r.Seq, string(r.prev), err == nil
+}
+
 // digits cuts a decimal number without leading zeros.
 func digits(b []byte) (n uint64, rest []byte, ok bool) {
 	i := 0

@@ -62,6 +62,8 @@ type Report struct {
 	Parts []Part `json:"-"`
 	Read  Sum    `json:"-"`
 	Torn  int64  `json:"-"`
+	// Unheld are records that are there and that no checkpoint can be compared with, since the log counts them as removed: see overlap.
+	Unheld Range `json:"-"`
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 
@@ -72,9 +74,9 @@ type Report struct {
 	lacksOwn    bool   // no checkpoint lies in the directory of the log
 	newest      uint64 // size of the newest checkpoint that was held elsewhere
 	uncompared  uncompared
-	witnessedBy map[string]uint64 // the last record covered by a cosignature of each witness
-	others      int               // checkpoints of other logs, in what was held elsewhere
-	unhashed    int64             // of IgnoredBytes: those of which the log says how many there were, and not what
+	witnessedBy map[string]byWitness // what each witness cosigned of this log
+	others      int                  // checkpoints of other logs, in what was held elsewhere
+	unhashed    int64                // of IgnoredBytes: those of which the log says how many there were, and not what
 }
 
 // Sum is a running hash of records in the order in which they are read.

@@ -154,6 +154,9 @@ func TestPruningSignsWhatHoldsTheRecordsThatAreStillThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.open(Options{}) // killed while it removed them
+	if m.log.Removed() != 5 {
+		t.Errorf("records up to %d were to be removed", m.log.Removed())
+	}
 	m.close()
 }
 
@@ -198,13 +201,14 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 			if !isTrue {
 				head.Root[0] ^= 1
 			}
-			signed := func(keys ...*Key) []byte {
-				note, err := sign(head, m.clock, keys...)
+			signedAt := func(at time.Time, keys ...*Key) []byte {
+				note, err := sign(head, at, keys...)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return note
 			}
+			signed := func(keys ...*Key) []byte { return signedAt(m.clock, keys...) }
 			given := func(notes ...[]byte) []string {
 				file := filepath.Join(t.TempDir(), "outside")
 				writeFile(t, file, slices.Concat(notes...))
@@ -241,6 +245,11 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signed(m.key, witness), cosigned), AllowPruned: true, RequireWitness: true})
 			if r.Verdict != witnessed || witnessed == VerdictOK && !isKnown != strings.Contains(strings.Join(r.Limits, " "), "their hashes are not known") {
 				t.Errorf("of %d records, %t, with a witness: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Limits)
+			}
+			// It was told to begin anew, with another log.
+			r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(signedAt(m.clock.Add(2*time.Hour), m.key, witness), cosigned), AllowPruned: true, RequireWitness: true})
+			if r.Verdict != want {
+				t.Errorf("of %d records, %t, which a witness saw after the larger one: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
 		}
 	}

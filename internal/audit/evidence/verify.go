@@ -36,18 +36,27 @@ type VerifyOptions struct {
 // attempts at a log that changes under the reader: segments may be pruned in between.
 const attempts = 5
 
+// goingPause is how long an attempt waits for a log that is being pruned.
+const goingPause = 20 * time.Millisecond
+
+// errGoing means that segments are being removed.
+var errGoing = errors.New("records are being removed")
+
 // Verify reads a log once, holding one record and its checkpoints in memory. The error is one of reading or of what was asked; what is wrong
 // with the log is in the report.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	for attempt := 1; ; attempt++ {
-		v := &verification{o: o, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, witnessedBy: map[string]uint64{}, HadKeys: len(o.Keys.all) > 0}}
+		v := &verification{o: o, isLast: o.Dir == "" || attempt == attempts, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, witnessedBy: map[string]byWitness{}, HadKeys: len(o.Keys.all) > 0}}
 		err := v.run(ctx)
 		var fault *Fault
 		if errors.As(err, &fault) {
 			v.report.Fault, err = fault, nil
 		}
-		moved := errors.Is(err, fs.ErrNotExist) || v.report.Fault != nil && (v.isUnheld || v.startChanged())
+		moved := errors.Is(err, fs.ErrNotExist) || errors.Is(err, errGoing) || v.report.Fault != nil && (v.isUnheld || v.startChanged())
 		if o.Dir != "" && len(v.segments) > 0 && moved && attempt < attempts {
+			if errors.Is(err, errGoing) {
+				time.Sleep(goingPause)
+			}
 			continue
 		}
 		if err != nil {
@@ -72,6 +81,7 @@ type verification struct {
 
 	lastBefore expected // the last checkpoint of records that were pruned
 
+	isLast   bool // of the attempts
 	isUnheld bool // the checkpoints were read before the tree was written or records were pruned, or these were forged
 	claims   claims
 
@@ -262,7 +272,7 @@ func (v *verification) begin(w *walk, first uint64) error {
 		v.report.Missing = append(v.report.Missing, Range{1, v.first.end})
 		v.isRoot = false
 	case first <= v.first.end && v.first.end > 0:
-		if err := v.held(first, w.isPartial); err != nil {
+		if err := v.overlap(first, w.isPartial); err != nil {
 			return err
 		}
 		v.tree = v.first.clone()
@@ -284,8 +294,8 @@ func (v *verification) begin(w *walk, first uint64) error {
 	return v.fits(place{v.segments[0].Path, 0, first})
 }
 
-// visit adds a record to the tree. Records up to the start of the tree are there only while pruning is under way; the hashes of
-// those before hold them.
+// visit adds a record to the tree. Records up to the start of the tree are there only while pruning is under way; see
+// overlap.
 func (v *verification) visit(r *Record) error {
 	if v.report.FirstSeq == 0 {
 		v.report.FirstSeq = r.Seq
@@ -366,7 +376,7 @@ func (v *verification) covered(e expected) {
 	}
 	for _, w := range e.Witnesses {
 		r.Witnessed = e.Size
-		r.witnessedBy[w.Name] = e.Size
+		r.witnessedBy[w.Name] = r.witnessedBy[w.Name].latest(byWitness{e.Size, w.At})
 		if w.At.After(r.WitnessedAt) {
 			r.WitnessedAt = w.At
 		}

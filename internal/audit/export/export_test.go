@@ -198,8 +198,8 @@ func number(doc map[string]any, name string) int {
 }
 
 func TestOCSFEventsAreOfTheirSchema(t *testing.T) {
-	records := append(samples(t), recorded(t, hostile.Event("x")), recorded(t, audit.Event{Type: audit.TypeRequest}),
-		recorded(t, audit.Event{Type: audit.TypeAdmission, What: &audit.What{Verb: "CREATE"}}), recorded(t, audit.Event{Type: audit.TypeLog, Stage: audit.StageLogPrune}))
+	records := append(samples(t), recorded(t, hostile.Event("x")), recorded(t, audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete}),
+		recorded(t, audit.Event{Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, What: &audit.What{Verb: "CREATE"}}), recorded(t, audit.Event{Type: audit.TypeLog, Stage: audit.StageLogPrune}))
 	classes := map[int]int{}
 	for i, doc := range documents(t, exported(t, "ocsf", records...)) {
 		class, activity := number(doc, "class_uid"), number(doc, "activity_id")
@@ -224,7 +224,7 @@ func TestOCSFEventsAreOfTheirSchema(t *testing.T) {
 }
 
 func TestECSDocumentsAreOfTheirSchema(t *testing.T) {
-	records := append(samples(t), recorded(t, hostile.Event("x")), recorded(t, audit.Event{Type: audit.TypeAdmission, What: &audit.What{Verb: "CREATE"}}))
+	records := append(samples(t), recorded(t, hostile.Event("x")), recorded(t, audit.Event{Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, What: &audit.What{Verb: "CREATE"}}))
 	categories := []string{"api", "network", "configuration"}
 	types := []string{"access", "allowed", "change", "connection", "denied", "end", "info", "start"}
 	for i, doc := range documents(t, exported(t, "ecs", records...)) {

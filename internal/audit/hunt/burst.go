@@ -20,6 +20,7 @@ type burst struct {
 	count  int
 	groups map[string][]time.Time // the last times of each group
 	lost   int                    // groups that were forgotten for want of room
+	swept  time.Time              // when all groups were last looked at for want of room, by the records' clock
 }
 
 // add takes a record and says whether its group is full. A group that was full begins anew.
@@ -55,11 +56,15 @@ func (f Fields) count() int {
 	return max(1, n)
 }
 
-// sweep makes room: for what is over, and if that is too little, for anything.
+// sweep makes room: of what is over, and if that is too little, of anything. All groups are looked at no more often than 16 times in a span: a log of
+// many callers asks for room with each record.
 func (b *burst) sweep(now time.Time) {
-	for key, times := range b.groups {
-		if now.Sub(times[len(times)-1]) > b.span {
-			delete(b.groups, key)
+	if b.swept.IsZero() || now.Sub(b.swept).Abs() >= b.span/16 {
+		b.swept = now
+		for key, times := range b.groups {
+			if now.Sub(times[len(times)-1]) > b.span {
+				delete(b.groups, key)
+			}
 		}
 	}
 	for key := range b.groups {

@@ -162,6 +162,8 @@ func (l *Log) Standing() Standing {
 		return Standing{Changed: l.isUntold, Why: NotTheSame}
 	case l.sum != r.Read:
 		return Standing{Changed: true, Why: NotTheSame}
+	case r.Unheld.Last > 0:
+		return Standing{Why: fmt.Sprintf("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more", r.Unheld.First, r.Unheld.Last)}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 	if len(r.Incomplete) > 0 {
@@ -228,7 +230,7 @@ func (p part) lines(in io.Reader) *lines {
 func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool {
 	f, atEnd, err := p.open(stdin)
 	if fault, ok := errors.AsType[*evidence.Fault](err); ok {
-		return tell(Record{}, &BadLine{p.Path, audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
+		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
 	}
 	if err != nil {
 		tell(Record{}, err)
@@ -247,7 +249,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool 
 	if l.Report == nil {
 		behind, err = atEnd(p.Bytes)
 		if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged behind its last record
-			return tell(Record{}, &BadLine{p.Path, audit.LineError{Line: in.number, Err: errors.New(fault.Problem)}})
+			return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Err: errors.New(fault.Problem)}})
 		}
 		if err != nil {
 			tell(Record{}, err)
@@ -258,7 +260,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool 
 		}
 	}
 	if behind > 0 {
-		bad := &BadLine{p.Path, audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}}
+		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}}
 		return tell(Record{}, bad)
 	}
 	return true
@@ -286,11 +288,15 @@ type chain struct {
 }
 
 // next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known. A line between the two that is no
-// record changes nothing: either it was added, and the next record follows, or it stands in the place of one.
+// record changes nothing: either it was added, and the next record follows, or it stands in the place of one, and then the next follows on it.
 func (c *chain) next(r Record, err error) (why string) {
 	if err != nil {
-		if !errors.As(err, new(*BadLine)) {
+		bad, ok := errors.AsType[*BadLine](err)
+		switch {
+		case !ok:
 			*c = chain{}
+		case c.hasPrev && bad.seq == c.seq+1 && bad.prev == c.leaf:
+			c.seq, c.leaf = bad.seq, bad.leaf
 		}
 		return ""
 	}

@@ -20,6 +20,37 @@ func linked(n int) []string {
 	return lines
 }
 
+// relinked are lines in which each has the hash of the one before again.
+func relinked(lines []string) []string {
+	for i := range lines[1:] {
+		at := strings.LastIndex(lines[i+1], `"prev":"`) + len(`"prev":"`)
+		lines[i+1] = lines[i+1][:at] + evidence.Leaf([]byte(lines[i])).String() + `"}`
+	}
+	return lines
+}
+
+// Lines that are records to a later version are not junk, however many there are.
+func TestRecordsThatThisVersionDoesNotReadAreReadOver(t *testing.T) {
+	all := linked(300)
+	for i := 1; i < 299; i++ {
+		all[i] = strings.Replace(all[i], `"id"`, `"later":"`+strings.Repeat("x", 5000)+`","id"`, 1)
+	}
+	in := newLines("x", strings.NewReader(strings.Join(relinked(all), "\n")+"\n"))
+	in.isSegment = true
+	var last Record
+	bad := 0
+	for r, err := range in.all(nil) {
+		if err != nil {
+			bad++
+		} else {
+			last = r
+		}
+	}
+	if bad != 298 || last.Seq != 300 {
+		t.Errorf("%d lines were no records, and the last record was %d", bad, last.Seq)
+	}
+}
+
 // A line that is no record must not make a record that was put behind it look like one that follows.
 func TestARecordBehindALineThatIsNoneIsHeldAgainstTheRecordBefore(t *testing.T) {
 	const junk = "junk"
@@ -38,8 +69,16 @@ func TestARecordBehindALineThatIsNoneIsHeldAgainstTheRecordBefore(t *testing.T) 
 		"of a number that jumps":          {func(l []string) []string { return append(l, junk, forged(99)) }, []uint64{99}},
 		"of a number from before":         {func(l []string) []string { return append(l, junk, forged(3)) }, []uint64{3}},
 		"of the next number":              {func(l []string) []string { return append(l, junk, forged(9)) }, []uint64{9}},
-		"without a hash":                  {func(l []string) []string { return append(l, junk, bare(9)) }, []uint64{9}},
-		"behind two lines":                {func(l []string) []string { return append(l, junk, junk, forged(9), junk, forged(10)) }, []uint64{9, 10}},
+		"a record that this version does not read": {func(l []string) []string {
+			l[4] = strings.Replace(l[4], `"id"`, `"later":1,"id"`, 1)
+			return relinked(l)
+		}, nil},
+		"such a record that is changed": {func(l []string) []string {
+			l[4] = strings.Replace(l[4], `"id"`, `"later":1,"id"`, 1)
+			return l
+		}, []uint64{6}},
+		"without a hash":   {func(l []string) []string { return append(l, junk, bare(9)) }, []uint64{9}},
+		"behind two lines": {func(l []string) []string { return append(l, junk, junk, forged(9), junk, forged(10)) }, []uint64{9, 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Join(c.change(linked(8)), "\n") + "\n"

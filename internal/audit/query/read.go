@@ -17,6 +17,12 @@ import (
 type BadLine struct {
 	File string
 	audit.LineError
+	// IsEnd says that nothing of the file is read from this line on.
+	IsEnd bool
+
+	// What it says of its place, if it stands in that of a record: it is one, which this version does not read.
+	seq        uint64
+	prev, leaf string
 }
 
 func (b *BadLine) Error() string { return fmt.Sprintf("%s: %v", b.File, b.LineError.Error()) }
@@ -86,6 +92,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 // rest is all that is not read, as one bad line.
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	bad := l.bad(l.ended)
+	bad.IsEnd = true
 	if l.isDamaged {
 		return bad
 	}
@@ -162,11 +169,15 @@ func (l *lines) keep(part []byte) {
 // record judges a whole line. Packed files can hold any number of lines that are no records of their segment: a reader bounds what it does for these.
 func (l *lines) record(rest []byte) (Record, error) {
 	r, err := l.parse(rest)
-	if err != nil || l.seq > 0 && r.Seq != l.seq+1 {
+	seq := r.Seq
+	if bad, ok := errors.AsType[*BadLine](err); ok {
+		seq = bad.seq
+	}
+	if seq == 0 || l.seq > 0 && seq != l.seq+1 {
 		l.strange += l.length + 1
 	}
-	if err == nil {
-		l.seq = r.Seq
+	if err == nil || seq == l.seq+1 {
+		l.seq = seq
 	}
 	return r, err
 }
@@ -183,11 +194,15 @@ func (l *lines) parse(rest []byte) (Record, error) {
 	l.seen(line)
 	e, err := decode(line)
 	if err != nil {
-		return Record{}, l.bad(err)
+		bad := l.bad(err)
+		if seq, prev, ok := evidence.PlaceOf(line); ok {
+			bad.seq, bad.prev, bad.leaf = seq, prev, evidence.Leaf(line).String()
+		}
+		return Record{}, bad
 	}
 	return Record{Event: e, Raw: line, File: l.name, Line: l.number}, nil
 }
 
 func (l *lines) bad(err error) *BadLine {
-	return &BadLine{l.name, audit.LineError{Line: l.number, Bytes: l.length, Torn: errors.Is(err, audit.ErrTorn), Err: err}}
+	return &BadLine{File: l.name, LineError: audit.LineError{Line: l.number, Bytes: l.length, Torn: errors.Is(err, audit.ErrTorn), Err: err}}
 }

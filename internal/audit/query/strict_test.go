@@ -8,10 +8,24 @@ import (
 // Programs that read the same line must not come to different ends about what was decided.
 func TestALineThatTwoReadersUnderstandDifferentlyIsNoRecord(t *testing.T) {
 	decided := strings.Replace(line(1), `"prev"`, `"decision":{"effect":"deny","reason":"x","mode":"Enforce"},"prev"`, 1)
+	withParams := func(params string) string {
+		return strings.Replace(decided, `"decision"`, `"what":{"pipe":"p","params":`+params+`},"decision"`, 1)
+	}
+	nested := func(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 	for name, c := range map[string]struct {
 		text string
 		bad  bool
 	}{
+		"parameters":                {withParams(`{"path":"[[{\"","a":[{"path":1},{"path":2}]}`), false},
+		"a parameter twice":         {withParams(`{"path":"a","path":"b"}`), true},
+		"a parameter twice below":   {withParams(`{"a":[{"path":"a","p\u0061th":"b"}]}`), true},
+		"parameters 64 deep":        {withParams(nested(64)), false},
+		"parameters 65 deep":        {withParams(nested(65)), true},
+		"an unknown type":           {strings.Replace(decided, `"type":"request"`, `"type":"requestx"`, 1), true},
+		"an unknown stage":          {strings.Replace(decided, `"stage":"`, `"stage":"X`, 1), true},
+		"an unknown effect":         {strings.Replace(decided, `"effect":"deny"`, `"effect":"denied"`, 1), true},
+		"an unknown result":         {strings.Replace(decided, `"prev"`, `"outcome":{"result":"okay"},"prev"`, 1), true},
+		"a known result":            {strings.Replace(decided, `"prev"`, `"outcome":{"result":"ok"},"prev"`, 1), false},
 		"as it is written":          {decided, false},
 		"a field in other letters":  {strings.Replace(decided, `"effect"`, `"Effect"`, 1), true},
 		"a field twice":             {strings.Replace(decided, `"mode"`, `"effect":"allow","mode"`, 1), true},

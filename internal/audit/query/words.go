@@ -14,18 +14,43 @@ type spellings []string
 
 // closed are the fields whose values are known beforehand. Any other value would find nothing, whatever the log holds, and is refused.
 var closed = map[string][]spellings{
-	"type":     {{string(audit.TypeRequest)}, {string(audit.TypeConnection)}, {string(audit.TypeAdmission)}, {string(audit.TypeLog)}},
-	"stage":    ofStages(),
-	"decision": {{DecisionAllow, "allowed"}, {DecisionDeny, "denied"}, {DecisionLogOnly}, {DecisionNone}},
-	"effect":   {{string(audit.EffectAllow), "allowed"}, {string(audit.EffectDeny), "denied"}},
-	"result": append([]spellings{
-		{audit.ResultOK}, {audit.ResultError}, {audit.ResultDenied}, {audit.ResultRejected}, {audit.ResultPanic}, {audit.ResultOrphaned}, {audit.ResultIdle},
-	}, codes...),
+	"type":      {{string(audit.TypeRequest)}, {string(audit.TypeConnection)}, {string(audit.TypeAdmission)}, {string(audit.TypeLog)}},
+	"stage":     ofStages(),
+	"decision":  {{DecisionAllow, "allowed"}, {DecisionDeny, "denied"}, {DecisionLogOnly}, {DecisionNone}},
+	"effect":    {{string(audit.EffectAllow), "allowed"}, {string(audit.EffectDeny), "denied"}},
+	"result":    slices.Concat(results, codes),
 	"code":      codes,
 	"host":      {{"yes", "true"}, {"no", "false"}},
 	"mode":      {{"Enforce"}, {"LogOnly"}},
 	"assurance": {{"pod"}, {"process"}, {"sid"}, {"none"}, {"apiserver"}},
 	"verb":      {{"read"}, {"write"}, {"CREATE"}, {"UPDATE"}, {"DELETE"}, {"CONNECT"}},
+}
+
+var results = []spellings{
+	{audit.ResultOK}, {audit.ResultError}, {audit.ResultDenied}, {audit.ResultRejected}, {audit.ResultPanic}, {audit.ResultOrphaned}, {audit.ResultIdle},
+}
+
+// recorded are the words that records have in some of these fields, to the letter.
+var recorded = map[string]map[string]bool{
+	"type": wordsOf(closed["type"]), "effect": wordsOf(closed["effect"]), "result": wordsOf(results),
+	"stage": longStages(),
+}
+
+func longStages() map[string]bool {
+	words := map[string]bool{}
+	for stage := range stages {
+		words[string(stage)] = true
+	}
+	return words
+}
+
+// wordsOf are the first spellings: the others are those of people and of the columns of tables.
+func wordsOf(all []spellings) map[string]bool {
+	words := map[string]bool{}
+	for _, s := range all {
+		words[s[0]] = true
+	}
+	return words
 }
 
 // ofStages are the short names of stages, with the long ones that records have.

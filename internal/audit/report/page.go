@@ -66,12 +66,16 @@ func (s *Summary) Write(w io.Writer, about About, verdict Verdict) error {
 		BadCount int
 		First    time.Time
 		Last     time.Time
-	}{about, verdict, words(verdict.Status), s, s.counts(), s.time.chart(), s.sections(), s.bad, s.badCount, s.first, s.last})
+	}{about, verdict, words(verdict.Status, s.badCount), s, s.counts(), s.time.chart(), s.sections(), s.bad, s.badCount, s.first, s.last})
 }
 
-func words(status string) string {
+// words are the verdict on a log of which so many lines could not be read.
+func words(status string, bad int) string {
 	switch status {
 	case OK:
+		if bad > 0 {
+			return "Verified: unchanged, but with lines that are no records"
+		}
 		return "Verified: whole and unchanged"
 	case Incomplete:
 		return "Incomplete: not everything is covered"

@@ -137,6 +137,12 @@ func TestTheVerdictStandsFirst(t *testing.T) {
 			t.Errorf("%s: something stands before the verdict", status)
 		}
 	}
+	in := log(t, hostile.Event("x"))
+	in.WriteString("{}\n")
+	_, doc := pageOf(t, in, Verdict{Status: OK})
+	if got := inner(find(doc, "section")[0]); strings.Contains(got, "whole") || !strings.Contains(got, "lines that are no records") {
+		t.Errorf("of a log with a line that is no record, the verdict is %q", got)
+	}
 }
 
 // judge is a Verifier that says what it was told to.
@@ -165,7 +171,7 @@ func TestOnlyAVerifierThatSaysSoMakesALogTrusted(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got.Status, c.want)
 		}
 	}
-	if words("fine") != words(Tampered) {
+	if words("fine", 0) != words(Tampered, 0) {
 		t.Error("a status that is not known looks like another one than tampered")
 	}
 }

@@ -144,6 +144,7 @@ type tree struct {
 	leaves  []string
 	signed  []int
 	pruned  uint64
+	removed uint64 // the last record that was to be removed
 	refusal error
 	broken  error // why it cannot sign
 }
@@ -170,6 +171,8 @@ func (t *tree) Checkpoint(context.Context) error {
 	return t.broken
 }
 
+func (t *tree) Removed() uint64 { return t.removed }
+
 func (t *tree) Prune(_ context.Context, last uint64) error {
 	if !t.isQuick {
 		time.Sleep(3 * time.Second)
@@ -192,6 +195,46 @@ func (t *tree) Root() (uint64, [32]byte, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return uint64(len(t.leaves)), [32]byte{1}, nil
+}
+
+// A process that ended while it removed segments left some that no checkpoint can be compared with any more.
+func TestAStartRemovesWhatWasToBeRemoved(t *testing.T) {
+	disk, one := newMemory(), &tree{isQuick: true}
+	o := Options{SegmentBytes: 2 * audit.MaxRecord, Evidence: func(*Found) (Evidence, error) { return one, nil }}
+	w := open(t, disk, o)
+	l := newLedger()
+	for i := range 400 {
+		l.call(t, w, fmt.Sprint(i))
+	}
+	shut(t, w)
+	segments := func() []string {
+		t.Helper()
+		names, err := disk.Names()
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		return names
+	}
+	names := segments()
+	if len(names) < 4 {
+		t.Fatalf("%d segments", len(names))
+	}
+	third, _ := ParseName(names[2])
+	for _, c := range []struct {
+		removed uint64
+		gone    int
+	}{{third - 2, 1}, {third - 1, 2}} {
+		one.removed = c.removed
+		shut(t, open(t, disk, o))
+		left := segments()
+		if slices.Contains(left, names[c.gone-1]) || !slices.Contains(left, names[c.gone]) {
+			t.Errorf("up to record %d: of %v, %v are left", c.removed, names, left)
+		}
+	}
+	if events := records(t, disk); events[0].Seq != third {
+		t.Errorf("the log begins with record %d", events[0].Seq)
+	}
 }
 
 func TestEvidenceIsOfExactlyWhatIsInTheLog(t *testing.T) {

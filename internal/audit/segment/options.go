@@ -78,6 +78,8 @@ type Evidence interface {
 	// Prune keeps what is needed to go on without the records up to last, which are still there and are removed next. It may take
 	// seconds; records are appended meanwhile.
 	Prune(ctx context.Context, last uint64) error
+	// Removed is the last record that was to be removed when the log was opened: a process that ended meanwhile may have left some.
+	Removed() uint64
 }
 
 func (o *Options) complete() error {

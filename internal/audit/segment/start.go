@@ -41,6 +41,7 @@ func (l *log) start(ctx context.Context) (err error) {
 			return fmt.Errorf("evidence of the audit log has %d records, and the log %d: %w", size, found.Last, errors.Join(err, errEvidence))
 		}
 	}
+	l.goOnRemoving(found)
 	l.seq, l.leaf, l.lastSession, l.fault = found.Last, found.leaf, found.Session, found.fault
 	if l.fault == "" && found.Last == 0 && l.options.Missing > 0 {
 		l.fault = fmt.Sprintf("the key has signed a log of %d records, and none of them is here", l.options.Missing)
@@ -99,6 +100,16 @@ func (l *log) start(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// goOnRemoving takes segments off the log that the last process was about to remove. No checkpoint can be compared with their records any more.
+func (l *log) goOnRemoving(found *Found) {
+	if l.evidence == nil {
+		return
+	}
+	for last := l.evidence.Removed(); len(found.parts) > 1 && found.parts[0].last <= last; found.parts = found.parts[1:] {
+		l.going, l.isHeld = append(l.going, found.parts[0].name), true
+	}
 }
 
 // abandon removes the segment of a start that comes to nothing, and returns why. No checkpoint has it.

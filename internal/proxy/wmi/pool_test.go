@@ -21,6 +21,7 @@ func TestPoolAsks(t *testing.T) {
 		if diff := cmp.Diff(want, found); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
+		synctest.Wait() // a worker that has just answered is not idle yet
 		got, err := p.Call(t.Context(), Call{Namespace: CIMv2, Class: "Quick", Method: "M", In: map[string]any{"B": true, "A": 1}})
 		if got.Return != 7 || err != nil {
 			t.Error(got, err)

@@ -37,7 +37,7 @@ func Event(text string) audit.Event {
 		Decision: &audit.Decision{
 			Effect: audit.EffectDeny, Reason: text, Rule: text, Mode: text, Permits: []string{text}, Policy: &audit.Policy{Name: text, Revision: text, Bundle: 7},
 		},
-		Outcome: &audit.Outcome{Result: text, Code: text, Error: text},
+		Outcome: &audit.Outcome{Result: audit.ResultError, Code: text, Error: text},
 		Corr:    &audit.Corr{Conn: text, AdmissionUID: text},
 		Where:   &audit.Where{Node: text},
 	}
