@@ -104,6 +104,6 @@ func (v *verification) overlap(first uint64, isPartial bool) error {
 		return errGoing
 	}
 	v.report.Unheld = Range{first, v.first.end}
-	v.report.incomplete("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more. A start of the proxy removes them", first, v.first.end)
+	v.report.incomplete("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more. On the node, a start of the proxy removes them; a copy that keeps more than the node needs the file %s of the time of its first segment", first, v.first.end, StartFile)
 	return nil
 }
