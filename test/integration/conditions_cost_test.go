@@ -4,6 +4,7 @@ package integration
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,9 +22,9 @@ import (
 )
 
 // bounds are those that the chart's conditions test before anything else.
-type bounds struct{ items, mounts, path int }
+type bounds struct{ items, mounts, pairs, path int }
 
-var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d+) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
+var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)mounts > (\d+) \|\| mounts \* .*\.size\(\) > (\d+)\)(?s:.*)path\.size\(\) <= (\d+) `)
 
 // ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
 func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
@@ -39,9 +40,10 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 	}
 	items, itemsErr := strconv.Atoi(m[1])
 	mounts, mountsErr := strconv.Atoi(m[2])
-	path, pathErr := strconv.Atoi(m[3])
-	if itemsErr != nil || mountsErr != nil || pathErr != nil {
-		t.Fatal(itemsErr, mountsErr, pathErr)
+	pairs, pairsErr := strconv.Atoi(m[3])
+	path, pathErr := strconv.Atoi(m[4])
+	if err := errors.Join(itemsErr, mountsErr, pairsErr, pathErr); err != nil {
+		t.Fatal(err)
 	}
 	var stored admissionregistrationv1.ValidatingWebhookConfiguration
 	if err := at(t).api.Client.Get(t.Context(), client.ObjectKey{Name: "recorder"}, &stored); err != nil {
@@ -53,7 +55,7 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 			stored.Webhooks[i].TimeoutSeconds = new(int32(30)) // the recorder may be slow, and that is not what this is about
 		}
 	})
-	return recorder, bounds{items, mounts, path}
+	return recorder, bounds{items, mounts, pairs, path}
 }
 
 // sized is a pod's specification with so many of everything; the volumes' paths have so many characters.
@@ -179,7 +181,8 @@ func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
 	}
 	for name, s := range map[string]corev1.PodSpec{
 		"small":                    mounting(1, 1, 1, 10, 1),
-		"as many mounts as may be": mounting(limits.items, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items),
+		"as many mounts as may be": mounting(limits.pairs/limits.mounts, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items),
+		"too many pairs":           mounting(limits.items, limits.items/2, limits.items/2, 10, limits.mounts/limits.items),
 		"one mount too many":       mounting(1, 1, 1, 10, limits.mounts/2+1),
 		"thousands":                mounting(1, 2, 2, 10, 3000),
 	} {
@@ -187,7 +190,7 @@ func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
 			mounts := list[len(list)-1].VolumeMounts
 			last := &mounts[len(mounts)-1]
 			before := *last
-			for _, last.SubPath = range []string{out, `a\..\..\b`, "a\x00b", "a\u202eb", "\u00e9", strings.Repeat("x", 129)} {
+			for _, last.SubPath = range []string{out, `a\..\..\b`, `. .\NamedPipe\csi-proxy-disk-v1`, `.:.`, "a b", "a\x00b", "a\u202eb", "\u00e9", strings.Repeat("x", 129)} {
 				if last.SubPath == out || name == "small" {
 					expectSent(name, s)
 				}
@@ -204,7 +207,7 @@ func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
 	recorder, limits := ignoring(t)
 	space := namespace(t, "sized")
 	plain := append(routes(space, sized(limits.items, limits.items, limits.items, limits.path)),
-		routes(space, mounting(limits.items, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items))...)
+		routes(space, mounting(limits.pairs/limits.mounts, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items))...)
 	for _, o := range plain {
 		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
 			t.Errorf("%T: %v", o, err)

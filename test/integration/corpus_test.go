@@ -110,7 +110,7 @@ func (c *corpus) annotations(plain *bool) map[string]string {
 	}
 	if c.one(10) {
 		*plain = false
-		out[pick(c, "microsoft.com/hostprocess-container", "Microsoft.com/HostProcess-Inherit-User", "x.microsoft.com/y", "MICROSOFT.COM/hostprocess-rootfs-location")] = pick(c, "true", "false", "")
+		out[pick(c, "m\u0130crosoft.com/hostprocess-container", "microsoft.com/hostprocess-container", "Microsoft.com/HostProcess-Inherit-User", "x.microsoft.com/y", "MICROSOFT.COM/hostprocess-rootfs-location")] = pick(c, "true", "false", "")
 	}
 	return out
 }
@@ -134,7 +134,7 @@ func (c *corpus) template(plain *bool) corev1.PodTemplateSpec {
 		}
 		if c.one(12) { // it leads out of the volume
 			*plain = false
-			out := pick(c, `..\`, `..\..\`, `a\..\..\`, `..\..\..\..\`) + pick(c, `Device\NamedPipe\csi-proxy-disk-v1`, `Windows`, `kubernetes`, `$(X)`, `etc\kubernetes\pki`, `x`)
+			out := pick(c, `..\`, `..\..\`, `a\..\..\`, `..\..\..\..\`, `. .\`, `.:.\`, `. .\. .\`) + pick(c, `Device\NamedPipe\csi-proxy-disk-v1`, `Windows`, `kubernetes`, `$(X)`, `etc\kubernetes\pki`, `x`)
 			if c.one(2) {
 				container.VolumeMounts[i].SubPath, container.VolumeMounts[i].SubPathExpr = "", out
 			} else {

@@ -43,17 +43,19 @@ and 50,000 for the rest, whatever parameters.equalPowerPaths adds to the second 
 {{- end -}}
 
 {{/*
-How many mounts of all containers are looked at; an object with more is sent. This keeps the cost of their subPaths, two
-for each mount, below 350,000.
+How many mounts of all containers are looked at, and how many times the number of volumes; an object with more is sent. The
+first keeps the cost of their subPaths below 350,000: a mount has a subPath or a subPathExpr, which the API server looks at
+before. The second is what the webhook has room to judge.
 */}}
 {{- define "pipeguard.mostMounts" -}}2000{{- end -}}
+{{- define "pipeguard.mostPairs" -}}400000{{- end -}}
 
 {{/*
-CEL: the text is a subPath that could lead out of its volume, or has characters that no file of Linux pods has. The API
-server refuses ".." between slashes alone.
+CEL: the text is anything but a subPath as those of Linux pods are: one with another character, a backslash or a blank above
+all, or with two dots in a row. The API server refuses ".." between slashes alone.
 */}}
 {{- define "pipeguard.isOddSubPath" -}}
-{{ . }}.size() > 128 || {{ . }}.matches(r'\.\.|[^ -~]')
+{{ . }}.size() > 128 || !{{ . }}.matches(r'^\.?([A-Za-z0-9_+@/$()-]+\.?)*$')
 {{- end -}}
 
 {{/*
@@ -67,14 +69,15 @@ path.size() <= {{ include "pipeguard.longestPath" . }} && path.matches(r'^(/[A-Z
 {{/*
 CEL: a pod could reach a pipe. spec and metadata are expressions for the parts of the pod or template; a part that is
 missing has nothing that could. An annotation of microsoft.com can make a HostProcess container; a key has at most 317
-characters. Sizes come first: they cost next to nothing.
+characters, and where others than those of ASCII fold to these, other programs may read it so. Sizes come first: they cost next to nothing.
 */}}
 {{- define "pipeguard.podCouldReachAPipe" -}}
 [{{ .spec }}].exists(spec,
   [spec.?volumes, spec.?containers, spec.?initContainers, spec.?ephemeralContainers, {{ .metadata }}.?annotations].exists(items,
     items.hasValue() && items.value() != null && items.value().size() > {{ include "pipeguard.mostItems" .root }}) ||
-  [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].map(list, list.hasValue() && list.value() != null ?
-    list.value().map(container, container.?volumeMounts.orValue([]).size()).sum() : 0).sum() > {{ include "pipeguard.mostMounts" .root }} ||
+  [[spec.?containers, spec.?initContainers, spec.?ephemeralContainers].map(list, list.hasValue() && list.value() != null ?
+    list.value().map(container, container.?volumeMounts.orValue([]).size()).sum() : 0).sum()].exists(mounts,
+    mounts > {{ include "pipeguard.mostMounts" .root }} || mounts * spec.?volumes.orValue([]).size() > {{ include "pipeguard.mostPairs" .root }}) ||
   spec.?volumes.orValue([]).exists(volume, has(volume.hostPath) &&
     [volume.hostPath.?path.orValue('')].exists(path, !({{ include "pipeguard.isPlainPath" .root }}))) ||
   spec.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
@@ -84,7 +87,7 @@ characters. Sizes come first: they cost next to nothing.
       container.?volumeMounts.orValue([]).exists(mount,
         has(mount.subPath) && ({{ include "pipeguard.isOddSubPath" "mount.subPath" }}) ||
         has(mount.subPathExpr) && ({{ include "pipeguard.isOddSubPath" "mount.subPathExpr" }})))) ||
-  {{ .metadata }}.?annotations.orValue({}).exists(key, key.size() > 317 || key.lowerAscii().contains('microsoft.com')))
+  {{ .metadata }}.?annotations.orValue({}).exists(key, key.size() > 317 || !key.matches(r'^[!-~]*$') || key.lowerAscii().contains('microsoft.com')))
 {{- end -}}
 
 {{/* CEL: a PersistentVolume could reach a pipe. */}}
