@@ -16,6 +16,7 @@ type Reader struct {
 	data  []byte
 	pos   int
 	depth int
+	deep  int // how deep it may be
 	err   error
 	mark  func(key []byte, value byte, element bool) bool
 	// marked is true once mark has said yes to any key.
@@ -25,7 +26,7 @@ type Reader struct {
 
 // NewReader reads data, which must be UTF-8 and must not change while the Reader is used.
 func NewReader(data []byte) *Reader {
-	r := &Reader{data: data}
+	r := &Reader{data: data, deep: MaxDepth}
 	if !utf8.Valid(data) {
 		r.err = errors.New("text is not valid UTF-8")
 	}
@@ -35,6 +36,12 @@ func NewReader(data []byte) *Reader {
 // Mark has every key of the text, at any depth and also in skipped values, shown to f in its decoded form, with the first
 // byte of its value. For a skipped array that is a value, f is asked again with each element's first byte, and element is true.
 func (r *Reader) Mark(f func(key []byte, value byte, element bool) bool) { r.mark = f }
+
+// AllowDepth lets a text be as deep as an API server stores it, and somewhat deeper.
+func (r *Reader) AllowDepth() { r.deep = storedDepth }
+
+// storedDepth is more than the 10,000 levels to which encoding/json reads what is stored.
+const storedDepth = 20_000
 
 // Marked says whether the function given to Mark said yes to any key so far.
 func (r *Reader) Marked() bool { return r.marked }
@@ -88,8 +95,8 @@ func (r *Reader) enter(c byte) bool {
 	if !r.take(c) {
 		return false
 	}
-	if r.depth++; r.depth > MaxDepth {
-		r.Failf("more than %d levels of nesting", MaxDepth)
+	if r.depth++; r.depth > r.deep {
+		r.Failf("more than %d levels of nesting", r.deep)
 		return false
 	}
 	return true

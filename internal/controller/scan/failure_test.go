@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -92,6 +93,23 @@ func TestPageThatFailsIsReadAgainAndCountedOnce(t *testing.T) {
 				t.Error("the error was not counted")
 			}
 		})
+	}
+}
+
+// An object that is too deep, for the webhook or for encoding/json, is one that cannot be judged, and not the end of the list.
+func TestADeepObjectDoesNotEndTheList(t *testing.T) {
+	for _, depth := range []int{200, 9_996} {
+		a := newAPIServer(t)
+		a.pod("default", "a", "deny.PG001")
+		a.pod("default", "b", "", func(o object) {
+			o.meta()["managedFields"] = []any{map[string]any{"fieldsV1": json.RawMessage(`{"f:x\"\\":` + strings.Repeat(`[{"}":`, depth/2) + "0" + strings.Repeat("}]", depth/2) + "}")}}
+		})
+		a.pod("default", "c", "deny.PG001")
+		s, _ := newScanner(t, a)
+		complete(t, s)
+		if got := a.reports()["default/pipeguard"]; got.Summary.Deny != 2 || got.Summary.Judged+got.Summary.Error != 3 {
+			t.Errorf("%d levels: %+v", depth, got.Summary)
+		}
 	}
 }
 

@@ -26,10 +26,12 @@ type head struct {
 	controller       string // as Kind/name
 }
 
-// readHead reads raw, an object as the API server lists it.
+// readHead reads raw, an object as the API server lists it. One that is too deep to be judged has a head like any other, and the report says so; of the whole
+// list it must not be the end.
 func readHead(raw []byte) (head, error) {
 	var h head
 	r := jsonscan.NewReader(raw)
+	r.AllowDepth()
 	for o := r.Object(); o.Next(); {
 		switch string(o.Key()) {
 		case "apiVersion":

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -139,4 +140,13 @@ func FuzzReadHead(f *testing.F) {
 			t.Fatalf("typed makes %+v (%v) of %+v", again, err, h)
 		}
 	})
+}
+
+func TestAnObjectThatIsTooDeepToBeJudgedHasAHead(t *testing.T) {
+	for _, depth := range []int{100, 200, 9_990, 10_010} {
+		raw := `{"metadata":{"name":"p","uid":"u","resourceVersion":"1","managedFields":[{"fieldsV1":` + strings.Repeat(`{"f:x":`, depth) + "{}" + strings.Repeat("}", depth) + `}]},"spec":{}}`
+		if h, err := readHead([]byte(raw)); err != nil || h.name != "p" {
+			t.Errorf("%d levels: %+v, %v", depth, h, err)
+		}
+	}
 }

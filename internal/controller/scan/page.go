@@ -1,10 +1,12 @@
 package scan
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // readPage reads one page of a list as it arrives and gives each object to add. The text given is valid until add
@@ -32,7 +34,7 @@ func readPage(body io.Reader, add func(raw []byte) error) (next string, err erro
 			next = meta.Continue
 		case "items":
 			hasItems = true
-			if err := readItems(d, add); err != nil {
+			if d, err = readItems(d, body, add); err != nil {
 				return "", err
 			}
 		default:
@@ -51,27 +53,86 @@ func readPage(body io.Reader, add func(raw []byte) error) (next string, err erro
 	return next, nil
 }
 
-func readItems(d *json.Decoder, add func(raw []byte) error) error {
+// readItems gives the objects of a list to add, and returns what stands behind the list as an object of its own. encoding/json would refuse a whole page for one
+// object that is too deep for it.
+func readItems(d *json.Decoder, body io.Reader, add func(raw []byte) error) (rest *json.Decoder, err error) {
 	start, err := d.Token()
 	if err != nil {
-		return cut(err)
+		return nil, cut(err)
 	}
 	if start == nil { // some lists say null for none
-		return nil
+		return d, nil
 	}
 	if start != json.Delim('[') {
-		return fmt.Errorf("read a list: %v where the objects should begin", start)
+		return nil, fmt.Errorf("read a list: %v where the objects should begin", start)
 	}
-	var raw json.RawMessage
-	for d.More() {
-		if err := d.Decode(&raw); err != nil { // into the same memory
-			return cut(err)
+	in := bufio.NewReaderSize(io.MultiReader(d.Buffered(), body), 64<<10)
+	var raw []byte
+	for isFirst := true; ; isFirst = false {
+		c, err := nextByte(in)
+		if err != nil {
+			return nil, cut(err)
+		}
+		if c == ']' {
+			break
+		}
+		if !isFirst {
+			if c != ',' {
+				return nil, fmt.Errorf("read a list: %q where a comma is expected", c)
+			}
+			if c, err = nextByte(in); err != nil {
+				return nil, cut(err)
+			}
+		}
+		if c != '{' {
+			return nil, fmt.Errorf("read a list: %q where an object should begin", c)
+		}
+		if raw, err = restOf(in, append(raw[:0], c)); err != nil { // into the same memory
+			return nil, cut(err)
 		}
 		if err := add(raw); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return expect(d, json.Delim(']'))
+	rest = json.NewDecoder(io.MultiReader(strings.NewReader(`{"":0`), in))
+	return rest, expect(rest, json.Delim('{'))
+}
+
+// nextByte is the next byte that is no white space.
+func nextByte(in *bufio.Reader) (byte, error) {
+	for {
+		c, err := in.ReadByte()
+		if err != nil || c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c, err
+		}
+	}
+}
+
+// restOf reads on to the end of the object that raw begins. Its reader finds what is wrong within.
+func restOf(in *bufio.Reader, raw []byte) ([]byte, error) {
+	inText := false
+	for depth := 1; depth > 0; {
+		c, err := in.ReadByte()
+		if err != nil {
+			return nil, err
+		}
+		raw = append(raw, c)
+		switch {
+		case inText && c == '\\':
+			if c, err = in.ReadByte(); err != nil {
+				return nil, err
+			}
+			raw = append(raw, c)
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return raw, nil
 }
 
 func expect(d *json.Decoder, want json.Delim) error {
