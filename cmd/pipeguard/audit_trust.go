@@ -215,7 +215,7 @@ func (r *reading) tellStanding(l *query.Log) (isChanged bool) {
 
 // tellUnseen names what was asked for and no record has: an empty answer may have a misspelt question.
 func (r *reading) tellUnseen() {
-	if r.filter == nil || !r.isAll {
+	if r.filter == nil || !r.isAll || r.bad > 0 { // a line that is no record may have it
 		return
 	}
 	logs := "this log"

@@ -52,7 +52,7 @@ func newCluster(o options, s *server) (mode, error) {
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // they are served with the webhook's own
 		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
-			ByObject:         controller.LeaseCache(o.cluster.podNamespace),
+			ByObject:         controller.CacheOf(o.cluster.podNamespace),
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 	}); err != nil {

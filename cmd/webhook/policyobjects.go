@@ -89,7 +89,7 @@ func (p *policyObjects) pipePolicy(ctx context.Context, req ctrladmission.Reques
 	if object.DeletionTimestamp != nil { // only finalizers change now, and it decides no more
 		return ctrladmission.Allowed("")
 	}
-	if faults := policyset.CheckPipePolicy(&object); len(faults) > 0 {
+	if faults := append(policyset.CheckMetadata(&object.ObjectMeta), policyset.CheckPipePolicy(&object)...); len(faults) > 0 {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, faults.ToAggregate().Error(), causesOf(faults))
 	}
 	fault, elsewhere := trial.Examine(ctx, sources.WithPipePolicy(object), policyset.KindPipePolicy, object.Name)
@@ -107,7 +107,7 @@ func (p *policyObjects) policyModule(ctx context.Context, req ctrladmission.Requ
 	if object.DeletionTimestamp != nil {
 		return ctrladmission.Allowed("")
 	}
-	if faults := policyset.CheckPolicyModule(&object); len(faults) > 0 {
+	if faults := append(policyset.CheckMetadata(&object.ObjectMeta), policyset.CheckPolicyModule(&object)...); len(faults) > 0 {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, faults.ToAggregate().Error(), causesOf(faults))
 	}
 	fault, elsewhere := trial.Examine(ctx, sources.WithPolicyModule(object), policyset.KindPolicyModule, object.Name)

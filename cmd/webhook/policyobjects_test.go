@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,19 @@ const (
 	houseTest = "package house_test\n\nimport data.pipeguard.admission\n\ntest_it if admission.findings with input as {\"mounts\": [{\"field\": \"f\"}]}\n"
 )
 
+func labels(t *testing.T, n int) string {
+	t.Helper()
+	all := map[string]string{}
+	for i := range n {
+		all[fmt.Sprint("l", i)] = "x"
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestPolicyObjectsAreRefusedWithThePlaceOfTheFault(t *testing.T) {
 	p := judgePolicies(t)
 	for name, c := range map[string]struct {
@@ -88,6 +102,7 @@ func TestPolicyObjectsAreRefusedWithThePlaceOfTheFault(t *testing.T) {
 		"a field in another case":           {"PipePolicy", pipePolicyObject(`{"Pipes":["x"]}`), 400, "", "Pipes"},
 		"a pattern that is a path":          {"PipePolicy", pipePolicyObject(`{"pipes":["\\\\.\\pipe\\x"]}`), 422, "spec", "pipe"},
 		"an image that is everybody's":      {"PipePolicy", pipePolicyObject(`{"pipes":["x"],"subjects":[{"name":"a","namespace":"b","images":["*"]}]}`), 422, "spec", "image"},
+		"a thousand labels":                 {"PipePolicy", strings.Replace(pipePolicyObject(`{"pipes":["x"]}`), `"metadata":{`, `"metadata":{"labels":`+labels(t, 1000)+`,`, 1), 422, "metadata.labels", "at most 256"},
 		"an object that is no JSON":         {"PipePolicy", `{`, 400, "", "read the object"},
 		"a kind that is judged elsewhere":   {"Pod", `{}`, 403, "", "not judged here"},
 		"a report, which only we may write": {"PipeReport", `{}`, 403, "", "not judged here"},

@@ -24,7 +24,7 @@ type Parts struct {
 func (p *Parts) Refresh() { p.sweeper.refresh() }
 
 // Add gives a manager the Activator and the report of this replica, and the leader the statuses, Events and metrics of
-// policy objects. The manager's scheme knows client-go's types and v1alpha1, its cache was made with LeaseCache, and the
+// policy objects. The manager's scheme knows client-go's types and v1alpha1, its cache was made with CacheOf, and the
 // account that it runs with may do what the table in this package's doc.go lists.
 func Add(mgr manager.Manager, leads *leader.Group, o Options) (*Parts, error) {
 	o, err := o.withDefaults()

@@ -36,7 +36,7 @@ func unconnected(t *testing.T) manager.Manager {
 	kinds.Add(v1alpha1.GroupVersion().WithKind("PipePolicy"), apimeta.RESTScopeRoot)
 	kinds.Add(v1alpha1.GroupVersion().WithKind("PolicyModule"), apimeta.RESTScopeRoot)
 	mgr, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
-		Scheme: scheme, Logger: logr.Discard(), Cache: cache.Options{ByObject: LeaseCache("pipeguard-system")},
+		Scheme: scheme, Logger: logr.Discard(), Cache: cache.Options{ByObject: CacheOf("pipeguard-system")},
 		MapperProvider: func(*rest.Config, *http.Client) (apimeta.RESTMapper, error) { return kinds, nil },
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 	})

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
 const (
@@ -29,13 +31,30 @@ const (
 
 func leaseName(pod string) string { return leasePrefix + pod }
 
-// LeaseCache is what the manager's cache must keep of Leases, for cache.Options.ByObject: those of the replicas, in their
-// own namespace. Without it the cache would ask for all Leases of the cluster, which the replicas may not read.
-func LeaseCache(namespace string) map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{&coordinationv1.Lease{}: {
-		Namespaces: map[string]cache.Config{namespace: {}},
-		Label:      labels.SelectorFromSet(labels.Set{labelReplica: "true"}),
-	}}
+// CacheOf is what the manager's cache must keep, for cache.Options.ByObject. Of Leases it is those of the replicas, in their
+// own namespace: without that the cache would ask for all Leases of the cluster, which the replicas may not read. Of policy
+// objects it is what they say: their labels and the like may take megabytes, and nobody reads them here.
+func CacheOf(namespace string) map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&coordinationv1.Lease{}: {
+			Namespaces: map[string]cache.Config{namespace: {}},
+			Label:      labels.SelectorFromSet(labels.Set{labelReplica: "true"}),
+		},
+		&v1alpha1.PipePolicy{}:   {Transform: withoutTrimmings},
+		&v1alpha1.PolicyModule{}: {Transform: withoutTrimmings},
+	}
+}
+
+// withoutTrimmings leaves out metadata that nothing here reads.
+func withoutTrimmings(o any) (any, error) {
+	if m, ok := o.(client.Object); ok {
+		m.SetLabels(nil)
+		m.SetAnnotations(nil)
+		m.SetFinalizers(nil)
+		m.SetOwnerReferences(nil)
+		m.SetManagedFields(nil)
+	}
+	return o, nil
 }
 
 // newLease says what a replica decides by.

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
 // lease is what a replica reported that long before noon.
@@ -67,5 +69,22 @@ func TestALeaseGoesWithItsPod(t *testing.T) {
 	}
 	if without := newLease("ns", "web-1", "", Outcome{}, noon, noon); without.OwnerReferences != nil {
 		t.Errorf("owners %v without a Pod", without.OwnerReferences) // the garbage collector would remove it at once
+	}
+}
+
+func TestTheCacheKeepsWhatAPolicyObjectSaysAndNoTrimmings(t *testing.T) {
+	for o, c := range CacheOf("pipeguard-system") {
+		if _, ok := o.(*coordinationv1.Lease); ok {
+			continue
+		}
+		p := &v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{
+			Name: "p", UID: "u", ResourceVersion: "1", Generation: 2, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"example.com/f"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "o"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		}, Spec: v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"x"}}}
+		got, err := c.Transform(p)
+		want := &v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", ResourceVersion: "1", Generation: 2}, Spec: v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"x"}}}
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%T (-want +got): %s%v", o, d, err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package policyset
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -46,6 +48,51 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "not the end of a permission; leave it out if there is none"))
 		case s.ExpiresAt.Year() > maxYear:
 			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
+		}
+	}
+	return faults
+}
+
+// Bounds of what comes with a policy object and decides nothing. Each replica reads all of it with each list.
+const (
+	maxEntries  = 256
+	maxTrimming = 64 << 10  // bytes of labels, finalizers and owners as JSON
+	maxManaged  = 512 << 10 // bytes of managedFields as JSON, which tell of each field who wrote it
+)
+
+// CheckMetadata finds what is too much beside the specification. Annotations have a bound of their own at the API server, 256 KiB. It is asked of an object that is
+// to be stored, not of one that is.
+func CheckMetadata(m *metav1.ObjectMeta) (faults field.ErrorList) {
+	at := field.NewPath("metadata")
+	for _, list := range []struct {
+		name string
+		n    int
+	}{
+		{"labels", len(m.Labels)},
+		{"annotations", len(m.Annotations)},
+		{"finalizers", len(m.Finalizers)},
+		{"ownerReferences", len(m.OwnerReferences)},
+		{"managedFields", len(m.ManagedFields)},
+	} {
+		if list.n > maxEntries {
+			faults = append(faults, field.TooMany(at.Child(list.name), list.n, maxEntries))
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	for _, part := range []struct {
+		name string
+		of   metav1.ObjectMeta
+		most int
+	}{
+		{"labels", metav1.ObjectMeta{Labels: m.Labels}, maxTrimming},
+		{"finalizers", metav1.ObjectMeta{Finalizers: m.Finalizers}, maxTrimming},
+		{"ownerReferences", metav1.ObjectMeta{OwnerReferences: m.OwnerReferences}, maxTrimming},
+		{"managedFields", metav1.ObjectMeta{ManagedFields: m.ManagedFields}, maxManaged},
+	} {
+		if text, err := json.Marshal(part.of); err != nil || len(text) > part.most {
+			faults = append(faults, field.TooLong(at.Child(part.name), "", part.most))
 		}
 	}
 	return faults

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
@@ -249,6 +250,32 @@ func TestABeginningOfSeveralRepositoriesIsAWarning(t *testing.T) {
 		text := "also covers " + prefix + "-other/x: end the name with :* or /*"
 		if want != slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, text) }) {
 			t.Errorf("%s: %q", image, got)
+		}
+	}
+}
+
+func TestWhatComesWithAPolicyObjectIsBounded(t *testing.T) {
+	many := map[string]string{}
+	for i := range maxEntries + 1 {
+		many[fmt.Sprint("example.com/l", i)] = "x"
+	}
+	long := strings.Repeat("x", maxTrimming)
+	for name, c := range map[string]struct {
+		of   metav1.ObjectMeta
+		want string
+	}{
+		"nothing":                 {metav1.ObjectMeta{Name: "p"}, ""},
+		"as kubectl leaves it":    {metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 200<<10)}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}}, ""},
+		"too many labels":         {metav1.ObjectMeta{Labels: many}, "metadata.labels"},
+		"too many annotations":    {metav1.ObjectMeta{Annotations: many}, "metadata.annotations"},
+		"too many finalizers":     {metav1.ObjectMeta{Finalizers: slices.Repeat([]string{"example.com/f"}, maxEntries+1)}, "metadata.finalizers"},
+		"too many owners":         {metav1.ObjectMeta{OwnerReferences: slices.Repeat([]metav1.OwnerReference{{Name: "o"}}, maxEntries+1)}, "metadata.ownerReferences"},
+		"an owner of a long name": {metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: types.UID(long)}}}, "metadata.ownerReferences"},
+		"managed fields":          {metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`"` + strings.Repeat("x", maxManaged) + `"`)}}}, "metadata.managedFields"},
+	} {
+		got := CheckMetadata(&c.of)
+		if (len(got) == 0) != (c.want == "") || len(got) > 0 && got[0].Field != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

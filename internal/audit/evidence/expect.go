@@ -48,6 +48,9 @@ func (v *verification) collect() error {
 		}
 	}
 	slices.SortStableFunc(v.expect, func(a, b expected) int { return cmp.Compare(a.Size, b.Size) })
+	for _, e := range v.expect {
+		v.report.cosignings.add(e)
+	}
 	return nil
 }
 

@@ -53,18 +53,55 @@ func (u *uncompared) add(e expected) {
 	u.witnessed[all] = last.latest(u.witnessed[all])
 }
 
+// cosignings are what each witness cosigned, by the size of checkpoints: they are looked at in this order. A witness cosigns no less than before, unless it was
+// told to begin anew, and then it knows nothing of what it saw.
+type cosignings map[string]*cosigning
+
+type cosigning struct {
+	size         uint64
+	before, of   time.Time // the latest of those of less, and of this size
+	hasBegunAnew bool
+}
+
+func (c cosignings) add(e expected) {
+	for _, w := range e.Witnesses {
+		s := c[w.Name]
+		if s == nil {
+			s = &cosigning{size: e.Size}
+			c[w.Name] = s
+		}
+		if e.Size > s.size {
+			s.size, s.before = e.Size, later(s.before, s.of)
+		}
+		s.of = later(s.of, w.At)
+		s.hasBegunAnew = s.hasBegunAnew || w.At.Before(s.before)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // doubts say why the log may be another one than the one that they were signed of. by is the last checkpoint that each witness cosigned and that
-// fits the log. A witness that cosigned less afterwards was told to begin anew, and what it cosigned then may be another log.
-func (u *uncompared) doubts(by map[string]byWitness) (texts []string) {
+// fits the log. A witness that cosigned less after more vouches for nothing.
+func (u *uncompared) doubts(by map[string]byWitness, all cosignings) (texts []string) {
 	const unlinked = "nothing shows that this log continues that one, since its records were pruned"
 	if u.unwitnessed > 0 {
 		texts = append(texts, fmt.Sprintf("%d checkpoints from elsewhere, the last of them of %d records, were cosigned by no witness among the keys: %s", u.unwitnessed, u.lastOfThese, unlinked))
 	}
 	for _, names := range slices.Sorted(maps.Keys(u.witnessed)) {
-		c, all := u.witnessed[names], strings.Split(names, "\n")
-		if !slices.ContainsFunc(all, func(name string) bool { return by[name].size > c.size && !by[name].at.Before(c.at) }) {
-			texts = append(texts, fmt.Sprintf("%s cosigned a log of %d records at %s, and no larger checkpoint of this one since: %s",
-				strings.Join(all, " and "), c.size, c.at.UTC().Format(time.RFC3339), unlinked))
+		c, of := u.witnessed[names], strings.Split(names, "\n")
+		isAnew := func(name string) bool { return all[name] != nil && all[name].hasBegunAnew }
+		vouches := func(name string) bool { return by[name].size > c.size && !by[name].at.Before(c.at) && !isAnew(name) }
+		switch who := strings.Join(of, " and "); {
+		case slices.ContainsFunc(of, vouches):
+		case slices.ContainsFunc(of, isAnew):
+			texts = append(texts, fmt.Sprintf("%s cosigned a log of %d records, and less after more, as one does that was told to begin anew: %s", who, c.size, unlinked))
+		default:
+			texts = append(texts, fmt.Sprintf("%s cosigned a log of %d records at %s, and no larger checkpoint of this one since: %s", who, c.size, c.at.UTC().Format(time.RFC3339), unlinked))
 		}
 	}
 	return texts
@@ -88,7 +125,7 @@ func (v *verification) before(e expected) error {
 
 // overlap judges records that are there and that the tree of the pruned ones covers already. They are not in the tree that the checkpoints are compared with:
 // they are held by the hash in the record behind them alone, and with the log's key anybody can write such a record. A process that ended while it removed
-// segments leaves such a log, and the next start removes the rest.
+// segments leaves such a log, and the next start removes the rest; so does somebody who exchanges the file start.
 func (v *verification) overlap(first uint64, isPartial bool) error {
 	own := uint64(0)
 	for _, e := range v.expect {
@@ -104,6 +141,6 @@ func (v *verification) overlap(first uint64, isPartial bool) error {
 		return errGoing
 	}
 	v.report.Unheld = Range{first, v.first.end}
-	v.report.incomplete("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more. On the node, a start of the proxy removes them; a copy that keeps more than the node needs the file %s of the time of its first segment", first, v.first.end, StartFile)
+	v.report.incomplete("records %d to %d are there, although the file start counts them as removed: no checkpoint can be compared with them any more. On the node, a start of the proxy removes those that a LogPrune record names; a copy that keeps more than the node needs the start of the time of its first segment", first, v.first.end)
 	return nil
 }

@@ -75,8 +75,9 @@ type Report struct {
 	newest      uint64 // size of the newest checkpoint that was held elsewhere
 	uncompared  uncompared
 	witnessedBy map[string]byWitness // what each witness cosigned of this log
-	others      int                  // checkpoints of other logs, in what was held elsewhere
-	unhashed    int64                // of IgnoredBytes: those of which the log says how many there were, and not what
+	cosignings  cosignings
+	others      int   // checkpoints of other logs, in what was held elsewhere
+	unhashed    int64 // of IgnoredBytes: those of which the log says how many there were, and not what
 }
 
 // Sum is a running hash of records in the order in which they are read.
@@ -133,7 +134,7 @@ func (r *Report) conclude(o VerifyOptions) {
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
 		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
 	}
-	for _, text := range r.uncompared.doubts(r.witnessedBy) {
+	for _, text := range r.uncompared.doubts(r.witnessedBy, r.cosignings) {
 		r.incomplete("%s", text)
 	}
 	for _, m := range r.Missing {

@@ -251,6 +251,18 @@ func TestWhatWasSignedElsewhereOfPrunedRecordsIsComparedOrNamed(t *testing.T) {
 			if r.Verdict != want {
 				t.Errorf("of %d records, %t, which a witness saw after the larger one: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
 			}
+			// So it was, and then saw this one from its beginning.
+			if size > 1 {
+				none := treeAt(t, full, 0)
+				first, err := sign(Head{Origin: origin, Root: none.root()}, m.clock.Add(time.Minute), m.key, witness)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r = verify(t, VerifyOptions{Dir: m.dir, Keys: both, Outside: given(first, signed(m.key, witness), cosigned), AllowPruned: true, RequireWitness: true})
+				if r.Verdict != want {
+					t.Errorf("of %d records, %t, before a witness began anew: %s %v, %q", size, isTrue, r.Verdict, r.Fault, r.Incomplete)
+				}
+			}
 		}
 	}
 }

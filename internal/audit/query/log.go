@@ -163,7 +163,7 @@ func (l *Log) Standing() Standing {
 	case l.sum != r.Read:
 		return Standing{Changed: true, Why: NotTheSame}
 	case r.Unheld.Last > 0:
-		return Standing{Why: fmt.Sprintf("records %d to %d are there, although they were to be removed: no checkpoint can be compared with them any more", r.Unheld.First, r.Unheld.Last)}
+		return Standing{Why: fmt.Sprintf("records %d to %d are there, although the file start counts them as removed: no checkpoint can be compared with them any more", r.Unheld.First, r.Unheld.Last)}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 	if len(r.Incomplete) > 0 {
