@@ -16,7 +16,7 @@ func recordsOf(t *testing.T, decisions ...*audit.Decision) (file string) {
 	file = filepath.Join(t.TempDir(), "records.jsonl")
 	var text []byte
 	for i, d := range decisions {
-		line, err := json.Marshal(audit.Event{V: audit.Version, Seq: uint64(i + 1), Session: "s", Type: audit.TypeRequest, Who: &audit.Who{}, Decision: d})
+		line, err := json.Marshal(audit.Event{V: audit.Version, Seq: uint64(i + 1), Session: "s", Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Who: &audit.Who{}, Decision: d})
 		if err != nil {
 			t.Fatal(err)
 		}
