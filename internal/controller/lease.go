@@ -33,20 +33,20 @@ func leaseName(pod string) string { return leasePrefix + pod }
 
 // CacheOf is what the manager's cache must keep, for cache.Options.ByObject. Of Leases it is those of the replicas, in their
 // own namespace: without that the cache would ask for all Leases of the cluster, which the replicas may not read. Of policy
-// objects it is what they say: their labels and the like may take megabytes, and nobody reads them here.
+// objects it is their specification and status: other metadata can take megabytes, and nothing here reads it.
 func CacheOf(namespace string) map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&coordinationv1.Lease{}: {
 			Namespaces: map[string]cache.Config{namespace: {}},
 			Label:      labels.SelectorFromSet(labels.Set{labelReplica: "true"}),
 		},
-		&v1alpha1.PipePolicy{}:   {Transform: withoutTrimmings},
-		&v1alpha1.PolicyModule{}: {Transform: withoutTrimmings},
+		&v1alpha1.PipePolicy{}:   {Transform: withoutExtras},
+		&v1alpha1.PolicyModule{}: {Transform: withoutExtras},
 	}
 }
 
-// withoutTrimmings leaves out metadata that nothing here reads.
-func withoutTrimmings(o any) (any, error) {
+// withoutExtras removes metadata that nothing here reads.
+func withoutExtras(o any) (any, error) {
 	if m, ok := o.(client.Object); ok {
 		m.SetLabels(nil)
 		m.SetAnnotations(nil)

@@ -72,7 +72,7 @@ func TestALeaseGoesWithItsPod(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatAPolicyObjectSaysAndNoTrimmings(t *testing.T) {
+func TestTheCacheKeepsNoExtraMetadataOfPolicyObjects(t *testing.T) {
 	for o, c := range CacheOf("pipeguard-system") {
 		if _, ok := o.(*coordinationv1.Lease); ok {
 			continue

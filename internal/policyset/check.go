@@ -53,15 +53,15 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	return faults
 }
 
-// Bounds of what comes with a policy object and decides nothing. Each replica reads all of it with each list.
+// Bounds of the metadata of a policy object. None of it decides anything, and each replica reads all of it with each list.
 const (
-	maxEntries  = 256
-	maxTrimming = 64 << 10  // bytes of labels, finalizers and owners as JSON
-	maxManaged  = 512 << 10 // bytes of managedFields as JSON, which tell of each field who wrote it
+	maxEntries = 256
+	maxExtra   = 64 << 10  // bytes of labels, finalizers and owners as JSON, each
+	maxManaged = 512 << 10 // bytes of managedFields as JSON
 )
 
-// CheckMetadata finds what is too much beside the specification. Annotations have a bound of their own at the API server, 256 KiB. It is asked of an object that is
-// to be stored, not of one that is.
+// CheckMetadata returns an error for each part of an object's metadata that is too large. The API server itself bounds annotations, to 256 KiB. It is for objects that
+// are about to be stored: one that is stored already must not stop the others.
 func CheckMetadata(m *metav1.ObjectMeta) (faults field.ErrorList) {
 	at := field.NewPath("metadata")
 	for _, list := range []struct {
@@ -86,9 +86,9 @@ func CheckMetadata(m *metav1.ObjectMeta) (faults field.ErrorList) {
 		of   metav1.ObjectMeta
 		most int
 	}{
-		{"labels", metav1.ObjectMeta{Labels: m.Labels}, maxTrimming},
-		{"finalizers", metav1.ObjectMeta{Finalizers: m.Finalizers}, maxTrimming},
-		{"ownerReferences", metav1.ObjectMeta{OwnerReferences: m.OwnerReferences}, maxTrimming},
+		{"labels", metav1.ObjectMeta{Labels: m.Labels}, maxExtra},
+		{"finalizers", metav1.ObjectMeta{Finalizers: m.Finalizers}, maxExtra},
+		{"ownerReferences", metav1.ObjectMeta{OwnerReferences: m.OwnerReferences}, maxExtra},
 		{"managedFields", metav1.ObjectMeta{ManagedFields: m.ManagedFields}, maxManaged},
 	} {
 		if text, err := json.Marshal(part.of); err != nil || len(text) > part.most {

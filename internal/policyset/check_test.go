@@ -1,6 +1,7 @@
 package policyset
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -254,12 +255,12 @@ func TestABeginningOfSeveralRepositoriesIsAWarning(t *testing.T) {
 	}
 }
 
-func TestWhatComesWithAPolicyObjectIsBounded(t *testing.T) {
+func TestTheMetadataOfPolicyObjectsIsBounded(t *testing.T) {
 	many := map[string]string{}
 	for i := range maxEntries + 1 {
 		many[fmt.Sprint("example.com/l", i)] = "x"
 	}
-	long := strings.Repeat("x", maxTrimming)
+	long := strings.Repeat("x", maxExtra)
 	for name, c := range map[string]struct {
 		of   metav1.ObjectMeta
 		want string
@@ -276,6 +277,14 @@ func TestWhatComesWithAPolicyObjectIsBounded(t *testing.T) {
 		got := CheckMetadata(&c.of)
 		if (len(got) == 0) != (c.want == "") || len(got) > 0 && got[0].Field != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+		object := v1alpha1.PipePolicy{ObjectMeta: c.of, Spec: v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"x"}}}
+		raw, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := new(Sources).Add(v1alpha1.GroupVersion().String(), KindPipePolicy, raw); (err == nil) != (c.want == "") {
+			t.Errorf("%s, from a file: %v", name, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
@@ -17,13 +18,13 @@ func (s *Sources) Add(apiVersion, kind string, raw []byte) error {
 	switch kind {
 	case KindPipePolicy:
 		var p v1alpha1.PipePolicy
-		if err := Decode(raw, &p); err != nil {
+		if err := decodeNew(raw, &p, &p.ObjectMeta); err != nil {
 			return err
 		}
 		s.PipePolicies = append(s.PipePolicies, p)
 	case KindPolicyModule:
 		var m v1alpha1.PolicyModule
-		if err := Decode(raw, &m); err != nil {
+		if err := decodeNew(raw, &m, &m.ObjectMeta); err != nil {
 			return err
 		}
 		s.PolicyModules = append(s.PolicyModules, m)
@@ -31,6 +32,14 @@ func (s *Sources) Add(apiVersion, kind string, raw []byte) error {
 		return fmt.Errorf("%s %s is no policy object", apiVersion, kind)
 	}
 	return nil
+}
+
+// decodeNew reads an object that is about to be stored.
+func decodeNew(raw []byte, into any, meta *metav1.ObjectMeta) error {
+	if err := Decode(raw, into); err != nil {
+		return err
+	}
+	return CheckMetadata(meta).ToAggregate()
 }
 
 // Decode reads one JSON object as the API server does, by the exact case of its keys, and strictly: a field that the type does not have would mean nothing, and an author who wrote

@@ -148,6 +148,27 @@ func (k Keys) Open(raw []byte) (Checkpoint, error) {
 	return c, nil
 }
 
+// doubled names a known key of which a checkpoint has different signatures; Open looks at the first of them alone.
+func (k Keys) doubled(origin string, raw []byte) string {
+	_, err := note.Open(raw, nil)
+	unverified, ok := errors.AsType[*note.UnverifiedNoteError](err)
+	if !ok {
+		return ""
+	}
+	known, seen := k.of(origin), map[string]bool{}
+	for _, s := range unverified.Note.UnverifiedSigs {
+		if _, err := known.Verifier(s.Name, s.Hash); err != nil {
+			continue
+		}
+		key := fmt.Sprintf("%s+%08x", s.Name, s.Hash)
+		if seen[key] {
+			return key
+		}
+		seen[key] = true
+	}
+	return ""
+}
+
 // signers names the keys of signatures for an error.
 func signers(sigs []note.Signature) string {
 	var names []string

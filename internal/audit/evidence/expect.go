@@ -167,6 +167,9 @@ func (v *verification) given(file string) (found []expected, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}
+		if key := v.o.Keys.doubled(head.Origin, n.Raw); key != "" {
+			return nil, fmt.Errorf("%s line %d: %s signed the checkpoint more than once, and nothing says which of its signatures counts", file, n.Line, key)
+		}
 		if err := v.origin(c.Origin); err != nil {
 			return nil, fmt.Errorf("%s line %d: %w", file, n.Line, err)
 		}

@@ -187,7 +187,7 @@ func TestPruningThatWasCutShortIsNoFault(t *testing.T) {
 	m.end()
 	m.close()
 	r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}, AllowPruned: true})
-	if r.Verdict != VerdictIncomplete || r.FirstSeq != 6 || r.PrunedUntil != 5 || len(r.Incomplete) != 1 || !strings.HasPrefix(r.Incomplete[0], "records 6 to 10 are there, although the file start counts them as removed") {
+	if r.Verdict != VerdictIncomplete || r.FirstSeq != 6 || r.PrunedUntil != 5 || len(r.Incomplete) != 1 || !strings.HasPrefix(r.Incomplete[0], "records 6 to 10 are still present, but the file start counts them as removed") {
 		t.Errorf("got %+v, fault %v", r, r.Fault)
 	}
 	text, err := os.ReadFile(segments[1])

@@ -123,9 +123,9 @@ func (v *verification) before(e expected) error {
 	return nil
 }
 
-// overlap judges records that are there and that the tree of the pruned ones covers already. They are not in the tree that the checkpoints are compared with:
-// they are held by the hash in the record behind them alone, and with the log's key anybody can write such a record. A process that ended while it removed
-// segments leaves such a log, and the next start removes the rest; so does somebody who exchanges the file start.
+// overlap judges records that are still present although the tree of the removed ones covers them. The tree that checkpoints are compared with does not contain
+// them: only the hash in the record behind them does, and whoever has the log's key can write such a record. A process that was killed while it removed segments
+// leaves such a log, and its next start removes the rest. A replaced start file looks the same.
 func (v *verification) overlap(first uint64, isPartial bool) error {
 	own := uint64(0)
 	for _, e := range v.expect {
@@ -140,7 +140,7 @@ func (v *verification) overlap(first uint64, isPartial bool) error {
 	if !v.isLast {
 		return errGoing
 	}
-	v.report.Unheld = Range{first, v.first.end}
-	v.report.incomplete("records %d to %d are there, although the file start counts them as removed: no checkpoint can be compared with them any more. On the node, a start of the proxy removes those that a LogPrune record names; a copy that keeps more than the node needs the start of the time of its first segment", first, v.first.end)
+	v.report.Unheld = fmt.Sprintf("records %d to %d are still present, but the file start counts them as removed, so that no checkpoint covers them", first, v.first.end)
+	v.report.incomplete("%s. The proxy's next start removes those that a LogPrune record names; a copy that keeps more than the node needs the start file that belongs to its first segment", v.report.Unheld)
 	return nil
 }

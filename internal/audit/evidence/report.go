@@ -62,8 +62,8 @@ type Report struct {
 	Parts []Part `json:"-"`
 	Read  Sum    `json:"-"`
 	Torn  int64  `json:"-"`
-	// Unheld are records that are there and that no checkpoint can be compared with, since the log counts them as removed: see overlap.
-	Unheld Range `json:"-"`
+	// Unheld says which records are present that no checkpoint covers, since the log counts them as removed; empty if there are none. See overlap.
+	Unheld string `json:"-"`
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 

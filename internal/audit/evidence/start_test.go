@@ -2,6 +2,8 @@ package evidence
 
 import (
 	"context"
+	"crypto/ed25519"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -314,5 +316,67 @@ func TestNothingMakesACheckpointOfThisLogOneOfAnother(t *testing.T) {
 		if r, err := Verify(context.Background(), VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{file}}); err == nil {
 			t.Errorf("%s: %s %q", name, r.Verdict, r.Incomplete)
 		}
+	}
+}
+
+// A witness that began anew would show by the later of two cosignatures on one checkpoint.
+func TestACheckpointWithTwoSignaturesOfOneKeyIsRefused(t *testing.T) {
+	m := sample(t)
+	witness := newKey(t, "example.com/witness")
+	keys := keysOf(t, m.key.LogKey(), witness.WitnessKey())
+	text, err := os.ReadFile(m.outside())
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := Inspect(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := sign(head, m.clock, m.key, witness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := sign(head, m.clock.Add(time.Hour), m.key, witness)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "outside")
+	check := func(note []byte) error {
+		writeFile(t, file, note)
+		_, err := Verify(context.Background(), VerifyOptions{Dir: m.dir, Keys: keys, Outside: []string{file}})
+		return err
+	}
+	if err := check(once); err != nil {
+		t.Fatal(err)
+	}
+	_, first, _ := strings.Cut(string(once), "\n\n")
+	_, second, _ := strings.Cut(string(again), "\n\n")
+	seen := 0
+	for line := range strings.Lines(second) {
+		if line == "\n" || strings.Contains(first, line) {
+			continue
+		}
+		seen++
+		if err := check([]byte(strings.TrimRight(string(once), "\n") + "\n" + line)); err == nil || !strings.Contains(err.Error(), "more than once") {
+			t.Errorf("with %q as well: %v", line, err)
+		}
+	}
+	if seen < 2 {
+		t.Errorf("%d signatures hold a time", seen)
+	}
+}
+
+func TestACosignatureOfNoYearIsRefused(t *testing.T) {
+	witness := newKey(t, "example.com/witness")
+	text := []byte("log\n5\n")
+	v := verifier{witness.name, algCosign, witness.public()}
+	for seconds, want := range map[uint64]bool{0: true, lastSecond: true, lastSecond + 1: false, 1<<63 - 1: false, 1<<64 - 1: false} {
+		sig := append(binary.BigEndian.AppendUint64(nil, seconds), ed25519.Sign(witness.private, cosigned(seconds, text))...)
+		if got := v.Verify(text, sig); got != want {
+			t.Errorf("at second %d: %t", seconds, got)
+		}
+	}
+	if _, err := (cosigner{witness, time.Unix(lastSecond+1, 0)}).Sign(text); err == nil {
+		t.Error("a time of the year 10000 is signed")
 	}
 }

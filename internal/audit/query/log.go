@@ -162,8 +162,8 @@ func (l *Log) Standing() Standing {
 		return Standing{Changed: l.isUntold, Why: NotTheSame}
 	case l.sum != r.Read:
 		return Standing{Changed: true, Why: NotTheSame}
-	case r.Unheld.Last > 0:
-		return Standing{Why: fmt.Sprintf("records %d to %d are there, although the file start counts them as removed: no checkpoint can be compared with them any more", r.Unheld.First, r.Unheld.Last)}
+	case r.Unheld != "":
+		return Standing{Why: r.Unheld}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 	if len(r.Incomplete) > 0 {
