@@ -2,22 +2,25 @@ package admission
 
 import (
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 const (
-	// maxWork bounds what one object may cost: a byte of a path that is judged costs 1, and so does holding a mount against
-	// a volume. Both grow with the square of the object's size, so without a bound 3 MiB could keep a core busy for
-	// minutes. A pod with 1,000 containers of 5 host paths each stays below half of it.
-	maxWork = 1 << 20
+	// maxWork bounds what one object may cost: a byte of a path that is judged costs 1. That grows with the square of the
+	// object's size, because a path is judged with each of its mounts, so without a bound 3 MiB could keep a core busy for
+	// minutes. An object that the match conditions call plain stays below it, whatever is in it: it is stored without
+	// anybody being asked, and must not be refused by whoever asks later.
+	maxWork = 1 << 21
 	// entryWork is what an entry of the input costs by itself, policyWork what each policy that governs it adds.
 	entryWork  = 64
 	policyWork = 4
-	// exprWork is how often the text of a subPathExpr is read, about: once for each thing that a variable may make of it.
-	exprWork = 8
+	// exprWork is how much more a byte costs that is judged with a subPathExpr: it is read for each thing that a variable may make of it.
+	exprWork = 2
 )
 
 var errTooMuchWork = errors.New("the object has too many containers and host paths, or too long ones, to be judged")
@@ -27,6 +30,8 @@ type extraction struct {
 	scope *Scope
 	spec  *podSpec
 	field string // path of that part in the object
+	// byName has the positions in spec.hostPaths, by the volumes' names and, of one name, in the object's order.
+	byName []int
 	// mounted marks the hostPath volumes that a container mounts, by position in spec.hostPaths.
 	mounted   []bool
 	work      int
@@ -47,6 +52,7 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 		scope:      scope,
 		spec:       spec,
 		field:      obj.rules.podField(),
+		byName:     byName(spec.hostPaths),
 		mounted:    make([]bool, len(spec.hostPaths)),
 		containers: make([]Container, 0, len(spec.containers)+len(spec.initContainers)+len(spec.ephemeral)),
 		allowance:  a,
@@ -79,6 +85,15 @@ func (e *extraction) exhausted(work int) bool {
 	return e.work > maxWork || e.allowance.Spent()
 }
 
+func byName(volumes []hostPathVolume) []int {
+	positions := make([]int, len(volumes))
+	for i := range positions {
+		positions[i] = i
+	}
+	slices.SortStableFunc(positions, func(a, b int) int { return strings.Compare(volumes[a].name, volumes[b].name) })
+	return positions
+}
+
 func (e *extraction) list(kind, key string, containers []container) {
 	for i, c := range containers {
 		if e.exhausted(entryWork) {
@@ -102,12 +117,12 @@ func (e *extraction) list(kind, key string, containers []container) {
 // mount judges one volumeMount against every volume of its name: the API server refuses duplicates,
 // but a verdict must not depend on which of two a reader takes.
 func (e *extraction) mount(c *Container, index int, m volumeMount) {
-	if e.exhausted(len(e.spec.hostPaths)) {
-		return
-	}
-	for i, v := range e.spec.hostPaths {
+	volumes := e.spec.hostPaths
+	first, _ := slices.BinarySearchFunc(e.byName, m.volume, func(i int, name string) int { return strings.Compare(volumes[i].name, name) })
+	for _, i := range e.byName[first:] {
+		v := volumes[i]
 		if v.name != m.volume {
-			continue
+			return
 		}
 		e.mounted[i] = true
 		work := len(v.path) + len(m.subPath)

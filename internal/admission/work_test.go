@@ -26,7 +26,7 @@ func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
 		"thousands of volumes and mounts of other names": volumes(repeat(9_999, `{"name":"v","hostPath":{"path":"x"}}`)) + "," +
 			mounts(repeat(9_999, `{"name":"w"}`)),
 		"a hundred thousand containers": volumes(`{"name":"v","hostPath":{"path":"x"}}`) + `,"containers":[` + repeat(100_000, `{}`) + `]`,
-		"a path of two million bytes":   volumes(`{"name":"v","hostPath":{"path":"` + strings.Repeat("x", 2_000_000) + `"}}`),
+		"a path of 2.5 million bytes":   volumes(`{"name":"v","hostPath":{"path":"` + strings.Repeat("x", 2_500_000) + `"}}`),
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {
 		spec := specs[name]

@@ -143,7 +143,7 @@ func (o oddSubPath) match(subPath string) bool {
 	return utf8.RuneCountInString(subPath) > o.longest || !o.form.MatchString(subPath)
 }
 
-var conditionMounts = regexp.MustCompile(`mounts > (\d+) `)
+var conditionMounts = regexp.MustCompile(`volumeMounts.*\.sum\(\) > (\d+) `)
 
 var conditionItems = regexp.MustCompile(`items\.value\(\)\.size\(\) > (\d+)\)`)
 

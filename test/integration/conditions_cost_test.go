@@ -22,9 +22,9 @@ import (
 )
 
 // bounds are those that the chart's conditions test before anything else.
-type bounds struct{ items, mounts, pairs, path int }
+type bounds struct{ items, mounts, path int }
 
-var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)mounts > (\d+) \|\| mounts \* .*\.size\(\) > (\d+)\)(?s:.*)path\.size\(\) <= (\d+) `)
+var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d+) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
 
 // ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
 func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
@@ -40,9 +40,8 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 	}
 	items, itemsErr := strconv.Atoi(m[1])
 	mounts, mountsErr := strconv.Atoi(m[2])
-	pairs, pairsErr := strconv.Atoi(m[3])
-	path, pathErr := strconv.Atoi(m[4])
-	if err := errors.Join(itemsErr, mountsErr, pairsErr, pathErr); err != nil {
+	path, pathErr := strconv.Atoi(m[3])
+	if err := errors.Join(itemsErr, mountsErr, pathErr); err != nil {
 		t.Fatal(err)
 	}
 	var stored admissionregistrationv1.ValidatingWebhookConfiguration
@@ -55,7 +54,7 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 			stored.Webhooks[i].TimeoutSeconds = new(int32(30)) // the recorder may be slow, and that is not what this is about
 		}
 	})
-	return recorder, bounds{items, mounts, pairs, path}
+	return recorder, bounds{items, mounts, path}
 }
 
 // sized is a pod's specification with so many of everything; the volumes' paths have so many characters.
@@ -91,7 +90,8 @@ func mounting(volumes, containers, inits, length, each int) corev1.PodSpec {
 		for i := range list {
 			list[i].VolumeMounts = nil
 			for j := range each {
-				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: "v0", MountPath: fmt.Sprintf("/m%d", j), SubPath: strings.Repeat("x", 128)})
+				volume := fmt.Sprintf("v%d", (i*each+j)%volumes)
+				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: fmt.Sprintf("/m%d", j), SubPath: strings.Repeat("x", 128)})
 			}
 		}
 	}
@@ -181,8 +181,7 @@ func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
 	}
 	for name, s := range map[string]corev1.PodSpec{
 		"small":                    mounting(1, 1, 1, 10, 1),
-		"as many mounts as may be": mounting(limits.pairs/limits.mounts, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items),
-		"too many pairs":           mounting(limits.items, limits.items/2, limits.items/2, 10, limits.mounts/limits.items),
+		"as many mounts as may be": mounting(limits.items, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items),
 		"one mount too many":       mounting(1, 1, 1, 10, limits.mounts/2+1),
 		"thousands":                mounting(1, 2, 2, 10, 3000),
 	} {
@@ -202,13 +201,35 @@ func TestWhereverASubPathLeadsOutOfItsVolumeTheObjectIsSent(t *testing.T) {
 	}
 }
 
-// What is plain and within the bounds stays within the API server.
-func TestAPlainObjectWithinTheBoundsIsNotSent(t *testing.T) {
+// What is plain and within the bounds stays within the API server. Those who look at it afterwards, review and the scan, have
+// room to judge it.
+func TestAPlainObjectWithinTheBoundsIsNotSentNorRefused(t *testing.T) {
 	recorder, limits := ignoring(t)
-	space := namespace(t, "sized")
-	plain := append(routes(space, sized(limits.items, limits.items, limits.items, limits.path)),
-		routes(space, mounting(limits.pairs/limits.mounts, limits.items/2, limits.items/2, limits.path, limits.mounts/limits.items))...)
+	r, space := reviewer(t), namespace(t, "sized")
+	most := func() corev1.PodSpec {
+		return mounting(limits.items, limits.items/4, limits.items/4, limits.path, 2*limits.mounts/limits.items)
+	}
+	expressions := most()
+	for _, list := range [][]corev1.Container{expressions.Containers, expressions.InitContainers} {
+		for i := range list {
+			for j := range list[i].VolumeMounts {
+				m := &list[i].VolumeMounts[j]
+				m.SubPath, m.SubPathExpr = "", "$(X)"+strings.Repeat("x", 124)
+			}
+		}
+	}
+	var plain []client.Object
+	for _, s := range []corev1.PodSpec{
+		sized(limits.items, limits.items, limits.items, limits.path),
+		most(), expressions,
+		mounting(1, 1, 1, limits.path, limits.mounts/2),
+	} {
+		plain = append(plain, routes(space, s)...)
+	}
 	for _, o := range plain {
+		if res := judged(t, r, o); !res.Allowed || len(res.Findings) > 0 {
+			t.Errorf("a plain %T is not judged, or refused: %v", o, res.Codes)
+		}
 		if err := at(t).api.Client.Create(t.Context(), o, client.DryRunAll); err != nil {
 			t.Errorf("%T: %v", o, err)
 		}

@@ -43,12 +43,10 @@ and 50,000 for the rest, whatever parameters.equalPowerPaths adds to the second 
 {{- end -}}
 
 {{/*
-How many mounts of all containers are looked at, and how many times the number of volumes; an object with more is sent. The
-first keeps the cost of their subPaths below 350,000: a mount has a subPath or a subPathExpr, which the API server looks at
-before. The second is what the webhook has room to judge.
+How many mounts of all containers are looked at; an object with more is sent. This keeps the cost of their subPaths below
+350,000: a mount has a subPath or a subPathExpr, which the API server looks at before.
 */}}
 {{- define "pipeguard.mostMounts" -}}2000{{- end -}}
-{{- define "pipeguard.mostPairs" -}}400000{{- end -}}
 
 {{/*
 CEL: the text is anything but a subPath as those of Linux pods are: one with another character, a backslash or a blank above
@@ -75,9 +73,8 @@ characters, and where others than those of ASCII fold to these, other programs m
 [{{ .spec }}].exists(spec,
   [spec.?volumes, spec.?containers, spec.?initContainers, spec.?ephemeralContainers, {{ .metadata }}.?annotations].exists(items,
     items.hasValue() && items.value() != null && items.value().size() > {{ include "pipeguard.mostItems" .root }}) ||
-  [[spec.?containers, spec.?initContainers, spec.?ephemeralContainers].map(list, list.hasValue() && list.value() != null ?
-    list.value().map(container, container.?volumeMounts.orValue([]).size()).sum() : 0).sum()].exists(mounts,
-    mounts > {{ include "pipeguard.mostMounts" .root }} || mounts * spec.?volumes.orValue([]).size() > {{ include "pipeguard.mostPairs" .root }}) ||
+  [spec.?containers, spec.?initContainers, spec.?ephemeralContainers].map(list, list.hasValue() && list.value() != null ?
+    list.value().map(container, container.?volumeMounts.orValue([]).size()).sum() : 0).sum() > {{ include "pipeguard.mostMounts" .root }} ||
   spec.?volumes.orValue([]).exists(volume, has(volume.hostPath) &&
     [volume.hostPath.?path.orValue('')].exists(path, !({{ include "pipeguard.isPlainPath" .root }}))) ||
   spec.?securityContext.?windowsOptions.?hostProcess.orValue(false) ||
