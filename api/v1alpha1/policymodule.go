@@ -44,7 +44,8 @@ type PolicyModuleSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Modules []RegoFile `json:"modules"`
-	// Parameters are any JSON. Policies read them at data.pipeguard.modules["the object's name"].
+	// Parameters are a JSON object of at most 256 KiB and 10,000 values, without null. Policies read them at
+	// data.pipeguard.modules["the object's name"].
 	//
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields

@@ -1,12 +1,6 @@
 package policyset
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
@@ -44,24 +38,4 @@ func pipePolicy(spec v1alpha1.PipePolicySpec) admission.PipePolicy {
 		}
 	}
 	return p
-}
-
-// moduleParameters decodes the parameters of a PolicyModule. Numbers keep their text, so that equal objects give equal data.
-func moduleParameters(raw *apiextensionsv1.JSON) (map[string]any, error) {
-	value := map[string]any{}
-	if raw == nil || len(bytes.TrimSpace(raw.Raw)) == 0 {
-		return value, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw.Raw))
-	d.UseNumber()
-	if err := d.Decode(&value); err != nil {
-		return nil, fmt.Errorf("spec.parameters: want an object: %w", err)
-	}
-	if value == nil { // null
-		value = map[string]any{}
-	}
-	if d.More() {
-		return nil, fmt.Errorf("spec.parameters: more than one JSON value")
-	}
-	return value, nil
 }

@@ -47,7 +47,7 @@ func (s Sources) Assemble() (policy.Modules, error) {
 		}
 	}
 	added := map[string]string{}
-	parameters := make(map[string]any, len(s.PolicyModules))
+	parameters, sum := make(map[string]any, len(s.PolicyModules)), parameterSum{}
 	seen := make(map[string]bool, len(s.PolicyModules))
 	for i := range s.PolicyModules {
 		m := &s.PolicyModules[i]
@@ -63,12 +63,15 @@ func (s Sources) Assemble() (policy.Modules, error) {
 		for _, f := range m.Spec.Modules {
 			added[FileName(m.Name, f.Name)] = f.Rego
 		}
-		value, err := moduleParameters(m.Spec.Parameters)
+		value, err := sum.add(m.Spec.Parameters)
 		if err != nil {
 			fault(KindPolicyModule, m.Name, err)
 			continue
 		}
 		parameters[m.Name] = value
+	}
+	if err := sum.check(); err != nil {
+		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return policy.Modules{}, err

@@ -108,7 +108,7 @@ func TestABasePolicyKeepsOutOfTheModulesDirectory(t *testing.T) {
 
 func TestParametersOfAModuleStandUnderItsName(t *testing.T) {
 	m := module("m", "a.rego", goodRule, "a_test.rego", goodTest)
-	m.Spec.Parameters = &apiextensionsv1.JSON{Raw: []byte(`{"registries": ["a"], "n": 12345678901234567890}`)}
+	m.Spec.Parameters = &apiextensionsv1.JSON{Raw: []byte(`{"registries": ["a"], "n": 9223372036854775807}`)}
 	modules, err := sources(t, m).Assemble()
 	if err != nil {
 		t.Fatal(err)
