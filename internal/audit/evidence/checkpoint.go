@@ -27,6 +27,8 @@ type Checkpoint struct {
 	Head
 	// LogSigned says that a key of the log itself signed.
 	LogSigned bool
+	// by are the log's keys that signed.
+	by signerSet
 	// SignedAt is when the log says it signed, zero if it does not say.
 	SignedAt time.Time
 	// Witnesses are those whose cosignature is good.
@@ -140,7 +142,7 @@ func (k Keys) Open(raw []byte) (Checkpoint, error) {
 		case s.Name != head.Origin:
 			c.Witnesses = append(c.Witnesses, Witnessed{s.Name, at})
 		case !timed: // a signature that is 64 bytes long, the plain one
-			c.LogSigned = true
+			c.LogSigned, c.by = true, c.by.with(s.Hash)
 		default:
 			c.SignedAt = at
 		}

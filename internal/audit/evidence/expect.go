@@ -51,6 +51,26 @@ func (v *verification) collect() error {
 	for _, e := range v.expect {
 		v.report.cosignings.add(e)
 	}
+	return v.succession()
+}
+
+// succession holds the checkpoints to the order in which the log's keys replaced each other.
+func (v *verification) succession() error {
+	var keys succession
+	for rest := v.expect; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Size == rest[0].Size {
+			n++
+		}
+		gap, err := keys.add(rest[:n])
+		if err != nil {
+			return err
+		}
+		if gap != "" {
+			v.report.incomplete("%s", gap)
+		}
+		rest = rest[n:]
+	}
 	return nil
 }
 
@@ -350,7 +370,7 @@ func (v *verification) add(e expected) error {
 		e.Raw = nil // it has been verified
 	}
 	if n := len(v.expect); n > 0 {
-		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside { // an idle log signs the same head every minute
+		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside && l.by == e.by { // an idle log signs the same head every minute
 			l.Witnesses = append(l.Witnesses, e.Witnesses...)
 			if e.SignedAt.After(l.SignedAt) {
 				l.SignedAt = e.SignedAt
@@ -359,6 +379,9 @@ func (v *verification) add(e expected) error {
 		}
 	}
 	e.Origin = strings.Clone(e.Origin)
+	if n := len(v.expect); n > 0 && v.expect[n-1].by == e.by {
+		e.by = v.expect[n-1].by // one text for all
+	}
 	v.expect = append(v.expect, e)
 	return nil
 }

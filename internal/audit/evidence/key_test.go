@@ -107,7 +107,7 @@ func TestALogIsVerifiedAcrossARotationOfItsKey(t *testing.T) {
 	m.records(2)
 	m.close()
 	m.key = newKey(t, origin)
-	m.open(Options{Keys: []*Key{oldKey, m.key}}) // both sign
+	m.open(Options{Keys: []*Key{m.key, oldKey}}) // both sign
 	m.records(1)
 	m.close()
 	m.open(Options{})

@@ -16,7 +16,7 @@ import (
 type Options struct {
 	// Dir is the log. Checkpoints are kept in it, which helps whoever copies it and proves little: see Sinks.
 	Dir string
-	// Keys sign, all of them: one, or in a rotation the old one and the new one. They have the same name, the log's origin.
+	// Keys sign, all of them: one, or in a rotation the new one and then the old one. They have the same name, the log's origin.
 	Keys []*Key
 	// States are files beside the keys, out of reach of who can write to Dir alone. Each remembers the last checkpoint, so that the log goes on from
 	// that one although those in Dir were removed. Without any, a log without checkpoints is taken for a new one.

@@ -156,12 +156,14 @@ func (f *noteFile) close() error {
 	return err
 }
 
-// thin copies the checkpoints of the last day, the last one of each hour before, and the last of all, which it returns. What is torn behind it is left
+// thin copies the checkpoints of the last day, the last one of each hour before, those before and after a change of the keys that sign, and the last of all, which it returns. What is torn behind it is left
 // out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted as strange. A place that is none
 // is an error unless the file ends in it.
 func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange int, err error) {
 	var begins int64 // of last, in the file
 	var signed time.Time
+	var by signerSet // of last
+	changes := false // last is the first one that by signed
 	put := func(isLast bool) {
 		_, _ = out.Write(last.Raw)                            // Flush returns the error
 		if isLast || last.End-begins > int64(len(last.Raw)) { // an empty line where there is one, and at the end
@@ -176,15 +178,16 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange in
 		if broken != nil {
 			return Note{}, strange, broken
 		}
-		at := claimedAt(n.Raw)
+		at, keys := claimed(n.Raw)
 		if at.IsZero() {
 			strange++
 		}
 		isOfAnHour := !signed.IsZero() && !at.IsZero() && at.Truncate(time.Hour).Equal(signed.Truncate(time.Hour))
-		if last.Raw != nil && (!isOfAnHour || now.Sub(at) < keepAll) {
+		if last.Raw != nil && (!isOfAnHour || now.Sub(at) < keepAll || keys != by || changes) {
 			put(false)
 		}
-		last, begins, signed = n, last.End, at
+		changes = keys != by
+		last, begins, signed, by = n, last.End, at, keys
 	}
 	if last.Raw != nil {
 		put(true)
@@ -192,21 +195,26 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange in
 	return last, strange, nil
 }
 
-// claimedAt is when a checkpoint says it was signed, with nothing verified; zero if it does not say.
-func claimedAt(raw []byte) time.Time {
+// claimed is when a checkpoint says it was signed, and by which keys of the log, with nothing verified; zero if it does not say.
+func claimed(raw []byte) (at time.Time, by signerSet) {
 	_, err := note.Open(raw, nil)
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) {
-		return time.Time{}
+		return time.Time{}, ""
 	}
 	head, err := ParseHead(unverified.Note.Text)
 	if err != nil {
-		return time.Time{}
+		return time.Time{}, ""
 	}
 	for _, s := range unverified.Note.UnverifiedSigs {
-		if at, ok := signedAt(s); ok && s.Name == head.Origin {
-			return at
+		if s.Name != head.Origin {
+			continue
+		}
+		if signed, ok := signedAt(s); !ok {
+			by = by.with(s.Hash)
+		} else if at.IsZero() {
+			at = signed
 		}
 	}
-	return time.Time{}
+	return at, by
 }

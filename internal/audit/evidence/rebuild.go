@@ -174,6 +174,9 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 	if err != nil {
 		return known{}, fmt.Errorf("what was signed of the audit log: %w", err)
 	}
+	if err := k.heldByNewest(dir, own, states, keys); err != nil {
+		return known{}, err
+	}
 	if s.Size > 0 && own == nil {
 		segments, _, err := listSegments(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -195,6 +198,26 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 		k.held, k.raw = s.Size, s.raw
 	}
 	return k, nil
+}
+
+// heldByNewest refuses a last checkpoint that only the old key of a rotation signed, once the new key, the first one, is known to have signed: since then both
+// sign each checkpoint, and somebody else may have the old one.
+func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys) error {
+	if own == nil || len(keys.all) < 2 || k.held == 0 {
+		return nil
+	}
+	newest := Keys{keys.all[:1]}
+	if c, err := newest.Open(own); err == nil && c.LogSigned {
+		return nil
+	}
+	s, err := readStates(states, newest)
+	if err != nil {
+		return fmt.Errorf("what was signed of the audit log: %w", err)
+	}
+	if s.Size == 0 {
+		return nil
+	}
+	return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, fmt.Sprintf("its last checkpoint is signed by the key audit.signing.old alone, and the new key has signed %d records: it was added", s.Size)}
 }
 
 // Last is what was signed last of a log.

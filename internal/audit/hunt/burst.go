@@ -47,13 +47,13 @@ func (b *burst) add(f Fields, at time.Time) bool {
 	return false
 }
 
-// count is how many requests a record stands for.
+// count is how many requests a record stands for, or maxCount if it is more: no correlation asks for more.
 func (f Fields) count() int {
-	n, err := strconv.Atoi(f.first("outcome.count"))
+	n, err := strconv.ParseUint(f.first("outcome.count"), 10, 64)
 	if err != nil {
 		return 1
 	}
-	return max(1, n)
+	return int(min(max(1, n), maxCount)) // #nosec G115 -- bounded
 }
 
 // sweep makes room: of what is over, and if that is too little, of anything. All groups are looked at no more often than 16 times in a span: a log of

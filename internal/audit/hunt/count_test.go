@@ -6,7 +6,7 @@ import (
 )
 
 func TestASummaryIsAsManyAsItStandsFor(t *testing.T) {
-	for count, want := range map[string]bool{"": false, `,"count":9`: false, `,"count":10`: true, `,"count":1000000`: true, `,"count":-4`: false} {
+	for count, want := range map[string]bool{"": false, `,"count":9`: false, `,"count":10`: true, `,"count":1000000`: true, `,"count":9223372036854775808`: true, `,"count":18446744073709551615`: true, `,"count":-4`: false} {
 		b := &burst{span: time.Minute, count: 10, groups: map[string][]time.Time{}}
 		f, err := Flatten([]byte(`{"outcome":{"result":"denied"` + count + `}}`))
 		if err != nil {
