@@ -141,9 +141,9 @@ type swapping struct {
 	swap func()
 }
 
-func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
+func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
 	e.swap()
-	return e.Engine.DecideWith(ctx, s, input)
+	return e.Engine.DecideWith(ctx, s, sender, input)
 }
 
 func TestCanaryIsNotMisledByPoliciesThatChangeMeanwhile(t *testing.T) {

@@ -101,9 +101,9 @@ func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admission
 	if !errors.Is(err, jsonscan.ErrAllowance) {
 		return answer, err
 	}
-	done, err := r.turns.Take(req.RemoteAddr)
+	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr))
 	if err != nil {
-		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(err), errNoTurn})
+		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoTurn})
 	}
 	defer done()
 	if answer, err = r.attempt(ctx, body, heavyReview); errors.Is(err, jsonscan.ErrAllowance) {

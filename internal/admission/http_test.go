@@ -249,7 +249,7 @@ type faultyEngine struct {
 	decide func() (policy.Decision, error)
 }
 
-func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, ast.Value) (policy.Decision, error) {
+func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, string, ast.Value) (policy.Decision, error) {
 	return e.decide()
 }
 

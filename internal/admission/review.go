@@ -177,7 +177,7 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		}
 	}
 	start := time.Now()
-	d, err := r.engine.DecideWith(ctx, j.snapshot, in.value(object))
+	d, err := r.engine.DecideWith(ctx, j.snapshot, in.Namespace, in.value(object))
 	if isTraced(ctx) {
 		r.metrics.evaluated(time.Since(start))
 	}

@@ -14,12 +14,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // Engine decides; *policy.Engine does.
 type Engine interface {
 	Active() (policy.Snapshot, bool)
-	DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error)
+	DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error)
 }
 
 // NamespaceLabels knows the labels of namespaces.
@@ -61,7 +62,7 @@ type Reviewer struct {
 	newID         func() string
 	metrics       *Metrics
 	desk          *intake.Desk
-	turns         *intake.Turns // of heavy reviews
+	turns         *turns.Turns // of heavy reviews
 }
 
 // NewReviewer returns a Reviewer.

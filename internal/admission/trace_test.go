@@ -143,6 +143,6 @@ func (e activeOnce) Active() (policy.Snapshot, bool) {
 	return s, ok
 }
 
-func (e activeOnce) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
-	return e.Engine.DecideWith(ctx, s, input)
+func (e activeOnce) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
+	return e.Engine.DecideWith(ctx, s, sender, input)
 }

@@ -167,9 +167,9 @@ type failing struct {
 	broken *bool
 }
 
-func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, input ast.Value) (policy.Decision, error) {
+func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
 	if *e.broken {
 		return policy.Decision{}, &policy.Error{Reason: policy.ReasonTimeout, Err: context.DeadlineExceeded}
 	}
-	return e.Engine.DecideWith(ctx, s, input)
+	return e.Engine.DecideWith(ctx, s, sender, input)
 }

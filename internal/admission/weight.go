@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // A few bytes of a review can become kilobytes: a mount is 13 bytes in an object, and 2 KB with the terms of a policy's input. So whatever
@@ -31,8 +31,8 @@ const (
 	waitingTurns = 64
 )
 
-func turnsFor(processors int) *intake.Turns {
-	return intake.NewTurns(min(max(processors/2, 1), maxTurns), waitingTurns, waitForTurn)
+func turnsFor(processors int) *turns.Turns {
+	return turns.New(min(max(processors/2, 1), maxTurns), waitingTurns, waitForTurn)
 }
 
 // What things take in memory, in bytes, from the first string to the last term, beside the length of their texts. These are upper bounds,

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // repeated is a JSON list of n entries; each %d is the number of the entry.
@@ -315,8 +315,8 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Audit, o.Metrics = kept, NewMetrics(reg) })
 	light := reviewBody(t, createRequest(t, testPod(csiPipe)))
 	synctest.Test(t, func(t *testing.T) {
-		r.turns = intake.NewTurns(1, 2, waitForTurn)
-		done, err := r.turns.Take("10.0.0.9:1")
+		r.turns = turns.New(1, 2, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +347,7 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 			}
 		}
 
-		if done, err = r.turns.Take("10.0.0.9:1"); err != nil {
+		if done, err = r.turns.Take(t.Context(), "10.0.0.9"); err != nil {
 			t.Fatal(err)
 		}
 		late := ask(t, r, "10.0.0.1", heavyBody())
@@ -369,8 +369,8 @@ func TestWhatWaitsForItsTurnHoldsItsBodyAlone(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
 	synctest.Test(t, func(t *testing.T) {
 		const many = 16
-		r.turns = intake.NewTurns(1, many, waitForTurn)
-		done, err := r.turns.Take("10.0.0.9:1")
+		r.turns = turns.New(1, many, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9")
 		if err != nil {
 			t.Fatal(err)
 		}

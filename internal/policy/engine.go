@@ -12,12 +12,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // Engine decides with the policies that were activated last. Its methods may be called by many at once.
 type Engine struct {
 	options  Options
-	slots    chan struct{}
+	slots    *turns.Turns
 	activate sync.Mutex    // one activation at a time, so that the later call wins; guards tested
 	tested   tested        // the base that passed its tests last
 	builds   chan struct{} // a place for each activation under way, abandoned ones among them
@@ -36,7 +37,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy engine: %w", err)
 	}
-	return &Engine{options: o, slots: make(chan struct{}, o.MaxConcurrent), builds: make(chan struct{}, maxAbandoned), share: share{used: o.ProcessTime}}, nil
+	return &Engine{options: o, slots: turns.New(o.MaxConcurrent, maxWaiting, longest*o.Timeout), builds: make(chan struct{}, maxAbandoned), share: share{used: o.ProcessTime}}, nil
 }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before
@@ -121,22 +122,29 @@ func (e *Engine) Active() (Snapshot, bool) {
 // called. Every error is an *Error and means that there is no decision: treat it as a denial.
 func (e *Engine) Decide(ctx context.Context, input ast.Value) (Decision, error) {
 	s, _ := e.Active()
-	return e.DecideWith(ctx, s, input)
+	return e.DecideWith(ctx, s, "", input)
 }
 
 // DecideWith is Decide with the policies of one snapshot. A caller that built its input after asking the snapshot whether it
-// NeedsObject decides with that same snapshot; other policies may have become active since.
-func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (Decision, error) {
+// NeedsObject decides with that same snapshot; other policies may have become active since. The sender is any name of who wants the decision: one that
+// wants many waits for its own, and holds up no others.
+func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender string, input ast.Value) (Decision, error) {
 	if s.s == nil {
 		return Decision{}, fault(ReasonNoPolicy, errNoPolicy)
 	}
 	if err := checkInput(input, e.options.MaxInputBytes); err != nil {
 		return Decision{}, fault(ReasonInputSize, err)
 	}
-	if err := e.acquire(ctx); err != nil {
-		return Decision{}, fault(ReasonOverload, err)
+	done, err := e.slots.Take(ctx, sender)
+	switch {
+	case errors.Is(err, turns.ErrBusy):
+		return Decision{}, fault(ReasonOverload, errBusy)
+	case err != nil && isCallers(ctx):
+		return Decision{}, fault(ReasonCanceled, err)
+	case err != nil:
+		return Decision{}, fault(ReasonOverload, errors.Join(errBusy, err))
 	}
-	defer func() { <-e.slots }()
+	defer done()
 	e.share.change(1)
 	defer e.share.change(-1)
 	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.share.time)
@@ -144,21 +152,5 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, input ast.Value) (D
 
 var errBusy = errors.New("all evaluation slots are taken")
 
-// acquire waits for a slot until the context ends, and as long as an evaluation may take by the clock.
-func (e *Engine) acquire(ctx context.Context) error {
-	select {
-	case e.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	timer := time.NewTimer(longest * e.options.Timeout)
-	defer timer.Stop()
-	select {
-	case e.slots <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return errBusy
-	case <-ctx.Done():
-		return errors.Join(errBusy, context.Cause(ctx))
-	}
-}
+// maxWaiting bounds the decisions that wait for a slot. Those who ask have bounds of their own.
+const maxWaiting = 4096

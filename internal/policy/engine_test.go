@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,7 +147,10 @@ func TestDecideRefusesInputsThatItCannotBound(t *testing.T) {
 func TestDecideRefusesWhenNoSlotBecomesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second})
-		e.slots <- struct{}{}
+		done, err := e.slots.Take(t.Context(), "another")
+		if err != nil {
+			t.Fatal(err)
+		}
 		start := time.Now()
 		d, err := e.Decide(t.Context(), ast.NewObject())
 		if reasonOf(err) != ReasonOverload || d.Allowed || time.Since(start) != longest*time.Second {
@@ -155,16 +160,48 @@ func TestDecideRefusesWhenNoSlotBecomesFree(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { time.Sleep(time.Millisecond); cancel() }() // on the bubble's clock
 		start = time.Now()
-		if _, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonOverload || time.Since(start) != time.Millisecond {
+		if _, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonCanceled || time.Since(start) != time.Millisecond {
 			t.Fatalf("caller gone: got %v after %v", err, time.Since(start))
 		}
 
-		<-e.slots
+		done()
 		if d, err := e.Decide(t.Context(), ast.NewObject()); err != nil || !d.Allowed {
 			t.Fatalf("slot free: got %+v, %v", d, err)
 		}
-		if len(e.slots) != 0 {
+		if done, err = e.slots.Take(t.Context(), "another"); err != nil {
 			t.Fatal("a slot was not given back")
+		}
+		done()
+	})
+}
+
+func TestASenderOfManyHoldsUpNoSenderOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		working := func() time.Duration { time.Sleep(time.Millisecond); return 0 } // an evaluation takes some time
+		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second, ProcessTime: working})
+		active, _ := e.Active()
+		done, err := e.slots.Take(t.Context(), "many")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		var order []string
+		for _, sender := range []string{"many", "many", "many", "one"} {
+			all.Go(func() {
+				if d, err := e.DecideWith(t.Context(), active, sender, ast.NewObject()); err != nil || !d.Allowed {
+					t.Errorf("%+v, %v", d, err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, sender)
+			})
+			synctest.Wait()
+		}
+		done()
+		all.Wait()
+		if want := []string{"many", "one", "many", "many"}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v", order, want)
 		}
 	})
 }
@@ -173,7 +210,7 @@ func TestDecideRefusesForACallerThatIsGone(t *testing.T) {
 	e := activated(t, small(), patient)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonTimeout || d.Allowed {
+	if d, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonCanceled || d.Allowed {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 }
@@ -191,7 +228,7 @@ func TestDecideWithKeepsToItsSnapshot(t *testing.T) {
 	if _, err := e.Activate(t.Context(), deciding(`{"allowed": false, "findings": []}`)); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := e.DecideWith(t.Context(), before, ast.NewObject()); err != nil || !d.Allowed || d.Revision != before.Revision() {
+	if d, err := e.DecideWith(t.Context(), before, "", ast.NewObject()); err != nil || !d.Allowed || d.Revision != before.Revision() {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 	if d, err := e.Decide(t.Context(), ast.NewObject()); err != nil || d.Allowed {

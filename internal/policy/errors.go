@@ -15,7 +15,8 @@ const (
 	ReasonNoPolicy  Reason = "no_policy"  // nothing was ever activated
 	ReasonUndefined Reason = "undefined"  // the policy has no result for this input
 	ReasonConflict  Reason = "conflict"   // rules give different values for the same document
-	ReasonTimeout   Reason = "timeout"    // the evaluation was stopped, or the caller went away
+	ReasonTimeout   Reason = "timeout"    // the evaluation was stopped
+	ReasonCanceled  Reason = "canceled"   // the caller went away
 	ReasonMemory    Reason = "memory"     // the evaluation made more than it may
 	ReasonType      Reason = "type"       // the result is not a decision
 	ReasonOverload  Reason = "overload"   // no evaluation slot became free in time
@@ -39,6 +40,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func fault(r Reason, err error) *Error { return &Error{Reason: r, Err: err} }
 
+// isCallers says whether ctx ended because the caller went away.
+func isCallers(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
+
 // evaluationFault gives an error of the evaluator its reason.
 func evaluationFault(ctx context.Context, err error) *Error {
 	if own, ok := errors.AsType[*Error](err); ok {
@@ -49,6 +53,9 @@ func evaluationFault(ctx context.Context, err error) *Error {
 		switch e.Code {
 		case topdown.CancelErr:
 			reason = ReasonTimeout
+			if isCallers(ctx) {
+				reason = ReasonCanceled
+			}
 			if cause := context.Cause(ctx); cause != nil {
 				err = errors.Join(err, cause)
 			}

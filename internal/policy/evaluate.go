@@ -149,7 +149,9 @@ func evaluateHere(ctx context.Context, q query, input ast.Value, stops *brake, o
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
 		}
 	}()
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil && isCallers(ctx) {
+		return nil, fault(ReasonCanceled, err)
+	} else if err != nil {
 		return nil, fault(ReasonTimeout, err)
 	}
 	if b := budgetOf(ctx); b != nil {

@@ -31,7 +31,7 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 	}
 	d.Record(r.event.Decision)
 	r.event.Decision.Policy.Bundle = r.rules.Policy.Bundle
-	if d.Err != nil { // no rule refused: something does not work
+	if d.Err != nil && d.Rule != reqpolicy.CodeCanceled { // no rule refused: something does not work
 		text := errors.New(cut(d.Err.Error(), maxFaultText))
 		r.fault = note{zap.ErrorLevel, "the request policy gave no decision", []zap.Field{zap.String(logkeys.Code, d.Rule), zap.Error(text)}}
 	}
@@ -60,7 +60,7 @@ func revisionOf(p *audit.Policy) string {
 
 // subject is what the request policy is told of a call beside the call itself.
 func (p *pipe) subject(r *request) *reqpolicy.Subject {
-	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Pipe: p.name, Now: r.now}
+	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node
 	}

@@ -100,7 +100,7 @@ type reader struct {
 // the body is larger than what is kept, err is ErrTooLarge and body has its beginning.
 func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (done func(), err error) {
 	control := http.NewResponseController(w)
-	r := &reader{address: hostOf(req.RemoteAddr), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
+	r := &reader{address: Host(req.RemoteAddr), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
 	if req.ContentLength > d.limits.Read {
 		return nil, ErrTooLarge
 	}
@@ -172,8 +172,8 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// hostOf is the sender's IP address, of an address with a port.
-func hostOf(address string) string {
+// Host is the sender's IP address, of an address with a port.
+func Host(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return address

@@ -52,7 +52,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &connection{Conn: accepted, of: l, address: hostOf(accepted.RemoteAddr().String()), waits: true, since: time.Now()}
+		c := &connection{Conn: accepted, of: l, address: Host(accepted.RemoteAddr().String()), waits: true, since: time.Now()}
 		old, ok := l.enter(c)
 		if !ok {
 			old = accepted

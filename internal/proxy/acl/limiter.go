@@ -14,6 +14,11 @@ type Principal struct {
 	User, Exe         string // SID, and full path in one case
 }
 
+// String is a text that no other principal has.
+func (p Principal) String() string {
+	return p.Namespace + "/" + p.PodUID + "/" + p.Container + "/" + p.User + "/" + p.Exe
+}
+
 // Limiter counts what principals use up. It may be used by many goroutines.
 //
 // It remembers a bounded number of principals. A principal that has not called for as long as its bound takes to fill is

@@ -15,7 +15,7 @@ const (
 	CodeNoPolicy    = "PN900" // nothing was ever activated
 	CodeUndefined   = "PN901" // the policy has no result for this call
 	CodeConflict    = "PN902" // rules give different values for one document
-	CodeTimeout     = "PN903" // the evaluation was stopped, or the caller went away
+	CodeTimeout     = "PN903" // the evaluation was stopped
 	CodeType        = "PN904" // the result is not a decision
 	CodeOverload    = "PN905" // no evaluation slot became free in time
 	CodeBuiltin     = "PN906" // a builtin function refused its operands
@@ -25,6 +25,7 @@ const (
 	CodeInput       = "PN910" // the call cannot be shown to a policy whole
 	CodeUnexplained = "PN911" // the policy refused, and no rule says why
 	CodeMemory      = "PN912" // the evaluation made more than it may
+	CodeCanceled    = "PN913" // the caller went away before there was a decision
 )
 
 // failures give each reason of the engine its code.
@@ -33,6 +34,7 @@ var failures = map[policy.Reason]string{
 	policy.ReasonUndefined: CodeUndefined,
 	policy.ReasonConflict:  CodeConflict,
 	policy.ReasonTimeout:   CodeTimeout,
+	policy.ReasonCanceled:  CodeCanceled,
 	policy.ReasonMemory:    CodeMemory,
 	policy.ReasonType:      CodeType,
 	policy.ReasonOverload:  CodeOverload,
@@ -80,8 +82,10 @@ func (d Decision) Record(into *audit.Decision) {
 	into.Policy = &audit.Policy{Name: PolicyName, Revision: cmp.Or(d.Revision, "none")}
 }
 
-// MayChange says that the same call may fare better later: the policy had no time to answer.
-func (d Decision) MayChange() bool { return d.Rule == CodeTimeout || d.Rule == CodeOverload }
+// MayChange says that the same call may fare better later: the policy had no time to answer, or the caller none to wait.
+func (d Decision) MayChange() bool {
+	return d.Rule == CodeTimeout || d.Rule == CodeOverload || d.Rule == CodeCanceled
+}
 
 func deny(code, reason, revision string, err error) Decision {
 	return Decision{Effect: audit.EffectDeny, Rule: code, Reason: reason, Revision: revision, Findings: []policy.Finding{}, Err: err, isDescribed: true}

@@ -55,15 +55,19 @@ func (e *Evaluator) Active() (policy.Snapshot, bool) { return e.engine.Active() 
 
 // Decide judges a call. Whatever keeps the policy from answering is a denial.
 func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Subject) Decision {
-	return e.decide(ctx, func() (ast.Value, error) { return Input(call, s) })
+	sender := ""
+	if s != nil {
+		sender = s.Sender
+	}
+	return e.decide(ctx, sender, func() (ast.Value, error) { return Input(call, s) })
 }
 
 // DecideInput judges an input that was made before, as FromRecord does.
 func (e *Evaluator) DecideInput(ctx context.Context, input ast.Value) Decision {
-	return e.decide(ctx, func() (ast.Value, error) { return input, nil })
+	return e.decide(ctx, "", func() (ast.Value, error) { return input, nil })
 }
 
-func (e *Evaluator) decide(ctx context.Context, input func() (ast.Value, error)) (d Decision) {
+func (e *Evaluator) decide(ctx context.Context, sender string, input func() (ast.Value, error)) (d Decision) {
 	active, ok := e.engine.Active()
 	revision := ""
 	if ok {
@@ -78,7 +82,7 @@ func (e *Evaluator) decide(ctx context.Context, input func() (ast.Value, error))
 	if err != nil {
 		return deny(CodeInput, "the call cannot be shown to the request policy: "+err.Error(), revision, nil)
 	}
-	decided, err := e.engine.DecideWith(ctx, active, in)
+	decided, err := e.engine.DecideWith(ctx, active, sender, in)
 	if err != nil {
 		return failed(err, revision)
 	}

@@ -172,7 +172,7 @@ func TestWithoutPoliciesEverythingIsRefused(t *testing.T) {
 func TestACallerThatLeftIsRefused(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d := evaluator(t, policy.Options{}, nil).Decide(ctx, mkdir(), driver()); d.Allowed() || d.Rule != CodeTimeout {
+	if d := evaluator(t, policy.Options{}, nil).Decide(ctx, mkdir(), driver()); d.Allowed() || d.Rule != CodeCanceled {
 		t.Errorf("%+v", d)
 	}
 }
@@ -220,7 +220,7 @@ func TestEveryFaultOfTheEngineHasACode(t *testing.T) {
 		}
 		codes[code] = true
 	}
-	if len(failures) != 11 || len(codes) != 11 {
+	if len(failures) != 12 || len(codes) != 12 {
 		t.Errorf("%d reasons, %d codes", len(failures), len(codes))
 	}
 	for _, err := range []error{errors.New("x"), &policy.Error{Reason: "new", Err: errors.New("x")}} {

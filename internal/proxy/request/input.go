@@ -13,6 +13,8 @@ type Subject struct {
 	// Peer is the caller. Caller is the same caller in the form that policies are shown, if it was made before; nil if not.
 	Peer   Peer
 	Caller *Caller
+	// Sender is the party that waits for the decision, by any name: the decisions of one party hold up no other's.
+	Sender string
 	Pipe   string    // without \\.\pipe\: csi-proxy-disk-v1
 	Node   string    // name of this node; it may be empty
 	Now    time.Time // when the call arrived; the record must be able to tell it

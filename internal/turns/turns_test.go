@@ -1,6 +1,7 @@
-package intake
+package turns
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -27,7 +28,7 @@ type queue struct {
 func (q *queue) ask(address, name string) *asking {
 	a := &asking{name: name}
 	go func() {
-		a.done, a.err = q.Take(address + ":40000")
+		a.done, a.err = q.Take(context.Background(), address)
 		a.over = true
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -41,7 +42,7 @@ func (q *queue) ask(address, name string) *asking {
 
 func TestTurnsAreTakenByFewAndTheirSendersTakeThemInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{Turns: NewTurns(1, 8, time.Minute)}
+		q := &queue{Turns: New(1, 8, time.Minute)}
 		all := []*asking{q.ask("10.0.0.1", "a0")}
 		for _, name := range []string{"a1", "a2", "a3"} {
 			all = append(all, q.ask("10.0.0.1", name))
@@ -70,7 +71,7 @@ func TestTurnsAreTakenByFewAndTheirSendersTakeThemInTurn(t *testing.T) {
 
 func TestWhereTooManyWaitTheLastOfTheOneWithMostMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{Turns: NewTurns(2, 4, time.Minute)}
+		q := &queue{Turns: New(2, 4, time.Minute)}
 		first, second := q.ask("10.0.0.1", "first"), q.ask("10.0.0.1", "second")
 		if !first.over || !second.over {
 			t.Fatal("two turns were free")
@@ -105,9 +106,10 @@ func TestWhereTooManyWaitTheLastOfTheOneWithMostMakesRoom(t *testing.T) {
 
 func TestTheWaitForATurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{Turns: NewTurns(1, 4, time.Second)}
+		q := &queue{Turns: New(1, 4, time.Second)}
 		first, second := q.ask("10.0.0.1", "first"), q.ask("10.0.0.1", "second")
-		later(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
 		if !errors.Is(second.err, ErrBusy) {
 			t.Errorf("%v", second.err)
 		}
@@ -120,6 +122,56 @@ func TestTheWaitForATurnEnds(t *testing.T) {
 		third.done()
 		if q.taken != 0 || len(q.waiting) != 0 {
 			t.Errorf("%d taken, %d wait", q.taken, len(q.waiting))
+		}
+	})
+}
+
+func TestTheWaitForATurnEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(1, 4, time.Minute)
+		done, err := q.Take(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		time.AfterFunc(time.Second, func() { cancel(gone) })
+		if _, err := q.Take(ctx, "b"); !errors.Is(err, gone) {
+			t.Errorf("%v", err)
+		}
+		done()
+		if q.taken != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d taken, %d wait", q.taken, len(q.waiting))
+		}
+	})
+}
+
+func TestOneSenderLeavesATurnForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: New(3, 8, time.Minute)}
+		first, second, third := q.ask("a", "a0"), q.ask("a", "a1"), q.ask("a", "a2")
+		if !first.over || !second.over || third.over {
+			t.Fatalf("%t, %t, %t", first.over, second.over, third.over)
+		}
+		other, more := q.ask("b", "b0"), q.ask("b", "b1")
+		if !other.over || more.over {
+			t.Fatalf("another: %t, %t", other.over, more.over)
+		}
+		other.done() // its turn is for no further one of the first
+		synctest.Wait()
+		if third.over || !more.over {
+			t.Errorf("%t, %t", third.over, more.over)
+		}
+		first.done()
+		synctest.Wait()
+		if !third.over {
+			t.Error("it had no turn although there was one")
+		}
+		second.done()
+		third.done()
+		more.done()
+		if q.taken != 0 || len(q.waiting) != 0 || len(q.by) != 0 {
+			t.Errorf("%d taken, %d wait, %v", q.taken, len(q.waiting), q.by)
 		}
 	})
 }
