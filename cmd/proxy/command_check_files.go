@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,10 +74,13 @@ func directory(path string) error {
 	return nil // a start makes one, or says why it cannot
 }
 
-// ordinary returns an error if what has this path is not an ordinary file.
+// ordinary returns an error if no ordinary file can have this path: something else has, or there is no such directory.
 func ordinary(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not an ordinary file: give another path, or move it away", path)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: there is no such directory: make it, or give another path", path)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -118,6 +119,11 @@ func (f *installFlags) serviceArgs() ([]string, error) {
 	}
 	if asked.version {
 		return nil, errors.New("flags of the service: with -version it would not serve")
+	}
+	if file := asked.logPath(config.Log{}); filepath.IsAbs(file) {
+		if err := ordinary(file); err != nil {
+			return nil, fmt.Errorf("flags of the service: -log_file: %w", err)
+		}
 	}
 	args := slices.Clone(f.service)
 	switch {

@@ -82,6 +82,13 @@ func TestFlagsOfTheServiceAreCompletedAndChecked(t *testing.T) {
 		"version":                        {name: "csiproxy", service: []string{"--version"}},
 		"another name":                   {name: "csiproxy", service: needed("-service-name", "other")},
 		"a configuration that is copied": {name: "csiproxy", configFrom: "a.yaml", service: needed("--config", "b.yaml")},
+		"a relative directory":           {name: "csiproxy", service: needed("-kubelet-path=relative")},
+		"no directory":                   {name: "csiproxy", service: needed("-kubelet-path=")},
+		"a whole drive":                  {name: "csiproxy", service: needed(`-working-dir=C:\`)},
+		"a share":                        {name: "csiproxy", service: needed(`-working-dir=\\srv\share`)},
+		"an address without a port":      {name: "csiproxy", service: needed("-metrics-bind-address=x")},
+		"a port that there is not":       {name: "csiproxy", service: needed("-metrics-bind-address=127.0.0.1:99999")},
+		"a log without a directory":      {name: "csiproxy", service: needed("-logtostderr=false", "-log_file="+filepath.Join(t.TempDir(), "none", "x.log"))},
 	} {
 		if args, err := f.serviceArgs(); err == nil {
 			t.Errorf("%s is accepted: %q", name, args)

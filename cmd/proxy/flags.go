@@ -2,10 +2,12 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -102,6 +105,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	case !onWindows && f.sddl != "":
 		errs = append(errs, errors.New("--pipe-sddl: only pipes of Windows have security descriptors"))
 	}
+	errs = append(errs, f.checkValues()...)
 	set.Visit(func(given *flag.Flag) {
 		f.given[given.Name] = true
 		if f.isIdle(given.Name) {
@@ -109,6 +113,26 @@ func (f *flags) check(set *flag.FlagSet) error {
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// checkValues returns an error for each flag whose value would prevent a start.
+func (f *flags) checkValues() (errs []error) {
+	if _, err := f.roots(); err != nil {
+		errs = append(errs, fmt.Errorf("-kubelet-path, -working-dir: %w", err))
+	}
+	if _, err := pipe.Descriptor(f.sddl, nil); err != nil {
+		errs = append(errs, fmt.Errorf("-pipe-sddl: %w", err))
+	}
+	if f.metricsAddress != "" {
+		_, port, err := net.SplitHostPort(f.metricsAddress)
+		if err == nil {
+			_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("-metrics-bind-address: want ADDRESS:PORT, such as 127.0.0.1:9100: %w", err))
+		}
+	}
+	return errs
 }
 
 // warn says in one line which flags have no effect.

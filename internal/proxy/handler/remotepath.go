@@ -88,6 +88,8 @@ func parseRemotePath(s string) (_ RemotePath, fault string) {
 		return RemotePath{}, "no share can have that name"
 	case isAdministrative(share):
 		return RemotePath{}, "the share is for administration"
+	case isNoShare(share):
+		return RemotePath{}, "it names no share"
 	}
 	p := RemotePath{share: Share(`\\` + strings.ToLower(server) + `\` + strings.ToLower(share))}
 	if len(segments) > 1 {
@@ -119,6 +121,15 @@ func segmentFault(s string) string {
 func isAdministrative(share string) bool {
 	name, hidden := strings.CutSuffix(strings.ToLower(share), "$")
 	return hidden && (len(name) <= 1 || name == "admin" || name == "ipc" || name == "print" || name == "fax")
+}
+
+// isNoShare knows the names that mean something else in the place of a share, on any server: its pipes, its mailslots, and the root of a WebDAV server.
+func isNoShare(share string) bool {
+	switch strings.ToLower(share) {
+	case "pipe", "mailslot", "davwwwroot":
+		return true
+	}
+	return false
 }
 
 // shown is a text of a caller within an error whose beginning clients know: not quoted, but cut, and with nothing in

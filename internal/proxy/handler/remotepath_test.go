@@ -55,7 +55,7 @@ func TestParseRemotePathRefuses(t *testing.T) {
 		"no literal": `\\.ipv6-literal.net\share`, "a wrong literal": `\\zz--1.ipv6-literal.net\share`, "a literal of none": `\\--.ipv6-literal.net\share`, "a literal of many": `\\ff02--1.ipv6-literal.net\share`,
 		"a long server": `\\` + strings.Repeat("a.", 127) + `a\share`, "a long label": `\\` + strings.Repeat("a", 64) + `\share`, "a long share": `\\a\` + strings.Repeat("s", 81),
 		"a long segment": `\\a\b\` + strings.Repeat("s", 256), "a long path": `\\a\b` + strings.Repeat(`\s`, 600), "megabytes": `\\` + strings.Repeat("x", 1<<20),
-		"a whole drive": `\\server\C$`, "the system's directory": `\\server\Admin$\Temp`, "pipes": `\\server\IPC$\csi-proxy-disk-v1`, "no name": `\\server\$`,
+		"a whole drive": `\\server\C$`, "the system's directory": `\\server\Admin$\Temp`, "pipes": `\\server\IPC$\csi-proxy-disk-v1`, "no name": `\\server\$`, "pipes by their other name": `\\server\pipe\x`, "mailslots": `\\server\MailSlot`, "a WebDAV server": `\\server\DavWWWRoot\x`,
 		"a share that nobody can make": `\\server\a[b]`, "a space before": `\\server\ share`, "a space behind": `\\server\share `, "a command": `\\$(calc)\share`,
 	}
 	for name, in := range refused {

@@ -100,7 +100,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
 		}
 		if err := i.parts.CheckConfig(i.want.Config, installed); err != nil {
-			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed:\n%w", err)
+			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
 		}
 		return nil, false, nil
 	}
@@ -109,7 +109,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 		return nil, false, fmt.Errorf("read the new configuration; nothing was changed: %w", err)
 	}
 	if err := i.parts.CheckConfig(i.want.ConfigFrom, text); err != nil {
-		return nil, false, fmt.Errorf("the new configuration is refused; nothing was changed:\n%w", err)
+		return nil, false, fmt.Errorf("the new configuration is refused; nothing was changed: %w", err)
 	}
 	// What belongs to somebody else is replaced, even by the same: he could change it later.
 	if installed != nil && bytes.Equal(text, installed) && i.parts.CheckWriters(i.want.Config) == nil {
