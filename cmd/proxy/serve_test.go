@@ -218,7 +218,6 @@ func TestFaultsStopTheStart(t *testing.T) {
 		{"an unknown key", []string{"--config", bad}, "alc"},
 		{"an unreadable configuration", []string{"--config", directory}, "read configuration"},
 		{"an operation by its older name", []string{"--config", configFor(t, "LinkPath")}, "LinkPath"},
-		{"a working directory that is relative", []string{"-kubelet-path", "kubelet"}, "working directories"},
 		{"an audit log that cannot be opened", []string{"--audit-log", directory}, "audit log"},
 		{"a metrics address that is taken", []string{"-metrics-bind-address", taken.Addr().String()}, "metrics address"},
 	}

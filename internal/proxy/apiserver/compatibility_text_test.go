@@ -93,7 +93,7 @@ var differences = map[string][]difference{
 		{[]string{"NewSmbGlobalMapping"}, "without a user name the node's own account logs on to whatever server is named",
 			"PermissionDenied unless the access list permits NodeAccount, which needs a list of shares"},
 		{[]string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"}, "any text with two components: `\\\\?\\C:\\x`, ports, wildcards, administrative shares",
-			"`\\\\server\\share\\…` with a host name or address; `C$`, `ADMIN$`, `IPC$` and the like are refused"},
+			"`\\\\server\\share\\…` with a host name or address; `C$`, `ADMIN$`, `IPC$` and the like are refused, as are `pipe`, `mailslot` and `DavWWWRoot`, which are no shares"},
 		{[]string{"RemoveSmbGlobalMapping"}, "not mapped is an error", "the same, NotFound"},
 	},
 	"system": {
