@@ -156,9 +156,9 @@ func (f *noteFile) close() error {
 	return err
 }
 
-// thin copies the checkpoints of the last day, the last one of each hour before, those before and after a change of the keys that sign, and the last of all, which it returns. What is torn behind it is left
-// out. What looks like a checkpoint and does not say when it was signed is copied, for a verification to name, and counted as strange. A place that is none
-// is an error unless the file ends in it.
+// thin copies the checkpoints of the last day, the last one of each hour before, those before and after a change of the keys that sign, and the last of
+// all, which it returns. What is torn behind it is left out. What looks like a checkpoint and does not say when it was signed is copied, for a verification
+// to name, and counted as strange. A place that is none is an error unless the file ends in it.
 func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange int, err error) {
 	var begins int64 // of last, in the file
 	var signed time.Time
