@@ -119,7 +119,7 @@ func BenchmarkSteps(b *testing.B) {
 		{"extract", func() error { _, err := extract(scope, &obj, plenty()); return err }},
 		{"value", func() error { _ = in.value(nil); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
-		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, "", in.value(nil)); return err }},
+		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, nil, in.value(nil)); return err }},
 		{"review", func() error { _ = r.Review(b.Context(), req); return nil }},
 	} {
 		b.Run(step.name, func(b *testing.B) {

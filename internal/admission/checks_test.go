@@ -9,6 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // policyOf is a policy with a passing test, that decides as body says.
@@ -141,7 +142,7 @@ type swapping struct {
 	swap func()
 }
 
-func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
+func (e swapping) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
 	e.swap()
 	return e.Engine.DecideWith(ctx, s, sender, input)
 }

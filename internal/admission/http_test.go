@@ -19,6 +19,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 const csiPipe = `\\.\pipe\csi-proxy-filesystem-v1`
@@ -249,7 +250,7 @@ type faultyEngine struct {
 	decide func() (policy.Decision, error)
 }
 
-func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, string, ast.Value) (policy.Decision, error) {
+func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, turns.Sender, ast.Value) (policy.Decision, error) {
 	return e.decide()
 }
 

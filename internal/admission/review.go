@@ -16,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // Reasons for which there is no decision, beside those of package policy.
@@ -177,7 +178,7 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		}
 	}
 	start := time.Now()
-	d, err := r.engine.DecideWith(ctx, j.snapshot, in.Namespace, in.value(object))
+	d, err := r.engine.DecideWith(ctx, j.snapshot, senderOf(in.User.Name, in.Namespace), in.value(object))
 	if isTraced(ctx) {
 		r.metrics.evaluated(time.Since(start))
 	}
@@ -192,6 +193,12 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		return policy.Decision{}, cannotJudge(ReasonNoFinding, http.StatusForbidden, errors.New("the policy refuses without a finding"))
 	}
 	return d, nil
+}
+
+// senderOf names a tenant: those who ask for many reviews, or in whose namespace many are asked for, wait for their own. The controllers of the API server's
+// own objects are users too, of all namespaces.
+func senderOf(user, namespace string) turns.Sender {
+	return turns.Sender{"user " + user, "namespace " + namespace}
 }
 
 // denials are the findings that refuse: all but those with an effect that is known to let pass.

@@ -20,7 +20,7 @@ import (
 // Engine decides; *policy.Engine does.
 type Engine interface {
 	Active() (policy.Snapshot, bool)
-	DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error)
+	DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error)
 }
 
 // NamespaceLabels knows the labels of namespaces.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // series is every series of a registry with its value, without those that are always there.
@@ -143,6 +144,6 @@ func (e activeOnce) Active() (policy.Snapshot, bool) {
 	return s, ok
 }
 
-func (e activeOnce) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
+func (e activeOnce) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
 	return e.Engine.DecideWith(ctx, s, sender, input)
 }

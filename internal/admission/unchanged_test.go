@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // admittedPod is a pod that was admitted once and would not be today; it waits for a finalizer.
@@ -167,7 +168,7 @@ type failing struct {
 	broken *bool
 }
 
-func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, sender string, input ast.Value) (policy.Decision, error) {
+func (e failing) DecideWith(ctx context.Context, s policy.Snapshot, sender turns.Sender, input ast.Value) (policy.Decision, error) {
 	if *e.broken {
 		return policy.Decision{}, &policy.Error{Reason: policy.ReasonTimeout, Err: context.DeadlineExceeded}
 	}

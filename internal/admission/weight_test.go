@@ -316,7 +316,7 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 	light := reviewBody(t, createRequest(t, testPod(csiPipe)))
 	synctest.Test(t, func(t *testing.T) {
 		r.turns = turns.New(1, 2, waitForTurn)
-		done, err := r.turns.Take(t.Context(), "10.0.0.9")
+		done, err := r.turns.Take(t.Context(), turns.Sender{"10.0.0.9"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +347,7 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 			}
 		}
 
-		if done, err = r.turns.Take(t.Context(), "10.0.0.9"); err != nil {
+		if done, err = r.turns.Take(t.Context(), turns.Sender{"10.0.0.9"}); err != nil {
 			t.Fatal(err)
 		}
 		late := ask(t, r, "10.0.0.1", heavyBody())
@@ -370,7 +370,7 @@ func TestWhatWaitsForItsTurnHoldsItsBodyAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 16
 		r.turns = turns.New(1, many, waitForTurn)
-		done, err := r.turns.Take(t.Context(), "10.0.0.9")
+		done, err := r.turns.Take(t.Context(), turns.Sender{"address 10.0.0.9"})
 		if err != nil {
 			t.Fatal(err)
 		}

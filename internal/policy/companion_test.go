@@ -31,7 +31,7 @@ func TestACompanionTravelsWithItsSnapshot(t *testing.T) {
 				default:
 				}
 				s, _ := e.Active()
-				d, err := e.DecideWith(context.Background(), s, "", ast.NewObject())
+				d, err := e.DecideWith(context.Background(), s, nil, ast.NewObject())
 				if err != nil || d.Findings[0].Code != s.Companion() || d.Revision != s.Revision() {
 					t.Errorf("a snapshot with companion %v decides %+v, %v", s.Companion(), d, err)
 					return

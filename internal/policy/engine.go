@@ -122,13 +122,13 @@ func (e *Engine) Active() (Snapshot, bool) {
 // called. Every error is an *Error and means that there is no decision: treat it as a denial.
 func (e *Engine) Decide(ctx context.Context, input ast.Value) (Decision, error) {
 	s, _ := e.Active()
-	return e.DecideWith(ctx, s, "", input)
+	return e.DecideWith(ctx, s, nil, input)
 }
 
 // DecideWith is Decide with the policies of one snapshot. A caller that built its input after asking the snapshot whether it
-// NeedsObject decides with that same snapshot; other policies may have become active since. The sender is any name of who wants the decision: one that
+// NeedsObject decides with that same snapshot; other policies may have become active since. The sender is who wants the decision: one that
 // wants many waits for its own, and holds up no others.
-func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender string, input ast.Value) (Decision, error) {
+func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender, input ast.Value) (Decision, error) {
 	if s.s == nil {
 		return Decision{}, fault(ReasonNoPolicy, errNoPolicy)
 	}

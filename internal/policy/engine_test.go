@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 func TestNewReportsEveryFaultOfItsOptions(t *testing.T) {
@@ -147,7 +149,7 @@ func TestDecideRefusesInputsThatItCannotBound(t *testing.T) {
 func TestDecideRefusesWhenNoSlotBecomesFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second})
-		done, err := e.slots.Take(t.Context(), "another")
+		done, err := e.slots.Take(t.Context(), turns.Sender{"another"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +170,7 @@ func TestDecideRefusesWhenNoSlotBecomesFree(t *testing.T) {
 		if d, err := e.Decide(t.Context(), ast.NewObject()); err != nil || !d.Allowed {
 			t.Fatalf("slot free: got %+v, %v", d, err)
 		}
-		if done, err = e.slots.Take(t.Context(), "another"); err != nil {
+		if done, err = e.slots.Take(t.Context(), turns.Sender{"another"}); err != nil {
 			t.Fatal("a slot was not given back")
 		}
 		done()
@@ -180,7 +182,7 @@ func TestASenderOfManyHoldsUpNoSenderOfOne(t *testing.T) {
 		working := func() time.Duration { time.Sleep(time.Millisecond); return 0 } // an evaluation takes some time
 		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second, ProcessTime: working})
 		active, _ := e.Active()
-		done, err := e.slots.Take(t.Context(), "many")
+		done, err := e.slots.Take(t.Context(), turns.Sender{"many"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +191,7 @@ func TestASenderOfManyHoldsUpNoSenderOfOne(t *testing.T) {
 		var order []string
 		for _, sender := range []string{"many", "many", "many", "one"} {
 			all.Go(func() {
-				if d, err := e.DecideWith(t.Context(), active, sender, ast.NewObject()); err != nil || !d.Allowed {
+				if d, err := e.DecideWith(t.Context(), active, turns.Sender{sender}, ast.NewObject()); err != nil || !d.Allowed {
 					t.Errorf("%+v, %v", d, err)
 				}
 				mu.Lock()
@@ -228,7 +230,7 @@ func TestDecideWithKeepsToItsSnapshot(t *testing.T) {
 	if _, err := e.Activate(t.Context(), deciding(`{"allowed": false, "findings": []}`)); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := e.DecideWith(t.Context(), before, "", ast.NewObject()); err != nil || !d.Allowed || d.Revision != before.Revision() {
+	if d, err := e.DecideWith(t.Context(), before, nil, ast.NewObject()); err != nil || !d.Allowed || d.Revision != before.Revision() {
 		t.Fatalf("got %+v, %v", d, err)
 	}
 	if d, err := e.Decide(t.Context(), ast.NewObject()); err != nil || d.Allowed {

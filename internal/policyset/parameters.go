@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -112,7 +113,7 @@ func checkNumber(text string) error {
 		return nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
-	if err == nil && decimal(text) == decimal(strconv.FormatFloat(f, 'e', -1, 64)) {
+	if isMinusZero := f == 0 && math.Signbit(f); err == nil && !isMinusZero && decimal(text) == decimal(strconv.FormatFloat(f, 'e', -1, 64)) {
 		return nil
 	}
 	const longest = 40

@@ -19,18 +19,22 @@ type Turns struct {
 
 	mu      sync.Mutex // guards the rest
 	taken   int
-	by      map[string]int // senders who have turns, to how many
+	by      map[string]int // names of those who have turns, to how many
 	waiting []*turn        // in the order in which they came
 }
 
 // turn is one that waits.
 type turn struct {
-	sender string
-	// rank is how many of the sender waited before it when it came. The lowest has its turn first, and the highest makes room, so that a
-	// sender of one waits for no sender of many.
+	sender Sender
+	// rank is how many of one name of the sender waited before it when it came, of the name with most. The lowest has its turn first, and the highest
+	// makes room, so that a sender of one waits for no sender of many.
 	rank int
 	over chan bool // it is its turn, or it made room
 }
+
+// Sender is who asks for a turn, by one or several names, such as a user and a namespace: whoever has many turns or waits for many by one of
+// them has many. No two kinds of names must have one in common.
+type Sender []string
 
 // New returns Turns of which so many are taken at one time, and for which so many wait, each for so long at most. Of three or more, one sender has all
 // but one.
@@ -38,9 +42,9 @@ func New(most, room int, patience time.Duration) *Turns {
 	return &Turns{most: most, room: room, patience: patience, by: map[string]int{}}
 }
 
-// Take waits for a turn of a sender, by whatever name, and returns what ends it. It returns ErrBusy if the turn does not come in time, or if too many
+// Take waits for a turn of a sender, and returns what ends it. It returns ErrBusy if the turn does not come in time, or if too many
 // wait, and the cause of ctx if that ends before.
-func (t *Turns) Take(ctx context.Context, sender string) (done func(), err error) {
+func (t *Turns) Take(ctx context.Context, sender Sender) (done func(), err error) {
 	w, ok := t.enter(sender)
 	switch {
 	case !ok:
@@ -66,7 +70,7 @@ func (t *Turns) Take(ctx context.Context, sender string) (done func(), err error
 }
 
 // enter takes a turn that is free, for which w is nil, or a place among those that wait. Without either, ok is false.
-func (t *Turns) enter(sender string) (w *turn, ok bool) {
+func (t *Turns) enter(sender Sender) (w *turn, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.isFree(sender) {
@@ -74,10 +78,13 @@ func (t *Turns) enter(sender string) (w *turn, ok bool) {
 		return nil, true
 	}
 	w = &turn{sender: sender, over: make(chan bool, 1)}
-	last := -1
+	last, before := -1, make([]int, len(sender))
 	for i, o := range t.waiting {
-		if o.sender == sender {
-			w.rank++
+		for j, name := range sender {
+			if slices.Contains(o.sender, name) {
+				before[j]++
+				w.rank = max(w.rank, before[j])
+			}
 		}
 		if last < 0 || o.rank >= t.waiting[last].rank {
 			last = i
@@ -95,23 +102,28 @@ func (t *Turns) enter(sender string) (w *turn, ok bool) {
 }
 
 // isFree says whether the sender may have a turn now.
-func (t *Turns) isFree(sender string) bool {
+func (t *Turns) isFree(sender Sender) bool {
 	const few = 2
-	return t.taken < t.most && (t.most <= few || t.by[sender] < t.most-1)
+	has := func(name string) bool { return t.by[name] >= t.most-1 } // all but one
+	return t.taken < t.most && (t.most <= few || !slices.ContainsFunc(sender, has))
 }
 
-func (t *Turns) take(sender string) {
+func (t *Turns) take(sender Sender) {
 	t.taken++
-	t.by[sender]++
+	for _, name := range sender {
+		t.by[name]++
+	}
 }
 
 // leave ends a turn of a sender, which is then that of the next.
-func (t *Turns) leave(sender string) {
+func (t *Turns) leave(sender Sender) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken--
-	if t.by[sender]--; t.by[sender] == 0 {
-		delete(t.by, sender)
+	for _, name := range sender {
+		if t.by[name]--; t.by[name] == 0 {
+			delete(t.by, name)
+		}
 	}
 	next := -1
 	for i, o := range t.waiting {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -28,7 +29,7 @@ type queue struct {
 func (q *queue) ask(address, name string) *asking {
 	a := &asking{name: name}
 	go func() {
-		a.done, a.err = q.Take(context.Background(), address)
+		a.done, a.err = q.Take(context.Background(), strings.Fields(address))
 		a.over = true
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -129,14 +130,14 @@ func TestTheWaitForATurnEnds(t *testing.T) {
 func TestTheWaitForATurnEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(1, 4, time.Minute)
-		done, err := q.Take(t.Context(), "a")
+		done, err := q.Take(t.Context(), Sender{"a"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		time.AfterFunc(time.Second, func() { cancel(gone) })
-		if _, err := q.Take(ctx, "b"); !errors.Is(err, gone) {
+		if _, err := q.Take(ctx, Sender{"b"}); !errors.Is(err, gone) {
 			t.Errorf("%v", err)
 		}
 		done()
@@ -172,6 +173,47 @@ func TestOneSenderLeavesATurnForOthers(t *testing.T) {
 		more.done()
 		if q.taken != 0 || len(q.waiting) != 0 || len(q.by) != 0 {
 			t.Errorf("%d taken, %d wait, %v", q.taken, len(q.waiting), q.by)
+		}
+	})
+}
+
+// One user in many namespaces is one, and so are many users in one namespace.
+func TestASenderIsAsManyAsTheNameOfItThatWaitsMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: New(1, 8, time.Minute)}
+		all := []*asking{q.ask("u:eve n:1", "e1")}
+		for _, name := range []string{"e2", "e3", "e4"} {
+			all = append(all, q.ask("u:eve n:"+name, name))
+		}
+		for _, name := range []string{"f1", "f2"} {
+			all = append(all, q.ask("u:"+name+" n:shop", name))
+		}
+		all = append(all, q.ask("u:other n:other", "o"))
+		for i := range all {
+			if len(q.had) != i+1 {
+				t.Fatalf("%v had turns after %d ended", q.had, i)
+			}
+			all[slices.IndexFunc(all, func(a *asking) bool { return a.name == q.had[i] })].done()
+			synctest.Wait()
+		}
+		if want := []string{"e1", "e2", "f1", "o", "e3", "f2", "e4"}; !slices.Equal(q.had, want) {
+			t.Errorf("%v, want %v", q.had, want)
+		}
+	})
+}
+
+func TestAUserOfManyNamespacesLeavesATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: New(3, 8, time.Minute)}
+		first, second, third := q.ask("u:eve n:1", "e1"), q.ask("u:eve n:2", "e2"), q.ask("u:eve n:3", "e3")
+		other := q.ask("u:other n:other", "o")
+		if !first.over || !second.over || third.over || !other.over {
+			t.Errorf("%t, %t, %t, %t", first.over, second.over, third.over, other.over)
+		}
+		first.done()
+		synctest.Wait()
+		for _, a := range []*asking{second, third, other} {
+			a.done()
 		}
 	})
 }

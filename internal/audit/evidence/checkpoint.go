@@ -27,8 +27,9 @@ type Checkpoint struct {
 	Head
 	// LogSigned says that a key of the log itself signed.
 	LogSigned bool
-	// by are the log's keys that signed.
-	by signerSet
+	// rank is the place among the keys, from 1, of the last of the log's keys that signed, and by its id. 0 if none did.
+	rank int
+	by   uint32
 	// SignedAt is when the log says it signed, zero if it does not say.
 	SignedAt time.Time
 	// Witnesses are those whose cosignature is good.
@@ -142,7 +143,10 @@ func (k Keys) Open(raw []byte) (Checkpoint, error) {
 		case s.Name != head.Origin:
 			c.Witnesses = append(c.Witnesses, Witnessed{s.Name, at})
 		case !timed: // a signature that is 64 bytes long, the plain one
-			c.LogSigned, c.by = true, c.by.with(s.Hash)
+			c.LogSigned = true
+			if rank := k.rank(s.Name, s.Hash); rank > c.rank {
+				c.rank, c.by = rank, s.Hash
+			}
 		default:
 			c.SignedAt = at
 		}

@@ -42,36 +42,51 @@ func (v *verification) collect() error {
 	}
 	hasOwn := slices.ContainsFunc(v.expect, func(e expected) bool { return e.file == v.own && !e.isOutside })
 	v.report.lacksOwn = v.o.Dir != "" && len(v.o.Keys.all) > 0 && !hasOwn && len(v.report.Incomplete) == 0
+	slices.SortStableFunc(v.expect, func(a, b expected) int { return cmp.Compare(a.Size, b.Size) })
+	v.retire()
 	for _, e := range v.expect {
 		if e.isOutside {
 			v.report.newest = max(v.report.newest, e.Size)
 		}
 	}
-	slices.SortStableFunc(v.expect, func(a, b expected) int { return cmp.Compare(a.Size, b.Size) })
 	for _, e := range v.expect {
 		v.report.cosignings.add(e)
 	}
-	return v.succession()
+	return nil
 }
 
-// succession holds the checkpoints to the order in which the log's keys replaced each other.
-func (v *verification) succession() error {
-	var keys succession
+// retire leaves out the checkpoints, sorted by size, that only a replaced key signed: one of more records than a checkpoint by a key that stands behind it among
+// the keys. Somebody may have the old key. Checkpoints of one size are taken together, since anybody can remove the line of a signature from one.
+func (v *verification) retire() {
+	var newest, first expected // by the last key so far; the first that is left out
+	out, left := v.expect[:0], 0
 	for rest := v.expect; len(rest) > 0; {
-		n := 1
-		for n < len(rest) && rest[n].Size == rest[0].Size {
-			n++
+		n, best := 1, rest[0]
+		for ; n < len(rest) && rest[n].Size == best.Size; n++ {
+			if rest[n].rank > best.rank {
+				best = rest[n]
+			}
 		}
-		gap, err := keys.add(rest[:n])
-		if err != nil {
-			return err
-		}
-		if gap != "" {
-			v.report.incomplete("%s", gap)
+		switch {
+		case best.rank == 0 || best.rank >= newest.rank:
+			if best.rank > newest.rank {
+				newest = best
+			}
+			out = append(out, rest[:n]...)
+		default:
+			if left == 0 {
+				first = best
+			}
+			left += n
 		}
 		rest = rest[n:]
 	}
-	return nil
+	v.expect = out
+	if left > 0 {
+		v.report.incomplete("%d checkpoints count for nothing, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
+			"Somebody has the old key, or the keys that were given do not stand in the order in which they replaced each other",
+			left, first.Size, first.file, first.line, first.Origin, first.by, newest.Origin, newest.by, newest.Size)
+	}
 }
 
 // ownCheckpoints reads the file beside the log. It is the log's own, so what is wrong in it is a fault of the log.
@@ -370,7 +385,7 @@ func (v *verification) add(e expected) error {
 		e.Raw = nil // it has been verified
 	}
 	if n := len(v.expect); n > 0 {
-		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside && l.by == e.by { // an idle log signs the same head every minute
+		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside && l.rank == e.rank { // an idle log signs the same head every minute
 			l.Witnesses = append(l.Witnesses, e.Witnesses...)
 			if e.SignedAt.After(l.SignedAt) {
 				l.SignedAt = e.SignedAt
@@ -379,9 +394,6 @@ func (v *verification) add(e expected) error {
 		}
 	}
 	e.Origin = strings.Clone(e.Origin)
-	if n := len(v.expect); n > 0 && v.expect[n-1].by == e.by {
-		e.by = v.expect[n-1].by // one text for all
-	}
 	v.expect = append(v.expect, e)
 	return nil
 }

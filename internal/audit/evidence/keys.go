@@ -19,7 +19,8 @@ type Keys struct{ all []verifier }
 const maxKeys = 10_000
 
 // ParseKeys reads verifier keys as signed notes have them, name+hash+base64, one a line. Empty lines and lines that begin with # are
-// skipped. During a rotation the file holds the old key and the new one. Type 01 is a log's key, type 04 a witness's.
+// skipped. During a rotation the file holds the old key and then the new one: the keys of a log stand in the order in which they replaced each other.
+// Type 01 is a log's key, type 04 a witness's.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
 	var faults []error
@@ -129,6 +130,11 @@ func (k Keys) Origins() []string {
 		}
 	}
 	return out
+}
+
+// rank is the place of a log's key among all, from 1; 0 if it is none of them.
+func (k Keys) rank(origin string, hash uint32) int {
+	return 1 + slices.IndexFunc(k.all, func(v verifier) bool { return v.alg == algLog && v.name == origin && v.KeyHash() == hash })
 }
 
 // of returns what verifies notes of one origin: the keys of the log, each also for the time that the log signs with, and of all witnesses.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,10 +69,10 @@ func (o *Options) complete() error {
 // keys are those that verify what Keys sign.
 func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
 
-// keysOfAll are the public halves of keys.
+// keysOfAll are the public halves of keys, the oldest first.
 func keysOfAll(private []*Key) Keys {
 	var keys Keys
-	for _, k := range private {
+	for _, k := range slices.Backward(private) {
 		keys.all = append(keys.all, verifier{k.name, algLog, k.public()})
 	}
 	return keys

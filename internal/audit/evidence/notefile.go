@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -162,7 +163,7 @@ func (f *noteFile) close() error {
 func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange int, err error) {
 	var begins int64 // of last, in the file
 	var signed time.Time
-	var by signerSet // of last
+	by := ""         // of last
 	changes := false // last is the first one that by signed
 	put := func(isLast bool) {
 		_, _ = out.Write(last.Raw)                            // Flush returns the error
@@ -195,8 +196,8 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange in
 	return last, strange, nil
 }
 
-// claimed is when a checkpoint says it was signed, and by which keys of the log, with nothing verified; zero if it does not say.
-func claimed(raw []byte) (at time.Time, by signerSet) {
+// claimed is when a checkpoint says it was signed, and the ids of the log's keys that did, with nothing verified; zero if it does not say.
+func claimed(raw []byte) (at time.Time, by string) {
 	_, err := note.Open(raw, nil)
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) {
@@ -211,7 +212,7 @@ func claimed(raw []byte) (at time.Time, by signerSet) {
 			continue
 		}
 		if signed, ok := signedAt(s); !ok {
-			by = by.with(s.Hash)
+			by += string(binary.BigEndian.AppendUint32(nil, s.Hash))
 		} else if at.IsZero() {
 			at = signed
 		}

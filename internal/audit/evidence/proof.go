@@ -29,7 +29,8 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	if seq == 0 || o.Dir == "" {
 		return nil, errors.New("prove a record: name a directory and a record by its number, counted from 1")
 	}
-	v := &verification{o: o, keepRaw: true}
+	v := newVerification(o)
+	v.keepRaw = true
 	_, strays, err := listSegments(o.Dir)
 	if err := errors.Join(err, v.judge(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)

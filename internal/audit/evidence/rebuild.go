@@ -200,13 +200,13 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 	return k, nil
 }
 
-// heldByNewest refuses a last checkpoint that only the old key of a rotation signed, once the new key, the first one, is known to have signed: since then both
+// heldByNewest refuses a last checkpoint that only the old key of a rotation signed, once the new key, the last one, is known to have signed: since then both
 // sign each checkpoint, and somebody else may have the old one.
 func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys) error {
 	if own == nil || len(keys.all) < 2 || k.held == 0 {
 		return nil
 	}
-	newest := Keys{keys.all[:1]}
+	newest := Keys{keys.all[len(keys.all)-1:]}
 	if c, err := newest.Open(own); err == nil && c.LogSigned {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys)
 	if s.Size == 0 {
 		return nil
 	}
-	return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, fmt.Sprintf("its last checkpoint is signed by the key audit.signing.old alone, and the new key has signed %d records: it was added", s.Size)}
+	return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, fmt.Sprintf("its last checkpoint is signed by the key audit.signing.old alone, and the new key has signed %d records: it was added, or the configuration went back to the old key for a while; a new key must take over then", s.Size)}
 }
 
 // Last is what was signed last of a log.

@@ -1,14 +1,21 @@
 package evidence
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 // rotated is a log of three sessions: signed by the old key, by both, and by the new one alone. Each key remembers beside it what it signed.
@@ -67,8 +74,9 @@ func TestAReplacedKeySignsNothing(t *testing.T) {
 				t.Errorf("the log is continued: %v", errors.Join(err, log.Close(t.Context())))
 			}
 			r := verify(t, VerifyOptions{Dir: m.dir, Keys: both})
-			if r.Verdict != VerdictTampered || r.Fault == nil || !strings.Contains(r.Fault.Error(), "replaced at 4 records") {
-				t.Errorf("%s, %v, %v", r.Verdict, r.Fault, r.Incomplete)
+			isSaid := slices.ContainsFunc(r.Incomplete, func(s string) bool { return strings.Contains(s, "had replaced at 4 records") })
+			if r.Verdict != VerdictIncomplete || !isSaid || r.OwnCovered != 5 {
+				t.Errorf("%s, covered to %d, %v, %v", r.Verdict, r.OwnCovered, r.Fault, r.Incomplete)
 			}
 		})
 	}
@@ -88,84 +96,203 @@ func TestAReplacedKeySignsNothing(t *testing.T) {
 	})
 }
 
-func TestKeysReplaceEachOther(t *testing.T) {
-	for name, c := range map[string]struct {
-		checkpoints string // sizes and keys
-		fault, gap  string // at which
-	}{
-		"one key":                              {"1a 2a 3a", "", ""},
-		"a rotation":                           {"1a 2ab 3ab 4b", "", ""},
-		"a rotation without a record":          {"1a 1ab 1b 2b", "", ""},
-		"the same, with copies from elsewhere": {"1a 1ab 1b 1a 1ab 2b", "", ""},
-		"two rotations":                        {"1a 2ab 3b 4bc 5c", "", ""},
-		"two at once":                          {"1a 2ab 2bc 3c", "", ""},
-		"both from the beginning":              {"1ab 2b", "", ""},
-		"one that only witnesses signed":       {"1a 2 3ab 4 5b", "", ""},
-		"the old key in the rotation":          {"1a 2ab 3a", "3a", ""},
-		"the old key after it":                 {"1a 2ab 3b 4a", "4a", ""},
-		"the old key of the same size":         {"1a 2ab 3b 3a", "3a", ""},
-		"the old key of two":                   {"1a 2ab 3b 4bc 5c 6b", "6b", ""},
-		"the oldest key of two":                {"1a 2ab 3b 4bc 5c 6a", "6a", ""},
-		"the old key with another":             {"1a 2ab 3b 4ac", "4ac", ""},
-		"both from the beginning, and the old": {"1ab 2b 3a", "3a", ""},
-		"both alone":                           {"1ab 2b 2a", "2a", ""},
-		"a key that nobody handed over to":     {"1a 2b 3b", "", "2b"},
-		"back to the key before":               {"1a 2b 3a", "3a", "2b"},
+// pruned removes the first segment of a log, as if the log had said so, and has keys sign that.
+func prunedBy(t *testing.T, m *madeLog, keys ...*Key) {
+	t.Helper()
+	segments, _ := paths(t, m)
+	first := bytes.Count(files(t, m.dir)[filepath.Base(segments[0])], []byte("\n"))
+	tree := treeAt(t, m.dir, uint64(first)) // #nosec G115 -- a length
+	m.write(m.line("log", "LogPrune", fmt.Sprintf(`,"log":{"pruned":{"segments":[],"first_seq":1,"last_seq":%d,"tree_size":10,"reason":"age"}}`, first)))
+	signedBy(t, m, keys...)
+	writeFile(t, filepath.Join(m.dir, StartFile), formatStart(tree))
+	if err := os.Remove(segments[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// elsewhere is a file with the last checkpoint, signed once more by keys and cosigned by a witness, as it is held elsewhere.
+func elsewhere(t *testing.T, m *madeLog, witness *Key, keys ...*Key) string {
+	t.Helper()
+	head, err := LastCheckpoint(m.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := sign(head, m.clock, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := note.Open(raw, keysOfAll(keys).of(origin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = note.Sign(n, cosigner{witness, m.clock}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "elsewhere")
+	writeFile(t, file, raw)
+	return file
+}
+
+// What was removed by the word of a replaced key is gone, whatever the attacker leaves of the log's own checkpoints, and whatever he has cosigned. The line of
+// the new key in a checkpoint is as easily removed as the checkpoint.
+func TestTheWordOfAReplacedKeyRemovesNothing(t *testing.T) {
+	witness := newKey(t, "example.com/witness")
+	for name, own := range map[string]func(t *testing.T, m *madeLog, old *Key){
+		"all of the log's own checkpoints are there": func(*testing.T, *madeLog, *Key) {},
+		"none is": func(t *testing.T, m *madeLog, _ *Key) {
+			if err := os.Remove(filepath.Join(m.dir, CheckpointFile)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the new key's lines are removed": func(t *testing.T, m *madeLog, _ *Key) {
+			lines := slices.Collect(bytes.Lines(files(t, m.dir)[CheckpointFile]))
+			ids := []byte(strings.Split(m.key.LogKey(), "+")[1])
+			id, err := hex.DecodeString(string(ids))
+			if err != nil {
+				t.Fatal(err)
+			}
+			isNew := func(line []byte) bool {
+				fields := strings.Fields(string(line))
+				if len(fields) != 3 {
+					return false
+				}
+				signature, err := base64.StdEncoding.DecodeString(fields[2])
+				return err == nil && bytes.HasPrefix(signature, id)
+			}
+			writeFile(t, filepath.Join(m.dir, CheckpointFile), bytes.Join(slices.DeleteFunc(lines, isNew), nil))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s succession
-			fault, gap := "", ""
-			all := strings.Fields(c.checkpoints)
-			for len(all) > 0 {
-				n := 1
-				for n < len(all) && all[n][0] == all[0][0] {
-					n++
-				}
-				var group []expected
-				for _, text := range all[:n] {
-					e := expected{file: text, Checkpoint: Checkpoint{Head: Head{Origin: origin, Size: uint64(text[0] - '0')}}}
-					for _, id := range []byte(text[1:]) {
-						e.by = e.by.with(uint32(id))
-					}
-					group = append(group, e)
-				}
-				all = all[n:]
-				said, err := s.add(group)
-				if f, ok := errors.AsType[*Fault](err); ok {
-					fault = f.File
-					break
-				}
-				if said != "" {
-					gap = group[0].file
-				}
+			m, old, _ := rotated(t)
+			keys := keysOf(t, old.LogKey(), m.key.LogKey(), witness.WitnessKey())
+			genuine := elsewhere(t, m, witness, m.key, old)
+			own(t, m, old)
+			if _, err := os.Stat(filepath.Join(m.dir, CheckpointFile)); err != nil {
+				writeFile(t, filepath.Join(m.dir, CheckpointFile), nil)
 			}
-			if fault != c.fault || gap != c.gap {
-				t.Errorf("fault %q, gap %q, want %q, %q", fault, gap, c.fault, c.gap)
+			prunedBy(t, m, old)
+			for _, outside := range [][]string{{genuine}, {genuine, elsewhere(t, m, witness, old)}} {
+				r := verify(t, VerifyOptions{Dir: m.dir, Keys: keys, Outside: outside, AllowPruned: true, RequireWitness: true})
+				if r.Verdict != VerdictTampered || r.PrunedUntil != 0 && r.Fault == nil {
+					t.Errorf("%d from elsewhere: %s, %v, %v", len(outside), r.Verdict, r.Fault, r.Incomplete)
+				}
 			}
 		})
 	}
 }
 
-// What shows a rotation is kept, however old it is and however short it was.
-func TestThinningKeepsWhatShowsARotation(t *testing.T) {
-	m, old, _ := rotated(t)
-	for range 3 { // in the same hour
-		m.clock = m.clock.Add(time.Second)
-		m.open(Options{})
-		m.records(1)
-		m.close()
+func TestCheckpointsOfReplacedKeysAreLeftOut(t *testing.T) {
+	for name, c := range map[string]struct{ all, left string }{ // sizes and ranks
+		"one key":                         {"1a 2a 3a", ""},
+		"a rotation":                      {"1a 2b 3b", ""},
+		"one of a size is of the old key": {"1a 2a 2b 3b 3a", ""},
+		"the old key after the new one":   {"1a 2b 3a 4b", "3a"},
+		"… to the end":                    {"1a 2b 3a 4a", "3a 4a"},
+		"two rotations":                   {"1a 2b 3c 4b 5a 6c", "4b 5a"},
+		"one that the log did not sign":   {"1a 2- 3b 4- 5a", "5a"},
+	} {
+		v := newVerification(VerifyOptions{})
+		for _, text := range strings.Fields(c.all) {
+			e := expected{file: text, Checkpoint: Checkpoint{Head: Head{Origin: origin, Size: uint64(text[0] - '0')}}}
+			if text[1] != '-' {
+				e.rank = int(text[1]-'a') + 1
+			}
+			v.expect = append(v.expect, e)
+		}
+		v.retire()
+		kept := map[string]bool{}
+		for _, e := range v.expect {
+			kept[e.file] = true
+		}
+		var left []string
+		for _, text := range strings.Fields(c.all) {
+			if !kept[text] {
+				left = append(left, text)
+			}
+		}
+		if got := strings.Join(left, " "); got != c.left || (got != "") != (len(v.report.Incomplete) == 1) {
+			t.Errorf("%s: %q are left out, want %q; %v", name, got, c.left, v.report.Incomplete)
+		}
 	}
-	before := bytes.Count(files(t, m.dir)[CheckpointFile], []byte(origin+"\n"))
-	m.clock = m.clock.Add(48 * time.Hour)
-	m.open(Options{})
-	m.records(1)
-	m.close()
-	after := bytes.Count(files(t, m.dir)[CheckpointFile], []byte(origin+"\n"))
-	if after >= before {
-		t.Errorf("%d checkpoints, and %d after thinning: nothing was left out", before, after)
+}
+
+func TestAWitnessCosignsNothingOfAReplacedKey(t *testing.T) {
+	w := newWatched(t)
+	w.begin(0)
+	client := w.client(t)
+	send := func(c Copy) error { return client.Send(t.Context(), c) }
+	ended := func() {
+		w.close()
+		for len(w.sink.got) > 0 { // its last checkpoint
+			<-w.sink.got
+		}
 	}
-	r := verify(t, VerifyOptions{Dir: m.dir, Keys: keysOf(t, old.LogKey(), m.key.LogKey())})
-	if r.Fault != nil || slices.ContainsFunc(r.Incomplete, func(s string) bool { return strings.Contains(s, "handed over") }) {
-		t.Errorf("%v, %v", r.Fault, r.Incomplete)
+	if err := send(w.grown(1)); err != nil {
+		t.Fatal(err)
+	}
+	old, all := w.key, []string{w.key.LogKey()}
+	w.known = func() Keys { return keysOf(t, all...) }
+	ended()
+	w.key = newKey(t, origin)
+	all = append(all, w.key.LogKey())
+	w.open(Options{Keys: []*Key{w.key, old}, Sinks: []Sink{w.sink}})
+	if err := send(w.grown(1)); err != nil {
+		t.Fatalf("both keys: %v", err)
+	}
+	ended()
+	w.open(Options{Keys: []*Key{old}, Sinks: []Sink{w.sink}})
+	if err := send(w.grown(1)); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("the old key alone: %v", err)
+	}
+	ended()
+	w.open(Options{Sinks: []Sink{w.sink}})
+	if err := send(w.grown(1)); err != nil {
+		t.Errorf("the new key alone: %v", err)
+	}
+}
+
+// What a replaced key signs in the same hour takes no place of what the new one signed.
+func TestThinningKeepsWhatAnotherKeySigned(t *testing.T) {
+	old, next := newKey(t, origin), newKey(t, origin)
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var file bytes.Buffer
+	for i, keys := range [][]*Key{{old}, {old}, {next, old}, {next}, {next}, {next}, {old}} {
+		raw, err := sign(Head{Origin: origin, Size: uint64(i) + 1}, at.Add(time.Duration(i)*time.Second), keys...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file.Write(append(raw, '\n'))
+	}
+	var out bytes.Buffer
+	buffered := bufio.NewWriter(&out)
+	if _, _, err := thin(&file, buffered, at.Add(48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := buffered.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var left []uint64
+	for n, err := range Notes(&out) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, sizeOf(n.Raw))
+	}
+	if want := []uint64{1, 2, 3, 4, 6, 7}; !slices.Equal(left, want) {
+		t.Errorf("%v are left, want %v", left, want)
+	}
+}
+
+// A proof is of the newest checkpoint, and that may be cosigned.
+func TestAProofIsOfACosignedCheckpoint(t *testing.T) {
+	m, witness := sample(t), newKey(t, "example.com/witness")
+	file := elsewhere(t, m, witness, m.key)
+	o := VerifyOptions{Dir: m.dir, Keys: keysOf(t, m.key.LogKey(), witness.WitnessKey()), Outside: []string{file}}
+	proof, err := Prove(t.Context(), o, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := CheckProof(proof, o.Keys); err != nil || got.Seq != 3 {
+		t.Errorf("record %d, %v", got.Seq, err)
 	}
 }

@@ -46,7 +46,8 @@ var errGoing = errors.New("records are being removed")
 // with the log is in the report.
 func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 	for attempt := 1; ; attempt++ {
-		v := &verification{o: o, isLast: o.Dir == "" || attempt == attempts, report: Report{Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{}, witnessedBy: map[string]byWitness{}, cosignings: cosignings{}, HadKeys: len(o.Keys.all) > 0}}
+		v := newVerification(o)
+		v.isLast = o.Dir == "" || attempt == attempts
 		err := v.run(ctx)
 		var fault *Fault
 		if errors.As(err, &fault) {
@@ -96,6 +97,13 @@ type place struct {
 	file string
 	line int
 	seq  uint64
+}
+
+func newVerification(o VerifyOptions) *verification {
+	return &verification{o: o, report: Report{
+		Schema: reportSchema, Origin: o.Origin, Incomplete: []string{}, Limits: []string{}, Missing: []Range{},
+		witnessedBy: map[string]byWitness{}, cosignings: cosignings{}, HadKeys: len(o.Keys.all) > 0,
+	}}
 }
 
 func (v *verification) run(ctx context.Context) error {

@@ -142,6 +142,11 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 			return nil, fmt.Errorf("the stored checkpoint of %q cannot be read: %w", c.Origin, errors.Join(err, ErrCheckpoint))
 		}
 	}
+	if raw != nil {
+		if before, err := keys.Open(raw); err == nil && c.rank < before.rank {
+			return nil, refuse(http.StatusForbidden, "the checkpoint is signed by an older key of log %q than the one before; the keys of a log are listed in the order in which they replaced each other", c.Origin)
+		}
+	}
 	refused := func(reason RefusedReason) { w.o.OnRefused(Refused{c.Head, last, reason, c.Raw}) }
 	if c.Size < last.Size {
 		refused(RefusedBehind)

@@ -25,6 +25,7 @@ type watched struct {
 	server  *httptest.Server
 	refused []RefusedReason
 	sink    *taker
+	known   func() Keys // of the log; its key's if nil
 }
 
 func newWatched(t *testing.T) *watched {
@@ -40,6 +41,9 @@ func newWatched(t *testing.T) *watched {
 		Keys: func(_ context.Context, name string) (Keys, error) {
 			if name != origin {
 				return Keys{}, nil
+			}
+			if w.known != nil {
+				return w.known(), nil
 			}
 			return w.keys(), nil
 		},

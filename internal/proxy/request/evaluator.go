@@ -11,6 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // Evaluator decides about calls with the policies that were activated last. Until then it refuses all of them. Its
@@ -55,19 +56,19 @@ func (e *Evaluator) Active() (policy.Snapshot, bool) { return e.engine.Active() 
 
 // Decide judges a call. Whatever keeps the policy from answering is a denial.
 func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Subject) Decision {
-	sender := ""
+	var sender turns.Sender
 	if s != nil {
-		sender = s.Sender
+		sender = turns.Sender{s.Sender}
 	}
 	return e.decide(ctx, sender, func() (ast.Value, error) { return Input(call, s) })
 }
 
 // DecideInput judges an input that was made before, as FromRecord does.
 func (e *Evaluator) DecideInput(ctx context.Context, input ast.Value) Decision {
-	return e.decide(ctx, "", func() (ast.Value, error) { return input, nil })
+	return e.decide(ctx, nil, func() (ast.Value, error) { return input, nil })
 }
 
-func (e *Evaluator) decide(ctx context.Context, sender string, input func() (ast.Value, error)) (d Decision) {
+func (e *Evaluator) decide(ctx context.Context, sender turns.Sender, input func() (ast.Value, error)) (d Decision) {
 	active, ok := e.engine.Active()
 	revision := ""
 	if ok {
