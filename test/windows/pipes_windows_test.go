@@ -92,21 +92,21 @@ func TestAPipeSectionThatIsWrongStopsTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := prepare(t)
 			output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--config", configured(t, c.text+"\n"))...).CombinedOutput() //nolint:gosec // the program under test
-			p.notStarted(err, output, c.want)
+			p.notStarted(err, output, 1, c.want)
 		})
 	}
 	t.Run("a descriptor that lets everybody in", func(t *testing.T) {
 		p := prepare(t)
 		output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--pipe-sddl", "O:SYG:SY")...).CombinedOutput() //nolint:gosec // the program under test
-		p.notStarted(err, output, "so that everybody could")
+		p.notStarted(err, output, 2, "so that everybody could")
 	})
 }
 
 // notStarted checks that the proxy did not start, and that it said why.
-func (p *proxy) notStarted(err error, output []byte, want string) {
+func (p *proxy) notStarted(err error, output []byte, code int, want string) {
 	p.t.Helper()
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+	if !errors.As(err, &exit) || exit.ExitCode() != code {
 		p.t.Errorf("the proxy ended with %v", err)
 	}
 	log, readErr := os.ReadFile(p.log)
@@ -142,8 +142,8 @@ func TestAPipeWhoseNameIsTakenStopsTheProxy(t *testing.T) {
 	serveAs(t, "csi-proxy-filesystem-v1")
 	p := prepare(t)
 	output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), p.arguments()...).CombinedOutput() //nolint:gosec // the program under test
-	p.notStarted(err, output, "the name is taken")
-	p.notStarted(err, output, fmt.Sprintf("process %d", os.Getpid()))
+	p.notStarted(err, output, 1, "the name is taken")
+	p.notStarted(err, output, 1, fmt.Sprintf("process %d", os.Getpid()))
 }
 
 func TestPipesOfAnotherServerAreFound(t *testing.T) {

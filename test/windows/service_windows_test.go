@@ -97,7 +97,11 @@ func TestWhatDoesNotWorkIsNotInstalled(t *testing.T) {
 	}
 	same("a flag that there is not")
 
-	if output := s.install(1, "-working-dir", "relative"); !strings.Contains(output, "service-specific 6") || !strings.Contains(output, "runs as before") {
+	if output := s.install(2, "-working-dir", "relative"); !strings.Contains(output, "relative") {
+		t.Errorf("the directory is not named: %s", output)
+	}
+	same("a directory that is none")
+	if output := s.install(1, "-metrics-bind-address", "192.0.2.1:9100"); !strings.Contains(output, "service-specific") || !strings.Contains(output, "runs as before") { // not an address of this machine
 		t.Errorf("a service that does not start: %s", output)
 	}
 	after := s.status(0)
