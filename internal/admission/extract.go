@@ -13,8 +13,8 @@ import (
 const (
 	// maxWork bounds what one object may cost: a byte of a path that is judged costs 1. That grows with the square of the
 	// object's size, because a path is judged with each of its mounts, so without a bound 3 MiB could keep a core busy for
-	// minutes. An object that the match conditions call plain stays below it, whatever is in it: it is stored without
-	// anybody being asked, and must not be refused by whoever asks later.
+	// minutes. Every object that the match conditions call plain stays below it: the cluster stores such an object without
+	// asking, and a later review or scan must not refuse it.
 	maxWork = 1 << 21
 	// entryWork is what an entry of the input costs by itself, policyWork what each policy that governs it adds.
 	entryWork  = 64

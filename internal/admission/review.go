@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -195,10 +196,15 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 	return d, nil
 }
 
-// senderOf names a tenant: those who ask for many reviews, or in whose namespace many are asked for, wait for their own. The controllers of the API server's
-// own objects are users too, of all namespaces.
+// senderOf names a tenant by its user and its namespace. The cluster's own components act for all tenants, as a Deployment's controller does, so for them the
+// namespace alone counts. No tenant can have their names: a service account's has its own namespace in it.
 func senderOf(user, namespace string) turns.Sender {
-	return turns.Sender{"user " + user, "namespace " + namespace}
+	sender := turns.Sender{"namespace " + namespace}
+	account, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
+	if isAccount && strings.HasPrefix(account, "kube-system:") || !isAccount && strings.HasPrefix(user, "system:") {
+		return sender
+	}
+	return append(sender, "user "+user)
 }
 
 // denials are the findings that refuse: all but those with an effect that is known to let pass.

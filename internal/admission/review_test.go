@@ -1,12 +1,15 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // in puts a pod into a namespace under a service account.
@@ -294,3 +297,17 @@ findings contains {"code": "TEST2", "effect": "deny"} if {
 type labels map[string]map[string]string
 
 func (l labels) Labels(namespace string) map[string]string { return l[namespace] }
+
+func TestATenantIsAUserAndANamespace(t *testing.T) {
+	for user, want := range map[string]turns.Sender{
+		"eve":                                {"namespace shop", "user eve"},
+		"system:serviceaccount:shop:builder": {"namespace shop", "user system:serviceaccount:shop:builder"},
+		"system:serviceaccount:kube-system-of-mine:x":             {"namespace shop", "user system:serviceaccount:kube-system-of-mine:x"},
+		"system:serviceaccount:kube-system:replicaset-controller": {"namespace shop"},
+		"system:kube-controller-manager":                          {"namespace shop"},
+	} {
+		if got := senderOf(user, "shop"); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", user, got, want)
+		}
+	}
+}

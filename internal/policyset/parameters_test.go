@@ -3,6 +3,9 @@ package policyset
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,6 +87,18 @@ func TestParametersOfAllModulesAreBoundedTogether(t *testing.T) {
 		if fault == nil || elsewhere != nil || !strings.Contains(fault.Error(), "together") {
 			t.Errorf("%s: a fifth module: %v, %v", name, fault, elsewhere)
 		}
+	}
+}
+
+func TestTheGuideNamesTheBoundsOfParameters(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "authors-guide.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("at most %d KiB and %d,000 values (keys, elements and what holds them), nested %d deep; all modules together at most %d MiB and %d,000 values",
+		maxParameters>>10, maxValues/1000, maxNesting, maxAllParameters>>20, maxAllValues/1000)
+	if !strings.Contains(string(guide), want) {
+		t.Errorf("the author's guide does not say: %s", want)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package turns lets few do something at a time, and keeps who asks for much from holding up who asks for little.
+// Package turns bounds concurrent work, and shares it fairly among the parties that wait for it.
 package turns
 
 import (
@@ -32,8 +32,8 @@ type turn struct {
 	over chan bool // it is its turn, or it made room
 }
 
-// Sender is who asks for a turn, by one or several names, such as a user and a namespace: whoever has many turns or waits for many by one of
-// them has many. No two kinds of names must have one in common.
+// Sender identifies the party that asks for a turn by one or more names, such as a user and a namespace. The name with the most turns counts. Names of different
+// kinds must differ.
 type Sender []string
 
 // New returns Turns of which so many are taken at one time, and for which so many wait, each for so long at most. Of three or more, one sender has all

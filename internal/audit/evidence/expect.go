@@ -55,8 +55,8 @@ func (v *verification) collect() error {
 	return nil
 }
 
-// retire leaves out the checkpoints, sorted by size, that only a replaced key signed: one of more records than a checkpoint by a key that stands behind it among
-// the keys. Somebody may have the old key. Checkpoints of one size are taken together, since anybody can remove the line of a signature from one.
+// retire leaves out the checkpoints, sorted by size, that only a replaced key signed: those that follow a checkpoint by a later key. A replaced key may have
+// leaked. Checkpoints of one size are judged together, because removing the line of one signature from a checkpoint needs no key.
 func (v *verification) retire() {
 	var newest, first expected // by the last key so far; the first that is left out
 	out, left := v.expect[:0], 0
@@ -84,7 +84,7 @@ func (v *verification) retire() {
 	v.expect = out
 	if left > 0 {
 		v.report.incomplete("%d checkpoints count for nothing, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
-			"Somebody has the old key, or the keys that were given do not stand in the order in which they replaced each other",
+			"The old key was used again, signatures of the new one were removed, or the keys were not given in the order in which they replaced each other",
 			left, first.Size, first.file, first.line, first.Origin, first.by, newest.Origin, newest.by, newest.Size)
 	}
 }

@@ -200,8 +200,9 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 	return k, nil
 }
 
-// heldByNewest refuses a last checkpoint that only the old key of a rotation signed, once the new key, the last one, is known to have signed: since then both
-// sign each checkpoint, and somebody else may have the old one.
+// heldByNewest refuses a last checkpoint that only the old key of a rotation signed, if it is of more records than the new key, the last one, is known to have
+// signed: since the new key signs, both sign each checkpoint, and the old key may have leaked. One of fewer records takes nothing over: the file was cut back, or
+// lines of signatures were, which needs no key, and the missing checkpoint is restored.
 func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys) error {
 	if own == nil || len(keys.all) < 2 || k.held == 0 {
 		return nil
@@ -214,7 +215,7 @@ func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys)
 	if err != nil {
 		return fmt.Errorf("what was signed of the audit log: %w", err)
 	}
-	if s.Size == 0 {
+	if s.Size == 0 || k.held <= s.Size {
 		return nil
 	}
 	return &Fault{filepath.Join(dir, CheckpointFile), 0, 0, fmt.Sprintf("its last checkpoint is signed by the key audit.signing.old alone, and the new key has signed %d records: it was added, or the configuration went back to the old key for a while; a new key must take over then", s.Size)}

@@ -51,8 +51,8 @@ func signedBy(t *testing.T, m *madeLog, keys ...*Key) {
 	writeFile(t, filepath.Join(m.dir, CheckpointFile), slices.Concat(own, raw, []byte("\n")))
 }
 
-// Once a key was replaced, whoever has it, and can write to the directory, cannot sign for the log any more: no start takes such a checkpoint for its own, with
-// the rotation under way or not, and a verification finds it.
+// A replaced key cannot sign for the log any more, also in the hands of an attacker who can write to the directory: no start accepts its checkpoint, during the
+// rotation or after it, and a verification names it.
 func TestAReplacedKeySignsNothing(t *testing.T) {
 	for name, o := range map[string]func(m *madeLog, old *Key, states []string) Options{
 		"in the rotation": func(m *madeLog, old *Key, states []string) Options {
@@ -96,7 +96,7 @@ func TestAReplacedKeySignsNothing(t *testing.T) {
 	})
 }
 
-// pruned removes the first segment of a log, as if the log had said so, and has keys sign that.
+// prunedBy removes the first segment of a log, with a LogPrune that the keys sign.
 func prunedBy(t *testing.T, m *madeLog, keys ...*Key) {
 	t.Helper()
 	segments, _ := paths(t, m)
@@ -133,21 +133,48 @@ func elsewhere(t *testing.T, m *madeLog, witness *Key, keys ...*Key) string {
 	return file
 }
 
+// Cutting checkpoints or signatures needs no key: the log goes on, and what is missing is restored.
+func TestSignaturesOfTheNewKeyThatWereRemovedStopNoStart(t *testing.T) {
+	for name, keep := range map[string]int{"cut back to the old key's time": 1, "the last one lacks the new key": 2} {
+		t.Run(name, func(t *testing.T) {
+			m, old, states := rotated(t)
+			m.open(Options{Keys: []*Key{m.key, old}, States: states}) // the rotation is under way
+			m.close()
+			head, err := LastCheckpoint(m.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keep == 1 {
+				tree := treeAt(t, m.dir, 3)
+				head = Head{origin, 3, tree.root()}
+			}
+			raw, err := sign(head, m.clock, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, filepath.Join(m.dir, CheckpointFile), append(raw, '\n'))
+			m.open(Options{Keys: []*Key{m.key, old}, States: states})
+			m.records(1)
+			m.close()
+			if r := verify(t, VerifyOptions{Dir: m.dir, Keys: keysOf(t, old.LogKey(), m.key.LogKey())}); r.Fault != nil || r.OwnCovered != m.seq {
+				t.Errorf("covered to %d of %d, %v, %v", r.OwnCovered, m.seq, r.Fault, r.Incomplete)
+			}
+		})
+	}
+}
+
 // What was removed by the word of a replaced key is gone, whatever the attacker leaves of the log's own checkpoints, and whatever he has cosigned. The line of
 // the new key in a checkpoint is as easily removed as the checkpoint.
 func TestTheWordOfAReplacedKeyRemovesNothing(t *testing.T) {
 	witness := newKey(t, "example.com/witness")
-	for name, own := range map[string]func(t *testing.T, m *madeLog, old *Key){
-		"all of the log's own checkpoints are there": func(*testing.T, *madeLog, *Key) {},
-		"none is": func(t *testing.T, m *madeLog, _ *Key) {
-			if err := os.Remove(filepath.Join(m.dir, CheckpointFile)); err != nil {
-				t.Fatal(err)
-			}
+	for name, own := range map[string]func(t *testing.T, m *madeLog){
+		"all of the log's own checkpoints are there": func(*testing.T, *madeLog) {},
+		"none is": func(t *testing.T, m *madeLog) {
+			writeFile(t, filepath.Join(m.dir, CheckpointFile), nil)
 		},
-		"the new key's lines are removed": func(t *testing.T, m *madeLog, _ *Key) {
+		"the new key's lines are removed": func(t *testing.T, m *madeLog) {
 			lines := slices.Collect(bytes.Lines(files(t, m.dir)[CheckpointFile]))
-			ids := []byte(strings.Split(m.key.LogKey(), "+")[1])
-			id, err := hex.DecodeString(string(ids))
+			id, err := hex.DecodeString(strings.Split(m.key.LogKey(), "+")[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,14 +193,11 @@ func TestTheWordOfAReplacedKeyRemovesNothing(t *testing.T) {
 			m, old, _ := rotated(t)
 			keys := keysOf(t, old.LogKey(), m.key.LogKey(), witness.WitnessKey())
 			genuine := elsewhere(t, m, witness, m.key, old)
-			own(t, m, old)
-			if _, err := os.Stat(filepath.Join(m.dir, CheckpointFile)); err != nil {
-				writeFile(t, filepath.Join(m.dir, CheckpointFile), nil)
-			}
+			own(t, m)
 			prunedBy(t, m, old)
 			for _, outside := range [][]string{{genuine}, {genuine, elsewhere(t, m, witness, old)}} {
 				r := verify(t, VerifyOptions{Dir: m.dir, Keys: keys, Outside: outside, AllowPruned: true, RequireWitness: true})
-				if r.Verdict != VerdictTampered || r.PrunedUntil != 0 && r.Fault == nil {
+				if r.Verdict != VerdictTampered {
 					t.Errorf("%d from elsewhere: %s, %v, %v", len(outside), r.Verdict, r.Fault, r.Incomplete)
 				}
 			}
@@ -283,7 +307,7 @@ func TestThinningKeepsWhatAnotherKeySigned(t *testing.T) {
 	}
 }
 
-// A proof is of the newest checkpoint, and that may be cosigned.
+// A proof uses the newest checkpoint, which a witness may have cosigned.
 func TestAProofIsOfACosignedCheckpoint(t *testing.T) {
 	m, witness := sample(t), newKey(t, "example.com/witness")
 	file := elsewhere(t, m, witness, m.key)
