@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // maxUID bounds the uid, which is repeated in answers, records and logs. The API server's has 36 bytes.
@@ -44,6 +45,15 @@ func beginningOf(body []byte) *envelope {
 	}
 	e.request.Object.Raw, e.request.OldObject.Raw = nil, nil
 	return e
+}
+
+// tenantOf is the sender of the review in a body, as far as its beginning tells.
+func tenantOf(body []byte) turns.Sender {
+	e := beginningOf(body)
+	if e == nil {
+		e = &envelope{}
+	}
+	return senderOf(e.request.UserInfo.Username, e.request.Namespace)
 }
 
 func decodeReview(body []byte, a *jsonscan.Allowance) (*envelope, error) {

@@ -20,7 +20,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 const (
@@ -102,7 +101,7 @@ func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admission
 	if !errors.Is(err, jsonscan.ErrAllowance) {
 		return answer, err
 	}
-	done, err := r.turns.Take(ctx, turns.Sender{intake.Host(req.RemoteAddr)})
+	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenantOf(body))
 	if err != nil {
 		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoTurn})
 	}

@@ -62,7 +62,7 @@ type Reviewer struct {
 	newID         func() string
 	metrics       *Metrics
 	desk          *intake.Desk
-	turns         *turns.Turns // of heavy reviews
+	turns         *turns.Groups // of heavy reviews
 }
 
 // NewReviewer returns a Reviewer.

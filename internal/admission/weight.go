@@ -24,15 +24,16 @@ const (
 )
 
 // Turns of heavy reviews. With more than half of the processors they would keep light ones waiting, and more than two at a time would
-// need more memory whatever the number of processors.
+// need more memory whatever the number of processors. Addresses take them in turn, since only an API server tells the truth about tenants; its own are shared
+// among these.
 const (
 	maxTurns     = 2
 	waitForTurn  = 2 * time.Second // an API server waits for an answer for 10 s as a rule, and others of its reviews wait as well
 	waitingTurns = 64
 )
 
-func turnsFor(processors int) *turns.Turns {
-	return turns.New(min(max(processors/2, 1), maxTurns), waitingTurns, waitForTurn)
+func turnsFor(processors int) *turns.Groups {
+	return turns.NewGroups(min(max(processors/2, 1), maxTurns), waitingTurns, waitForTurn)
 }
 
 // What things take in memory, in bytes, from the first string to the last term, beside the length of their texts. These are upper bounds,

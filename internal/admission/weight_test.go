@@ -315,8 +315,8 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Audit, o.Metrics = kept, NewMetrics(reg) })
 	light := reviewBody(t, createRequest(t, testPod(csiPipe)))
 	synctest.Test(t, func(t *testing.T) {
-		r.turns = turns.New(1, 2, waitForTurn)
-		done, err := r.turns.Take(t.Context(), turns.Sender{"10.0.0.9"})
+		r.turns = turns.NewGroups(1, 1, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9", turns.Sender{"eve"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +347,7 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 			}
 		}
 
-		if done, err = r.turns.Take(t.Context(), turns.Sender{"10.0.0.9"}); err != nil {
+		if done, err = r.turns.Take(t.Context(), "10.0.0.9", turns.Sender{"eve"}); err != nil {
 			t.Fatal(err)
 		}
 		late := ask(t, r, "10.0.0.1", heavyBody())
@@ -365,12 +365,54 @@ func TestHeavyReviewsWaitForTheirTurnAndLightOnesDoNot(t *testing.T) {
 	}
 }
 
+// An API server sends the reviews of all tenants.
+func TestHeavyReviewsOfOneTenantHoldUpNoOtherOfTheSameAddress(t *testing.T) {
+	r := newReviewer(t, DefaultParameters())
+	of := func(user, namespace string) []byte {
+		review := strings.Replace(string(heavyBody()), `"namespace":"team-a"`, fmt.Sprintf(`"namespace":%q,"userInfo":{"username":%q}`, namespace, user), 1)
+		return []byte(review)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const room = 4
+		r.turns = turns.NewGroups(1, room, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9", turns.Sender{"another"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var flood []*asked
+		for i := range 2 * room {
+			flood = append(flood, ask(t, r, "10.0.0.1", of("eve", fmt.Sprint("evil-", i))))
+		}
+		other := ask(t, r, "10.0.0.1", of("bob", "shop"))
+		if other.over {
+			t.Fatal("a tenant with one review was refused for another's many")
+		}
+		refused := 0
+		for _, a := range flood {
+			if a.over {
+				refused++
+				if codes, message := a.says(t); codes != CodeFailure || !strings.Contains(message, "("+ReasonOverload+")") {
+					t.Errorf("refused with %s: %s", codes, message)
+				}
+			}
+		}
+		if refused != room { // one waits for other addresses, and one gave way
+			t.Errorf("%d of %d gave way", refused, len(flood))
+		}
+		done()
+		synctest.Wait()
+		if codes, _ := other.says(t); codes != "PG001" {
+			t.Errorf("%s, want its verdict", codes)
+		}
+	})
+}
+
 func TestWhatWaitsForItsTurnHoldsItsBodyAlone(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
 	synctest.Test(t, func(t *testing.T) {
 		const many = 16
-		r.turns = turns.New(1, many, waitForTurn)
-		done, err := r.turns.Take(t.Context(), turns.Sender{"address 10.0.0.9"})
+		r.turns = turns.NewGroups(1, many, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9", turns.Sender{"eve"})
 		if err != nil {
 			t.Fatal(err)
 		}

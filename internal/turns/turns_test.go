@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -171,8 +172,8 @@ func TestOneSenderLeavesATurnForOthers(t *testing.T) {
 		second.done()
 		third.done()
 		more.done()
-		if q.taken != 0 || len(q.waiting) != 0 || len(q.by) != 0 {
-			t.Errorf("%d taken, %d wait, %v", q.taken, len(q.waiting), q.by)
+		if q.taken != 0 || len(q.waiting) != 0 || len(q.names) != 0 {
+			t.Errorf("%d taken, %d wait, %v", q.taken, len(q.waiting), q.names)
 		}
 	})
 }
@@ -216,4 +217,80 @@ func TestAUserOfManyNamespacesLeavesATurn(t *testing.T) {
 			a.done()
 		}
 	})
+}
+
+// Others that wait all the time, a few of them or ever new ones, keep no request of a sender waiting for ever.
+func TestAWaitEndsHoweverManyComeAfterIt(t *testing.T) {
+	for name, address := range map[string]func(i int) string{
+		"two others":      func(i int) string { return fmt.Sprint("other", i%2) },
+		"ever new others": func(i int) string { return fmt.Sprint("other", i) },
+		"its own":         func(int) string { return "own" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := &queue{Turns: New(1, 64, time.Minute)}
+				asked := map[string]*asking{}
+				ask := func(address, name string) { asked[name] = q.ask(address, name) }
+				for _, name := range []string{"first", "second", "third", "last"} {
+					ask("own", name)
+				}
+				ask(address(-1), "other")
+				turns := 0
+				for ; len(q.waiting) > 0; turns++ {
+					if turns < 40 {
+						ask(address(turns), fmt.Sprint("other", turns))
+					}
+					asked[q.had[turns]].done()
+					synctest.Wait()
+				}
+				asked[q.had[turns]].done()
+				if i := slices.Index(q.had, "last"); i > 12 {
+					t.Errorf("it had the turn %d: %v", i, q.had)
+				}
+				if q.taken != 0 || len(q.names) != 0 {
+					t.Errorf("%d taken, %v", q.taken, q.names)
+				}
+			})
+		})
+	}
+}
+
+// A turn that ends may let two begin that waited: one had to leave a turn for others.
+func TestATurnThatEndsLetsAllBeginThatMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{Turns: New(3, 8, time.Minute)}
+		first, second := q.ask("u:eve n:shop", "first"), q.ask("u:eve n:shop", "second")
+		others := []*asking{q.ask("u:eve n:other", "its user's"), q.ask("u:other n:shop", "its namespace's")}
+		if others[0].over || others[1].over {
+			t.Fatal("no turn was left for others")
+		}
+		first.done()
+		synctest.Wait()
+		if !others[0].over || !others[1].over {
+			t.Fatalf("%t, %t", others[0].over, others[1].over)
+		}
+		for _, a := range append(others, second) {
+			a.done()
+		}
+	})
+}
+
+// BenchmarkWaiting has the turns of one sender while so many of it wait.
+func BenchmarkWaiting(b *testing.B) {
+	for _, n := range []int{0, 16, 180, 4000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			q := New(2, n+1, time.Hour)
+			a := Sender{"namespace eve", "user eve"}
+			for range 2 {
+				q.take(a)
+			}
+			for range n {
+				q.enter(a)
+			}
+			for b.Loop() {
+				q.enter(a)
+				q.leave(a)
+			}
+		})
+	}
 }
