@@ -95,7 +95,7 @@ func TestVerifyingALogThatIsBeingWrittenRaisesNoFalseAlarm(t *testing.T) {
 	}
 	r, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir, Keys: keys, Outside: []string{evidencetest.Elsewhere(t, dir, key)}, AllowPruned: true})
 	if err != nil || r.Verdict != evidence.VerdictOK {
-		t.Errorf("in the end: %v %s %v", err, r.Verdict, r.Fault)
+		t.Errorf("in the end: %v %s %v %q", err, r.Verdict, r.Fault, r.Incomplete)
 	}
 	t.Logf("%v while it grew to %d records, of which %d were pruned", seen, last, pruned)
 }

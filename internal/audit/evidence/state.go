@@ -86,7 +86,7 @@ func readStates(files []string, keys Keys) (s state, err error) {
 				continue
 			}
 			c, err := keys.Open(raw)
-			if err != nil || !c.LogSigned { // by a key that was replaced
+			if err != nil { // by a key that was replaced
 				continue
 			}
 			if s.isKnown = true; c.Size > s.Size {

@@ -166,7 +166,7 @@ func (c *Client) ask(ctx context.Context, copied Copy) error {
 // take keeps a cosignature that is good, and no other line of the answer.
 func (c *Client) take(copied Copy, lines []byte) error {
 	whole := append(bytes.Clone(copied.Raw), lines...)
-	seen, err := c.keys.Open(whole)
+	seen, err := c.keys.open(whole)
 	if err != nil {
 		return fmt.Errorf("the witness's answer: %w", err)
 	}

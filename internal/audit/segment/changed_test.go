@@ -44,9 +44,12 @@ func newPruning(t *testing.T) *pruning {
 
 func (p *pruning) open(t *testing.T) {
 	t.Helper()
-	var err error
+	last, err := evidence.LastCheckpoint(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p.w, err = segment.Open(t.Context(), p.dir, segment.Options{
-		SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 6 * audit.MaxRecord, NoSync: true, OnFault: p.tell,
+		Covered: last.Size, Fits: evidence.Fits(p.dir, last), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 6 * audit.MaxRecord, NoSync: true, OnFault: p.tell,
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
 			p.tree, err = evidence.Open(context.Background(), evidence.Options{Dir: p.dir, Keys: []*evidence.Key{p.key}, Prunes: true, OnError: p.tell})
@@ -81,9 +84,14 @@ func (p *pruning) fill(t *testing.T) segment.Stats {
 			t.Fatal(err)
 		}
 	}
+	p.settle()
+	return p.w.Stats()
+}
+
+// settle waits for what is too much to be removed.
+func (p *pruning) settle() {
 	time.Sleep(2 * time.Minute)
 	synctest.Wait()
-	return p.w.Stats()
 }
 
 func (p *pruning) close(t *testing.T) {

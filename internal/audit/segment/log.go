@@ -64,6 +64,7 @@ type log struct {
 	parts         []part     // those closed, oldest first
 	held          int64      // what they take of the disk
 	refused       taken      // what refusals take of that
+	added         int64      // what records take of it that no checkpoint covered when a start took them over
 	isWithoutPart bool       // a refusal of a caller that a rule names was not taken, see tellOfPart
 	empty         []declared // files that hold no record; each goes with the segment that says so
 	going         []string   // files whose removal is in the log and not done yet

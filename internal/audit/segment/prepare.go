@@ -53,11 +53,16 @@ func (l *log) goOn(err error) {
 	l.prune()
 }
 
-// stopPreparing waits for evidence to give up.
-func (l *log) stopPreparing() {
-	if p := l.preparing; p != nil {
-		p.stop()
-		<-p.done //nolint:errcheck // nothing was removed, whatever it is
-		l.preparing = nil
+// stopPreparing waits for evidence to give up, and says whether it became ready before it could.
+func (l *log) stopPreparing() bool {
+	p := l.preparing
+	if p == nil {
+		return false
 	}
+	p.stop()
+	err := <-p.done
+	if l.preparing = nil; err == nil {
+		l.prepared = p.last
+	}
+	return err == nil
 }

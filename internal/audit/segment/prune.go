@@ -47,13 +47,15 @@ func (l *log) excess() (parts []part, reason string) {
 	for _, seq := range l.open {
 		oldest = min(oldest, seq)
 	}
+	// Whoever can write to the directory can add records while no process does. They may take as much again as is kept, and push out nothing.
+	added := l.added
 	total, refused := l.at.bytes+l.held, l.at.refused.all+l.refused.all
 	var overdue uint64
 	for i := range l.parts {
 		p := &l.parts[i]
-		why := ""
+		why, own := "", total-min(added, l.options.KeepBytes)
 		switch {
-		case l.options.KeepBytes > 0 && (total > l.options.KeepBytes || total-refused > l.options.KeepBytes-l.options.refusalPart()):
+		case l.options.KeepBytes > 0 && (own > l.options.KeepBytes || own-refused > l.options.KeepBytes-l.options.refusalPart()):
 			why = audit.CauseSize
 		case l.options.KeepAge > 0 && !p.ended.IsZero() && l.options.Now().Sub(p.ended) > l.options.KeepAge:
 			why = audit.CauseAge
@@ -62,7 +64,7 @@ func (l *log) excess() (parts []part, reason string) {
 		if why == "" || !isKept && (len(parts) == maxPruned || reason != "" && why != reason) {
 			break
 		}
-		total, refused = total-p.held, refused-p.refused.all
+		total, refused, added = total-p.held, refused-p.refused.all, added-p.added
 		if isKept {
 			overdue = p.last
 			continue
@@ -123,7 +125,7 @@ func (l *log) remove(parts []part, reason string) error {
 		return err
 	}
 	for _, p := range parts {
-		l.held, l.refused = l.held-p.held, l.refused.minus(p.refused)
+		l.held, l.refused, l.added = l.held-p.held, l.refused.minus(p.refused), l.added-p.added
 	}
 	l.parts, l.empty, l.going, l.isHeld = l.parts[len(parts):], empty, pruned.Segments, l.evidence == nil
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })

@@ -130,25 +130,3 @@ func refusedBytes(batch []*pending) (n taken) {
 	}
 	return n
 }
-
-// weighRefusals finds how much of each segment refusals take. Records of calls that were admitted are told by their beginning.
-func (f *Found) weighRefusals() error {
-	for i := range f.parts {
-		p := &f.parts[i]
-		err := p.lines(f.disk, func(line []byte, _ int64) bool {
-			h, ok := parseHead(line)
-			if !ok || h.intentSeq != 0 || h.kind == string(audit.TypeLog) || h.stage == string(audit.StageRequestReceived) {
-				return true
-			}
-			if e, err := audit.Parse(line); err == nil && e.IsRefusal() {
-				n := int64(len(line)) + 1
-				p.refused = p.refused.plus(taken{n, n})
-			}
-			return true
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -27,7 +27,11 @@ func (l *log) start(ctx context.Context) (err error) {
 	}()
 	found, err := read(untilDone{l.disk, ctx}, Signed{l.options.Covered, l.options.Fits})
 	if err == nil && l.options.KeepBytes > 0 {
-		err = found.weighRefusals()
+		covered := found.Last // without evidence nothing is
+		if l.options.Evidence != nil {
+			covered = l.options.Covered
+		}
+		err = found.weighRecords(covered)
 	}
 	if err != nil {
 		return err
@@ -57,8 +61,13 @@ func (l *log) start(ctx context.Context) (err error) {
 		found.parts[n-1] = l.at
 		l.parts = found.parts
 		for i := range l.parts {
-			l.parts[i].held = l.weigh(&l.parts[i])
-			l.held, l.refused = l.held+l.parts[i].held, l.refused.plus(l.parts[i].refused)
+			p := &l.parts[i]
+			p.held = l.weigh(p)
+			p.added = min(p.added, p.held)
+			l.held, l.refused, l.added = l.held+p.held, l.refused.plus(p.refused), l.added+p.added
+		}
+		if l.unsigned > 0 && l.added > l.options.refusalPart() {
+			l.options.OnFault(fmt.Errorf("the audit log goes on from %d records that no checkpoint covers, and such records take %d bytes of it: far more than a kill leaves. They push nothing out of the log; look at who can write to its directory", l.unsigned, l.added))
 		}
 		// A process that was killed leaves records that only the kernel has. What the log goes on from must not vanish with the power.
 		if err := l.disk.Flush(l.at.name); err != nil {
@@ -191,7 +200,9 @@ func (l *log) look() {
 
 // close ends the log in order.
 func (l *log) close() error {
-	l.stopPreparing()
+	for l.stopPreparing() { // what evidence does without already is removed, or nothing would hold it
+		l.prune()
+	}
 	var err error
 	l.isLast = true
 	if l.file != nil {

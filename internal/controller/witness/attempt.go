@@ -99,7 +99,7 @@ func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint [
 	if err != nil {
 		return a.fail(err)
 	}
-	if c, err := keys.Open(checkpoint); err != nil || !c.LogSigned {
+	if _, err := keys.Open(checkpoint); err != nil {
 		return a.fail(errOtherKey)
 	}
 	if !a.h.writes.take(origin) {

@@ -1,0 +1,58 @@
+package segment
+
+import (
+	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// weighRecords finds how much of each segment refusals take, and records that no checkpoint covered when a start took them over, of those behind covered this
+// one. Records of calls that were admitted are told by their beginning.
+func (f *Found) weighRecords(covered uint64) error {
+	unsigned := f.takenOver(covered)
+	for i := range f.parts {
+		p := &f.parts[i]
+		seq := p.first
+		err := p.lines(f.disk, func(line []byte, _ int64) bool {
+			n, isAdded := int64(len(line))+1, isWithin(unsigned, seq)
+			seq++
+			if isAdded {
+				p.added += n
+				return true
+			}
+			h, ok := parseHead(line)
+			if !ok || h.intentSeq != 0 || h.kind == string(audit.TypeLog) || h.stage == string(audit.StageRequestReceived) {
+				return true
+			}
+			if e, err := audit.Parse(line); err == nil && e.IsRefusal() {
+				p.refused = p.refused.plus(taken{n, n})
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbers are those of records, both included.
+type numbers struct{ first, last uint64 }
+
+func isWithin(all []numbers, seq uint64) bool {
+	return slices.ContainsFunc(all, func(n numbers) bool { return n.first <= seq && seq <= n.last })
+}
+
+// takenOver are the records that no checkpoint covered when a start took them over: those behind covered, and those of which the log says so itself. What
+// stands among them may be anybody's, so it does not count.
+func (f *Found) takenOver(covered uint64) (all []numbers) {
+	if covered < f.Last {
+		all = append(all, numbers{covered + 1, f.Last})
+	}
+	for _, p := range slices.Backward(f.parts) {
+		if g := p.opening.Log; p.opens() && g != nil && g.Unsigned > 0 && g.Unsigned < p.first && !isWithin(all, p.first) {
+			all = append(all, numbers{p.first - g.Unsigned, p.first - 1})
+		}
+	}
+	return all
+}
