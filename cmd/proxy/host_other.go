@@ -14,8 +14,8 @@ const (
 	defaultAuditLog = "audit in --socket-dir"
 )
 
-// processTime is what package policy has by itself.
-var processTime func() time.Duration
+// threadTime is what package policy has by itself.
+var threadTime func() (used func() time.Duration, release func())
 
 func windowsHost(hostOptions) (*host, error) {
 	return nil, errors.New("this is not Windows")

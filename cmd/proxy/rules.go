@@ -37,7 +37,7 @@ func localRules(ctx context.Context, settings config.Proxy, log *zap.Logger) (*p
 
 // requestOptions have the built-in policy's own tests left out: they passed when this program was made.
 func requestOptions(log *zap.Logger) policy.Options {
-	return policy.Options{BaseTested: true, ProcessTime: processTime, Log: log}
+	return policy.Options{BaseTested: true, ThreadTime: threadTime, Log: log}
 }
 
 // requestModules are the built-in request policy and what the configuration adds to it.

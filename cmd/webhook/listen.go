@@ -78,7 +78,7 @@ func (w *webServer) address() string { return w.listener.Addr().String() }
 func (w *webServer) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           w.WebhookMux(),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, // a stop ends no request
 		ConnState:         w.listener.State,
 		ErrorLog:          connectionLog(w.log),
 		ReadHeaderTimeout: helloTime,

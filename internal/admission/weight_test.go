@@ -1,10 +1,12 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -282,8 +284,13 @@ type asked struct {
 }
 
 func ask(t *testing.T, r *Reviewer, address string, body []byte) *asked {
+	return askUntil(t.Context(), r, address, body)
+}
+
+// askUntil sends a review whose client leaves when ctx is done.
+func askUntil(ctx context.Context, r *Reviewer, address string, body []byte) *asked {
 	a := &asked{w: httptest.NewRecorder()}
-	req := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(string(body)))
+	req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(string(body)))
 	req.Header.Set("Content-Type", "application/json")
 	req.RemoteAddr = address + ":40000"
 	go func() {
@@ -403,6 +410,39 @@ func TestHeavyReviewsOfOneTenantHoldUpNoOtherOfTheSameAddress(t *testing.T) {
 		synctest.Wait()
 		if codes, _ := other.says(t); codes != "PG001" {
 			t.Errorf("%s, want its verdict", codes)
+		}
+	})
+}
+
+func TestAReviewWhoseClientHasLeftTakesNoTurn(t *testing.T) {
+	kept := &ledger{}
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Audit = kept })
+	synctest.Test(t, func(t *testing.T) {
+		r.turns = turns.NewGroups(1, 2, waitForTurn)
+		done, err := r.turns.Take(t.Context(), "10.0.0.9", turns.Sender{"another"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		var gone []*asked
+		for range 3 {
+			gone = append(gone, askUntil(ctx, r, "10.0.0.1", heavyBody()))
+		}
+		leave()
+		synctest.Wait()
+		stays := ask(t, r, "10.0.0.1", heavyBody())
+		for _, a := range gone {
+			if !a.over || a.w.Code != http.StatusServiceUnavailable {
+				t.Errorf("over %t, status %d", a.over, a.w.Code)
+			}
+		}
+		if stays.over || len(kept.events) != 0 {
+			t.Fatalf("over %t, %d records", stays.over, len(kept.events))
+		}
+		done()
+		synctest.Wait()
+		if codes, _ := stays.says(t); codes != "PG001" {
+			t.Errorf("refused with %s", codes)
 		}
 	})
 }

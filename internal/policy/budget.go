@@ -37,6 +37,7 @@ type pool struct{ taken atomic.Int64 }
 type budget struct {
 	left atomic.Int64
 	pool *pool // nil for what runs alone
+	work *work // nil if nobody measures it
 
 	mu     sync.Mutex
 	levels int64       // of a comparison, which were paid for, see bear
@@ -47,9 +48,9 @@ type budget struct {
 
 type budgetKey struct{}
 
-// withBudget returns a context under which an evaluation may make maxMade. Release gives what it took back to the pool.
-func withBudget(ctx context.Context, p *pool) (bounded context.Context, release func()) {
-	b := &budget{pool: p, levels: freeLevels, stack: paidStack{freeStack, freeStack}}
+// withBudget returns a context under which an evaluation, which is part of some work, may make maxMade. Release gives what it took back to the pool.
+func withBudget(ctx context.Context, p *pool, w *work) (bounded context.Context, release func()) {
+	b := &budget{pool: p, work: w, levels: freeLevels, stack: paidStack{freeStack, freeStack}}
 	b.left.Store(maxMade)
 	return context.WithValue(ctx, budgetKey{}, b), b.release
 }
@@ -57,7 +58,7 @@ func withBudget(ctx context.Context, p *pool) (bounded context.Context, release 
 // Bounded returns a context under which policies may be evaluated without an Engine, as OPA's own runner does for tests. All that is evaluated under it
 // has one budget.
 func Bounded(ctx context.Context) context.Context {
-	ctx, _ = withBudget(ctx, nil)
+	ctx, _ = withBudget(ctx, nil, nil)
 	return ctx
 }
 

@@ -10,7 +10,7 @@ import (
 
 // made returns a context with a budget, and what was taken of it.
 func made(ctx context.Context) (bounded context.Context, taken func() int64) {
-	ctx, _ = withBudget(ctx, nil)
+	ctx, _ = withBudget(ctx, nil, nil)
 	b := ctx.Value(budgetKey{}).(*budget)
 	return ctx, func() int64 { return maxMade - b.left.Load() }
 }
@@ -28,7 +28,7 @@ func TestHonestTestsStayFarFromTheBudget(t *testing.T) {
 	n, most := 0, int64(0)
 	for _, test := range suite.tests() {
 		ctx, taken := made(t.Context())
-		if r := suite.run(ctx, test); !r.Passed {
+		if r := suite.run(ctx, test, p.options.work()); !r.Passed {
 			t.Errorf("%+v", r)
 		}
 		n, most = n+1, max(most, taken())
@@ -52,7 +52,7 @@ func TestDecisionsAboutLargeReviewsStayFarFromTheBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, taken := made(t.Context())
-	cancel, stop := limit(ctx, patient.Timeout, processTime)
+	cancel, stop := limit(ctx, patient.Timeout, p.options.work().used)
 	defer stop()
 	if _, err := evaluate(ctx, s.decision, manyMounts(t, 5000), cancel); err != nil {
 		t.Fatal(err)

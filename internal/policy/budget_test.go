@@ -134,7 +134,7 @@ func TestEvaluationsAtOneTimeShareAPool(t *testing.T) {
 	var all []*budget
 	var releases []func()
 	begin := func() *budget {
-		ctx, release := withBudget(t.Context(), &p)
+		ctx, release := withBudget(t.Context(), &p, nil)
 		all, releases = append(all, budgetOf(ctx)), append(releases, release)
 		return budgetOf(ctx)
 	}

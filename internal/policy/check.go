@@ -68,7 +68,7 @@ func (p *program) runCheck(ctx context.Context, s *snapshot, c Check) error {
 	}
 	// The time-out of a decision is for a warm process, and here a slow machine must not look like a wrong policy. But one that takes several times as
 	// long for what every policy is asked could only refuse.
-	d, err := s.decide(ctx, input, nil, coldTimes*p.options.Timeout, p.options.ProcessTime)
+	d, err := s.decide(ctx, input, nil, coldTimes*p.options.Timeout, p.options.work())
 	if err != nil {
 		return err
 	}

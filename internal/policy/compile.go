@@ -52,9 +52,11 @@ func (p *program) compileTests(m Modules) []Problem {
 	if m.mayBeUntested() {
 		return nil
 	}
-	ctx, cancel := within(context.Background(), p.options.TestTimeout, p.options.ProcessTime)
+	w := p.options.work()
+	ctx, cancel := within(context.Background(), p.options.TestTimeout, w.used)
 	defer cancel()
-	_, err := p.suite(ctx)
+	var err error
+	w.run(func() { _, err = p.suite(ctx) })
 	if err == nil {
 		return nil
 	}

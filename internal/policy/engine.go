@@ -25,7 +25,6 @@ type Engine struct {
 	overdue  hashes        // ran out of time
 	known    hashes        // were activated
 	made     pool          // what the evaluations that run now share
-	share    share         // of processor time, likewise
 	active   atomic.Pointer[snapshot]
 }
 
@@ -37,7 +36,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy engine: %w", err)
 	}
-	return &Engine{options: o, slots: turns.New(o.MaxConcurrent, maxWaiting, longest*o.Timeout), builds: make(chan struct{}, maxAbandoned), share: share{used: o.ProcessTime}}, nil
+	return &Engine{options: o, slots: turns.New(o.MaxConcurrent, maxWaiting, longest*o.Timeout), builds: make(chan struct{}, maxAbandoned)}, nil
 }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before
@@ -60,7 +59,7 @@ func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
 }
 
 // build changes nothing of the engine: nobody may be waiting for it any more. before is the base that passed its tests last.
-func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
+func (e *Engine) build(ctx context.Context, m Modules, before tested) (b built) {
 	p, problems := compile(ctx, m, e.options)
 	if err := context.Cause(ctx); err != nil { // problems may be those of modules that were not looked at to the end
 		return built{err: fmt.Errorf("%w: %w", errAbandoned, err)}
@@ -68,8 +67,15 @@ func (e *Engine) build(ctx context.Context, m Modules, before tested) built {
 	if len(problems) > 0 {
 		return built{err: &ProblemsError{problems}}
 	}
-	ctx, cancel := within(ctx, e.options.TestTimeout, e.options.ProcessTime)
+	w := e.options.work()
+	ctx, cancel := within(ctx, e.options.TestTimeout, w.used)
 	defer cancel()
+	w.run(func() { b = e.test(ctx, p, m, before) })
+	return b
+}
+
+// test runs the tests and checks of m, of which p was compiled, and those of its base.
+func (e *Engine) test(ctx context.Context, p *program, m Modules, before tested) built {
 	base, err := e.testBase(ctx, m.Base, before)
 	if err != nil {
 		return built{err: err}
@@ -145,9 +151,7 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 		return Decision{}, fault(ReasonOverload, errors.Join(errBusy, err))
 	}
 	defer done()
-	e.share.change(1)
-	defer e.share.change(-1)
-	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.share.time)
+	return s.s.decide(ctx, input, &e.made, e.options.Timeout, e.options.work())
 }
 
 var errBusy = errors.New("all evaluation slots are taken")

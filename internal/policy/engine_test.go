@@ -179,8 +179,11 @@ func TestDecideRefusesWhenNoSlotBecomesFree(t *testing.T) {
 
 func TestASenderOfManyHoldsUpNoSenderOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		working := func() time.Duration { time.Sleep(time.Millisecond); return 0 } // an evaluation takes some time
-		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second, ProcessTime: working})
+		working := func() (func() time.Duration, func()) { // an evaluation takes some time
+			time.Sleep(time.Millisecond)
+			return func() time.Duration { return 0 }, func() {}
+		}
+		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second, ThreadTime: working})
 		active, _ := e.Active()
 		done, err := e.slots.Take(t.Context(), turns.Sender{"many"})
 		if err != nil {

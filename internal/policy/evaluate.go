@@ -42,41 +42,7 @@ func within(ctx context.Context, timeout time.Duration, used func() time.Duratio
 	return ctx, func() { halt(); cancel(nil) }
 }
 
-// share is the processor time that an evaluation would have had if all of those under way had been given the same: what the process has used, divided
-// by their number. Nothing says what each has used, and the time of one must not be used up by others.
-type share struct {
-	used func() time.Duration
-
-	mu      sync.Mutex // guards what follows
-	sharing int
-	last    time.Duration // that the process had used when passed was set
-	passed  time.Duration
-}
-
-// time returns what has passed since some moment.
-func (s *share) time() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.advance()
-}
-
-// change counts an evaluation that begins, 1, or one that ends, -1.
-func (s *share) change(by int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.advance()
-	s.sharing += by
-}
-
-// advance needs s.mu.
-func (s *share) advance() time.Duration {
-	now := s.used()
-	s.passed += max(0, now-s.last) / time.Duration(max(1, s.sharing))
-	s.last = now
-	return s.passed
-}
-
-// endAfter calls end once the process has used as much processor time as the time-out, and not before the time-out has passed by the clock. The
+// endAfter calls end once the work has used as much processor time as the time-out, and not before the time-out has passed by the clock. The
 // clock alone would end work that got no processor, on a machine that is busy otherwise; it does so after longest time-outs. stop must be called.
 func endAfter(timeout time.Duration, used func() time.Duration, end func()) (stop func()) {
 	l := &limited{end: end, timeout: timeout, used: used, began: used(), begun: time.Now()}
@@ -137,7 +103,7 @@ func evaluate(ctx context.Context, q query, input ast.Value, cancel topdown.Canc
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		v, err = evaluateHere(ctx, q, input, &brake{flag: cancel, budget: b}, options)
+		b.work.run(func() { v, err = evaluateHere(ctx, q, input, &brake{flag: cancel, budget: b}, options) })
 	}()
 	<-done
 	return v, err

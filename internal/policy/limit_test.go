@@ -3,7 +3,10 @@ package policy
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,54 +45,59 @@ func TestAnEvaluationThatGetsNoProcessorIsNotEndedByTheClock(t *testing.T) {
 	}
 }
 
-// Eight large reviews at one time were refused that take a fifth of the time-out each.
+// What a process does beside an evaluation, such as reading thousands of requests, was counted against it.
 func TestAnEvaluationIsNotEndedForTheTimeOfOthers(t *testing.T) {
-	const timeout, processors, others = 250 * time.Millisecond, 2, 7
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		s := share{used: func() time.Duration { return processors * time.Since(began) }}
-		s.change(others)
-		time.Sleep(time.Hour)
-		s.change(1)
-		cancel, stop := limit(t.Context(), timeout, s.time)
-		defer stop()
-		time.Sleep(timeout*(1+others)/processors - 1)
-		if synctest.Wait(); cancel.Cancelled() {
-			t.Error("it was ended before it could have had its time")
+	if runtime.GOOS != "linux" {
+		t.Skip("the time by the clock is that of all")
+	}
+	own, others := (&Options{ThreadTime: threadTime}).work(), (&Options{ThreadTime: threadTime}).work()
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	all.Go(func() {
+		others.run(func() {
+			for !stop.Load() { //nolint:revive // it works
+			}
+		})
+	})
+	const long = 100 * time.Millisecond
+	own.run(func() {
+		for others.used() < long {
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(timeout)
-		if synctest.Wait(); !cancel.Cancelled() {
-			t.Error("it was not ended when it had")
+		if used := own.used(); used > long/2 {
+			t.Errorf("%v of processor time for others are counted, of %v", used, others.used())
 		}
-		s.change(-others)
-		alone, stop := limit(t.Context(), timeout, s.time)
-		defer stop()
-		time.Sleep(timeout)
-		if synctest.Wait(); !alone.Cancelled() {
-			t.Error("one that is alone was not ended after its time")
+		for before := own.used(); own.used() < before+long/10; { //nolint:revive // it works
 		}
 	})
-}
-
-func TestADecisionSharesTheProcessorWithOthers(t *testing.T) {
-	const timeout, others = 20 * time.Millisecond, 4
-	e := activated(t, deciding(endless), Options{Timeout: timeout, ProcessTime: func() time.Duration { return time.Since(clock) }})
-	e.share.change(others)
-	began := time.Now()
-	if _, err := e.Decide(t.Context(), value(t, map[string]any{"l": make([]int, 1000)})); reasonOf(err) != ReasonTimeout || time.Since(began) < timeout*others {
-		t.Errorf("%v after %v, want at least %v", err, time.Since(began), timeout*others)
-	}
-	if e.share.sharing != others {
-		t.Errorf("%d are counted that have ended", e.share.sharing-others)
+	stop.Store(true)
+	all.Wait()
+	ended := own.used()
+	if ended < long/10 || own.used() != ended || others.used() < long {
+		t.Errorf("%v and %v were used", ended, others.used())
 	}
 }
 
-func TestProcessTimeIsThatOfTheProcessor(t *testing.T) {
-	before := processTime()
-	for n, began := 0, time.Now(); processTime() <= before; n++ { // it grows by work, sooner or later
-		if time.Since(began) > time.Minute {
-			t.Fatalf("%d rounds took no processor time", n)
-		}
+// An evaluation that needs a long stack goes on on another thread.
+func TestTheTimeOfEachThreadOfAnEvaluationCounts(t *testing.T) {
+	WithoutRaceDetector(t)
+	var threads, read atomic.Int64
+	o := patient
+	o.ThreadTime = func() (func() time.Duration, func()) {
+		n := threads.Add(1)
+		return func() time.Duration {
+			read.Store(max(read.Load(), n))
+			return time.Since(clock)
+		}, func() { threads.Add(-1) }
+	}
+	m := deciding(`{"allowed": count([1 | long]) == 1, "findings": []}`).with(longWay(leaves["a comparison"]))
+	e := activated(t, m, o)
+	read.Store(0)
+	if _, err := e.Decide(t.Context(), value(t, map[string]any{})); reasonOf(err) != ReasonMemory {
+		t.Error(err)
+	}
+	if read.Load() != 2 || threads.Load() != 0 {
+		t.Errorf("%d threads were measured, want 2; %d still are", read.Load(), threads.Load())
 	}
 }
 

@@ -19,13 +19,14 @@ const DefaultEntrypoint = "data.pipeguard.admission.decision"
 type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
-	// Timeout bounds the processor time of one evaluation: that of the process, divided by the evaluations under way. By the clock, an evaluation and the wait for a slot
+	// Timeout bounds the processor time of one evaluation, that of the thread on which it runs. By the clock, an evaluation and the wait for a slot
 	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses somebody, and
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
 	// builtin call may overrun it.
 	Timeout time.Duration
-	// ProcessTime is the processor time that this process has used. Default: what the system says, and on Windows the time by the clock.
-	ProcessTime func() time.Duration
+	// ThreadTime returns the processor time that the calling thread has used so far, for any thread to read until release. Default: what the system says,
+	// and on Windows the time by the clock.
+	ThreadTime func() (used func() time.Duration, release func())
 	// MaxConcurrent bounds the evaluations at one time. Evaluation is pure computation, so more than a few for each processor
 	// only lengthens all of them. What they make has bounds of its own: see budget. Default 4 for each processor.
 	MaxConcurrent int
@@ -78,6 +79,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// work returns some that has not begun.
+func (o *Options) work() *work { return &work{threadTime: o.ThreadTime} }
+
 func (o Options) withDefaults() (Options, error) {
 	o.Entrypoint = orDefault(o.Entrypoint, DefaultEntrypoint)
 	o.Timeout = orDefault(o.Timeout, 250*time.Millisecond)
@@ -88,8 +92,8 @@ func (o Options) withDefaults() (Options, error) {
 	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
 	o.WatchRead = orDefault(o.WatchRead, patience.Usual)
 	o.Limits = o.Limits.withDefaults()
-	if o.ProcessTime == nil {
-		o.ProcessTime = processTime
+	if o.ThreadTime == nil {
+		o.ThreadTime = threadTime
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -50,12 +50,13 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 			return built{err: fmt.Errorf("%w: %w", errCrowded, context.DeadlineExceeded)}
 		}
 	}
-	ctx, cancel := within(ctx, 2*e.options.TestTimeout, e.options.ProcessTime) //nolint:mnd // to compile, then to test
+	w := e.options.work()
+	ctx, cancel := within(ctx, 2*e.options.TestTimeout, w.used) //nolint:mnd // to compile, then to test
 	defer cancel()
 	done, before := make(chan built, 1), e.tested
 	go func() {
 		defer leave()
-		done <- e.build(ctx, m, before)
+		w.run(func() { done <- e.build(ctx, m, before) })
 	}()
 	var b built
 	abandoned := false

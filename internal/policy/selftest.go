@@ -107,8 +107,10 @@ func (s *suite) tests() (out []testRule) {
 func (s *suite) runAll(ctx context.Context) ([]TestResult, error) {
 	out := []TestResult{}
 	for _, t := range s.tests() {
-		bounded, release := withBudget(ctx, nil)
-		r := s.run(bounded, t)
+		w := s.options.work()
+		bounded, release := withBudget(ctx, nil, w)
+		var r TestResult
+		w.run(func() { r = s.run(bounded, t, w) })
 		release()
 		if err := context.Cause(ctx); err != nil {
 			return out, fmt.Errorf("run policy tests: stopped after %d, during %s.%s (%s:%d): %w", len(out), r.Package, r.Name, r.File, r.Line, err)
@@ -119,7 +121,7 @@ func (s *suite) runAll(ctx context.Context) ([]TestResult, error) {
 }
 
 // run runs one test, with the budget of ctx, as a decision is evaluated: so that nothing in it, a stack that has no end or a panic, ends the process.
-func (s *suite) run(ctx context.Context, t testRule) TestResult {
+func (s *suite) run(ctx context.Context, t testRule, w *work) TestResult {
 	out := TestResult{Package: strings.TrimPrefix(t.pkg.Path.String(), "data."), Name: t.name.String(), Skipped: t.skip}
 	if at := t.Loc(); at != nil {
 		out.File, out.Line = at.File, at.Row
@@ -128,7 +130,7 @@ func (s *suite) run(ctx context.Context, t testRule) TestResult {
 		return out
 	}
 	atMost := testShare * s.options.Timeout
-	cancel, stop := limit(ctx, atMost, s.options.ProcessTime)
+	cancel, stop := limit(ctx, atMost, w.used)
 	defer stop()
 	began := time.Now()
 	out.Message = s.outcome(ctx, t, cancel)
@@ -280,12 +282,17 @@ func Try(ctx context.Context, m Modules, o Options) (results []TestResult, refus
 	if len(problems) > 0 {
 		return nil, nil, &ProblemsError{problems}
 	}
-	ctx, cancel := within(ctx, o.TestTimeout, o.ProcessTime)
+	w := o.work()
+	ctx, cancel := within(ctx, o.TestTimeout, w.used)
 	defer cancel()
-	if results, err = p.ownTests(ctx, m); err != nil {
+	w.run(func() {
+		if results, err = p.ownTests(ctx, m); err == nil {
+			_, refusal = p.accept(ctx, m, results)
+		}
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	_, refusal = p.accept(ctx, m, results)
 	return results, refusal, nil
 }
 

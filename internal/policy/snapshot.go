@@ -72,10 +72,15 @@ func (p *program) snapshot(ctx context.Context, revision string, data document) 
 }
 
 // decide asks for the decision and, if there is one, for advice in the time and with the budget that is left.
-func (s *snapshot) decide(ctx context.Context, input ast.Value, shared *pool, timeout time.Duration, used func() time.Duration) (Decision, error) {
-	ctx, release := withBudget(ctx, shared)
+func (s *snapshot) decide(ctx context.Context, input ast.Value, shared *pool, timeout time.Duration, w *work) (d Decision, err error) {
+	w.run(func() { d, err = s.decideHere(ctx, input, shared, timeout, w) })
+	return d, err
+}
+
+func (s *snapshot) decideHere(ctx context.Context, input ast.Value, shared *pool, timeout time.Duration, w *work) (Decision, error) {
+	ctx, release := withBudget(ctx, shared, w)
 	defer release()
-	cancel, stop := limit(ctx, timeout, used)
+	cancel, stop := limit(ctx, timeout, w.used)
 	defer stop()
 	value, err := evaluate(ctx, s.decision, input, cancel)
 	if err != nil {

@@ -295,7 +295,7 @@ func (p *program) valueOf(ctx context.Context, text string) (ast.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, release := withBudget(ctx, nil)
+	ctx, release := withBudget(ctx, nil, nil)
 	defer release()
 	return evaluate(ctx, q, ast.NewObject(), topdown.NewCancel())
 }
