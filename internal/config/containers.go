@@ -1,11 +1,15 @@
 package config
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/cri"
 	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -69,6 +73,11 @@ func (p *Proxy) checkCallers(add report) {
 	} else if err := cri.CheckAddress(c.Endpoint); err != nil {
 		add("containers.endpoint", "%v", err)
 	}
+	for i, user := range c.Users {
+		if err := checkRuntimeUser(user); err != nil {
+			add(fmt.Sprintf("containers.users[%d]", i), "%v", err)
+		}
+	}
 	if c.Kubelet.URL != "" {
 		if err := kubelet.CheckURL(c.Kubelet.URL); err != nil {
 			add("containers.kubelet.url", "%v", err)
@@ -98,4 +107,22 @@ func (p *Proxy) checkCallers(add report) {
 			add("tokens.pipes."+pipe, "%q: want %s, %s or %s", mode, token.Off, token.IfPresent, token.Required)
 		}
 	}
+}
+
+// checkRuntimeUser accepts an account that a container runtime may run as. Who answers says who callers are, so no account will do that the processes of
+// containers have, nor a group, which no process runs as.
+func checkRuntimeUser(user string) error {
+	const system = "S-1-5-18"
+	switch number, isUID := strings.CutPrefix(user, "uid:"); {
+	case isUID:
+		if _, err := strconv.ParseUint(number, 10, 32); err != nil {
+			return fmt.Errorf("account %q: want uid: and a number", user)
+		}
+		return nil
+	case user == system:
+		return nil
+	case strings.HasPrefix(user, peer.ContainerAccounts):
+		return fmt.Errorf("account %s is that of containers: any of them could say who callers are", user)
+	}
+	return pipe.CheckAccount(user)
 }

@@ -63,6 +63,22 @@ func (p *Proxy) checkBackend(add report) {
 	}
 }
 
+// behind are servers that calls are passed on to without a look at which program serves their pipes.
+func (p *Proxy) behind() (faults []acl.Fault) {
+	warn := func(field, pipe, exe string) {
+		if exe == "" {
+			faults = append(faults, acl.Fault{Field: field, Problem: fmt.Sprintf("calls are passed on to the program that makes %s first, whichever that is: name it with exe", pipe)})
+		}
+	}
+	if p.Backend == BackendUpstream {
+		warn("upstream", p.Upstream.Pipe, p.Upstream.Exe)
+	}
+	for i, f := range p.Forward {
+		warn(fmt.Sprintf("forward[%d]", i), f.To, f.Exe)
+	}
+	return faults
+}
+
 func (p *Proxy) checkUpstream(add report) {
 	before, after, ok := strings.Cut(p.Upstream.Pipe, "*")
 	switch {

@@ -119,7 +119,7 @@ func (p Proxy) Warnings() []string {
 	for _, f := range p.policy.Warnings() {
 		lines = append(lines, p.source.line(acl.Fault{Field: "acl." + p.ACL.fieldOf(f.Field), Problem: f.Problem}))
 	}
-	for _, f := range p.Audit.warnings() {
+	for _, f := range slices.Concat(p.Audit.warnings(), p.behind()) {
 		lines = append(lines, p.source.line(f))
 	}
 	return slices.Compact(lines) // two rules of a profile have one place

@@ -142,6 +142,9 @@ func TestAddressesAreLookedAtWhereverTheyAreWritten(t *testing.T) {
 		{`containers: {endpoint: 'unix://run/x.sock'}`, "containers.endpoint: "},
 		{`containers: {endpoint: 'tcp://1.2.3.4:5'}`, "containers.endpoint: "},
 		{`containers: {endpoint: '\\.\pipe\a', kubelet: {url: 'http://127.0.0.1:10250'}}`, `containers.kubelet.url: url "http://127.0.0.1:10250": want https://HOST:PORT`},
+		{`containers: {endpoint: '\\.\pipe\a', users: [S-1-5-18, S-1-5-93-2-1]}`, "containers.users[1]: account S-1-5-93-2-1 is that of containers"},
+		{`containers: {endpoint: '\\.\pipe\a', users: [S-1-1-0]}`, "containers.users[0]: account S-1-1-0 is Everyone"},
+		{`containers: {endpoint: '\\.\pipe\a', users: ['uid:x']}`, "containers.users[0]: "},
 		{`containers: {endpoint: '\\.\pipe\a', kubelet: {url: 'https://u:p@h/x?y#z'}}`, "containers.kubelet.url: "},
 	} {
 		if _, err := ParseProxy("p.yaml", []byte(head+test.text+"\n")); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -151,6 +154,30 @@ func TestAddressesAreLookedAtWhereverTheyAreWritten(t *testing.T) {
 	for _, good := range []string{`\\.\pipe\containerd-containerd`, `npipe:////./pipe/containerd-containerd`, `unix:///run/containerd.sock`} {
 		if _, err := ParseProxy("p.yaml", []byte(head+"containers: {endpoint: '"+good+"'}\n")); err != nil {
 			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, good := range []string{"S-1-5-18", "S-1-5-20", "S-1-5-80-1-2-3-4-5", "uid:0"} {
+		if _, err := ParseProxy("p.yaml", []byte(head+"containers: {endpoint: 'unix:///run/containerd.sock', users: ['"+good+"']}\n")); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+}
+
+func TestServersThatNothingIdentifiesAreWarnedOf(t *testing.T) {
+	for text, want := range map[string]string{
+		`forward: [{pipe: a, to: b}]`:                                    "forward[0]",
+		`forward: [{pipe: a, to: b, exe: 'C:\s.exe'}, {pipe: c, to: d}]`: "forward[1]",
+		`forward: [{pipe: a, to: b, exe: 'C:\s.exe'}]`:                   "",
+		"backend: upstream\nupstream: {pipe: 'up-*'}":                    "upstream",
+		"backend: upstream\nupstream: {pipe: 'up-*', exe: 'C:\\s.exe'}":  "",
+	} {
+		p, err := ParseProxy("p.yaml", []byte(head+text+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := strings.Join(p.Warnings(), "\n")
+		if is := strings.Contains(told, "the program that makes"); is != (want != "") || !strings.Contains(told, want+": calls") && is {
+			t.Errorf("%s: %s", text, told)
 		}
 	}
 }

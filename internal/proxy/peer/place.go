@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// containerAccounts begin the SIDs of ContainerAdministrator and ContainerUser, as which nothing runs outside of a
+// ContainerAccounts begin the SIDs of ContainerAdministrator and ContainerUser, as which nothing runs outside of a
 // process-isolated container.
-const containerAccounts = "S-1-5-93-2-"
+const ContainerAccounts = "S-1-5-93-2-"
 
 // job is a group of processes of one container, by the name that the kernel knows it by.
 type job struct {
@@ -60,7 +60,7 @@ func (p *placer) place(k kernel, proc process, who *Identity) error {
 			return err
 		}
 		p.settle(ctx, who, found)
-	case strings.HasPrefix(who.User.SID, containerAccounts):
+	case strings.HasPrefix(who.User.SID, ContainerAccounts):
 		return errors.New("it runs as an account of containers, in none that the runtime knows")
 	case strings.HasPrefix(who.Process.Exe, `\Device\`):
 		return fmt.Errorf("its program %s is on a volume that has no name here, as a container's has, and no container that the runtime knows holds it", who.Process.Exe)
