@@ -22,6 +22,8 @@ type Options struct {
 	// States are files beside the keys, out of reach of who can write to Dir alone. Each remembers the last checkpoint, so that the log goes on from
 	// that one although those in Dir were removed. Without any, a log without checkpoints is taken for a new one.
 	States []string
+	// Grown is a file beside the keys in which the log keeps what proves to a witness how it grew; empty for none.
+	Grown string
 	// Sinks are given a copy of every checkpoint. Only what is out of reach of this machine's administrators contradicts a rollback.
 	Sinks []Sink
 	// Prunes says that records are removed from the log: the space that takes is kept, so that it works on a full disk.
@@ -85,6 +87,9 @@ type Log struct {
 	mu    sync.Mutex // guards the tree; held for microseconds, so that Append never waits for a disk
 	tree  span
 	marks marks
+	// cosigned is how many records the witness cosigned last, 0 if that is not known.
+	cosigned  uint64
+	isUngrown bool // what proves the growth from there could not be kept, which was told
 
 	signing sync.Mutex // guards what follows, and keeps checkpoints in order
 	notes   *noteFile
@@ -138,6 +143,9 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	if last.missing > 0 {
 		o.OnError(fmt.Errorf("%w, with all of its records: the key has signed %d of them, and a new log begins", ErrCheckpointsGone, last.missing))
+	}
+	if g, err := readGrown(o.Grown); err == nil && g.before.end <= last.Size {
+		l.cosigned = g.before.end
 	}
 	l.states = openStates(o.States, last.raw, o.OnError)
 	l.signed, l.at = last.Head, o.Now()
@@ -217,12 +225,12 @@ func (l *Log) checkpoint(isLast bool) error {
 		l.spare.keep()
 	}
 	for _, c := range l.couriers {
-		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head) }})
+		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head) }, func() { l.wasCosigned(head) }})
 	}
 	return nil
 }
 
-// prove returns the consistency proof from a size to a checkpoint, from memory if both are remembered, else by reading the log.
+// prove returns the consistency proof from a size to a checkpoint.
 func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof, error) {
 	size := head.Size
 	if old > size {
@@ -231,16 +239,11 @@ func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof,
 	if old == 0 || old == size {
 		return nil, nil
 	}
-	l.mu.Lock()
-	before, after, ok := l.marks.between(old, size)
-	l.mu.Unlock()
-	if !ok {
-		var err error
-		if before, after, err = spanOf(ctx, l.o.Dir, head, old, size); err != nil {
-			return nil, fmt.Errorf("prove growth from %d records to %d: %w", old, size, err)
-		}
+	g, err := l.since(ctx, old, head)
+	if err != nil {
+		return nil, fmt.Errorf("prove growth from %d records to %d: %w", old, size, err)
 	}
-	return proveGrowth(before, after)
+	return proveGrowth(g.before, g.after)
 }
 
 // Run makes checkpoints until ctx is done: within Interval of a record, and every Idle without one.
@@ -316,6 +319,7 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 	if err != nil || start.end >= last {
 		return err
 	}
+	l.growBehind(ctx, last)
 	tree, err := replay(ctx, l.o.Dir, reading{start: &start, covered: last, signed: signed, each: func(tree *span) bool { return tree.end < last }})
 	if err == nil && tree.end != last {
 		err = fmt.Errorf("the log ends with record %d", tree.end)

@@ -311,6 +311,12 @@ func spanOf(ctx context.Context, dir string, signed Head, from, to uint64) (befo
 	if !hasBefore {
 		return span{}, span{}, fmt.Errorf("the tree of %d records cannot be known: the log begins behind it, or ends before it with %d", from, tree.end)
 	}
+	after, err = leavesOf(ctx, dir, signed, from, to)
+	return before, after, err
+}
+
+// leavesOf reads the leaves behind from up to another size of the log in dir, of which a checkpoint was signed.
+func leavesOf(ctx context.Context, dir string, signed Head, from, to uint64) (after span, err error) {
 	after = span{begin: from, end: from}
 	w := &walk{isOwn: true, covered: to, signed: signed, visit: func(r *Record) error {
 		switch {
@@ -323,13 +329,13 @@ func spanOf(ctx context.Context, dir string, signed Head, from, to uint64) (befo
 		return nil
 	}}
 	if _, err := w.list(dir); err != nil {
-		return span{}, span{}, err
+		return span{}, err
 	}
 	if err := w.run(ctx); err != nil && !errors.Is(err, errDone) {
-		return span{}, span{}, err
+		return span{}, err
 	}
 	if after.end != to {
-		return span{}, span{}, fmt.Errorf("the log has %d records, not %d", after.end, to)
+		return span{}, fmt.Errorf("the log has %d records, not %d", after.end, to)
 	}
-	return before, after, nil
+	return after, nil
 }

@@ -24,6 +24,8 @@ type Copy struct {
 	IsLast bool
 	// Prove returns the consistency proof from the log's first old records to the checkpoint.
 	Prove func(ctx context.Context, old uint64) (tlog.TreeProof, error)
+	// Cosigned tells the log that a witness cosigned the checkpoint, and will ask how the log grew from there.
+	Cosigned func()
 }
 
 // SinkStats counts what became of checkpoints. Dropped ones were overtaken by newer ones before the sink took them, which say more.

@@ -1,10 +1,6 @@
 package evidence
 
-import (
-	"math/bits"
-
-	"golang.org/x/mod/sumdb/tlog"
-)
+import "golang.org/x/mod/sumdb/tlog"
 
 // Leaf returns the RFC 6962 leaf hash of one raw line, without its newline.
 // https://www.rfc-editor.org/rfc/rfc6962#section-2.1
@@ -78,14 +74,7 @@ func (s *span) prefix(size uint64) (t span, ok bool) {
 
 // treeOf builds the tree of a size from the roots of its whole subtrees, largest first. ok is false if there are more or fewer.
 func treeOf(size uint64, hashes []tlog.Hash) (t span, ok bool) {
-	if size > MaxSize || bits.OnesCount64(size) != len(hashes) {
-		return span{}, false
-	}
-	for _, h := range hashes {
-		level := bits.Len64(size-t.end) - 1
-		t.push(node{level, t.end >> level, h})
-	}
-	return t, true
+	return spanOfHashes(0, size, hashes)
 }
 
 // subtrees is the inverse of treeOf.

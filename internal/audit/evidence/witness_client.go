@@ -174,6 +174,7 @@ func (c *Client) take(copied Copy, lines []byte) error {
 		return errors.New("the witness's answer holds no cosignature by its key")
 	}
 	c.old = copied.Size
+	copied.Cosigned()
 	c.o.OnCosigned(whole)
 	return nil
 }
