@@ -152,7 +152,6 @@ func (m *cluster) finish(s *server) error {
 	bodies := intake.New(intake.Limits{Places: maxPolicyReviews}) // not those of the reviews of objects: each takes seconds
 	s.webhook.Register(policiesPath, bodies.Handler(&webhook.Admission{Handler: objects}))
 	s.readiness.also = m.chain.verify
-	s.leave.delay = leaveFor
 	s.tasks = append(s.tasks,
 		m.manager.Start,
 		func(ctx context.Context) error { return s.source.follow(ctx, parts.Activator.Changed) },

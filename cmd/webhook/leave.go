@@ -7,23 +7,25 @@ import (
 	"time"
 )
 
-// leaveFor is how long a replica in a cluster goes on answering after it was told to stop. API servers keep connections
+// leaveFor is how long the server goes on answering, while connections are open, after it was told to stop. API servers keep connections
 // open, and one that is closed under a request that was just sent is a failed call. In this time every answer asks for the
 // end of its connection, so that only those are left to be closed that nobody has used for as long.
 const leaveFor = time.Second
 
 // leave lets clients go before the server does.
 type leave struct {
-	delay   time.Duration // zero stops at once
 	leaving atomic.Bool
 }
 
-// after returns a context that ends some time after ctx.
-func (l *leave) after(ctx context.Context) context.Context {
+// after returns a context that ends some time after ctx, or once no connection is open.
+func (l *leave) after(ctx context.Context, open func() int) context.Context {
 	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {
 		l.leaving.Store(true)
-		time.AfterFunc(l.delay, cancel)
+		for end := time.Now().Add(leaveFor); open() > 0 && time.Now().Before(end); {
+			time.Sleep(leaveFor / 50) //nolint:mnd // rarely enough to cost nothing
+		}
+		cancel()
 	})
 	return later
 }

@@ -11,9 +11,9 @@ import (
 
 func TestAReplicaAnswersForAWhileAfterItWasToldToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := leave{delay: leaveFor}
+		var l leave
 		ctx, stop := context.WithCancel(t.Context())
-		serving := l.after(ctx)
+		serving := l.after(ctx, func() int { return 1 })
 		handler := l.whileLeaving(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		ask := func() string {
 			w := httptest.NewRecorder()
@@ -32,6 +32,11 @@ func TestAReplicaAnswersForAWhileAfterItWasToldToStop(t *testing.T) {
 		synctest.Wait()
 		if serving.Err() == nil {
 			t.Error("the server never stops")
+		}
+		if ctx := new(leave).after(ctx, func() int { return 0 }); ctx.Err() == nil {
+			if synctest.Wait(); ctx.Err() == nil {
+				t.Error("a server without connections waits")
+			}
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (s *server) attempted(active policy.Snapshot, err error) {
 // run serves until ctx is done or a part fails, and waits until every part has stopped.
 func (s *server) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	serve := func(ctx context.Context) error { return s.webhook.Start(s.leave.after(ctx)) }
+	serve := func(ctx context.Context) error { return s.webhook.Start(s.leave.after(ctx, s.webhook.listener.Open)) }
 	for _, task := range append(s.tasks, s.certs.Start, serve, s.readiness.run) {
 		group.Go(func() error { return task(ctx) })
 	}

@@ -89,7 +89,7 @@ type httpError struct {
 // answer judges the review in a body whose reading ended with err. Of a heavy one, nothing but the body is held while it waits for its turn, nor of
 // any but the answer when the turn is over.
 func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admissionv1.AdmissionResponse, error) {
-	ctx := context.WithoutCancel(req.Context()) // a judgement takes milliseconds, and is finished and recorded whether its client is there or not
+	ctx := req.Context() // which ends when the client leaves
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
 		return r.unread(ctx, body, ReasonSize, &httpError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)})
@@ -100,9 +100,9 @@ func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admission
 	if !errors.Is(err, jsonscan.ErrAllowance) {
 		return answer, err
 	}
-	done, err := r.turns.Take(req.Context(), intake.Host(req.RemoteAddr), tenantOf(body))
+	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenantOf(body))
 	switch {
-	case err != nil && req.Context().Err() != nil: // nobody waits for an answer
+	case err != nil && ctx.Err() != nil: // nobody waits for an answer
 		return nil, &httpError{intake.Status(intake.ErrBusy), err}
 	case err != nil:
 		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoTurn})

@@ -14,6 +14,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -252,6 +253,22 @@ type faultyEngine struct {
 
 func (e faultyEngine) DecideWith(context.Context, policy.Snapshot, turns.Sender, ast.Value) (policy.Decision, error) {
 	return e.decide()
+}
+
+func TestAReviewWhoseClientLeavesIsNotRecorded(t *testing.T) {
+	kept, reg := &ledger{}, prometheus.NewRegistry()
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
+		o.Audit, o.Metrics = kept, NewMetrics(reg)
+		o.Engine = faultyEngine{newEngine(t, DefaultParameters(), nil), func() (policy.Decision, error) {
+			return policy.Decision{}, &policy.Error{Reason: policy.ReasonCanceled, Err: context.Canceled}
+		}}
+	})
+	if _, answer := post(t, r, reviewBody(t, createRequest(t, testPod(csiPipe)))); answer.Allowed {
+		t.Error("it is allowed")
+	}
+	if got := counter(t, reg, "pipeguard_admission_decisions_total", "code=PG999 effect=deny"); got != 0 || len(kept.events) != 0 {
+		t.Errorf("%v refusals are counted, and there are %d records", got, len(kept.events))
+	}
 }
 
 func TestNoErrorOfTheEngineAllows(t *testing.T) {

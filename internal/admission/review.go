@@ -89,6 +89,8 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		return Result{}, false
 	}
 	switch {
+	case fail != nil && fail.reason == string(policy.ReasonCanceled): // nobody waits for a verdict
+		return r.refuse(req, &j, fail), true
 	case fail != nil:
 		res = r.refuse(req, &j, fail)
 		if isTraced(ctx) { // else whoever asked hears of it

@@ -38,7 +38,7 @@ func (l *log) create(first uint64) (*created, error) {
 	if c.file, err = l.disk.Create(c.name); err != nil {
 		return nil, fmt.Errorf("create audit segment: %w", err)
 	}
-	c.allocated = audit.MaxRecord + always + perOperation*int64(len(l.open))
+	c.allocated = audit.MaxRecord + always + l.roomForEnds()
 	err = c.file.Allocate(0, c.allocated)
 	if errors.Is(err, errors.ErrUnsupported) {
 		l.unreserved, c.allocated, err = true, math.MaxInt64, nil

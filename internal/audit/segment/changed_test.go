@@ -78,14 +78,20 @@ func (p *pruning) hear() []error {
 // fill writes some segments, and waits for what is too much to be removed.
 func (p *pruning) fill(t *testing.T) segment.Stats {
 	t.Helper()
-	for range 40 {
+	p.write(t, 40)
+	p.settle()
+	return p.w.Stats()
+}
+
+// write appends so many records of 4 KB.
+func (p *pruning) write(t *testing.T, n int) {
+	t.Helper()
+	for range n {
 		e := &audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: "a", What: &audit.What{Pipe: strings.Repeat("x", 4000)}, Outcome: &audit.Outcome{Result: audit.ResultOK}}
 		if _, err := p.w.Append(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.settle()
-	return p.w.Stats()
 }
 
 // settle waits for what is too much to be removed.

@@ -74,5 +74,5 @@ func (l *log) lookForRoom() {
 	if l.file == nil {
 		return
 	}
-	l.setFull(l.grow(l.at.bytes + always + forStart + perOperation*int64(len(l.open)+1) + audit.MaxRecord))
+	l.setFull(l.grow(l.at.bytes + always + forStart + l.roomForEnds() + perOperation + audit.MaxRecord))
 }

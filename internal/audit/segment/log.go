@@ -64,6 +64,8 @@ type log struct {
 	parts         []part     // those closed, oldest first
 	held          int64      // what they take of the disk
 	refused       taken      // what refusals take of that
+	orphaned      int64      // room for the ends that this start has yet to write
+	echoed        int64      // what ends take of it that starts wrote for such records
 	added         int64      // what records take of it that no checkpoint covered when a start took them over
 	isWithoutPart bool       // a refusal of a caller that a rule names was not taken, see tellOfPart
 	empty         []declared // files that hold no record; each goes with the segment that says so
@@ -120,6 +122,10 @@ func (l *log) write(batch []*pending) error {
 		case p.event.Type == audit.TypeRequest:
 			delete(l.open, p.event.ID)
 		}
+		l.orphaned -= p.room
+		if p.echo {
+			l.at.echoed += int64(len(p.line))
+		}
 		if l.evidence != nil {
 			l.evidence.Append(p.leaf)
 		}
@@ -159,6 +165,7 @@ func (l *log) leave(cause string, err error) {
 	l.at.ended, l.at.held = l.options.Now(), l.at.bytes
 	l.parts = append(l.parts, l.at)
 	l.held, l.refused = l.held+l.at.held, l.refused.plus(l.at.refused)
+	l.echoed += l.at.echoed
 }
 
 // clip keeps a text of the operating system from making a first record long.

@@ -24,6 +24,8 @@ type pending struct {
 	event audit.Event // what it points to is the caller's, who waits
 	line  []byte
 	class class
+	room  int64         // that is kept free for it, of an end that a start writes
+	echo  bool          // it ends an operation whose beginning no checkpoint covered
 	tried bool          // a write of it has been begun, so that it may be on the disk
 	done  chan struct{} // takes one value, after which seq and err are the caller's
 

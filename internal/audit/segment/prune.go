@@ -49,7 +49,7 @@ func (l *log) excess() (parts []part, reason string) {
 	}
 	// Whoever can write to the directory can add records while no process does. They may take as much again as is kept, and push out nothing.
 	added := l.added
-	total, refused := l.at.bytes+l.held, l.at.refused.all+l.refused.all
+	total, refused := l.at.bytes-l.at.echoed+l.held-l.echoed, l.at.refused.all+l.refused.all
 	var overdue uint64
 	for i := range l.parts {
 		p := &l.parts[i]
@@ -64,7 +64,7 @@ func (l *log) excess() (parts []part, reason string) {
 		if why == "" || !isKept && (len(parts) == maxPruned || reason != "" && why != reason) {
 			break
 		}
-		total, refused, added = total-p.held, refused-p.refused.all, added-p.added
+		total, refused, added = total-p.held+p.echoed, refused-p.refused.all, added-p.added
 		if isKept {
 			overdue = p.last
 			continue
@@ -116,7 +116,7 @@ func (l *log) remove(parts []part, reason string) error {
 		return err
 	}
 	// Removing makes room, so on a full disk this record may take of what is always kept.
-	needed := l.at.bytes + int64(len(record.line)) + perOperation*int64(len(l.open))
+	needed := l.at.bytes + int64(len(record.line)) + l.roomForEnds()
 	if err := l.grow(needed + always); err != nil && l.allocated < needed {
 		return err
 	}
@@ -126,6 +126,7 @@ func (l *log) remove(parts []part, reason string) error {
 	}
 	for _, p := range parts {
 		l.held, l.refused, l.added = l.held-p.held, l.refused.minus(p.refused), l.added-p.added
+		l.echoed -= p.echoed
 	}
 	l.parts, l.empty, l.going, l.isHeld = l.parts[len(parts):], empty, pruned.Segments, l.evidence == nil
 	l.count(func(s *Stats) { s.Pruned += uint64(len(parts)) })

@@ -14,8 +14,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
+// Records that somebody adds. Each has a number.
+const (
+	anEnd    = `"type":"request","stage":"ResponseComplete","time":"2026-03-02T12:00:00Z","session":"s","id":"forged%d","what":{"method":"Forged"}`
+	anIntent = `"type":"request","stage":"RequestReceived","time":"2026-03-02T12:00:00Z","session":"s","id":"forged%d","what":{"method":"Forged"}`
+)
+
 // add appends records to the last segment that continue the chain of hashes, of so many bytes together.
-func (n *node) add(t *testing.T, bytes int) {
+func (n *node) add(t *testing.T, record string, bytes int) {
 	t.Helper()
 	segments := n.segments(t)
 	last := segments[len(segments)-1]
@@ -30,8 +36,7 @@ func (n *node) add(t *testing.T, bytes int) {
 	for added.Len() < bytes {
 		seq++
 		leaf := segment.Leaf(line)
-		line = fmt.Appendf(nil, `{"v":1,"seq":%d,"type":"request","stage":"ResponseComplete","time":"2026-03-02T12:00:00Z","session":"s","id":"forged","what":{"method":"%s"},"prev":"%s"}`,
-			seq, strings.Repeat("F", 7000), base64.StdEncoding.EncodeToString(leaf[:]))
+		line = fmt.Appendf(nil, `{"v":1,"seq":%d,`+record+`,"prev":"%s"}`, seq, seq, base64.StdEncoding.EncodeToString(leaf[:]))
 		added.Write(line)
 		added.WriteByte('\n')
 	}
@@ -40,16 +45,26 @@ func (n *node) add(t *testing.T, bytes int) {
 
 // Records that somebody adds after a kill, before the next start signs them, push out nothing that was signed.
 func TestRecordsThatWereAddedAfterAKillPushNothingOut(t *testing.T) {
+	for name, record := range map[string]string{
+		"ends":                          anEnd,
+		"beginnings":                    anIntent, // for each of which the start writes an end
+		"beginnings that become longer": strings.Replace(anIntent, `"Forged"`, `"`+strings.Repeat("<", 1000)+`"`, 1),
+	} {
+		t.Run(name, func(t *testing.T) { addedAfterAKill(t, record) })
+	}
+}
+
+func addedAfterAKill(t *testing.T, record string) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPruning(t)
-		p.fill(t)
+		p.write(t, 4) // well below what is kept
 		p.close(t)
 		n := &node{dir: p.dir, key: p.key}
 		n.crash(t, 1)
 		before := n.segments(t)
 		for starts := range 3 {
 			if starts < 2 { // the third start finds what the first two took over
-				n.add(t, 5*audit.MaxRecord/2)
+				n.add(t, record, 5*audit.MaxRecord/2)
 			}
 			p.open(t)
 			p.hear()
@@ -97,7 +112,7 @@ func TestAStartTellsOfManyUnsignedRecords(t *testing.T) {
 		}
 		p.close(t)
 		n.crash(t, 1)
-		n.add(t, audit.MaxRecord)
+		n.add(t, anEnd, audit.MaxRecord)
 		p.open(t)
 		if told := p.hear(); len(told) != 1 || !strings.Contains(told[0].Error(), "that no checkpoint covers") {
 			t.Errorf("%v", told)

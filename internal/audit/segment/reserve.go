@@ -17,6 +17,14 @@ const always = 3 * audit.MaxRecord
 // full disk. That is the beginning of a segment and a checkpoint, once for each start that comes to nothing.
 const forStart = 8 * audit.MaxRecord
 
+// roomForEnds is what is kept free for the ends of operations. Those that a start writes, of operations that a process before it began, are known.
+func (l *log) roomForEnds() int64 {
+	if l.orphaned > 0 {
+		return l.orphaned
+	}
+	return perOperation * int64(len(l.open))
+}
+
 // step is how far ahead space is allocated, so that not every batch has to.
 const step = 4 << 20
 
@@ -24,7 +32,7 @@ const step = 4 << 20
 // the others. The ends of operations under way always have room, since it was kept when those were admitted. An error means that there
 // is not even that: it is of a new segment on a full disk.
 func (l *log) admit(batch []*pending, ahead int64) ([]*pending, error) {
-	kept := l.at.bytes + ahead + always + perOperation*int64(len(l.open))
+	kept := l.at.bytes + ahead + always + l.roomForEnds()
 	wanted, intents := kept+forStart, len(l.open)
 	batch = l.admitRefusals(batch, kept)
 	admitted := batch[:0:len(batch)]

@@ -64,10 +64,16 @@ func (l *log) start(ctx context.Context) (err error) {
 			p := &l.parts[i]
 			p.held = l.weigh(p)
 			p.added = min(p.added, p.held)
+			p.echoed = min(p.echoed, p.held-p.added)
 			l.held, l.refused, l.added = l.held+p.held, l.refused.plus(p.refused), l.added+p.added
+			l.echoed += p.echoed
 		}
 		if l.unsigned > 0 && l.added > l.options.refusalPart() {
-			l.options.OnFault(fmt.Errorf("the audit log goes on from %d records that no checkpoint covers, and such records take %d bytes of it: far more than a kill leaves. They push nothing out of the log; look at who can write to its directory", l.unsigned, l.added))
+			then := "They push nothing out of the log"
+			if l.added > l.options.KeepBytes {
+				then = "What they take beyond the size that is kept pushes older records out of the log"
+			}
+			l.options.OnFault(fmt.Errorf("the audit log goes on from %d records that no checkpoint covers, and such records take %d bytes of it: far more than a kill leaves. %s; look at who can write to its directory", l.unsigned, l.added, then))
 		}
 		// A process that was killed leaves records that only the kernel has. What the log goes on from must not vanish with the power.
 		if err := l.disk.Flush(l.at.name); err != nil {
@@ -162,6 +168,9 @@ func (l *log) tellStrays(found *Found) {
 	}
 }
 
+// again is more than a record grows by when it is written once more.
+const again = 64
+
 // orphans are the records that end open intents. Each says again what the intent was about.
 func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 	var out []*pending
@@ -174,7 +183,10 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 		if err := p.encode(l.session, l.options.Now); err != nil {
 			return nil, err
 		}
-		l.open[e.ID] = e.Seq // its end must have room
+		l.open[e.ID] = e.Seq
+		p.echo = l.options.Evidence != nil && e.Seq > l.options.Covered
+		p.room = 2 * int64(len(p.line)+again) // the same once more should a flush fail
+		l.orphaned += p.room
 		out = append(out, p)
 	}
 	return out, nil

@@ -19,6 +19,7 @@ type part struct {
 	size    int64     // of the file, with what stands behind the log
 	held    int64     // how much of the disk its part of the log takes
 	refused taken     // how much of it refusals take
+	echoed  int64     // how much of it ends take that starts wrote for such records
 	added   int64     // how much of it records take that no checkpoint covered when a start took them over
 	ended   time.Time // when the next one was begun
 	opening audit.Event

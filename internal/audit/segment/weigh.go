@@ -21,6 +21,10 @@ func (f *Found) weighRecords(covered uint64) error {
 				return true
 			}
 			h, ok := parseHead(line)
+			if ok && h.stage == string(audit.StageOrphaned) && isWithin(unsigned, h.intentSeq) {
+				p.echoed += n
+				return true
+			}
 			if !ok || h.intentSeq != 0 || h.kind == string(audit.TypeLog) || h.stage == string(audit.StageRequestReceived) {
 				return true
 			}
