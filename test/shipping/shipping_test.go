@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,11 +140,12 @@ func (l *log) shipped(t *testing.T, r *receiver, isKilled bool) {
 // verdict is what came of a log.
 type verdict struct {
 	missing  []place // of durable records
+	late     []place // lines of a segment that came after later ones
 	repeated int     // lines that came again
 	behind   int     // lines that stand in a segment behind what is of the log
 }
 
-// judge compares what came with what is durable, byte for byte. The lines of a segment must have come in order.
+// judge compares what came with what is durable, byte for byte.
 func (l *log) judge(t *testing.T, r *receiver) (v verdict) {
 	t.Helper()
 	came, last, durable := map[string]int{}, map[string]int{}, map[string]bool{}
@@ -164,7 +166,8 @@ func (l *log) judge(t *testing.T, r *receiver) (v verdict) {
 			v.behind++
 		}
 		if p.line <= last[p.segment] {
-			t.Errorf("line %d of %s came after line %d", p.line, p.segment, last[p.segment])
+			v.late = append(v.late, p)
+			continue
 		}
 		last[p.segment] = p.line
 	}
@@ -223,7 +226,7 @@ func TestRsyslogShipsEveryDurableRecordOnce(t *testing.T) {
 	if l.disk.failed.Load() != 3 || before < 50 || after > before/2 {
 		t.Errorf("%d writes failed, %d segments, then %d", l.disk.failed.Load(), before, after)
 	}
-	if v := l.judge(t, r); len(v.missing) > 0 || v.repeated > 0 || v.behind == 0 {
+	if v := l.judge(t, r); len(v.missing) > 0 || len(v.late) > 0 || v.repeated > 0 || v.behind == 0 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -252,12 +255,12 @@ func TestAKilledShipperMissesNoRecordOfACall(t *testing.T) {
 	l.shipped(t, r, true)
 	s.end(t, syscall.SIGTERM)
 	v := l.judge(t, r)
-	for _, p := range v.missing {
+	for _, p := range slices.Concat(v.missing, v.late) { // of a segment that is read again from its beginning, the first line comes late
 		if p.line != 1 {
-			t.Errorf("line %d of %s is missing", p.line, p.segment)
+			t.Errorf("line %d of %s is missing, or comes late", p.line, p.segment)
 		}
 	}
-	if len(v.missing) > kills {
-		t.Errorf("%d kills, and %d openings of segments are missing", kills, len(v.missing))
+	if n := len(v.missing) + len(v.late); n > kills {
+		t.Errorf("%d kills, and %d openings of segments are missing or late", kills, n)
 	}
 }
