@@ -68,10 +68,10 @@ func writeACL(t *testing.T, text string) string {
 
 func TestACLCheck(t *testing.T) {
 	got := executeACL(t, "", "acl", "check", writeACL(t, aclFile))
-	if got.code != exitYes || !strings.Contains(got.out, "in order: 5 rules, those of 1 profiles among them, 1 modes LogOnly, 1 warnings, revision sha256:") {
+	if got.code != exitYes || !strings.Contains(got.out, "in order: 5 rules, those of 1 profiles among them, 1 modes LogOnly, 2 warnings, revision sha256:") {
 		t.Errorf("%+v", got)
 	}
-	if !strings.Contains(got.out, "warning: ") || !strings.Contains(got.out, ":4:11: acl.pipes[0]: volume-v1beta1 is in mode LogOnly") {
+	if !strings.Contains(got.out, "warning: ") || !strings.Contains(got.out, ":4:11: acl.pipes[0]: volume-v1beta1 is in mode LogOnly") || !strings.Contains(got.out, ":21:11: forward[0]: calls are passed on") {
 		t.Errorf("warnings: %s", got.out)
 	}
 	sample := executeACL(t, "", "acl", "check", "../../config/samples/proxy.yaml")
@@ -83,7 +83,7 @@ func TestACLCheck(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdin.out), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Schema != "pipeguard.dev/acl-check/v1" || !report.OK || report.Rules != 5 || report.Profiles != 1 || report.LogOnly != 1 || len(report.Warnings) != 1 || report.Faults == nil || report.Hints == nil {
+	if report.Schema != "pipeguard.dev/acl-check/v1" || !report.OK || report.Rules != 5 || report.Profiles != 1 || report.LogOnly != 1 || len(report.Warnings) != 2 || report.Faults == nil || report.Hints == nil {
 		t.Errorf("%+v", report)
 	}
 }
