@@ -109,8 +109,8 @@ func (p *Proxy) checkCallers(add report) {
 	}
 }
 
-// checkRuntimeUser accepts an account that a container runtime may run as. Who answers says who callers are, so no account will do that the processes of
-// containers have, nor a group, which no process runs as.
+// checkRuntimeUser accepts an account that a container runtime may run as. The runtime says who callers are, so the accounts of containers are refused, as are
+// the groups that Windows itself has, which no process runs as.
 func checkRuntimeUser(user string) error {
 	const system = "S-1-5-18"
 	switch number, isUID := strings.CutPrefix(user, "uid:"); {
@@ -124,5 +124,8 @@ func checkRuntimeUser(user string) error {
 	case strings.HasPrefix(user, peer.ContainerAccounts):
 		return fmt.Errorf("account %s is that of containers: any of them could say who callers are", user)
 	}
-	return pipe.CheckAccount(user)
+	if pipe.CheckAccount(user) != nil {
+		return fmt.Errorf("account %q: want the SID of one account, such as %s, or uid: and a number", user, system)
+	}
+	return nil
 }

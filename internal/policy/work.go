@@ -22,7 +22,7 @@ type thread struct {
 	began time.Duration
 }
 
-// run does a part of the work, on the thread of the caller. Without work it is just done: nobody measures it.
+// run does a part of the work, on the thread of the caller. A nil work measures nothing.
 func (w *work) run(do func()) {
 	if w == nil {
 		do()

@@ -116,9 +116,17 @@ func (l *Log) since(ctx context.Context, old uint64, head Head) (growth, error) 
 	return g, nil
 }
 
-// keepGrown keeps how the log grew since the records that the witness cosigned last, of which some of those behind them may be removed later.
+// keepGrown keeps how the log grew since the records that the witness cosigned last, unless it has cosigned more by now.
 func (l *Log) keepGrown(g growth) {
 	if l.o.Grown == "" {
+		return
+	}
+	l.growing.Lock()
+	defer l.growing.Unlock()
+	l.mu.Lock()
+	isOld := g.before.end < l.cosigned
+	l.mu.Unlock()
+	if isOld {
 		return
 	}
 	err := replace(l.o.Grown, g.format())
@@ -154,7 +162,13 @@ func (l *Log) growBehind(ctx context.Context, last uint64) {
 	if err == nil {
 		g, err = l.since(ctx, old, head)
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil: // nothing will be removed either
+		return
+	case err != nil:
+		l.mu.Lock()
+		l.cosigned = 0 // this is told once
+		l.mu.Unlock()
 		l.o.OnError(fmt.Errorf("the witness cosigned %d records last, and will not know how the log grew when those up to %d are removed: %w", old, last, err))
 		return
 	}

@@ -91,6 +91,8 @@ type Log struct {
 	cosigned  uint64
 	isUngrown bool // what proves the growth from there could not be kept, which was told
 
+	growing sync.Mutex // guards the file Grown
+
 	signing sync.Mutex // guards what follows, and keeps checkpoints in order
 	notes   *noteFile
 	states  *stateFiles

@@ -165,17 +165,23 @@ func planted(first uint64) string {
 	return fmt.Sprintf("audit-%020d-0b7e6a52-7c1d-4a59-9d62-3f6f6f0f7e10.jsonl", first)
 }
 
-// plantBehind puts segments behind the last record, each of which continues the chain of hashes.
-func (n *node) plantBehind(t *testing.T, count int) (names []string) {
+// end is the last segment, what is in it, and its last line.
+func (n *node) end(t *testing.T) (name, text string, line []byte) {
 	t.Helper()
 	segments := n.segments(t)
-	last := segments[len(segments)-1]
-	text, err := os.ReadFile(filepath.Join(n.dir, last))
+	name = segments[len(segments)-1]
+	raw, err := os.ReadFile(filepath.Join(n.dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := slices.Collect(strings.Lines(string(text)))
-	line := []byte(strings.TrimSuffix(lines[len(lines)-1], "\n"))
+	lines := slices.Collect(strings.Lines(string(raw)))
+	return name, string(raw), []byte(strings.TrimSuffix(lines[len(lines)-1], "\n"))
+}
+
+// plantBehind puts segments behind the last record, each of which continues the chain of hashes.
+func (n *node) plantBehind(t *testing.T, count int) (names []string) {
+	t.Helper()
+	last, text, line := n.end(t)
 	seq, _, _ := segment.ParseLine(line)
 	leaf := segment.Leaf(line)
 	for i := range count {

@@ -47,7 +47,7 @@ func (l *log) excess() (parts []part, reason string) {
 	for _, seq := range l.open {
 		oldest = min(oldest, seq)
 	}
-	// Whoever can write to the directory can add records while no process does. They may take as much again as is kept, and push out nothing.
+	// An attacker who can write to the directory can add records while the proxy is stopped. They do not count, up to the size that is kept.
 	added := l.added
 	total, refused := l.at.bytes-l.at.echoed+l.held-l.echoed, l.at.refused.all+l.refused.all
 	var overdue uint64

@@ -3,8 +3,6 @@ package segment_test
 import (
 	"encoding/base64"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Records that somebody adds. Each has a number.
+// Records that an attacker adds, with a number each.
 const (
 	anEnd    = `"type":"request","stage":"ResponseComplete","time":"2026-03-02T12:00:00Z","session":"s","id":"forged%d","what":{"method":"Forged"}`
 	anIntent = `"type":"request","stage":"RequestReceived","time":"2026-03-02T12:00:00Z","session":"s","id":"forged%d","what":{"method":"Forged"}`
@@ -23,14 +21,7 @@ const (
 // add appends records to the last segment that continue the chain of hashes, of so many bytes together.
 func (n *node) add(t *testing.T, record string, bytes int) {
 	t.Helper()
-	segments := n.segments(t)
-	last := segments[len(segments)-1]
-	text, err := os.ReadFile(filepath.Join(n.dir, last))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := slices.Collect(strings.Lines(string(text)))
-	line := []byte(strings.TrimSuffix(lines[len(lines)-1], "\n"))
+	last, text, line := n.end(t)
 	seq, _, _ := segment.ParseLine(line)
 	var added strings.Builder
 	for added.Len() < bytes {
@@ -40,10 +31,10 @@ func (n *node) add(t *testing.T, record string, bytes int) {
 		added.Write(line)
 		added.WriteByte('\n')
 	}
-	n.put(t, last, string(text)+added.String())
+	n.put(t, last, text+added.String())
 }
 
-// Records that somebody adds after a kill, before the next start signs them, push out nothing that was signed.
+// Records that an attacker adds after a kill, before the next start signs them, cause no removal of signed ones.
 func TestRecordsThatWereAddedAfterAKillPushNothingOut(t *testing.T) {
 	for name, record := range map[string]string{
 		"ends":                          anEnd,

@@ -69,9 +69,9 @@ func (l *log) start(ctx context.Context) (err error) {
 			l.echoed += p.echoed
 		}
 		if l.unsigned > 0 && l.added > l.options.refusalPart() {
-			then := "They push nothing out of the log"
+			then := "No signed records are removed for them"
 			if l.added > l.options.KeepBytes {
-				then = "What they take beyond the size that is kept pushes older records out of the log"
+				then = "They take more than the size that is kept, so older records are removed"
 			}
 			l.options.OnFault(fmt.Errorf("the audit log goes on from %d records that no checkpoint covers, and such records take %d bytes of it: far more than a kill leaves. %s; look at who can write to its directory", l.unsigned, l.added, then))
 		}

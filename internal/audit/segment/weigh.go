@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -43,12 +44,14 @@ func (f *Found) weighRecords(covered uint64) error {
 // numbers are those of records, both included.
 type numbers struct{ first, last uint64 }
 
+// isWithin looks in ranges that do not overlap, the last one first.
 func isWithin(all []numbers, seq uint64) bool {
-	return slices.ContainsFunc(all, func(n numbers) bool { return n.first <= seq && seq <= n.last })
+	i, _ := slices.BinarySearchFunc(all, seq, func(n numbers, seq uint64) int { return cmp.Compare(seq, n.first) })
+	return i < len(all) && seq <= all[i].last
 }
 
-// takenOver are the records that no checkpoint covered when a start took them over: those behind covered, and those of which the log says so itself. What
-// stands among them may be anybody's, so it does not count.
+// takenOver are the records that no checkpoint covered when a start took them over, the last ones first: those behind covered, and those that the log itself
+// names. An opening that stands among them may be an attacker's, so what it says does not count.
 func (f *Found) takenOver(covered uint64) (all []numbers) {
 	if covered < f.Last {
 		all = append(all, numbers{covered + 1, f.Last})
