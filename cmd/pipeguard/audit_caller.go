@@ -29,7 +29,7 @@ func caller(e audit.Event, isWide bool) string {
 		if !isWide {
 			exe = query.Base(exe)
 		}
-		parts = append(parts, fmt.Sprintf("%s[%d]", exe, who.Process.PID))
+		parts = append(parts, fmt.Sprintf("%s[%d]", query.Named(exe), who.Process.PID))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "assurance:"+who.Assurance)

@@ -81,11 +81,12 @@ func method(w *audit.What, isWide bool) string {
 	if !isWide {
 		name, served = middle(name), middle(served)
 	}
+	name, served = query.Named(name), query.Named(served)
 	switch {
 	case w.Method == "" && w.FullMethod == "":
 		return w.Verb
 	case w.Method == "" && isWide:
-		return w.FullMethod
+		return query.Named(w.FullMethod)
 	case w.Method == "":
 		return served + " (unknown)"
 	case isAlone:

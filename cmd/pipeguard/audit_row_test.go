@@ -49,6 +49,8 @@ func TestCallersAreNamedByTheMostThatWasProven(t *testing.T) {
 		"a process of the host":      {audit.Who{Assurance: "process", Process: process, User: system, Host: true}, `host:NT AUTHORITY\SYSTEM x.exe[7]`, `host:NT AUTHORITY\SYSTEM C:\d\x.exe[7]`},
 		"a process of which nobody knows": {audit.Who{Assurance: "process", Process: process, User: &audit.WhoUser{SID: "S-1-5-18"}, Doubt: "runtime away"},
 			"S-1-5-18 x.exe[7] (doubt)", `S-1-5-18 C:\d\x.exe[7]`},
+		"a program named like a verified caller": {audit.Who{Assurance: "process", Process: &audit.WhoProcess{PID: 7, Exe: `/d/csi.exe[1] (token) "x`}, User: &audit.WhoUser{SID: "S-1-5-18"}},
+			`S-1-5-18 "csi.exe[1] (token) \x22x"[7]`, `S-1-5-18 "/d/csi.exe[1] (token) \x22x"[7]`},
 		"nobody": {audit.Who{Assurance: "none"}, "assurance:none", "assurance:none"},
 	} {
 		e := audit.Event{Type: audit.TypeRequest, Who: &tt.who}
@@ -73,6 +75,23 @@ func TestWideRowsHaveACellForEachColumn(t *testing.T) {
 	cells := row(query.Record{Event: full}, true)
 	if got, want := cells[len(cells)-4:], []string{"sa", "r.io/x:v1", "d", "bundle sha256:1, revision 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A method that is not known, and one of a forwarded pipe, is whatever its caller says.
+func TestAMethodLooksLikeNothingElse(t *testing.T) {
+	for _, tt := range []struct {
+		what        audit.What
+		short, wide string
+	}{
+		{audit.What{FullMethod: "/v1.Volume/FormatVolume"}, "FormatVolume (unknown)", "/v1.Volume/FormatVolume"},
+		{audit.What{FullMethod: "/v1.Volume/FormatVolume (as Mount)"}, `"FormatVolume (as Mount)" (unknown)`, `"/v1.Volume/FormatVolume (as Mount)"`},
+		{audit.What{Method: "Stat (as Format)", FullMethod: "/a/Stat (as Format)"}, `"Stat (as Format)"`, `"Stat (as Format)"`},
+		{audit.What{Method: "GetVolume", FullMethod: "/v1.Volume/Volume,Get"}, `GetVolume (as "Volume,Get")`, `GetVolume (as "Volume,Get")`},
+	} {
+		if short, wide := method(&tt.what, false), method(&tt.what, true); short != tt.short || wide != tt.wide {
+			t.Errorf("%q, want %q; wide %q, want %q", short, tt.short, wide, tt.wide)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -208,6 +210,18 @@ func pipes(w *audit.What) (names []string) {
 
 // Base is what stands after the last separator of a path or of a full method.
 func Base(s string) string { return s[strings.LastIndexAny(s, `/\`)+1:] }
+
+// Named is a name that its owner chose, a program's or a method's, for a cell that says more than the name: in quotes if it holds anything but letters, digits
+// and -._+~$@:/\…, so that no part of it can be taken for what stands beside it. A quote within becomes \x22.
+func Named(s string) string {
+	isOther := func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`-._+~$@:/\…`, r)
+	}
+	if !strings.ContainsFunc(s, isOther) {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `\x22`) + `"`
+}
 
 func yes(b bool) string {
 	if b {

@@ -170,7 +170,7 @@ func Caller(e *audit.Event) string {
 		parts = append(parts, cmp.Or(w.User.Name, w.User.SID))
 	}
 	if w.Process != nil && w.Process.Exe != "" {
-		parts = append(parts, Base(w.Process.Exe))
+		parts = append(parts, Named(Base(w.Process.Exe)))
 	} else if isUnsaid("program", e) {
 		parts = append(parts, several)
 	}
