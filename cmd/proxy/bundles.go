@@ -60,7 +60,7 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 
 // bundleKeys reads the keys that are believed.
 func bundleKeys(c config.Bundle) (text []byte, keys bundle.Keys, err error) {
-	if text, err = bundle.ReadKeyFile(c.Keys); err != nil {
+	if text, err = bundle.ReadPinnedKeys(c.Keys); err != nil {
 		return nil, bundle.Keys{}, fmt.Errorf("bundle: keys: %w", err)
 	}
 	if keys, err = bundle.ParseKeys(text); err != nil {

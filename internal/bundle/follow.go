@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 // Follow offers the file at once and after each change, until ctx is done. The kubelet replaces a mounted ConfigMap as a
@@ -58,3 +60,6 @@ func ReadFile(name string) ([]byte, error) { return readFile(name, MaxCompressed
 
 // ReadKeyFile reads a file of keys, bounded in its size.
 func ReadKeyFile(name string) ([]byte, error) { return readFile(name, maxKeyFile) }
+
+// ReadPinnedKeys reads the file of the keys that a node believes, unless others than administrators can change it.
+func ReadPinnedKeys(name string) ([]byte, error) { return filetrust.Read(name, maxKeyFile) }

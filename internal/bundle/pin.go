@@ -31,7 +31,7 @@ func (k *Keeper) Pin(keys Keys) error {
 }
 
 // FollowKeys pins the keys of a file whenever they differ from pinned, which is what was read of it last, until ctx is done.
-// A file that cannot be read, or holds no keys, changes nothing.
+// A file that cannot be read, that others than administrators can change, or that holds no keys, changes nothing.
 func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, interval time.Duration) {
 	said := ""
 	tick := time.NewTicker(interval)
@@ -42,7 +42,7 @@ func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, int
 			return
 		case <-tick.C:
 		}
-		text, err := ReadKeyFile(file)
+		text, err := ReadPinnedKeys(file)
 		if err == nil && bytes.Equal(text, pinned) {
 			said = ""
 			continue

@@ -2,8 +2,10 @@ package bundle
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,12 +74,12 @@ func TestTheFileOfKeysIsFollowed(t *testing.T) {
 	k := n.start(t)
 	offer(t, k, build(t, n.key), "")
 	file, next := filepath.Join(t.TempDir(), "keys.pem"), newTestKey(t)
-	write := func(text []byte) {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
+	write := func(text []byte, mode os.FileMode) {
+		if err := errors.Join(os.WriteFile(file, text, 0o600), os.Chmod(file, mode)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(n.key.PublicPEM())
+	write(n.key.PublicPEM(), 0o600)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -88,15 +90,20 @@ func TestTheFileOfKeysIsFollowed(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			text  []byte
+			mode  os.FileMode
 			valid bool
 		}{
-			{"half a file", n.key.PublicPEM()[:40], true},
-			{"empty", nil, true},
-			{"a private key", []byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"), true},
-			{"both", append(n.key.PublicPEM(), next.PublicPEM()...), true},
-			{"the next alone", next.PublicPEM(), false},
+			{"half a file", n.key.PublicPEM()[:40], 0o600, true},
+			{"empty", nil, 0o600, true},
+			{"a private key", []byte("-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"), 0o600, true},
+			{"both", append(n.key.PublicPEM(), next.PublicPEM()...), 0o600, true},
+			{"the next alone, where everybody can write", next.PublicPEM(), 0o666, true},
+			{"the next alone", next.PublicPEM(), 0o600, false},
 		} {
-			write(c.text)
+			if c.mode != 0o600 && runtime.GOOS == "windows" {
+				continue // which has access lists instead of modes
+			}
+			write(c.text, c.mode)
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			if valid := k.Valid() == nil; valid != c.valid {

@@ -3,6 +3,7 @@ package filetrust
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,6 +33,37 @@ func Check(path string) error {
 		return fmt.Errorf("%s is neither a file nor a directory", path)
 	}
 	return checkFile(path)
+}
+
+// Read returns the content of a file that decides, of 1 to most bytes, unless Check refuses the file. Each read of such a file is by Read, the first
+// and every later one: its owner and mode can have changed since.
+func Read(path string, most int64) (_ []byte, err error) {
+	if err := Check(path); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a directory passes Check, and to open a FIFO may take for ever
+		return nil, fmt.Errorf("%s is no plain file", path)
+	}
+	f, err := os.Open(path) // #nosec G304 -- the configuration names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case int64(len(content)) > most:
+		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
+	case len(content) == 0:
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return content, nil
 }
 
 // CheckPlace refuses a file or directory that belongs to another account, or in whose place another account can put something else. What

@@ -266,3 +266,28 @@ func TestAPathIsTheOneThatTheSystemOpens(t *testing.T) {
 		}
 	}
 }
+
+func TestEachReadAsksAnew(t *testing.T) {
+	p := newPlace(t)
+	if text, err := Read(p.file, 1); string(text) != "x" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	for name, c := range map[string]struct {
+		change func()
+		want   string
+	}{
+		"a file that everybody can write by now": {func() { chmod(t, p.file, 0o666) }, "its group or others"},
+		"a file that has grown":                  {func() { _ = os.WriteFile(p.file, []byte("xy"), 0o600) }, "more than 1 bytes"},
+		"a file that was emptied":                {func() { _ = os.Truncate(p.file, 0) }, "is empty"},
+		"a file that is gone":                    {func() { _ = os.Remove(p.file) }, "no such file"},
+		"a directory":                            {func() { _ = errors.Join(os.Remove(p.file), os.Mkdir(p.file, 0o700)) }, "no plain file"},
+		"a pipe that nobody writes to":           {func() { _ = errors.Join(os.Remove(p.file), syscall.Mkfifo(p.file, 0o600)) }, "neither a file nor a directory"},
+	} {
+		_ = os.RemoveAll(p.file)
+		write(t, p.file)
+		c.change()
+		if text, err := Read(p.file, 1); text != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q, %v; want it to say %q", name, text, err, c.want)
+		}
+	}
+}

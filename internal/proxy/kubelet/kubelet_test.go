@@ -354,7 +354,7 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 		{"a user", func(o *Options) { o.URL = "https://a:b@127.0.0.1" }, "https://HOST"},
 		{"a query", func(o *Options) { o.URL += "?a" }, "https://HOST"},
 		{"no authority", func(o *Options) { o.CAFile = "" }, "no authority"},
-		{"an authority that is gone", func(o *Options) { o.CAFile += "x" }, "open "},
+		{"an authority that is gone", func(o *Options) { o.CAFile += "x" }, "filex"},
 		{"an authority that is none", func(o *Options) { o.CAFile = f.token }, "no certificates"},
 		{"no proof of ours", func(o *Options) { o.TokenFile = "" }, "either a token"},
 		{"two proofs of ours", func(o *Options) { o.CertFile, o.KeyFile = "a", "b" }, "either a token"},

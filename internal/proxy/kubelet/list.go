@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 const (
@@ -60,7 +62,7 @@ func (c *Client) list(ctx context.Context) (pods, error) {
 
 // trust reads who the kubelet must be, and who we are.
 func (c *Client) trust() (*tls.Config, error) {
-	authorities, err := read(c.options.CAFile)
+	authorities, err := filetrust.Read(c.options.CAFile, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -88,21 +90,19 @@ func (c *Client) trust() (*tls.Config, error) {
 	return config, nil
 }
 
-// read returns a file of bounded length.
-func read(path string) ([]byte, error) { return readUpTo(path, maxFile) }
-
-func readUpTo(path string, bound int64) ([]byte, error) {
+// read returns a credential, which decides nothing about callers: of bounded length, and not empty.
+func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, bound+1))
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(content)) > bound {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, bound)
+	if len(content) > maxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
 	}
 	if len(content) == 0 {
 		return nil, fmt.Errorf("%s is empty", path)

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/json"
 
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -18,7 +19,7 @@ const maxSnapshot = 8 << 20 // bytes
 //
 //	{"pods": [{"uid": "…", "namespace": "…", "name": "…", "serviceAccount": "…"}]}
 //
-// Whoever can write it says who callers are. It is read when it has changed.
+// An account that can write it says who callers are, so that it is worth nothing if others than administrators can. It is read when it has changed.
 type Snapshot struct {
 	path string
 
@@ -56,7 +57,7 @@ func (s *Snapshot) isRead(now os.FileInfo) bool {
 }
 
 func load(path string) (pods, error) {
-	content, err := readUpTo(path, maxSnapshot)
+	content, err := filetrust.Read(path, maxSnapshot)
 	if err != nil {
 		return nil, err
 	}

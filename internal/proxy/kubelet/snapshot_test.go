@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -59,6 +60,33 @@ func TestSnapshotThatDoesNotHoldIsWorthNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatOthersCanChangeIsNotBelieved(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it has access lists instead of modes: internal/filetrust has their tests")
+	}
+	path := write(t, snapshot)
+	s := NewSnapshot(path)
+	if account, err := s.ServiceAccount(t.Context(), csi); account != "csi-node" || err != nil {
+		t.Fatalf("%q, %v", account, err)
+	}
+	const forged = `{"pods":[{"uid":"aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa","namespace":"storage","name":"csi-a","serviceAccount":"csi-controller"}]}`
+	if err := errors.Join(os.WriteFile(path, []byte(forged), 0o600), os.Chmod(path, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if account, err := s.ServiceAccount(t.Context(), csi); account != "" || err == nil || !strings.Contains(err.Error(), "others write") {
+		t.Errorf("a snapshot that everybody can write: %q, %v", account, err)
+	}
+
+	f := start(t)
+	c := f.client(t)
+	if err := os.Chmod(f.ca, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if account, err := c.ServiceAccount(t.Context(), csi); account != "" || err == nil || !strings.Contains(err.Error(), "others write") {
+		t.Errorf("an authority that everybody can write: %q, %v", account, err)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/json"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 // maxAnswer is in bytes. A review comes back with what was sent, and the groups and extra fields of a user.
@@ -47,7 +49,7 @@ func newClient(api API, timeout time.Duration) (*client, error) {
 
 // connection returns the client for the authority that the file holds now.
 func (c *client) connection() (*http.Client, error) {
-	authority, err := readFile(c.api.CAFile)
+	authority, err := filetrust.Read(c.api.CAFile, maxAnswer)
 	if err != nil {
 		return nil, fmt.Errorf("api.caFile: %w", err)
 	}
@@ -105,7 +107,7 @@ func (c *client) bearer() (Secret, error) {
 	return Secret(token), nil
 }
 
-// readFile reads a small file.
+// readFile reads a small file that decides nothing: a credential.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name) // #nosec G304 -- the configuration names the file
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +291,18 @@ func TestKeysRotate(t *testing.T) {
 		}
 		wantDriver(t, g, next, driver())
 	}
+
+	if runtime.GOOS == "windows" { // which has access lists instead of modes
+		return
+	}
+	writeFile(t, file, document(t, rsaJWK("rsa-1", &clusterRSA().PublicKey)))
+	if err := os.Chmod(file, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Reload(); err == nil {
+		t.Error("a file that everybody can write was taken")
+	}
+	wantRefusal(t, g, old, driver(), Unproven)
 }
 
 func TestKeysDocumentRefuses(t *testing.T) {

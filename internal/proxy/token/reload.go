@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/filetrust"
 )
 
 func loadKeys(file string) (*keys, error) {
-	text, err := readFile(file)
+	text, err := filetrust.Read(file, maxAnswer)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +28,7 @@ func (v *Verifier) Reload() (bool, error) {
 	if before == nil {
 		return false, nil
 	}
-	text, err := readFile(v.config.Keys)
+	text, err := filetrust.Read(v.config.Keys, maxAnswer)
 	if err != nil {
 		return false, fmt.Errorf("keys: %w", err)
 	}
