@@ -1,6 +1,7 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,24 +34,37 @@ type Request struct {
 	ID     string
 }
 
-// Queue is a line of operations. Nobody overtakes whom he would have to wait for, so nobody waits for ever while others pass.
+// Queue is a line of operations. Those that wait begin in rounds, in each of which every owner and every house has one, so that an owner of one operation waits for
+// no owner of many, whatever objects they touch. Nobody overtakes an earlier operation of the line that he would have to wait for, and nobody new comes before the
+// round after that of the last one that began, so nobody waits for ever while others pass.
 type Queue struct {
 	bounds Bounds
 
 	mu      sync.Mutex // guards what follows
-	line    []*place   // in the order of arrival, running and waiting
-	running int
+	running []*place
+	waiting []*place // by round, and within one by arrival
+	round   int      // of the last one that waited and began
 	owners  map[any]load
 	houses  map[string]load
 }
 
 // load is what an owner or a house has in the line.
-type load struct{ places, running int }
+type load struct {
+	places, running int
+	round           int // of its last place that waits, if one does
+}
+
+// isWaiting says whether one of its places has not begun.
+func (l load) isWaiting() bool { return l.places > l.running }
 
 // add changes what one of several has, and forgets it once that is nothing.
-func add[K comparable](of map[K]load, k K, places, running int) {
-	l := load{of[k].places + places, of[k].running + running}
-	if of[k] = l; l == (load{}) {
+func add[K comparable](of map[K]load, k K, places, running, round int) {
+	l := of[k]
+	l.places, l.running = l.places+places, l.running+running
+	if round > 0 {
+		l.round = round
+	}
+	if of[k] = l; l.places == 0 {
 		delete(of, k)
 	}
 }
@@ -58,8 +72,9 @@ func add[K comparable](of map[K]load, k K, places, running int) {
 type place struct {
 	Request
 	arrived  time.Time
-	began    time.Time     // zero while it waits
-	blockers int           // places before it that it must wait for
+	began    time.Time // zero while it waits
+	round    int
+	blockers int           // places that run, or wait before it, and that it must wait for
 	turn     chan struct{} // closed when it begins; nil if it began at once
 	left     bool
 }
@@ -101,22 +116,36 @@ func (q *Queue) join(r Request) (*place, error) {
 		return nil, fmt.Errorf("%w: callers of %s have %d begun or waiting, the most they may have", ErrFull, r.House, n)
 	}
 	now := time.Now()
-	p := &place{Request: r, arrived: now}
-	for _, earlier := range q.line {
-		if p.conflicts(earlier) {
-			p.blockers++
+	p := &place{Request: r, arrived: now, round: q.roundOf(r)}
+	at, _ := slices.BinarySearchFunc(q.waiting, p.round+1, func(o *place, round int) int { return cmp.Compare(o.round, round) })
+	p.blockers = p.conflictsWith(q.running) + p.conflictsWith(q.waiting[:at])
+	if (p.blockers > 0 || !q.hasRoom(p)) && len(q.waiting) >= q.bounds.Waiting {
+		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, len(q.running), len(q.waiting))
+	}
+	for _, later := range q.waiting[at:] {
+		if later.conflicts(p) {
+			later.blockers++
 		}
 	}
-	if waiting := len(q.line) - q.running; (p.blockers > 0 || !q.hasRoom(p)) && waiting >= q.bounds.Waiting {
-		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, q.running, waiting)
-	}
-	q.line = append(q.line, p)
-	q.count(p, 1, 0)
+	q.waiting = slices.Insert(q.waiting, at, p)
+	q.count(p, 1, 0, 0)
 	q.advance(now)
 	if p.began.IsZero() {
 		p.turn = make(chan struct{})
+		q.count(p, 0, 0, p.round)
 	}
 	return p, nil
+}
+
+// roundOf is the first round in which neither the owner nor the house of a request has a place. q.mu must be held.
+func (q *Queue) roundOf(r Request) int {
+	round := q.round + 1
+	for _, l := range []load{q.owners[r.Owner], q.houses[r.House]} {
+		if l.isWaiting() {
+			round = max(round, l.round+1)
+		}
+	}
+	return round
 }
 
 func (q *Queue) remove(p *place) {
@@ -126,15 +155,20 @@ func (q *Queue) remove(p *place) {
 		return
 	}
 	p.left = true
-	at := slices.Index(q.line, p)
-	q.line = slices.Delete(q.line, at, at+1)
-	if !p.began.IsZero() {
-		q.count(p, 0, -1)
+	later := q.waiting
+	if p.began.IsZero() {
+		at := slices.Index(q.waiting, p)
+		q.waiting = slices.Delete(q.waiting, at, at+1)
+		later = q.waiting[at:]
+		q.count(p, -1, 0, 0)
+	} else {
+		at := slices.Index(q.running, p)
+		q.running = slices.Delete(q.running, at, at+1)
+		q.count(p, -1, -1, 0)
 	}
-	q.count(p, -1, 0)
-	for _, later := range q.line[at:] {
-		if later.conflicts(p) {
-			later.blockers--
+	for _, o := range later {
+		if o.conflicts(p) {
+			o.blockers--
 		}
 	}
 	q.advance(time.Time{})
@@ -142,36 +176,45 @@ func (q *Queue) remove(p *place) {
 
 // advance begins what may begin; it looks at the clock only if it must. q.mu must be held.
 func (q *Queue) advance(now time.Time) {
-	if q.running == len(q.line) {
-		return
-	}
-	for _, p := range q.line {
-		if q.running >= q.bounds.Running {
-			return
+	for at := 0; at < len(q.waiting) && len(q.running) < q.bounds.Running; {
+		p := q.waiting[at]
+		if p.blockers > 0 || !q.hasRoom(p) {
+			at++
+			continue
 		}
-		if p.began.IsZero() && p.blockers == 0 && q.hasRoom(p) {
-			if now.IsZero() {
-				now = time.Now()
-			}
-			p.began = now
-			q.count(p, 0, 1)
-			if p.turn != nil {
-				close(p.turn)
-			}
+		if now.IsZero() {
+			now = time.Now()
+		}
+		p.began = now
+		q.waiting = slices.Delete(q.waiting, at, at+1)
+		q.running = append(q.running, p)
+		q.count(p, 0, 1, 0)
+		if p.turn != nil {
+			q.round = max(q.round, p.round)
+			close(p.turn)
 		}
 	}
 }
 
 // hasRoom says whether one more operation of an owner may run. q.mu must be held.
 func (q *Queue) hasRoom(p *place) bool {
-	return q.running < q.bounds.Running && q.owners[p.Owner].running < q.bounds.RunningPerOwner && q.houses[p.House].running < q.bounds.RunningPerHouse
+	return len(q.running) < q.bounds.Running && q.owners[p.Owner].running < q.bounds.RunningPerOwner && q.houses[p.House].running < q.bounds.RunningPerHouse
 }
 
 // count keeps the books. q.mu must be held.
-func (q *Queue) count(p *place, places, running int) {
-	q.running += running
-	add(q.owners, p.Owner, places, running)
-	add(q.houses, p.House, places, running)
+func (q *Queue) count(p *place, places, running, round int) {
+	add(q.owners, p.Owner, places, running, round)
+	add(q.houses, p.House, places, running, round)
+}
+
+// conflictsWith counts those of others that p may not run beside.
+func (p *place) conflictsWith(others []*place) (n int) {
+	for _, o := range others {
+		if p.conflicts(o) {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *place) conflicts(other *place) bool {
@@ -192,7 +235,7 @@ func (p *place) conflicts(other *place) bool {
 func (q *Queue) reason(p *place) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, earlier := range q.line {
+	for _, earlier := range slices.Concat(q.running, q.waiting) {
 		if earlier == p {
 			break
 		}
@@ -204,7 +247,7 @@ func (q *Queue) reason(p *place) string {
 			return fmt.Sprintf("not begun: %s (audit id %s) on the same object %s since %v", earlier.Name, earlier.ID, doing, time.Since(since).Round(time.Millisecond))
 		}
 	}
-	return fmt.Sprintf("not begun: %d other operations run", q.running)
+	return fmt.Sprintf("not begun: %d other operations run", len(q.running))
 }
 
 // Load is how full a queue is.
@@ -217,11 +260,9 @@ type Load struct {
 func (q *Queue) Load() Load {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	load := Load{Running: q.running, Waiting: len(q.line) - q.running}
-	for _, p := range q.line {
-		if !p.began.IsZero() {
-			load.Oldest = max(load.Oldest, time.Since(p.began))
-		}
+	load := Load{Running: len(q.running), Waiting: len(q.waiting)}
+	for _, p := range q.running {
+		load.Oldest = max(load.Oldest, time.Since(p.began))
 	}
 	return load
 }
@@ -237,8 +278,8 @@ func (q *Queue) Overdue(limit time.Duration) []Overdue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var list []Overdue
-	for _, p := range q.line {
-		if ran := time.Since(p.began); !p.began.IsZero() && ran > limit {
+	for _, p := range q.running {
+		if ran := time.Since(p.began); ran > limit {
 			list = append(list, Overdue{p.Name, p.ID, ran})
 		}
 	}

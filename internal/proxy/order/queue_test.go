@@ -199,6 +199,70 @@ func TestOneOwnerDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
+// begins has a number of requests enter one after the other, each of which takes a second once it has begun,
+// and tells when it begins.
+func begins(t *testing.T, q *Queue, all *sync.WaitGroup, n int, r func(i int) Request, began func()) {
+	t.Helper()
+	for i := range n {
+		all.Go(func() {
+			leave, _, err := q.Enter(t.Context(), r(i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			began()
+			time.Sleep(time.Second)
+			leave()
+		})
+		synctest.Wait()
+	}
+}
+
+// An operation on a directory touches all below it, so it waits for the operations there, and they for it.
+func TestAnOwnerOfOneWaitsForNoOwnerOrHouseOfMany(t *testing.T) {
+	above, below := []Key{Path(`C:\k`)}, []Key{Path(`C:\k\pods\x`)}
+	for name, many := range map[string]func(i int) Request{
+		"an owner": func(int) Request { return Request{Keys: above, Owner: "many", House: "a"} },
+		"a house":  func(i int) Request { return Request{Keys: above, Owner: i, House: "a"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := New(Bounds{Running: 8, Waiting: 300, PerOwner: 160, PerHouse: 240, RunningPerOwner: 4, RunningPerHouse: 6})
+				var all sync.WaitGroup
+				begins(t, q, &all, 160, many, func() {})
+				start := time.Now()
+				var waits []time.Duration
+				begins(t, q, &all, 3, func(int) Request { return Request{Keys: below, Shared: true, Owner: "one", House: "b"} }, func() {
+					waits = append(waits, time.Since(start))
+				})
+				all.Wait()
+				if len(waits) != 3 || waits[0] > 2*time.Second || waits[2] > 6*time.Second {
+					t.Errorf("waited %v beside operations of a second", waits)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOwnerOfManyWaitsForNewOnesInEachRoundAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Bounds{Running: 8, Waiting: 1000, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: 8, RunningPerHouse: 8})
+		var all sync.WaitGroup
+		keys := []Key{Path(`C:\k`)}
+		var last time.Duration
+		start := time.Now()
+		begins(t, q, &all, 10, func(int) Request { return Request{Keys: keys, Owner: "many", House: "a"} }, func() { last = time.Since(start) })
+		for i := range 200 { // as many as can run, and always one that has not waited before
+			begins(t, q, &all, 1, func(int) Request { return Request{Keys: keys, Owner: i, House: strconv.Itoa(i)} }, func() {})
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+		if last > 100*time.Second {
+			t.Errorf("the last of ten began after %v, and others went on to come for 200 s", last)
+		}
+	})
+}
+
 func TestWaitingSaysForWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(wide)
