@@ -3,6 +3,7 @@ package evidence_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
@@ -283,5 +285,44 @@ func TestWriterAndEvidenceEndADamagedLogAtTheSamePlace(t *testing.T) {
 			}
 			t.Logf("%d were the work of a crash, %d were refused", crashes, faults)
 		})
+	}
+}
+
+// An account that can write to the directory can add a segment behind an end that was not signed. Whatever its first record says, writer and evidence take over
+// the same records.
+func TestWriterAndEvidenceReadAnAddedOpeningAlike(t *testing.T) {
+	t.Parallel()
+	k := killedLog(t, 4, 6)
+	whole, _, refused := k.ends(t, "as it is", k.files, true)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	text := k.files[k.newest]
+	lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
+	leaf := segment.Leaf(lines[len(lines)-1])
+	added := segment.Name(whole + 1)
+	opening, err := audit.Encode(nil, audit.Event{
+		V: audit.Version, Seq: whole + 1, Type: audit.TypeLog, Stage: audit.StageLogOpen, Time: time.Now(), Session: "forged", ID: "y", Prev: base64.StdEncoding.EncodeToString(leaf[:]),
+		Log: &audit.Log{PreviousSegment: k.newest, PreviousBytes: int64(len(text)), PreviousSeq: whole, Segment: added},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range []string{
+		`"cause":"size"`, `"unsigned":-5`, `"unsigned":1e30`, `"lost":1.5`, `"orphaned":"x"`, `"void":"x"`, `"void":[5]`, `"void_held":{}`, `"fault":5`, `"previous_torn_hash":7`, `"torn_bytes":"1"`,
+		`"oldest_open":1e30`, `"pruned":5`, `"pruned":{"segments":5,"last_seq":"x"}`, `"unknown":1`, `"Fault":5`, `"previous_bytes":"5"`, `"previous_segment":7`, `"previous_seq":null`,
+	} {
+		files := maps.Clone(k.files)
+		files[added] = bytes.Replace(opening, []byte(`"log":{`), []byte(`"log":{`+fields+`,`), 1)
+		if last, _, refused := k.ends(t, fields, files, true); refused != nil || last != whole+1 {
+			t.Errorf("%s: the log goes on from record %d of %d: %v", fields, last, whole+1, refused)
+		}
+	}
+	for _, head := range [][2]string{{`"type":"log"`, `"type":5`}, {`"session":"forged",`, ``}, {`"id":"y"`, `"id":["y"]`}, {`"time":"`, `"time":"x`}, {`"stage":"LogOpen"`, `"stage":"LogOpen","x":1`}, {`"v":1`, `"v":2`}} {
+		files := maps.Clone(k.files)
+		files[added] = bytes.Replace(opening, []byte(head[0]), []byte(head[1]), 1)
+		if _, _, refused := k.ends(t, head[1], files, true); refused != nil {
+			t.Errorf("%s: %v", head[1], refused)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	}
 	o.isWhole = true
 	var r Record
-	if parseRecord(raw[:len(raw)-1], &r) != nil {
+	if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok || parseRecord(raw[:len(raw)-1], &r) != nil {
 		return o, nil
 	}
 	o.opens, o.prev = r.Seq == s.First, string(r.prev)

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -173,13 +174,31 @@ func look(disk Disk, name string, first uint64) (p part, whole bool, err error) 
 	p = part{name: name, first: first, bytes: size, size: size}
 	err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
 		whole = true
-		if e, err := audit.Parse(line); err == nil {
-			p.opening = e
-		}
+		p.opening = parseOpening(line)
 		return false
 	})
 	if err := errors.Join(err, r.Close()); err != nil {
 		return part{}, false, fmt.Errorf("read segment %s: %w", name, err)
 	}
 	return p, whole, nil
+}
+
+// parseOpening reads the first line of a segment: its number, its time, the hash of the record before, and what it says of the log. A field of it that cannot be read
+// declares nothing, and one that is not known neither, for the evidence as well: both must have the same segments, or nothing could be signed any more. Of a line that
+// is no record it returns nothing.
+func parseOpening(line []byte) (e audit.Event) {
+	h, ok := parseHead(line)
+	if !ok || !json.Valid(line) {
+		return audit.Event{}
+	}
+	e.Seq, e.Prev = h.seq, h.prev
+	var at struct{ Time time.Time }
+	_ = json.Unmarshal(line, &at) // which reads what it can
+	e.Time = at.Time
+	if h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen) {
+		var of struct{ Log *audit.Log }
+		_ = json.Unmarshal(line, &of)
+		e.Log = of.Log
+	}
+	return e
 }
