@@ -27,7 +27,7 @@ func caller(e audit.Event, isWide bool) string {
 	if who.Process != nil {
 		exe := who.Process.Exe
 		if !isWide {
-			exe = query.Base(exe)
+			exe = middle(query.Base(exe))
 		}
 		parts = append(parts, fmt.Sprintf("%s[%d]", query.Named(exe), who.Process.PID))
 	}
@@ -39,6 +39,20 @@ func caller(e audit.Event, isWide bool) string {
 		name = "host:" + name
 	}
 	return name + remarks(who, isWide)
+}
+
+// shortCaller is a caller as query.Caller names it, its program without the middle if that is long. A program stands last, in quotes if it has blanks, and has
+// no separator, which the name of a container has.
+func shortCaller(name string) string {
+	start := strings.LastIndexByte(name, ' ') + 1
+	if strings.HasSuffix(name, `"`) {
+		start = max(0, strings.LastIndexByte(name[:len(name)-1], '"'))
+	}
+	program := name[start:]
+	if strings.Contains(program, "/") || start == 0 && len(name) <= 2*maxCell { // accounts alone, such as those of controllers, are long
+		return name
+	}
+	return name[:start] + middle(program)
 }
 
 // remarks are what else was proven or could not be; wide, doubt has a column of its own.

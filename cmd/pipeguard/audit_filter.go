@@ -13,8 +13,8 @@ import (
 const aboutFilters = `Filters: a flag given twice means one or the other, different flags must all fit. In texts * stands for any characters, case does
 not matter, and an empty value fits records that have none. A value that no record can have is refused; standard error names those that no record
 of the log has. --where takes the same as terms, namespace=kube-system method!=Path*,
-with "" around values that have blanks. A path fits what it names and what lies below, as written or as understood, and records that do not name all that their requests named; standard error
-says how many requests that is. A time is now,
+with "" around values that have blanks. A path fits what it names and what lies below, as written or as understood, and records that do not name all that their requests named, as a pipe does
+admissions of objects with more pipes than the record names; standard error says how many requests that is. A time is now,
 today, yesterday, 2h (ago), 2026-03-01, 2026-03-01T12:30 or RFC 3339, all in UTC; --until is the first moment that is not wanted. A summary
 of refusals fits if some of its requests may have ended between the two; standard error says how many that is.`
 

@@ -139,7 +139,7 @@ func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
 			if r.What != nil {
 				method = middle(cmp.Or(r.What.Method, r.What.FullMethod, r.What.Verb))
 			}
-			h.show(finding, []string{fmt.Sprint(r.Seq), fmt.Sprint(r.Count()), query.Caller(&r.Event), method})
+			h.show(finding, []string{fmt.Sprint(r.Seq), fmt.Sprint(r.Count()), shortCaller(query.Caller(&r.Event)), method})
 		}
 	}
 	if proxyLog != "" {

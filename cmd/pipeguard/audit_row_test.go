@@ -107,3 +107,49 @@ func TestALongMethodWidensNoTable(t *testing.T) {
 		}
 	}
 }
+
+// A program is named by whoever made its file, and a method by whoever calls it.
+func TestALongProgramWidensNoTable(t *testing.T) {
+	long := strings.Repeat("p", 120) + " " + strings.Repeat("q", 130)
+	e := denial("a")
+	e.Who = &audit.Who{Assurance: "process", User: &audit.WhoUser{SID: "S-1-5-18"}, Process: &audit.WhoProcess{PID: 7, Exe: `C:\d\` + long}}
+	e.What.Method, e.What.FullMethod = strings.Repeat("m", 4000), "/v1.Disk/"+strings.Repeat("m", 4000)
+	if got, want := caller(e, false), `S-1-5-18 pppppppppppppp…qqqqqqqqqqqqqqqqqqqqqqqqq[7]`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := caller(e, true); !strings.Contains(got, long) {
+		t.Errorf("a wide table has no more than %s", got)
+	}
+	file := record(t, e)
+	for _, args := range [][]string{{"show", file}, {"search", file}, {"stats", file, "--by", "caller,method,program,target,error"}} {
+		got := evidenceCommand(t, args...)
+		for line := range strings.Lines(got.out) {
+			if got.code != 0 || len(line) > 400 || !strings.Contains(got.out, "S-1-5-18 ") || !strings.Contains(got.out, "…") {
+				t.Errorf("%s: exit code %d, a line of %d bytes: %.500s", args[0], got.code, len(line), line)
+			}
+		}
+	}
+	if got := evidenceCommand(t, "stats", file, "--by", "caller,method", "-o", "json"); !strings.Contains(got.out, strings.Repeat("q", 130)) || !strings.Contains(got.out, strings.Repeat("m", 1000)) {
+		t.Errorf("JSON is cut: %s", got.out)
+	}
+}
+
+func TestOnlyTheProgramOfACallerIsShortened(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	const short = "xxxxxxxxxxxxxx…xxxxxxxxxxxxxxxxxxxxxxxxx"
+	for name, want := range map[string]string{
+		"S-1-5-18 " + long:                 "S-1-5-18 " + short,
+		`host:NT AUTHORITY\SYSTEM ` + long: `host:NT AUTHORITY\SYSTEM ` + short,
+		`a b "` + long + ` y"`:             `a b "xxxxxxxxxxxxx…` + strings.Repeat("x", 22) + ` y"`,
+		"kube-system/" + long + "/c":       "kube-system/" + long + "/c",
+		long:                               short,
+		"system:serviceaccount:kube-system:persistent-volume-binder": "system:serviceaccount:kube-system:persistent-volume-binder",
+		"uid:7 (several)": "uid:7 (several)",
+		"":                "",
+		`"`:               `"`,
+	} {
+		if got := shortCaller(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

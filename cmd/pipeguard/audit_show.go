@@ -34,10 +34,12 @@ Without an id it prints one row for each record:
             closed         a connection ended
   CALLER    namespace/pod/container of a caller whose pod was proven, else the user, with host: before it if no container
             holds the process; then program and process number, (HostProcess), (token) if a token of its pod was verified,
-            and (doubt) if something could not be found out; a program's name with unusual characters stands in quotes
+            and (doubt) if something could not be found out; a program's name with unusual characters stands in quotes, a long
+            one without its middle
   PIPE      without the leading csi-proxy-
   METHOD    in the words of the newest API; if it was served under another name, that one behind it
-  TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes
+  TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes,
+            guarded ones first
   OUTCOME   ok, denied, idle (a connection without a request), or the code of an error; (5000 times) says that the record
             is a summary of so many, (caller left) that nobody waited for it any more
   DECISION  with the rule that allowed, or why not; (permits …) names dangerous steps that the rule allowed too, (LogOnly)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func newAuditStats() *cobra.Command {
 ` + aboutFilters + `
 
 --by takes caller, minute, hour, day and the fields of filters: ` + strings.Join(query.TallyKeys(), ", ") + `.
-Of more than 10000 groups those that came last count as one, "(others)".
+Of more than 10000 groups those that came last count as one, "(others)". In the table long programs, methods, targets and errors stand without their middle.
 
 With -o json it prints one object: schema "pipeguard.dev/audit-stats/v1", by, and groups and others with values, records, allowed, denied,
 logOnly, failed, timed (how many the next two are of), meanMicroseconds, longestMicroseconds, first, last; doubts says which of the counted requests may not fit the filters.
@@ -128,7 +129,7 @@ func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, ou
 	}
 	table := newColumns(cmd.OutOrStdout(), names...)
 	for _, g := range groups {
-		table.add(statRow(g, g.Values))
+		table.add(statRow(g, shortValues(by, g.Values)))
 	}
 	if tally.Rest.Records > 0 {
 		others := make([]string, len(by))
@@ -144,6 +145,20 @@ func statOf(g *query.Group) auditGroup {
 		Values: g.Values, Records: g.Records, Allowed: g.Allowed, Denied: g.Denied, LogOnly: g.LogOnly, Failed: g.Failed,
 		Timed: g.Timed, MeanUS: g.Mean().Microseconds(), LongestUS: g.Longest.Microseconds(), First: g.First.UTC(), Last: g.Last.UTC(),
 	}
+}
+
+// shortValues are values for a table, where what others chose loses its middle if it is long. The groups are of the whole values.
+func shortValues(by, values []string) []string {
+	short := slices.Clone(values)
+	for i, key := range by {
+		switch key {
+		case "caller":
+			short[i] = shortCaller(short[i])
+		case "method", "target", "program", "error":
+			short[i] = middle(short[i])
+		}
+	}
+	return short
 }
 
 func statRow(g *query.Group, values []string) []string {

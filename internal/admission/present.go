@@ -40,6 +40,7 @@ func (r *Reviewer) refuse(req *admissionv1.AdmissionRequest, j *judgement, fail 
 func (r *Reviewer) present(j *judgement) Result {
 	j.id = r.newID()
 	rules := func(code string) policy.Rule { rule, _ := j.snapshotRule(code); return rule }
+	j.decision.Findings = guardedFirst(j.input, j.decision.Findings)
 	denied := denials(j.decision)
 	res := Result{
 		Allowed:    j.decision.Allowed && len(denied) == 0,

@@ -16,9 +16,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// maxTargets bounds the targets in one record; a pod of CSI drivers has up to nine.
-const maxTargets = 16
-
 // record writes the audit record of res. If it cannot be written and must be, res becomes a refusal.
 func (r *Reviewer) record(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, res *Result) {
 	if r.audit == nil {
@@ -66,7 +63,7 @@ func (r *Reviewer) event(req *admissionv1.AdmissionRequest, j *judgement, res *R
 	}
 	if j.input != nil {
 		e.Who.Pod.Name, e.Who.Pod.ServiceAccount = j.input.Name, j.input.ServiceAccount
-		e.What.Targets = targets(j.input)
+		e.What.Targets, e.What.MoreTargets = targets(j.input, j.decision.Findings)
 	}
 	if kind, ok := judgedKindOf(req.Kind); ok && kind.Kind != "Pod" {
 		// The object is no pod. Its pods, if it makes any, have its namespace and service account, and names of their own.
@@ -102,23 +99,4 @@ func reasonOf(res *Result) string {
 		return "no finding"
 	}
 	return strings.Join(res.Codes, ",")
-}
-
-func targets(in *Input) []audit.Target {
-	var out []audit.Target
-	add := func(t Target) {
-		if len(out) < maxTargets {
-			out = append(out, audit.Target{Kind: t.Kind, Value: t.Path, Canonical: t.Canonical})
-		}
-	}
-	for _, m := range in.Mounts {
-		add(m.Target)
-	}
-	for _, v := range in.Unmounted {
-		add(v.Target)
-	}
-	for _, v := range in.PersistentVolumes {
-		add(v.Target)
-	}
-	return out
 }

@@ -370,10 +370,11 @@ type What struct {
 	Params json.RawMessage `json:"params,omitempty"`
 	// Redacted are the fields of params that were withheld, whether or not they held something.
 	Redacted []string `json:"redacted,omitempty"`
-	// Targets are the things that the request would touch.
+	// Targets are the things that the request would touch. In admission decisions they are named once each, at most 16, guarded pipes before all
+	// others and what was refused before what was not.
 	Targets []Target `json:"targets,omitempty"`
-	// MoreTargets is how many other things the requests of a summary named beside Targets. Above 256 the count stops.
-	//record:when in summaries, if there are any
+	// MoreTargets is how many other things the requests of a summary, or the object of an admission decision, named beside Targets. Above 256 the count stops.
+	//record:when in summaries and admission decisions, if there are any
 	MoreTargets int `json:"more_targets,omitempty"`
 }
 

@@ -195,17 +195,31 @@ func ended(get func(*audit.Outcome) []string) func(*audit.Event) []string {
 // pipes are all names of the pipe that was called, or of the pipes that an admission was about.
 func pipes(w *audit.What) (names []string) {
 	add := func(name string) {
-		if name = Base(name); name != "" {
+		if name != "" {
 			names = append(names, name, strings.TrimPrefix(name, "csi-proxy-"))
 		}
 	}
-	add(w.Pipe)
+	add(Base(w.Pipe))
 	for _, t := range w.Targets {
 		if t.Kind == "pipe" {
-			add(cmp.Or(t.Canonical, t.Value))
+			add(pipeOf(t))
 		}
 	}
 	return names
+}
+
+// pipeOf is the name of the pipe that a target is, or lies below.
+func pipeOf(t audit.Target) string {
+	path := cmp.Or(t.Canonical, t.Value)
+	directory := pipeDirectory.FindString(path)
+	if directory == "" {
+		return Base(path)
+	}
+	name := path[len(directory):]
+	if i := strings.IndexAny(name, `/\`); i >= 0 {
+		name = name[:i]
+	}
+	return name
 }
 
 // Base is what stands after the last separator of a path or of a full method.

@@ -228,8 +228,7 @@ func newTest(key, value string) (test, error) {
 	if isNone(key, value) {
 		return func(e *audit.Event) fit {
 			isNone := hasNone(values(e))
-			hasMore := key == "target" && e.What != nil && e.What.MoreTargets > 0
-			if isNone && hasMore || isUnsaid(key, e) && (isNone || !isPartly(key)) {
+			if isNone && leavesOut(key, e) || isUnsaid(key, e) && (isNone || !isPartly(key)) {
 				return may
 			}
 			return fits(isNone)
@@ -260,7 +259,7 @@ func newTest(key, value string) (test, error) {
 	return func(e *audit.Event) fit {
 		has := values(e)
 		isFit := slices.ContainsFunc(has, matches)
-		if isCut(e, has) || isUnsaid(key, e) && (!isFit || !isPartly(key)) {
+		if isCut(e, has) || isUnsaid(key, e) && (!isFit || !isPartly(key)) || !isFit && leavesOut(key, e) {
 			return may
 		}
 		return fits(isFit)

@@ -148,3 +148,55 @@ func TestWhatARecordDoesNotSayIsNeitherDeniedNorClaimed(t *testing.T) {
 		}
 	}
 }
+
+// A record that has no room for all pipes of an object may be about any: no search by pipe leaves it out.
+func TestAnAdmissionWithMorePipesThanItNamesIsFoundByAny(t *testing.T) {
+	of := func(more int, targets ...audit.Target) *audit.Event {
+		return &audit.Event{Type: audit.TypeAdmission, Time: noon, What: &audit.What{Targets: targets, MoreTargets: more}}
+	}
+	disk := audit.Target{Kind: "pipe", Value: `\\.\pipe\csi-proxy-disk-v1`, Canonical: `\\.\pipe\csi-proxy-disk-v1`}
+	smb := audit.Target{Kind: "pipe", Value: `\\.\pipe\csi-proxy-smb-v1`, Canonical: `\\.\pipe\csi-proxy-smb-v1`}
+	below := audit.Target{Kind: "pipe", Value: `//./pipe/CSI-proxy-disk-v1/x`, Canonical: `\\.\pipe\csi-proxy-disk-v1\x`}
+	long := audit.Target{Kind: "pipe", Value: `\\.\pipe\xx[900 bytes cut]`, Canonical: `\\.\pipe\xx[900 bytes cut]`}
+	call := &audit.Event{Type: audit.TypeRequest, Time: noon, What: &audit.What{Pipe: "csi-proxy-smb-v1", MoreTargets: 3}}
+	for name, c := range map[string]struct {
+		e               *audit.Event
+		isFound, isLeft bool // by pipe=disk-v1, and by pipe!=disk-v1
+		doubt           bool
+	}{
+		"named":                  {of(0, smb, disk), true, false, false},
+		"named among more":       {of(9, smb, disk), true, false, false},
+		"others":                 {of(0, smb), false, true, false},
+		"others and more":        {of(9, smb), true, true, true},
+		"others and a cut":       {of(0, smb, audit.Target{Kind: "cut", Value: "[8 entries cut]"}), true, true, true},
+		"something below it":     {of(0, below), true, false, false},
+		"a name without its end": {of(0, long), true, true, true},
+		"a call to another pipe": {call, false, true, false},
+	} {
+		var want, not Filter
+		if err := errors.Join(want.Want("pipe", "disk-v1", noon), not.Exclude("pipe", "disk-v1")); err != nil {
+			t.Fatal(err)
+		}
+		if want.Match(c.e) != c.isFound || not.Match(c.e) != c.isLeft {
+			t.Errorf("%s: found, or left by its opposite, otherwise than wanted", name)
+		}
+		if (len(want.Doubts()) > 0) != c.doubt || (len(not.Doubts()) > 0) != c.doubt || (len(want.Unseen()) == 0) != c.isFound {
+			t.Errorf("%s: in doubt %v and %v, unseen %v", name, want.Doubts(), not.Doubts(), want.Unseen())
+		}
+	}
+	var without Filter
+	if err := without.Want("pipe", "", noon); err != nil {
+		t.Fatal(err)
+	}
+	if !without.Match(of(1, audit.Target{Kind: "path", Value: `C:\Windows`})) || without.Match(of(1, smb)) {
+		t.Error("records without a pipe are found otherwise than wanted")
+	}
+	tally, err := NewTally([]string{"target"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally.Add(of(9, disk, smb))
+	if got := tally.Groups()[0].Values[0]; got != disk.Value {
+		t.Errorf("counted as %q", got)
+	}
+}

@@ -114,8 +114,8 @@ var labels = map[string]func(*audit.Event) string{
 	},
 	"target": func(e *audit.Event) string {
 		values := texts["target"](e)
-		if e.What != nil && (e.What.MoreTargets > 0 || e.Count() > 1 && len(e.What.Targets) > 1) {
-			return several
+		if e.What != nil && (e.What.MoreTargets > 0 || e.Count() > 1 && len(e.What.Targets) > 1) && e.Type != audit.TypeAdmission {
+			return several // an admission names first what decided
 		}
 		return cmp.Or(values...)
 	},

@@ -36,6 +36,21 @@ func isUnsaid(key string, e *audit.Event) bool {
 // isPartly says that what a summary does hold of such a field is of all its refusals, even where there is more that it does not hold.
 func isPartly(key string) bool { return key == "method" || key == "result" }
 
+// leavesOut says that a record has more values of a field than it names. The pipes of an admission are its targets; a call is to one pipe, which is named.
+func leavesOut(key string, e *audit.Event) bool {
+	switch {
+	case e.What == nil:
+		return false
+	case key == "target":
+		return e.What.MoreTargets > 0
+	case key != "pipe" || e.Type != audit.TypeAdmission:
+		return false
+	}
+	return e.What.MoreTargets > 0 || slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
+		return t.Kind == "cut" || t.Kind == "pipe" && hasCutEnd(pipeOf(t))
+	})
+}
+
 // isCut says that a summary does not hold all of a text.
 func isCut(e *audit.Event, values []string) bool {
 	return e.Stage == audit.StageSummary && slices.ContainsFunc(values, func(s string) bool {

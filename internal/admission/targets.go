@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+// maxTargets bounds the targets in one record; a pod of CSI drivers has up to nine.
+const maxTargets = 16
+
+// standing is how much a target has to do with the decision. The author of an object chooses how many others stand beside a guarded pipe, and in which
+// order, so what decided is named first.
+type standing uint8
+
+const (
+	refusedPipe standing = iota // a guarded pipe, or one that policies govern, and a finding that refuses it
+	guardedPipe                 // such a pipe, with another finding or none: it may have been permitted
+	refusedLead                 // what may lead to guarded pipes without naming one, and is refused
+	guardedLead
+	refused // another path, such as one of equal power
+	found
+	powerful // of equal power, without a finding
+	other
+	standings
+)
+
+func standingOf(t *Target, hasFinding, isRefused bool) standing {
+	guarded := t.Guarded || t.NeverAllowed || len(t.Policies) > 0
+	switch {
+	case guarded && t.Pipe != "" && isRefused:
+		return refusedPipe
+	case guarded && t.Pipe != "":
+		return guardedPipe
+	case guarded && isRefused:
+		return refusedLead
+	case guarded:
+		return guardedLead
+	case isRefused:
+		return refused
+	case hasFinding:
+		return found
+	case t.EqualPower != "":
+		return powerful
+	}
+	return other
+}
+
+// entries are the targets of an input with the fields that findings may have about them, in the object's order.
+func (in *Input) entries() iter.Seq2[*Target, [2]string] {
+	return func(yield func(*Target, [2]string) bool) {
+		for i := range in.Mounts {
+			if m := &in.Mounts[i]; !yield(&m.Target, [2]string{m.Field, m.VolumeField}) {
+				return
+			}
+		}
+		for i := range in.Unmounted {
+			if v := &in.Unmounted[i]; !yield(&v.Target, [2]string{v.Field}) {
+				return
+			}
+		}
+		for i := range in.PersistentVolumes {
+			if v := &in.PersistentVolumes[i]; !yield(&v.Target, [2]string{v.Field}) {
+				return
+			}
+		}
+	}
+}
+
+// targets are those that a record names, each once, and how many more there are: those that decided first, in the object's order. Of what is guarded, each
+// pipe is named once before any is named in another spelling, or with what is written below it.
+func targets(in *Input, findings []policy.Finding) (named []audit.Target, more int) {
+	refusing := make(map[string]bool, len(findings)) // by field
+	for _, f := range findings {
+		refusing[f.Field] = refusing[f.Field] || refuses(f)
+	}
+	ordered := make([][]*Target, standings)
+	for t, fields := range in.entries() {
+		hasFinding, isRefused := false, false
+		for _, field := range fields {
+			refuses, has := refusing[field]
+			hasFinding, isRefused = hasFinding || has && field != "", isRefused || refuses && field != ""
+		}
+		s := standingOf(t, hasFinding, isRefused)
+		ordered[s] = append(ordered[s], t)
+	}
+	known := map[audit.Target]bool{}
+	add := func(t *Target) {
+		target := audit.Target{Kind: t.Kind, Value: t.Path, Canonical: t.Canonical}
+		switch {
+		case known[target] || more == audit.MaxMoreTargets:
+			return
+		case len(named) < maxTargets:
+			named = append(named, target)
+		default:
+			more++
+		}
+		known[target] = true
+	}
+	pipes := map[string]bool{}
+	for _, t := range slices.Concat(ordered[refusedPipe], ordered[guardedPipe]) {
+		if name, _, _ := strings.Cut(t.Pipe, `\`); !pipes[name] && len(named) < maxTargets {
+			pipes[name] = true
+			add(t)
+		}
+	}
+	for _, list := range ordered {
+		for _, t := range list {
+			add(t)
+		}
+	}
+	return named, more
+}
+
+// guardedFirst puts the built-in findings about paths that are no guarded pipes behind the other built-in ones. Readers are shown the first ones, and told
+// the first that refuses: no number of other paths can push a guarded pipe out of sight. Findings of additions stay behind those of the base.
+func guardedFirst(in *Input, findings []policy.Finding) []policy.Finding {
+	if len(findings) < 2 {
+		return findings
+	}
+	guarded := map[string]bool{} // by field
+	for t, fields := range in.entries() {
+		guarded[fields[0]] = guarded[fields[0]] || standingOf(t, false, false) <= guardedLead
+	}
+	place := func(f policy.Finding) int {
+		isGuarded, isTarget := guarded[f.Field]
+		switch {
+		case !strings.HasPrefix(f.Code, "PG"):
+			return 2
+		case isTarget && !isGuarded:
+			return 1
+		}
+		return 0
+	}
+	ordered := slices.Clone(findings)
+	slices.SortStableFunc(ordered, func(a, b policy.Finding) int { return cmp.Compare(place(a), place(b)) })
+	return ordered
+}
