@@ -428,6 +428,8 @@ func TestOfTwoWritersOfOneMemoryOneIsTold(t *testing.T) {
 	for name, data := range map[string]map[string]string{
 		"another log's":     {"origin": "example.com/x", "checkpoint": "x\n"},
 		"nobody's":          {"checkpoint": "x\n"},
+		"emptied":           {},
+		"a pin alone":       {"origin": origin, "keys": "k\n"},
 		"more than is kept": {"origin": origin, "checkpoint": strings.Repeat("x", 40<<10)},
 	} {
 		changed(t, o, func() { o.Data = data })

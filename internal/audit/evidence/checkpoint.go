@@ -28,7 +28,7 @@ type Checkpoint struct {
 	// rank is the place among the keys, from 1, of the last of the log's keys that signed, and by its id.
 	rank int
 	by   uint32
-	// SignedAt is when the log says it signed, zero if it does not say.
+	// SignedAt is when the log says that it signed with this key, zero if it does not say.
 	SignedAt time.Time
 	// Witnesses are those whose cosignature is good.
 	Witnesses []Witnessed
@@ -144,6 +144,7 @@ func (k Keys) open(raw []byte) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	c := Checkpoint{Head: head, Raw: raw}
+	times := map[int]time.Time{} // by the key's rank: one that was replaced does not date what another signed
 	for _, s := range n.Sigs {
 		at, timed := signedAt(s)
 		switch {
@@ -154,10 +155,19 @@ func (k Keys) open(raw []byte) (Checkpoint, error) {
 				c.rank, c.by = rank, s.Hash
 			}
 		default:
-			c.SignedAt = at
+			times[k.rank(s.Name, s.Hash)] = at
 		}
 	}
+	c.SignedAt = times[c.rank]
 	return c, nil
+}
+
+// isNewer says whether a checkpoint says more than one of as many records: a later key signed it, or the same one at a later time.
+func (c Checkpoint) isNewer(than Checkpoint) bool {
+	if c.rank != than.rank {
+		return c.rank > than.rank
+	}
+	return c.SignedAt.After(than.SignedAt)
 }
 
 // doubled names a known key of which a checkpoint has different signatures; Open looks at the first of them alone.

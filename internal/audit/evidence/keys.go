@@ -132,9 +132,11 @@ func (k Keys) Origins() []string {
 	return out
 }
 
-// rank is the place of a log's key among all, from 1; 0 if it is none of them.
+// rank is the place of a log's key among all, from 1, by its id or the one that it signs the time with; 0 if it is none of them.
 func (k Keys) rank(origin string, hash uint32) int {
-	return 1 + slices.IndexFunc(k.all, func(v verifier) bool { return v.alg == algLog && v.name == origin && v.KeyHash() == hash })
+	return 1 + slices.IndexFunc(k.all, func(v verifier) bool {
+		return v.alg == algLog && v.name == origin && (v.KeyHash() == hash || keyHash(v.name, algCosign, v.public) == hash)
+	})
 }
 
 // of returns what verifies notes of one origin: the keys of the log, each also for the time that the log signs with, and of all witnesses.

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type WitnessOptions struct {
 	// OnRefused is told of every checkpoint that a log signed and that does not go on from what was cosigned before: the log was
 	// rolled back or forked, or an answer was lost. Nil means that nobody wants to know.
 	OnRefused func(Refused)
+	// OnRepeated is told of every answer that was given before: nothing is signed and stored. Nil means that nobody wants to know.
+	OnRepeated func()
 }
 
 // Refused is a checkpoint that a log signed and a witness did not.
@@ -77,6 +80,9 @@ func NewWitness(o WitnessOptions) (*Witness, error) {
 	}
 	if o.OnRefused == nil {
 		o.OnRefused = func(Refused) {}
+	}
+	if o.OnRepeated == nil {
+		o.OnRepeated = func() {}
 	}
 	return &Witness{o}, nil
 }
@@ -142,8 +148,9 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 			return nil, fmt.Errorf("the stored checkpoint of %q cannot be read: %w", c.Origin, errors.Join(err, ErrCheckpoint))
 		}
 	}
+	var before Checkpoint
 	if raw != nil {
-		if before, err := keys.Open(raw); err == nil && c.rank < before.rank {
+		if before, err = keys.Open(raw); err == nil && c.rank < before.rank {
 			return nil, refuse(http.StatusForbidden, "the checkpoint is signed by an older key of log %q than the one before; the keys of a log are listed in the order in which they replaced each other", c.Origin)
 		}
 	}
@@ -163,11 +170,29 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 		if len(r.proof) > 0 {
 			return nil, refuse(http.StatusUnprocessableEntity, "a proof from %d records to %d has no hashes", last.Size, c.Size)
 		}
+		if raw != nil && c.Size == last.Size && !c.isNewer(before) {
+			return w.again(raw, c)
+		}
 	case tlog.CheckTree(r.proof, int64(c.Size), c.Root, int64(last.Size), last.Root) != nil: // #nosec G115 -- below MaxSize
 		refused(RefusedProof)
 		return nil, refuse(http.StatusUnprocessableEntity, "the proof does not show that %d records grew to %d", last.Size, c.Size)
 	}
 	return w.sign(ctx, c, keys, version)
+}
+
+// again answers a checkpoint that says nothing new with the cosignature that is stored: anybody who has it can send it, so it moves nothing.
+// Another key's cosignature, or one of a text with other extension lines, is no answer.
+func (w *Witness) again(raw []byte, c Checkpoint) ([]byte, error) {
+	n, err := note.Open(raw, note.VerifierList(verifier{w.o.Key.name, algCosign, w.o.Key.public()}))
+	if err != nil || !bytes.HasPrefix(c.Raw, []byte(n.Text+"\n")) {
+		return nil, refuse(http.StatusTooManyRequests, "a checkpoint of %d records was cosigned that was signed no earlier", c.Size)
+	}
+	alone, err := note.Sign(&note.Note{Text: n.Text, Sigs: n.Sigs})
+	if err != nil {
+		return nil, err
+	}
+	w.o.OnRepeated()
+	return alone[len(n.Text)+1:], nil
 }
 
 // sign stores the checkpoint with the cosignature before it lets the latter go. What is stored must be read again the next time, so strangers'

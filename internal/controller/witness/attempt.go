@@ -27,6 +27,7 @@ type attempt struct {
 	known    evidence.Keys // that the witness verifies with
 	entry    Entry         // as it was read last
 	refusal  *evidence.Refused
+	isOld    bool  // the answer was given before
 	err      error // what kept the witness from answering
 }
 
@@ -99,10 +100,15 @@ func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint [
 	if err != nil {
 		return a.fail(err)
 	}
-	if _, err := keys.Open(checkpoint); err != nil {
+	c, err := keys.Open(checkpoint)
+	if err != nil {
 		return a.fail(errOtherKey)
 	}
-	if !a.h.writes.take(origin) {
+	allowance := &a.h.writes
+	if last, err := evidence.Inspect(a.entry.Checkpoint); err == nil && last.Size == c.Size {
+		allowance = &a.h.repeats
+	}
+	if !allowance.take(origin) {
 		return a.fail(errTooOften)
 	}
 	next := Entry{Checkpoint: checkpoint, Pinned: a.entry.Pinned, Version: version}
@@ -114,3 +120,6 @@ func (a *attempt) Swap(ctx context.Context, origin, version string, checkpoint [
 
 // refused is evidence.WitnessOptions.OnRefused.
 func (a *attempt) refused(r evidence.Refused) { a.refusal = &r }
+
+// repeated is evidence.WitnessOptions.OnRepeated.
+func (a *attempt) repeated() { a.isOld = true }

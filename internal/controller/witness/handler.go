@@ -27,7 +27,7 @@ const (
 	mostAsking = 64
 	// burst and perSecond bound all requests: 10,000 nodes that ask two replicas once a minute are 84 a second.
 	burst, perSecond = 500, 250
-	// burstOfLog and perSecondOfLog bound what one log has written to etcd.
+	// burstOfLog and perSecondOfLog bound what one log has written to etcd, when it grows and when it is signed anew.
 	burstOfLog, perSecondOfLog = 10, 1
 	// mostLogs bounds the logs of which is known how often they ask.
 	mostLogs = 20_000
@@ -58,7 +58,8 @@ type Handler struct {
 	metrics *metrics
 	asking  chan struct{}
 	all     *bucket
-	writes  buckets // by log
+	writes  buckets // by log, when it grows
+	repeats buckets // by log, when it is signed anew: that delays no growth
 	loud    buckets // log lines and Events, by what they are about
 }
 
@@ -78,10 +79,11 @@ func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	ofLog := func() *bucket { return newBucket(burstOfLog, perSecondOfLog, o.Now) }
 	return &Handler{
 		o: o, metrics: newMetrics(o.Registerer), asking: make(chan struct{}, mostAsking), all: newBucket(burst, perSecond, o.Now),
-		writes: buckets{make: func() *bucket { return newBucket(burstOfLog, perSecondOfLog, o.Now) }, most: mostLogs},
-		loud:   buckets{make: func() *bucket { return newBucket(3, 1.0/60, o.Now) }, most: mostLogs},
+		writes: buckets{make: ofLog, most: mostLogs}, repeats: buckets{make: ofLog, most: mostLogs},
+		loud: buckets{make: func() *bucket { return newBucket(3, 1.0/60, o.Now) }, most: mostLogs},
 	}, nil
 }
 
@@ -125,7 +127,9 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 		h.tell(ctx, a, reasonNoKey, nil)
 		return
 	}
-	one, err := evidence.NewWitness(evidence.WitnessOptions{Key: key, Keys: a.keys, Store: a, Now: h.o.Now, OnRefused: a.refused})
+	one, err := evidence.NewWitness(evidence.WitnessOptions{
+		Key: key, Keys: a.keys, Store: a, Now: h.o.Now, OnRefused: a.refused, OnRepeated: a.repeated,
+	})
 	if err != nil {
 		a.err = err
 		http.Error(w, "the witness cannot answer now", http.StatusServiceUnavailable)

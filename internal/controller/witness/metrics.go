@@ -3,7 +3,10 @@ package witness
 import "github.com/prometheus/client_golang/prometheus"
 
 // metrics tell of the witness. Each replica counts what it has answered.
-type metrics struct{ cosigned, refused *prometheus.CounterVec }
+type metrics struct {
+	cosigned, refused *prometheus.CounterVec
+	repeated          prometheus.Counter
+}
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
@@ -15,6 +18,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "pipeguard_witness_refused_total",
 			Help: "Checkpoints of audit logs that were not cosigned by reason. After rollback, fork, proof and pin a log or its key was changed.",
 		}, []string{"reason"}),
+		repeated: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pipeguard_witness_repeated_total",
+			Help: "Checkpoints of audit logs that were cosigned before and came again. The answer was the same, and shows of no log that it lives.",
+		}),
 	}
 	for _, r := range allReasons() {
 		m.refused.WithLabelValues(string(r))
@@ -22,6 +29,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, log := range []string{"known", "new"} {
 		m.cosigned.WithLabelValues(log)
 	}
-	reg.MustRegister(m.cosigned, m.refused)
+	reg.MustRegister(m.cosigned, m.refused, m.repeated)
 	return m
 }

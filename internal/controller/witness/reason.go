@@ -27,9 +27,10 @@ const (
 	reasonUnknown   reason = "unknown"
 	reasonMalformed reason = "malformed"
 	reasonOversize  reason = "oversize"
-	reasonBusy      reason = "busy"  // too many ask at once
-	reasonOften     reason = "often" // the log asks too often
-	reasonStore     reason = "store" // the memory cannot be read or written, or others were always faster
+	reasonBusy      reason = "busy"     // too many ask at once
+	reasonOften     reason = "often"    // the log grows, or is signed anew, too often
+	reasonRepeated  reason = "repeated" // as many records, and signed no later, under a key of the witness that did not cosign them
+	reasonStore     reason = "store"    // the memory cannot be read or written, or others were always faster
 	reasonNoKey     reason = "no-key"
 )
 
@@ -37,7 +38,7 @@ const (
 func allReasons() []reason {
 	return []reason{
 		reasonRollback, reasonFork, reasonProof, reasonPin, reasonLate, reasonSize, reasonKey, reasonUnknown, reasonMalformed,
-		reasonOversize, reasonBusy, reasonOften, reasonStore, reasonNoKey,
+		reasonOversize, reasonBusy, reasonOften, reasonRepeated, reasonStore, reasonNoKey,
 	}
 }
 
@@ -66,6 +67,8 @@ func (a *attempt) reasonOf(status int) reason {
 		return reasonKey
 	case http.StatusNotFound:
 		return reasonUnknown
+	case http.StatusTooManyRequests:
+		return reasonRepeated
 	case http.StatusServiceUnavailable:
 		if errors.Is(a.err, errTooOften) {
 			return reasonOften

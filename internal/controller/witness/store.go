@@ -65,7 +65,7 @@ type Memory interface {
 
 // Entry is what is remembered of a log.
 type Entry struct {
-	// Checkpoint is the one that was cosigned last, nil if none was.
+	// Checkpoint is the one that was cosigned last, nil if nothing is remembered.
 	Checkpoint []byte
 	// Pinned are verifier keys of the log, one a line; empty if none were pinned.
 	Pinned string
@@ -102,13 +102,9 @@ func (c *ConfigMaps) Read(ctx context.Context, origin string) (Entry, error) {
 	if err != nil || o == nil {
 		return Entry{}, err
 	}
-	e := Entry{Pinned: o.Data[keyPinned], Version: o.ResourceVersion}
-	if text := o.Data[keyCheckpoint]; text != "" {
-		e.Checkpoint = []byte(text)
-	}
-	named, isNamed := o.Data[keyOrigin]
-	switch {
-	case isNamed && named != origin, !isNamed && e.Checkpoint != nil, len(e.Pinned) > maxPinned, len(e.Checkpoint) > maxCheckpoint:
+	e := Entry{Checkpoint: []byte(o.Data[keyCheckpoint]), Pinned: o.Data[keyPinned], Version: o.ResourceVersion}
+	// Each is made with a checkpoint. One without was emptied, and is no new log: for that the operator deletes it.
+	if len(e.Checkpoint) == 0 || o.Data[keyOrigin] != origin || len(e.Pinned) > maxPinned || len(e.Checkpoint) > maxCheckpoint {
 		return Entry{}, fmt.Errorf("ConfigMap %s: %w", o.Name, ErrMemory)
 	}
 	return e, nil

@@ -21,6 +21,10 @@ type EventRecorder interface {
 
 // cosigned takes note of an answer. That a log is new is worth a line: a memory that was lost looks the same.
 func (h *Handler) cosigned(a *attempt) {
+	if a.isOld {
+		h.metrics.repeated.Inc()
+		return
+	}
 	if a.entry.Checkpoint != nil {
 		h.metrics.cosigned.WithLabelValues("known").Inc()
 		return

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +20,8 @@ import (
 type Node struct {
 	Dir string
 	Key *evidence.Key
-	// Ahead is how far the node's clock is ahead; it counts from the next Open.
-	Ahead time.Duration
 
+	ahead  atomic.Int64 // of the node's clock, a time.Duration
 	tb     testing.TB
 	writer *segment.Writer
 	tree   *evidence.Log
@@ -60,12 +60,11 @@ func (n *Node) Open() {
 	if err != nil {
 		n.tb.Fatal(err)
 	}
-	ahead := n.Ahead
 	n.writer, err = segment.Open(context.Background(), n.Dir, segment.Options{
 		NoSync: true, Covered: last.Size, Admitted: 1,
 		Evidence: func(*segment.Found) (_ segment.Evidence, err error) {
 			n.tree, err = evidence.Open(context.Background(), evidence.Options{
-				Dir: n.Dir, Keys: []*evidence.Key{n.Key}, Sinks: []evidence.Sink{n}, Now: func() time.Time { return time.Now().Add(ahead) },
+				Dir: n.Dir, Keys: []*evidence.Key{n.Key}, Sinks: []evidence.Sink{n}, Now: func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) },
 			})
 			return n.tree, err
 		},
@@ -104,6 +103,23 @@ func (n *Node) Grow(records int) evidence.Copy {
 	for {
 		if c := <-n.copies; c.Size >= size { // the writer makes checkpoints of its own, too
 			return c
+		}
+	}
+}
+
+// Idle lets a minute pass on the node and returns the checkpoint of the same records.
+func (n *Node) Idle() evidence.Copy {
+	n.tb.Helper()
+	n.ahead.Add(int64(time.Minute))
+	now := time.Now().Add(time.Duration(n.ahead.Load())).Truncate(time.Second)
+	keys, err := evidence.ParseKeys(n.Key.LogKey())
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	for {
+		sent := n.Grow(0)
+		if c, err := keys.Open(sent.Raw); err != nil || !c.SignedAt.Before(now) { // not one from before
+			return sent
 		}
 	}
 }
@@ -158,7 +174,7 @@ func (n *Node) RollBack(to map[string][]byte) {
 			n.tb.Fatal(err)
 		}
 	}
-	n.Ahead += time.Minute
+	n.ahead.Add(int64(time.Minute))
 	n.Open()
 }
 
