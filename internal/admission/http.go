@@ -62,11 +62,11 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var answer *admissionv1.AdmissionResponse
 	err := checkHead(w, req)
 	if err == nil {
-		var done func()
-		if done, err = r.desk.Read(w, req, body); err == nil {
-			defer done()
+		var place *intake.Place
+		if place, err = r.desk.Read(w, req, body); err == nil {
+			defer place.Leave()
 		}
-		answer, err = r.answer(req, body.Bytes(), err)
+		answer, err = r.answer(req, place, body.Bytes(), err)
 	}
 	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(maxWrite))
@@ -86,9 +86,9 @@ type httpError struct {
 	error
 }
 
-// answer judges the review in a body whose reading ended with err. Of a heavy one, nothing but the body is held while it waits for its turn, nor of
-// any but the answer when the turn is over.
-func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admissionv1.AdmissionResponse, error) {
+// answer judges the review in a body that has a place, or whose reading ended with err. Of a heavy one, nothing but the body is held while it waits for its
+// turn, nor of any but the answer when the turn is over.
+func (r *Reviewer) answer(req *http.Request, place *intake.Place, body []byte, err error) (*admissionv1.AdmissionResponse, error) {
 	ctx := req.Context() // which ends when the client leaves
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
@@ -96,11 +96,16 @@ func (r *Reviewer) answer(req *http.Request, body []byte, err error) (*admission
 	case err != nil:
 		return nil, &httpError{intake.Status(err), fmt.Errorf("read the body: %w", err)}
 	}
+	ctx = atPlace(ctx, place)
 	answer, err := r.attempt(ctx, body, lightReview)
 	if !errors.Is(err, jsonscan.ErrAllowance) {
 		return answer, err
 	}
-	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenantOf(body))
+	tenant := tenantOf(body)
+	if !place.Stay(tenant) {
+		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoPlace})
+	}
+	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenant)
 	switch {
 	case err != nil && ctx.Err() != nil: // nobody waits for an answer
 		return nil, &httpError{intake.Status(intake.ErrBusy), err}

@@ -215,14 +215,14 @@ func TestServeHTTPRefusesBodiesThatBreakOffOrHideTheirSize(t *testing.T) {
 func TestServeHTTPTurnsAwayMoreRequestsAtOnceThanItHasPlacesFor(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())
 	r.desk = intake.New(intake.Limits{Places: 1})
-	done, err := r.desk.Read(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x")), &bytes.Buffer{})
+	place, err := r.desk.Read(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("x")), &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status, _ := post(t, r, reviewBody(t, createRequest(t, testPod()))); status != 503 {
 		t.Errorf("status %d with all places taken, want 503", status)
 	}
-	done()
+	place.Leave()
 	if status, _ := post(t, r, reviewBody(t, createRequest(t, testPod()))); status != 200 {
 		t.Errorf("status %d with one place free, want 200", status)
 	}

@@ -173,6 +173,10 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 	if j.allowance.Take(inputWeight(in, raw, j.snapshot.NeedsObject())) != nil {
 		return policy.Decision{}, tooHeavy()
 	}
+	sender := senderOf(in.User.Name, in.Namespace)
+	if !mayStay(ctx, sender) {
+		return policy.Decision{}, cannotJudge(ReasonOverload, http.StatusForbidden, errNoPlace)
+	}
 	var object ast.Value
 	if j.snapshot.NeedsObject() {
 		var err error
@@ -181,7 +185,7 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 		}
 	}
 	start := time.Now()
-	d, err := r.engine.DecideWith(ctx, j.snapshot, senderOf(in.User.Name, in.Namespace), in.value(object))
+	d, err := r.engine.DecideWith(ctx, j.snapshot, sender, in.value(object))
 	if isTraced(ctx) {
 		r.metrics.evaluated(time.Since(start))
 	}

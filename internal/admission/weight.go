@@ -14,7 +14,7 @@ import (
 // is made of a review is weighed right before it is made, and taken from what the review may take. Most take a few dozen kilobytes, and
 // wait for nothing. One that would take more than a light review may is dropped, all but its body, and begun anew when it is its turn.
 //
-// Together they take 64 MiB at most for the light reviews in all 256 places, and 96 MiB for two heavy ones; 80 MiB for bodies, which the
+// Together they take 70 MiB at most for the light reviews in all 280 places, and 96 MiB for two heavy ones; 82 MiB for bodies, which the
 // desk bounds; and what evaluations make, of which package policy has the bounds.
 const (
 	// lightReview is the most that a review takes which waits for nothing: one with 60 mounts of pipes, or with 700 labels.

@@ -118,14 +118,6 @@ func (d *Desk) take(address string) bool {
 	return true
 }
 
-func (d *Desk) leave(r *reader) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.places--
-	count(d.judged, r.address, -1)
-	d.held -= r.bytes
-}
-
 func (d *Desk) giveBack(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -24,7 +24,8 @@ type Limits struct {
 	// The first 64 KiB of each body do not count: their number bounds them, and a small review, as most are, is read whatever
 	// large ones hold.
 	Held, UnreadBytes int64
-	// Places is how many bodies that were read are being judged at one time, 256; PlacesPerAddress is the share of one address, 240.
+	// Places is how many bodies that were read are being judged at one time, 280; PlacesPerAddress is the share of one address, 264, of which one
+	// tenant has 240: see Place.Stay.
 	Places, PlacesPerAddress int
 }
 
@@ -51,7 +52,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 256}, {&l.PlacesPerAddress, 240}} {
+	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 280}, {&l.PlacesPerAddress, 264}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -77,6 +78,7 @@ type Desk struct {
 	unread  []*reader      // the oldest first
 	counts  map[string]int // of unread, by address
 	judged  map[string]int // of places, by address
+	tenants map[tenant]int // of places whose bodies stay
 	pending int64          // bytes that unread hold, without the first portion of each
 	held    int64          // bytes that all bodies hold, without the first portion of each
 	places  int            // that are taken
@@ -84,7 +86,7 @@ type Desk struct {
 
 // New returns a Desk.
 func New(l Limits) *Desk {
-	return &Desk{limits: l.withDefaults(), counts: map[string]int{}, judged: map[string]int{}}
+	return &Desk{limits: l.withDefaults(), counts: map[string]int{}, judged: map[string]int{}, tenants: map[tenant]int{}}
 }
 
 // reader is one body that is being read.
@@ -96,9 +98,9 @@ type reader struct {
 	bytes   int64  // that it holds
 }
 
-// Read reads the body of req into body, and takes a place for it until done is called. Only if err is nil is there one. If
+// Read reads the body of req into body, and takes a place for it, which the caller leaves. Only if err is nil is there one. If
 // the body is larger than what is kept, err is ErrTooLarge and body has its beginning.
-func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (done func(), err error) {
+func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (*Place, error) {
 	control := http.NewResponseController(w)
 	r := &reader{address: Host(req.RemoteAddr), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
 	if req.ContentLength > d.limits.Read {
@@ -107,7 +109,7 @@ func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer
 	if !d.admit(r) {
 		return nil, ErrBusy
 	}
-	err = d.read(control, req.Body, body, r)
+	err := d.read(control, req.Body, body, r)
 	switch {
 	case d.dismiss(r): // others took its place meanwhile
 		return nil, ErrSlow
@@ -119,7 +121,7 @@ func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer
 		return nil, ErrBusy
 	}
 	_ = control.SetReadDeadline(time.Time{}) // it would end the request's context while it is judged
-	return func() { d.leave(r) }, nil
+	return &Place{desk: d, reader: r}, nil
 }
 
 // read reads portion after portion.

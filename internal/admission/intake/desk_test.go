@@ -78,16 +78,16 @@ func (s *sender) request(address string) *http.Request {
 // reading is a body that a desk reads.
 type reading struct {
 	*sender
-	body bytes.Buffer
-	done func()
-	err  error
-	over bool
+	body  bytes.Buffer
+	place *Place
+	err   error
+	over  bool
 }
 
 func begin(d *Desk, address string) *reading {
 	r := &reading{sender: newSender()}
 	go func() {
-		r.done, r.err = d.Read(r.sender, r.request(address), &r.body)
+		r.place, r.err = d.Read(r.sender, r.request(address), &r.body)
 		r.over = true
 	}()
 	synctest.Wait()
@@ -122,14 +122,14 @@ func TestAPlaceIsTakenByABodyThatIsThere(t *testing.T) {
 		if third := whole(d, "10.0.0.2", "three"); !errors.Is(third.err, ErrBusy) {
 			t.Errorf("a third body: %v", third.err)
 		}
-		first.done()
+		first.place.Leave()
 		slow.end()
 		synctest.Wait()
 		if slow.err != nil || slow.body.String() != "half" {
 			t.Errorf("%v, %q", slow.err, slow.body.String())
 		}
-		slow.done()
-		second.done()
+		slow.place.Leave()
+		second.place.Leave()
 		if d.String() != empty {
 			t.Error(d)
 		}
@@ -189,7 +189,7 @@ func TestOldBodiesMakeRoomForNewOnes(t *testing.T) {
 					if r.err != nil {
 						t.Fatalf("%d: %v", i, r.err)
 					}
-					r.done()
+					r.place.Leave()
 				}
 				if !slow[0].over || !errors.Is(slow[0].err, ErrSlow) {
 					t.Errorf("the oldest: %t, %v", slow[0].over, slow[0].err)
@@ -237,7 +237,7 @@ func TestBytesThatWaitAreBounded(t *testing.T) {
 		if r := whole(d, "10.0.0.1", strings.Repeat("y", 3*portion)); r.err != nil || r.body.Len() != 3*portion {
 			t.Errorf("a large body: %v", r.err)
 		} else {
-			r.done()
+			r.place.Leave()
 		}
 		later(time.Minute)
 		for i, r := range slow {
@@ -273,7 +273,7 @@ func TestASmallBodyIsReadWhateverLargeOnesHold(t *testing.T) {
 					if r.err != nil || r.body.Len() != length {
 						t.Fatalf("%d bytes: %v", length, r.err)
 					}
-					r.done()
+					r.place.Leave()
 				}
 				later(time.Minute)
 				if d.String() != empty {
@@ -303,7 +303,7 @@ func TestOfALargeBodyTheBeginningIsKept(t *testing.T) {
 					t.Errorf("%v, %d bytes", r.err, r.body.Len())
 				}
 				if r.err == nil {
-					r.done()
+					r.place.Leave()
 				}
 				if d.String() != empty {
 					t.Error(d)
@@ -353,15 +353,15 @@ func TestOneAddressDoesNotTakeAllPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := New(Limits{})
 		var taken []*reading
-		for range 250 {
+		for range 270 {
 			if r := whole(d, "10.0.0.9", "body"); r.err == nil {
 				taken = append(taken, r)
 			} else if !errors.Is(r.err, ErrBusy) {
 				t.Fatal(r.err)
 			}
 		}
-		if len(taken) != 240 {
-			t.Errorf("one address has %d places, want 240", len(taken))
+		if len(taken) != 264 {
+			t.Errorf("one address has %d places, want 264", len(taken))
 		}
 		for i := range 16 {
 			r := whole(d, "10.0.0.1", "body")
@@ -371,7 +371,7 @@ func TestOneAddressDoesNotTakeAllPlaces(t *testing.T) {
 			taken = append(taken, r)
 		}
 		for _, r := range taken {
-			r.done()
+			r.place.Leave()
 		}
 		if d.String() != empty || len(d.judged) != 0 {
 			t.Error(d, d.judged)

@@ -24,13 +24,13 @@ func Status(err error) int {
 func (d *Desk) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		var body bytes.Buffer
-		done, err := d.Read(w, req, &body)
+		place, err := d.Read(w, req, &body)
 		if err != nil {
 			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), Status(err))
 			return
 		}
-		defer done()
+		defer place.Leave()
 		req.Body = io.NopCloser(&body)
 		next.ServeHTTP(w, req)
 	})

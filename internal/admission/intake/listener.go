@@ -131,9 +131,9 @@ func (l *Listener) count(c *connection, by int) {
 	}
 }
 
-func count(m map[string]int, address string, by int) {
-	if m[address] += by; m[address] == 0 {
-		delete(m, address)
+func count[K comparable](m map[K]int, key K, by int) {
+	if m[key] += by; m[key] == 0 {
+		delete(m, key)
 	}
 }
 
