@@ -50,21 +50,40 @@ func standingOf(t *Target, hasFinding, isRefused bool) standing {
 	return other
 }
 
-// entries are the targets of an input with the fields that findings may have about them, in the object's order.
-func (in *Input) entries() iter.Seq2[*Target, [2]string] {
-	return func(yield func(*Target, [2]string) bool) {
+// entry is a target of an input, with what the mount goes on to below it and the fields that findings may have about it.
+type entry struct {
+	*Target
+	subPath string
+	fields  [2]string
+}
+
+// written is the whole path as the object has it: what a subPath adds may be what matters.
+func (e entry) written() string {
+	if e.subPath == "" {
+		return e.Path
+	}
+	separator := `\`
+	if strings.Contains(e.Path, "/") && !strings.Contains(e.Path, `\`) {
+		separator = "/"
+	}
+	return strings.TrimRight(e.Path, `\/`) + separator + e.subPath
+}
+
+// entries are the targets of an input, in the object's order.
+func (in *Input) entries() iter.Seq[entry] {
+	return func(yield func(entry) bool) {
 		for i := range in.Mounts {
-			if m := &in.Mounts[i]; !yield(&m.Target, [2]string{m.Field, m.VolumeField}) {
+			if m := &in.Mounts[i]; !yield(entry{&m.Target, m.SubPath, [2]string{m.Field, m.VolumeField}}) {
 				return
 			}
 		}
 		for i := range in.Unmounted {
-			if v := &in.Unmounted[i]; !yield(&v.Target, [2]string{v.Field}) {
+			if v := &in.Unmounted[i]; !yield(entry{Target: &v.Target, fields: [2]string{v.Field}}) {
 				return
 			}
 		}
 		for i := range in.PersistentVolumes {
-			if v := &in.PersistentVolumes[i]; !yield(&v.Target, [2]string{v.Field}) {
+			if v := &in.PersistentVolumes[i]; !yield(entry{Target: &v.Target, fields: [2]string{v.Field}}) {
 				return
 			}
 		}
@@ -78,19 +97,19 @@ func targets(in *Input, findings []policy.Finding) (named []audit.Target, more i
 	for _, f := range findings {
 		refusing[f.Field] = refusing[f.Field] || refuses(f)
 	}
-	ordered := make([][]*Target, standings)
-	for t, fields := range in.entries() {
+	ordered := make([][]entry, standings)
+	for e := range in.entries() {
 		hasFinding, isRefused := false, false
-		for _, field := range fields {
+		for _, field := range e.fields {
 			refuses, has := refusing[field]
 			hasFinding, isRefused = hasFinding || has && field != "", isRefused || refuses && field != ""
 		}
-		s := standingOf(t, hasFinding, isRefused)
-		ordered[s] = append(ordered[s], t)
+		s := standingOf(e.Target, hasFinding, isRefused)
+		ordered[s] = append(ordered[s], e)
 	}
 	known := map[audit.Target]bool{}
-	add := func(t *Target) {
-		target := audit.Target{Kind: t.Kind, Value: t.Path, Canonical: t.Canonical}
+	add := func(e entry) {
+		target := audit.Target{Kind: e.Kind, Value: e.written(), Canonical: e.Canonical}
 		switch {
 		case known[target] || more == audit.MaxMoreTargets:
 			return
@@ -102,15 +121,15 @@ func targets(in *Input, findings []policy.Finding) (named []audit.Target, more i
 		known[target] = true
 	}
 	pipes := map[string]bool{}
-	for _, t := range slices.Concat(ordered[refusedPipe], ordered[guardedPipe]) {
-		if name, _, _ := strings.Cut(t.Pipe, `\`); !pipes[name] && len(named) < maxTargets {
+	for _, e := range slices.Concat(ordered[refusedPipe], ordered[guardedPipe]) {
+		if name, _, _ := strings.Cut(e.Pipe, `\`); !pipes[name] && len(named) < maxTargets {
 			pipes[name] = true
-			add(t)
+			add(e)
 		}
 	}
 	for _, list := range ordered {
-		for _, t := range list {
-			add(t)
+		for _, e := range list {
+			add(e)
 		}
 	}
 	return named, more
@@ -123,8 +142,8 @@ func guardedFirst(in *Input, findings []policy.Finding) []policy.Finding {
 		return findings
 	}
 	guarded := map[string]bool{} // by field
-	for t, fields := range in.entries() {
-		guarded[fields[0]] = guarded[fields[0]] || standingOf(t, false, false) <= guardedLead
+	for e := range in.entries() {
+		guarded[e.fields[0]] = guarded[e.fields[0]] || standingOf(e.Target, false, false) <= guardedLead
 	}
 	place := func(f policy.Finding) int {
 		isGuarded, isTarget := guarded[f.Field]

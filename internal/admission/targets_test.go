@@ -152,3 +152,30 @@ func TestFindingsAboutOtherPathsComeBehindThoseAboutGuardedPipes(t *testing.T) {
 		t.Errorf("allowed %t, warnings %q", res.Allowed, res.Warnings)
 	}
 }
+
+// A volume of a harmless path can lead to a powerful one by its subPath.
+func TestARecordNamesWhatASubPathAdds(t *testing.T) {
+	for _, n := range []int{3, 20} {
+		pod := testPod(`C:\`)
+		c := &pod.Spec.Containers[0]
+		mount := c.VolumeMounts[0]
+		c.VolumeMounts = nil
+		for i, subPath := range append(decoys(n, "data-%d"), `Windows\System32`) {
+			m := mount
+			m.SubPath, m.MountPath = subPath, fmt.Sprintf(`C:\m%d`, i)
+			c.VolumeMounts = append(c.VolumeMounts, m)
+		}
+		e, res := recorded(t, DefaultParameters(), pod)
+		isNamed := slices.Contains(valuesOf(e), `C:\Windows\System32`)
+		if more := max(0, n+1-maxTargets); !res.Allowed || len(e.What.Targets)+e.What.MoreTargets != n+1 || e.What.MoreTargets != more || more == 0 && !isNamed {
+			t.Errorf("%d others: allowed %t, targets %q and %d more", n, res.Allowed, valuesOf(e), e.What.MoreTargets)
+		}
+	}
+	for _, tt := range []struct{ path, subPath, want string }{
+		{`C:\etc`, "kubernetes", `C:\etc\kubernetes`}, {`C:\data\`, `..\Windows`, `C:\data\..\Windows`}, {"/etc", "kubernetes", "/etc/kubernetes"}, {`\\.\pipe`, `csi-proxy-disk-v1`, `\\.\pipe\csi-proxy-disk-v1`},
+	} {
+		if got := (entry{Target: &Target{Path: tt.path}, subPath: tt.subPath}).written(); got != tt.want {
+			t.Errorf("%s and %s: %s", tt.path, tt.subPath, got)
+		}
+	}
+}

@@ -124,6 +124,9 @@ func (w *Witness) cosign(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, refuse(http.StatusForbidden, "the checkpoint is not signed by a key of log %q", head.Origin)
 	}
+	if c.SignedAt.IsZero() { // the log signs it with each: somebody has taken the line away, and an old checkpoint is told from a log that was rolled back by it
+		return nil, refuse(http.StatusForbidden, "the time of the checkpoint is not signed by the key of log %q that signed the checkpoint", head.Origin)
+	}
 	if r.old > head.Size {
 		return nil, refuse(http.StatusBadRequest, "the old size %d is larger than the checkpoint's, %d", r.old, head.Size)
 	}

@@ -150,18 +150,28 @@ func TestAnOldCheckpointThatSomebodySendsAgainIsNoRollback(t *testing.T) {
 	}
 }
 
-func TestACheckpointWithoutATimeIsTakenForTheWorse(t *testing.T) {
+// Anybody who has a checkpoint can take away the line that signs its time, by which an old one is told from a log that was rolled back.
+func TestACheckpointWhoseTimeWasTakenAwayRaisesNoAlarmAndIsNotStored(t *testing.T) {
 	p := newPlace(t, nil)
 	n := witnesstest.NewNode(t, "win-1")
 	p.gives(t, n)
-	old := n.Grow(2)
-	if err := p.client(t).Send(t.Context(), n.Grow(3)); err != nil {
+	undated := func(c evidence.Copy) evidence.Copy {
+		text := strings.TrimSuffix(string(c.Raw), "\n")
+		c.Raw = []byte(text[:strings.LastIndex(text, "\n")+1]) // the signature with the time is the last
+		return c
+	}
+	old, last := n.Grow(2), n.Grow(3)
+	if status := p.post(t, witnesstest.Request(t, 0, undated(last))); status != 403 { // before the node sends it
+		t.Errorf("a growth: status %d", status)
+	}
+	if err := p.client(t).Send(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.TrimSuffix(string(old.Raw), "\n")
-	old.Raw = []byte(text[:strings.LastIndex(text, "\n")+1]) // the signature with the time is the last
-	if status := p.post(t, witnesstest.Request(t, 0, old)); status != 409 || p.refusals()[reasonRollback] != 1 {
-		t.Errorf("%d, %v", status, p.refusals())
+	if status := p.post(t, witnesstest.Request(t, 0, undated(old))); status != 403 {
+		t.Errorf("an old one: status %d", status)
+	}
+	if diff := cmp.Diff(map[reason]int{reasonKey: 2}, p.refusals()); diff != "" || len(p.events.said) != 0 || len(p.lines("audit log was changed")) != 0 {
+		t.Errorf("%q (-want +got):\n%s", p.events.said, diff)
 	}
 }
 

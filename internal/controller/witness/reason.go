@@ -79,7 +79,7 @@ func (a *attempt) reasonOf(status int) reason {
 }
 
 // isLate says whether the refused checkpoint was signed before the one that is remembered, so that it may be a message that was late, or
-// that somebody has sent once more. Without both times it is taken for the worse.
+// that somebody has sent once more. Without both times it is taken for the worse; the witness takes no checkpoint without one.
 func (a *attempt) isLate() bool {
 	at := func(raw []byte) time.Time {
 		c, err := a.known.Open(raw)
