@@ -197,7 +197,7 @@ func TestFaultsOfTheBundleStopTheStart(t *testing.T) {
 	}{
 		"no keys":           {func() error { return os.Remove(s.keys) }, "keys"},
 		"the private key":   {func() error { return os.WriteFile(s.keys, private, 0o600) }, "private key"},
-		"no key in it":      {func() error { return os.WriteFile(s.keys, nil, 0o600) }, "no key"},
+		"no key in it":      {func() error { return os.WriteFile(s.keys, nil, 0o600) }, "is empty"},
 		"a pool of no name": {func() error { return s.config(strings.Replace(good, "pool: default", "pool: Default", 1)) }, "bundle.pool"},
 		"neither file nor url": {func() error {
 			return s.config(strings.Replace(good, fmt.Sprintf("file: %q, ", s.archive), "", 1))

@@ -46,7 +46,8 @@ func look(s Segment, isWriter bool) (opening, error) {
 	}
 	o.isWhole = true
 	var r Record
-	if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok || parseRecord(raw[:len(raw)-1], &r) != nil {
+	_, _, isOurs := segment.ParseLine(raw[:len(raw)-1])
+	if isWriter && !isOurs || parseRecord(raw[:len(raw)-1], &r) != nil { // the writer goes on from its own lines alone
 		return o, nil
 	}
 	o.opens, o.prev = r.Seq == s.First, string(r.prev)
