@@ -108,7 +108,7 @@ func TestALongMethodWidensNoTable(t *testing.T) {
 	}
 }
 
-// A program is named by whoever made its file, and a method by whoever calls it.
+// The author of a program chooses its name, and the caller that of a method.
 func TestALongProgramWidensNoTable(t *testing.T) {
 	long := strings.Repeat("p", 120) + " " + strings.Repeat("q", 130)
 	e := denial("a")

@@ -69,6 +69,12 @@ func (e entry) written() string {
 	return strings.TrimRight(e.Path, `\/`) + separator + e.subPath
 }
 
+// maxWritten bounds the text, in bytes, that is joined and compared with others. A path may have megabytes, and each of thousands of mounts a subPath of it; a record cuts
+// such a text anyway, and says so.
+const maxWritten = 4 << 10
+
+func (e entry) isLong() bool { return len(e.Path)+len(e.subPath)+len(e.Canonical) > maxWritten }
+
 // entries are the targets of an input, in the object's order.
 func (in *Input) entries() iter.Seq[entry] {
 	return func(yield func(entry) bool) {
@@ -109,19 +115,31 @@ func targets(in *Input, findings []policy.Finding) (named []audit.Target, more i
 	}
 	known := map[audit.Target]bool{}
 	add := func(e entry) {
-		target := audit.Target{Kind: e.Kind, Value: e.written(), Canonical: e.Canonical}
+		if more == audit.MaxMoreTargets {
+			return
+		}
+		target := audit.Target{Kind: e.Kind, Value: e.Path, Canonical: e.Canonical}
+		isLong := e.isLong()
+		if !isLong {
+			target.Value = e.written()
+		}
 		switch {
-		case known[target] || more == audit.MaxMoreTargets:
+		case !isLong && known[target]:
 			return
 		case len(named) < maxTargets:
 			named = append(named, target)
 		default:
 			more++
 		}
-		known[target] = true
+		if !isLong {
+			known[target] = true
+		}
 	}
 	pipes := map[string]bool{}
 	for _, e := range slices.Concat(ordered[refusedPipe], ordered[guardedPipe]) {
+		if e.isLong() {
+			continue
+		}
 		if name, _, _ := strings.Cut(e.Pipe, `\`); !pipes[name] && len(named) < maxTargets {
 			pipes[name] = true
 			add(e)

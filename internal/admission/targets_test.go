@@ -42,7 +42,7 @@ func decoys(n int, form string) (paths []string) {
 	return paths
 }
 
-// Whoever makes an object chooses what stands in front of the guarded pipe.
+// The author of an object chooses which paths come before the guarded pipe.
 func TestNoNumberOfOtherMountsHidesAGuardedPipeFromTheRecord(t *testing.T) {
 	permitted := DefaultParameters()
 	permitted.AllowedNamespaces = map[string]Subjects{"team-a": {ServiceAccounts: []string{"builder"}}}
@@ -177,5 +177,25 @@ func TestARecordNamesWhatASubPathAdds(t *testing.T) {
 		if got := (entry{Target: &Target{Path: tt.path}, subPath: tt.subPath}).written(); got != tt.want {
 			t.Errorf("%s and %s: %s", tt.path, tt.subPath, got)
 		}
+	}
+}
+
+// What a mount adds to a path of megabytes is not joined to it thousands of times.
+func TestLongPathsOfManyMountsCostARecordLittle(t *testing.T) {
+	in := &Input{}
+	path := `\\.\pipe\` + strings.Repeat("x", 1<<20)
+	for i := range 2000 {
+		in.Mounts = append(in.Mounts, Mount{SubPath: fmt.Sprint(i), Target: Target{Kind: "pipe", Path: path, Pipe: path, Guarded: true}})
+	}
+	took := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if named, more := targets(in, nil); len(named) != maxTargets || more != audit.MaxMoreTargets {
+				b.Errorf("%d named, %d more", len(named), more)
+			}
+		}
+	})
+	if took.AllocedBytesPerOp() > 4<<20 {
+		t.Errorf("%d bytes were allocated", took.AllocedBytesPerOp())
 	}
 }

@@ -46,8 +46,12 @@ func look(s Segment, isWriter bool) (opening, error) {
 	}
 	o.isWhole = true
 	var r Record
-	_, _, isOurs := segment.ParseLine(raw[:len(raw)-1])
-	if isWriter && !isOurs || parseRecord(raw[:len(raw)-1], &r) != nil { // the writer goes on from its own lines alone
+	if isWriter { // which goes on from its own lines alone
+		if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok {
+			return o, nil
+		}
+	}
+	if parseRecord(raw[:len(raw)-1], &r) != nil {
 		return o, nil
 	}
 	o.opens, o.prev = r.Seq == s.First, string(r.prev)

@@ -35,7 +35,7 @@ type WitnessOptions struct {
 	// OnRefused is told of every checkpoint that a log signed and that does not go on from what was cosigned before: the log was
 	// rolled back or forked, or an answer was lost. Nil means that nobody wants to know.
 	OnRefused func(Refused)
-	// OnRepeated is told of every answer that was given before: nothing is signed and stored. Nil means that nobody wants to know.
+	// OnRepeated is called for each checkpoint that is answered with the stored cosignature. May be nil.
 	OnRepeated func()
 }
 
@@ -124,7 +124,8 @@ func (w *Witness) cosign(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, refuse(http.StatusForbidden, "the checkpoint is not signed by a key of log %q", head.Origin)
 	}
-	if c.SignedAt.IsZero() { // the log signs it with each: somebody has taken the line away, and an old checkpoint is told from a log that was rolled back by it
+	// The log signs a time with each checkpoint. Without it, an old one that is sent again would look like a log that was rolled back.
+	if c.SignedAt.IsZero() {
 		return nil, refuse(http.StatusForbidden, "the time of the checkpoint is not signed by the key of log %q that signed the checkpoint", head.Origin)
 	}
 	if r.old > head.Size {

@@ -81,7 +81,7 @@ func (r *repeated) takes(old uint64, raw []byte, proof ...tlog.Hash) []byte {
 	return lines
 }
 
-// Whoever has a checkpoint can send it. Only the log can sign it anew, which shows that it lives.
+// Anyone with a copy of a checkpoint can send it. Only the log's key can sign it again, which shows that the node is alive.
 func TestAWitnessThatIsGivenWhatItCosignedSaysNothingNew(t *testing.T) {
 	r := newRepeated(t)
 	first := r.signed(r.log[0])

@@ -34,9 +34,9 @@ type Request struct {
 	ID     string
 }
 
-// Queue is a line of operations. Those that wait begin in rounds, in each of which every owner and every house has one, so that an owner of one operation waits for
-// no owner of many, whatever objects they touch. Nobody overtakes an earlier operation of the line that he would have to wait for, and nobody new comes before the
-// round after that of the last one that began, so nobody waits for ever while others pass.
+// Queue orders operations. Those that wait begin in rounds, in each of which every owner and every house has one, so that an owner of one operation does not wait
+// for all those of an owner of many, whatever objects they touch. An operation does not overtake an earlier one that it conflicts with, and a new one joins the
+// round after that of the last one that began at the earliest, so that none waits for ever.
 type Queue struct {
 	bounds Bounds
 
