@@ -121,11 +121,11 @@ func targets(w *audit.What, isWide bool) string {
 func target(t audit.Target, isWide bool) string {
 	switch {
 	case !isWide:
-		return middle(cmp.Or(t.Canonical, t.Value))
+		return query.Listed(middle(cmp.Or(t.Canonical, t.Value)))
 	case t.Canonical == "" || t.Canonical == t.Value:
-		return t.Value
+		return query.Listed(t.Value)
 	}
-	return t.Value + " = " + t.Canonical
+	return query.Listed(t.Value) + " = " + query.Listed(t.Canonical)
 }
 
 // maxCell is the width, in characters, from which a target loses its middle.

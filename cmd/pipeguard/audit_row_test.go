@@ -153,3 +153,17 @@ func TestOnlyTheProgramOfACallerIsShortened(t *testing.T) {
 		}
 	}
 }
+
+// A pod names paths as it likes: none reads as two, or as more than it is.
+func TestAPathReadsAsOneInAList(t *testing.T) {
+	what := &audit.What{Targets: []audit.Target{
+		{Kind: "path", Value: `C:\a, \\.\pipe\csi-proxy-disk-v1`, Canonical: `c:\a; x`}, {Kind: "path", Value: `C:\Program Files`}, {Kind: "path", Value: `C:\b = C:\c "d" +9`},
+	}, MoreTargets: 2}
+	if got, want := targets(what, true), `"C:\a, \\.\pipe\csi-proxy-disk-v1" = "c:\a; x", C:\Program Files, "C:\b = C:\c \x22d\x22 +9", +2`; got != want {
+		t.Errorf("wide: %s, want %s", got, want)
+	}
+	what.Targets = what.Targets[2:]
+	if got, want := targets(what, false), `"C:\b = C:\c \x22d\x22 +9" +2`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

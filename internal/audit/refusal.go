@@ -22,11 +22,15 @@ func (e *Event) IsRefusal() bool {
 	return false
 }
 
-// IsUnread says whether a record is about requests that were refused before it was known what they named.
+// IsUnread says whether a record is about requests or objects that were refused before it was known what they named.
 func (e *Event) IsUnread() bool {
-	return e.Type == TypeRequest && e.Stage != StageRequestReceived && e.IntentSeq == 0 && e.Decision == nil &&
-		e.Outcome != nil && (e.Outcome.Result == ResultRejected || e.Outcome.Result == ResultPanic) &&
-		(e.What == nil || len(e.What.Targets) == 0 && len(e.What.Params) == 0)
+	if e.Outcome == nil || e.Outcome.Result != ResultRejected && e.Outcome.Result != ResultPanic || e.What != nil && len(e.What.Targets) > 0 {
+		return false
+	}
+	if e.Type == TypeAdmission { // its parameters name the object, and say nothing of what is in it
+		return true
+	}
+	return e.Type == TypeRequest && e.Stage != StageRequestReceived && e.IntentSeq == 0 && e.Decision == nil && (e.What == nil || len(e.What.Params) == 0)
 }
 
 // CutMark stands in a summary for the end of a text that is longer than a summary holds, and for the beginning of a program's path.

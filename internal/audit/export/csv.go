@@ -66,7 +66,7 @@ func cellsOf(e *audit.Event) []string {
 	w, what, d, o := whole.who, whole.what, whole.decision, whole.outcome
 	var targets []string
 	for _, t := range what.Targets {
-		targets = append(targets, t.Kind+" "+t.Value)
+		targets = append(targets, t.Kind+" "+query.Listed(t.Value))
 	}
 	latency, bundle, pid, first := "", "", "", ""
 	if e.Outcome != nil {

@@ -234,8 +234,19 @@ func Named(s string) string {
 	if !strings.ContainsFunc(s, isOther) {
 		return s
 	}
-	return `"` + strings.ReplaceAll(s, `"`, `\x22`) + `"`
+	return quoted(s)
 }
+
+// Listed is a path that its owner chose, for a cell that lists several or says more of it: in quotes if it holds what stands between the entries of lists and
+// beside them. A quote within becomes \x22.
+func Listed(path string) string {
+	if !strings.ContainsAny(path, `,;"`) && !strings.Contains(path, " = ") && !strings.Contains(path, " +") {
+		return path
+	}
+	return quoted(path)
+}
+
+func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\x22`) + `"` }
 
 func yes(b bool) string {
 	if b {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -159,6 +160,11 @@ func TestAnAdmissionWithMorePipesThanItNamesIsFoundByAny(t *testing.T) {
 	below := audit.Target{Kind: "pipe", Value: `//./pipe/CSI-proxy-disk-v1/x`, Canonical: `\\.\pipe\csi-proxy-disk-v1\x`}
 	long := audit.Target{Kind: "pipe", Value: `\\.\pipe\xx[900 bytes cut]`, Canonical: `\\.\pipe\xx[900 bytes cut]`}
 	call := &audit.Event{Type: audit.TypeRequest, Time: noon, What: &audit.What{Pipe: "csi-proxy-smb-v1", MoreTargets: 3}}
+	unread := of(0)
+	unread.Decision, unread.Outcome = &audit.Decision{Effect: audit.EffectDeny, Rule: "PG999"}, &audit.Outcome{Result: audit.ResultRejected}
+	unread.What.Params = json.RawMessage(`{"kind":"Deployment","name":"x"}`)
+	overload := of(0, smb)
+	overload.Decision, overload.Outcome = unread.Decision, unread.Outcome
 	for name, c := range map[string]struct {
 		e               *audit.Event
 		isFound, isLeft bool // by pipe=disk-v1, and by pipe!=disk-v1
@@ -172,6 +178,8 @@ func TestAnAdmissionWithMorePipesThanItNamesIsFoundByAny(t *testing.T) {
 		"something below it":     {of(0, below), true, false, false},
 		"a name without its end": {of(0, long), true, true, true},
 		"a call to another pipe": {call, false, true, false},
+		"nothing, unread":        {unread, true, true, true},
+		"others, not judged":     {overload, false, true, false},
 	} {
 		var want, not Filter
 		if err := errors.Join(want.Want("pipe", "disk-v1", noon), not.Exclude("pipe", "disk-v1")); err != nil {

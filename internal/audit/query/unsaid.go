@@ -38,15 +38,13 @@ func isPartly(key string) bool { return key == "method" || key == "result" }
 
 // leavesOut says that a record has more values of a field than it names. The pipes of an admission are its targets; a call is to one pipe, which is named.
 func leavesOut(key string, e *audit.Event) bool {
-	switch {
-	case e.What == nil:
-		return false
-	case key == "target":
-		return e.What.MoreTargets > 0
-	case key != "pipe" || e.Type != audit.TypeAdmission:
+	if key != "target" && (key != "pipe" || e.Type != audit.TypeAdmission) {
 		return false
 	}
-	return e.What.MoreTargets > 0 || slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
+	if e.What == nil {
+		return e.IsUnread()
+	}
+	return e.What.MoreTargets > 0 || e.IsUnread() || key == "pipe" && slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
 		return t.Kind == "cut" || t.Kind == "pipe" && hasCutEnd(pipeOf(t))
 	})
 }
