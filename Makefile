@@ -5,6 +5,8 @@ SHELL := bash
 VERSION ?= v0.1.0-dev
 LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
+# What was compiled in one clone serves the next: without the flag, each clone compiles every package of this module anew.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
 .PHONY: help build deps test test-linux test-windows flaky e2e bench lint generate verify run image
 
@@ -12,8 +14,8 @@ help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build webhook and pipeguard for this machine, proxy for this machine and for Windows, into bin/.
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/webhook ./cmd/proxy ./cmd/pipeguard
-	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/proxy ./cmd/pipeguard
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/webhook ./cmd/proxy ./cmd/pipeguard
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/proxy ./cmd/pipeguard
 
 run: ## Show the main job: webhook and proxy refuse, admit, deny, allow and record. Needs only Go.
 	CGO_ENABLED=0 go run ./test/quickstart
