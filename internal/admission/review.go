@@ -13,6 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"go.uber.org/zap"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
@@ -202,12 +203,15 @@ func (r *Reviewer) decide(ctx context.Context, j *judgement, in *Input, raw []by
 	return d, nil
 }
 
-// senderOf names a tenant by its user and its namespace. The cluster's own components act for all tenants, as a Deployment's controller does, so for them the
-// namespace alone counts. No tenant can have their names: a service account's has its own namespace in it.
+// senderOf names a tenant by its user and its namespace. The cluster's own components act for all tenants, as a Deployment's controller does, and so does a service
+// account in the namespaces of others: for them the namespace alone counts, else one tenant could have the others refused that have the same controller. No tenant
+// can have their names: a service account's has its own namespace in it.
 func senderOf(user, namespace string) turns.Sender {
 	sender := turns.Sender{"namespace " + namespace}
 	account, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
-	if isAccount && strings.HasPrefix(account, "kube-system:") || !isAccount && strings.HasPrefix(user, "system:") {
+	home, _, _ := strings.Cut(account, ":")
+	isController := isAccount && (home == metav1.NamespaceSystem || namespace != "" && home != namespace)
+	if isController || !isAccount && strings.HasPrefix(user, "system:") {
 		return sender
 	}
 	return append(sender, "user "+user)

@@ -302,12 +302,18 @@ func TestATenantIsAUserAndANamespace(t *testing.T) {
 	for user, want := range map[string]turns.Sender{
 		"eve":                                {"namespace shop", "user eve"},
 		"system:serviceaccount:shop:builder": {"namespace shop", "user system:serviceaccount:shop:builder"},
-		"system:serviceaccount:kube-system-of-mine:x":             {"namespace shop", "user system:serviceaccount:kube-system-of-mine:x"},
+		"system:serviceaccount:tekton:controller":                 {"namespace shop"},
+		"system:serviceaccount:shop":                              {"namespace shop", "user system:serviceaccount:shop"},
+		"system:serviceaccount:":                                  {"namespace shop"},
 		"system:serviceaccount:kube-system:replicaset-controller": {"namespace shop"},
 		"system:kube-controller-manager":                          {"namespace shop"},
 	} {
 		if got := senderOf(user, "shop"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", user, got, want)
 		}
+	}
+	// A PersistentVolume has no namespace, so that the user alone tells who asks.
+	if got, want := senderOf("system:serviceaccount:tekton:controller", ""), (turns.Sender{"namespace ", "user system:serviceaccount:tekton:controller"}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -57,23 +59,54 @@ type entry struct {
 	fields  [2]string
 }
 
-// written is the whole path as the object has it: what a subPath adds may be what matters.
-func (e entry) written() string {
+// maxWritten bounds the text of a path in bytes, as a record and the comparison of targets have it. A path may have megabytes, and each of thousands of mounts a
+// subPath of it.
+const maxWritten = 4 << 10
+
+// written is the whole path as the object has it: what a subPath adds may be what matters. Of a longer text it is the beginning, with the mark of what is cut.
+func (e entry) written() (text string, isWhole bool) {
 	if e.subPath == "" {
-		return e.Path
+		return clipPath(e.Path, 0)
 	}
 	separator := `\`
 	if strings.Contains(e.Path, "/") && !strings.Contains(e.Path, `\`) {
 		separator = "/"
 	}
-	return strings.TrimRight(e.Path, `\/`) + separator + e.subPath
+	volume := strings.TrimRight(e.Path, `\/`)
+	whole := len(volume) + 1 + len(e.subPath)
+	volume = volume[:min(len(volume), maxWritten)]
+	text = volume + separator + e.subPath[:min(len(e.subPath), maxWritten-len(volume))]
+	return clipPath(text, whole-len(text))
 }
 
-// maxWritten bounds the text, in bytes, that is joined and compared with others. A path may have megabytes, and each of thousands of mounts a subPath of it; a record cuts
-// such a text anyway, and says so.
-const maxWritten = 4 << 10
+// isLong says that a record may not have all of an entry, without making its text.
+func (e entry) isLong() bool { return max(len(e.Path)+1+len(e.subPath), len(e.Canonical)) > maxWritten }
 
-func (e entry) isLong() bool { return len(e.Path)+len(e.subPath)+len(e.Canonical) > maxWritten }
+// clipPath cuts a text that is too long, or of which so many bytes are gone already.
+func clipPath(text string, gone int) (clipped string, isWhole bool) {
+	if len(text) <= maxWritten && gone == 0 {
+		return text, true
+	}
+	end := min(len(text), maxWritten)
+	for end > 0 && end < len(text) && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return audit.Cut(text[:end], len(text)-end+gone), false
+}
+
+// target is what a record says of an entry, and whether it has all of it.
+func (e entry) target() (t audit.Target, isWhole bool) {
+	value, isWhole := e.written()
+	canonical, isWholeToo := clipPath(e.Canonical, 0)
+	switch kind := pipepath.Kind(e.Kind); {
+	case e.subPath == "" || kind == pipepath.KindPipe:
+	case kind == pipepath.KindPath || kind == pipepath.KindDrive:
+		canonical = pipepath.Canonical(value).Canonical // the volume's own says nothing of what is below it
+	case !isWhole:
+		canonical = "" // that of what leads to pipes says nothing of where
+	}
+	return audit.Target{Kind: e.Kind, Value: value, Canonical: canonical}, isWhole && isWholeToo
+}
 
 // entries are the targets of an input, in the object's order.
 func (in *Input) entries() iter.Seq[entry] {
@@ -118,20 +151,16 @@ func targets(in *Input, findings []policy.Finding) (named []audit.Target, more i
 		if more == audit.MaxMoreTargets {
 			return
 		}
-		target := audit.Target{Kind: e.Kind, Value: e.Path, Canonical: e.Canonical}
-		isLong := e.isLong()
-		if !isLong {
-			target.Value = e.written()
-		}
+		target, isWhole := e.target()
 		switch {
-		case !isLong && known[target]:
+		case isWhole && known[target]:
 			return
 		case len(named) < maxTargets:
 			named = append(named, target)
 		default:
 			more++
 		}
-		if !isLong {
+		if isWhole {
 			known[target] = true
 		}
 	}

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 // recorded is the record of a pod as its line has it, and the answer.
@@ -174,8 +176,44 @@ func TestARecordNamesWhatASubPathAdds(t *testing.T) {
 	for _, tt := range []struct{ path, subPath, want string }{
 		{`C:\etc`, "kubernetes", `C:\etc\kubernetes`}, {`C:\data\`, `..\Windows`, `C:\data\..\Windows`}, {"/etc", "kubernetes", "/etc/kubernetes"}, {`\\.\pipe`, `csi-proxy-disk-v1`, `\\.\pipe\csi-proxy-disk-v1`},
 	} {
-		if got := (entry{Target: &Target{Path: tt.path}, subPath: tt.subPath}).written(); got != tt.want {
+		if got, isWhole := (entry{Target: &Target{Path: tt.path}, subPath: tt.subPath}).written(); got != tt.want || !isWhole {
 			t.Errorf("%s and %s: %s", tt.path, tt.subPath, got)
+		}
+	}
+}
+
+// What a record has no room for is marked, so that a reader knows of it, however it is spread over path and subPath.
+func TestARecordMarksWhatItCutsOffAPath(t *testing.T) {
+	for _, tt := range []struct {
+		kind          pipepath.Kind
+		path, subPath string
+		canonical     string // of the volume's path
+		isWhole       bool
+	}{
+		{pipepath.KindPath, `C:\etc`, "kubernetes", `C:\etc`, true},
+		{pipepath.KindPath, `C:\etc`, strings.Repeat("x", maxWritten-len(`C:\etc\`)), `C:\etc`, true},
+		{pipepath.KindPath, `C:\etc`, strings.Repeat("x", maxWritten-len(`C:\etc\`)+1), `C:\etc`, false},
+		{pipepath.KindPath, `C:\etc`, "kubernetes" + strings.Repeat("/.", 2100), `C:\etc`, false},
+		{pipepath.KindPath, `C:\` + strings.Repeat("é", 2100), "", `C:\`, false},
+		{pipepath.KindPath, `C:\` + strings.Repeat("x", 9000), strings.Repeat("y", 9000), `C:\`, false},
+		{pipepath.KindPipeRoot, `\\.\pipe`, "csi-proxy-disk-v1" + strings.Repeat("/.", 2100), `\\.\pipe`, false},
+		{pipepath.KindPipe, csiPipe, strings.Repeat("x", 5000), csiPipe, false},
+	} {
+		got, isWhole := (entry{Target: &Target{Kind: string(tt.kind), Path: tt.path, Canonical: tt.canonical}, subPath: tt.subPath}).target()
+		missing := len(tt.path) + len(tt.subPath) - len(got.Value)
+		if tt.subPath != "" {
+			missing++
+		}
+		beginning, mark, isCut := strings.Cut(got.Value, "[")
+		if isWhole != tt.isWhole || isCut == tt.isWhole || !utf8.ValidString(got.Value) || len(got.Value) > maxWritten+30 || isCut && mark != fmt.Sprintf("%d bytes cut]", missing+len("[")+len(mark)) {
+			t.Errorf("%.20s and %.20s: %d bytes ending in %s, whole %t", tt.path, tt.subPath, len(got.Value), mark, isWhole)
+		}
+		wantCanonical := map[pipepath.Kind]string{pipepath.KindPath: got.Value, pipepath.KindPipe: csiPipe, pipepath.KindPipeRoot: ""}[tt.kind]
+		if tt.subPath == "" {
+			wantCanonical = tt.canonical
+		}
+		if !strings.HasPrefix(tt.path, beginning[:min(len(beginning), len(tt.path))]) || got.Canonical != wantCanonical {
+			t.Errorf("%.20s and %.20s: canonical %.40s", tt.path, tt.subPath, got.Canonical)
 		}
 	}
 }

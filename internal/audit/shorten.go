@@ -123,12 +123,17 @@ func clipList[T any](list []T, entries int, mark func(string) T) []T {
 	return append(slices.Clone(list[:entries]), mark(fmt.Sprintf("[%d entries cut]", len(list)-entries)))
 }
 
+// Cut is the beginning of a text, with the mark by which readers know that so many bytes are missing.
+func Cut(beginning string, missing int) string {
+	return fmt.Sprintf("%s[%d bytes cut]", beginning, missing)
+}
+
 // clipText cuts s so that its JSON takes at most limit bytes, and says how much is missing.
 func clipText(s string, limit int) string {
 	size := 0
 	for i, r := range s {
 		if size += encodedLen(r); size > limit {
-			return fmt.Sprintf("%s[%d bytes cut]", s[:i], len(s)-i)
+			return Cut(s[:i], len(s)-i)
 		}
 	}
 	return s

@@ -208,7 +208,10 @@ func pipes(w *audit.What) (names []string) {
 	return names
 }
 
-// pipeOf is the name of the pipe that a target is, or lies below.
+// protected is where pipes of administrators have names with separators.
+const protected = `protectedprefix\`
+
+// pipeOf is the name of the pipe that a target is, or lies below; of a protected pipe what stands last.
 func pipeOf(t audit.Target) string {
 	path := cmp.Or(t.Canonical, t.Value)
 	directory := pipeDirectory.FindString(path)
@@ -216,6 +219,9 @@ func pipeOf(t audit.Target) string {
 		return Base(path)
 	}
 	name := path[len(directory):]
+	if len(name) > len(protected) && strings.EqualFold(strings.ReplaceAll(name[:len(protected)], "/", `\`), protected) {
+		return Base(name)
+	}
 	if i := strings.IndexAny(name, `/\`); i >= 0 {
 		name = name[:i]
 	}

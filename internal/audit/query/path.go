@@ -52,14 +52,55 @@ func isAbsolute(path string) bool {
 // a request that was refused for the spelling of its path has no canonical one beside it.
 // A name that only begins alike is another: C:\kubelet-evil does not lie in C:\kubelet.
 func below(path, directory string) bool {
-	whole := path
-	if hasCutEnd(path) {
-		whole = path[:strings.LastIndexByte(path, '[')]
-		if strings.HasPrefix(folded(directory), folded(whole)) {
+	known := path
+	if i := openEnd(path); i >= 0 {
+		known = path[:i]
+		if strings.HasPrefix(folded(directory), folded(known)) {
 			return true
 		}
 	}
-	return under(plain(path), plain(directory)) || under(folded(whole), folded(directory))
+	if under(plain(path), plain(directory)) || under(folded(known), folded(directory)) {
+		return true
+	}
+	names, ok := withoutDrive(path)
+	below, _ := cutDrive(folded(directory))
+	return ok && under(folded(`\`+names), below)
+}
+
+// openEnd is where the part of a path begins of which it is not known what it names: what a record had no room for, a variable of a subPathExpr, or a name in
+// the short form that Windows makes of longer ones. It is negative if there is none.
+func openEnd(path string) int {
+	end := -1
+	if hasCutEnd(path) {
+		end = strings.LastIndexByte(path, '[')
+	}
+	if i := strings.Index(path, "$("); i >= 0 && (end < 0 || i < end) {
+		end = i
+	}
+	if m := shortName.FindStringIndex(path); m != nil && (end < 0 || m[0] < end) {
+		end = m[0]
+	}
+	return end
+}
+
+// shortName is a name such as PROGRA~1, of which the beginning need not be that of the longer name.
+var shortName = regexp.MustCompile(`[^\\/:~]{1,7}~[0-9]`)
+
+// withoutDrive returns what stands behind the drive of a path that leaves open which directory, or which drive, it begins at: C:x and \x.
+func withoutDrive(path string) (names string, ok bool) {
+	path = strings.ReplaceAll(path, "/", `\`)
+	if rest, hasDrive := cutDrive(path); hasDrive {
+		return rest, rest != "" && !strings.HasPrefix(rest, `\`)
+	}
+	names, ok = strings.CutPrefix(path, `\`)
+	return names, ok && !strings.HasPrefix(names, `\`)
+}
+
+func cutDrive(path string) (rest string, ok bool) {
+	if len(path) < 2 || path[1] != ':' {
+		return path, false
+	}
+	return path[2:], true
 }
 
 // hasCutEnd says whether a record had no room for the end of a text.

@@ -32,6 +32,18 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 		`C:\var\lib\kubelet\..\..\..\windows`:         true, // as it was written
 		`C:\var\li[900 bytes cut]`:                    true, // it may be
 		`C:\var\lib\kubelet\pods[9 bytes cut]`:        true,
+		`C:\$(X)/lib/kubelet`:                         true, // as far as anybody knows
+		`C:\va$(X)`:                                   true,
+		`C:\var\lib\kubelet\$(X)`:                     true,
+		`C:\data\$(X)`:                                false,
+		`C:\VAR~1\x`:                                  true,
+		`C:\var\lib\KUBELE~2\pods`:                    true,
+		`C:\var\log\KUBELE~2`:                         false,
+		`\var\lib\kubelet\pods`:                       true, // of the drive that a process happens to be on
+		`/var/lib/kubelet`:                            true,
+		`C:var\lib\kubelet`:                           true,
+		`\var\lib\kubelet-evil`:                       false,
+		`C:var\lib`:                                   false,
 		`C:\var\lib\kubelet-evil`:                     false,
 		`C:\var\lib`:                                  false,
 		`\\?\D:\var\lib\kubelet`:                      false,
@@ -179,6 +191,10 @@ func TestAnAdmissionWithMorePipesThanItNamesIsFoundByAny(t *testing.T) {
 		"a name without its end": {of(0, long), true, true, true},
 		"a call to another pipe": {call, false, true, false},
 		"nothing, unread":        {unread, true, true, true},
+		"all pipes":              {of(0, audit.Target{Kind: "pipe-root", Value: `\\.\pipe\csi-proxy-disk-v1`, Canonical: `\\.\pipe`}), true, true, true},
+		"a way back":             {of(0, audit.Target{Kind: "malformed-dotdot", Value: `\\.\pipe\x\..\csi-proxy-disk-v1`, Canonical: `\\.\pipe\x\..\csi-proxy-disk-v1`}), true, true, true},
+		"a protected pipe":       {of(0, audit.Target{Kind: "pipe", Value: `\\.\pipe\ProtectedPrefix/Administrators\disk-v1`}), true, false, false},
+		"below another pipe":     {of(0, audit.Target{Kind: "pipe", Value: `\\.\pipe\csi-proxy-smb-v1\disk-v1`}), false, true, false},
 		"others, not judged":     {overload, false, true, false},
 	} {
 		var want, not Filter

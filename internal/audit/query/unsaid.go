@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
 // isUnsaid says that a summary does not hold a field, or not all of it, since its refusals may have differed in it: it holds what they share.
@@ -45,8 +46,13 @@ func leavesOut(key string, e *audit.Event) bool {
 		return e.IsUnread()
 	}
 	return e.What.MoreTargets > 0 || e.IsUnread() || key == "pipe" && slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool {
-		return t.Kind == "cut" || t.Kind == "pipe" && hasCutEnd(pipeOf(t))
+		return t.Kind == "cut" || t.Kind == "pipe" && hasCutEnd(pipeOf(t)) || leadsToPipes(t)
 	})
+}
+
+// leadsToPipes says that a target is none of the pipes and may lead to any: the directory that they are in, or what is above it.
+func leadsToPipes(t audit.Target) bool {
+	return pipepath.Kind(t.Kind) != pipepath.KindPipe && pipepath.Kind(t.Kind).NeverAllowed()
 }
 
 // isCut says that a summary does not hold all of a text.
