@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,14 +30,18 @@ type Request struct {
 	Keys   []Key
 	Shared bool   // the operation changes nothing, so it may run beside others that change nothing
 	Owner  any    // whom the place counts for; comparable
-	House  string // what several owners may belong to, so that it counts for all of them
+	House  string // what several owners may belong to, each to one, so that it counts for all of them
 	Name   string // the operation, and under which id its record is found: what others are told that they wait for
 	ID     string
 }
 
 // Queue orders operations. Those that wait begin in rounds, in each of which every owner and every house has one, so that an owner of one operation does not wait
-// for all those of an owner of many, whatever objects they touch. An operation does not overtake an earlier one that it conflicts with, and a new one joins the
-// round after that of the last one that began at the earliest, so that none waits for ever.
+// for all those of an owner of many, whatever objects they touch. A new one joins the round after that of the last one that began at the earliest, so that none waits for ever.
+//
+// What waits is loose or firm. It is loose while something stands before it, and then holds none of its objects: operations of other houses that conflict with it alone pass
+// it, so that one of two objects does not hold up all the others at the free one. Those of its own house never pass it, so that these keep their order. Once nothing stands
+// before it any more, and its owner and house have room, it is firm: nothing passes it, and it waits only for what has passed it, then begins. What is firm waits only for
+// what was so earlier, and what is loose only for what is firm and for its own house, so that both come to an end.
 type Queue struct {
 	bounds Bounds
 
@@ -44,23 +49,25 @@ type Queue struct {
 	running []*place
 	waiting []*place // by round, and within one by arrival
 	round   int      // of the last one that waited and began
+	steps   int      // how often one joined or became firm, which tells what was earlier
 	owners  map[any]load
 	houses  map[string]load
 }
 
 // load is what an owner or a house has in the line.
 type load struct {
-	places, running int
-	round           int // of its last place that waits, if one does
+	places int
+	firm   int // those that run or are firm
+	round  int // of its last place that is loose, if one is
 }
 
-// isWaiting says whether one of its places has not begun.
-func (l load) isWaiting() bool { return l.places > l.running }
+// hasLoose says whether one of its places is loose.
+func (l load) hasLoose() bool { return l.places > l.firm }
 
 // add changes what one of several has, and forgets it once that is nothing.
-func add[K comparable](of map[K]load, k K, places, running, round int) {
+func add[K comparable](of map[K]load, k K, places, firm, round int) {
 	l := of[k]
-	l.places, l.running = l.places+places, l.running+running
+	l.places, l.firm = l.places+places, l.firm+firm
 	if round > 0 {
 		l.round = round
 	}
@@ -71,13 +78,19 @@ func add[K comparable](of map[K]load, k K, places, running, round int) {
 
 type place struct {
 	Request
-	arrived  time.Time
-	began    time.Time // zero while it waits
-	round    int
-	blockers int           // places that run, or wait before it, and that it must wait for
-	turn     chan struct{} // closed when it begins; nil if it began at once
-	left     bool
+	arrived time.Time
+	began   time.Time // zero while it waits
+	round   int
+	joined  int           // the step at which it came
+	firm    int           // the step from which nothing passes it; zero while it is loose
+	before  int           // places that keep it loose
+	passers int           // places that are firm or run, and that passed it while it was loose
+	turn    chan struct{} // closed when it begins; nil if it began at once
+	left    bool
 }
+
+// behindAll is the round of one that did not wait: it has passed all that are loose.
+const behindAll = math.MaxInt
 
 // New returns an empty queue.
 func New(bounds Bounds) *Queue {
@@ -115,33 +128,36 @@ func (q *Queue) join(r Request) (*place, error) {
 	if n := q.houses[r.House].places; n >= q.bounds.PerHouse {
 		return nil, fmt.Errorf("%w: callers of %s have %d begun or waiting, the most they may have", ErrFull, r.House, n)
 	}
-	now := time.Now()
-	p := &place{Request: r, arrived: now, round: q.roundOf(r)}
-	at, _ := slices.BinarySearchFunc(q.waiting, p.round+1, func(o *place, round int) int { return cmp.Compare(o.round, round) })
-	p.blockers = p.conflictsWith(q.running) + p.conflictsWith(q.waiting[:at])
-	if (p.blockers > 0 || !q.hasRoom(p)) && len(q.waiting) >= q.bounds.Waiting {
+	p := &place{Request: r, arrived: time.Now(), round: q.roundOf(r), joined: q.step()}
+	p.before = p.countBefore(q.running) + p.countBefore(q.waiting)
+	if len(q.running) < q.bounds.Running && q.mayBeFirm(p) {
+		p.round = behindAll
+		q.count(p, 1, 0, 0)
+		q.makeFirm(p)
+		q.begin(p, p.arrived)
+		return p, nil
+	}
+	if len(q.waiting) >= q.bounds.Waiting {
 		return nil, fmt.Errorf("%w: %d run and %d wait, the most that may", ErrFull, len(q.running), len(q.waiting))
 	}
-	for _, later := range q.waiting[at:] {
-		if later.conflicts(p) {
-			later.blockers++
-		}
-	}
+	at, _ := slices.BinarySearchFunc(q.waiting, p.round+1, func(o *place, round int) int { return cmp.Compare(o.round, round) })
 	q.waiting = slices.Insert(q.waiting, at, p)
-	q.count(p, 1, 0, 0)
-	q.advance(now)
-	if p.began.IsZero() {
-		p.turn = make(chan struct{})
-		q.count(p, 0, 0, p.round)
-	}
+	q.count(p, 1, 0, p.round)
+	p.turn = make(chan struct{})
 	return p, nil
 }
 
-// roundOf is the first round in which neither the owner nor the house of a request has a place. q.mu must be held.
+// step returns the number of the next step. q.mu must be held.
+func (q *Queue) step() int {
+	q.steps++
+	return q.steps
+}
+
+// roundOf is the first round in which neither the owner nor the house of a request has a loose place. q.mu must be held.
 func (q *Queue) roundOf(r Request) int {
 	round := q.round + 1
 	for _, l := range []load{q.owners[r.Owner], q.houses[r.House]} {
-		if l.isWaiting() {
+		if l.hasLoose() {
 			round = max(round, l.round+1)
 		}
 	}
@@ -155,66 +171,129 @@ func (q *Queue) remove(p *place) {
 		return
 	}
 	p.left = true
-	later := q.waiting
 	if p.began.IsZero() {
 		at := slices.Index(q.waiting, p)
 		q.waiting = slices.Delete(q.waiting, at, at+1)
-		later = q.waiting[at:]
-		q.count(p, -1, 0, 0)
 	} else {
 		at := slices.Index(q.running, p)
 		q.running = slices.Delete(q.running, at, at+1)
-		q.count(p, -1, -1, 0)
 	}
-	for _, o := range later {
-		if o.conflicts(p) {
-			o.blockers--
-		}
+	firm := 0
+	if p.firm > 0 {
+		firm = 1
 	}
-	q.advance(time.Time{})
+	q.count(p, -1, -firm, 0)
+	for _, o := range q.waiting {
+		o.note(p, -1)
+	}
+	q.advance()
 }
 
-// advance begins what may begin; it looks at the clock only if it must. q.mu must be held.
-func (q *Queue) advance(now time.Time) {
+// advance makes firm what may be, and begins what may begin. One look at each is enough, as none of them makes way for another. q.mu must be held.
+func (q *Queue) advance() {
+	var now time.Time
 	for at := 0; at < len(q.waiting) && len(q.running) < q.bounds.Running; {
 		p := q.waiting[at]
-		if p.blockers > 0 || !q.hasRoom(p) {
+		if p.firm == 0 && q.mayBeFirm(p) {
+			q.makeFirm(p)
+		}
+		if p.firm == 0 || p.passers > 0 {
 			at++
 			continue
 		}
 		if now.IsZero() {
 			now = time.Now()
 		}
-		p.began = now
 		q.waiting = slices.Delete(q.waiting, at, at+1)
-		q.running = append(q.running, p)
-		q.count(p, 0, 1, 0)
-		if p.turn != nil {
-			q.round = max(q.round, p.round)
-			close(p.turn)
+		q.round = max(q.round, p.round)
+		q.begin(p, now)
+		close(p.turn)
+	}
+}
+
+// mayBeFirm says whether nothing keeps a place loose. What its own owner and house have too many of does: others need not wait for that. q.mu must be held.
+func (q *Queue) mayBeFirm(p *place) bool {
+	return p.before == 0 && q.owners[p.Owner].firm < q.bounds.RunningPerOwner && q.houses[p.House].firm < q.bounds.RunningPerHouse
+}
+
+// makeFirm lets nothing pass a place any more. It has its owner's and its house's room from now on, so that what they enter later does not keep it waiting
+// while others wait for it. Its own house knows of it already. q.mu must be held.
+func (q *Queue) makeFirm(p *place) {
+	p.firm = q.step()
+	q.count(p, 0, 1, 0)
+	for _, o := range q.waiting {
+		if o.House != p.House {
+			o.note(p, 1)
 		}
 	}
 }
 
-// hasRoom says whether one more operation of an owner may run. q.mu must be held.
-func (q *Queue) hasRoom(p *place) bool {
-	return len(q.running) < q.bounds.Running && q.owners[p.Owner].running < q.bounds.RunningPerOwner && q.houses[p.House].running < q.bounds.RunningPerHouse
+// begin lets one run. q.mu must be held.
+func (q *Queue) begin(p *place, now time.Time) {
+	p.began = now
+	q.running = append(q.running, p)
 }
 
 // count keeps the books. q.mu must be held.
-func (q *Queue) count(p *place, places, running, round int) {
-	add(q.owners, p.Owner, places, running, round)
-	add(q.houses, p.House, places, running, round)
+func (q *Queue) count(p *place, places, firm, round int) {
+	add(q.owners, p.Owner, places, firm, round)
+	add(q.houses, p.House, places, firm, round)
 }
 
-// conflictsWith counts those of others that p may not run beside.
-func (p *place) conflictsWith(others []*place) (n int) {
+// countBefore counts those of others that stand before one that has just come.
+func (p *place) countBefore(others []*place) (n int) {
 	for _, o := range others {
-		if p.conflicts(o) {
+		if p.standing(o) == before && p.conflicts(o) {
 			n++
 		}
 	}
 	return n
+}
+
+// note adds n to what waits for another place, if this one does.
+func (p *place) note(other *place, n int) {
+	how := p.standing(other)
+	if how == apart || !p.conflicts(other) {
+		return
+	}
+	if how == passer {
+		p.passers += n
+	} else {
+		p.before += n
+	}
+}
+
+// standing is how another place stands to one that waits, if they conflict.
+type standing int
+
+const (
+	apart  standing = iota // it is not in the way: it waits for this one, or it is loose and of another house
+	before                 // it keeps this one loose
+	passer                 // it became firm while this one was loose, although this one is ahead of it
+)
+
+func (p *place) standing(other *place) standing {
+	sameHouse := p.House == other.House
+	switch {
+	case p == other, p.firm > 0 && (other.firm == 0 || p.firm < other.firm):
+		return apart
+	case other.firm == 0:
+		if sameHouse && other.isAheadOf(p) {
+			return before
+		}
+		return apart
+	case !sameHouse && p.joined < other.firm && p.isAheadOf(other):
+		return passer
+	}
+	return before
+}
+
+// isAheadOf says whether a place comes earlier in the line.
+func (p *place) isAheadOf(other *place) bool {
+	if p.round != other.round {
+		return p.round < other.round
+	}
+	return p.joined < other.joined
 }
 
 func (p *place) conflicts(other *place) bool {
@@ -236,10 +315,7 @@ func (q *Queue) reason(p *place) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, earlier := range slices.Concat(q.running, q.waiting) {
-		if earlier == p {
-			break
-		}
-		if p.conflicts(earlier) {
+		if p.standing(earlier) != apart && p.conflicts(earlier) {
 			since, doing := earlier.began, "runs"
 			if since.IsZero() {
 				since, doing = earlier.arrived, "waits"

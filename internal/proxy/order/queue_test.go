@@ -1,9 +1,11 @@
 package order
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -231,8 +233,11 @@ func TestAnOwnerOfOneWaitsForNoOwnerOrHouseOfMany(t *testing.T) {
 				var all sync.WaitGroup
 				begins(t, q, &all, 160, many, func() {})
 				start := time.Now()
+				var mu sync.Mutex
 				var waits []time.Duration
 				begins(t, q, &all, 3, func(int) Request { return Request{Keys: below, Shared: true, Owner: "one", House: "b"} }, func() {
+					mu.Lock()
+					defer mu.Unlock()
 					waits = append(waits, time.Since(start))
 				})
 				all.Wait()
@@ -276,56 +281,240 @@ func TestWaitingSaysForWhat(t *testing.T) {
 	})
 }
 
-// TestNoTwoThatConflictRunAtOnce lets many come and go at random, some of whom lose patience.
-func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New(wide)
-		paths := []string{`C:\a`, `C:\a\b`, `C:\a\b\c`, `C:\a\d`, `C:\e`, `C:\e\f`, `D:\a`}
-		var mu sync.Mutex
-		running := map[*place]bool{}
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same every time
-		var all sync.WaitGroup
-		for i := range 2000 {
-			p := &place{Request: Request{Shared: random.IntN(3) == 0, Owner: i % 7, ID: strconv.Itoa(i)}}
-			for range 1 + random.IntN(2) {
-				p.Keys = append(p.Keys, Path(paths[random.IntN(len(paths))]))
+// call is an operation of a scenario.
+type call struct {
+	at, lasts time.Duration
+	r         Request
+	patience  time.Duration // 0 means without end
+}
+
+const never = -1
+
+// play makes calls, and returns when each of them began.
+func play(t *testing.T, q *Queue, calls ...call) []time.Duration {
+	t.Helper()
+	start, began := time.Now(), make([]time.Duration, len(calls))
+	var all sync.WaitGroup
+	for i, c := range calls {
+		all.Go(func() {
+			time.Sleep(c.at)
+			ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.patience, 24*time.Hour))
+			defer cancel()
+			leave, _, err := q.Enter(ctx, c.r)
+			if began[i] = time.Since(start); err != nil {
+				began[i] = never
+				return
 			}
-			arrive, work := time.Duration(random.IntN(500))*time.Millisecond, time.Duration(random.IntN(20))*time.Millisecond
-			patience := time.Duration(random.IntN(60_000)) * time.Millisecond
-			all.Go(func() {
-				time.Sleep(arrive)
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				leave, _, err := q.Enter(ctx, p.Request)
-				if err != nil {
-					if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrFull) {
-						t.Error(err)
-					}
-					return
+			time.Sleep(c.lasts)
+			leave()
+		})
+	}
+	all.Wait()
+	if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
+		t.Errorf("%+v is left, of %d owners and %d houses", load, len(q.owners), len(q.houses))
+	}
+	return began
+}
+
+// of is an operation of a container on some paths. A house has the containers whose names begin with its own and a slash.
+func of(container string, paths ...string) Request {
+	house, _, _ := strings.Cut(container, "/")
+	r := Request{Owner: container, House: house, Name: "Op", ID: container}
+	for _, p := range paths {
+		r.Keys = append(r.Keys, Path(p))
+	}
+	return r
+}
+
+const (
+	own  = `C:\plugins\a` // a directory of a's own
+	link = own + `\l`
+	pods = `C:\pods` // one that all share
+	pod1 = pods + `\1`
+	pod2 = pods + `\2`
+	sec  = time.Second
+)
+
+func TestWhoPassesWhatWaits(t *testing.T) {
+	long := 600 * sec
+	read := of("b", pods)
+	read.Shared = true
+	for _, tt := range []struct {
+		name  string
+		calls []call
+		want  []time.Duration // when each begins
+	}{
+		{"one of two objects is busy with a long operation of the same caller", []call{
+			{0, long, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, sec, of("b", pod1), 0}, {3 * sec, sec, of("c", pod1, pod2), 0},
+		}, []time.Duration{0, long, 2 * sec, 3 * sec}},
+		{"the caller has no room left", []call{
+			{0, long, of("a", `C:\x`), 0}, {0, long, of("a", `C:\y`), 0}, {1 * sec, sec, of("a", pods), 0}, {2 * sec, sec, of("b", pod1), 0},
+		}, []time.Duration{0, 0, long, 2 * sec}},
+		{"its house has no room left", []call{
+			{0, long, of("a/1", `C:\x`), 0}, {0, long, of("a/1", `C:\y`), 0}, {0, long, of("a/2", `C:\z`), 0}, {1 * sec, sec, of("a/2", pods), 0}, {2 * sec, sec, of("b", pod1), 0},
+		}, []time.Duration{0, 0, 0, long, 2 * sec}},
+		{"a chain: what waits keeps nothing from those that would wait for it alone", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("b", own, pod1), 0}, {2 * sec, sec, of("c", own, pod2), 0}, {3 * sec, sec, of("d", pod1, pod2), 0}, {4 * sec, sec, of("e", pods), 0}, {4500 * time.Millisecond, sec, of("f", pod1), 0},
+		}, []time.Duration{0, 10 * sec, 11 * sec, 3 * sec, 4 * sec, 5 * sec}},
+		{"a passer that is held up does not hold up others either", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, 20 * sec, of("b", pod2), 0}, {3 * sec, sec, of("c", pod1, pod2), 0}, {4 * sec, sec, of("d", pod1), 0},
+		}, []time.Duration{0, 22 * sec, 2 * sec, 23 * sec, 4 * sec}},
+		{"reads that pass do so no more once what was there before is over", []call{
+			{0, 100 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, 4 * sec, read, 0}, {3 * sec, sec, of("c", pod1), 0}, {4 * sec, 4 * sec, read, 0}, {7 * sec, 4 * sec, read, 0},
+		}, []time.Duration{0, 100 * sec, 2 * sec, 8 * sec, 4 * sec, 9 * sec}},
+		{"once nothing stands before it, it waits for those alone that have passed it", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, 12 * sec, of("b", pod1), 0}, {11 * sec, sec, of("c", pod2), 0}, {12 * sec, sec, of("d", pod1, pod2), 0},
+		}, []time.Duration{0, 14 * sec, 2 * sec, 15 * sec, 16 * sec}},
+		{"those of one caller keep their order", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, sec, of("a", pod1), 0}, {3 * sec, sec, of("b", pod1), 0},
+		}, []time.Duration{0, 10 * sec, 11 * sec, 3 * sec}},
+		{"two containers of a house do not together hold up the others", []call{
+			{0, 10 * sec, of("a/1", own), 0}, {1 * sec, sec, of("a/1", pods, link), 0}, {2 * sec, long, of("a/2", pod1), 0}, {12 * sec, sec, of("b", pod2), 0},
+		}, []time.Duration{0, 10 * sec, 11 * sec, 12 * sec}},
+		{"it keeps its room while it waits for those that have passed it", []call{
+			{0, 10 * sec, of("a", own), 0}, {0, 99 * sec, of("a", `C:\x`), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, 18 * sec, of("b", pod1), 0}, {11 * sec, long, of("a", `C:\y`), 0},
+		}, []time.Duration{0, 0, 20 * sec, 2 * sec, 21 * sec}},
+		{"what is ahead keeps it loose while that runs, too", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, long, of("b", own), 0}, {2 * sec, sec, of("c", pods, link), 0}, {12 * sec, sec, of("d", pod1), 0},
+		}, []time.Duration{0, 10 * sec, 610 * sec, 12 * sec}},
+		{"what begins at once does not stand before what waits in a later round", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", own), 1 * sec}, {1500 * time.Millisecond, sec, of("a", pods, link), 0}, {5 * sec, 7 * sec, read, 0}, {11 * sec, sec, read, 0},
+		}, []time.Duration{0, never, 12 * sec, 5 * sec, 13 * sec}},
+		{"it gives up before its turn", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 2 * sec}, {2 * sec, 5 * sec, of("a", pod1), 0}, {4 * sec, sec, of("b", pods), 0},
+		}, []time.Duration{0, never, 3 * sec, 8 * sec}},
+		{"it gives up while it waits for those that have passed it", []call{
+			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 19 * sec}, {2 * sec, 98 * sec, of("b", pod1), 0}, {11 * sec, sec, of("c", pod2), 0},
+		}, []time.Duration{0, never, 2 * sec, 20 * sec}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := New(Bounds{Running: 8, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 2, RunningPerHouse: 3})
+				if got := play(t, q, tt.calls...); !slices.Equal(got, tt.want) {
+					t.Errorf("they began at %v, want %v", got, tt.want)
 				}
-				mu.Lock()
-				for other := range running {
-					if p.conflicts(other) {
-						t.Errorf("%s and %s run at once", p.ID, other.ID)
-					}
-				}
-				running[p] = true
-				if len(running) > wide.Running {
-					t.Errorf("%d run", len(running))
-				}
-				mu.Unlock()
-				time.Sleep(work)
-				mu.Lock()
-				delete(running, p)
-				mu.Unlock()
-				leave()
 			})
+		})
+	}
+}
+
+func TestAnEndlessStreamOfPassersStarvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Bounds{Running: 32, Waiting: 1000, PerOwner: 500, PerHouse: 500, RunningPerOwner: 16, RunningPerHouse: 16})
+		calls := []call{{0, 59500 * time.Millisecond, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}}
+		for i := range 300 { // at every moment some run
+			calls = append(calls, call{time.Duration(i+2) * sec, 5 * sec, of("b"+strconv.Itoa(i%3), pods+`\`+strconv.Itoa(i%10), `C:\`+strconv.Itoa(i%7)), 0})
 		}
-		all.Wait()
-		if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
-			t.Errorf("%+v is left, of %d owners", load, len(q.owners))
+		began := play(t, q, calls...)
+		if began[1] < 60*sec || began[1] > 70*sec {
+			t.Errorf("what was passed began after %v, and nothing stood before it after 59.5 s", began[1])
+		}
+		for i, at := range began[2:] {
+			if waited := at - calls[i+2].at; waited > 20*sec {
+				t.Errorf("passer %d waited for %v", i, waited)
+			}
 		}
 	})
+}
+
+// TestNoTwoThatConflictRunAtOnce lets many come and go at random, some of whom lose patience, and looks at what holds at every step.
+func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
+	for seed := range uint64(8) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the same every time
+			perOwner := 1 + random.IntN(4)
+			q := New(Bounds{Running: 2 + random.IntN(6), Waiting: 150, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: perOwner, RunningPerHouse: perOwner + random.IntN(3)})
+			var all sync.WaitGroup
+			for range 250 {
+				r, arrive, work := anyRequest(random), time.Duration(random.IntN(2000))*time.Millisecond, time.Duration(random.IntN(40))*time.Millisecond
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				if random.IntN(4) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, arrive+time.Duration(random.IntN(400))*time.Millisecond)
+				}
+				all.Go(func() {
+					defer cancel()
+					time.Sleep(arrive)
+					leave, _, err := q.Enter(ctx, r)
+					mustHold(t, q)
+					if err != nil {
+						if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrFull) {
+							t.Error(err)
+						}
+						return
+					}
+					time.Sleep(work)
+					leave()
+					mustHold(t, q)
+				})
+			}
+			all.Wait() // all that are patient begin
+			if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
+				t.Errorf("%+v is left, of %d owners", load, len(q.owners))
+			}
+		})
+	}
+}
+
+func anyRequest(random *rand.Rand) Request {
+	paths := []string{`C:\a`, `C:\a\b`, `C:\a\b\c`, `C:\a\d`, `C:\e`, `C:\e\f`, `C:\e\g`, `D:\a`, `D:\b`, `E:\`}
+	owner := random.IntN(7)
+	r := Request{Shared: random.IntN(3) == 0, Owner: owner, House: strconv.Itoa(owner % 4)}
+	for range 1 + random.IntN(2) {
+		r.Keys = append(r.Keys, Path(paths[random.IntN(len(paths))]))
+	}
+	return r
+}
+
+// mustHold looks whether all is as promised. It counts anew what the queue has counted.
+func mustHold(t *testing.T, q *Queue) {
+	t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.running) > q.bounds.Running {
+		t.Errorf("%d run", len(q.running))
+	}
+	for i, p := range q.running {
+		for _, o := range q.running[:i] {
+			if p.conflicts(o) {
+				t.Errorf("%v and %v run at once", p.Keys, o.Keys)
+			}
+		}
+	}
+	for at, p := range q.waiting {
+		inTheWay := 0
+		for i, o := range slices.Concat(q.running, q.waiting) {
+			runs, ahead := i < len(q.running), i < len(q.running)+at
+			switch {
+			case o == p || !p.conflicts(o):
+			case runs && p.firm > 0 && o.firm > p.firm:
+				t.Error("one has passed another that was firm")
+			case runs && o.House == p.House && o.joined > p.joined:
+				t.Error("one has passed another of its house")
+			case runs || o.firm > 0 && (p.firm == 0 || o.firm < p.firm) || ahead && o.House == p.House:
+				inTheWay++
+			}
+		}
+		if p.firm > 0 && p.before > 0 {
+			t.Error("one stands before another that is firm")
+		}
+		if inTheWay == 0 && len(q.running) < q.bounds.Running && (p.firm > 0 || q.mayBeFirm(p)) {
+			t.Error("one waits for nothing")
+		}
+		mustCount(t, q, p)
+	}
+}
+
+func mustCount(t *testing.T, q *Queue, p *place) {
+	t.Helper()
+	want := map[standing]int{}
+	for _, o := range slices.Concat(q.running, q.waiting) {
+		if p.conflicts(o) {
+			want[p.standing(o)]++
+		}
+	}
+	if p.before != want[before] || p.passers != want[passer] {
+		t.Errorf("%d stand before one and %d have passed it, counted %d and %d", want[before], want[passer], p.before, p.passers)
+	}
 }
 
 // BenchmarkEnter is an operation that waits for nobody, while others run: the cost of order.
@@ -346,6 +535,35 @@ func BenchmarkEnter(b *testing.B) {
 				}
 				leave()
 			}
+		})
+	}
+}
+
+// BenchmarkMany is one of many that wait for one at one of their objects and are passed at another, from when it comes until it has left.
+func BenchmarkMany(b *testing.B) {
+	for _, many := range []int{16, 64, 256, 1024} {
+		b.Run(strconv.Itoa(many), func(b *testing.B) {
+			q := New(Bounds{Running: 64, Waiting: many, PerOwner: 2, PerHouse: 2, RunningPerOwner: 2, RunningPerHouse: 2})
+			enter := func(house string, paths ...string) *place {
+				p, err := q.join(of(house, paths...))
+				if err != nil {
+					b.Fatal(err)
+				}
+				return p
+			}
+			for b.Loop() {
+				first, all := enter("first", own), make([]*place, 0, many+1)
+				for i := range many {
+					all = append(all, enter(strconv.Itoa(i), own+`\`+strconv.Itoa(i), pods+`\`+strconv.Itoa(i)))
+				}
+				all = append(all, enter("passer", pods))
+				q.remove(first)
+				slices.Reverse(all)
+				for _, p := range all {
+					q.remove(p)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*many), "ns/one")
 		})
 	}
 }
