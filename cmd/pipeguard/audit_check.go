@@ -82,7 +82,11 @@ Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or u
 		if err != nil {
 			return err
 		}
-		return in.judged(auditCheck(cmd, records, in.source.PrunedUntil, *out))
+		err = auditCheck(cmd, records, in.source.PrunedUntil, *out)
+		for _, bad := range in.silent() {
+			in.note(bad)
+		}
+		return in.done(err)
 	}
 	return cmd
 }

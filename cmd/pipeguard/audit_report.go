@@ -36,7 +36,7 @@ has no script and asks the network for nothing. It is as confidential as the log
 The verdict is that of "pipeguard audit verify" with the same --keys and --checkpoint, about the very bytes that the page is made from, and about the
 whole log, whatever the filters leave out; of several directories it is the worst.
 
-Exit code: 0 written, 1 written, and the log was changed, 2 lines are no records (they stand on the page too), or it could not be
+Exit code: 0 written, 1 written, and the log was changed, 2 lines are no records or records are missing (the page says so too), or it could not be
 verified or written.`,
 		Example: `  pipeguard audit report copy/ -o report.html --since 7d --keys node-1.pub --checkpoint from-witness`,
 		Args:    logs,
@@ -84,7 +84,7 @@ verified or written.`,
 		case verdict.Status == report.Unverified && trust.isAsked():
 			return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
 		case summary.Bad() > 0:
-			return badInput(fmt.Errorf("%d lines are no records; the page names them", summary.Bad()))
+			return badInput(fmt.Errorf("%d lines are no records, or places where records are missing; the page names them", summary.Bad()))
 		}
 		return nil
 	}

@@ -26,7 +26,7 @@ func TestRowsNamePermitsCallersThatLeftAndHowMany(t *testing.T) {
 		{audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 5000}, false, "denied (5000 times)"},
 		{audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 5000}, true, "denied PermissionDenied (5000 times)"},
 	} {
-		if got := outcome(audit.Event{Outcome: &tt.o}, tt.isWide); got != tt.want {
+		if got := outcome(audit.Event{Type: audit.TypeRequest, Stage: audit.StageSummary, Outcome: &tt.o}, tt.isWide); got != tt.want {
 			t.Errorf("outcome %q, want %q", got, tt.want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 // aboutLogs is what the help of each command that reads logs says of them.
 const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl, or packed by gzip: .jsonl.gz), a file of records, or - for standard input;
 several are read in the order given. Copies will do, on any system; nothing is changed, and one record is in memory at a time.
+Records that are missing between others of a directory, or in a segment of it that cannot be read, are named like lines that are no records.
 
 ` + aboutTrust
 

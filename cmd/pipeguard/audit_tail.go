@@ -30,7 +30,7 @@ verified are those that were there at the beginning.
 
 ` + aboutFilters + `
 
-Exit code: 0, 1 if the log was changed, or 2 if lines were no records or the log became shorter while it was followed.`,
+Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records were missing or the log became shorter while it was followed.`,
 		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
 		Args:    argument("a log"),
 	}

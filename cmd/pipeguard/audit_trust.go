@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
@@ -133,17 +134,36 @@ func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.R
 	}
 }
 
-// fitting leaves out the records that do not fit.
+// fitting leaves out the records that do not fit. Where records are missing it returns an error as for a line that is none.
 func (r *reading) fitting(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
+		said := map[string]bool{}
+		tellSilent := func() bool {
+			for _, bad := range r.silent() {
+				if text := bad.Error(); !said[text] && !yield(query.Record{}, bad) {
+					return false
+				}
+				said[bad.Error()] = true
+			}
+			return true
+		}
+		if !tellSilent() {
+			return
+		}
 		var failed error
 		for record, err := range records {
 			failed = err
+			if record.Missing > 0 && !yield(query.Record{}, missing(record)) {
+				return
+			}
 			if (err != nil || r.filter == nil || r.filter.Match(&record.Event)) && !yield(record, err) {
 				return
 			}
 		}
 		r.isAll = failed == nil || errors.As(failed, new(*query.BadLine))
+		if r.isAll {
+			tellSilent() // those behind the last record
+		}
 	}
 }
 
@@ -166,7 +186,7 @@ func (r *reading) told(result error) error {
 	switch {
 	case result != nil || r.bad == 0:
 	case r.bad > maxNamedLines:
-		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records", r.bad-maxNamedLines), r.ends))
+		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records, or places where records are missing", r.bad-maxNamedLines), r.ends))
 	default:
 		result = badInput(r.named)
 	}
@@ -185,6 +205,33 @@ func (r *reading) judged(result error) error {
 		return no(errors.Join(result, errors.New("the log was changed")))
 	}
 	return result
+}
+
+// missing names, as a line that is none, the records before one that nothing holds which is read.
+func missing(r query.Record) error {
+	first, last := r.Seq-r.Missing, r.Seq-1
+	text := fmt.Sprintf("records %d to %d are missing before record %d: nothing that is read of the log holds them", first, last, r.Seq)
+	if first == last {
+		text = fmt.Sprintf("record %d is missing before record %d: nothing that is read of the log holds it", first, r.Seq)
+	}
+	return badLine(r.File, r.Line, text)
+}
+
+// silent names, as lines that are none, the segments that are not read and may hold records which are missing at the beginning of a log, or at its end.
+func (r *reading) silent() (bad []error) {
+	if r.source == nil {
+		return nil
+	}
+	for _, l := range r.source.Logs() {
+		for _, s := range l.Silent() {
+			bad = append(bad, badLine(s.Path, 1, "the segment is not read, and may hold records of the log: "+s.Why))
+		}
+	}
+	return bad
+}
+
+func badLine(file string, line int, problem string) error {
+	return &query.BadLine{File: file, LineError: audit.LineError{Line: line, Err: errors.New(problem)}}
 }
 
 // tell says on standard error how the logs stand, and whether one of them was changed.

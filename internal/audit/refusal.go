@@ -55,9 +55,9 @@ func (e *Event) IsClockSetBack() bool {
 // mostCount bounds what a record may claim to stand for, so that sums stay within range.
 const mostCount = 1 << 40
 
-// Count is how many requests or connections a record stands for.
+// Count is how many requests or connections a record stands for. Refusals of these alone can stand for more than one, whatever other records claim.
 func (e *Event) Count() uint64 {
-	if e.Outcome == nil {
+	if e.Outcome == nil || e.Type != TypeRequest && e.Type != TypeConnection || !e.IsRefusal() {
 		return 1
 	}
 	return min(max(1, e.Outcome.Count), mostCount)

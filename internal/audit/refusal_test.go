@@ -40,6 +40,33 @@ func TestOnlyWhatWasTurnedAwayIsARefusal(t *testing.T) {
 	}
 }
 
+// What a record claims that is about no refusal of requests or connections multiplies nothing.
+func TestRefusalsAloneStandForMoreThanOne(t *testing.T) {
+	const claimed = 1_000_000
+	for name, c := range map[string]struct {
+		e    Event
+		want uint64
+	}{
+		"a summary of requests":          {Event{Type: TypeRequest, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, claimed},
+		"a summary of connections":       {Event{Type: TypeConnection, Stage: StageSummary, Outcome: &Outcome{Result: ResultRejected}}, claimed},
+		"requests that were no calls":    {Event{Type: TypeRequest, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultRejected}}, claimed},
+		"an act":                         {Event{Type: TypeRequest, Stage: StageResponseComplete, IntentSeq: 7, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"an act that went well":          {Event{Type: TypeRequest, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultOK}}, 1},
+		"an intent":                      {Event{Type: TypeRequest, Stage: StageRequestReceived}, 1},
+		"a connection that was answered": {Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: ResultOK}}, 1},
+		"an admission":                   {Event{Type: TypeAdmission, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a record of the log":            {Event{Type: TypeLog, Stage: StageLogOpen, Who: &Who{}, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a summary of another type":      {Event{Type: TypeAdmission, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, 1},
+	} {
+		if c.e.Outcome != nil {
+			c.e.Outcome.Count = claimed
+		}
+		if got := c.e.Count(); got != c.want {
+			t.Errorf("%s counts as %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestReconcileCountsWhatASummaryStandsFor(t *testing.T) {
 	at := func(seq uint64, e Event) Event {
 		e.V, e.Seq, e.Session = Version, seq, "A"

@@ -291,7 +291,7 @@ func TestWriterAndEvidenceEndADamagedLogAtTheSamePlace(t *testing.T) {
 }
 
 // An account that can write to the directory can add a segment behind an end that was not signed. Whatever its first record says, writer and evidence take over
-// the same records.
+// the same records: those of a segment whose opening fits, to the letter, and none of any other.
 func TestWriterAndEvidenceReadAnAddedOpeningAlike(t *testing.T) {
 	t.Parallel()
 	k := killedLog(t, 4, 6)
@@ -310,22 +310,39 @@ func TestWriterAndEvidenceReadAnAddedOpeningAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, fields := range []string{
-		`"cause":"size"`, `"unsigned":-5`, `"unsigned":1e30`, `"lost":1.5`, `"orphaned":"x"`, `"void":"x"`, `"void":[5]`, `"void_held":{}`, `"fault":5`, `"previous_torn_hash":7`, `"torn_bytes":"1"`,
-		`"oldest_open":1e30`, `"pruned":5`, `"pruned":{"segments":5,"last_seq":"x"}`, `"unknown":1`, `"Fault":5`, `"previous_bytes":"5"`, `"previous_segment":7`, `"previous_seq":null`,
-	} {
+	for _, log := range [][2]string{{``, ``}, {`"log":{`, `"log":{"cause":"size",`}, {`"log":{`, `"log":{"lost":7,"void":null,"torn_bytes":5,`}, {`"segment":"` + added + `"`, `"segment":""`}, {`"segment":"` + added + `"`, `"segment":null`}, {`"log":{`, `"log" : { `}} {
 		files := maps.Clone(k.files)
-		files[added] = bytes.Replace(opening, []byte(`"log":{`), []byte(`"log":{`+fields+`,`), 1)
-		if last, _, refused := k.ends(t, fields, files, true); refused != nil || last != whole+1 {
-			t.Errorf("%s: the log goes on from record %d of %d: %v", fields, last, whole+1, refused)
+		files[added] = bytes.Replace(opening, []byte(log[0]), []byte(log[1]), 1)
+		if last, _, refused := k.ends(t, log[1], files, true); refused != nil || last != whole+1 {
+			t.Errorf("%s: the log goes on from record %d of %d: %v", log[1], last, whole+1, refused)
 		}
 	}
 	k.isAside = true
-	for _, head := range [][2]string{{`"type":"log"`, `"type":5`}, {`"session":"forged",`, ``}, {`"id":"y"`, `"id":["y"]`}, {`"time":"`, `"time":"x`}, {`"stage":"LogOpen"`, `"stage":"LogOpen","x":1`}, {`"v":1`, `"v":2`}, {`"stage":"LogOpen"`, `"stage":"LogPrune"`}, {`"type":"log"`, `"type":"request"`}} {
+	var unfit [][2]string
+	for _, fields := range []string{
+		`"unsigned":-5`, `"unsigned":1e30`, `"lost":1.5`, `"orphaned":"x"`, `"orphaned":-1`, `"void":"x"`, `"void":[5]`, `"void_held":{}`, `"fault":5`, `"previous_torn_hash":7`, `"torn_bytes":"1"`,
+		`"torn_bytes":-5`, `"torn_bytes":1e30`, `"oldest_open":1e30`, `"pruned":5`, `"pruned":{"segments":5,"last_seq":"x"}`, `"unknown":1`, `"Fault":5`, `"previous_bytes":"5"`, `"previous_segment":7`,
+		`"previous_seq":null`, `"cause":"size","cause":"start"`, `"SEGMENT":"zz"`, `"segment":"zz"`, `"Previous_Segment":"zz"`, `"PREVIOUS_BYTES":1`,
+	} {
+		unfit = append(unfit, [2]string{`"log":{`, `"log":{` + fields + `,`})
+	}
+	const other = "audit-00000000000000000001-00000000-0000-4000-8000-000000000000.jsonl"
+	of := `"segment":"` + added + `"`
+	for _, segment := range []string{`"segment":"` + other + `"`, `"segment":"../x"`, `"segment":"` + added + `.gz"`, `"segment":5`, `"segment":["x"]`, of + `,"segment":"` + other + `"`, of + `,` + of, of + `,"SEGMENT":"zz"`, `"SEGMENT":"` + added + `"`, `"s\u0065gment":"zz"`} {
+		unfit = append(unfit, [2]string{of, segment})
+	}
+	unfit = append(unfit, [][2]string{
+		{`"log":{`, `"log":{},"log":{`}, {`"log":{`, `"Log":{"segment":"zz"},"log":{`}, {`"log":{`, `"x":1,"log":{`}, {`"log":{`, `"outcome":{"result":"x"},"log":{`}, {`"prev":"`, `"prev":"x","prev":"`}, {`"previous_bytes":`, `"previous_bytes":-`},
+		{`"type":"log"`, `"type":5`}, {`"session":"forged",`, ``}, {`"id":"y"`, `"id":["y"]`}, {`"time":"`, `"time":"x`}, {`"stage":"LogOpen"`, `"stage":"LogOpen","x":1`}, {`"v":1`, `"v":2`}, {`"stage":"LogOpen"`, `"stage":"LogPrune"`},
+		{`"type":"log"`, `"type":"request"`}, {`"seq":`, `"seq":1`},
+	}...)
+	for _, change := range unfit {
 		files := maps.Clone(k.files)
-		files[added] = bytes.Replace(opening, []byte(head[0]), []byte(head[1]), 1)
-		if _, _, refused := k.ends(t, head[1], files, true); refused != nil {
-			t.Errorf("%s: %v", head[1], refused)
+		if files[added] = bytes.Replace(opening, []byte(change[0]), []byte(change[1]), 1); bytes.Equal(files[added], opening) {
+			t.Fatalf("%s is not in %s", change[0], opening)
+		}
+		if last, _, refused := k.ends(t, change[1], files, true); refused != nil || last != whole {
+			t.Errorf("%s: the log goes on from record %d of %d: %v", change[1], last, whole, refused)
 		}
 	}
 }

@@ -21,6 +21,7 @@ type opening struct {
 	isPacked bool
 	size     int64  // of the file
 	prev     string // the hash of the record before, in the first record
+	misfit   error  // why the first line is no opening of the segment, nil if it is one: see segment.Misfit
 	declared logFields
 }
 
@@ -44,7 +45,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if !isWriter && bytes.IndexByte(raw, 0) >= 0 { // a page of it was lost when the machine failed
 		return o, nil
 	}
-	o.isWhole = true
+	o.isWhole, o.misfit = true, segment.Misfit(s.name(), raw[:len(raw)-1])
 	var r Record
 	if isWriter { // which goes on from its own lines alone
 		if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok {
@@ -117,6 +118,8 @@ func (o opening) follows(before Segment, bytes, behind int64) error {
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, and stands behind %s", d.PreviousSegment, filepath.Base(before.Path))}
 	case d.PreviousBytes != bytes:
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s are of the log, and there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
+	case d.TornBytes < 0:
+		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes stand behind the last record of %s, and counts less than nothing", d.TornBytes, filepath.Base(before.Path))}
 	case behind > d.TornBytes:
 		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes stand behind its last record, and the next segment declares %d", behind, d.TornBytes)}
 	}

@@ -2,11 +2,11 @@ package evidence
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
+	strictjson "sigs.k8s.io/json"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -104,9 +104,9 @@ type logFields struct {
 	} `json:"log"`
 }
 
-// logOf reads a record about the log.
+// logOf reads a record about the log. Names of fields are compared to the letter, as every reader does.
 func (r *Record) logOf() (logFields, error) {
 	var f logFields
-	err := json.Unmarshal(r.Raw, &f)
+	err := strictjson.UnmarshalCaseSensitivePreserveInts(r.Raw, &f)
 	return f, err
 }

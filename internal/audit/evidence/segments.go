@@ -84,8 +84,13 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		}
 	}
 	for _, o := range unnamed {
-		if mayBeNext := o.size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First); !o.opens && !mayBeNext {
+		mayBeNext := o.size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First)
+		switch {
+		case o.opens || mayBeNext:
+		case o.size == 0:
 			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord})
+		default:
+			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord, Kind: segment.StrayMute})
 		}
 	}
 	return parts, strays, nil

@@ -224,6 +224,22 @@ func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
 	return bytes
 }
 
+// judgeOpenings names the segments behind the last checkpoint that no start goes on from. What was signed counts by its hashes: another version may have written it.
+func (v *verification) judgeOpenings(order []opening, covered uint64) {
+	strange := 0
+	for _, o := range order {
+		if o.misfit == nil || o.First <= covered {
+			continue
+		}
+		if strange++; strange <= maxNamed {
+			v.report.incomplete("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.misfit)
+		}
+	}
+	if strange > maxNamed {
+		v.report.incomplete("%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log", strange-maxNamed)
+	}
+}
+
 func (v *verification) startChanged() bool {
 	now, err := readStart(v.start)
 	return v.o.Dir != "" && err == nil && now.end != v.first.end
@@ -266,7 +282,7 @@ func (v *verification) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.end(first)
+	return v.end(w, first)
 }
 
 // begin finds the tree that the first record is added to; first is that record's number, 0 if there is none.
@@ -392,7 +408,7 @@ func (v *verification) covered(e expected) {
 }
 
 // end looks at checkpoints of records that were not found.
-func (v *verification) end(first uint64) error {
+func (v *verification) end(w *walk, first uint64) error {
 	r := &v.report
 	covered := max(r.OwnCovered, r.OutsideCovered)
 	signed := covered
@@ -401,6 +417,7 @@ func (v *verification) end(first uint64) error {
 	}
 	r.PrunedUntil, r.takenOver = v.claims.pruned(signed), v.claims.takenOver(signed)
 	r.ended = v.claims.ended(r.takenOver)
+	v.judgeOpenings(w.order, covered)
 	if first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}
 		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // no checkpoint says anything, also not that they were removed by others

@@ -89,10 +89,14 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	}
 	for i, o := range w.order[1:] {
 		if before := w.order[i]; before.First == o.First {
-			if before.isPacked && !o.isPacked { // the proxy packs nothing
+			if before.isPacked && !o.isPacked || before.misfit != nil && o.misfit == nil { // the proxy packs nothing, and its openings fit
 				o, before = before, o
 			}
-			return 0, &Fault{o.Path, 1, o.First, fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))}
+			problem := fmt.Sprintf("begins with the same record as %s", filepath.Base(before.Path))
+			if o.misfit != nil {
+				problem += fmt.Sprintf(", and its first record is none that opens a segment of this log: %v", o.misfit)
+			}
+			return 0, &Fault{o.Path, 1, o.First, problem}
 		}
 	}
 	return w.order[0].First, nil
@@ -106,7 +110,7 @@ func chain(all []opening, signed Head) error {
 		if o := &all[i]; o.isWhole {
 			d := o.declared.Log
 			whole = append(whole, o)
-			links = append(links, segment.Link{Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev})
+			links = append(links, segment.Link{Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev, Misfit: o.misfit != nil})
 		}
 	}
 	if len(whole) == 0 {

@@ -41,6 +41,8 @@ type follower struct {
 	interval time.Duration
 	yield    func(Record, error) bool
 	chain    chain
+	// isDirectory says that all of a log is read, from its first record that is there on.
+	isDirectory bool
 }
 
 func (f *follower) run() error {
@@ -51,6 +53,7 @@ func (f *follower) run() error {
 	if !info.IsDir() {
 		return f.file(part{Part: evidence.Part{Path: f.name, Bytes: -1}}, func() (part, error) { return part{}, nil })
 	}
+	f.isDirectory = true
 	if _, err := segments(f.name); err != nil {
 		return err
 	}
@@ -174,7 +177,10 @@ func (f *follower) file(p part, newer func() (part, error)) error {
 }
 
 func (f *follower) give(r Record, err error) bool {
-	r.Loose = f.chain.next(r, err)
+	before := f.chain.seq
+	if r.Loose = f.chain.next(r, err); f.isDirectory {
+		r.Missing = f.chain.missing(before, r, err)
+	}
 	return f.yield(r, err)
 }
 

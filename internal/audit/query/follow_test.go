@@ -69,6 +69,31 @@ func TestAFileIsFollowedAlsoWithinALine(t *testing.T) {
 	}
 }
 
+// Of a log that is followed, missing numbers show as they do when it is read once.
+func TestWhatIsFollowedSaysWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, segmentName(1)), line(1), line(2))
+	write(t, filepath.Join(dir, segmentName(6)), line(6), line(7))
+	missing := func(records func(func(Record, error) bool)) (all []string) {
+		for r, err := range records {
+			if err != nil {
+				break // the end, for now
+			}
+			all = append(all, fmt.Sprintf("%d:%d", r.Seq, r.Missing))
+		}
+		return all
+	}
+	source, err := Open([]string{dir}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string][]string{"once": missing(source.Records()), "followed": missing(Follow(t.Context(), dir, time.Second))} {
+		if diff := cmp.Diff("1:0 2:0 6:3 7:0", strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestADirectoryIsFollowedIntoTheNextSegment(t *testing.T) {
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(3))

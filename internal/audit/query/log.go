@@ -34,7 +34,8 @@ type Log struct {
 	kind  int
 	parts []part
 	sum   evidence.Sum
-	isAll bool // everything was read
+	isAll bool   // everything was read
+	last  uint64 // number of the last record, if it was
 	// isUntold says that reading ended with an error after the caller had enough, so that it was not told.
 	isUntold bool
 
@@ -183,7 +184,11 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 	l.sum, l.isAll, l.isUntold, l.Loose, l.First = evidence.Sum{}, false, false, 0, ""
 	goesOn := true
 	tell := func(r Record, err error) bool {
-		if r.Loose = c.next(r, err); r.Loose != "" {
+		before := c.seq
+		if r.Loose = c.next(r, err); l.kind == kindDirectory {
+			r.Missing = c.missing(before, r, err)
+		}
+		if r.Loose != "" {
 			if l.Loose++; l.Loose == 1 {
 				l.First = fmt.Sprintf("%s, line %d (record %d): %s", r.File, r.Line, r.Seq, r.Loose)
 			}
@@ -197,7 +202,23 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 			return
 		}
 	}
-	l.isAll = ctx.Err() == nil
+	l.isAll, l.last = ctx.Err() == nil, c.seq
+}
+
+// Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one. What is
+// missing between two records is said with the second one.
+func (l *Log) Silent() (silent []segment.Stray) {
+	if r := l.Report; r != nil && (r.HadKeys || r.Fault != nil) || len(l.parts) == 0 { // a verification says it
+		return nil
+	}
+	for _, s := range l.Unread {
+		_, first, _ := segment.ParseCopy(filepath.Base(s.Path))
+		isAhead, isNext := first < l.parts[0].First, l.isAll && segment.IsDue(first, l.last)
+		if s.Kind == segment.StrayMute && (isAhead || isNext) {
+			silent = append(silent, s)
+		}
+	}
+	return silent
 }
 
 // open opens a part. behind says how many bytes of a segment stand behind so many; it is nil for anything else.
@@ -285,6 +306,14 @@ type chain struct {
 	session string
 	leaf    string
 	hasPrev bool
+}
+
+// missing is how many records are missing before one, by its number and that of the record before; 0 if that cannot be known.
+func (c *chain) missing(before uint64, r Record, err error) uint64 {
+	if err != nil || before == 0 || !c.hasPrev || r.Seq <= before {
+		return 0
+	}
+	return r.Seq - before - 1
 }
 
 // next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known. A line between the two that is no

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/internal/audit/strict"
 )
 
 // BadLine is a line that holds no record. Reading goes on after it.
@@ -192,7 +194,7 @@ func (l *lines) parse(rest []byte) (Record, error) {
 		line = l.begun
 	}
 	l.seen(line)
-	e, err := decode(line)
+	e, err := l.event(line)
 	if err != nil {
 		bad := l.bad(err)
 		if seq, prev, ok := evidence.PlaceOf(line); ok {
@@ -201,6 +203,19 @@ func (l *lines) parse(rest []byte) (Record, error) {
 		return Record{}, bad
 	}
 	return Record{Event: e, Raw: line, File: l.name, Line: l.number}, nil
+}
+
+// event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.
+func (l *lines) event(line []byte) (audit.Event, error) {
+	e, err := strict.Parse(line)
+	if err != nil || !l.isSegment || l.number > 1 || e.Stage != audit.StageLogOpen {
+		return e, err
+	}
+	given, _, _ := segment.ParseCopy(filepath.Base(l.name))
+	if err := segment.MisfitOf(given, &e); err != nil {
+		return audit.Event{}, fmt.Errorf("not the first record of this segment: %w", err)
+	}
+	return e, nil
 }
 
 func (l *lines) bad(err error) *BadLine {

@@ -138,7 +138,7 @@ func TestOnlyATornEndThatTheNextSegmentAccountsForIsLeftOut(t *testing.T) {
 		"another segment":        {fmt.Sprintf(`{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d}`, segmentName(2), len(whole), len(again)), "1 2 3 bad 3 4"},
 		"fewer bytes":            {fmt.Sprintf(`{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d}`, segmentName(1), len(whole), len(again)-1), "1 2 3 bad 3 4"},
 		"records that were read": {fmt.Sprintf(`{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d}`, segmentName(1), 0, len(again)), "1 2 3 bad 3 4"},
-		"less than nothing":      {fmt.Sprintf(`{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d}`, segmentName(1), -1, len(whole)+len(again)+1), "1 2 3 bad 3 4"},
+		"less than nothing":      {fmt.Sprintf(`{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d}`, segmentName(1), -1, len(whole)+len(again)+1), "1 2 3 bad bad 4"},
 		"nothing":                {"{}", "1 2 3 bad 3 4"},
 	} {
 		dir := t.TempDir()

@@ -30,29 +30,6 @@ var results = []spellings{
 	{audit.ResultOK}, {audit.ResultError}, {audit.ResultDenied}, {audit.ResultRejected}, {audit.ResultPanic}, {audit.ResultOrphaned}, {audit.ResultIdle},
 }
 
-// recorded are the words that records have in some of these fields, to the letter.
-var recorded = map[string]map[string]bool{
-	"type": wordsOf(closed["type"]), "effect": wordsOf(closed["effect"]), "result": wordsOf(results),
-	"stage": longStages(),
-}
-
-func longStages() map[string]bool {
-	words := map[string]bool{}
-	for stage := range stages {
-		words[string(stage)] = true
-	}
-	return words
-}
-
-// wordsOf are the first spellings: the others are those of people and of the columns of tables.
-func wordsOf(all []spellings) map[string]bool {
-	words := map[string]bool{}
-	for _, s := range all {
-		words[s[0]] = true
-	}
-	return words
-}
-
 // ofStages are the short names of stages, with the long ones that records have.
 func ofStages() (all []spellings) {
 	for stage, short := range stages {

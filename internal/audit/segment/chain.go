@@ -19,6 +19,7 @@ type Link struct {
 	Previous string // the segment that it says it follows
 	Bytes    int64  // how many bytes of that are of the log, as it says
 	Prev     string // the hash of the record before, in its first record
+	Misfit   bool   // its first line is no opening of a segment of its name, as Misfit says
 }
 
 // Signed is the state of a log that a checkpoint was signed of.
@@ -43,7 +44,8 @@ type Chained struct {
 // Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
 // write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
-// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log.
+// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. What was not signed must open as a
+// segment of the log does; what was signed counts by its hashes.
 func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (c Chained, err error) {
 	asCounted := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
 	for i, l := range links {
@@ -65,17 +67,17 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	for i := carrier; i >= 0; i = before[i] {
 		c.Keep[i] = true
 	}
-	isAfter := func(i int) bool { // it follows on the carrier behind what is signed, or on a segment that does
-		for ; i >= 0 && links[i].First > signed.Size; i = before[i] {
-			if before[i] == carrier {
-				return true
+	isAfter := func(i int) (isAfter, fits bool) { // it follows on the carrier behind what is signed, or on a segment that does
+		for fits = true; i >= 0 && links[i].First > signed.Size; i = before[i] {
+			if fits = fits && !links[i].Misfit; before[i] == carrier {
+				return true, fits
 			}
 		}
-		return false
+		return false, false
 	}
 	for i, l := range links {
-		if isAfter(i) {
-			c.Keep[i], c.Behind[i] = l.Counts && !c.Sealed, c.Sealed
+		if isAfter, fits := isAfter(i); isAfter {
+			c.Keep[i], c.Behind[i] = l.Counts && fits && !c.Sealed, c.Sealed
 		}
 	}
 	return c, nil

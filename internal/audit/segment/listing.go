@@ -46,6 +46,8 @@ const (
 	StrayLeft
 	// StrayRoom is an empty StrayLeft: a process that writes a log keeps one.
 	StrayRoom
+	// StrayMute is a segment that holds something, and in which no record counts though none of the log says so: what it holds may be of the log.
+	StrayMute
 )
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside

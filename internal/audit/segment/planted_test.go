@@ -404,6 +404,83 @@ func TestALogIsNotStartedWhereTwoSegmentsGoOnFromIt(t *testing.T) {
 	}
 }
 
+// What the writer begins a segment with fits, whatever it has to say there.
+func TestTheWritersOwnOpeningsFit(t *testing.T) {
+	n := newNode(t)
+	n.crash(t, 1)
+	last, text, _ := n.end(t)
+	n.put(t, last, text+`{"v":1,"seq":`+"\xff\x00") // torn bytes
+	n.put(t, planted(900_000), "no record\n")       // void
+	for range 2 {
+		if err := n.start(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range n.segments(t) {
+		if name == planted(900_000) {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(n.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(string(raw), "\n")
+		if err := segment.Misfit(name, []byte(line)); err != nil {
+			t.Errorf("%s: %v: %s", name, err, line)
+		}
+	}
+}
+
+// Behind a crash, a segment whose first record is none that opens it stops no start: it is left out, and the start and a verification name it and say why.
+func TestASegmentWhoseOpeningDoesNotFitStopsNoStart(t *testing.T) {
+	for name, c := range map[string]struct{ change, to, why string }{
+		"of another file":         {`"segment":"audit-`, `"segment":"zudit-`, "it says that it is of zudit-"},
+		"of a file elsewhere":     {`"segment":"`, `"segment":"../`, "it says that it is of ../audit-"},
+		"less than nothing torn":  {`"cause"`, `"torn_bytes":-5,"cause"`, "it counts less than nothing"},
+		"a wrong name behind it":  {`"cause"`, `"segment":"zz","cause"`, `duplicate field "log.segment"`},
+		"in other letters":        {`"cause"`, `"SEGMENT":"zz","cause"`, `unknown field "log.SEGMENT"`},
+		"a cause twice":           {`"cause"`, `"cause":"size","cause"`, `duplicate field "log.cause"`},
+		"an unknown field":        {`"cause"`, `"zz":1,"cause"`, `unknown field "log.zz"`},
+		"a number that is a text": {`"cause"`, `"lost":"1","cause"`, "cannot unmarshal string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.crash(t, 1)
+			last, text, line := n.end(t)
+			seq, _, _ := segment.ParseLine(line)
+			leaf, planted := segment.Leaf(line), planted(seq+1)
+			opening := begins(seq+1, base64.StdEncoding.EncodeToString(leaf[:]), fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,"segment":%q,"cause":"start"`, last, len(text), planted))
+			n.put(t, planted, strings.Replace(opening, c.change, c.to, 1))
+			names := func(texts ...string) bool {
+				return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, planted) && strings.Contains(s, c.why) })
+			}
+			named := func(r evidence.Report) bool {
+				return r.Fault != nil && filepath.Base(r.Fault.File) == planted && r.Fault.Line == 1 || names(r.Incomplete...)
+			}
+			if r := n.verify(t); r.Verdict == evidence.VerdictOK || !named(r) {
+				t.Errorf("before the next start: %s %v %q", r.Verdict, r.Fault, r.Incomplete)
+			}
+			for range 2 {
+				if err := n.start(t); err != nil {
+					t.Fatalf("the log is not started: %v", err)
+				}
+				if !names(n.faults...) {
+					t.Errorf("nobody is told: %q", n.faults)
+				}
+			}
+			if r := n.verify(t); r.Fault == nil || !names(r.Fault.Error()) {
+				t.Errorf("until it is moved away: %s %v", r.Verdict, r.Fault)
+			}
+			if err := os.Remove(filepath.Join(n.dir, planted)); err != nil {
+				t.Fatal(err)
+			}
+			if r := n.verify(t); r.Verdict != evidence.VerdictIncomplete || r.OwnCovered != r.LastSeq {
+				t.Errorf("once it was moved away: %s %v, %d of %d records signed", r.Verdict, r.Fault, r.OwnCovered, r.LastSeq)
+			}
+		})
+	}
+}
+
 // crash cuts off so many records of the last segment, LogClose among them, and the checkpoints of them, as if the process had been killed.
 func (n *node) crash(t *testing.T, records int) {
 	t.Helper()

@@ -23,6 +23,7 @@ type Found struct {
 	declared []declared        // those that one does
 	held     map[string]string // what these held then
 	aside    []string          // segments that the log does not go on from
+	misfit   map[string]error  // why the openings of some of these are none
 	behind   []string          // segments that stand behind an end that was signed
 	sealed   bool              // the last record is such an end
 	leaf     [32]byte          // of the last record
@@ -57,7 +58,7 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, held: s.held, aside: s.aside, behind: s.behind, sealed: s.sealed}
+	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, held: s.held, aside: s.aside, misfit: s.misfit, behind: s.behind, sealed: s.sealed}
 	if err := f.end(signed.Size); err != nil {
 		return nil, err
 	}

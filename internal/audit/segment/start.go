@@ -140,6 +140,10 @@ func (l *log) tellStrays(found *Found) {
 		l.options.OnFault(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Copy the directory for a reviewer before you move it away, and look at who put that there", name, why))
 	}
 	for _, name := range found.aside {
+		if err := found.misfit[name]; err != nil {
+			tell(name, fmt.Sprintf("its first record is not one that a segment of this log begins with: %v", err))
+			continue
+		}
 		tell(name, "the segments that the last checkpoint was signed of do not lead to it: it was added, or one of the log behind it was changed")
 	}
 	for _, name := range found.behind {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	strictjson "sigs.k8s.io/json"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
@@ -24,6 +26,7 @@ type part struct {
 	added   int64     // how much of it records take that no checkpoint covered when a start took them over
 	ended   time.Time // when the next one was begun
 	opening audit.Event
+	misfit  error // why the first line is no opening of the segment, nil if it is one
 }
 
 // opens says whether the first line is a record of the number in the name.
@@ -38,7 +41,7 @@ type seen struct {
 
 // link is what the segment says of the one before it.
 func (s *seen) link() Link {
-	l := Link{Given: s.name, First: s.first, Size: s.size, Counts: s.counts, Prev: s.opening.Prev}
+	l := Link{Given: s.name, First: s.first, Size: s.size, Counts: s.counts, Prev: s.opening.Prev, Misfit: s.misfit != nil}
 	if g := s.opening.Log; g != nil {
 		l.Previous, l.Bytes = g.PreviousSegment, g.PreviousBytes
 	}
@@ -87,6 +90,7 @@ type surveyed struct {
 	named  []declared        // that one has
 	held   map[string]string // what these held then, as it says
 	aside  []string          // that hold records of no log
+	misfit map[string]error  // why the openings of these are none, of those that are none
 	behind []string          // that continue the hashes behind an end that was signed
 	sealed bool              // the last record under the checkpoint is such an end
 }
@@ -128,7 +132,7 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 			}
 		}
 	}
-	s.held = map[string]string{}
+	s.held, s.misfit = map[string]string{}, map[string]error{}
 	for i, p := range all {
 		switch {
 		case keep[i]:
@@ -142,6 +146,9 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 			s.behind = append(s.behind, p.name)
 		default:
 			s.aside = append(s.aside, p.name)
+			if p.misfit != nil {
+				s.misfit[p.name] = p.misfit
+			}
 		}
 	}
 	SortByNumber(s.parts, func(p part) (uint64, string) { return p.first, p.name })
@@ -174,7 +181,7 @@ func look(disk Disk, name string, first uint64) (p part, whole bool, err error) 
 	p = part{name: name, first: first, bytes: size, size: size}
 	err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
 		whole = true
-		p.opening = parseOpening(line)
+		p.opening, p.misfit = parseOpening(line), Misfit(name, line)
 		return false
 	})
 	if err := errors.Join(err, r.Close()); err != nil {
@@ -184,20 +191,24 @@ func look(disk Disk, name string, first uint64) (p part, whole bool, err error) 
 }
 
 // parseOpening reads the first line of a segment: its number, its time, the hash of the record before, and what it says of the log. A field of it that cannot be read
-// declares nothing, and one that is not known neither, for the evidence as well: both must have the same segments, or nothing could be signed any more. Of a line that
-// is no record it returns nothing.
+// declares nothing, and one that is not known, or is spelled in other letters, neither, for the evidence as well: both must have the same segments, or nothing could be
+// signed any more. Whether a start goes on from such a line is for Misfit to say. Of a line that is no record it returns nothing.
 func parseOpening(line []byte) (e audit.Event) {
 	h, ok := parseHead(line)
 	if !ok || !json.Valid(line) {
 		return audit.Event{}
 	}
 	e.Seq, e.Prev = h.seq, h.prev
-	var at struct{ Time time.Time }
-	_ = json.Unmarshal(line, &at) // which reads what it can
+	var at struct {
+		Time time.Time `json:"time"`
+	}
+	_ = strictjson.UnmarshalCaseSensitivePreserveInts(line, &at) // which reads what it can
 	e.Time = at.Time
 	if h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen) {
-		var of struct{ Log *audit.Log }
-		_ = json.Unmarshal(line, &of)
+		var of struct {
+			Log *audit.Log `json:"log"`
+		}
+		_ = strictjson.UnmarshalCaseSensitivePreserveInts(line, &of)
 		e.Log = of.Log
 	}
 	return e

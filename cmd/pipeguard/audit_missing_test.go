@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+)
+
+// segmentsOf is a log of several segments, of connections alone.
+func segmentsOf(t *testing.T) (dir string, names []string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "log")
+	w, err := segment.Open(t.Context(), dir, segment.Options{NoSync: true, SegmentBytes: 2 * audit.MaxRecord, OnFault: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 9 {
+		e := audit.Event{Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, ID: fmt.Sprint(i), Outcome: &audit.Outcome{Result: audit.ResultIdle, Error: strings.Repeat("x", 7000)}}
+		if _, err := w.Append(t.Context(), &e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	segments, _, err := segment.List(dir)
+	if err != nil || len(segments) < 3 {
+		t.Fatal(segments, err)
+	}
+	for _, s := range segments {
+		names = append(names, filepath.Join(dir, s.File))
+	}
+	return dir, names
+}
+
+// unverifying are the commands that read a log without verifying it.
+func unverifying(dir string) map[string][]string {
+	return map[string][]string{
+		"show": {"show", dir}, "one": {"show", dir, "10"}, "search": {"search", dir}, "count": {"search", dir, "--count"}, "filtered": {"search", dir, "--count", "--stage", "open"},
+		"tail": {"tail", dir}, "stats": {"stats", dir}, "stats in JSON": {"stats", dir, "-o", "json"}, "csv": {"export", dir, "--format", "csv"}, "report": {"report", dir, "-o", "-"},
+		"hunt": {"hunt", dir}, "check": {"check", dir},
+	}
+}
+
+// A segment that is not read, or not there, is not passed over: whatever reads the log says so, and ends with exit code 2.
+func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
+	blanked := func(name string) error {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(name, append([]byte(strings.Repeat(" ", 9000)), text...), 0o600)
+	}
+	for name, c := range map[string]struct {
+		damage func(dir string, names []string) error
+		says   string
+	}{
+		"in the middle":              {func(_ string, names []string) error { return blanked(names[1]) }, "are missing before record"},
+		"in the middle, and removed": {func(_ string, names []string) error { return os.Remove(names[1]) }, "are missing before record"},
+		"the first":                  {func(_ string, names []string) error { return blanked(names[0]) }, "the segment is not read, and may hold records of the log"},
+		"the last":                   {func(_ string, names []string) error { return blanked(names[len(names)-1]) }, "the segment is not read, and may hold records of the log"},
+		"declared void": {func(dir string, names []string) error {
+			text, err := os.ReadFile(names[len(names)-1])
+			if err != nil {
+				return err
+			}
+			line := strings.Replace(strings.SplitAfter(string(text), "\n")[0], `"log":{`, `"log":{"void":["`+filepath.Base(names[1])+`"],`, 1)
+			return os.WriteFile(names[len(names)-1], []byte(line), 0o600)
+		}, "are missing before record"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, names := segmentsOf(t)
+			if name == "declared void" {
+				if err := blanked(names[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.damage(dir, names); err != nil {
+				t.Fatal(err)
+			}
+			for reader, args := range unverifying(dir) {
+				got := evidenceCommand(t, args...)
+				if reader == "report" && got.code == exitNo { // without keys too it compares what segments say of each other
+					continue
+				}
+				if got.code != exitBadInput {
+					t.Errorf("%s: exit code %d, %s", reader, got.code, got.errOut)
+				}
+				if said := got.errOut + got.out; !strings.Contains(said, c.says) && (reader != "check" || !strings.Contains(said, "expected number")) {
+					t.Errorf("%s does not say %q: %s", reader, c.says, got.errOut)
+				}
+			}
+		})
+	}
+}
+
+// A log that is whole, one whose first segments are gone, and what a process leaves that begins a segment miss nothing.
+func TestALogThatIsReadToItsEndMissesNothing(t *testing.T) {
+	for name, damage := range map[string]func(dir string, names []string) error{
+		"whole":                     func(string, []string) error { return nil },
+		"without its first segment": func(_ string, names []string) error { return os.Remove(names[0]) },
+		"with an empty segment next": func(dir string, _ []string) error {
+			return os.WriteFile(filepath.Join(dir, segment.Name(14)), nil, 0o600)
+		},
+		"with a file far ahead": func(dir string, _ []string) error {
+			return os.WriteFile(filepath.Join(dir, segment.Name(999_999)), []byte("x"), 0o600)
+		},
+	} {
+		dir, names := segmentsOf(t)
+		if err := damage(dir, names); err != nil {
+			t.Fatal(err)
+		}
+		for reader, args := range unverifying(dir) {
+			if got := evidenceCommand(t, args...); got.code != exitYes && reader != "hunt" && reader != "report" || got.code == exitBadInput {
+				t.Errorf("%s, %s: exit code %d, %s", name, reader, got.code, got.errOut)
+			}
+		}
+	}
+}
+
+// The numbers that are missing are named once. Segments that are named one by one are what was wanted.
+func TestAMissingSegmentIsNamedBeforeWhatFollowsIt(t *testing.T) {
+	dir, names := segmentsOf(t)
+	if err := os.Remove(names[1]); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := segment.ParseName(filepath.Base(names[1]))
+	next, _ := segment.ParseName(filepath.Base(names[2]))
+	want := fmt.Sprintf("records %d to %d are missing before record %d", first, next-1, next)
+	got := evidenceCommand(t, "search", dir, "--count")
+	if !strings.Contains(got.errOut, want) || strings.Count(got.errOut, "are missing") != 1 {
+		t.Errorf("no %q: %+v", want, got)
+	}
+	files := slices.Concat(names[:1], names[2:])
+	if got := evidenceCommand(t, append([]string{"search", "--count"}, files...)...); got.code != exitYes {
+		t.Errorf("of files: %+v", got)
+	}
+}
+
+// A record that is no summary counts as one, whatever it claims.
+func TestARecordOfTheLogCountsAsOne(t *testing.T) {
+	opening := audit.Event{
+		Type: audit.TypeLog, Stage: audit.StageLogOpen, Time: time.Now(), Log: &audit.Log{}, Who: &audit.Who{Assurance: "none"},
+		Outcome: &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", Count: 1_000_000},
+	}
+	file := record(t, opening)
+	for name, args := range map[string][]string{
+		"count": {"search", file, "--count"}, "show": {"show", file}, "csv": {"export", file, "--format", "csv"}, "ocsf": {"export", file, "--format", "ocsf"}, "check": {"check", file},
+	} {
+		if got := evidenceCommand(t, args...); strings.Contains(got.out, "1000000 times") || strings.Contains(got.out, "1000001") || strings.Contains(got.out, ",1000000,") || strings.Contains(got.out, `"count":1000000`) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := evidenceCommand(t, "search", file, "--count"); got.out != fmt.Sprintln(strings.Count(fileText(t, file), "\n")) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func fileText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
