@@ -154,6 +154,10 @@ func (o auditOptions) checkpointFailed(err error) {
 		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
 		return
 	}
+	if errors.Is(err, evidence.ErrWitnessClock) {
+		o.log.Warn("the clocks of this node and of the witness differ, and the audit log is not cosigned", event(eventAuditClock), zap.Error(err))
+		return
+	}
 	if errors.Is(err, evidence.ErrCheckpointsGone) || errors.Is(err, evidence.ErrCheckpointsStrange) || errors.Is(err, evidence.ErrStartChanged) {
 		o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
 		return

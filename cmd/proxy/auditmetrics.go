@@ -74,6 +74,8 @@ func newAuditCollector(log *auditLog) auditCollector {
 		witness: []figure[*witnessState]{
 			gauge("pipeguard_audit_witness_contradicts", "1 if the witness has seen another log of this node: it was rolled back or changed.",
 				func(w *witnessState) float64 { return isTrue(w.contradicted.Load()) }),
+			gauge("pipeguard_audit_witness_clock_differs", "1 if the witness cosigns nothing because its clock and this node's differ by more than ten minutes.",
+				func(w *witnessState) float64 { return isTrue(w.clockDiffers.Load()) }),
 			gauge("pipeguard_audit_witness_cosigned_timestamp_seconds", "When the witness cosigned last, as Unix time; 0 before the first time.",
 				func(w *witnessState) float64 { return float64(w.cosigned.Load()) }),
 		},

@@ -16,6 +16,7 @@ import (
 // witnessState is what the witness said last.
 type witnessState struct {
 	contradicted atomic.Bool  // it has seen another log of this name
+	clockDiffers atomic.Bool  // its clock and the node's differ too much, so that it compares nothing
 	cosigned     atomic.Int64 // Unix time of its last cosignature, 0 for none
 }
 
@@ -28,8 +29,12 @@ type witness struct {
 // Send implements evidence.Sink.
 func (w witness) Send(ctx context.Context, c evidence.Copy) error {
 	err := w.Client.Send(ctx, c)
-	if errors.Is(err, evidence.ErrWitnessAhead) || errors.Is(err, evidence.ErrWitnessRefuses) {
+	switch {
+	case errors.Is(err, evidence.ErrWitnessClock):
+		w.state.clockDiffers.Store(true)
+	case errors.Is(err, evidence.ErrWitnessAhead), errors.Is(err, evidence.ErrWitnessRefuses):
 		w.state.contradicted.Store(true)
+		w.state.clockDiffers.Store(false) // it is asked about first
 	}
 	return err
 }
@@ -46,6 +51,7 @@ func newWitnessClient(c config.Witness, state *witnessState, log *zap.Logger) (e
 				log.Info("the witness cosigns the audit log", zap.String(logkeys.Address, c.URL))
 			}
 			state.contradicted.Store(false)
+			state.clockDiffers.Store(false)
 		},
 	})
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +26,8 @@ type watched struct {
 	config     string // file
 	remembered string // beside the key
 	keys       evidence.Keys
-	store      string // directory with what it cosigned last
+	store      string       // directory with what it cosigned last
+	ahead      atomic.Int64 // of its clock before the node's, a time.Duration
 }
 
 func newWatched(t *testing.T, more string) *watched {
@@ -48,6 +51,7 @@ func newWatched(t *testing.T, more string) *watched {
 	}
 	witness, err := evidence.NewWitness(evidence.WitnessOptions{
 		Key: key, Store: store, Keys: func(context.Context, string) (evidence.Keys, error) { return w.keys, nil },
+		Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -130,29 +134,7 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 	}
 	p := startProgram(t, "--config", w.config, "--audit-log", log, "-metrics-bind-address", "127.0.0.1:0")
 	p.stderr.await(t, 1, "THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE")
-	address := regexp.MustCompile(`"metrics served","address":"([^"]+)"`).FindStringSubmatch(p.stderr.String())
-	if address == nil {
-		t.Fatal("no metrics address")
-	}
-	metrics := func() string {
-		response, err := http.Get("http://" + address[1] + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		text, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	const claim = "pipeguard_audit_witness_contradicts 1"
-	deadline := time.Now().Add(time.Minute)
-	for text := ""; !strings.Contains(text, claim); text = metrics() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is not in\n%s", claim, text)
-		}
-	}
+	shows(t, p, "pipeguard_audit_witness_contradicts 1")
 	pathExists(t, p) // calls go on: whoever watches the witness decides
 	p.stop()
 	if r := w.verify(t, log); r.Verdict != evidence.VerdictTampered {
@@ -161,6 +143,61 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 	if r := w.verify(t, log+"-true"); r.Verdict != evidence.VerdictOK {
 		t.Errorf("the true one: %+v", r)
 	}
+}
+
+func TestAWitnessWhoseClockDiffersIsToldOfAndContradictsNothing(t *testing.T) {
+	w := newWatched(t, "")
+	w.ahead.Store(int64(time.Hour))
+	p := startProgram(t, "--config", w.config, "-metrics-bind-address", "127.0.0.1:0")
+	pathExists(t, p)
+	p.stderr.await(t, 1, "the clocks of this node and of the witness differ, and the audit log is not cosigned")
+	shows(t, p, "pipeguard_audit_witness_clock_differs 1", "pipeguard_audit_witness_contradicts 0", "pipeguard_audit_witness_cosigned_timestamp_seconds 0")
+	w.ahead.Store(0)
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.stderr.String(), "the witness cosigns the audit log"); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("put right, and it is not cosigned:\n%s", p.stderr.String())
+		}
+		pathExists(t, p) // a log that grows is signed sooner
+	}
+	shows(t, p, "pipeguard_audit_witness_clock_differs 0")
+	p.stop()
+	if said := p.stderr.String(); strings.Contains(said, "THE WITNESS HAS SEEN") {
+		t.Errorf("it was called a contradiction:\n%s", said)
+	}
+}
+
+// shows waits until the metrics of a program have some lines.
+func shows(t *testing.T, p *program, lines ...string) {
+	t.Helper()
+	address := regexp.MustCompile(`"metrics served","address":"([^"]+)"`).FindStringSubmatch(p.stderr.String())
+	if address == nil {
+		t.Fatal("no metrics address")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		text := fetched(t, "http://"+address[1]+"/metrics")
+		if !slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(text, line+"\n") }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%q are not in\n%s", lines, text)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func fetched(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestCopiesGoToStandardOutput(t *testing.T) {

@@ -31,6 +31,7 @@ const (
 	eventAuditFault        = 150
 	eventAuditBack         = 151
 	eventAuditContradicted = 152
+	eventAuditClock        = 153
 	// From 200 on, records and checkpoints that are copied: package copies.
 	eventOther = 199 // any other line at level error
 )

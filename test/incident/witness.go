@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,8 +25,12 @@ type witness struct {
 	server  *http.Server
 	serving sync.WaitGroup
 	dir     string
+	log     evidence.Keys
 	now     atomic.Pointer[time.Time]
 }
+
+// maxAsked bounds a request, in bytes.
+const maxAsked = 32 << 10
 
 // headerLimit bounds how long a caller of the witness may take to say what it wants.
 const headerLimit = 10 * time.Second
@@ -38,8 +44,8 @@ func startWitness(dir string, log evidence.Keys) (*witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &witness{dir: dir}
-	w.at(day)
+	w := &witness{dir: dir, log: log}
+	w.now.Store(&day)
 	handler, err := evidence.NewWitness(evidence.WitnessOptions{
 		Key: key, Store: store, Now: func() time.Time { return *w.now.Load() },
 		Keys: func(context.Context, string) (evidence.Keys, error) { return log, nil },
@@ -53,14 +59,29 @@ func startWitness(dir string, log evidence.Keys) (*witness, error) {
 	}
 	w.witnessing = witnessing{"http://" + l.Addr().String(), key.WitnessKey()}
 	mux := http.NewServeMux()
-	mux.Handle(evidence.AddCheckpointPath, handler)
+	mux.Handle(evidence.AddCheckpointPath, w.inTime(handler))
 	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: headerLimit}
 	w.serving.Go(func() { _ = w.server.Serve(l) }) // it ends when it is closed
 	return w, nil
 }
 
-// at sets the witness's clock, which is not the node's.
-func (w *witness) at(now time.Time) { w.now.Store(&now) }
+// inTime sets the witness's clock, which is not the node's, to the minute after what it is asked about was signed.
+func (w *witness) inTime(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(out, r.Body, maxAsked))
+		if err != nil {
+			http.Error(out, "too much", http.StatusBadRequest)
+			return
+		}
+		_, raw, _ := bytes.Cut(body, []byte("\n\n"))
+		if c, err := w.log.Open(raw); err == nil {
+			now := c.SignedAt.Truncate(time.Minute).Add(time.Minute)
+			w.now.Store(&now)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(out, r)
+	})
+}
 
 // last is the checkpoint that was witnessed last.
 func (w *witness) last() ([]byte, error) {

@@ -33,28 +33,35 @@ type WitnessOptions struct {
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// OnRefused is told of every checkpoint that a log signed and that does not go on from what was cosigned before: the log was
-	// rolled back or forked, or an answer was lost. Nil means that nobody wants to know.
+	// rolled back or forked, or an answer was lost; and of those whose time is not the witness's. Nil means that nobody wants to know.
 	OnRefused func(Refused)
 	// OnRepeated is called for each checkpoint that is answered with the stored cosignature. May be nil.
 	OnRepeated func()
 }
 
+// ClockTolerance is how far the time that a log signed may be before or behind a witness's clock. A checkpoint that was held back or copied
+// is good for no longer, and what a log signed while its clock was wrong is refused while it is. Kerberos lets clocks differ by half of it.
+const ClockTolerance = 10 * time.Minute
+
 // Refused is a checkpoint that a log signed and a witness did not.
 type Refused struct {
 	Head
-	Last   Head // what the witness cosigned last
-	Reason RefusedReason
-	Raw    []byte
+	SignedAt     time.Time // by the log
+	Last         Head      // what the witness cosigned last; nothing for RefusedTime, which is held against the clock alone
+	LastSignedAt time.Time // zero if no key that counts says so
+	Reason       RefusedReason
 }
 
 // RefusedReason says how a checkpoint and the one before contradict each other.
 type RefusedReason string
 
-// Reasons. Behind may be a late message; the others are a log that was changed.
+// Reasons. Time is no contradiction, and behind may be a late message. So may the others if they were signed before what was cosigned, by a
+// log that was let start over since; else they are a log that was changed.
 const (
 	RefusedBehind RefusedReason = "behind" // fewer records than were cosigned
 	RefusedFork   RefusedReason = "fork"   // as many records and another root
 	RefusedProof  RefusedReason = "proof"  // more records, which the proof does not show to contain those before
+	RefusedTime   RefusedReason = "time"   // signed more than ClockTolerance before or behind the witness's clock
 )
 
 // Witness cosigns checkpoints of logs, each only if it contains what was cosigned before.
@@ -91,7 +98,8 @@ func NewWitness(o WitnessOptions) (*Witness, error) {
 type answer struct {
 	status int
 	text   string
-	size   uint64 // with 409, of the last checkpoint
+	size   uint64    // with 409, of the last checkpoint
+	clock  time.Time // the witness's, if the log's time is too far from it
 }
 
 func (a answer) Error() string { return a.text }
@@ -131,6 +139,9 @@ func (w *Witness) cosign(ctx context.Context, body []byte) ([]byte, error) {
 	if r.old > head.Size {
 		return nil, refuse(http.StatusBadRequest, "the old size %d is larger than the checkpoint's, %d", r.old, head.Size)
 	}
+	if err := w.holdToClock(c); err != nil {
+		return nil, err
+	}
 	for range maxRaces {
 		lines, err := w.advance(ctx, r, c, keys)
 		if !errors.Is(err, ErrChanged) {
@@ -138,6 +149,27 @@ func (w *Witness) cosign(ctx context.Context, body []byte) ([]byte, error) {
 		}
 	}
 	return nil, ErrChanged
+}
+
+// holdToClock refuses a checkpoint that was not signed now. It comes before all that could be stored, or be told of the log: who has an old
+// checkpoint, or one that was signed while the log's clock was ahead, can send it.
+func (w *Witness) holdToClock(c Checkpoint) error {
+	now := w.o.Now()
+	if off := c.SignedAt.Sub(now); -ClockTolerance <= off && off <= ClockTolerance {
+		return nil
+	}
+	w.o.OnRefused(Refused{Head: c.Head, SignedAt: c.SignedAt, Reason: RefusedTime})
+	return answer{status: http.StatusForbidden, text: "the time of the checkpoint is not the witness's", clock: now}
+}
+
+// stored opens what was cosigned last with the keys that count now. A time that no checkpoint may have now counts as none: it was taken by a
+// clock of the witness that was ahead too, and would stand before all that the log signs until then.
+func (w *Witness) stored(raw []byte, keys Keys) (Checkpoint, error) {
+	c, err := keys.Open(raw)
+	if err == nil && c.SignedAt.Sub(w.o.Now()) > ClockTolerance {
+		c.SignedAt = time.Time{}
+	}
+	return c, err
 }
 
 // advance holds a checkpoint to the last one and stores it in its place.
@@ -154,20 +186,22 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 	}
 	var before Checkpoint
 	if raw != nil {
-		if before, err = keys.Open(raw); err == nil && c.rank < before.rank {
+		if before, err = w.stored(raw, keys); err == nil && c.rank < before.rank {
 			return nil, refuse(http.StatusForbidden, "the checkpoint is signed by an older key of log %q than the one before; the keys of a log are listed in the order in which they replaced each other", c.Origin)
 		}
 	}
-	refused := func(reason RefusedReason) { w.o.OnRefused(Refused{c.Head, last, reason, c.Raw}) }
+	refused := func(reason RefusedReason) {
+		w.o.OnRefused(Refused{c.Head, c.SignedAt, last, before.SignedAt, reason})
+	}
 	if c.Size < last.Size {
 		refused(RefusedBehind)
 	}
 	if c.Size == last.Size && last.Size > 0 && c.Root != last.Root {
 		refused(RefusedFork)
-		return nil, answer{http.StatusConflict, "another root was cosigned", last.Size}
+		return nil, answer{status: http.StatusConflict, text: "another root was cosigned", size: last.Size}
 	}
 	if r.old != last.Size {
-		return nil, answer{http.StatusConflict, "another size was cosigned", last.Size}
+		return nil, answer{status: http.StatusConflict, text: "another size was cosigned", size: last.Size}
 	}
 	switch {
 	case last.Size == 0 || last.Size == c.Size:

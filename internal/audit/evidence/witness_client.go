@@ -48,6 +48,9 @@ var ErrWitnessAhead = errors.New("the witness has seen more records than the log
 // ErrWitnessRefuses means that the witness cosigned something that the log does not contain: the log was changed.
 var ErrWitnessRefuses = errors.New("the witness has cosigned another log of this name")
 
+// ErrWitnessClock means that the witness's clock and the log's differ by more than ClockTolerance. It says nothing about the log.
+var ErrWitnessClock = errors.New("the clock of the witness differs from the log's")
+
 // NewClient returns a client of one witness.
 func NewClient(o ClientOptions) (*Client, error) {
 	keys, err := witnessKey(o.Key)
@@ -147,11 +150,15 @@ func (c *Client) ask(ctx context.Context, copied Copy) error {
 	if err != nil {
 		return fmt.Errorf("read the answer: %w", err)
 	}
+	kind, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type"))
 	switch in.StatusCode {
 	case http.StatusOK:
 		return c.take(copied, text)
+	case http.StatusForbidden:
+		if at, err := time.Parse(time.RFC3339, strings.TrimSuffix(string(text), "\n")); kind == clockType && err == nil {
+			return fmt.Errorf("%w: it is %s for the witness, and %s here", ErrWitnessClock, at.UTC().Format(time.RFC3339), c.o.Now().UTC().Format(time.RFC3339))
+		}
 	case http.StatusConflict:
-		kind, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type"))
 		size, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 10, 64)
 		if kind != sizeType || err != nil {
 			return errors.New("the witness answers 409 without a size")

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // AddCheckpointPath is where a witness takes checkpoints, below its submission prefix.
@@ -12,6 +13,10 @@ const AddCheckpointPath = "/add-checkpoint"
 
 // sizeType is the content type of the size that a witness expects. https://c2sp.org/tlog-witness
 const sizeType = "text/x.tlog.size"
+
+// clockType is the content type of the witness's time, with 403 and in RFC 3339, if the time of a checkpoint is too far from it. The protocol
+// has no word for that; clients that do not know ours take it for a refusal like others.
+const clockType = "text/x.pipeguard.time"
 
 // ServeHTTP answers add-checkpoint. Requests need no authentication: what a log did not sign is refused.
 func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
@@ -35,6 +40,10 @@ func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set("Content-Type", sizeType)
 		out.WriteHeader(a.status)
 		_, _ = io.WriteString(out, strconv.FormatUint(a.size, 10)+"\n")
+	case errors.As(err, &a) && !a.clock.IsZero():
+		out.Header().Set("Content-Type", clockType)
+		out.WriteHeader(a.status)
+		_, _ = io.WriteString(out, a.clock.UTC().Format(time.RFC3339)+"\n")
 	case errors.As(err, &a):
 		http.Error(out, a.text, a.status)
 	default: // nothing of the store's insides for strangers

@@ -37,7 +37,7 @@ func newWatched(t *testing.T) *watched {
 	}
 	w.madeLog = newLog(t, Options{Sinks: []Sink{w.sink}})
 	witness, err := NewWitness(WitnessOptions{
-		Key: w.witness, Store: w.store, OnRefused: func(r Refused) { w.refused = append(w.refused, r.Reason) },
+		Key: w.witness, Store: w.store, Now: func() time.Time { return w.clock }, OnRefused: func(r Refused) { w.refused = append(w.refused, r.Reason) },
 		Keys: func(_ context.Context, name string) (Keys, error) {
 			if name != origin {
 				return Keys{}, nil
@@ -270,7 +270,10 @@ func TestAWitnessSignsNothingThatItCouldNotStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		witness, err := NewWitness(WitnessOptions{Key: w.witness, Store: &racing{store, left}, Keys: func(context.Context, string) (Keys, error) { return w.keys(), nil }})
+		witness, err := NewWitness(WitnessOptions{
+			Key: w.witness, Store: &racing{store, left}, Now: func() time.Time { return w.clock },
+			Keys: func(context.Context, string) (Keys, error) { return w.keys(), nil },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

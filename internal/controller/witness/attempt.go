@@ -24,7 +24,6 @@ type attempt struct {
 	origin   string        // of the log that asks, empty until the witness has read the request
 	given    evidence.Keys // by the operator
 	reported string        // by the node, empty if it was not asked
-	known    evidence.Keys // that the witness verifies with
 	entry    Entry         // as it was read last
 	refusal  *evidence.Refused
 	isOld    bool  // the answer was given before
@@ -48,8 +47,7 @@ func (a *attempt) keys(ctx context.Context, origin string) (evidence.Keys, error
 	}
 	a.origin = origin
 	if a.given = a.h.o.Given(origin); some(a.given) || a.h.o.Reported == nil {
-		a.known = a.given
-		return a.known, nil
+		return a.given, nil
 	}
 	if _, ok := nodeOf(origin); !ok {
 		return evidence.Keys{}, nil
@@ -58,10 +56,11 @@ func (a *attempt) keys(ctx context.Context, origin string) (evidence.Keys, error
 	if err == nil && e.Pinned == "" {
 		a.reported, err = a.h.o.Reported(ctx, origin)
 	}
-	if err == nil {
-		a.known, err = a.of(e)
+	if err != nil {
+		return evidence.Keys{}, a.fail(err)
 	}
-	return a.known, a.fail(err)
+	keys, err := a.of(e)
+	return keys, a.fail(err)
 }
 
 // of returns the keys that count for what is remembered.

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -87,7 +89,11 @@ type place struct {
 	events   *told
 	logs     *observer.ObservedLogs
 	server   *httptest.Server
+	ahead    atomic.Int64 // of the true time, a time.Duration
 }
+
+// passes lets time pass for the witness.
+func (p *place) passes(d time.Duration) { p.ahead.Add(int64(d)) }
 
 // newPlace makes a witness that trusts what it is given, and what nodes report if that is not nil.
 func newPlace(t *testing.T, reported map[string]string) *place {
@@ -111,6 +117,7 @@ func (p *place) replica(t *testing.T) *place {
 		},
 		Given:  func(origin string) evidence.Keys { return out.given[origin] },
 		Memory: p.memory, Events: out.events, Registerer: prometheus.NewRegistry(), Log: zap.New(core),
+		Now: func() time.Time { return time.Now().Add(time.Duration(out.ahead.Load())) },
 	}
 	if p.reported != nil {
 		o.Reported = func(_ context.Context, origin string) (string, error) {

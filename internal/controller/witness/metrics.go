@@ -16,7 +16,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"log"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pipeguard_witness_refused_total",
-			Help: "Checkpoints of audit logs that were not cosigned by reason. After rollback, fork, proof and pin a log or its key was changed.",
+			Help: "Checkpoints of audit logs that were not cosigned by reason. After rollback, fork, proof and pin a log or its key was changed; after time a clock is wrong, or an old one was sent again.",
 		}, []string{"reason"}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "pipeguard_witness_repeated_total",

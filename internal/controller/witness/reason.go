@@ -3,7 +3,6 @@ package witness
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 )
@@ -11,17 +10,18 @@ import (
 // reason says why no cosignature was given.
 type reason string
 
-// Reasons that only a log's own key can cause: it was changed.
+// Reasons that only a log's own key can cause, by a checkpoint that it signed minutes ago at most: it was changed.
 const (
 	reasonRollback reason = "rollback" // fewer records than were cosigned, signed later than those
-	reasonFork     reason = "fork"     // as many records, and not the same
-	reasonProof    reason = "proof"    // more records, and no proof that those before are among them
+	reasonFork     reason = "fork"     // as many records, and not the same, signed no earlier than those
+	reasonProof    reason = "proof"    // more records, and no proof that those before are among them, signed no earlier than those
 	reasonPin      reason = "pin"      // signed by the key that the node names now, and another one is pinned
 )
 
 // Other reasons, which anybody can cause.
 const (
-	reasonLate      reason = "late" // fewer records than were cosigned, signed before those: an old checkpoint
+	reasonLate      reason = "late" // it does not go on from what was cosigned, and was signed before that: an old checkpoint
+	reasonTime      reason = "time" // signed at a time too far from the witness's
 	reasonSize      reason = "size" // the client had to ask from which size on; it asks again
 	reasonKey       reason = "key"  // signed by no key of the log
 	reasonUnknown   reason = "unknown"
@@ -37,7 +37,7 @@ const (
 // allReasons have a series each from the start, so that the first of a kind is an increase.
 func allReasons() []reason {
 	return []reason{
-		reasonRollback, reasonFork, reasonProof, reasonPin, reasonLate, reasonSize, reasonKey, reasonUnknown, reasonMalformed,
+		reasonRollback, reasonFork, reasonProof, reasonPin, reasonLate, reasonTime, reasonSize, reasonKey, reasonUnknown, reasonMalformed,
 		reasonOversize, reasonBusy, reasonOften, reasonRepeated, reasonStore, reasonNoKey,
 	}
 }
@@ -50,14 +50,15 @@ func (r reason) isChanged() bool {
 // reasonOf reads an answer that was no cosignature.
 func (a *attempt) reasonOf(status int) reason {
 	switch {
+	case a.refusal != nil && a.refusal.Reason == evidence.RefusedTime:
+		return reasonTime
+	case a.refusal != nil && a.isLate():
+		return reasonLate
 	case a.refusal != nil && a.refusal.Reason == evidence.RefusedFork:
 		return reasonFork
 	case a.refusal != nil && a.refusal.Reason == evidence.RefusedProof:
 		return reasonProof
 	case a.refusal != nil:
-		if a.isLate() {
-			return reasonLate
-		}
 		return reasonRollback
 	}
 	switch status {
@@ -79,15 +80,12 @@ func (a *attempt) reasonOf(status int) reason {
 }
 
 // isLate says whether the refused checkpoint was signed before the one that is remembered, so that it may be a message that was late, or
-// that somebody has sent once more. Without both times it is taken for the worse; the witness takes no checkpoint without one.
+// that somebody has sent once more: of this log, or of one that was in its place until the operator let it start over. Within one second a log
+// signs more than one size, but none twice. Without both times it is taken for the worse.
 func (a *attempt) isLate() bool {
-	at := func(raw []byte) time.Time {
-		c, err := a.known.Open(raw)
-		if err != nil {
-			return time.Time{}
-		}
-		return c.SignedAt
+	refused, last := a.refusal.SignedAt, a.refusal.LastSignedAt
+	if refused.IsZero() || last.IsZero() {
+		return false
 	}
-	refused, last := at(a.refusal.Raw), at(a.entry.Checkpoint)
-	return !refused.IsZero() && !last.IsZero() && !refused.After(last)
+	return refused.Before(last) || a.refusal.Reason == evidence.RefusedBehind && refused.Equal(last)
 }

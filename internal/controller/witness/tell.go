@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -90,10 +91,13 @@ func (a *attempt) note(why reason) string {
 	}
 	cosigned, has := a.refusal.Last, a.refusal.Head
 	switch why {
+	case reasonTime:
+		return fmt.Sprintf("It was signed at %s, which is more than %s from the webhook's clock: it is an old one that was sent again, or a clock is wrong.",
+			a.refusal.SignedAt.Format(time.RFC3339), evidence.ClockTolerance)
 	case reasonRollback:
 		return fmt.Sprintf("%d records were cosigned, and the log now has %d: it was rolled back.", cosigned.Size, has.Size)
 	case reasonLate:
-		return fmt.Sprintf("%d records were cosigned, and this checkpoint of %d is older than that.", cosigned.Size, has.Size)
+		return fmt.Sprintf("%d records were cosigned, and this checkpoint of %d does not go on from them and is older.", cosigned.Size, has.Size)
 	case reasonFork:
 		return fmt.Sprintf("%d records were cosigned, and the log now has as many others.", cosigned.Size)
 	}

@@ -124,6 +124,9 @@ func (n *Node) Idle() evidence.Copy {
 	}
 }
 
+// Ahead sets the node's clock so far before the true time.
+func (n *Node) Ahead(by time.Duration) { n.ahead.Store(int64(by)) }
+
 // Close ends the log in order. It may be called again.
 func (n *Node) Close() {
 	n.tb.Helper()
