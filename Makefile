@@ -8,7 +8,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # What was compiled in one clone serves the next: without the flag, each clone compiles every package of this module anew.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
-.PHONY: help build deps test test-linux test-windows flaky e2e bench lint generate verify run image
+.PHONY: help agree build deps test test-linux test-windows flaky e2e bench lint generate verify run image
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ test-linux: ## Run the Go and Rego tests, a real API server among them, with the
 	@echo 'compiling and running the tests for Linux' >&2
 	GORACE=atexit_sleep_ms=20 go test $$(! command -v gcc >/dev/null || echo -race) -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m -p $$(($$(nproc) + 1)) ./test/integration ./cmd/... ./test/... ./internal/proxy ./internal/audit/... ./...
 	@! command -v gcc >/dev/null || echo 'running the thousands of Rego tests that take ten times as long with the race detector' >&2
-	! command -v gcc >/dev/null || CGO_ENABLED=0 GOGC=400 go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m ./policies/... ./internal/policy
+	! command -v gcc >/dev/null || CGO_ENABLED=0 GOGC=400 go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m ./policies/... ./internal/policy ./internal/bundle/node
 
 flaky: ## Run the tests of PACKAGES=./... many times beside busy processors, to find those that fail now and then.
 	hack/flaky.sh $(PACKAGES)
@@ -42,6 +42,9 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 	hack/deps.sh cluster
 	test/tools/build cluster
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e
+
+agree: ## Hold a million generated pairs of a policy and a caller against each other, at admission and on a node.
+	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/bundle/node
 
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh

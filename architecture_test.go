@@ -64,6 +64,7 @@ func matches(path, pattern string) bool {
 var forbidden = []struct{ from, to, because string }{
 	{"internal/pipepath", "*", "paths are judged by pure string work that can be read in one sitting"},
 	{"internal/patience", "*", "reading in time does not depend on what is read"},
+	{"internal/core/access", "*", "who may do what is a pure function of what is known of a caller"},
 	{"internal/proxy/acl", "*", "matching a caller is a pure function"},
 	{"internal/proxy/safepath", "*", "the path grammar is pure and the same on every system"},
 	{"internal/policy", "k8s.io", "the engine also judges requests on nodes, which know no Kubernetes types"},
@@ -173,8 +174,9 @@ func checkRule(t *testing.T, goos string, packages map[string]listed, from, to, 
 	for _, dep := range p.Deps {
 		switch {
 		case to == "*":
-			// safepath uses the standard library alone, too.
-			if d := packages[dep]; !d.Standard && (from != "internal/proxy/acl" || dep != module+"/internal/proxy/safepath") {
+			// safepath and access use the standard library alone, too.
+			isPure := dep == module+"/internal/proxy/safepath" || dep == module+"/internal/core/access"
+			if d := packages[dep]; !d.Standard && (from != "internal/proxy/acl" || !isPure) {
 				t.Errorf("%s: %s depends on %s, but may use only the standard library: %s", goos, from, dep, because)
 			}
 		case to == "internal/proxy" && dep == module+"/internal/proxy/safepath": // a grammar of texts, which policies are held against as well

@@ -55,6 +55,7 @@ plain_mount := {
 	"neverAllowed": false,
 	"equalPower": "",
 	"policies": [],
+	"access": ungoverned,
 	"field": "spec.containers[0].volumeMounts[0]",
 	"volumeField": "spec.volumes[0].hostPath.path",
 }
@@ -79,6 +80,7 @@ volume := {
 	"neverAllowed": false,
 	"equalPower": "",
 	"policies": [],
+	"access": ungoverned,
 	"field": "spec.volumes[0].hostPath.path",
 }
 
@@ -92,6 +94,7 @@ persistent_volume := {
 	"neverAllowed": false,
 	"equalPower": "",
 	"policies": [],
+	"access": ungoverned,
 	"field": "spec.hostPath.path",
 	"claim": {"namespace": "shop", "name": "data"},
 }
@@ -106,39 +109,62 @@ with_volume(entry) := object.union(pod, {
 	"persistentVolumes": [entry],
 })
 
-# A mount of a pipe that the policy "csi" governs, and who is its subject.
-governed_mount := object.union(plain_mount, {"policies": ["csi"]})
-
-governed_pod := object.union(with_mount(governed_mount), {"namespace": "kube-system", "serviceAccount": "csi-azuredisk-node-sa"})
-
-governed_by(names) := replaced(governed_pod, {"mounts": [replaced(governed_mount, {"policies": names})]})
-
-# What is said of it if nobody permits it.
-nobodys := {{"code": "PG010", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}}
+# What is said of a pipe that no policy governs.
+ungoverned := {"action": "", "privilegedSuffices": false, "subjects": [], "nearest": []}
 
 subject := {
-	"name": "azuredisk",
-	"serviceAccounts": ["csi-azuredisk-node-sa"],
-	"containers": ["web"],
-	"images": ["registry.example/web:1"],
+	"policy": "csi",
+	"subject": "azuredisk",
+	"requirement": "AllowedNamespace",
 	"expiresAt": "",
 	"warnFrom": "",
 }
 
-pipe_policy := {
-	"action": "Deny",
-	"requirement": "AllowedNamespace",
-	"subjects": {"kube-system": [subject]},
-}
+# What is said of a pipe that the policy "csi" governs, to whom is its subject.
+access := {"action": "Deny", "privilegedSuffices": false, "subjects": [subject], "nearest": []}
 
-csi := {"csi": pipe_policy}
+access_with(changes) := replaced(access, changes)
+
+# To whom is nobody's subject.
+nobody := access_with({
+	"subjects": [],
+	"nearest": [{"policy": "csi", "subject": "azuredisk", "field": "serviceAccount", "want": ["csi-azuredisk-node-sa"]}],
+})
+
+nobody_with(changes) := replaced(nobody, changes)
+
+# To whom everything permits, and if nothing did, it would pass.
+lenient := access_with({"action": "Audit", "privilegedSuffices": true})
+
+governed_mount := replaced(plain_mount, {"policies": ["csi"], "access": access})
+
+# The parameters would allow its namespace and service account.
+governed_pod := replaced(driver_pod, {"mounts": [governed_mount]})
+
+mounting(changes) := replaced(governed_pod, {"mounts": [replaced(governed_mount, changes)]})
+
+governed_volume := replaced(volume, {"policies": ["csi"], "access": access})
+
+declaring_governed(changes) := replaced(driver_pod, {"mounts": [], "unmounted": [replaced(governed_volume, changes)]})
+
+with_governed_volume(changes) := with_volume(replaced(replaced(persistent_volume, {"policies": ["csi"], "access": nobody}), changes))
+
+# What is said of a mount, of a declaration and of a PersistentVolume if nobody permits them.
+nobodys := {{"code": "PG010", "effect": "deny", "field": "spec.containers[0].volumeMounts[0]"}}
+
+undeclared := {{"code": "PG002", "effect": "deny", "field": "spec.volumes[0].hostPath.path"}}
+
+leading := {{"code": "PG007", "effect": "deny", "field": "spec.hostPath.path"}}
+
+# The three places where a governed pipe can stand, with these changes, and what is said if nobody permits it.
+governed_places(changes) := [
+	{"object": mounting(changes), "refusal": nobodys},
+	{"object": declaring_governed(changes), "refusal": undeclared},
+	{"object": with_governed_volume(changes), "refusal": leading},
+]
 
 # Unlike object.union, it does not merge what the keys hold.
 replaced(thing, changes) := object.union(object.remove(thing, object.keys(changes)), changes)
-
-policy_with(changes) := {"csi": replaced(pipe_policy, changes)}
-
-subject_with(changes) := policy_with({"subjects": {"kube-system": [replaced(subject, changes)]}})
 
 # Texts that are no time of the form that is compared.
 odd_times := [

@@ -19,4 +19,4 @@ findings contains {"code": "PG010", "effect": effect_of(mount), "field": field_o
 	not governed_permits(mount)
 }
 
-governed_permits(mount) if standing(mount.policies, mount.container, mount.image, mount.privileged) in {"subject", "privileged"}
+governed_permits(mount) if standing(mount.policies, mount.access, mount.privileged) in {"subject", "privileged"}

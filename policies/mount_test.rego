@@ -62,13 +62,13 @@ test_a_mount_of_which_nobody_says_who_governs_it_is_refused_in_an_allowed_namesp
 	}
 }
 
-test_a_policy_that_does_not_govern_the_pipe_changes_nothing if {
-	admission.findings == refusal with input as with_mount(plain_mount)
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"action": "Audit", "subjects": {"shop": [replaced(subject, {"serviceAccounts": []})]}})
-	admission.findings == set() with input as driver_pod
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"subjects": {}})
+test_what_access_says_changes_nothing_where_no_policy_governs if {
+	every said in [access, nobody, lenient, null, "x"] {
+		admission.findings == refusal with input as with_mount(replaced(plain_mount, {"access": said}))
+			with data.pipeguard.parameters as parameters
+		admission.findings == set() with input as replaced(driver_pod, {"mounts": [replaced(plain_mount, {"access": said})]})
+			with data.pipeguard.parameters as parameters
+	}
 }
 
 test_labels_user_and_operation_do_not_matter if {

@@ -33,9 +33,8 @@ test_a_persistent_volume_that_names_no_single_pipe_is_refused[value] if {
 
 test_no_lenient_policy_lifts_it[list] if {
 	some list, entry in {"mounts": never_mount, "unmounted": replaced(volume, {"neverAllowed": true}), "persistentVolumes": replaced(persistent_volume, {"neverAllowed": true})}
-	findings := admission.findings with input as replaced(governed_pod, {"mounts": [], list: [replaced(entry, {"policies": ["csi"]})]})
+	findings := admission.findings with input as replaced(governed_pod, {"mounts": [], list: [replaced(entry, {"policies": ["csi"], "access": lenient})]})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"action": "Audit"})
 	{[finding.code, finding.effect] | some finding in findings} == {["PG003", "deny"]}
 }
 

@@ -12,34 +12,30 @@ test_a_persistent_volume_that_leads_to_a_pipe_is_refused[requirement] if {
 
 test_no_namespace_and_no_subject_lifts_it if {
 	every claim in [{"namespace": "kube-system", "name": "x"}, {"namespace": "", "name": ""}] {
-		every names in [[], ["csi"]] {
-			candidate := object.union(with_volume(replaced(persistent_volume, {"claim": claim, "policies": names})), {
+		every changes in [{"policies": []}, {"access": access}, {"access": access_with({"privilegedSuffices": true}), "privileged": true}] {
+			candidate := object.union(with_governed_volume(object.union(changes, {"claim": claim})), {
 				"namespace": "kube-system",
 				"serviceAccount": "csi-azuredisk-node-sa",
 			})
-			codes(admission.findings) == {"PG007"} with input as candidate
+			admission.decision == {"allowed": false, "findings": leading} with input as candidate
 				with data.pipeguard.parameters as parameters
-				with data.pipeguard.policies as subject_with({"serviceAccounts": [], "containers": [], "images": []})
-			not admission.allowed with input as candidate
-				with data.pipeguard.parameters as parameters
-				with data.pipeguard.policies as subject_with({"serviceAccounts": [], "containers": [], "images": []})
 		}
 	}
 }
 
 test_the_action_of_the_governing_policy_decides[action] if {
 	some action, effect in {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
-	admission.findings == {{"code": "PG007", "effect": effect, "field": "spec.hostPath.path"}} with input as with_volume(replaced(persistent_volume, {"policies": ["csi"]}))
+	admission.findings == {{"code": "PG007", "effect": effect, "field": "spec.hostPath.path"}} with input as with_governed_volume({"access": nobody_with({"action": action})})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"action": action})
 }
 
 test_a_volume_that_does_not_say_who_governs_it_is_refused[value] if {
-	some value in [null, "csi", {"a": "csi"}, {}, 0]
-	every entry in [replaced(persistent_volume, {"policies": value}), object.remove(persistent_volume, {"policies"})] {
-		not admission.allowed with input as with_volume(entry)
-			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as policy_with({"action": "Audit"})
+	some value in [null, "csi", {"a": "csi"}, {}, 0, []]
+	every entry in [
+		replaced(persistent_volume, {"policies": value, "access": lenient}),
+		object.remove(replaced(persistent_volume, {"access": lenient}), {"policies"}),
+	] {
+		admission.findings == leading with input as with_volume(entry) with data.pipeguard.parameters as parameters
 	}
 }
 

@@ -2,182 +2,168 @@ package pipeguard.admission_test
 
 import data.pipeguard.admission
 
-# Policies that nobody can read: wrong in one place each.
-unsound contains policy_with({"action": value}) if some value in ["", "deny", "DENY", "warn", "Enforce", null, 1, ["Deny"]]
+# Changes of an entry after which it is not known who governs it, or what they do. What is said besides would let it pass.
+unknown contains {"access": value} if some value in [null, "", "Audit", 0, true, [], [lenient], ["Audit"], {}, {"csi": lenient}]
 
-unsound contains policy_with({"requirement": value}) if some value in ["", "Privileged", "allowednamespace", null, 1, ["AllowedNamespace"]]
-
-unsound contains policy_with({"subjects": value}) if some value in ["", null, 1, [], [subject], {"kube-system": subject}, {"kube-system": null}, {"kube-system": "azuredisk"}]
-
-unsound contains {"csi": object.remove(pipe_policy, {key})} if some key in ["action", "requirement", "subjects"]
-
-unsound contains {"csi": value} if some value in [null, "Deny", 1, true, [], {}]
-
-unsound contains value if some value in [null, "csi", 1, true, [], ["csi"], {}, {"CSI": pipe_policy}, {"": pipe_policy}]
-
-unsound contains policy_with({"action": action, key: null}) if {
-	some action in ["Warn", "Audit"]
-	some key in ["requirement", "subjects"]
+unknown contains {"access": replaced(lenient, {"action": value})} if {
+	some value in ["", "audit", "AUDIT", "Audit ", "Allow", null, 1, true, [], ["Audit"], {"Audit": "audit"}]
 }
 
-test_there_are_unsound_policies if count(unsound) == 44
+unknown contains {"access": object.remove(lenient, {"action"})}
 
-# Privileged would be enough if nothing else were asked, and the action of the sound one is lenient.
-test_unsound_policies_permit_nobody_and_excuse_nothing if {
-	lenient := {"lenient": replaced(pipe_policy, {"action": "Audit", "requirement": "PrivilegedOrAllowedNamespace"})}
-	every bad in unsound {
-		every names in [["csi"], ["csi", "lenient"], ["lenient", "csi"]] {
-			mount := replaced(governed_mount, {"policies": names, "privileged": true})
-			not admission.allowed with input as replaced(governed_pod, {"mounts": [mount]})
+unknown contains {"access": lenient, "policies": value} if {
+	some value in [null, "", "csi", 0, true, {}, {"a": "csi"}, [null], [0], [[]], [["csi"]], [{}], ["csi", null], [null, "csi"]]
+}
+
+test_there_are_unknown_entries if count(unknown) == 36
+
+# Where it is known, neither a mount nor a declaration has a finding, and a PersistentVolume one that lets it pass.
+test_the_same_passes_where_it_is_known if {
+	every place in governed_places({"access": lenient, "privileged": true}) {
+		admission.allowed with input as place.object with data.pipeguard.parameters as parameters
+	}
+}
+
+test_what_is_unknown_permits_nobody_and_excuses_nothing if {
+	every changes in unknown {
+		every place in governed_places(object.union(changes, {"privileged": true})) {
+			admission.decision == {"allowed": false, "findings": place.refusal} with input as place.object
 				with data.pipeguard.parameters as parameters
-				with data.pipeguard.policies as merged(bad, lenient)
+			admission.advice == set() with input as place.object with data.pipeguard.parameters as parameters
 		}
 	}
 }
 
-merged(a, b) := object.union(a, b) if is_object(a)
-
-merged(a, _) := a if not is_object(a)
-
-test_policies_of_the_wrong_type_spoil_what_nobody_governs_too[bad] if {
-	some bad in [null, "csi", 1, true, [], ["csi"]]
-	not admission.allowed with input as driver_pod
+test_an_entry_without_one_of_them_is_refused_as_well[key] if {
+	some key in ["access", "policies"]
+	mount := object.remove(replaced(governed_mount, {"access": lenient, "privileged": true}), {key})
+	admission.decision == {"allowed": false, "findings": nobodys} with input as replaced(governed_pod, {"mounts": [mount]})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as bad
+	declared := object.remove(replaced(governed_volume, {"access": lenient}), {key})
+	admission.decision == {"allowed": false, "findings": undeclared} with input as replaced(driver_pod, {"mounts": [], "unmounted": [declared]})
+		with data.pipeguard.parameters as parameters
+	persistent := object.remove(replaced(persistent_volume, {"access": lenient, "policies": ["csi"]}), {key})
+	admission.decision == {"allowed": false, "findings": leading} with input as with_volume(persistent)
+		with data.pipeguard.parameters as parameters
 }
 
-test_without_policies_the_parameters_decide if {
-	admission.allowed with input as driver_pod with data.pipeguard.parameters as parameters
-	admission.allowed with input as driver_pod with data.pipeguard.parameters as parameters with data.pipeguard.policies as {}
-	not admission.allowed with input as governed_pod with data.pipeguard.parameters as parameters
+# What stands in the place of the subjects, and is none.
+no_subjects contains value if some value in [null, "", "azuredisk", 0, true, [], {}, {"csi": subject}, subject]
+
+no_subjects contains [value] if some value in [null, "", "azuredisk", 0, true, [], {}, [subject], {"csi": subject}]
+
+no_subjects contains [replaced(subject, {"requirement": value})] if {
+	some value in ["", "Privileged", "allowednamespace", "AllowedNamespace ", null, 1, true, [], ["AllowedNamespace"], {"AllowedNamespace": true}]
 }
 
-test_unusable_parameters_refuse_what_is_governed if {
-	every bad in unusable {
-		admission.findings == nobodys with input as governed_pod
-			with data.pipeguard.parameters as bad
-			with data.pipeguard.policies as policy_with({"action": "Deny"})
-		not admission.allowed with input as replaced(governed_pod, {"serviceAccount": "default"})
-			with data.pipeguard.parameters as bad
-			with data.pipeguard.policies as policy_with({"action": "Audit"})
-	}
-}
+no_subjects contains [object.remove(subject, {"requirement"})]
+
+test_there_are_ways_to_be_no_subject if count(no_subjects) == 29
 
 test_a_subject_that_cannot_be_read_is_nobody if {
-	bad := array.concat(
-		[object.remove(subject, {key}) | some key in ["serviceAccounts", "containers", "images", "expiresAt"]],
-		[replaced(subject, {key: value}) |
-			some key in ["serviceAccounts", "containers", "images"]
-			some value in [null, "", "web", "csi-azuredisk-node-sa", "registry.example/web:1", 0, true, {}, {"a": "web", "b": "csi-azuredisk-node-sa", "c": "registry.example/web:1", "d": "registry.example/web*"}, [null], [0], [[]], [""]]
-		],
-	)
-	every one in array.concat(bad, [null, "azuredisk", 0, [], {}]) {
-		admission.decision == {"allowed": false, "findings": nobodys} with input as governed_pod
+	every subjects in no_subjects {
+		every place in governed_places({"access": access_with({"subjects": subjects}), "privileged": true}) {
+			admission.decision == {"allowed": false, "findings": place.refusal} with input as place.object
+				with data.pipeguard.parameters as parameters
+		}
+	}
+	without := {"access": object.remove(access, {"subjects"}), "privileged": true}
+	every place in governed_places(without) {
+		admission.decision == {"allowed": false, "findings": place.refusal} with input as place.object
 			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as policy_with({"subjects": {"kube-system": [one]}})
 	}
 }
 
 test_one_bad_subject_does_not_hide_the_next if {
-	admission.allowed with input as governed_pod
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"subjects": {"kube-system": [null, {"images": 5}, subject]}})
-}
-
-test_an_empty_list_leaves_the_question_open[changes] if {
-	some changes, candidate in {
-		{"serviceAccounts": []}: replaced(governed_pod, {"serviceAccount": "anyone"}),
-		{"containers": []}: replaced(governed_pod, {"mounts": [replaced(governed_mount, {"container": "any"})]}),
-		{"images": []}: replaced(governed_pod, {"mounts": [replaced(governed_mount, {"image": "elsewhere.example/any:1"})]}),
+	subjects := [null, 5, {"requirement": "x"}, subject]
+	every candidate in [mounting({"access": access_with({"subjects": subjects})}), declaring_governed({"access": access_with({"subjects": subjects})})] {
+		admission.findings == set() with input as candidate with data.pipeguard.parameters as parameters
 	}
-	admission.allowed with input as candidate
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as subject_with(changes)
-	not admission.allowed with input as candidate
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as csi
 }
 
-test_every_service_account_is_not_the_lack_of_one if {
-	every changes in [{"serviceAccount": ""}, {"namespace": ""}] {
-		policies := policy_with({"subjects": {"kube-system": [replaced(subject, {"serviceAccounts": []})], "": [replaced(subject, {"serviceAccounts": []})]}})
-		admission.findings == nobodys with input as replaced(governed_pod, changes)
+test_what_the_rules_do_not_read_changes_nothing if {
+	bad := array.concat(
+		[object.remove(access, {key}) | some key in ["privilegedSuffices", "nearest"]],
+		[access_with({key: value}) | some key in ["privilegedSuffices", "nearest"]; some value in [null, "true", 0, {}, [[]]]],
+	)
+	every said in bad {
+		admission.findings == set() with input as mounting({"access": said}) with data.pipeguard.parameters as parameters
+	}
+}
+
+test_a_subject_meets_its_requirement[requirement] if {
+	some requirement, privilege_is_asked in {
+		"AllowedNamespace": false,
+		"PrivilegedOrAllowedNamespace": false,
+		"PrivilegedAndAllowedNamespace": true,
+	}
+	said := access_with({"subjects": [replaced(subject, {"requirement": requirement})]})
+	admission.findings == set() with input as mounting({"access": said, "privileged": true})
+		with data.pipeguard.parameters as parameters
+	every value in [false, null, 0, 1, "", "true", "True", [], ["true"], [true], {"true": true}] {
+		findings := {false: set(), true: nobodys}[privilege_is_asked]
+		admission.findings == findings with input as mounting({"access": said, "privileged": value})
 			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as policies
 	}
 }
 
-test_images_are_exact_or_beginnings[pattern] if {
-	some pattern, fits in {
-		"registry.example/web:1": true,
-		"registry.example/web*": true,
-		"registry.example/*": true,
-		"registry.example/web:1*": true,
-		"registry.example/web": false,
-		"registry.example/web:2*": false,
-		"registry.example/Web*": false,
-		"*": false,
-		"registry*": false,
-		"*/web:1": false,
-		"registry.example/*:1": false,
-		"": false,
-		"/*": false,
-	}
-	admission.allowed == fits with input as governed_pod
+test_only_true_says_that_privileged_suffices if {
+	admission.allowed with input as mounting({"access": nobody_with({"privilegedSuffices": true}), "privileged": true})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as subject_with({"images": [0, pattern]})
-}
-
-# The time of the fixtures is 2026-01-02T03:04:05Z.
-test_a_permission_ends_at_its_second[end] if {
-	some end, is_open in {
-		"2026-01-02T03:04:06Z": true,
-		"2026-01-02T03:04:05Z": false,
-		"2026-01-02T03:04:04Z": false,
-		"2025-12-31T23:59:59Z": false,
-		"9999-12-31T23:59:59Z": true,
-	}
-	admission.allowed == is_open with input as governed_pod
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as subject_with({"expiresAt": end})
-}
-
-test_an_end_of_another_form_is_past if {
-	every end in odd_times {
-		admission.decision == {"allowed": false, "findings": nobodys} with input as governed_pod
+	every value in [false, null, 0, 1, "", "true", "True", [], ["true"], [true], {"true": true}] {
+		admission.findings == nobodys with input as mounting({"access": nobody_with({"privilegedSuffices": value}), "privileged": true})
 			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as subject_with({"expiresAt": end})
 	}
-}
-
-test_a_clock_of_another_form_ends_all_that_can_end if {
-	every now in array.concat(odd_times, ["", "0000"]) {
-		admission.findings == nobodys with input as replaced(governed_pod, {"now": now})
-			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as subject_with({"expiresAt": "2999-01-01T00:00:00Z"})
-	}
-	admission.findings == nobodys with input as object.remove(governed_pod, {"now"})
+	admission.findings == nobodys with input as mounting({"access": object.remove(nobody, {"privilegedSuffices"}), "privileged": true})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as subject_with({"expiresAt": "2999-01-01T00:00:00Z"})
 }
 
-test_the_strictest_action_decides[effect] if {
-	some effect, cases in {
-		"deny": [["Deny"], ["Deny", "Audit"], ["Audit", "Deny"], ["Warn", "Deny"]],
-		"warn": [["Warn"], ["Warn", "Audit"], ["Audit", "Warn"], ["Warn", "Warn"]],
-		"audit": [["Audit"], ["Audit", "Audit"]],
-	}
-	every actions in cases {
-		names := [sprintf("p%d", [i]) | some i, _ in actions]
-		policies := {name: replaced(pipe_policy, {"action": actions[i], "subjects": {}}) | some i, name in names}
-		every candidate in [
-			replaced(governed_pod, {"mounts": [replaced(governed_mount, {"policies": names})]}),
-			replaced(governed_pod, {"mounts": [], "unmounted": [replaced(volume, {"policies": names})]}),
-			with_volume(replaced(persistent_volume, {"policies": names})),
-		] {
-			{finding.effect | some finding in admission.findings} == {effect} with input as candidate
-				with data.pipeguard.parameters as parameters
-				with data.pipeguard.policies as policies
+test_unusable_parameters_refuse_what_is_governed if {
+	every bad in unusable {
+		every action in ["Deny", "Warn", "Audit"] {
+			every place in governed_places({"access": replaced(lenient, {"action": action}), "privileged": true}) {
+				admission.decision == {"allowed": false, "findings": place.refusal} with input as place.object
+					with data.pipeguard.parameters as bad
+			}
 		}
+	}
+}
+
+# What access may say of what no policy governs: whatever it is, the parameters decide.
+said_of_the_ungoverned contains value if some value in [ungoverned, access, nobody, lenient, null, "x", []]
+
+test_the_parameters_decide_about_what_nobody_governs if {
+	every said in said_of_the_ungoverned {
+		changes := {"policies": [], "access": said}
+		admission.findings == set() with input as mounting(changes) with data.pipeguard.parameters as parameters
+		admission.findings == set() with input as declaring_governed(changes) with data.pipeguard.parameters as parameters
+		every place in governed_places(changes) {
+			findings := admission.findings with input as replaced(place.object, {"namespace": "shop"})
+				with data.pipeguard.parameters as parameters
+			{[finding.code, finding.effect] | some finding in findings} in {{["PG001", "deny"]}, {["PG002", "deny"]}, {["PG007", "deny"]}}
+		}
+	}
+}
+
+test_the_action_decides_what_follows_everywhere[action] if {
+	some action, effect in {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
+	every place in governed_places({"access": nobody_with({"action": action})}) {
+		findings := {object.union(finding, {"effect": effect}) | some finding in place.refusal}
+		admission.decision == {"allowed": effect != "deny", "findings": findings} with input as place.object
+			with data.pipeguard.parameters as parameters
+	}
+}
+
+test_times_are_compared_to_the_second if {
+	admission.before("2026-01-02T03:04:04Z", "2026-01-02T03:04:05Z")
+	admission.before("2025-12-31T23:59:59Z", "2026-01-01T00:00:00Z")
+	not admission.before("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z")
+	not admission.before("2026-01-02T03:04:06Z", "2026-01-02T03:04:05Z")
+}
+
+test_a_time_of_another_form_is_neither_before_nor_after if {
+	every odd in array.concat(odd_times, ["", "0000"]) {
+		not admission.before(odd, "9999-12-31T23:59:59Z")
+		not admission.before("0000-01-01T00:00:00Z", odd)
 	}
 }

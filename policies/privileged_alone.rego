@@ -33,7 +33,10 @@ rests_on_privilege(mount) if {
 	privilege_alone_suffices
 }
 
-rests_on_privilege(mount) if standing(mount.policies, mount.container, mount.image, mount.privileged) == "privileged"
+rests_on_privilege(mount) if {
+	not mount.policies == []
+	standing(mount.policies, mount.access, mount.privileged) == "privileged"
+}
 
 privilege_alone_suffices if {
 	parameters_valid

@@ -46,43 +46,46 @@ test_a_mount_of_which_nobody_says_that_it_is_guarded_is_warned_about if {
 	codes(admission.findings) == {"PG004"} with input as candidate with data.pipeguard.parameters as parameters
 }
 
-either := policy_with({"requirement": "PrivilegedOrAllowedNamespace"})
+# Every policy that governs the pipe is content with a privileged container.
+enough := nobody_with({"privilegedSuffices": true})
 
-governed_privileged := object.union(privileged_pod, {"mounts": [object.union(privileged_mount, {"policies": ["csi"]})]})
+privileged_with(changes) := replaced(privileged_pod, {"mounts": [replaced(privileged_mount, object.union({"policies": ["csi"]}, changes))]})
 
 test_privileged_alone_passes_where_every_governing_policy_says_so if {
 	admission.decision == {
 		"allowed": true,
 		"findings": {{"code": "PG004", "effect": "warn", "field": "spec.containers[0]"}},
-	} with input as governed_privileged with data.pipeguard.parameters as requiring("AllowedNamespace") with data.pipeguard.policies as either
+	} with input as privileged_with({"access": enough}) with data.pipeguard.parameters as requiring("AllowedNamespace")
 }
 
-test_one_governing_policy_that_asks_for_more_is_enough_to_refuse[requirement] if {
-	some requirement in ["AllowedNamespace", "PrivilegedAndAllowedNamespace"]
-	policies := object.union(either, {"more": replaced(pipe_policy, {"requirement": requirement, "subjects": {}})})
-	every names in [["csi", "more"], ["more", "csi"], ["more"]] {
-		codes(admission.findings) == {"PG010"} with input as replaced(governed_privileged, {"mounts": [replaced(privileged_mount, {"policies": names})]})
+test_where_one_of_them_asks_for_more_it_is_refused if {
+	codes(admission.findings) == {"PG010"} with input as privileged_with({"access": nobody}) with data.pipeguard.parameters as parameters
+}
+
+test_a_subject_needs_no_warning[requirement] if {
+	some requirement in ["AllowedNamespace", "PrivilegedAndAllowedNamespace", "PrivilegedOrAllowedNamespace"]
+	said := replaced(enough, {"subjects": [replaced(subject, {"requirement": requirement})]})
+	admission.findings == set() with input as privileged_with({"access": said}) with data.pipeguard.parameters as parameters
+}
+
+test_what_the_parameters_say_of_the_ungoverned_needs_a_warning_whatever_access_says if {
+	every said in [access, nobody, lenient, null] {
+		codes(admission.findings) == {"PG004"} with input as privileged_with({"policies": [], "access": said})
 			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as policies
 	}
-}
-
-test_a_subject_needs_no_warning if {
-	candidate := replaced(governed_pod, {"containers": [privileged_container], "mounts": [replaced(governed_mount, {"privileged": true})]})
-	admission.findings == set() with input as candidate
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as either
-}
-
-test_the_parameters_do_not_speak_of_what_is_governed if {
-	codes(admission.findings) == {"PG010"} with input as governed_privileged
-		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"subjects": {}})
+	codes(admission.findings) == {"PG001"} with input as privileged_with({"policies": [], "access": enough})
+		with data.pipeguard.parameters as requiring("AllowedNamespace")
 }
 
 test_only_true_is_privileged_where_a_policy_is_content_with_it[value] if {
 	some value in ["true", "", 1, null, ["true"], "True"]
-	codes(admission.findings) == {"PG010"} with input as replaced(governed_privileged, {"mounts": [replaced(privileged_mount, {"policies": ["csi"], "privileged": value})]})
+	codes(admission.findings) == {"PG010"} with input as privileged_with({"access": enough, "privileged": value})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as either
+}
+
+test_a_governed_mount_that_is_refused_is_not_warned_about_as_well if {
+	every changes in [{"neverAllowed": true}, {"guarded": false}] {
+		not "PG004" in codes(admission.findings) with input as privileged_with(object.union({"access": enough}, changes))
+			with data.pipeguard.parameters as parameters
+	}
 }

@@ -1,7 +1,6 @@
 package pipeguard.admission
 
 import data.pipeguard.parameters
-import data.pipeguard.policies
 
 # What the requirement asks of a mount, in two questions that are answered once for an object:
 # does the namespace permit it, and does being privileged permit it? Neither holds if the parameters
@@ -29,13 +28,6 @@ parameters_valid if {
 	parameters.hostProcess in {"Ignore", "Audit", "Warn", "Deny"}
 	parameters.equalPower in {"Ignore", "Audit", "Warn", "Deny"}
 	type_name(parameters.allowedNamespaces) in {"object", "null"}
-	not policies_malformed
-}
-
-# No policies at all are no fault: then the parameters decide alone.
-policies_malformed if {
-	given := policies
-	not is_object(given)
 }
 
 # An object without namespace (a PersistentVolume) or without service account is in no allowed namespace.

@@ -87,7 +87,7 @@ func TestPolicyTypechecksAgainstTheSchema(t *testing.T) {
 	if err := check(""); err != nil {
 		t.Fatal(err)
 	}
-	for _, misspelt := range []string{`input.namespaces == "x"`, `input.mounts[_].priviledged`, `input.user.group`, `input.containers[_].kind`, `input.mounts.guarded`, `input.pod.name`, `input.persistentVolumes[_].volume`, `input.mounts[_].equalpower`} {
+	for _, misspelt := range []string{`input.namespaces == "x"`, `input.mounts[_].priviledged`, `input.user.group`, `input.containers[_].kind`, `input.mounts.guarded`, `input.pod.name`, `input.persistentVolumes[_].volume`, `input.mounts[_].equalpower`, `input.mounts[_].access.subject`, `input.unmounted[_].access.subjects[_].expires`, `input.persistentVolumes[_].access.nearest.field`} {
 		if check(misspelt) == nil {
 			t.Errorf("%s passes", misspelt)
 		}

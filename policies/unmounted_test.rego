@@ -2,8 +2,6 @@ package pipeguard.admission_test
 
 import data.pipeguard.admission
 
-undeclared := {{"code": "PG002", "effect": "deny", "field": "spec.volumes[0].hostPath.path"}}
-
 test_a_declared_pipe_is_refused[requirement] if {
 	some requirement in ["PrivilegedOrAllowedNamespace", "PrivilegedAndAllowedNamespace", "AllowedNamespace", "", null]
 	admission.decision == {"allowed": false, "findings": undeclared} with input as declaring(volume)
@@ -38,40 +36,50 @@ test_an_allowed_namespace_may_declare if {
 	admission.decision == {"allowed": true, "findings": set()} with input as candidate with data.pipeguard.parameters as parameters
 }
 
+test_a_declared_path_that_names_no_single_pipe_is_said_once if {
+	entry := replaced(volume, {"neverAllowed": true})
+	codes(admission.findings) == {"PG003"} with input as declaring(entry) with data.pipeguard.parameters as parameters
+	codes(admission.findings) == {"PG003"} with input as declaring_governed({"access": nobody, "neverAllowed": true})
+		with data.pipeguard.parameters as parameters
+}
+
 test_other_pipes_may_be_declared if {
 	entry := object.union(volume, {"guarded": false})
 	admission.allowed with input as declaring(entry) with data.pipeguard.parameters as parameters
 }
 
-governed_volume := replaced(volume, {"policies": ["csi"]})
-
-declaring_governed := replaced(governed_pod, {"mounts": [], "unmounted": [governed_volume]})
-
 test_the_parameters_do_not_permit_the_declaration_of_what_a_policy_governs if {
-	admission.findings == undeclared with input as declaring_governed
+	admission.findings == undeclared with input as declaring_governed({"access": nobody})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policy_with({"subjects": {}})
 }
 
-test_a_subjects_service_account_may_declare if {
-	policies := subject_with({"containers": ["other"], "images": ["other/image"]})
-	admission.decision == {"allowed": true, "findings": set()} with input as declaring_governed
+test_that_privileged_suffices_does_not_permit_a_declaration if {
+	admission.findings == undeclared with input as declaring_governed({"access": nobody_with({"privilegedSuffices": true}), "privileged": true})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as policies
 }
 
-test_who_is_no_open_subject_may_not_declare[changes] if {
-	some changes in [{"serviceAccounts": ["other"]}, {"expiresAt": "2026-01-02T03:04:05Z"}, {"expiresAt": "2999"}, {"serviceAccounts": null}]
-	admission.findings == undeclared with input as declaring_governed
+test_a_subjects_service_account_may_declare[requirement] if {
+	some requirement in ["AllowedNamespace", "PrivilegedAndAllowedNamespace", "PrivilegedOrAllowedNamespace"]
+	said := access_with({"subjects": [replaced(subject, {"requirement": requirement})]})
+	admission.decision == {"allowed": true, "findings": set()} with input as replaced(declaring_governed({"access": said}), {"namespace": "shop"})
 		with data.pipeguard.parameters as parameters
-		with data.pipeguard.policies as subject_with(changes)
 }
 
-test_one_unsound_policy_forbids_the_declaration if {
-	every names in [["csi", "gone"], ["gone", "csi"], ["gone"], [], null, "csi", {"a": "csi"}] {
-		admission.findings == undeclared with input as replaced(declaring_governed, {"namespace": "shop", "unmounted": [replaced(volume, {"policies": names})]})
+test_a_subject_of_what_nobody_governs_may_not_declare if {
+	admission.findings == undeclared with input as replaced(declaring_governed({"policies": []}), {"namespace": "shop"})
+		with data.pipeguard.parameters as parameters
+}
+
+test_the_action_decides_what_follows_for_a_declaration[action] if {
+	some action, effect in {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
+	{finding.effect | some finding in admission.findings} == {effect} with input as declaring_governed({"access": nobody_with({"action": action})})
+		with data.pipeguard.parameters as parameters
+}
+
+test_a_declaration_whose_subjects_cannot_be_read_is_refused if {
+	every subjects in [null, "x", {"csi": subject}, [null], ["x"], [{}], [replaced(subject, {"requirement": "x"})]] {
+		admission.findings == undeclared with input as declaring_governed({"access": access_with({"subjects": subjects})})
 			with data.pipeguard.parameters as parameters
-			with data.pipeguard.policies as policy_with({"action": "Audit", "subjects": {"shop": [subject]}})
 	}
 }
 

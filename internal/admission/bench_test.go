@@ -17,6 +17,7 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -58,13 +59,13 @@ func BenchmarkReview(b *testing.B) {
 // BenchmarkGoverned sends the review of a driver whose pipes PipePolicies govern: the driver's own among others of other
 // pipes, or every one of them the same six pipes.
 func BenchmarkGoverned(b *testing.B) {
-	driver := PolicySubject{Name: "driver", Namespace: "kube-system", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Containers: []string{"azuredisk"}}
+	driver := access.Subject{Name: "driver", Namespace: "kube-system", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Containers: []string{"azuredisk"}}
 	governed := func(n int, pipe func(i int) string) Policies {
 		p := Policies{Parameters: DefaultParameters(), PipePolicies: map[string]PipePolicy{
-			"driver": {Pipes: []string{"csi-proxy-*"}, Subjects: []PolicySubject{driver}},
+			"driver": {Pipes: []string{"csi-proxy-*"}, Subjects: []access.Subject{driver}},
 		}}
 		for i := 1; i < n; i++ {
-			p.PipePolicies[fmt.Sprintf("policy-%04d", i)] = PipePolicy{Pipes: []string{pipe(i)}, Subjects: []PolicySubject{{Name: "other", Namespace: "team"}}}
+			p.PipePolicies[fmt.Sprintf("policy-%04d", i)] = PipePolicy{Pipes: []string{pipe(i)}, Subjects: []access.Subject{{Name: "other", Namespace: "team"}}}
 		}
 		return p
 	}
@@ -108,7 +109,10 @@ func BenchmarkSteps(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	in := r.input(req, &obj, &e)
+	in, err := scope.input(req, &obj, &e, nil, clock, plenty())
+	if err != nil {
+		b.Fatal(err)
+	}
 	snapshot, _ := r.engine.Active()
 	for _, step := range []struct {
 		name string
@@ -117,6 +121,7 @@ func BenchmarkSteps(b *testing.B) {
 		{"envelope", func() error { _, err := decodeReview(body, plenty()); return err }},
 		{"object", func() error { _, err := readObject(req.Object.Raw, podKind, plenty()); return err }},
 		{"extract", func() error { _, err := extract(scope, &obj, plenty()); return err }},
+		{"input", func() error { _, err := scope.input(req, &obj, &e, nil, clock, plenty()); return err }},
 		{"value", func() error { _ = in.value(nil); return nil }},
 		{"value-by-json", func() error { _, err := policy.ToValue(in); return err }},
 		{"decide", func() error { _, err := r.engine.DecideWith(b.Context(), snapshot, nil, in.value(nil)); return err }},

@@ -7,14 +7,16 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
 // input puts together what the request, the object and the extraction say.
-func (r *Reviewer) input(req *admissionv1.AdmissionRequest, obj *object, e *extraction) *Input {
+func (s *Scope) input(req *admissionv1.AdmissionRequest, obj *object, e *extraction, of NamespaceLabels, now time.Time, a *jsonscan.Allowance) (*Input, error) {
 	pod := obj.podMeta()
 	in := &Input{
 		Schema:         Schema,
-		Now:            r.now().UTC().Format(time.RFC3339),
+		Now:            now.UTC().Format(time.RFC3339),
 		Operation:      string(req.Operation),
 		Kind:           Kind{Group: req.Kind.Group, Version: req.Kind.Version, Kind: req.Kind.Kind},
 		Subresource:    req.SubResource,
@@ -34,10 +36,10 @@ func (r *Reviewer) input(req *admissionv1.AdmissionRequest, obj *object, e *extr
 	switch {
 	case obj.rules.isCluster:
 		in.Namespace = ""
-	case r.namespaces != nil:
-		in.NamespaceLabels = r.namespaces.Labels(req.Namespace)
+	case of != nil:
+		in.NamespaceLabels = of.Labels(req.Namespace)
 	}
-	return in
+	return in, s.permits(in, now, a)
 }
 
 // objectName is the name of the object, or what its name will begin with.

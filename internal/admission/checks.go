@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -57,7 +58,7 @@ func (p Policies) namespaceChecks(c *checkList) error {
 
 	s.data = map[string]any{}
 	c.denied("without data a guarded pipe is refused", s.in(driverNamespace, driver))
-	s.data = map[string]any{"pipeguard": map[string]any{"parameters": "not a mapping", "policies": "not one either"}}
+	s.data = map[string]any{"pipeguard": map[string]any{"parameters": "not a mapping"}}
 	c.denied("with malformed data a guarded pipe is refused", s.in(driverNamespace, driver))
 	return nil
 }
@@ -75,7 +76,7 @@ func (p Policies) policyChecks(c *checkList) error {
 	governed := func(until time.Time) (situation, error) {
 		return Policies{Parameters: parameters, PipePolicies: map[string]PipePolicy{"check": {
 			Pipes: []string{pipe}, Action: ActionDeny, Requirement: AllowedNamespace,
-			Subjects: []PolicySubject{{
+			Subjects: []access.Subject{{
 				Name: "driver", Namespace: driverNamespace, ServiceAccounts: []string{"default"}, Containers: []string{"driver"},
 				Images: []string{"example.com/driver"}, Owner: "checks", Reason: "to check policies", ExpiresAt: until,
 			}},
@@ -95,8 +96,6 @@ func (p Policies) policyChecks(c *checkList) error {
 		return err
 	}
 	c.denied("a subject whose permission has ended is refused", ended.in(driverNamespace, driver))
-	open.data = ungoverned.data
-	c.denied("a pipe whose PipePolicy has no data is refused", open.in(driverNamespace, driver))
 	return nil
 }
 
@@ -137,9 +136,12 @@ func (s situation) in(namespace string, of sample) policy.Check {
 	if err != nil {
 		panic(fmt.Errorf("extract the input of a check: %w", err)) // the same constants in every process
 	}
-	r := &Reviewer{now: func() time.Time { return checkTime }}
 	req := &admissionv1.AdmissionRequest{Kind: of.kind, Namespace: namespace, Operation: admissionv1.Create}
-	return policy.Check{Input: r.input(req, &obj, &e).value(nil), Data: s.data}
+	in, err := s.scope.input(req, &obj, &e, nil, checkTime, a)
+	if err != nil {
+		panic(fmt.Errorf("extract the input of a check: %w", err)) // the same constants in every process
+	}
+	return policy.Check{Input: in.value(nil), Data: s.data}
 }
 
 type checkList []policy.Check

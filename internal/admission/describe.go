@@ -10,18 +10,7 @@ import (
 
 // describer puts findings about one input into words.
 type describer struct {
-	in    *Input
-	scope *Scope
-	// subjects is how many more subjects of PipePolicies may be looked at, over all findings.
-	subjects int
-}
-
-// maxSubjectsSearched bounds the search for permissions that have ended. It is for a text, so it must not cost more than
-// the decision did.
-const maxSubjectsSearched = 10_000
-
-func newDescriber(in *Input, scope *Scope) *describer {
-	return &describer{in: in, scope: scope, subjects: maxSubjectsSearched}
+	in *Input
 }
 
 // details describes every finding.
@@ -54,7 +43,7 @@ func (d *describer) describe(f policy.Finding) string {
 	}
 	if v := d.volume(f.Field); v != nil {
 		return "volume " + quote(v.Volume, maxName) + ", which no container mounts, is " + describeTarget(&v.Target) +
-			" (" + v.Field + ")" + d.ending(v.Policies, nil)
+			" (" + v.Field + ")" + v.Access.standing(nil)
 	}
 	if v := d.persistent(f.Field); v != nil {
 		return describePersistent(v)
@@ -72,7 +61,7 @@ func (d *describer) describeMount(m *Mount) string {
 	if m.SubPath != "" {
 		b.WriteString(" with subPath " + quote(m.SubPath, maxPath))
 	}
-	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")" + d.ending(m.Policies, m))
+	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")" + m.Access.standing(m))
 	return b.String()
 }
 

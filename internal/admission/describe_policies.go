@@ -2,8 +2,9 @@ package admission
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // maxGovernorsShown is how many of the policies that govern a pipe a message names.
@@ -25,71 +26,58 @@ func describeGovernors(policies []string) string {
 	return s
 }
 
-// permission is the one that lasts longest of those that the policies which govern a pipe give to who asks for it.
-type permission struct {
-	policy, subject string
-	end             string // empty for one that does not end
-	isOpen          bool
-}
-
-// permission looks for one that ends or has ended; nil if there is none, or one that does not end. m is nil for a volume
-// that no container mounts.
-func (d *describer) permission(policies []string, m *Mount) (last *permission) {
-	for _, name := range policies {
-		for i := range d.scope.policies[name].Subjects {
-			if d.subjects--; d.subjects < 0 {
-				return nil
-			}
-			s := &d.scope.policies[name].Subjects[i]
-			if !s.isFor(d.in, m) {
-				continue
-			}
-			end, _ := s.expiry()
-			if end == "" {
-				return nil
-			}
-			if last == nil || end > last.end {
-				last = &permission{policy: name, subject: s.Name, end: end, isOpen: d.in.Now < end}
-			}
+// last is the permission of an entry that lasts longest, or of those that have ended the last one.
+func (a *Access) last() (last *AccessSubject, isOpen bool) {
+	for i := range a.Subjects {
+		s := &a.Subjects[i]
+		if last == nil || last.ExpiresAt != "" && (s.ExpiresAt == "" || s.ExpiresAt > last.ExpiresAt) {
+			last = s
 		}
 	}
-	return last
+	if last == nil {
+		return a.ended, false
+	}
+	return last, true
 }
 
-// ending tells of the end of a permission: the answer to "it worked yesterday".
-func (d *describer) ending(policies []string, m *Mount) string {
-	p := d.permission(policies, m)
-	if p == nil {
-		return ""
-	}
-	verb := "ended"
-	if p.isOpen {
-		verb = "ends"
-	}
-	return fmt.Sprintf("; subject %s of PipePolicy %s %s %s", quote(p.subject, maxName), quote(p.policy, maxName), verb, p.end)
-}
-
-// deadline is the end of the permission that a mount rests on, for a warning.
-func (d *describer) deadline(field string) string {
-	if m := d.mount(field); m != nil && len(m.Policies) > 0 {
-		if p := d.permission(m.Policies, m); p != nil && p.isOpen {
-			return " (until " + p.end + ")"
+// standing tells of the end of a permission, the answer to "it worked yesterday", or, where there never was one, of what is missing.
+func (a *Access) standing(m *Mount) string {
+	last, isOpen := a.last()
+	switch {
+	case last != nil && last.ExpiresAt != "":
+		verb := "ended"
+		if isOpen {
+			verb = "ends"
 		}
+		return fmt.Sprintf("; subject %s of PipePolicy %s %s %s", quote(last.Subject, maxName), quote(last.Policy, maxName), verb, last.ExpiresAt)
+	case last == nil && len(a.Nearest) > 0:
+		return a.Nearest[0].describe(m)
 	}
 	return ""
 }
 
-// isFor says whether a subject is the one that asks. What is permitted is for Rego to say: this is for texts.
-func (s *PolicySubject) isFor(in *Input, m *Mount) bool {
-	has := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	if s.Namespace != in.Namespace || !has(s.ServiceAccounts, in.ServiceAccount) {
-		return false
+// describe says what the nearest subject wants, and what is there in its place if that is the container's.
+func (n AccessMiss) describe(m *Mount) string {
+	want := make([]string, len(n.Want))
+	for i, s := range n.Want {
+		want[i] = quote(s, maxName)
 	}
-	if m == nil {
-		return true
+	s := fmt.Sprintf("; nearest is subject %s of PipePolicy %s: %s: want %s", quote(n.Subject, maxName), quote(n.Policy, maxName), n.Field, strings.Join(want, " or "))
+	switch {
+	case m != nil && n.Field == string(access.FieldContainer):
+		s += ", is " + quote(m.Container, maxName)
+	case m != nil && n.Field == string(access.FieldImage):
+		s += ", is " + quote(m.Image, maxPath)
 	}
-	return has(s.Containers, m.Container) && (len(s.Images) == 0 || slices.ContainsFunc(s.Images, func(image string) bool {
-		prefix, ok := strings.CutSuffix(image, "*")
-		return image == m.Image || ok && strings.HasPrefix(m.Image, prefix)
-	}))
+	return s
+}
+
+// deadline is the end of the permission that a mount rests on, for a warning.
+func (d *describer) deadline(field string) string {
+	if m := d.mount(field); m != nil && m.Access != nil {
+		if last, isOpen := m.Access.last(); isOpen && last.ExpiresAt != "" {
+			return " (until " + last.ExpiresAt + ")"
+		}
+	}
+	return ""
 }

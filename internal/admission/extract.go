@@ -36,6 +36,7 @@ type extraction struct {
 	mounted   []bool
 	work      int
 	allowance *jsonscan.Allowance
+	made      map[string]*governing // by pipe: the lists of policies that were made for this object
 
 	containers []Container
 	mounts     []Mount
@@ -183,7 +184,7 @@ func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
 // target reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
 // every device and share, so that policies can have rules of their own about other pipes.
 func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
-	governing, made := e.scope.governors.of(v.Pipe)
+	governing, made := e.governing(v.Pipe)
 	t := Target{
 		Path:         path,
 		Canonical:    v.Canonical,
@@ -205,6 +206,20 @@ func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Powe
 		weight += policyWeight * len(t.Policies)
 	}
 	return t, e.allowance.Take(weight) == nil
+}
+
+// governing finds the policies that govern a pipe. A list that is made for one is made once.
+func (e *extraction) governing(pipe string) (by *governing, made bool) {
+	if by = e.made[pipe]; by != nil {
+		return by, false
+	}
+	if by, made = e.scope.governors.of(pipe); made {
+		if e.made == nil {
+			e.made = map[string]*governing{}
+		}
+		e.made[pipe] = by
+	}
+	return by, made
 }
 
 // judgeMount is the guard's verdict, made stricter in one case: where the volume names a guarded pipe, the guard is

@@ -165,7 +165,7 @@ func TestExtractionIsThatOfKubernetesOwnDecoder(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(extraction{}), cmpopts.EquateEmpty(),
 			cmpopts.IgnoreUnexported(Target{}),
-			cmpopts.IgnoreFields(extraction{}, "scope", "spec", "field", "byName", "mounted", "work", "allowance")); diff != "" {
+			cmpopts.IgnoreFields(extraction{}, "scope", "spec", "field", "byName", "mounted", "work", "allowance", "made")); diff != "" {
 			t.Fatalf("seed %d: extraction differs (-reference +got):\n%s\n%s", seed, diff, raw)
 		}
 		if diff := cmp.Diff(annotations, obj.podMeta().annotations, cmpopts.EquateEmpty()); diff != "" {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,13 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // governedBy is policies with one PipePolicy for CSI Proxy's pipes, and "team-a" allowed by the parameters.
 func governedBy(change ...func(*PipePolicy)) Policies {
 	p := PipePolicy{
 		Pipes: []string{"csi-proxy-*"}, Action: ActionDeny, Requirement: AllowedNamespace,
-		Subjects: []PolicySubject{{
+		Subjects: []access.Subject{{
 			Name: "node", Namespace: "drivers", ServiceAccounts: []string{"node-sa"}, Containers: []string{"app"}, Images: []string{"example.com/app:*"},
 		}},
 	}
@@ -43,7 +46,7 @@ func subjectPod() *corev1.Pod { return in("drivers", "node-sa", testPod(csiPipe)
 func TestOnlySubjectsMayMountAGovernedPipe(t *testing.T) {
 	second := governedBy()
 	second.PipePolicies["other"] = PipePolicy{Pipes: []string{csiPipe[len(pipeRoot):]}, Action: ActionAudit,
-		Subjects: []PolicySubject{{Name: "a", Namespace: "team-a", ServiceAccounts: []string{"builder"}}}}
+		Subjects: []access.Subject{{Name: "a", Namespace: "team-a", ServiceAccounts: []string{"builder"}}}}
 	own := governedBy()
 	own.Parameters.PipePolicies, own.PipePolicies = own.PipePolicies, nil
 	for name, c := range map[string]struct {
@@ -123,19 +126,21 @@ func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
 	}
 	open := governedBy(until(clock))
 	open.PipePolicies["also"] = PipePolicy{Pipes: []string{"csi-*"}, Requirement: PrivilegedAndAllowedNamespace,
-		Subjects: []PolicySubject{{Name: "open", Namespace: "drivers"}}}
+		Subjects: []access.Subject{{Name: "open", Namespace: "drivers"}}}
 	image := governedBy(until(clock), func(p *PipePolicy) { p.Subjects[0].Images = []string{"elsewhere.com/*"} })
+	const nearest = `; nearest is subject "node" of PipePolicy "storage": `
 	const ended = `; subject "node" of PipePolicy "storage" ended 2026-03-04T05:06:07Z`
 	for name, c := range map[string]struct {
 		policies Policies
 		pod      *corev1.Pod
 		want     string // after the path
 	}{
-		"one policy":               {governedBy(), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields},
+		"one policy":               {governedBy(), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
+		"another container":        {governedBy(), with(subjectPod(), imageOf("example.com/application:1")), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "example.com/app:*", is "example.com/application:1"`},
 		"a subject that ended":     {governedBy(until(clock)), subjectPod(), `, governed by PipePolicy "storage"` + fields + ended},
 		"among many policies":      {many, subjectPod(), `, governed by PipePolicy "also-0", "also-1", "also-2" and 3 more` + fields + ended},
-		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields},
-		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields},
+		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
+		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1"`},
 		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,6 +155,10 @@ func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func imageOf(image string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image }
 }
 
 const fields = ` (spec.containers[0].volumeMounts[0], spec.volumes[0].hostPath.path)`
@@ -176,28 +185,28 @@ func TestWarningsAboutPoliciesAreShort(t *testing.T) {
 	}
 }
 
-// However many subjects there are, a denial costs no more than it is worth.
-func TestTheSearchForAnEndedPermissionIsBounded(t *testing.T) {
+// However many subjects there are, and however many containers, what it takes to compare them is bounded.
+func TestTheSearchForSubjectsIsBounded(t *testing.T) {
 	p := Policies{Parameters: DefaultParameters(), PipePolicies: map[string]PipePolicy{}}
-	var subjects []PolicySubject
+	var subjects []access.Subject
 	for i := range maxSubjects {
-		subjects = append(subjects, PolicySubject{Name: fmt.Sprint("s", i), Namespace: "other"})
+		subjects = append(subjects, access.Subject{Name: fmt.Sprint("s", i), Namespace: "team-a", Containers: []string{"x"}})
 	}
 	for i := range 200 {
 		p.PipePolicies[fmt.Sprintf("p%03d", i)] = PipePolicy{Pipes: []string{"csi-*"}, Subjects: subjects}
 	}
-	in := &Input{Namespace: "team-a", Now: "2026-01-01T00:00:00Z"}
 	scope := testScope(t, p)
 	by, _ := scope.governors.of("csi-x")
-	for range 50 {
-		in.Mounts = append(in.Mounts, Mount{Target: Target{Policies: by.names}})
-	}
-	d := newDescriber(in, scope)
-	for i := range in.Mounts {
-		d.describeMount(&in.Mounts[i])
-	}
-	if d.subjects < -len(in.Mounts) {
-		t.Errorf("%d subjects were looked at", maxSubjectsSearched-d.subjects)
+	for containers, want := range map[int]error{1: nil, 40: nil, 50: errTooManySubjects} {
+		in := &Input{Namespace: "team-a", ServiceAccount: "default"}
+		for i := range containers {
+			for range 100 { // mounts of one container cost as much as one
+				in.Mounts = append(in.Mounts, Mount{Container: fmt.Sprint("c", i), Target: Target{Policies: by.names, governing: by}})
+			}
+		}
+		if err := scope.permits(in, clock, plenty()); !errors.Is(err, want) {
+			t.Errorf("%d containers: %v, want %v", containers, err, want)
+		}
 	}
 }
 

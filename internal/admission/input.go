@@ -98,6 +98,9 @@ type Target struct {
 	// Policies are the names of the PipePolicies that govern the pipe, sorted. Those of the parameters begin with "parameters/".
 	Policies []string `json:"policies"`
 
+	// Access is what these PipePolicies say of the container that mounts the path.
+	Access *Access `json:"access"`
+
 	governing *governing // whose names Policies are; nil in an Input that was not extracted
 }
 

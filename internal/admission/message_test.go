@@ -141,7 +141,7 @@ func TestWarningsAreAtMost120Characters(t *testing.T) {
 
 func TestAPolicysOwnMessageReplacesTheDescription(t *testing.T) {
 	f := policy.Finding{Code: "X1", Effect: policy.EffectDeny, Field: "spec", Message: "no \x1b[1mway"}
-	got := denialMessage(&Input{}, newDescriber(&Input{}, &Scope{}).details([]policy.Finding{f}), func(string) policy.Rule { return policy.Rule{} }, "id", "sha256:0")
+	got := denialMessage(&Input{}, (&describer{in: &Input{}}).details([]policy.Finding{f}), func(string) policy.Rule { return policy.Rule{} }, "id", "sha256:0")
 	if want := "\nX1: no <U+001B>[1mway (spec)\nDecision id, policy sha256:0."; !strings.HasSuffix(got, want) {
 		t.Errorf("message %q does not end with %q", got, want)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -143,7 +144,7 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
       - {name: g, namespace: h, serviceAccounts: , owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
 			p.PipePolicies = map[string]PipePolicy{"exceptions.storage": {
 				Pipes: []string{"csi-proxy-*", "{0}"}, Action: ActionWarn, Requirement: PrivilegedAndAllowedNamespace,
-				Subjects: []PolicySubject{
+				Subjects: []access.Subject{
 					{Name: "a", Namespace: "b", ServiceAccounts: []string{"c"}, Containers: []string{"d"}, Images: []string{"e/f:*"}},
 					{Name: "g", Namespace: "h", Owner: "i", Reason: "j", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)},
 				},
@@ -238,7 +239,7 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 		EqualPowerPaths:    DefaultParameters().EqualPowerPaths,
 		PipePolicies: map[string]PipePolicy{"smb": {
 			Pipes: []string{"csi-proxy-smb-*"}, Action: ActionDeny, Requirement: AllowedNamespace,
-			Subjects: []PolicySubject{{
+			Subjects: []access.Subject{{
 				Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"csi-smb-node-sa"}, Containers: []string{"smb"},
 			}},
 		}},

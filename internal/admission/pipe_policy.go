@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 )
 
@@ -31,24 +32,7 @@ type PipePolicy struct {
 	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
 	Requirement Requirement
 	// Subjects may mount the pipes. Without any, nobody may.
-	Subjects []PolicySubject
-}
-
-// PolicySubject is containers of pods in one namespace, narrowed by each list that is not empty.
-type PolicySubject struct {
-	// Name tells the subjects of a policy apart.
-	Name      string
-	Namespace string
-	// ServiceAccounts of the pods.
-	ServiceAccounts []string
-	// Containers are names of containers.
-	Containers []string
-	// Images as written in the pod, or beginnings of them that end in "*".
-	Images []string
-	// Owner answers for a permission that ends, Reason is why there is one.
-	Owner, Reason string
-	// ExpiresAt is when the permission ends; zero means never.
-	ExpiresAt time.Time
+	Subjects []access.Subject
 }
 
 // Bounds of a PipePolicy, the same as those of the API's schema: what the API server stores and what a parameters
@@ -123,7 +107,7 @@ func (p PipePolicy) check(f *faults, at string) {
 	seen := map[string]bool{}
 	for i, s := range p.Subjects {
 		here := element(join(at, "subjects"), i)
-		s.check(f, here)
+		checkSubject(f, here, &s)
 		if seen[s.Name] {
 			f.add(join(here, "name"), "%s is the name of another subject as well", quote(s.Name, maxName))
 		}
@@ -131,7 +115,7 @@ func (p PipePolicy) check(f *faults, at string) {
 	}
 }
 
-func (s PolicySubject) check(f *faults, at string) {
+func checkSubject(f *faults, at string, s *access.Subject) {
 	f.label(join(at, "name"), s.Name)
 	f.label(join(at, "namespace"), s.Namespace)
 	f.entries(join(at, "serviceAccounts"), s.ServiceAccounts, maxSubdomain)
@@ -149,6 +133,10 @@ func (s PolicySubject) check(f *faults, at string) {
 			f.add(element(join(at, "images"), i), `%s matches no image: no runtime takes a name in capital letters; only its registry and its tag may have them`, quote(image, maxName))
 		case !imageText.MatchString(prefix), strings.Contains(prefix, "//"), !isImageName(prefix, isPrefix), !isPrefix && !imageEnd.MatchString(image):
 			f.add(element(join(at, "images"), i), `%s matches no image: want a name as pods have it, such as registry.example/driver:v1, or its beginning and *`, quote(image, maxName))
+		default:
+			if _, err := access.SpellImage(image); err != nil {
+				f.add(element(join(at, "images"), i), "%v", err)
+			}
 		}
 	}
 	f.length(join(at, "owner"), s.Owner, maxSubdomain)
@@ -194,17 +182,9 @@ func isImageName(image string, isPrefix bool) bool {
 	return (registry == "" || registryName.MatchString(registry)) && (tag == "" || tagName.MatchString(tag))
 }
 
-// CrossesRepositories says of a beginning of images that it ends within the name of a repository, so that it is the
-// beginning of others as well. prefix is what stands before the *.
-func CrossesRepositories(image string) (prefix string, crosses bool) {
-	prefix, isPrefix := strings.CutSuffix(image, "*")
-	_, _, _, tagged := cutImage(prefix)
-	return prefix, isPrefix && !tagged && !strings.HasSuffix(prefix, "/")
-}
-
 // expiry is when the permission ends and when its end is near, as policies compare them; empty for one that does not end.
 // Parts of a second are cut off, so that the end is never late.
-func (s PolicySubject) expiry() (at, warnFrom string) {
+func expiry(s *access.Subject) (at, warnFrom string) {
 	if s.ExpiresAt.IsZero() {
 		return "", ""
 	}

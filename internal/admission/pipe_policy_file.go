@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // pipePolicies reads PipePolicies by name. Each has the shape of the API's spec.
@@ -58,7 +60,7 @@ func (f *faults) nodeRules(path string, v any) {
 	f.members(path, v, map[string]func(string, any){"action": ignore, "methods": ignore, "pathPrefixes": ignore, "requireToken": ignore})
 }
 
-func (f *faults) subjects(path string, v any) []PolicySubject {
+func (f *faults) subjects(path string, v any) []access.Subject {
 	if v == nil {
 		return nil
 	}
@@ -67,7 +69,7 @@ func (f *faults) subjects(path string, v any) []PolicySubject {
 		f.add(path, "%s where a list of subjects is expected", typeName(v))
 		return nil
 	}
-	out := make([]PolicySubject, len(entries))
+	out := make([]access.Subject, len(entries))
 	for i, entry := range entries {
 		s := &out[i]
 		f.members(element(path, i), entry, map[string]func(string, any){

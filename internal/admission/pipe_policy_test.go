@@ -2,12 +2,14 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -15,7 +17,7 @@ import (
 func wholePolicy() PipePolicy {
 	return PipePolicy{
 		Pipes: []string{"csi-proxy-*", "a.b_{c}"}, Action: ActionWarn, Requirement: PrivilegedAndAllowedNamespace,
-		Subjects: []PolicySubject{
+		Subjects: []access.Subject{
 			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"sa"}, Containers: []string{"c"}, Images: []string{"example.com/a:*", "b"}},
 			{Name: "late", Namespace: "kube-system", Owner: "team", Reason: "moving", ExpiresAt: clock},
 		},
@@ -37,7 +39,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		`pipes[0]: pipe pattern "a." ends in a dot`:                                               func(p *PipePolicy) { p.Pipes[0] = "a." },
 		"admission.action: Allow is none of Deny, Warn, Audit":                                    func(p *PipePolicy) { p.Action = "Allow" },
 		"admission.requirement: None is none of":                                                  func(p *PipePolicy) { p.Requirement = "None" },
-		"subjects: 257 entries":                                                                   func(p *PipePolicy) { p.Subjects = make([]PolicySubject, 257) },
+		"subjects: 257 entries":                                                                   func(p *PipePolicy) { p.Subjects = make([]access.Subject, 257) },
 		`subjects[0].name: "": want`:                                                              func(p *PipePolicy) { p.Subjects[0].Name = "" },
 		`subjects[0].name: "A": want`:                                                             func(p *PipePolicy) { p.Subjects[0].Name = "A" },
 		`subjects[0].name: "a-": want`:                                                            func(p *PipePolicy) { p.Subjects[0].Name = "a-" },
@@ -76,7 +78,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			t.Errorf("%s: bound with %v", want, err)
 		}
 	}
-	p := PipePolicy{Action: "x", Requirement: "y", Subjects: []PolicySubject{{}}}
+	p := PipePolicy{Action: "x", Requirement: "y", Subjects: []access.Subject{{}}}
 	if err := p.Validate(); strings.Count(err.Error(), "\n") != 4 {
 		t.Errorf("not every fault at once: %v", err)
 	}
@@ -99,19 +101,10 @@ func TestDataOfPoliciesIsWhatRulesAreDocumentedToSee(t *testing.T) {
 	p.Parameters.PipePolicies = map[string]PipePolicy{"own": {Pipes: []string{"y"}, Action: ActionAudit}}
 	m := bound(t, p, policy.Modules{Files: map[string]string{"a.rego": "x"}})
 	got := m.Data["pipeguard"].(map[string]any)
-	none := map[string]any{}
 	want := map[string]any{
 		"parameters": p.Parameters.data(),
-		"policies": map[string]any{
-			"whole": map[string]any{"action": "Warn", "requirement": "PrivilegedAndAllowedNamespace", "subjects": map[string]any{"kube-system": []any{
-				map[string]any{"name": "node", "serviceAccounts": []any{"sa"}, "containers": []any{"c"}, "images": []any{"example.com/a:*", "b"}, "expiresAt": "", "warnFrom": ""},
-				map[string]any{"name": "late", "serviceAccounts": []any{}, "containers": []any{}, "images": []any{}, "expiresAt": "2026-03-04T05:06:07Z", "warnFrom": "2026-02-25T05:06:07Z"},
-			}}},
-			"empty":          map[string]any{"action": "Deny", "requirement": "AllowedNamespace", "subjects": none},
-			"parameters/own": map[string]any{"action": "Audit", "requirement": "AllowedNamespace", "subjects": none},
-		},
-		"modules": p.ModuleParameters,
-		"scope":   got["scope"],
+		"modules":    p.ModuleParameters,
+		"scope":      got["scope"],
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)
@@ -122,8 +115,8 @@ func TestDataOfPoliciesIsWhatRulesAreDocumentedToSee(t *testing.T) {
 }
 
 func TestPartsOfASecondNeverProlongAPermission(t *testing.T) {
-	s := PolicySubject{ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.FixedZone("", 3600))}
-	if at, warn := s.expiry(); at != "2026-01-02T02:04:05Z" || warn != "2025-12-26T02:04:05Z" {
+	s := access.Subject{ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 999_999_999, time.FixedZone("", 3600))}
+	if at, warn := expiry(&s); at != "2026-01-02T02:04:05Z" || warn != "2025-12-26T02:04:05Z" {
 		t.Errorf("%s, %s", at, warn)
 	}
 }
@@ -146,7 +139,17 @@ func TestEverythingThatChangesTheScopeChangesTheData(t *testing.T) {
 		"a policy's pipes": func(p *Policies) {
 			p.PipePolicies["disk"] = PipePolicy{Pipes: []string{"csi-proxy-d*"}, Action: ActionAudit}
 		},
-		"a policy of the file":  func(p *Policies) { p.Parameters.PipePolicies = map[string]PipePolicy{"x": {Pipes: []string{"x"}}} },
+		"a policy of the file": func(p *Policies) { p.Parameters.PipePolicies = map[string]PipePolicy{"x": {Pipes: []string{"x"}}} },
+		"a policy's subject": func(p *Policies) {
+			disk := p.PipePolicies["disk"]
+			disk.Subjects = append(slices.Clone(disk.Subjects), access.Subject{Name: "more", Namespace: "more"})
+			p.PipePolicies["disk"] = disk
+		},
+		"a policy's action": func(p *Policies) {
+			disk := p.PipePolicies["disk"]
+			disk.Action, disk.Requirement = ActionWarn, PrivilegedOrAllowedNamespace
+			p.PipePolicies["disk"] = disk
+		},
 		"a policy less":         func(p *Policies) { delete(p.PipePolicies, "disk") },
 		"a module's parameters": func(p *Policies) { p.ModuleParameters = map[string]any{"x": 1} },
 	} {

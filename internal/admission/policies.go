@@ -1,7 +1,11 @@
 package admission
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -16,6 +20,11 @@ type Policies struct {
 	PipePolicies map[string]PipePolicy
 	// ModuleParameters are for Rego alone, by the name of the PolicyModule that they belong to.
 	ModuleParameters map[string]any
+}
+
+// gone are documents that policies could read once.
+var gone = map[string]string{
+	"pipeguard.policies": "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access",
 }
 
 // parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
@@ -39,6 +48,7 @@ func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
 	files.Data = p.data(pipes)
 	files.Companion = scope
 	files.InputSchema = builtin.InputSchema()
+	files.Gone = gone
 	files.Checks = slices.Concat(files.Checks, checks)
 	return files, nil
 }
@@ -65,46 +75,31 @@ func (p Policies) pipePolicies() map[string]PipePolicy {
 	return all
 }
 
-// data is the document that policies see as data.
+// data is the document that policies see as data. What a PipePolicy says of an object is in the input.
 func (p Policies) data(pipes map[string]PipePolicy) map[string]any {
-	policies := make(map[string]any, len(pipes))
-	governed := make(map[string]any, len(pipes))
-	for name, own := range pipes {
-		policies[name] = own.data()
-		governed[name] = anys(own.Pipes)
-	}
 	modules := maps.Clone(p.ModuleParameters)
 	if modules == nil {
 		modules = map[string]any{}
 	}
 	return map[string]any{"pipeguard": map[string]any{
 		"parameters": p.Parameters.data(),
-		"policies":   policies,
 		"modules":    modules,
-		// The rest of what the Scope was made from. No rule needs it, but the revision, which is the hash of files and
-		// data, must change with everything that changes a decision.
+		// What the Scope was made from. No rule needs it, but the revision, which is the hash of files and data, must change with everything that
+		// changes a decision.
 		"scope": map[string]any{
-			"pipes":           governed,
+			"policies":        sum(pipes),
 			"equalPowerPipes": anys(p.Parameters.EqualPowerPipes),
 			"equalPowerPaths": anys(p.Parameters.EqualPowerPaths),
 		},
 	}}
 }
 
-// data is what policies see of a PipePolicy: its subjects by namespace, so that few are looked at.
-func (p PipePolicy) data() map[string]any {
-	subjects := map[string]any{}
-	for _, s := range p.Subjects {
-		at, warnFrom := s.expiry()
-		before, _ := subjects[s.Namespace].([]any)
-		subjects[s.Namespace] = append(before, map[string]any{
-			"name":            s.Name,
-			"serviceAccounts": anys(s.ServiceAccounts),
-			"containers":      anys(s.Containers),
-			"images":          anys(s.Images),
-			"expiresAt":       at,
-			"warnFrom":        warnFrom,
-		})
+// sum is a hash of PipePolicies.
+func sum(pipes map[string]PipePolicy) string {
+	text, err := json.Marshal(pipes)
+	if err != nil {
+		panic(fmt.Errorf("encode PipePolicies: %w", err)) // they consist of texts and of times that were checked
 	}
-	return map[string]any{"action": string(p.Action), "requirement": string(p.Requirement), "subjects": subjects}
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:])
 }

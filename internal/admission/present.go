@@ -55,7 +55,7 @@ func (r *Reviewer) present(j *judgement) Result {
 		kind:       plain(j.input.Kind.Kind, maxName),
 	}
 	res.rank()
-	d := newDescriber(j.input, j.scope)
+	d := &describer{in: j.input}
 	res.Details = d.details(res.Findings)
 	switch {
 	case j.unchanged:

@@ -139,7 +139,9 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	if j.plain = !isRelevant(&e, obj.podMeta()); j.plain && !snapshot.NeedsObject() {
 		return false, nil
 	}
-	j.input = r.input(req, &obj, &e)
+	if j.input, err = j.scope.input(req, &obj, &e, r.namespaces, j.start, j.allowance); err != nil {
+		return true, unreadable(err)
+	}
 	if j.decision, fail = r.decide(ctx, j, j.input, req.Object.Raw); fail != nil {
 		return true, fail
 	}

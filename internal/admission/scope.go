@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -20,6 +21,7 @@ type Scope struct {
 	powers    *pipepath.Powers
 	governors governors
 	policies  map[string]PipePolicy
+	subjects  map[string]*access.Subjects // of the policies
 	// canary is the name of a guarded pipe that no lenient PipePolicy governs; empty if there is none.
 	canary string
 }
@@ -37,20 +39,47 @@ type governors struct {
 	exact    map[string]*governing // by the folded name of a pipe
 	prefixes map[string]*governing // by the folded beginning of names
 	lengths  []int                 // of the beginnings, each once
+	policies map[string]PipePolicy
 }
 
 // governing are the policies that govern a pipe.
 type governing struct {
 	names []string // sorted
+	// action is the strictest of theirs; privilegedSuffices says whether each is content with a privileged container.
+	action             Action
+	privilegedSuffices bool
 	// term is names as OPA wants them. The mounts of an object have the same one, so that OPA, which remembers what it found
 	// out about a value, need not compare thousands of names.
 	term *ast.Term
 }
 
-func governingBy(names []string) *governing { return &governing{names, list(names, text)} }
+func governingBy(names []string, policies map[string]PipePolicy) *governing {
+	g := &governing{names: names, privilegedSuffices: true, term: list(names, text)}
+	for _, name := range names {
+		p := policies[name]
+		g.action = stricter(g.action, p.Action)
+		g.privilegedSuffices = g.privilegedSuffices && p.Requirement == PrivilegedOrAllowedNamespace
+	}
+	return g
+}
 
 // nobody governs a pipe that no policy names. A list that is empty differs from none in JSON.
-var nobody = governingBy([]string{})
+var nobody = &governing{names: []string{}, term: list([]string{}, text)}
+
+// stricter is the stricter of two actions; one that is not known is the strictest.
+func stricter(a, b Action) Action {
+	order := []Action{"", ActionAudit, ActionWarn} // and any other behind them
+	rank := func(a Action) int {
+		if i := slices.Index(order, a); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
 
 func newGovernors(policies map[string]PipePolicy) governors {
 	exact, prefixes := map[string][]string{}, map[string][]string{}
@@ -66,12 +95,12 @@ func newGovernors(policies map[string]PipePolicy) governors {
 			}
 		}
 	}
-	g := governors{exact: make(map[string]*governing, len(exact)), prefixes: make(map[string]*governing, len(prefixes))}
+	g := governors{exact: make(map[string]*governing, len(exact)), prefixes: make(map[string]*governing, len(prefixes)), policies: policies}
 	for text, names := range exact {
-		g.exact[text] = governingBy(names)
+		g.exact[text] = governingBy(names, policies)
 	}
 	for text, names := range prefixes {
-		g.prefixes[text] = governingBy(names)
+		g.prefixes[text] = governingBy(names, policies)
 	}
 	for text := range g.prefixes {
 		g.lengths = append(g.lengths, len(text))
@@ -116,7 +145,7 @@ func (g *governors) of(pipe string) (by *governing, made bool) {
 		return one, false
 	}
 	slices.Sort(names)
-	return governingBy(slices.Compact(names)), true
+	return governingBy(slices.Compact(names), g.policies), true
 }
 
 // scope puts together what goes with the policies p, of which pipes are all PipePolicies.
@@ -138,7 +167,10 @@ func (p Policies) scope(pipes map[string]PipePolicy) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scope{guard: guard, powers: powers, governors: newGovernors(pipes), policies: maps.Clone(pipes)}
+	s := &Scope{guard: guard, powers: powers, governors: newGovernors(pipes), policies: maps.Clone(pipes), subjects: make(map[string]*access.Subjects, len(pipes))}
+	for name, own := range pipes {
+		s.subjects[name] = access.NewSubjects(own.Subjects)
+	}
 	s.canary = s.unforgivenPipe(slices.Concat(p.Parameters.GuardedPipes, patterns))
 	return s, nil
 }

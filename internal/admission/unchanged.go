@@ -42,7 +42,11 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 		!maps.Equal(runtimeAnnotations(old.podMeta()), runtimeAnnotations(obj.podMeta())) {
 		return false
 	}
-	d, fail := r.decide(ctx, j, r.input(req, &old, &before), req.OldObject.Raw)
+	in, err := j.scope.input(req, &old, &before, r.namespaces, j.start, j.allowance)
+	if err != nil {
+		return false
+	}
+	d, fail := r.decide(ctx, j, in, req.OldObject.Raw)
 	if fail != nil {
 		return false
 	}
@@ -51,8 +55,16 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 }
 
 func sameAccess(a, b *extraction) bool {
-	return slices.Equal(a.containers, b.containers) && reflect.DeepEqual(a.mounts, b.mounts) &&
-		reflect.DeepEqual(a.unmounted, b.unmounted) && reflect.DeepEqual(a.persistent, b.persistent)
+	return slices.Equal(a.containers, b.containers) &&
+		slices.EqualFunc(a.mounts, b.mounts, func(x, y Mount) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) }) &&
+		slices.EqualFunc(a.unmounted, b.unmounted, func(x, y Volume) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) }) &&
+		slices.EqualFunc(a.persistent, b.persistent, func(x, y PersistentVolume) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) })
+}
+
+// sameTarget compares two copies, and takes from them what is found anew for each object: what policies say of it.
+func sameTarget(a, b *Target) bool {
+	a.Access, a.governing, b.Access, b.governing = nil, nil, nil, nil
+	return reflect.DeepEqual(*a, *b)
 }
 
 func runtimeAnnotations(pod *metadata) map[string]string {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/turns"
 )
@@ -43,6 +44,31 @@ func TestAnUpdateThatLeavesTheAccessAsItWasPasses(t *testing.T) {
 				t.Errorf("warnings %q", answer.Warnings)
 			}
 		})
+	}
+}
+
+// What policies say of the containers is found anew for each of two objects, and does not count as a difference of theirs.
+func TestAnUpdateOfAPodThatPoliciesGovernPasses(t *testing.T) {
+	two := governedBy(until(clock))
+	two.PipePolicies["other"] = PipePolicy{Pipes: []string{"csi-*"}, Subjects: []access.Subject{{Name: "a", Namespace: "team-b"}}}
+	for name, pod := range map[string]func() *corev1.Pod{
+		"nobody's":       func() *corev1.Pod { return testPod(csiPipe, `\\.\pipe\csi-proxy-disk-v1`) },
+		"one that ended": subjectPod,
+		"a volume": func() *corev1.Pod {
+			p := testPod(csiPipe)
+			p.Spec.Containers[0].VolumeMounts = nil
+			return p
+		},
+	} {
+		r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, two, nil) })
+		res := r.Review(t.Context(), updateRequest(t, pod(), with(pod(), func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })))
+		if !res.Allowed || !res.Unchanged {
+			t.Errorf("%s: allowed %t, unchanged %t: %s", name, res.Allowed, res.Unchanged, res.Message)
+		}
+		res = r.Review(t.Context(), updateRequest(t, pod(), with(pod(), imageOf("evil"))))
+		if res.Allowed {
+			t.Errorf("%s: another image is admitted", name)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ var (
 	keyPolicies        = ast.StringTerm("policies")
 	keyPersistent      = ast.StringTerm("persistentVolumes")
 	keyClaim           = ast.StringTerm("claim")
+	keyAccess          = ast.StringTerm("access")
 
 	valueSchema = ast.StringTerm(Schema)
 	valueTrue   = ast.BooleanTerm(true)
@@ -137,6 +138,7 @@ func (m *Mount) term(name, image *ast.Term) *ast.Term {
 		item{keyNeverAllowed, boolean(m.NeverAllowed)},
 		item{keyEqualPower, text(m.EqualPower)},
 		item{keyPolicies, m.policies()},
+		item{keyAccess, m.access()},
 		item{keyField, text(m.Field)},
 		item{keyVolumeField, text(m.VolumeField)},
 	)
@@ -154,6 +156,7 @@ func (v Volume) term() *ast.Term {
 		item{keyNeverAllowed, boolean(v.NeverAllowed)},
 		item{keyEqualPower, text(v.EqualPower)},
 		item{keyPolicies, v.policies()},
+		item{keyAccess, v.access()},
 		item{keyField, text(v.Field)},
 	)
 }
@@ -170,6 +173,7 @@ func (v PersistentVolume) term() *ast.Term {
 		item{keyNeverAllowed, boolean(v.NeverAllowed)},
 		item{keyEqualPower, text(v.EqualPower)},
 		item{keyPolicies, v.policies()},
+		item{keyAccess, v.access()},
 		item{keyField, text(v.Field)},
 		item{keyClaim, ast.ObjectTerm(item{keyNamespace, text(v.Claim.Namespace)}, item{keyName, text(v.Claim.Name)})},
 	)
@@ -189,6 +193,13 @@ func (t *Target) policies() *ast.Term {
 		return list(t.Policies, text)
 	}
 	return t.governing.term
+}
+
+func (t *Target) access() *ast.Term {
+	if t.Access == nil {
+		return ast.NullTerm()
+	}
+	return t.Access.term
 }
 
 // podTerm takes the terms of the object's own labels and annotations: those of a Pod are the same.

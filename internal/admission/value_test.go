@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/policies"
@@ -63,7 +62,6 @@ func conforms(t *testing.T, at string, schema map[string]any, v any) {
 }
 
 func TestValueIsTheInputAsJSONAndConformsToTheSchema(t *testing.T) {
-	r := &Reviewer{now: func() time.Time { return clock }}
 	scope := testScope(t, overlapping())
 	for seed := range uint64(300) {
 		_, raw := randomObject(t, rand.New(rand.NewPCG(seed, 2)))
@@ -79,7 +77,10 @@ func TestValueIsTheInputAsJSONAndConformsToTheSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := r.input(req, &obj, &e)
+		in, err := scope.input(req, &obj, &e, nil, clock, plenty())
+		if err != nil {
+			t.Fatal(err)
+		}
 		got := in.value(nil)
 		// Through JSON, absent maps and lists are null; a policy finds them empty.
 		complete(in)

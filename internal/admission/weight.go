@@ -46,6 +46,7 @@ const (
 	mountWeight     = 112  // a mount of something that leads to nothing
 	entryWeight     = 4096 // a mount, or a volume, that has an entry in the input, with what is found about it
 	policyWeight    = 128  // a policy in a list that was made for one entry
+	accessWeight    = 6144 // what policies say of a container and a pipe
 	valueWeight     = 256  // a value of an object that policies read as a whole
 )
 

@@ -124,7 +124,9 @@ func makeAll(t *testing.T, r *Reviewer, scope *Scope, body []byte, whole bool, a
 	if m.found, err = extract(scope, &m.object, a); err != nil {
 		t.Fatal(err)
 	}
-	m.input = r.input(q, &m.object, &m.found)
+	if m.input, err = scope.input(q, &m.object, &m.found, r.namespaces, clock, a); err != nil {
+		t.Fatal(err)
+	}
 	var object ast.Value
 	if err := a.Take(inputWeight(m.input, q.Object.Raw, whole)); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,9 @@ type Modules struct {
 	// InputSchema is the JSON Schema of the input. No module but those of the Base may read a field that is not in it: an
 	// undefined name makes a refusal vanish. Nil means that anything may be read.
 	InputSchema []byte
+	// Gone are documents that there were once, by path without data, such as pipeguard.policies, and what to read in place of each. No module that decides
+	// may read one, not of the Base either.
+	Gone map[string]string
 	// Owner names the author of an added file, by its path: an author's helpers are kept apart from those of others. Nil
 	// means that one author added all files.
 	Owner func(file string) string

@@ -1,6 +1,12 @@
 package policy
 
-import "github.com/open-policy-agent/opa/v1/ast"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
 
 // refersToObject reports whether a compiled module may read input.object: by its name, by a name that is only known when
 // it is evaluated, or by handing on the whole input. After compilation every use of input is a reference.
@@ -21,4 +27,26 @@ func refersToObject(m *ast.Module) bool {
 		return found
 	})
 	return found
+}
+
+// readsOfGone reports where compiled modules read documents that are gone. Nothing would be found there, which makes a refusal vanish.
+func readsOfGone(compiled map[string]*ast.Module, gone map[string]string) (out []Problem) {
+	for _, name := range slices.Sorted(maps.Keys(compiled)) {
+		seen := map[string]bool{}
+		for _, r := range compiled[name].Rules {
+			ast.WalkRefs(r, func(ref ast.Ref) bool {
+				path := dotted(segments(ref))
+				for _, former := range slices.Sorted(maps.Keys(gone)) {
+					if document := "data." + former; !seen[former] && (path == document || strings.HasPrefix(path, document+".")) {
+						seen[former] = true
+						problem := place{name, ref[0].Location}.problem(document + " is gone: " + gone[former])
+						problem.Code = CodeName
+						out = append(out, problem)
+					}
+				}
+				return false
+			})
+		}
+	}
+	return out
 }

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
@@ -192,8 +192,12 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 			}
 		}
 		for _, image := range s.Images {
-			if prefix, ok := admission.CrossesRepositories(image); ok {
-				warn("subject %s: image %s also covers %s-other/x: end the name with :* or /*", s.Name, image, prefix)
+			switch name, ok := access.EndsWithinName(image); {
+			case !ok:
+			case strings.LastIndexByte(name, ':') > strings.LastIndexByte(name, '/'):
+				warn("subject %s: image %s is the tag or digest %s alone, and none that begins so: write %s.* or %s-*", s.Name, image, name, name, name)
+			default:
+				warn("subject %s: image %s is %s with any tag or digest, and what lies below it, and no other name that begins so: write %s:* or %s/*", s.Name, image, name, name, name)
 			}
 		}
 		if len(s.ServiceAccounts) == 0 {

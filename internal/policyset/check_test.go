@@ -84,7 +84,7 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		"a repository in capitals":   {pipes("p", image("registry.example/Team/driver:v1")), "no runtime takes a name in capital letters"},
 		"a beginning in capitals":    {pipes("p", image("registry.example/Dri*")), "no runtime takes a name in capital letters"},
 		"a beginning of a tag":       {pipes("p", image("registry.example/driver:V*")), ""},
-		"a beginning with a dash":    {pipes("p", image("registry.example/team/dri-*")), ""},
+		"a beginning with a dash":    {pipes("p", image("registry.example/team/dri-*")), "must follow /, : or @"},
 		"a registry's images":        {pipes("p", image("registry.example:5000/*")), ""},
 		"a segment with a dash":      {pipes("p", image("registry.example/-team/driver")), "matches no image"},
 		"a segment with two marks":   {pipes("p", image("registry.example/team/a._b")), "matches no image"},
@@ -240,18 +240,25 @@ func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
 	}
 }
 
-func TestABeginningOfSeveralRepositoriesIsAWarning(t *testing.T) {
-	for image, want := range map[string]bool{
-		"r.example/driver*": true, "r.example:5000/team/dri-*": true,
-		"r.example/driver:*": false, "r.example/driver:v1*": false, "r.example/driver/*": false, "r.example/*": false, "r.example/driver:v1": false, "r.example/driver@*": false,
+func TestABeginningThatEndsWithinANameIsAWarning(t *testing.T) {
+	for image, want := range map[string]string{
+		"r.example/driver*":    "write r.example/driver:* or r.example/driver/*",
+		"r.example/driver:v1*": "write r.example/driver:v1.* or r.example/driver:v1-*",
+		"r.example/driver:*":   "", "r.example/driver/*": "", "r.example/*": "", "r.example/driver:v1": "", "r.example/driver@*": "",
 	} {
 		p := pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Images = []string{image} })
-		got := Warnings(&p, time.Time{})
-		prefix := strings.TrimSuffix(image, "*")
-		text := "also covers " + prefix + "-other/x: end the name with :* or /*"
-		if want != slices.ContainsFunc(got, func(w string) bool { return strings.Contains(w, text) }) {
-			t.Errorf("%s: %q", image, got)
+		if faults := CheckPipePolicy(&p); len(faults) > 0 {
+			t.Errorf("%s: %v", image, faults)
 		}
+		about := slices.DeleteFunc(Warnings(&p, time.Time{}), func(w string) bool { return !strings.Contains(w, "image") })
+		if (want == "") != (len(about) == 0) || want != "" && !strings.HasSuffix(about[0], want) {
+			t.Errorf("%s: %q", image, about)
+		}
+	}
+	// What no node could be asked for is no beginning at admission either.
+	p := pipes("p", func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Images = []string{"r.example:5000/team/dri-*"} })
+	if faults := CheckPipePolicy(&p); len(faults) != 1 || !strings.Contains(faults[0].Error(), "must follow /, : or @") {
+		t.Errorf("%v", faults)
 	}
 }
 

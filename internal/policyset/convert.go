@@ -3,6 +3,7 @@ package policyset
 import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // pipePolicy puts a spec into admission's terms. Fields that the API server would have given their defaults, and that a
@@ -12,7 +13,7 @@ func pipePolicy(spec v1alpha1.PipePolicySpec) admission.PipePolicy {
 		Pipes:       make([]string, len(spec.Pipes)),
 		Action:      admission.Action(spec.Admission.Action),
 		Requirement: admission.Requirement(spec.Admission.Requirement),
-		Subjects:    make([]admission.PolicySubject, len(spec.Subjects)),
+		Subjects:    make([]access.Subject, len(spec.Subjects)),
 	}
 	if p.Action == "" {
 		p.Action = admission.ActionDeny
@@ -24,7 +25,7 @@ func pipePolicy(spec v1alpha1.PipePolicySpec) admission.PipePolicy {
 		p.Pipes[i] = string(pattern)
 	}
 	for i, s := range spec.Subjects {
-		p.Subjects[i] = admission.PolicySubject{
+		p.Subjects[i] = access.Subject{
 			Name:            s.Name,
 			Namespace:       s.Namespace,
 			ServiceAccounts: s.ServiceAccounts,

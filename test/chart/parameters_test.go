@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // driver is what a profile lets pass.
@@ -38,7 +39,7 @@ var drivers = map[string]driver{
 func (d driver) pipePolicy() admission.PipePolicy {
 	p := admission.PipePolicy{
 		Action: admission.ActionDeny, Requirement: admission.AllowedNamespace,
-		Subjects: []admission.PolicySubject{{
+		Subjects: []access.Subject{{
 			Name: "node", Namespace: d.namespace, ServiceAccounts: []string{d.serviceAccount}, Containers: []string{d.container},
 		}},
 	}
@@ -104,7 +105,7 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 	}
 	want.PipePolicies["nightly-backup"] = admission.PipePolicy{
 		Pipes: []string{"csi-proxy-disk-v1", "backup*"}, Action: admission.ActionWarn, Requirement: admission.PrivilegedAndAllowedNamespace,
-		Subjects: []admission.PolicySubject{{
+		Subjects: []access.Subject{{
 			Name: "agent", Namespace: "backup", ServiceAccounts: []string{"agent"}, Containers: []string{"agent"},
 			Images: []string{"registry.example.com/backup/*"}, Owner: "storage@example.com", Reason: "until the driver takes snapshots",
 			ExpiresAt: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC),

@@ -2,9 +2,9 @@ package node
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -139,23 +139,18 @@ func orAny(fit, written []string) []string {
 	return fit
 }
 
-// images puts beginnings of names into the words of the access list, whose beginnings end where a part of a name does.
-// registry/driver* is registry/driver with any tag or digest and what lies below it, and not registry/driver-of-others.
-func images(written []string) []string {
-	var out []string
-	for _, image := range written {
-		prefix, ok := strings.CutSuffix(image, "*")
-		if !ok || isFitCaller(acl.CallerPattern{Namespace: "n", Image: image}) {
-			out = append(out, image)
-			continue
+// images puts images into the words of the access list.
+func images(written []string) (out []string) {
+	for _, text := range written {
+		patterns, err := access.SpellImage(text)
+		if err != nil {
+			patterns = []string{text} // to be named as unfit
 		}
-		for _, i := range []string{prefix, prefix + "/*", prefix + ":*", prefix + "@*"} {
-			if isFitCaller(acl.CallerPattern{Namespace: "n", Image: i}) {
-				out = append(out, i)
+		for _, p := range patterns {
+			if err == nil && access.IsImagePrefix(p) {
+				p += "*"
 			}
-		}
-		if !isFitCaller(acl.CallerPattern{Namespace: "n", Image: prefix}) {
-			out = append(out, image) // to be named as unfit
+			out = append(out, p)
 		}
 	}
 	return out

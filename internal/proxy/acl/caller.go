@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // Steps of assurance in rising order; 0 is unknown and is covered by no pattern.
@@ -60,7 +62,7 @@ func foldCaller(c Caller) caller {
 	}
 	out.names.namespace, out.names.container, out.hostProcess = c.Namespace, c.Container, c.HostProcess
 	out.names.account = c.ServiceAccount
-	if isImage(c.Image) {
+	if access.IsImage(c.Image) {
 		out.names.image = c.Image
 	}
 	return out
@@ -116,7 +118,7 @@ func (p *callerPattern) parsePod(c CallerPattern) []error {
 	}
 	if c.Image != "" {
 		var err error
-		p.names.image, err = parseImage(c.Image)
+		p.names.image, err = access.ParseImage(c.Image)
 		errs = append(errs, err)
 	}
 	if p.needsPod() {
@@ -166,7 +168,7 @@ func (p *callerPattern) differs(c *caller) string {
 		return "serviceAccount"
 	case want.container != "" && want.container != have.container:
 		return "container"
-	case want.image != "" && !coversImage(want.image, have.image):
+	case want.image != "" && !access.CoversImage(want.image, have.image):
 		return "image"
 	case p.hostProcess != nil && *p.hostProcess != c.hostProcess:
 		return "hostProcess"

@@ -1,6 +1,10 @@
 package acl
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
+)
 
 // shape is a set of fields that patterns ask for. All patterns of a shape are looked up at once, by the caller's values
 // of these fields. A directory or a prefix is looked up by each length that one of the patterns has.
@@ -14,7 +18,7 @@ type shape struct {
 func (x *index) add(key callerNames) {
 	s := shape{
 		user: key.user != "", exe: key.exe != "", namespace: key.namespace != "", account: key.account != "",
-		container: key.container != "", image: key.image != "", isExeDir: isExeDir(key.exe), isImagePrefix: isImagePrefix(key.image),
+		container: key.container != "", image: key.image != "", isExeDir: isExeDir(key.exe), isImagePrefix: access.IsImagePrefix(key.image),
 	}
 	at := slices.IndexFunc(x.shapes, func(o shape) bool {
 		o.exeDirs, o.imagePrefixes = nil, nil
@@ -88,13 +92,13 @@ func (s *shape) eachImage(key callerNames, image string, visit func(callerNames)
 		visit(key)
 	case s.isImagePrefix:
 		for _, n := range s.imagePrefixes {
-			if n < len(image) && isImagePrefix(image[:n]) {
+			if n < len(image) && access.IsImagePrefix(image[:n]) {
 				key.image = image[:n]
 				visit(key)
 			}
 		}
 	default:
-		digest, untagged := imageKeys(image)
+		digest, untagged := access.ImageKeys(image)
 		for _, name := range [...]string{image, digest, untagged} {
 			if name != "" {
 				key.image = name

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // Warnings are faults that stop nothing: rules that never decide, steps that are never permitted, and callers that are
@@ -49,7 +51,7 @@ func (p *Policy) shadow(i int) int {
 func (p *Policy) namedBefore(i int) (rules []int) {
 	first := caller{names: p.rules[i].callers[0].names}
 	first.names.exe += anything(isExeDir(first.names.exe))
-	first.names.image += anything(isImagePrefix(first.names.image))
+	first.names.image += anything(access.IsImagePrefix(first.names.image))
 	for s := range p.callers.shapes {
 		p.callers.shapes[s].each(&first, func(key callerNames) {
 			n := p.callers.nodes[key]
@@ -127,7 +129,7 @@ func (p pipePattern) includes(o pipePattern) bool {
 
 func (p *callerPattern) includes(o *callerPattern) bool {
 	want, have := p.names, o.names
-	image := have.image == want.image || isImagePrefix(want.image) && strings.HasPrefix(have.image, want.image)
+	image := have.image == want.image || access.IsImagePrefix(want.image) && strings.HasPrefix(have.image, want.image)
 	exe := have.exe == want.exe || isExeDir(want.exe) && strings.HasPrefix(have.exe, want.exe)
 	return p.least <= o.least && (want.user == "" || want.user == have.user) && (want.exe == "" || exe) &&
 		(want.namespace == "" || want.namespace == have.namespace) && (want.account == "" || want.account == have.account) &&

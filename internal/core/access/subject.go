@@ -1,0 +1,182 @@
+package access
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Subject is containers of pods in one namespace, narrowed by each list that is not empty. It is what a policy permits, until it ends.
+type Subject struct {
+	// Name tells the subjects of a policy apart.
+	Name      string
+	Namespace string
+	// ServiceAccounts of the pods.
+	ServiceAccounts []string
+	// Containers are names of containers.
+	Containers []string
+	// Images as SpellImage takes them.
+	Images []string
+	// Owner answers for a permission that ends, Reason is why there is one.
+	Owner, Reason string
+	// ExpiresAt is when the permission ends; zero means never.
+	ExpiresAt time.Time
+}
+
+// HasEnded says whether the subject is nobody any more. Parts of a second are cut off, so that the end is never late.
+func (s *Subject) HasEnded(now time.Time) bool {
+	return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt.Truncate(time.Second))
+}
+
+// outlasts says whether a permission ends later than another one.
+func (s *Subject) outlasts(o *Subject) bool {
+	return !o.ExpiresAt.IsZero() && (s.ExpiresAt.IsZero() || s.ExpiresAt.After(o.ExpiresAt))
+}
+
+// Container is what is known of a container: what its pod declares, or what a node has proven. What is empty is not known, and matches only where
+// nothing is asked of it; nobody is known without a namespace and a service account.
+type Container struct {
+	Namespace, ServiceAccount string
+	Name, Image               string
+}
+
+// Field is what a subject asks of a container.
+type Field string
+
+// Fields in the order in which they are compared.
+const (
+	FieldNamespace      Field = "namespace"
+	FieldServiceAccount Field = "serviceAccount"
+	FieldContainer      Field = "container"
+	FieldImage          Field = "image"
+)
+
+var fields = []Field{FieldNamespace, FieldServiceAccount, FieldContainer, FieldImage}
+
+// Miss is the subject that comes nearest to a container which is none: it fits in more fields than others do, and of those that fit in as many it
+// is the first.
+type Miss struct {
+	Subject *Subject
+	// Field is the first that does not fit.
+	Field Field
+}
+
+// nearer says whether m comes nearer than o does. No miss at all is the farthest.
+func (m Miss) nearer(o Miss) bool {
+	return m.Subject != nil && (o.Subject == nil || slices.Index(fields, m.Field) > slices.Index(fields, o.Field))
+}
+
+// Nearer is the nearer of two misses, the first of two that are as near.
+func (m Miss) Nearer(o Miss) Miss {
+	if o.nearer(m) {
+		return o
+	}
+	return m
+}
+
+// Want are the values of the field that would have fitted, as they are written in the subject.
+func (m Miss) Want() []string {
+	switch m.Field {
+	case FieldNamespace:
+		return []string{m.Subject.Namespace}
+	case FieldServiceAccount:
+		return m.Subject.ServiceAccounts
+	case FieldContainer:
+		return m.Subject.Containers
+	case FieldImage:
+		return m.Subject.Images
+	}
+	return nil
+}
+
+// Subjects are those of one policy, ready to be matched.
+type Subjects struct {
+	first       *Subject
+	byNamespace map[string][]matcher
+	weights     map[string]int
+}
+
+// matcher is a subject with its images as patterns.
+type matcher struct {
+	*Subject
+	images []string
+}
+
+// NewSubjects makes subjects ready. An image that SpellImage does not take matches none.
+func NewSubjects(list []Subject) *Subjects {
+	s := &Subjects{byNamespace: map[string][]matcher{}, weights: map[string]int{}}
+	for i := range list {
+		m := matcher{Subject: &list[i]}
+		for _, text := range m.Images {
+			patterns, _ := SpellImage(text)
+			m.images = append(m.images, patterns...)
+		}
+		s.byNamespace[m.Namespace] = append(s.byNamespace[m.Namespace], m)
+		s.weights[m.Namespace] += 1 + len(m.ServiceAccounts) + len(m.Containers) + len(m.images)
+	}
+	if len(list) > 0 {
+		s.first = &list[0]
+	}
+	return s
+}
+
+// Weight is how many comparisons Match makes at most for a container of a namespace, and one more.
+func (s *Subjects) Weight(namespace string) int { return 1 + s.weights[namespace] }
+
+// Match returns the subject that a container is and whose permission lasts longest. If it is none, that is nil, with the nearest one.
+// ended is the last of those that it was.
+func (s *Subjects) Match(c Container, now time.Time) (is, ended *Subject, miss Miss) {
+	return s.match(c.Namespace, c.ServiceAccount, now, func(m *matcher) Field {
+		switch {
+		case len(m.Containers) > 0 && !slices.Contains(m.Containers, c.Name):
+			return FieldContainer
+		case len(m.Images) > 0 && !(IsImage(c.Image) && slices.ContainsFunc(m.images, func(p string) bool { return CoversImage(p, c.Image) })):
+			return FieldImage
+		}
+		return ""
+	})
+}
+
+// MatchAccount is Match without regard to the container and its image.
+func (s *Subjects) MatchAccount(c Container, now time.Time) (is, ended *Subject, miss Miss) {
+	return s.match(c.Namespace, c.ServiceAccount, now, func(*matcher) Field { return "" })
+}
+
+func (s *Subjects) match(namespace, account string, now time.Time, rest func(*matcher) Field) (is, ended *Subject, miss Miss) {
+	if namespace == "" || account == "" {
+		return nil, nil, Miss{}
+	}
+	list := s.byNamespace[namespace]
+	if len(list) == 0 && s.first != nil {
+		return nil, nil, Miss{s.first, FieldNamespace}
+	}
+	for i := range list {
+		m := &list[i]
+		field := FieldServiceAccount
+		if len(m.ServiceAccounts) == 0 || slices.Contains(m.ServiceAccounts, account) {
+			field = rest(m)
+		}
+		switch {
+		case field != "":
+			miss = miss.Nearer(Miss{m.Subject, field})
+		case m.HasEnded(now):
+			if ended == nil || m.outlasts(ended) {
+				ended = m.Subject
+			}
+		case is == nil || m.outlasts(is):
+			is = m.Subject
+		}
+	}
+	if is != nil {
+		miss = Miss{}
+	}
+	return is, ended, miss
+}
+
+// Longest is the permission that lasts longest of two, the first of equal ones. Either may be nil.
+func Longest(a, b *Subject) *Subject {
+	if a == nil || b != nil && b.outlasts(a) {
+		return cmp.Or(b, a)
+	}
+	return a
+}

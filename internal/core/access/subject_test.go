@@ -1,0 +1,194 @@
+package access
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// driver is a subject and a container that is it.
+func driver() (Subject, Container) {
+	return Subject{Name: "driver", Namespace: "kube-system", ServiceAccounts: []string{"node"}, Containers: []string{"app"}, Images: []string{"r.io/a/driver:*"}},
+		Container{Namespace: "kube-system", ServiceAccount: "node", Name: "app", Image: "r.io/a/driver:v1"}
+}
+
+func TestASubjectIsWhatItsListsSay(t *testing.T) {
+	for name, tt := range map[string]struct {
+		subject   func(*Subject)
+		container func(*Container)
+		field     Field // that does not fit
+	}{
+		"itself":                    {},
+		"any account":               {subject: func(s *Subject) { s.ServiceAccounts = nil }, container: func(c *Container) { c.ServiceAccount = "x" }},
+		"any container":             {subject: func(s *Subject) { s.Containers = nil }, container: func(c *Container) { c.Name = "" }},
+		"any image":                 {subject: func(s *Subject) { s.Images = nil }, container: func(c *Container) { c.Image = "" }},
+		"one of several":            {subject: func(s *Subject) { s.Images = []string{"b", "r.io/a/driver:v1"} }},
+		"another namespace":         {container: func(c *Container) { c.Namespace = "Kube-system" }, field: FieldNamespace},
+		"another account":           {container: func(c *Container) { c.ServiceAccount = "Node" }, field: FieldServiceAccount},
+		"another container":         {container: func(c *Container) { c.Name = "App" }, field: FieldContainer},
+		"another image":             {container: func(c *Container) { c.Image = "r.io/a/driver-of-others:v1" }, field: FieldImage},
+		"no container's name":       {container: func(c *Container) { c.Name = "" }, field: FieldContainer},
+		"no image":                  {container: func(c *Container) { c.Image = "" }, field: FieldImage},
+		"an image that is none":     {container: func(c *Container) { c.Image = "r.io/a/driver:v1 " }, field: FieldImage},
+		"no image that is any":      {subject: func(s *Subject) { s.Images = []string{"*", "r.io*", "/*", "", "r.io/a/d**"} }, field: FieldImage},
+		"a container's empty entry": {subject: func(s *Subject) { s.Containers = []string{"x"} }, container: func(c *Container) { c.Name = "" }, field: FieldContainer},
+	} {
+		s, c := driver()
+		if tt.subject != nil {
+			tt.subject(&s)
+		}
+		if tt.container != nil {
+			tt.container(&c)
+		}
+		is, ended, miss := NewSubjects([]Subject{s}).Match(c, now)
+		if (is != nil) != (tt.field == "") || ended != nil || miss.Field != tt.field || (miss.Subject != nil) != (tt.field != "") {
+			t.Errorf("%s: subject %v, nearest by %q, want %q", name, is, miss.Field, tt.field)
+		}
+	}
+	// Nobody is a subject of whom the namespace or the account is not known, even if all are.
+	for _, c := range []Container{{Namespace: "a"}, {ServiceAccount: "a"}} {
+		if is, _, _ := NewSubjects([]Subject{{Name: "all", Namespace: c.Namespace}}).Match(c, now); is != nil {
+			t.Errorf("%+v is a subject", c)
+		}
+	}
+}
+
+func TestAPermissionEndsAtItsSecond(t *testing.T) {
+	for offset, isOpen := range map[time.Duration]bool{
+		time.Second: true, time.Hour: true, 999 * time.Millisecond: false, 0: false, -1: false, -time.Hour: false,
+	} {
+		s, c := driver()
+		s.ExpiresAt = now.Add(offset)
+		is, ended, miss := NewSubjects([]Subject{s}).Match(c, now)
+		if (is != nil) != isOpen || (ended != nil) == isOpen || miss.Subject != nil {
+			t.Errorf("%s from now: is %v, was %v", offset, is, ended)
+		}
+	}
+}
+
+func TestOfSeveralSubjectsTheOneThatLastsLongestCounts(t *testing.T) {
+	s, c := driver()
+	named := func(name string, in time.Duration) Subject {
+		n := s
+		n.Name = name
+		if in != 0 {
+			n.ExpiresAt = now.Add(in)
+		}
+		return n
+	}
+	for want, list := range map[string][]Subject{
+		"for good":   {named("soon", time.Minute), named("for good", 0), named("again", 0), named("later", time.Hour), named("gone", -time.Hour)},
+		"later":      {named("soon", time.Minute), named("gone", -time.Hour), named("later", time.Hour)},
+		"":           {named("gone", -time.Hour), named("gone last", -time.Minute), named("gone first", -2*time.Hour)},
+		"after that": {{Name: "other", Namespace: "kube-system", ServiceAccounts: []string{"x"}}, named("after that", 0)},
+	} {
+		is, ended, _ := NewSubjects(list).Match(c, now)
+		switch {
+		case want == "" && (is != nil || ended == nil || ended.Name != "gone last"):
+			t.Errorf("is %v, was %v", is, ended)
+		case want != "" && (is == nil || is.Name != want):
+			t.Errorf("%v, want %s", is, want)
+		}
+	}
+	first, second := named("first", 0), named("second", 0)
+	if Longest(&first, &second) != &first || Longest(nil, &second) != &second || Longest(&first, nil) != &first || Longest(nil, nil) != nil {
+		t.Error("of two that last as long it is not the first")
+	}
+}
+
+func TestTheNearestSubjectIsTheOneThatFitsInMostFields(t *testing.T) {
+	_, c := driver()
+	subjects := NewSubjects([]Subject{
+		{Name: "elsewhere", Namespace: "team"},
+		{Name: "account", Namespace: "kube-system", ServiceAccounts: []string{"x"}},
+		{Name: "image", Namespace: "kube-system", Images: []string{"r.io/b:v1", "r.io/c:v1"}},
+		{Name: "image too", Namespace: "kube-system", Images: []string{"r.io/d:v1"}},
+		{Name: "container", Namespace: "kube-system", Containers: []string{"x"}},
+	})
+	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "image" || miss.Field != FieldImage || !slices.Equal(miss.Want(), []string{"r.io/b:v1", "r.io/c:v1"}) {
+		t.Errorf("%+v", miss)
+	}
+	if _, _, miss := subjects.MatchAccount(Container{Namespace: "kube-system", ServiceAccount: "y"}, now); miss.Subject != nil {
+		t.Errorf("%+v beside a subject for any account", miss)
+	}
+	c.Namespace = "shop"
+	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "elsewhere" || !slices.Equal(miss.Want(), []string{"team"}) {
+		t.Errorf("%+v", miss)
+	}
+	if _, _, miss := NewSubjects(nil).Match(c, now); miss.Subject != nil || miss.Want() != nil {
+		t.Errorf("%+v of none", miss)
+	}
+}
+
+func TestABeginningThatEndsWithinANameIsNoOtherName(t *testing.T) {
+	for text, want := range map[string][]string{
+		"r.io/driver*":           {"r.io/driver", "r.io/driver/", "r.io/driver:", "r.io/driver@"},
+		"r.io/driver:v1*":        {"r.io/driver:v1", "r.io/driver:v1/", "r.io/driver:v1:", "r.io/driver:v1@"},
+		"r.io/driver:*":          {"r.io/driver:"},
+		"r.io/team/*":            {"r.io/team/"},
+		"r.io/driver":            {"r.io/driver"},
+		digest:                   {digest},
+		"r.io/team-*":            nil,
+		"r.io/a@sha256:01*":      nil,
+		"r.io*":                  nil,
+		"*":                      nil,
+		"":                       nil,
+		"r.io/dri*er":            nil,
+		"r.io/driver**":          nil,
+		"r.io//x*":               nil,
+		"r.io/../x*":             nil,
+		"r.io/driver\u200b*":     nil,
+		strings.Repeat("a", 513): nil,
+	} {
+		got, err := SpellImage(text)
+		if !slices.Equal(got, want) || (err == nil) != (want != nil) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	for image, want := range map[string]bool{
+		"r.io/driver": true, "r.io/driver:v1": true, "r.io/driver/x:v1": true, "r.io/driver@" + digest: true, "r.io/driver:v1@" + digest: true,
+		"r.io/driver-of-others:v1": false, "r.io/drivers": false, "r.io/driver.x": false, "r.io/drive": false, "r.io/driver_x/y": false, "": false,
+	} {
+		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{"r.io/driver*"}}})
+		if is, _, _ := s.Match(Container{Namespace: "a", ServiceAccount: "b", Image: image}, now); (is != nil) != want {
+			t.Errorf("%q: %t", image, is != nil)
+		}
+	}
+}
+
+// FuzzSpellImage: what a pattern means is what it begins with, up to the end of a name, and no text makes it mean more.
+func FuzzSpellImage(f *testing.F) {
+	for _, text := range []string{"r.io/driver*", "r.io/driver:v1.*", "r.io/a@" + digest, digest, "*", "r.io:5000/a/b:*"} {
+		f.Add(text, "r.io/driver:v1")
+	}
+	f.Fuzz(func(t *testing.T, text, image string) {
+		patterns, err := SpellImage(text)
+		if err != nil {
+			if len(patterns) > 0 {
+				t.Errorf("%q is refused and has patterns", text)
+			}
+			return
+		}
+		before, isPrefix := strings.CutSuffix(text, "*")
+		for _, p := range patterns {
+			if !strings.HasPrefix(p, before) || !isPrefix && p != text {
+				t.Errorf("%q has the pattern %q", text, p)
+			}
+			if !IsImage(image) || !CoversImage(p, image) {
+				continue
+			}
+			at := strings.IndexByte(image, '@')
+			if !strings.HasPrefix(image, before) && (at < 0 || !strings.HasSuffix(before, image[at+1:])) {
+				t.Errorf("%q covers %q", text, image)
+			}
+			if rest := strings.TrimPrefix(image, before); isPrefix && rest != image && rest != "" && isWord(before[len(before)-1]) && strings.IndexByte("/:@", rest[0]) < 0 {
+				t.Errorf("%q covers %q, which goes on within the name", text, image)
+			}
+		}
+	})
+}
