@@ -88,7 +88,7 @@ func TestCanonicalRefusesAPathWithoutEnd(t *testing.T) {
 
 // The verdicts that users get are those that the package promises.
 func TestCanonicalAgreesWithTheVectors(t *testing.T) {
-	data, err := os.ReadFile("../../internal/pipepath/testdata/pipe-path-vectors.json")
+	data, err := os.ReadFile("../../internal/core/pipepath/testdata/pipe-path-vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Values of --host, and of backend in the configuration.

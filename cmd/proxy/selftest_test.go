@@ -11,10 +11,10 @@ import (
 	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // asking returns an asker of a memory host.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 

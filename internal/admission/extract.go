@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 const (

@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // Requirement says what a container must have to mount a guarded pipe.

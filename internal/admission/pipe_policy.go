@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // Action says what follows if nobody permits what an object asks for.

@@ -2,7 +2,7 @@ package admission
 
 import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // maxEntries bounds each list that is read, so that a text of empty entries does not grow into many times its memory.

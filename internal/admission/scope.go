@@ -10,7 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 

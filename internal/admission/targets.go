@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 

@@ -17,9 +17,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // CheckPipePolicy finds what is wrong with a PipePolicy beyond what every policy must keep. The CRD's schema checks the

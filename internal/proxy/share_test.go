@@ -20,9 +20,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // outsider is a container that no rule of the tests names.

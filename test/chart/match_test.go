@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 func configuration(t *testing.T, all []object, name string) admissionregistrationv1.ValidatingWebhookConfiguration {

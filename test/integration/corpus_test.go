@@ -34,7 +34,7 @@ type corpus struct {
 
 func newCorpus(t *testing.T, namespace string, seed uint64) *corpus {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(cluster.Root(), "internal", "pipepath", "testdata", "pipe-path-vectors.json"))
+	text, err := os.ReadFile(filepath.Join(cluster.Root(), "internal", "core", "pipepath", "testdata", "pipe-path-vectors.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ packages=( # those that take longest first
 	./internal/winsvc
 	./cmd/proxy/internal/install
 	./internal/proxy/forward
-	./internal/pipepath
+	./internal/core/pipepath
 	./internal/audit
 	./internal/audit/query
 	./internal/audit/copies
@@ -35,7 +35,7 @@ packages=( # those that take longest first
 	./internal/proxy/peer
 	./internal/proxy/pipe
 	./internal/proxy/watch
-	./internal/proxy/safepath
+	./internal/core/safepath
 	./internal/proxy/winhost
 	./internal/proxy/raw
 	./internal/proxy/wmi

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // leadsTo says whether a target is path or lies below it, as it was written or as it was understood.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // Two places read what Windows has before a drive or a share: pipepath, which decides what a pod mounts, and the search for a path in the log, which finds too

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/pipepath"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // isUnsaid says that a summary does not hold a field, or not all of it, since its refusals may have differed in it: it holds what they share.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // takesShares and takesServices are the operations that name SMB shares and services, by their newest names.

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // Operation is a method of the newest version of a group, the hub to which every served version is converted.

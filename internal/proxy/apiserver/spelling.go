@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // oneSpelling returns the same text for spellings of one thing. It judges nothing: a text that cannot name a thing

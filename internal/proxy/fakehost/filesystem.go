@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"strconv"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 var (

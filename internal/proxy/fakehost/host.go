@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Host is a node in memory. Any number of goroutines may use it.

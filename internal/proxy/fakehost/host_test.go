@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 func TestLedgerKeepsTheOrder(t *testing.T) {

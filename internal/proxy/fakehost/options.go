@@ -6,8 +6,8 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Options say what the host holds when it starts, and what it can reach. The zero value is a node with a system disk, two

@@ -3,7 +3,7 @@ package fakehost
 import (
 	"io/fs"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // PlantFile puts a file at path, as somebody else on the node might have done: by way of links and mount points too. Its parents are made.

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Share is a share of another machine on the network.

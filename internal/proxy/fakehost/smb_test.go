@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 func (w world) mapping(remote string, local safepath.Path, user, password string) handler.SMBMapping {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // key is an operation's group and name.

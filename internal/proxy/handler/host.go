@@ -3,8 +3,8 @@ package handler
 import (
 	"context"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Hosts are the parts of a host that this process can act on. The operations of a group

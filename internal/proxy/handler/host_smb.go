@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // Secret is a text of a request that only the host may read. However it is printed, it says [secret].

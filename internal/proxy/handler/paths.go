@@ -1,6 +1,6 @@
 package handler
 
-import "github.com/pipeguard/pipeguard/internal/proxy/safepath"
+import "github.com/pipeguard/pipeguard/internal/core/safepath"
 
 // paths turns the paths of requests into paths that a host may see.
 type paths struct{ roots *safepath.Roots }

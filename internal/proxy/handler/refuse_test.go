@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // foreign are paths that name nothing within the working directory.

@@ -5,7 +5,7 @@ import (
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 type volume struct {

@@ -3,7 +3,7 @@ package order
 import (
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // Key names an object of the host. Two keys meet if they are of one kind and have one name; two paths meet also if

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // openDir is a directory that is held by a handle. final is its path as the kernel would write it.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 // Filesystem acts on the disk beneath the working directories.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // disk is a Filesystem on a new working directory.

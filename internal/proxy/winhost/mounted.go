@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 

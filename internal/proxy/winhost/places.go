@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // places are the working directories with the way to open them.

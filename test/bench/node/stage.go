@@ -11,11 +11,11 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 	"github.com/pipeguard/pipeguard/test/bench/program"
 )
 

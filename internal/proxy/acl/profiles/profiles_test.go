@@ -7,9 +7,9 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/safepath"
 )
 
 func known(t *testing.T) []acl.API {

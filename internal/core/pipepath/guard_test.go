@@ -52,14 +52,14 @@ func TestSchemasTakeNoPatternThatTheProgramsRefuse(t *testing.T) {
 	var schema struct {
 		Definitions map[string]struct{ Pattern string }
 	}
-	text, err := os.ReadFile("../../charts/pipeguard/values.schema.json")
+	text, err := os.ReadFile("../../../charts/pipeguard/values.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	crd, err := os.ReadFile("../../config/crd/pipeguard.dev_pipepolicies.yaml")
+	crd, err := os.ReadFile("../../../config/crd/pipeguard.dev_pipepolicies.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
