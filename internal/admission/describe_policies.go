@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
@@ -40,10 +41,17 @@ func (a *Access) last() (last *AccessSubject, isOpen bool) {
 	return last, true
 }
 
+// permitsUnprivileged says whether one of the subjects asks for no privileged container besides; those that have ended ask for nothing.
+func (a *Access) permitsUnprivileged() bool {
+	return len(a.Subjects) == 0 || slices.ContainsFunc(a.Subjects, func(s AccessSubject) bool { return s.Requirement != PrivilegedAndAllowedNamespace })
+}
+
 // standing tells of the end of a permission, the answer to "it worked yesterday", or, where there never was one, of what is missing.
 func (a *Access) standing(m *Mount) string {
 	last, isOpen := a.last()
 	switch {
+	case last != nil && m != nil && !m.Privileged && !a.permitsUnprivileged():
+		return fmt.Sprintf("; subject %s of PipePolicy %s permits it to a privileged container only", quote(last.Subject, maxName), quote(last.Policy, maxName))
 	case last != nil && last.ExpiresAt != "":
 		verb := "ended"
 		if isOpen {

@@ -141,7 +141,7 @@ func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
 		"among many policies":      {many, subjectPod(), `, governed by PipePolicy "also-0", "also-1", "also-2" and 3 more` + fields + ended},
 		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
 		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1"`},
-		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields},
+		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields + `; subject "open" of PipePolicy "also" permits it to a privileged container only`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })

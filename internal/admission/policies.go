@@ -22,10 +22,13 @@ type Policies struct {
 	ModuleParameters map[string]any
 }
 
-// gone are documents that policies could read once.
+// gone are documents that policies could read once, or could be expected to.
 var gone = map[string]string{
-	"pipeguard.policies": "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access",
+	"pipeguard.policies":                inAccess,
+	"pipeguard.parameters.pipePolicies": inAccess,
 }
+
+const inAccess = "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access"
 
 // parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
 func parameterPolicy(name string) string { return "parameters/" + name }

@@ -29,17 +29,27 @@ func refersToObject(m *ast.Module) bool {
 	return found
 }
 
-// readsOfGone reports where compiled modules read documents that are gone. Nothing would be found there, which makes a refusal vanish.
+// readsOfGone reports where compiled modules read documents that are gone, or might, by a name that is known only when it is evaluated. Nothing would be found there,
+// which makes a refusal vanish.
 func readsOfGone(compiled map[string]*ast.Module, gone map[string]string) (out []Problem) {
 	for _, name := range slices.Sorted(maps.Keys(compiled)) {
 		seen := map[string]bool{}
 		for _, r := range compiled[name].Rules {
 			ast.WalkRefs(r, func(ref ast.Ref) bool {
-				path := dotted(segments(ref))
+				known := segments(ref)
+				path, isOpen := dotted(known), len(known) < len(ref)
 				for _, former := range slices.Sorted(maps.Keys(gone)) {
-					if document := "data." + former; !seen[former] && (path == document || strings.HasPrefix(path, document+".")) {
+					document, text := "data."+former, ""
+					switch {
+					case seen[former]:
+					case path == document || strings.HasPrefix(path, document+"."):
+						text = document + " is gone: " + gone[former]
+					case isOpen && strings.HasPrefix(document, path+"."):
+						text = path + " is read by a name that is not written here: write it; " + document + " is gone: " + gone[former]
+					}
+					if text != "" {
 						seen[former] = true
-						problem := place{name, ref[0].Location}.problem(document + " is gone: " + gone[former])
+						problem := place{name, ref[0].Location}.problem(text)
 						problem.Code = CodeName
 						out = append(out, problem)
 					}

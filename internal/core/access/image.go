@@ -91,7 +91,7 @@ func CoversImage(pattern, image string) bool {
 		return len(image) > len(pattern) && strings.HasPrefix(image, pattern)
 	}
 	if pattern == image {
-		return image != ""
+		return image != "" && !isDigest(image) // alone it is the name of a local image, or of one called sha256
 	}
 	digest, repository := ImageKeys(image)
 	return pattern == digest && digest != "" || pattern == repository && repository != ""
