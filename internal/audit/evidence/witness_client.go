@@ -20,7 +20,7 @@ type ClientOptions struct {
 	URL string
 	// Key is the witness's verifier key, type 04.
 	Key string
-	// HTTP asks; it decides about TLS and proxies. Nil means http.DefaultClient.
+	// HTTP asks; it decides about TLS and proxies, and redirects are not followed. Nil means http.DefaultClient.
 	HTTP *http.Client
 	// Interval is the least time between two questions; a witness stores each answer. 1 min if 0. The last checkpoint of a log that is closed is always sent.
 	Interval time.Duration
@@ -63,6 +63,9 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.HTTP == nil {
 		o.HTTP = http.DefaultClient
 	}
+	own := *o.HTTP
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // what another address says is not the witness's word
+	o.HTTP = &own
 	if o.Interval == 0 {
 		o.Interval = time.Minute
 	}

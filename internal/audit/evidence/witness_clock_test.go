@@ -115,3 +115,24 @@ func TestALogThatWasCutOffForHoursIsCosignedAtOnce(t *testing.T) {
 		t.Errorf("refused: %v", w.refused)
 	}
 }
+
+// Another address answers for no witness, and is not asked: it need not have the witness's certificate.
+func TestAClientFollowsNoRedirect(t *testing.T) {
+	w := newWatched(t)
+	w.begin(0)
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		asked++
+		out.Header().Set("Content-Type", "text/x.tlog.size")
+		out.WriteHeader(http.StatusConflict)
+		_, _ = out.Write([]byte("5000\n"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		w.server.Config.Handler = http.RedirectHandler(elsewhere.URL, status)
+		err := w.client(t).Send(t.Context(), w.grown(1))
+		if err == nil || errors.Is(err, ErrWitnessAhead) || asked > 0 {
+			t.Errorf("%d: %v, and the other was asked %d times", status, err, asked)
+		}
+	}
+}

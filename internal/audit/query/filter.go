@@ -219,7 +219,13 @@ func newTest(key, value string) (test, error) {
 		if !isAbsolute(value) {
 			return nil, fault(value, 0, `no absolute path without *: write C:\var\lib or \\server\share, which fit what lies below too; target=… fits any text`)
 		}
-		return func(e *audit.Event) fit { return named(e, func(t audit.Target) bool { return leadsTo(t, value) }) }, nil
+		var mayBe func(audit.Target) bool
+		if pipeDirectory.MatchString(value) {
+			mayBe = leadsToPipes
+		}
+		return func(e *audit.Event) fit {
+			return named(e, func(t audit.Target) bool { return leadsTo(t, value) }, mayBe)
+		}, nil
 	}
 	values, ok := texts[key]
 	if !ok {
@@ -253,7 +259,7 @@ func newTest(key, value string) (test, error) {
 	}
 	if key == "target" {
 		return func(e *audit.Event) fit {
-			return named(e, func(t audit.Target) bool { return matches(t.Value) || matches(t.Canonical) })
+			return named(e, func(t audit.Target) bool { return matches(t.Value) || matches(t.Canonical) }, nil)
 		}, nil
 	}
 	return func(e *audit.Event) fit {

@@ -14,7 +14,7 @@ func leadsTo(t audit.Target, path string) bool {
 }
 
 // named says whether requests have a target. What a record had no room for may be one, and so may what was refused before it was read.
-func named(e *audit.Event, is func(audit.Target) bool) fit {
+func named(e *audit.Event, is func(audit.Target) bool, mayBe func(audit.Target) bool) fit {
 	var w audit.What
 	if e.What != nil {
 		w = *e.What
@@ -26,6 +26,8 @@ func named(e *audit.Event, is func(audit.Target) bool) fit {
 			hasMore = true
 		case is(t):
 			count++
+		case mayBe != nil && e.Type == audit.TypeAdmission && mayBe(t):
+			hasMore = true
 		case hasCutEnd(t.Value) && (t.Canonical == "" || hasCutEnd(t.Canonical)): // what is gone may have led anywhere
 			hasMore = true
 		}
@@ -52,19 +54,20 @@ func isAbsolute(path string) bool {
 // a request that was refused for the spelling of its path has no canonical one beside it.
 // A name that only begins alike is another: C:\kubelet-evil does not lie in C:\kubelet.
 func below(path, directory string) bool {
-	known := path
+	known, isOpen := path, false
 	if i := openEnd(path); i >= 0 {
-		known = path[:i]
-		if strings.HasPrefix(folded(directory), folded(known)) {
+		known, isOpen = path[:i], true
+		if strings.HasPrefix(folded(directory), folded(known)) || strings.Contains(path[i:], "..") {
 			return true
 		}
 	}
 	if under(plain(path), plain(directory)) || under(folded(known), folded(directory)) {
 		return true
 	}
-	names, ok := withoutDrive(path)
-	below, _ := cutDrive(folded(directory))
-	return ok && under(folded(`\`+names), below)
+	names, ok := withoutDrive(known)
+	below, hasDrive := cutDrive(folded(directory))
+	names = folded(`\` + names)
+	return ok && hasDrive && (under(names, below) || isOpen && strings.HasPrefix(below, names))
 }
 
 // openEnd is where the part of a path begins of which it is not known what it names: what a record had no room for, a variable of a subPathExpr, or a name in
@@ -86,9 +89,16 @@ func openEnd(path string) int {
 // shortName is a name such as PROGRA~1, of which the beginning need not be that of the longer name.
 var shortName = regexp.MustCompile(`[^\\/:~]{1,7}~[0-9]`)
 
-// withoutDrive returns what stands behind the drive of a path that leaves open which directory, or which drive, it begins at: C:x and \x.
+// elsewhere begins what leads to a drive by another name than its letter: the share that administrators have of it, a volume, or its device.
+var elsewhere = regexp.MustCompile(`^(?:\\\\[^\\]+\\[a-z]\$|\\\\[?.]\\volume\{[^}\\]*\}|(?:\\\\[?.]\\globalroot)?\\device\\harddiskvolume[0-9]+)(?:\\|$)`)
+
+// withoutDrive returns what stands behind the drive of a path that leaves open which directory, or which drive, it begins at: C:x, \x and names of drives
+// that have no letter.
 func withoutDrive(path string) (names string, ok bool) {
-	path = strings.ReplaceAll(path, "/", `\`)
+	path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
+	if drive := elsewhere.FindString(path); drive != "" {
+		return path[len(drive):], true
+	}
 	if rest, hasDrive := cutDrive(path); hasDrive {
 		return rest, rest != "" && !strings.HasPrefix(rest, `\`)
 	}
@@ -142,6 +152,9 @@ func folded(path string) string {
 	var kept []string
 	for name := range strings.SplitSeq(names, `\`) {
 		last := len(kept) - 1
+		if i := strings.IndexByte(name, ':'); i > 1 { // the name of a stream
+			name = name[:i]
+		}
 		switch trimmed := strings.TrimRight(name, ". "); {
 		case name == ".." && last >= 0 && !strings.HasSuffix(kept[last], ":"):
 			kept = kept[:last]

@@ -15,41 +15,54 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 		return &audit.Event{What: &audit.What{Targets: []audit.Target{{Kind: kind, Value: value}}}}
 	}
 	for value, want := range map[string]bool{
-		`c:/VAR/lib/kubelet/pods`:                     true,
-		`\\?\C:\var\lib\kubelet\pods`:                 true,
-		`\\.\C:\var\lib\kubelet`:                      true,
-		`\??\C:\var\lib\kubelet`:                      true,
-		`\DosDevices\C:\var\lib\kubelet`:              true,
-		`\GLOBAL??\C:\var\lib\kubelet\pods`:           true,
-		`\\?\GLOBALROOT\??\C:\var\lib\kubelet`:        true,
-		`//./Global/C:/var/lib/kubelet`:               true,
-		`\Sessions\0\DosDevices\0\C:\var\lib\kubelet`: true,
-		`\DosDevices\D:\var\lib\kubelet`:              false,
-		`C:\\var\\lib\\kubelet\\pods`:                 true,
-		`C:\var\.\lib\x\..\kubelet\pods`:              true,
-		`C:\..\var\lib\kubelet`:                       true,
-		`C:\var\lib\kubelet. \pods`:                   true,
-		`C:\var\lib\kubelet\..\..\..\windows`:         true, // as it was written
-		`C:\var\li[900 bytes cut]`:                    true, // it may be
-		`C:\var\lib\kubelet\pods[9 bytes cut]`:        true,
-		`C:\$(X)/lib/kubelet`:                         true, // as far as anybody knows
-		`C:\va$(X)`:                                   true,
-		`C:\var\lib\kubelet\$(X)`:                     true,
-		`C:\data\$(X)`:                                false,
-		`C:\VAR~1\x`:                                  true,
-		`C:\var\lib\KUBELE~2\pods`:                    true,
-		`C:\var\log\KUBELE~2`:                         false,
-		`\var\lib\kubelet\pods`:                       true, // of the drive that a process happens to be on
-		`/var/lib/kubelet`:                            true,
-		`C:var\lib\kubelet`:                           true,
-		`\var\lib\kubelet-evil`:                       false,
-		`C:var\lib`:                                   false,
-		`C:\var\lib\kubelet-evil`:                     false,
-		`C:\var\lib`:                                  false,
-		`\\?\D:\var\lib\kubelet`:                      false,
-		`\\server\var\lib\kubelet`:                    false,
-		``:                                            false,
-		`..`:                                          false,
+		`c:/VAR/lib/kubelet/pods`:                               true,
+		`\\?\C:\var\lib\kubelet\pods`:                           true,
+		`\\.\C:\var\lib\kubelet`:                                true,
+		`\??\C:\var\lib\kubelet`:                                true,
+		`\DosDevices\C:\var\lib\kubelet`:                        true,
+		`\GLOBAL??\C:\var\lib\kubelet\pods`:                     true,
+		`\\?\GLOBALROOT\??\C:\var\lib\kubelet`:                  true,
+		`//./Global/C:/var/lib/kubelet`:                         true,
+		`\Sessions\0\DosDevices\0\C:\var\lib\kubelet`:           true,
+		`\DosDevices\D:\var\lib\kubelet`:                        false,
+		`C:\\var\\lib\\kubelet\\pods`:                           true,
+		`C:\var\.\lib\x\..\kubelet\pods`:                        true,
+		`C:\..\var\lib\kubelet`:                                 true,
+		`C:\var\lib\kubelet. \pods`:                             true,
+		`C:\var\lib\kubelet\..\..\..\windows`:                   true, // as it was written
+		`C:\var\li[900 bytes cut]`:                              true, // it may be
+		`C:\var\lib\kubelet\pods[9 bytes cut]`:                  true,
+		`C:\$(X)/lib/kubelet`:                                   true, // as far as anybody knows
+		`C:\va$(X)`:                                             true,
+		`C:\var\lib\kubelet\$(X)`:                               true,
+		`C:\data\$(X)`:                                          false,
+		`C:\VAR~1\x`:                                            true,
+		`C:\var\lib\KUBELE~2\pods`:                              true,
+		`C:\var\log\KUBELE~2`:                                   false,
+		`C:\x\q~1\..\..\var\lib\kubelet`:                        true,
+		`C:\a\q~1\..\..\$(V)`:                                   true,
+		`\va~1`:                                                 true,
+		`\var\$(V)`:                                             true,
+		`\data\$(V)`:                                            false,
+		`C:\var\lib\kubelet::$INDEX_ALLOCATION\x`:               true,
+		`C:\var\lib:$I30:$INDEX_ALLOCATION\kubelet`:             true,
+		`\\localhost\c$\var\lib\kubelet\x`:                      true,
+		`\\localhost\share\var\lib\kubelet`:                     false,
+		`\\?\Volume{0-1}\var\lib\kubelet`:                       true,
+		`\\?\GLOBALROOT\Device\HarddiskVolume3\var\lib\kubelet`: true,
+		`\Device\HarddiskVolume3\var\lib\kubelet`:               true,
+		`\Device\HarddiskVolume3\var\log`:                       false,
+		`\var\lib\kubelet\pods`:                                 true, // of the drive that a process happens to be on
+		`/var/lib/kubelet`:                                      true,
+		`C:var\lib\kubelet`:                                     true,
+		`\var\lib\kubelet-evil`:                                 false,
+		`C:var\lib`:                                             false,
+		`C:\var\lib\kubelet-evil`:                               false,
+		`C:\var\lib`:                                            false,
+		`\\?\D:\var\lib\kubelet`:                                false,
+		`\\server\var\lib\kubelet`:                              false,
+		``:                                                      false,
+		`..`:                                                    false,
 	} {
 		for _, asked := range []string{directory, `c:/var/lib/kubelet/`, `\\?\C:\var\lib\kubelet`} {
 			if got := touches(of("path", value), asked); got != fits(want) {
@@ -207,6 +220,13 @@ func TestAnAdmissionWithMorePipesThanItNamesIsFoundByAny(t *testing.T) {
 		if (len(want.Doubts()) > 0) != c.doubt || (len(not.Doubts()) > 0) != c.doubt || (len(want.Unseen()) == 0) != c.isFound {
 			t.Errorf("%s: in doubt %v and %v, unseen %v", name, want.Doubts(), not.Doubts(), want.Unseen())
 		}
+	}
+	var path Filter
+	if err := path.Want("path", `\\.\pipe\csi-proxy-disk-v1`, noon); err != nil {
+		t.Fatal(err)
+	}
+	if host := of(0, audit.Target{Kind: "unc-host", Value: `\\localhost`, Canonical: `\\localhost`}); !path.Match(host) || len(path.Doubts()) != 1 {
+		t.Error("what may lead to any pipe is not found by the path of one, as not known")
 	}
 	var without Filter
 	if err := without.Want("pipe", "", noon); err != nil {

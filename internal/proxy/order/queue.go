@@ -40,8 +40,9 @@ type Request struct {
 //
 // What waits is loose or firm. It is loose while something stands before it, and then holds none of its objects: operations of other houses that conflict with it alone pass
 // it, so that one of two objects does not hold up all the others at the free one. Those of its own house never pass it, so that these keep their order. Once nothing stands
-// before it any more, and its owner and house have room, it is firm: nothing passes it, and it waits only for what has passed it, then begins. What is firm waits only for
-// what was so earlier, and what is loose only for what is firm and for its own house, so that both come to an end.
+// before it any more, and its owner and house have room, it is firm: nothing that comes passes it, and it waits only for what has passed it and runs. Of two that are firm the
+// one ahead in the line begins first, whichever was firm first: what passed it and then had to wait itself holds it up no longer, so that no chain of passers does.
+// What is firm waits only for what runs and for what is firm and ahead, and what is loose only for what is firm and for its own house, so that both come to an end.
 type Queue struct {
 	bounds Bounds
 
@@ -84,7 +85,7 @@ type place struct {
 	joined  int           // the step at which it came
 	firm    int           // the step from which nothing passes it; zero while it is loose
 	before  int           // places that keep it loose
-	passers int           // places that are firm or run, and that passed it while it was loose
+	passers int           // of a loose one, the places that are firm or run and have passed it; of a firm one, those that it waits for
 	turn    chan struct{} // closed when it begins; nil if it began at once
 	left    bool
 }
@@ -216,12 +217,16 @@ func (q *Queue) mayBeFirm(p *place) bool {
 	return p.before == 0 && q.owners[p.Owner].firm < q.bounds.RunningPerOwner && q.houses[p.House].firm < q.bounds.RunningPerHouse
 }
 
-// makeFirm lets nothing pass a place any more. It has its owner's and its house's room from now on, so that what they enter later does not keep it waiting
+// makeFirm lets nothing that comes pass a place any more. It has its owner's and its house's room from now on, so that what they enter later does not keep it waiting
 // while others wait for it. Its own house knows of it already. q.mu must be held.
 func (q *Queue) makeFirm(p *place) {
-	p.firm = q.step()
+	p.firm, p.passers = q.step(), 0
 	q.count(p, 0, 1, 0)
+	for _, o := range q.running {
+		p.note(o, 1)
+	}
 	for _, o := range q.waiting {
+		p.note(o, 1)
 		if o.House != p.House {
 			o.note(p, 1)
 		}
@@ -269,13 +274,17 @@ type standing int
 const (
 	apart  standing = iota // it is not in the way: it waits for this one, or it is loose and of another house
 	before                 // it keeps this one loose
-	passer                 // it became firm while this one was loose, although this one is ahead of it
+	passer                 // it became firm while this one was loose, although this one is ahead of it; if this one is firm, it runs, or is firm and ahead
 )
 
 func (p *place) standing(other *place) standing {
 	sameHouse := p.House == other.House
 	switch {
-	case p == other, p.firm > 0 && (other.firm == 0 || p.firm < other.firm):
+	case p == other:
+		return apart
+	case p.firm > 0 && (!other.began.IsZero() || other.firm > 0 && other.isAheadOf(p)):
+		return passer
+	case p.firm > 0:
 		return apart
 	case other.firm == 0:
 		if sameHouse && other.isAheadOf(p) {

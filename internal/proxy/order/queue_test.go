@@ -398,6 +398,31 @@ func TestWhoPassesWhatWaits(t *testing.T) {
 	}
 }
 
+// A passer can be passed itself. What had to wait for one does not wait for all in turn.
+func TestAChainOfPassersHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const links = 8
+		q := New(Bounds{Running: 64, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 32, RunningPerHouse: 32})
+		place := func(i int) string { return `C:\p` + strconv.Itoa(i) }
+		var calls []call
+		for i := range links { // each is kept loose by a short operation of its own house, and these end in reverse order
+			house := string(rune('a' + i%2))
+			busy := `C:\own` + strconv.Itoa(i)
+			calls = append(calls, call{0, time.Duration(40-i) * sec, of(house, busy), 0}, call{time.Duration(i+1) * sec, 4 * sec, of(house, place(i), place(i+1), busy+`\l`), 0})
+		}
+		calls = append(calls, call{time.Duration(40)*sec + sec/2, sec, of("victim", place(0)+`\v`), 0})
+		began := play(t, q, calls...)
+		if waited := began[len(began)-1] - calls[len(calls)-1].at; waited > 8*sec { // one that has passed it and runs, and itself
+			t.Errorf("it waited for %v behind operations of 4 s", waited)
+		}
+		for i, at := range began[:len(began)-1] {
+			if at > 60*sec {
+				t.Errorf("%v began after %v", calls[i].r.Keys, at)
+			}
+		}
+	})
+}
+
 func TestAnEndlessStreamOfPassersStarvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Bounds{Running: 32, Waiting: 1000, PerOwner: 500, PerHouse: 500, RunningPerOwner: 16, RunningPerHouse: 16})
@@ -486,11 +511,11 @@ func mustHold(t *testing.T, q *Queue) {
 			runs, ahead := i < len(q.running), i < len(q.running)+at
 			switch {
 			case o == p || !p.conflicts(o):
-			case runs && p.firm > 0 && o.firm > p.firm:
+			case runs && p.firm > 0 && o.firm > p.firm && p.isAheadOf(o):
 				t.Error("one has passed another that was firm")
 			case runs && o.House == p.House && o.joined > p.joined:
 				t.Error("one has passed another of its house")
-			case runs || o.firm > 0 && (p.firm == 0 || o.firm < p.firm) || ahead && o.House == p.House:
+			case runs || o.firm > 0 && (p.firm == 0 || ahead) || ahead && o.House == p.House:
 				inTheWay++
 			}
 		}
