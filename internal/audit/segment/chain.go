@@ -54,7 +54,7 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	if signed.Size == 0 {
 		return asCounted, nil
 	}
-	before, err := predecessors(links, open)
+	before, err := predecessors(links, signed.Size, open)
 	if err != nil {
 		return Chained{}, err
 	}
@@ -83,8 +83,9 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	return c, nil
 }
 
-// predecessors are the segments that each one follows, -1 for none.
-func predecessors(links []Link, open func(i int) (io.ReadCloser, error)) ([]int, error) {
+// predecessors are the segments that each one follows, -1 for none. One behind what was signed that says more of another than is there follows nothing: under the
+// checkpoint it is for the evidence to refuse.
+func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, error)) ([]int, error) {
 	at := map[string]int{}
 	for i, l := range links {
 		at[l.Given] = i
@@ -96,11 +97,11 @@ func predecessors(links []Link, open func(i int) (io.ReadCloser, error)) ([]int,
 		if !ok || links[p].First >= l.First {
 			continue
 		}
-		follows, err := l.follows(func() (io.ReadCloser, error) { return open(p) })
+		follows, isThere, err := l.follows(func() (io.ReadCloser, error) { return open(p) })
 		if err != nil {
 			return nil, err
 		}
-		if follows {
+		if follows && (isThere || l.First <= signed) {
 			before[i] = p
 		}
 	}
@@ -149,38 +150,41 @@ func carriers(links []Link, before []int, signed Signed, open func(i int) (io.Re
 	return fitting, sealed, nil
 }
 
-// follows says whether the record that ends where the segment says the log goes on is the one that its first record names.
-func (l Link) follows(open func() (io.ReadCloser, error)) (bool, error) {
-	if l.Bytes <= 0 {
-		return false, nil
+// follows says whether the record that ends where the segment says the log goes on, or before if less is there, is the one that its first record names.
+func (l Link) follows(open func() (io.ReadCloser, error)) (follows, isThere bool, err error) {
+	if l.Bytes <= 0 || l.Bytes > mostBytes {
+		return false, false, nil
 	}
 	r, err := open()
 	if err != nil {
-		return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
+		return false, false, fmt.Errorf("read segment %s: %w", l.Previous, err)
 	}
-	tail, err := readUpTo(r, l.Bytes)
+	tail, isThere, err := readUpTo(r, l.Bytes)
 	if err = errors.Join(err, r.Close()); err != nil {
-		return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
+		return false, false, fmt.Errorf("read segment %s: %w", l.Previous, err)
 	}
 	line, whole := bytes.CutSuffix(tail, []byte("\n"))
 	line = line[bytes.LastIndexByte(line, '\n')+1:]
 	seq, _, ok := ParseLine(line)
-	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, nil
+	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, nil
 }
 
-// readUpTo returns the end of the first n bytes of r: as much as holds a record.
-func readUpTo(r io.Reader, n int64) ([]byte, error) {
+// mostBytes is more than any segment has, and less than where a file cannot be looked at.
+const mostBytes = 1 << 50
+
+// readUpTo returns the end of the first n bytes of r: as much as holds a record. isThere says whether there are so many.
+func readUpTo(r io.Reader, n int64) (tail []byte, isThere bool, err error) {
 	skip := max(0, n-2*audit.MaxRecord)
-	var err error
 	if s, ok := r.(io.Seeker); ok {
 		_, err = s.Seek(skip, io.SeekStart)
 	} else {
 		_, err = io.CopyN(io.Discard, r, skip)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, false, err
 	}
-	return io.ReadAll(io.LimitReader(r, n-skip))
+	tail, err = io.ReadAll(io.LimitReader(r, n-skip))
+	return tail, int64(len(tail)) == n-skip, err
 }
 
 // reaches says whether a segment holds a record, and whether that one ended the log in order.

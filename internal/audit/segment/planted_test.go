@@ -481,6 +481,41 @@ func TestASegmentWhoseOpeningDoesNotFitStopsNoStart(t *testing.T) {
 	}
 }
 
+// A segment that says of the one before that more of it counts than is there follows nothing, and stops no start either.
+func TestASegmentThatSaysMoreOfAnotherThanIsThereStopsNoStart(t *testing.T) {
+	for name, bytes := range map[string]func(size int64) int64{
+		"one byte": func(size int64) int64 { return size + 1 }, "much": func(size int64) int64 { return size + 5_000_000 },
+		"more than a file has": func(int64) int64 { return 1<<63 - 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			n.crash(t, 1)
+			last, text, line := n.end(t)
+			seq, _, _ := segment.ParseLine(line)
+			leaf, planted := segment.Leaf(line), planted(seq+1)
+			n.put(t, planted, begins(seq+1, base64.StdEncoding.EncodeToString(leaf[:]),
+				fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,"segment":%q,"cause":"start"`, last, bytes(int64(len(text))), planted)))
+			if r := n.verify(t); r.Verdict == evidence.VerdictOK {
+				t.Error("a verification says nothing of it")
+			}
+			for range 2 {
+				if err := n.start(t); err != nil {
+					t.Fatalf("the log is not started: %v", err)
+				}
+				if !slices.ContainsFunc(n.faults, func(s string) bool { return strings.Contains(s, "left out: "+planted) }) {
+					t.Errorf("nobody is told: %q", n.faults)
+				}
+			}
+			if err := os.Remove(filepath.Join(n.dir, planted)); err != nil {
+				t.Fatal(err)
+			}
+			if r := n.verify(t); r.Fault != nil || r.OwnCovered != r.LastSeq {
+				t.Errorf("once it was moved away: %s %v, %d of %d records signed", r.Verdict, r.Fault, r.OwnCovered, r.LastSeq)
+			}
+		})
+	}
+}
+
 // crash cuts off so many records of the last segment, LogClose among them, and the checkpoints of them, as if the process had been killed.
 func (n *node) crash(t *testing.T, records int) {
 	t.Helper()
