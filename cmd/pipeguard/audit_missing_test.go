@@ -66,6 +66,10 @@ func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
 		"in the middle, and removed": {func(_ string, names []string) error { return os.Remove(names[1]) }, "are missing before record"},
 		"the first":                  {func(_ string, names []string) error { return blanked(names[0]) }, "the segment is not read, and may hold records of the log"},
 		"the last":                   {func(_ string, names []string) error { return blanked(names[len(names)-1]) }, "the segment is not read, and may hold records of the log"},
+		"the first, by another name": {func(_ string, names []string) error { return os.Rename(names[0], names[0]+"L") }, "the segment is not read, and may hold records of the log"},
+		"the last, by another name": {func(_ string, names []string) error {
+			return os.Rename(names[len(names)-1], strings.TrimSuffix(names[len(names)-1], ".jsonl")+".JSONL")
+		}, "the segment is not read, and may hold records of the log"},
 		"declared void": {func(dir string, names []string) error {
 			text, err := os.ReadFile(names[len(names)-1])
 			if err != nil {
