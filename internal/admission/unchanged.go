@@ -50,8 +50,11 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	if fail != nil {
 		return false
 	}
-	already := denials(d)
-	return !slices.ContainsFunc(denials(j.decision), func(f policy.Finding) bool { return !slices.Contains(already, f) })
+	already := map[policy.Finding]bool{}
+	for _, f := range slices.Concat(denials(d), d.Untold) {
+		already[f] = true
+	}
+	return !slices.ContainsFunc(slices.Concat(denials(j.decision), j.decision.Untold), func(f policy.Finding) bool { return !already[f] })
 }
 
 func sameAccess(a, b *extraction) bool {

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,40 @@ func TestAnUpdateOfAPodThatPoliciesGovernPasses(t *testing.T) {
 		res = r.Review(t.Context(), updateRequest(t, pod(), with(pod(), imageOf("evil"))))
 		if res.Allowed {
 			t.Errorf("%s: another image is admitted", name)
+		}
+	}
+}
+
+// A policy that records does not refuse for the number of what it records, and one that denies does not keep a pod from its deletion.
+func TestAPodWithMoreFindingsThanAreToldIsJudgedLikeAnyOther(t *testing.T) {
+	many := func() *corev1.Pod {
+		p := testPod(csiPipe)
+		c := &p.Spec.Containers[0]
+		for i := range 1500 {
+			m := c.VolumeMounts[0]
+			m.MountPath += strconv.Itoa(i)
+			c.VolumeMounts = append(c.VolumeMounts, m)
+		}
+		return p
+	}
+	for _, action := range []Action{ActionAudit, ActionWarn, ActionDeny} {
+		policies := governedBy(func(p *PipePolicy) { p.Action = action })
+		policies.Parameters.AllowedNamespaces = nil
+		r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, policies, nil) })
+		res := r.Review(t.Context(), createRequest(t, many()))
+		if res.Allowed != (action != ActionDeny) || res.Code != "PG010" {
+			t.Errorf("%s: allowed %t, %s: %.200s", action, res.Allowed, res.Code, res.Message)
+		}
+		res = r.Review(t.Context(), updateRequest(t, many(), with(many(), func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })))
+		if !res.Allowed || res.Unchanged != (action == ActionDeny) {
+			t.Errorf("%s: an update that changes nothing: allowed %t, unchanged %t: %.200s", action, res.Allowed, res.Unchanged, res.Message)
+		}
+		res = r.Review(t.Context(), updateRequest(t, many(), with(many(), func(p *corev1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+			p.Spec.Containers[1].Name, p.Spec.Containers[1].VolumeMounts = "another", p.Spec.Containers[0].VolumeMounts[:1]
+		})))
+		if res.Allowed != (action != ActionDeny) {
+			t.Errorf("%s: another container that mounts: allowed %t: %.200s", action, res.Allowed, res.Message)
 		}
 	}
 }

@@ -261,11 +261,10 @@ func TestAnAdditionThatReadsANameWhichIsGoneIsRefused(t *testing.T) {
 func TestAnAdditionThatFailsForEveryInputIsNotActivated(t *testing.T) {
 	for _, e := range enforcements(t) {
 		for name, text := range map[string]string{
-			"a helper of two values":      "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"deny\"} if house_value == 3\n\nhouse_value := 1\n\nhouse_value := 2 if true\n",
-			"a finding that is none":      "package HOME\n\nfindings contains \"deny\"\n",
-			"an effect that is none":      "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"allow\"}\n",
-			"a function that fails":       "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"audit\"} if to_number(\"x\") == 1\n",
-			"more findings than are read": "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"audit\", \"field\": sprintf(\"%d %d\", [a, b])} if {\n\tsome a in house_numbers\n\tsome b in house_numbers\n}\n\nhouse_numbers := [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33]\n",
+			"a helper of two values": "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"deny\"} if house_value == 3\n\nhouse_value := 1\n\nhouse_value := 2 if true\n",
+			"a finding that is none": "package HOME\n\nfindings contains \"deny\"\n",
+			"an effect that is none": "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"allow\"}\n",
+			"a function that fails":  "package HOME\n\nfindings contains {\"code\": \"A1\", \"effect\": \"audit\"} if to_number(\"x\") == 1\n",
 		} {
 			t.Run(e.name+"/"+name, func(t *testing.T) {
 				engine, err := policy.New(e.options)

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// CodeAdviceFailed is the code of findings that say that advice is missing, and why.
+// CodeAdviceFailed is the code of findings that say that advice is missing, and why, or that there were more findings than are told.
 const CodeAdviceFailed = "PG998"
+
+const adviceWasLeftOut = "advice was left out: "
 
 // Documents beside the entry point.
 const (
@@ -65,8 +69,12 @@ func (s *snapshot) advise(ctx context.Context, input ast.Value, cancel topdown.C
 	})
 	sortFindings(taken)
 	s.order(taken)
-	taken, beyond := firstOfEach(taken)
-	return append(append(taken, faults.findings()...), beyond...)
+	taken, left := firstOfEach(taken, maxFindings)
+	taken = append(taken, faults.findings()...)
+	if len(left) > 0 {
+		taken = append(taken, leftOut(adviceWasLeftOut, left))
+	}
+	return taken
 }
 
 // adviceFaults counts elements that are left out, by what is wrong with them.
@@ -104,10 +112,30 @@ func (a *adviceFaults) findings() []Finding {
 	return out
 }
 
-// firstOfEach takes maxFindings of sorted findings at most: the first of each code, then the second of each, and so on. What it leaves out is told
-// in one finding, beyond.
-func firstOfEach(findings []Finding) (taken, beyond []Finding) {
-	room := maxFindings
+// bound leaves maxFindings of a decision's findings, those that deny before the others, tells of the rest in one finding, and
+// keeps what denies of it. It does not change what was decided.
+func (d *Decision) bound(order func([]Finding)) {
+	if len(d.Findings) <= maxFindings {
+		return
+	}
+	var denials, others []Finding
+	for _, f := range d.Findings {
+		if f.Effect == EffectDeny {
+			denials = append(denials, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	denials, d.Untold = firstOfEach(denials, maxFindings)
+	others, left := firstOfEach(others, maxFindings-len(denials))
+	d.Findings = append(denials, others...)
+	sortFindings(d.Findings)
+	order(d.Findings)
+	d.Findings = append(d.Findings, leftOut("findings were left out: ", append(slices.Clip(d.Untold), left...)))
+}
+
+// firstOfEach takes as many of sorted findings as there is room for: the first of each code, then the second of each, and so on.
+func firstOfEach(findings []Finding, room int) (taken, left []Finding) {
 	if len(findings) <= room {
 		return findings, nil
 	}
@@ -127,27 +155,34 @@ func firstOfEach(findings []Finding) (taken, beyond []Finding) {
 			}
 		}
 	}
-	var codes []string
-	short := 0 // codes that are not among them
 	for _, g := range groups {
 		taken = append(taken, findings[g.first:g.first+g.taken]...)
-		switch {
-		case g.taken == g.size:
-		case len(codes) == maxAdviceFaults:
-			short++
-		default:
-			codes = append(codes, fmt.Sprintf("%s (%d)", findings[g.first].Code, g.size-g.taken))
-		}
+		left = append(left, findings[g.first+g.taken:g.first+g.size]...)
 	}
-	why := fmt.Sprintf("%d findings, since at most %d are taken: %s", len(findings)-len(taken), maxFindings, strings.Join(codes, ", "))
-	if short > 0 {
-		why += fmt.Sprintf(" and %d more codes", short)
+	return taken, left
+}
+
+// leftOut tells of findings of which there were too many, by their codes.
+func leftOut(what string, left []Finding) Finding {
+	count := map[string]int{}
+	for _, f := range left {
+		count[f.Code]++
 	}
-	return taken, []Finding{adviceLeftOut(why)}
+	codes := slices.Sorted(maps.Keys(count))
+	told := codes[:min(len(codes), maxAdviceFaults)]
+	each := make([]string, len(told))
+	for i, code := range told {
+		each[i] = fmt.Sprintf("%s (%d)", code, count[code])
+	}
+	why := fmt.Sprintf("%s%d findings, since at most %d are taken: %s", what, len(left), maxFindings, strings.Join(each, ", "))
+	if more := len(codes) - len(told); more > 0 {
+		why += fmt.Sprintf(" and %d more codes", more)
+	}
+	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: why}
 }
 
 func adviceLeftOut(why string) Finding {
-	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: "advice was left out: " + why}
+	return Finding{Code: CodeAdviceFailed, Effect: EffectAudit, Message: adviceWasLeftOut + why}
 }
 
 func adviceFailed(why string) []Finding {

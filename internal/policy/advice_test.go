@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +147,6 @@ func TestAFaultyDenialStillRefuses(t *testing.T) {
 	for name, rule := range map[string]string{
 		"an unknown effect": `{"code": "X1", "effect": "Deny"}`,
 		"no finding":        `"deny"`,
-		"too many":          `{"code": "X1", "effect": "audit", "field": sprintf("f%d", [n + 1])} if { some n, _ in input.n; n < 1025 }`,
 		"a long message":    `{"code": "X1", "effect": "deny", "message": input.long}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,6 +154,52 @@ func TestAFaultyDenialStillRefuses(t *testing.T) {
 			d, err := activated(t, m, patient).Decide(t.Context(), value(t, sizable()))
 			if reasonOf(err) != ReasonType || d.Allowed {
 				t.Errorf("got %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// Many findings refuse nothing that they do not deny, and a denial among them refuses wherever it stands.
+func TestOfTooManyFindingsThoseThatDenyAreTold(t *testing.T) {
+	const all = `{"code": "A1", "effect": "audit", "field": sprintf("f%d", [10001 + n])} if { some n, _ in input.n }`
+	for name, c := range map[string]struct {
+		rules   []string
+		allowed bool
+		want    map[string]int
+		untold  int
+		told    string
+	}{
+		"none denies":     {[]string{all}, true, map[string]int{"A1": 1024, CodeAdviceFailed: 1}, 0, "976 findings, since at most 1024 are taken: A1 (976)"},
+		"the last denies": {[]string{all, `{"code": "Z1", "effect": "deny"}`}, false, map[string]int{"A1": 1023, "Z1": 1, CodeAdviceFailed: 1}, 0, "977 findings, since at most 1024 are taken: A1 (977)"},
+		"all deny": {
+			[]string{`{"code": "D1", "effect": "deny", "field": sprintf("f%d", [10001 + n])} if { some n, _ in input.n }`, `{"code": "A1", "effect": "audit"}`, `{"code": "Z1", "effect": "deny"}`},
+			false, map[string]int{"D1": 1023, "Z1": 1, CodeAdviceFailed: 1}, 977, "978 findings, since at most 1024 are taken: A1 (1), D1 (977)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := small()
+			files := map[string]string{"small.rego": strings.Replace(base.Files["small.rego"], "count(findings)", `count({f | some f in findings; f.effect == "deny"})`, 1)}
+			for i, rule := range c.rules {
+				files[fmt.Sprintf("m%d.rego", i)] = "package pipeguard.admission\n\nfindings contains " + rule + "\n"
+			}
+			d, err := activated(t, base.with(files), patient).Decide(t.Context(), value(t, sizable()))
+			if err != nil || d.Allowed != c.allowed || len(d.Untold) != c.untold {
+				t.Fatalf("allowed %t, %d untold, %v", d.Allowed, len(d.Untold), err)
+			}
+			count := map[string]int{}
+			for _, f := range d.Findings {
+				count[f.Code]++
+			}
+			if diff := cmp.Diff(c.want, count); diff != "" {
+				t.Error(diff)
+			}
+			if last := d.Findings[len(d.Findings)-1]; last.Message != "findings were left out: "+c.told {
+				t.Error(last.Message)
+			}
+			for _, f := range d.Untold {
+				if f.Effect != EffectDeny || slices.Contains(d.Findings, f) {
+					t.Fatalf("%+v is untold", f)
+				}
 			}
 		})
 	}

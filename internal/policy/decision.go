@@ -27,6 +27,8 @@ type Decision struct {
 	// Allowed is true only if the policy said so and no finding denies.
 	Allowed  bool      `json:"allowed"`
 	Findings []Finding `json:"findings"`
+	// Untold are findings that deny and are not among Findings, since there were too many.
+	Untold []Finding `json:"-"`
 	// Revision is the revision of the policies that decided.
 	Revision string `json:"revision"`
 }

@@ -91,6 +91,7 @@ func (s *snapshot) decideHere(ctx context.Context, input ast.Value, shared *pool
 		return Decision{}, fault(ReasonType, err)
 	}
 	s.order(d.Findings)
+	d.bound(s.order)
 	d.Revision = s.revision
 	if s.advice != nil {
 		d.Findings = append(d.Findings, s.advise(ctx, input, cancel)...)
