@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,6 +71,29 @@ func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
 		"the last, by another name": {func(_ string, names []string) error {
 			return os.Rename(names[len(names)-1], strings.TrimSuffix(names[len(names)-1], ".jsonl")+".JSONL")
 		}, "the segment is not read, and may hold records of the log"},
+		"the first, by the name of a file beside segments": {func(dir string, names []string) error {
+			return os.Rename(names[0], filepath.Join(dir, "start"))
+		}, "the segment is not read, and may hold records of the log"},
+		"the last, as the checkpoints": {func(dir string, names []string) error {
+			return os.Rename(names[len(names)-1], filepath.Join(dir, "checkpoints"))
+		}, "the segment is not read, and may hold records of the log"},
+		"the last, in a directory": {func(dir string, names []string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, "start"), 0o700), os.Rename(names[len(names)-1], filepath.Join(dir, "start", "x")))
+		}, "the segment is not read, and may hold records of the log"},
+		"the last, as the lock": {func(dir string, names []string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "lock")), os.Rename(names[len(names)-1], filepath.Join(dir, "lock")))
+		}, "the segment is not read, and may hold records of the log"},
+		"the last, declared void by one that takes its place": {func(dir string, names []string) error {
+			last := names[len(names)-1]
+			text, err := os.ReadFile(last)
+			if err != nil {
+				return err
+			}
+			planted := strings.Replace(last, filepath.Base(last)[27:31], "0000", 1)
+			line := strings.Replace(strings.SplitAfter(string(text), "\n")[0], `"log":{`, `"log":{"void":["`+filepath.Base(last)+`"],`, 1)
+			return os.WriteFile(planted, []byte(line), 0o600)
+		}, "another segment declares that none of them counts"},
+		"the first, packed and damaged": {func(_ string, names []string) error { return os.Rename(names[0], names[0]+".gz") }, "not packed by gzip"},
 		"declared void": {func(dir string, names []string) error {
 			text, err := os.ReadFile(names[len(names)-1])
 			if err != nil {

@@ -139,7 +139,7 @@ func (r *reconciler) record(e Event) {
 		r.report.Unwritten += clampCount(e.Log.Unwritten)
 	}
 	if r.torn != nil {
-		if e.Log == nil || e.Log.TornBytes != r.torn.Bytes {
+		if e.Log == nil || r.torn.Bytes == 0 || e.Log.TornBytes != r.torn.Bytes {
 			r.fault(e, fmt.Sprintf("the line before is no record and is not declared here: %v", r.torn))
 		}
 		r.torn = nil

@@ -194,8 +194,8 @@ func TestTornBytesAreThoseThatStoodThere(t *testing.T) {
 	}
 	m, _ = write(t, "")
 	r := verify(t, VerifyOptions{Dir: m.dir, Keys: m.keys(), Outside: []string{m.outside()}})
-	if r.Verdict != VerdictOK || !strings.Contains(strings.Join(r.Limits, " "), "has no hash of them") {
-		t.Errorf("declared without a hash: %s %v", r.Verdict, r.Limits)
+	if r.Verdict != VerdictIncomplete || !strings.Contains(strings.Join(r.Incomplete, " "), "no hash holds") {
+		t.Errorf("declared without a hash: %s %v", r.Verdict, r.Incomplete)
 	}
 }
 

@@ -310,7 +310,7 @@ func TestWriterAndEvidenceReadAnAddedOpeningAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, log := range [][2]string{{``, ``}, {`"log":{`, `"log":{"cause":"size",`}, {`"log":{`, `"log":{"lost":7,"void":null,"torn_bytes":5,`}, {`"segment":"` + added + `"`, `"segment":""`}, {`"segment":"` + added + `"`, `"segment":null`}, {`"log":{`, `"log" : { `}} {
+	for _, log := range [][2]string{{``, ``}, {`"log":{`, `"log":{"cause":"size",`}, {`"log":{`, `"log":{"lost":7,"void":null,`}, {`"segment":"` + added + `"`, `"segment":""`}, {`"segment":"` + added + `"`, `"segment":null`}, {`"log":{`, `"log" : { `}} {
 		files := maps.Clone(k.files)
 		files[added] = bytes.Replace(opening, []byte(log[0]), []byte(log[1]), 1)
 		if last, _, refused := k.ends(t, log[1], files, true); refused != nil || last != whole+1 {
@@ -321,7 +321,7 @@ func TestWriterAndEvidenceReadAnAddedOpeningAlike(t *testing.T) {
 	var unfit [][2]string
 	for _, fields := range []string{
 		`"unsigned":-5`, `"unsigned":1e30`, `"lost":1.5`, `"orphaned":"x"`, `"orphaned":-1`, `"void":"x"`, `"void":[5]`, `"void_held":{}`, `"fault":5`, `"previous_torn_hash":7`, `"torn_bytes":"1"`,
-		`"torn_bytes":-5`, `"torn_bytes":1e30`, `"oldest_open":1e30`, `"pruned":5`, `"pruned":{"segments":5,"last_seq":"x"}`, `"unknown":1`, `"Fault":5`, `"previous_bytes":"5"`, `"previous_segment":7`,
+		`"torn_bytes":-5`, `"torn_bytes":5`, `"torn_bytes":1e30`, `"oldest_open":1e30`, `"pruned":5`, `"pruned":{"segments":5,"last_seq":"x"}`, `"unknown":1`, `"Fault":5`, `"previous_bytes":"5"`, `"previous_segment":7`,
 		`"previous_seq":null`, `"cause":"size","cause":"start"`, `"SEGMENT":"zz"`, `"segment":"zz"`, `"Previous_Segment":"zz"`, `"PREVIOUS_BYTES":1`,
 	} {
 		unfit = append(unfit, [2]string{`"log":{`, `"log":{` + fields + `,`})

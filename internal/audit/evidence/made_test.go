@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -115,11 +116,28 @@ func (m *madeLog) begin(torn int64, void ...string) {
 	if m.file != "" {
 		rest = fmt.Sprintf(`"previous_session":"S","previous_seq":%d,"previous_segment":"%s","previous_bytes":%d,"torn_bytes":%d,`, m.seq, filepath.Base(m.file), m.bytes, torn)
 	}
+	if torn > 0 {
+		rest += fmt.Sprintf(`"previous_torn_hash":"%x",`, sha256.Sum256(m.read(m.file)[m.bytes:]))
+	}
+	var held []string
+	for _, name := range void {
+		text := m.read(filepath.Join(m.dir, name))
+		held = append(held, fmt.Sprintf("%d %x", len(text), sha256.Sum256(text)))
+	}
 	if len(void) > 0 {
-		rest += fmt.Sprintf(`"void":["%s"],`, strings.Join(void, `","`))
+		rest += fmt.Sprintf(`"void":["%s"],"void_held":["%s"],`, strings.Join(void, `","`), strings.Join(held, `","`))
 	}
 	m.file, m.bytes = filepath.Join(m.dir, m.name()), 0
 	m.write(m.line("log", "LogOpen", `,"log":{`+rest+`"cause":"size"}`))
+}
+
+func (m *madeLog) read(path string) []byte {
+	m.tb.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		m.tb.Fatal(err)
+	}
+	return text
 }
 
 var names int

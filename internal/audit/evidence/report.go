@@ -76,8 +76,7 @@ type Report struct {
 	uncompared  uncompared
 	witnessedBy map[string]byWitness // what each witness cosigned of this log
 	cosignings  cosignings
-	others      int   // checkpoints of other logs, in what was held elsewhere
-	unhashed    int64 // of IgnoredBytes: those of which the log says how many there were, and not what
+	others      int // checkpoints of other logs, in what was held elsewhere
 }
 
 // Sum is a running hash of records in the order in which they are read.
@@ -181,9 +180,6 @@ func (r *Report) limits(o VerifyOptions) {
 	}
 	if r.begun != "" {
 		r.limit("What was before: the first record of the log says that %s.", r.begun)
-	}
-	if r.unhashed > 0 {
-		r.limit("What %d bytes behind the last records of segments, or in void segments, are: the log says how many there were, and has no hash of them. No command shows them.", r.unhashed)
 	}
 	if r.newest > r.OwnCovered && r.Fault == nil && !r.lacksOwn {
 		r.limit("Why the newest checkpoint beside the log is of %d records, and one that was held elsewhere of %d: the copy is older, or checkpoints were removed.", r.OwnCovered, r.newest)

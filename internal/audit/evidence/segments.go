@@ -1,9 +1,12 @@
 package evidence
 
 import (
+	"bufio"
+	"errors"
 	"path/filepath"
 	"slices"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -80,7 +83,7 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 	segment.SortByNumber(parts, func(p Part) (uint64, string) { return p.First, filepath.Base(p.Path) })
 	for _, o := range all {
 		if !o.counts && o.opens {
-			strays = append(strays, segment.Stray{Path: o.Path, Why: "it begins with a record, and another segment declares that none in it counts"})
+			strays = append(strays, o.void())
 		}
 	}
 	for _, o := range unnamed {
@@ -94,6 +97,28 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		}
 	}
 	return parts, strays, nil
+}
+
+// void says of a segment with a record that another segment declares that none in it counts. Without the keys nothing says whether that is the log's own word.
+func (o opening) void() segment.Stray {
+	s := segment.Stray{Path: o.Path, Why: "it begins with a record, and another segment declares that none in it counts"}
+	f, err := OpenSegment(o.Path)
+	if err != nil {
+		s.Kind = segment.StrayHolding
+		return s
+	}
+	defer f.Close() //nolint:errcheck // only read
+	in := bufio.NewReaderSize(f, audit.MaxRecord+1)
+	for err == nil {
+		var raw []byte
+		var r Record
+		raw, err = in.ReadSlice('\n')
+		if err == nil && (parseRecord(raw[:len(raw)-1], &r) != nil || !r.isLog) || errors.Is(err, bufio.ErrBufferFull) {
+			s.Kind, s.Why = segment.StrayHolding, "it holds records, and another segment declares that none of them counts"
+			return s
+		}
+	}
+	return s
 }
 
 // ListAll is List for a log that was changed: it leaves out no segment and nothing in one, whatever they say of each other.

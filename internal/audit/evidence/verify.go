@@ -276,7 +276,7 @@ func (v *verification) walk(ctx context.Context) error {
 	v.report.Missing = append(v.report.Missing, w.missing...)
 	unnamed := v.judgeUnnamed(w.unnamed)
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
-	v.report.Parts, v.report.unhashed, v.report.Torn = w.parts, w.unhashed, w.torn
+	v.report.Parts, v.report.Torn = w.parts, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.unheld...)
 	v.report.Void = w.void
 	if err != nil {

@@ -50,9 +50,8 @@ type walk struct {
 	torn     int64     // bytes behind the last record of all
 	unnamed  []opening // segments without records that no segment of the log names
 	ignored  int64     // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
-	unhashed int64     // of the ignored bytes: declared, and without a hash
 	// unheld says where no hash holds what stands beside the records: fewer bytes than were hashed, since the machine failed later or they were
-	// changed, or more than any crash leaves, which no start reads.
+	// changed, more than any crash leaves, which no start reads, or bytes of which nothing but their number was declared.
 	unheld []string
 	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
 	// it away, or it was removed to hide it. Nil if nobody wants to know.
@@ -110,7 +109,10 @@ func chain(all []opening, signed Head) error {
 		if o := &all[i]; o.isWhole {
 			d := o.declared.Log
 			whole = append(whole, o)
-			links = append(links, segment.Link{Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Prev: o.prev, Misfit: o.misfit != nil})
+			links = append(links, segment.Link{
+				Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Torn: d.TornBytes, TornHash: d.PreviousTornHash,
+				Prev: o.prev, Misfit: o.misfit != nil,
+			})
 		}
 	}
 	if len(whole) == 0 {
@@ -338,13 +340,17 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	return nil
 }
 
-// noteUnhashed notes bytes of a segment whose number the log declares, and whose hash it does not. A crash leaves no more than MaxTorn: a larger
-// number was added afterwards, and can be replaced without being noticed.
+// noteUnhashed notes bytes of a segment whose number the log declares, and whose hash it does not: they can be exchanged without being noticed. A crash leaves no
+// more than MaxTorn, and a writer hashes these unless it cannot read them.
 func (w *walk) noteUnhashed(path string, size int64) {
-	w.unhashed += size
-	if size > segment.MaxTorn {
-		w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: they are more than a crash leaves, somebody put them there, and they may have been exchanged since", size, filepath.Base(path)))
+	if size == 0 {
+		return
 	}
+	why := "the log was begun without one, by a proxy that could not read them or by somebody else"
+	if size > segment.MaxTorn {
+		why = "they are more than a crash leaves, and somebody put them there"
+	}
+	w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: %s, and they may have been exchanged since", size, filepath.Base(path), why))
 }
 
 // skip returns how many bytes of a segment stand behind those that were read.

@@ -205,8 +205,8 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 	l.isAll, l.last = ctx.Err() == nil, c.seq
 }
 
-// Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one; and
-// what has nearly the name of a segment. What is missing between two records is said with the second one.
+// Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one; those
+// whose records another segment declares void; and what has nearly the name of a segment, or holds a record under another one. What is missing between two records is said with the second one.
 func (l *Log) Silent() (silent []segment.Stray) {
 	if r := l.Report; r != nil && (r.HadKeys || r.Fault != nil) || len(l.parts) == 0 { // a verification says it
 		return nil
@@ -214,7 +214,7 @@ func (l *Log) Silent() (silent []segment.Stray) {
 	for _, s := range l.Unread {
 		_, first, _ := segment.ParseCopy(filepath.Base(s.Path))
 		isAhead, isNext := first < l.parts[0].First, l.isAll && segment.IsDue(first, l.last)
-		if s.Kind == segment.StrayClaim || s.Kind == segment.StrayMute && (isAhead || isNext) {
+		if s.Kind == segment.StrayClaim || s.Kind == segment.StrayHolding || s.Kind == segment.StrayMute && (isAhead || isNext) {
 			silent = append(silent, s)
 		}
 	}

@@ -1,11 +1,8 @@
 package segment
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"time"
 
@@ -129,16 +126,11 @@ func (l *log) torn() (n int, hash string) {
 		l.options.OnFault(fmt.Errorf("%d bytes stand behind the end of audit segment %s, more than any writer leaves: they are declared without their hash", size-l.at.bytes, l.at.name))
 		return int(size - l.at.bytes), ""
 	}
-	h := sha256.New()
-	_, err = io.CopyN(io.Discard, r, l.at.bytes)
-	if err == nil {
-		_, err = io.CopyN(h, r, size-l.at.bytes)
-	}
-	if err != nil {
+	if hash, err = hashBehind(r, l.at.bytes, size-l.at.bytes); err != nil {
 		l.options.OnFault(fmt.Errorf("read what stands behind the end of audit segment %s: %w", l.at.name, err))
 		return int(size - l.at.bytes), ""
 	}
-	return int(size - l.at.bytes), hex.EncodeToString(h.Sum(nil))
+	return int(size - l.at.bytes), hash
 }
 
 // found says what the new segment follows.

@@ -2,6 +2,9 @@ package segment
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +21,8 @@ type Link struct {
 	Counts   bool   // as Counts says
 	Previous string // the segment that it says it follows
 	Bytes    int64  // how many bytes of that are of the log, as it says
+	Torn     int64  // how many bytes stand behind these, as it says
+	TornHash string // the hash of those, as it says
 	Prev     string // the hash of the record before, in its first record
 	Misfit   bool   // its first line is no opening of a segment of its name, as Misfit says
 }
@@ -44,8 +49,8 @@ type Chained struct {
 // Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
 // write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
-// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. What was not signed must open as a
-// segment of the log does; what was signed counts by its hashes.
+// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. What was signed counts by its hashes. What was
+// not must open as a segment of the log does, say of the one before what is so, and hold what its writer wrote, and behind that no more than a crash leaves.
 func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (c Chained, err error) {
 	asCounted := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
 	for i, l := range links {
@@ -67,23 +72,30 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	for i := carrier; i >= 0; i = before[i] {
 		c.Keep[i] = true
 	}
-	isAfter := func(i int) (isAfter, fits bool) { // it follows on the carrier behind what is signed, or on a segment that does
-		for fits = true; i >= 0 && links[i].First > signed.Size; i = before[i] {
-			if fits = fits && !links[i].Misfit; before[i] == carrier {
-				return true, fits
-			}
+	u := unsigned{links: links, before: before, open: open, known: map[int]measured{}}
+	goesOn := map[int]bool{}
+	for _, i := range latestFirst(links) {
+		if !u.isBehind(i, carrier, signed.Size) {
+			continue
 		}
-		return false, false
-	}
-	for i, l := range links {
-		if isAfter, fits := isAfter(i); isAfter {
-			c.Keep[i], c.Behind[i] = l.Counts && fits && !c.Sealed, c.Sealed
+		if c.Behind[i] = c.Sealed; c.Sealed || !links[i].Counts {
+			continue
+		}
+		fits, err := u.fits(i, carrier)
+		if err == nil && fits && !goesOn[i] {
+			fits, err = u.ends(i)
+		}
+		if err != nil {
+			return Chained{}, err
+		}
+		if c.Keep[i] = fits; fits {
+			goesOn[before[i]] = true
 		}
 	}
 	return c, nil
 }
 
-// predecessors are the segments that each one follows, -1 for none. One behind what was signed that says more of another than is there follows nothing: under the
+// predecessors are the segments that each one follows, -1 for none. One behind what was signed that says of another what is not so follows nothing: under the
 // checkpoint it is for the evidence to refuse.
 func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, error)) ([]int, error) {
 	at := map[string]int{}
@@ -106,6 +118,77 @@ func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, 
 		}
 	}
 	return before, nil
+}
+
+// unsigned judges the segments behind what was signed.
+type unsigned struct {
+	links  []Link
+	before []int
+	open   func(i int) (io.ReadCloser, error)
+	known  map[int]measured
+}
+
+// isBehind says whether a segment follows on the carrier behind what is signed, or on a segment that does.
+func (u unsigned) isBehind(i, carrier int, signed uint64) bool {
+	for ; i >= 0 && u.links[i].First > signed; i = u.before[i] {
+		if u.before[i] == carrier {
+			return true
+		}
+	}
+	return false
+}
+
+// fits says whether a segment, and each one between it and the carrier, opens as a segment of the log does, behind records that each continue the one before, and
+// says of the segment before what is so.
+func (u unsigned) fits(i, carrier int) (bool, error) {
+	for ; i != carrier; i = u.before[i] {
+		l, p := u.links[i], u.before[i]
+		if l.Misfit {
+			return false, nil
+		}
+		ok, err := l.declares(u.links[p].Size-l.Bytes, func() (io.ReadCloser, error) { return u.open(p) })
+		if err == nil && ok && p != carrier {
+			var m measured
+			m, err = u.measure(p)
+			ok = l.Bytes <= m.good.bytes
+		}
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// ends says whether a segment that nothing follows ends as its writer or a crash ends one.
+func (u unsigned) ends(i int) (bool, error) {
+	m, err := u.measure(i)
+	return m.good.bytes > 0 && m.isCrashs(u.links[i].Size), err
+}
+
+func (u unsigned) measure(i int) (measured, error) {
+	if m, ok := u.known[i]; ok {
+		return m, nil
+	}
+	r, err := u.open(i)
+	if err != nil {
+		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
+	}
+	m, err := measure(u.links[i].First, u.links[i].Size, io.LimitReader(r, u.links[i].Size))
+	if err = errors.Join(err, r.Close()); err != nil {
+		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
+	}
+	u.known[i] = m
+	return m, nil
+}
+
+// latestFirst are the positions of links, those with the highest numbers first.
+func latestFirst(links []Link) []int {
+	order := make([]int, len(links))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(links[b].First, links[a].First) })
+	return order
 }
 
 // carriers are the segments that hold the last record under the checkpoint. Where there are several, those that the checkpoint was signed of.
@@ -169,18 +252,55 @@ func (l Link) follows(open func() (io.ReadCloser, error)) (follows, isThere bool
 	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, nil
 }
 
+// declares says whether what stands behind the log in the segment before is what the segment says of it, as far as that can be told: a failing machine may have
+// lost some of it since. No writer leaves out its hash, but of more than MaxTorn.
+func (l Link) declares(behind int64, open func() (io.ReadCloser, error)) (bool, error) {
+	switch {
+	case behind > l.Torn || l.Torn > 0 && l.Torn <= MaxTorn && l.TornHash == "":
+		return false, nil
+	case behind < l.Torn || behind == 0 || behind > MaxTorn:
+		return true, nil
+	}
+	r, err := open()
+	if err != nil {
+		return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
+	}
+	hash, err := hashBehind(r, l.Bytes, behind)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return false, fmt.Errorf("read what stands behind the end of segment %s: %w", l.Previous, err)
+	}
+	return hash == l.TornHash, nil
+}
+
+// hashBehind is the hash, as an opening gives it, of n bytes behind the first ones of a segment.
+func hashBehind(r io.Reader, first, n int64) (string, error) {
+	if err := discard(r, first); err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	if _, err := io.CopyN(h, r, n); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// discard passes over the first n bytes, or as many as there are.
+func discard(r io.Reader, n int64) (err error) {
+	if s, ok := r.(io.Seeker); ok {
+		_, err = s.Seek(n, io.SeekStart)
+	} else if _, err = io.CopyN(io.Discard, r, n); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return err
+}
+
 // mostBytes is more than any segment has, and less than where a file cannot be looked at.
 const mostBytes = 1 << 50
 
 // readUpTo returns the end of the first n bytes of r: as much as holds a record. isThere says whether there are so many.
 func readUpTo(r io.Reader, n int64) (tail []byte, isThere bool, err error) {
 	skip := max(0, n-2*audit.MaxRecord)
-	if s, ok := r.(io.Seeker); ok {
-		_, err = s.Seek(skip, io.SeekStart)
-	} else {
-		_, err = io.CopyN(io.Discard, r, skip)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err := discard(r, skip); err != nil {
 		return nil, false, err
 	}
 	tail, err = io.ReadAll(io.LimitReader(r, n-skip))

@@ -26,7 +26,7 @@ const prevLen = len(`,"prev":""}`) + 44 // base64 of 32 bytes
 // parseHead reads a line without its newline. False means that it is no record that this package wrote.
 func parseHead(line []byte) (h head, ok bool) {
 	r := headReader{rest: line}
-	r.skip(`{"v":1,"seq":`)
+	r.skip(recordStart)
 	h.seq = r.number()
 	r.skip(`,"type":`)
 	h.kind = r.text()
@@ -51,6 +51,9 @@ func parseHead(line []byte) (h head, ok bool) {
 	end.skip(`}`)
 	return h, !end.failed && len(end.rest) == 0 && len(h.prev) == 44
 }
+
+// recordStart is what each record begins with.
+const recordStart = `{"v":1,"seq":`
 
 type headReader struct {
 	rest   []byte

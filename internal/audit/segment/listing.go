@@ -2,6 +2,7 @@ package segment
 
 import (
 	"cmp"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,6 +49,9 @@ const (
 	StrayRoom
 	// StrayMute is a segment that holds something, and in which no record counts though none of the log says so: what it holds may be of the log.
 	StrayMute
+	// StrayHolding holds records that may be of the log, or may do so: a segment by another name, or one that another segment declares void though it holds
+	// more than a start that was killed leaves.
+	StrayHolding
 )
 
 // List returns the segments of a log by the numbers in their names, and all other entries of its directory but the files that belong beside
@@ -64,6 +68,12 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 			segments = append(segments, Entry{e.Name(), given, first})
 		case ok:
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", StrayClaim})
+		case isCompanion(e.Name()) && !e.Type().IsRegular():
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a file that belongs beside segments, and is not a regular file", StrayHolding})
+		case claims(e.Name()):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", StrayClaim})
+		case holdsRecord(filepath.Join(dir, e.Name()), e):
+			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it begins with a record, and has not the name of a segment", StrayHolding})
 		case e.Name() == lockName && !isEmpty(e):
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", StrayForeign})
 		case isCompanion(e.Name()):
@@ -71,8 +81,6 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
 		case isLeft(e):
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it was being written when a process ended, or looks like that", StrayLeft})
-		case claims(e.Name()):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", StrayClaim})
 		default:
 			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", StrayForeign})
 		}
@@ -85,6 +93,21 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 func isEmpty(e os.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
+
+// holdsRecord says whether an entry begins as a record does: a segment by another name.
+func holdsRecord(path string, e os.DirEntry) bool {
+	if !e.Type().IsRegular() {
+		return false
+	}
+	f, _, err := OpenRegular(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var start [len(recordStart)]byte
+	_, err = io.ReadFull(f, start[:])
+	return err == nil && string(start[:]) == recordStart
 }
 
 // claims says whether a name is one that people and shippers, which look for audit-*, take for a segment's. Windows does not look at case.

@@ -2,10 +2,12 @@ package segment_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -516,6 +518,65 @@ func TestASegmentThatSaysMoreOfAnotherThanIsThereStopsNoStart(t *testing.T) {
 	}
 }
 
+// A segment that follows on what was signed, and says of what stands there unsigned what is not so, stops no start. Nothing of it is taken for the log's, and nothing
+// that stands there is put out of sight by it.
+func TestASegmentThatSaysLessOfAnotherThanIsThereStopsNoStart(t *testing.T) {
+	hashOf := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+	for name, torn := range map[string]func(behind string) string{
+		"nothing": func(string) string { return "" },
+		"none":    func(string) string { return `"torn_bytes":0,` },
+		"less": func(b string) string {
+			return fmt.Sprintf(`"torn_bytes":%d,"previous_torn_hash":%q,`, len(b)-1, hashOf(b[:len(b)-1]))
+		},
+		"without a hash": func(b string) string { return fmt.Sprintf(`"torn_bytes":%d,`, len(b)) },
+		"with another hash": func(b string) string {
+			return fmt.Sprintf(`"torn_bytes":%d,"previous_torn_hash":%q,`, len(b), hashOf("x"))
+		},
+		"more without a hash": func(b string) string { return fmt.Sprintf(`"torn_bytes":%d,`, len(b)+1) },
+		"less than nothing":   func(string) string { return `"torn_bytes":-1,` },
+		"with the hash in caps": func(b string) string {
+			return fmt.Sprintf(`"torn_bytes":%d,"previous_torn_hash":%q,`, len(b), strings.ToUpper(hashOf(b)))
+		},
+	} {
+		for _, halfLine := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, half a line %t", name, halfLine), func(t *testing.T) {
+				n := newNode(t)
+				n.crash(t, 1)
+				last, text, line := n.end(t)
+				seq, _, _ := segment.ParseLine(line)
+				if halfLine {
+					n.put(t, last, text+`{"v":1,"seq"`)
+				} else {
+					lines := slices.Collect(strings.Lines(text))
+					line = []byte(strings.TrimSuffix(lines[len(lines)-2], "\n"))
+					text, seq = strings.Join(lines[:len(lines)-1], ""), seq-1
+				}
+				whole, err := os.ReadFile(filepath.Join(n.dir, last))
+				if err != nil {
+					t.Fatal(err)
+				}
+				leaf, planted := segment.Leaf(line), planted(seq+1)
+				n.put(t, planted, begins(seq+1, base64.StdEncoding.EncodeToString(leaf[:]),
+					fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,%s"segment":%q,"cause":"start"`, last, len(text), torn(string(whole[len(text):])), planted)))
+				for range 2 {
+					if err := n.start(t); err != nil {
+						t.Fatalf("the log is not started: %v", err)
+					}
+					if !slices.ContainsFunc(n.faults, func(s string) bool { return strings.Contains(s, "left out: "+planted) }) {
+						t.Errorf("nobody is told: %q", n.faults)
+					}
+				}
+				if err := os.Remove(filepath.Join(n.dir, planted)); err != nil {
+					t.Fatal(err)
+				}
+				if r := n.verify(t); r.Fault != nil || r.OwnCovered != r.LastSeq {
+					t.Errorf("once it was moved away: %s %v, %d of %d records signed", r.Verdict, r.Fault, r.OwnCovered, r.LastSeq)
+				}
+			})
+		}
+	}
+}
+
 // crash cuts off so many records of the last segment, LogClose among them, and the checkpoints of them, as if the process had been killed.
 func (n *node) crash(t *testing.T, records int) {
 	t.Helper()
@@ -683,5 +744,80 @@ func TestMoreFilesWithoutARecordThanASegmentDeclaresAreTold(t *testing.T) {
 	want := "left out: 40 files without a record: the next segment declares 32 of them"
 	if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, want) }) {
 		t.Errorf("nobody is told of them: %q", n.faults)
+	}
+}
+
+// Segments that are well begun and hold what no writer writes stop no start, whatever it is.
+func TestWhatIsInPlantedSegmentsStopsNoStart(t *testing.T) {
+	record := func(seq uint64, prev string) string {
+		return fmt.Sprintf(`{"v":1,"seq":%d,"type":"connection","stage":"ConnectionClosed","time":"2026-03-02T12:00:00Z","session":"s","id":"1","outcome":{"result":"idle"},"prev":"%s"}`, seq, prev)
+	}
+	leafOf := func(line string) string {
+		leaf := segment.Leaf([]byte(line))
+		return base64.StdEncoding.EncodeToString(leaf[:])
+	}
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 0)) // #nosec G404 -- to be repeated
+		n := newNode(t)
+		n.crash(t, 1)
+		before, text, line := n.end(t)
+		seq, _, _ := segment.ParseLine(line)
+		previous, log := leafOf(string(line)), text
+		var told []string
+		for range 1 + random.IntN(3) {
+			name := planted(seq + 1)
+			behind := log[len(text):]
+			torn := ""
+			if behind != "" {
+				torn = fmt.Sprintf(`"torn_bytes":%d,"previous_torn_hash":"%x",`, len(behind), sha256.Sum256([]byte(behind)))
+			}
+			opening := begins(seq+1, previous, fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d,%s"segment":%q,"cause":"start"`, before, len(text), torn, name))
+			if seq++; random.IntN(20) == 0 {
+				opening = strings.Replace(opening, `"cause":"start"`, fmt.Sprintf(`"cause":"start","void":[%q]`, before), 1)
+			}
+			log, previous = opening, leafOf(strings.TrimSuffix(opening, "\n"))
+			text = log
+			for range random.IntN(6) {
+				next := record(seq+1, previous)
+				kind := random.IntN(14)
+				switch kind {
+				case 0:
+					next = record(seq+3, previous)
+				case 1:
+					next = record(seq, previous)
+				case 2:
+					next = record(seq+1, noHash)
+				case 3:
+					next = "no record"
+				case 4:
+					next = ""
+				case 5:
+					next = strings.Replace(next, "ConnectionClosed", "LogClose", 1)
+				case 6:
+					next = strings.Replace(next, `"type"`, `"type":"log","type"`, 1)
+				case 7:
+					next = strings.TrimSuffix(begins(seq+1, previous, `"cause":"start"`), "\n")
+				case 8:
+					next = record(1<<63, previous)
+				}
+				log += next + "\n"
+				if seq++; kind != 3 && kind != 4 {
+					previous = leafOf(next)
+				}
+				if random.IntN(3) > 0 {
+					text = log // where the next one says that this one ends
+				}
+			}
+			if random.IntN(4) == 0 {
+				log += `{"half`
+			}
+			n.put(t, name, log)
+			before, told = name, append(told, log)
+		}
+		for range 2 {
+			if err := n.start(t); err != nil {
+				t.Fatalf("seed %d: the log is not started: %v\n%s", seed, err, strings.Join(told, "----\n"))
+			}
+		}
 	}
 }

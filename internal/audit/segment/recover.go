@@ -3,7 +3,9 @@ package segment
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 
@@ -93,14 +95,18 @@ func (f *Found) replaced() (names []string) {
 func (f *Found) end(covered uint64) error {
 	for len(f.parts) > 0 {
 		last := &f.parts[len(f.parts)-1]
-		m, err := f.measure(last)
+		r, _, err := f.disk.Read(last.name)
 		if err != nil {
-			return err
+			return fmt.Errorf("read segment %s: %w", last.name, err)
+		}
+		m, err := measure(last.first, last.size, io.LimitReader(r, last.bytes))
+		if err = errors.Join(err, r.Close()); err != nil {
+			return fmt.Errorf("read segment %s: %w", last.name, err)
 		}
 		end := m.good
 		if m.closed {
 			f.fault = fmt.Sprintf("from line %d on, %s has lines behind the record that closed it", m.bad, last.name)
-		} else if m.bad > 0 && (m.altered || last.size-m.good.bytes > maxBatch+4*audit.MaxRecord || m.good.seq < covered) {
+		} else if m.bad > 0 && (!m.isCrashs(last.size) || m.good.seq < covered) {
 			end = m.all
 			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
 		} else if m.repeats {
@@ -145,17 +151,24 @@ type measured struct {
 	closed bool
 }
 
-func (f *Found) measure(p *part) (m measured, err error) {
-	m.good.seq, m.all.seq = p.first-1, p.first-1
+// isCrashs says whether what stands behind the last record is no more than a crash leaves of a batch, or stands behind the record that closed the segment.
+func (m measured) isCrashs(size int64) bool {
+	return m.bad == 0 || m.closed || !m.altered && size-m.good.bytes <= maxBatch+4*audit.MaxRecord
+}
+
+// measure finds where a segment ends whose name has a number, given its size and what it holds.
+func measure(first uint64, size int64, text io.Reader) (m measured, err error) {
+	m.good.seq, m.all.seq = first-1, first-1
 	number, previous, closed := 0, "", false
-	err = p.lines(f.disk, func(line []byte, end int64) bool {
+	err = scan(text, func(line []byte, end int64) bool {
 		if number++; closed {
 			m.bad, m.closed = number, true
 			return false
 		}
 		h, ok := parseHead(line)
 		ok = ok && json.Valid(line)
-		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous) {
+		opensAnother := number > 1 && h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen)
+		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous || opensAnother) {
 			m.bad, m.repeats = number, ok && h.seq <= m.good.seq
 			m.altered = ok && !m.repeats
 		} else if m.repeats && ok && h.seq > m.good.seq {
@@ -165,7 +178,7 @@ func (f *Found) measure(p *part) (m measured, err error) {
 		if ok {
 			m.all.session = h.session
 			// No segment holds more records than bytes.
-			if h.seq > m.all.seq && h.seq < p.first+uint64(p.size) { // #nosec G115 -- a size
+			if h.seq > m.all.seq && h.seq < first+uint64(size) { // #nosec G115 -- a size
 				m.all.seq = h.seq
 			}
 		}

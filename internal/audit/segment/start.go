@@ -144,7 +144,7 @@ func (l *log) tellStrays(found *Found) {
 			tell(name, fmt.Sprintf("its first record is not one that a segment of this log begins with: %v", err))
 			continue
 		}
-		tell(name, "the segments that the last checkpoint was signed of do not lead to it: it was added, or one of the log behind it was changed")
+		tell(name, "the segments that the last checkpoint was signed of do not lead to it, or it holds what no writer leaves: it was added, or something behind that checkpoint was changed")
 	}
 	for _, name := range found.behind {
 		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")

@@ -43,7 +43,7 @@ type seen struct {
 func (s *seen) link() Link {
 	l := Link{Given: s.name, First: s.first, Size: s.size, Counts: s.counts, Prev: s.opening.Prev, Misfit: s.misfit != nil}
 	if g := s.opening.Log; g != nil {
-		l.Previous, l.Bytes = g.PreviousSegment, g.PreviousBytes
+		l.Previous, l.Bytes, l.Torn, l.TornHash = g.PreviousSegment, g.PreviousBytes, int64(g.TornBytes), g.PreviousTornHash
 	}
 	return l
 }
