@@ -23,6 +23,8 @@ type envelope struct {
 	apiVersion, kind string
 	// mayMatter is false if no key in the object could lead to something that is judged.
 	mayMatter bool
+	// namesOnly ends the reading at the first object.
+	namesOnly bool
 }
 
 // DecodeReview reads an AdmissionReview of admission.k8s.io/v1. Keys count in their exact case only, as for the API
@@ -36,14 +38,13 @@ func DecodeReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return &e.request, nil
 }
 
-// beginningOf reads the beginning of a review that is incomplete or too heavy to be read as a whole. It returns nil if there is no uid
-// to answer to. Only names count of what it found: the API server writes them before the objects.
+// beginningOf reads a review that is incomplete or too heavy to be read as a whole, up to the first object, before which the API server writes
+// all names. It returns nil if there is no uid to answer to.
 func beginningOf(body []byte) *envelope {
-	e := &envelope{}
+	e := &envelope{namesOnly: true}
 	if apiVersion, kind, _ := e.read(body, jsonscan.Allow(lightReview)); apiVersion != reviewType.APIVersion || kind != reviewType.Kind || e.request.UID == "" || len(e.request.UID) > maxUID {
 		return nil
 	}
-	e.request.Object.Raw, e.request.OldObject.Raw = nil, nil
 	return e
 }
 
@@ -120,9 +121,17 @@ func (e *envelope) readRequest(r *jsonscan.Reader) {
 			o.Once(6)
 			q.UserInfo.Username, q.UserInfo.Groups = readUser(r)
 		case "object":
+			if e.namesOnly {
+				r.Failf("the objects are not read")
+				return
+			}
 			o.Once(7)
 			e.readHead(r)
 		case "oldObject":
+			if e.namesOnly {
+				r.Failf("the objects are not read")
+				return
+			}
 			o.Once(8)
 			q.OldObject.Raw = r.Raw()
 		default:

@@ -66,6 +66,9 @@ func (r *Reviewer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		if place, err = r.desk.Read(w, req, body); err == nil {
 			defer place.Leave()
 		}
+		if errors.Is(err, intake.ErrNoTurn) {
+			w.Header().Set("Connection", "close") // the rest of the body is not read
+		}
 		answer, err = r.answer(req, place, body.Bytes(), err)
 	}
 	// A connection keeps its deadlines, so each request sets them. Not every ResponseWriter has them; the servers' do.
@@ -93,6 +96,8 @@ func (r *Reviewer) answer(req *http.Request, place *intake.Place, body []byte, e
 	switch {
 	case errors.Is(err, intake.ErrTooLarge):
 		return r.unread(ctx, body, ReasonSize, &httpError{http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)})
+	case errors.Is(err, intake.ErrNoTurn):
+		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(err), errNoTurn})
 	case err != nil:
 		return nil, &httpError{intake.Status(err), fmt.Errorf("read the body: %w", err)}
 	}

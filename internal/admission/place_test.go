@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -153,5 +154,60 @@ func TestAReviewThatNeedsNoEvaluationIsNotRefused(t *testing.T) {
 func TestAReviewThatHoldsNoPlaceMayStay(t *testing.T) {
 	if !mayStay(t.Context(), turns.Sender{"user eve"}) {
 		t.Error("it may not")
+	}
+}
+
+// A tenant fills pods with megabytes, hundreds at once. Those that wait hold none of them, so that reviews of others find memory, large ones as well.
+func TestLargeReviewsOfOneTenantHoldUpNoOtherOfTheSameAddress(t *testing.T) {
+	sized := func(bytes int) []byte {
+		padding := fmt.Sprintf(`,"padding":%q`, strings.Repeat("x", bytes))
+		return []byte(podReview(nestedSpec(podKind, "", bulky["mounts of a pipe"](1)+padding)))
+	}
+	large, light := sized(2<<20), sized(0)
+	r := newSlowReviewer(t)
+	synctest.Test(t, func(t *testing.T) {
+		var many []*asked
+		for range 40 { // 80 MiB, of 64 that bodies may hold
+			many = append(many, ask(t, r, "10.0.0.1", sentBy(large, "eve", "evil")))
+		}
+		others := []*asked{ask(t, r, "10.0.0.1", sentBy(large, "bob", "shop")), ask(t, r, "10.0.0.1", sentBy(light, "bob", "shop"))}
+		later(time.Second)
+		for i, a := range others {
+			if !a.over || !verdictOf(t, a) {
+				t.Errorf("review %d of another tenant was not judged", i)
+			}
+		}
+		later(time.Minute)
+		judged := 0
+		for _, a := range many {
+			codes, message := a.says(t)
+			switch {
+			case codes == "PG001":
+				judged++
+			case codes != CodeFailure || !strings.Contains(message, errNoTurn.Error()):
+				t.Errorf("refused with %s: %s", codes, message)
+			}
+		}
+		if judged < 20 || judged == len(many) { // one is judged in 75 ms, and they wait for two seconds
+			t.Errorf("%d of %d of the many were judged", judged, len(many))
+		}
+	})
+	if got := r.desk.String(); got != "0 unread with 0 bytes, 0 judged, 0 bytes in all" {
+		t.Error(got)
+	}
+}
+
+func TestATenantIsNamedBeforeTheObjects(t *testing.T) {
+	body := sentBy([]byte(podReview(`{"kind":"Pod","padding":"`+strings.Repeat("x", 1000)+`"}`)), "eve", "evil")
+	want := turns.Sender{"namespace evil", "user eve"}
+	for _, cut := range []int{len(body), len(body) - 500} {
+		if got := tenantOf(body[:cut]); !slices.Equal(got, want) {
+			t.Errorf("%d of %d bytes: %q, want %q", cut, len(body), got, want)
+		}
+	}
+	for _, unnamed := range []string{"", "x", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"a","object":{},"namespace":"evil"}}`} {
+		if got, want := tenantOf([]byte(unnamed)), senderOf("", ""); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", unnamed, got, want)
+		}
 	}
 }

@@ -79,7 +79,7 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 		now:           o.Now,
 		newID:         o.NewID,
 		metrics:       o.Metrics,
-		desk:          intake.New(intake.Limits{Keep: maxBody}),
+		desk:          intake.New(intake.Limits{Keep: maxBody, Tenant: tenantOf}),
 		turns:         turnsFor(runtime.GOMAXPROCS(0)),
 	}
 	if r.log == nil {

@@ -66,7 +66,7 @@ func inputWeight(in *Input, raw []byte, whole bool) int {
 
 var (
 	errTooHeavy = errors.New("what is made of it to judge it would take too much memory")
-	errNoTurn   = errors.New("too many reviews that take much memory at once; try again")
+	errNoTurn   = errors.New("too many reviews at once that are large or take much memory; try again")
 )
 
 // unreadable is the failure of what could not be read or extracted.

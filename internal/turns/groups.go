@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -10,6 +11,7 @@ import (
 // called by many at once.
 type Groups struct {
 	turns    *Turns // of groups
+	share    int    // turns of each group
 	patience time.Duration
 
 	mu     sync.Mutex // guards groups
@@ -24,7 +26,12 @@ type group struct {
 // NewGroups returns Groups that take so many turns at one time. So many members of each group wait for those of its own that are next, and so many of these
 // for other groups; each waits for so long at most.
 func NewGroups(most, room int, patience time.Duration) *Groups {
-	return &Groups{turns: New(most, room, patience), patience: patience, groups: map[string]*group{}}
+	return &Groups{turns: New(most, room, patience), share: most, patience: patience, groups: map[string]*group{}}
+}
+
+// NewSeparateGroups returns Groups of which each takes so many turns at one time, and waits for no other.
+func NewSeparateGroups(share, room int, patience time.Duration) *Groups {
+	return &Groups{turns: New(math.MaxInt, room, patience), share: share, patience: patience, groups: map[string]*group{}}
 }
 
 // Take is Turns.Take for a sender in a group.
@@ -55,7 +62,7 @@ func (g *Groups) enter(name string) *Turns {
 	defer g.mu.Unlock()
 	m := g.groups[name]
 	if m == nil {
-		m = &group{turns: New(g.turns.most, g.turns.room, g.patience)}
+		m = &group{turns: New(g.share, g.turns.room, g.patience)}
 		g.groups[name] = m
 	}
 	m.members++

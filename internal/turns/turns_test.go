@@ -294,3 +294,43 @@ func BenchmarkWaiting(b *testing.B) {
 		})
 	}
 }
+
+func TestSeparateGroupsWaitForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewSeparateGroups(3, 1, time.Minute)
+		take := func(group, sender string) *asking {
+			a := &asking{}
+			go func() {
+				a.done, a.err = g.Take(context.Background(), group, Sender{sender})
+				a.over = true
+			}()
+			synctest.Wait()
+			return a
+		}
+		var all []*asking
+		for i := range 100 {
+			group := fmt.Sprint(i)
+			all = append(all, take(group, "a"), take(group, "a"), take(group, "b"))
+		}
+		waits, tooMany := take("0", "c"), take("0", "c")
+		for i, a := range all {
+			if a.done == nil {
+				t.Fatalf("turn %d was not taken: over %t, %v", i, a.over, a.err)
+			}
+		}
+		if waits.over || !errors.Is(tooMany.err, ErrBusy) {
+			t.Errorf("the fourth of a group: over %t, the fifth %v", waits.over, tooMany.err)
+		}
+		for _, a := range all {
+			a.done()
+		}
+		synctest.Wait()
+		if waits.done == nil {
+			t.Fatal("its turn did not come")
+		}
+		waits.done()
+		if len(g.groups) != 0 {
+			t.Errorf("%d groups are left", len(g.groups))
+		}
+	})
+}

@@ -23,6 +23,9 @@ func (d *Desk) admit(r *reader) bool {
 
 func anyone(*reader) bool { return true }
 
+// holds says whether the bytes of a body count.
+func holds(r *reader) bool { return r.bytes > 0 }
+
 // isOfTheBusiest says of a body whether no address has more of them. The caller holds d.mu.
 func (d *Desk) isOfTheBusiest() func(*reader) bool {
 	most := 0
@@ -54,6 +57,17 @@ func (d *Desk) forget(i int) {
 	count(d.counts, r.address, -1)
 }
 
+// renew makes a body the youngest of those that are read.
+func (d *Desk) renew(r *reader) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(d.unread, r); i >= 0 {
+		r.since = time.Now()
+		r.until = r.since.Add(turnTime)
+		d.unread = append(slices.Delete(d.unread, i, i+1), r)
+	}
+}
+
 // wait calls set, which sets the deadline of the next read, unless the body has lost its place.
 func (d *Desk) wait(r *reader, set func()) bool {
 	d.mu.Lock()
@@ -69,7 +83,7 @@ func (d *Desk) grow(r *reader, n int64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for !r.gone && (d.pending+n > d.limits.UnreadBytes || d.held+n > d.limits.Held) {
-		if !d.evict(anyone) {
+		if !d.evict(holds) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // Limits bound what requests may hold. Fields that are 0 have the default.
@@ -24,6 +27,9 @@ type Limits struct {
 	// The first 64 KiB of each body do not count: their number bounds them, and a small review, as most are, is read whatever
 	// large ones hold.
 	Held, UnreadBytes int64
+	// Tenant names the tenant of a body by its first 64 KiB. If it is there, larger bodies of one address take turns, those of its tenants in rounds, from
+	// the end of these bytes until they are judged. Few are read or judged at one time; others wait, and hold no more than these bytes.
+	Tenant func(beginning []byte) turns.Sender
 	// Places is how many bodies that were read are being judged at one time, 280; PlacesPerAddress is the share of one address, 264, of which one
 	// tenant has 240: see Place.Stay.
 	Places, PlacesPerAddress int
@@ -38,6 +44,11 @@ const (
 	// youth is how long a body may be unread before others may take its place. An API server sends a body right after
 	// its header, so that even on a busy machine it is read by then.
 	youth = 500 * time.Millisecond
+	// large is how many bodies of more than a portion an address has turns for; one tenant has all but one. Others wait for waitForTurn, as many as
+	// may be unread. In its turn a body comes within turnTime.
+	large       = 3
+	waitForTurn = 2 * time.Second
+	turnTime    = time.Second
 )
 
 func (l Limits) withDefaults() Limits {
@@ -68,11 +79,14 @@ var (
 	ErrSlow = errors.New("the body came too slowly")
 	// ErrTooLarge means that the body has more than Limits.Keep bytes. The first ones are there.
 	ErrTooLarge = errors.New("the body is too large")
+	// ErrNoTurn is the ErrBusy of a body whose turn did not come: see Limits.Tenant. Its beginning is there, and the rest was not read.
+	ErrNoTurn = fmt.Errorf("%w: many large ones of this sender", ErrBusy)
 )
 
 // Desk reads bodies. A body takes one of the places only when it is there. Its methods may be called by many at once.
 type Desk struct {
 	limits Limits
+	turns  *turns.Groups // of bodies of more than a portion, by address
 
 	mu      sync.Mutex     // guards the rest
 	unread  []*reader      // the oldest first
@@ -86,30 +100,46 @@ type Desk struct {
 
 // New returns a Desk.
 func New(l Limits) *Desk {
-	return &Desk{limits: l.withDefaults(), counts: map[string]int{}, judged: map[string]int{}, tenants: map[tenant]int{}}
+	l = l.withDefaults()
+	return &Desk{limits: l, turns: turns.NewSeparateGroups(large, l.PerAddress, waitForTurn), counts: map[string]int{}, judged: map[string]int{}, tenants: map[tenant]int{}}
 }
 
 // reader is one body that is being read.
 type reader struct {
 	address string
 	since   time.Time
-	stop    func() // ends the read that waits
-	gone    bool   // others took its place
-	bytes   int64  // that it holds
+	until   time.Time // when it must be there
+	stop    func()    // ends the read, or the wait for a turn
+	done    func()    // ends the turn of a large body
+	gone    bool      // others took its place
+	bytes   int64     // that it holds
 }
 
-// Read reads the body of req into body, and takes a place for it, which the caller leaves. Only if err is nil is there one. If
-// the body is larger than what is kept, err is ErrTooLarge and body has its beginning.
-func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (*Place, error) {
+// Read reads the body of req into body, and takes a place for it, which the caller leaves. Only if err is nil is there one. Of a body that is
+// larger than what is kept, or whose turn did not come, body has the beginning.
+func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer) (place *Place, err error) {
+	body.Reset()
 	control := http.NewResponseController(w)
-	r := &reader{address: Host(req.RemoteAddr), since: time.Now(), stop: func() { _ = control.SetReadDeadline(time.Now()) }}
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	stop := func() {
+		cancel()
+		_ = control.SetReadDeadline(time.Now())
+	}
+	now := time.Now()
+	r := &reader{address: Host(req.RemoteAddr), since: now, until: now.Add(totalTime), stop: stop, done: func() {}}
 	if req.ContentLength > d.limits.Read {
 		return nil, ErrTooLarge
 	}
 	if !d.admit(r) {
 		return nil, ErrBusy
 	}
-	err := d.read(control, req.Body, body, r)
+	defer func() {
+		if place == nil {
+			r.done()
+		}
+	}()
+	err = d.read(ctx, control, req.Body, body, r)
 	switch {
 	case d.dismiss(r): // others took its place meanwhile
 		return nil, ErrSlow
@@ -125,11 +155,10 @@ func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer
 }
 
 // read reads portion after portion.
-func (d *Desk) read(control *http.ResponseController, from io.Reader, body *bytes.Buffer, r *reader) error {
-	body.Reset()
+func (d *Desk) read(ctx context.Context, control *http.ResponseController, from io.Reader, body *bytes.Buffer, r *reader) error {
 	var rest int64
 	for total := int64(0); ; {
-		deadline := r.since.Add(totalTime)
+		deadline := r.until
 		if next := time.Now().Add(portionTime); next.Before(deadline) {
 			deadline = next
 		}
@@ -148,8 +177,26 @@ func (d *Desk) read(control *http.ResponseController, from io.Reader, body *byte
 			return ErrSlow
 		case err != nil:
 			return err
+		case total == portion && d.limits.Tenant != nil:
+			if err := d.takeTurn(ctx, r, body.Bytes()); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// takeTurn waits for the turn of a body of which there may be more than its beginning. What is read then is young.
+func (d *Desk) takeTurn(ctx context.Context, r *reader, beginning []byte) error {
+	done, err := d.turns.Take(ctx, r.address, d.limits.Tenant(beginning))
+	switch {
+	case errors.Is(err, turns.ErrBusy):
+		return ErrNoTurn
+	case err != nil:
+		return err
+	}
+	r.done = done
+	d.renew(r)
+	return nil
 }
 
 // portion reads up to one portion. What is beyond the limit is read and forgotten. The error is nil if there may be more.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
 // sender is a request's body and its connection: what was sent is read, and a read ends at the deadline.
@@ -324,8 +326,9 @@ func TestALengthThatIsOnlyAnnouncedTakesNothing(t *testing.T) {
 		t.Errorf("%v, %d bytes", err, body.Cap())
 	}
 	req.ContentLength = 1 << 40
-	if _, err := d.Read(s, req, &body); !errors.Is(err, ErrTooLarge) {
-		t.Error(err)
+	body.WriteString("of another request")
+	if _, err := d.Read(s, req, &body); !errors.Is(err, ErrTooLarge) || body.Len() != 0 {
+		t.Errorf("%v, %q", err, body.String())
 	}
 }
 
@@ -375,6 +378,112 @@ func TestOneAddressDoesNotTakeAllPlaces(t *testing.T) {
 		}
 		if d.String() != empty || len(d.judged) != 0 {
 			t.Error(d, d.judged)
+		}
+	})
+}
+
+// sharing returns a desk that has bodies of the tenants of an address take turns. The first letter of a body is its tenant.
+func sharing() *Desk {
+	return New(Limits{Tenant: func(beginning []byte) turns.Sender { return turns.Sender{string(beginning[:1])} }})
+}
+
+func TestLargeBodiesOfTheTenantsOfAnAddressTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := sharing()
+		body := func(tenant string) string { return strings.Repeat(tenant, 3*portion) }
+		var many []*reading
+		for range 5 {
+			many = append(many, whole(d, "10.0.0.1", body("e")))
+		}
+		if got, want := d.String(), fmt.Sprintf("3 unread with 0 bytes, 2 judged, %d bytes in all", 4*portion); got != want {
+			t.Fatalf("of one tenant: %s, want %s", got, want)
+		}
+		other, more := whole(d, "10.0.0.1", body("b")), whole(d, "10.0.0.1", body("c"))
+		small, elsewhere := whole(d, "10.0.0.1", strings.Repeat("e", portion-1)), whole(d, "10.0.0.2", body("e"))
+		if other.place == nil || more.over || small.place == nil || elsewhere.place == nil {
+			t.Fatalf("another tenant %v, a third %t, a small body %v, another address %v", other.err, more.over, small.err, elsewhere.err)
+		}
+		next := func(left *reading, want ...*reading) {
+			t.Helper()
+			left.place.Leave()
+			synctest.Wait()
+			for _, r := range want {
+				if r.place == nil || r.body.Len() != 3*portion {
+					t.Errorf("%d bytes were read, and the place is %v", r.body.Len(), r.place)
+				}
+			}
+		}
+		next(many[0], many[2]) // which came before the third tenant's
+		next(many[1], more)
+		next(other, many[3])
+		next(many[2], many[4])
+		for _, r := range []*reading{more, many[3], many[4], small, elsewhere} {
+			r.place.Leave()
+		}
+		if got := d.String(); got != empty {
+			t.Error(got)
+		}
+	})
+}
+
+func TestTheTurnOfALargeBodyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := sharing()
+		beginning := strings.Repeat("e", portion)
+		var slow []*reading
+		for range large {
+			r := begin(d, "10.0.0.1")
+			r.send(beginning)
+			slow = append(slow, r)
+		}
+		later(turnTime)
+		for i, r := range slow[:large-1] {
+			if !errors.Is(r.err, ErrSlow) {
+				t.Errorf("body %d, of which only the beginning came: %v", i, r.err)
+			}
+		}
+		slow[large-1].end()
+		synctest.Wait()
+		if slow[large-1].place == nil {
+			t.Fatalf("the next had no turn: %v", slow[large-1].err)
+		}
+		slow[large-1].place.Leave()
+
+		var held []*reading
+		for range large - 1 {
+			held = append(held, whole(d, "10.0.0.1", beginning))
+		}
+		waits := whole(d, "10.0.0.1", beginning+"e")
+		later(waitForTurn)
+		if !errors.Is(waits.err, ErrNoTurn) || Status(waits.err) != http.StatusServiceUnavailable || waits.body.Len() != portion {
+			t.Errorf("%v, and %d bytes", waits.err, waits.body.Len())
+		}
+		for _, r := range held {
+			r.place.Leave()
+		}
+		if got := d.String(); got != empty {
+			t.Error(got)
+		}
+	})
+}
+
+func TestALargeBodyThatWaitsMakesRoomForThoseThatCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := sharing()
+		d.limits.PerAddress = 1
+		beginning := strings.Repeat("e", portion)
+		held := []*reading{whole(d, "10.0.0.1", beginning), whole(d, "10.0.0.1", beginning)}
+		waits := whole(d, "10.0.0.1", beginning)
+		later(youth)
+		small := whole(d, "10.0.0.1", "b")
+		if !errors.Is(waits.err, ErrSlow) || small.place == nil {
+			t.Errorf("the one that waits: %v; the one that came: %v", waits.err, small.err)
+		}
+		for _, r := range append(held, small) {
+			r.place.Leave()
+		}
+		if got := d.String(); got != empty {
+			t.Error(got)
 		}
 	})
 }

@@ -47,6 +47,7 @@ func (p *Place) Stay(names []string) bool {
 
 // Leave ends it.
 func (p *Place) Leave() {
+	p.reader.done()
 	d, address := p.desk, p.reader.address
 	d.mu.Lock()
 	defer d.mu.Unlock()
