@@ -22,15 +22,9 @@ run: ## Show the main job: webhook and proxy refuse, admit, deny, allow and reco
 
 test: deps test-windows test-linux ## Run every test, the Windows ones under Wine. Installs what it needs on Debian, as root.
 
-# GORACE: the race detector sleeps a second at each end of a program otherwise. -vet=off: `make verify` vets, for both systems. One package more at a time than there are processors, and those that
-# take longest first, test/integration before all: it waits most of its time. GOGC: what compiles Rego makes little but garbage.
 test-linux: ## Run the Go and Rego tests, a real API server among them, with the race detector where there is a C compiler.
-	@command -v gcc >/dev/null || echo 'NO RACE DETECTOR: there is no gcc' >&2
 	test/tools/build api
-	@echo 'compiling and running the tests for Linux' >&2
-	GORACE=atexit_sleep_ms=20 go test $$(! command -v gcc >/dev/null || echo -race) -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m -p $$(($$(nproc) + 1)) ./test/integration ./cmd/... ./test/... ./internal/proxy ./internal/audit/... ./...
-	@! command -v gcc >/dev/null || echo 'running the thousands of Rego tests that take ten times as long with the race detector' >&2
-	! command -v gcc >/dev/null || CGO_ENABLED=0 GOGC=400 go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m ./policies/... ./internal/policy ./internal/bundle/node
+	test/linux.sh
 
 flaky: ## Run the tests of PACKAGES=./... many times beside busy processors, to find those that fail now and then.
 	hack/flaky.sh $(PACKAGES)

@@ -27,9 +27,12 @@ type listed struct {
 	Deps                           []string
 }
 
-// list asks the go command for the module's packages and all that they depend on, for one system.
+// list asks the go command, once, for the module's packages and all that they depend on, for one system.
 func list(t *testing.T, goos string) map[string]listed {
 	t.Helper()
+	if known := lists[goos]; known != nil {
+		return known
+	}
 	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,CgoFiles,TestGoFiles,IgnoredGoFiles,Deps", "./...")
 	cmd.Env = append(cmd.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
@@ -51,8 +54,11 @@ func list(t *testing.T, goos string) map[string]listed {
 	if len(packages) < 50 {
 		t.Fatalf("go list for %s named only %d packages: the rules below would hold of nothing", goos, len(packages))
 	}
+	lists[goos] = packages
 	return packages
 }
+
+var lists = map[string]map[string]listed{} // by system
 
 // matches says whether an import path is the pattern itself or lies below it.
 func matches(path, pattern string) bool {

@@ -142,7 +142,7 @@ func TestCertificatesRotateWithoutOneCallThatFails(t *testing.T) {
 	var faults []error
 	var handshakes atomic.Int64
 	wait.Go(func() {
-		pace := time.NewTicker(10 * time.Millisecond)
+		pace := time.NewTicker(25 * time.Millisecond)
 		defer pace.Stop()
 		for ; ctx.Err() == nil; <-pace.C {
 			roots, err := at(t).trusted(context.WithoutCancel(ctx))

@@ -43,7 +43,7 @@ func load(t *testing.T, hands int, next func(i int) client.Object) *loading {
 	l := &loading{cancel: cancel}
 	for hand := range hands {
 		l.hands.Go(func() {
-			pace := time.NewTicker(10 * time.Millisecond)
+			pace := time.NewTicker(40 * time.Millisecond)
 			defer pace.Stop()
 			for i := hand; ctx.Err() == nil; i += hands {
 				<-pace.C

@@ -39,7 +39,7 @@ func TestTheWorstThatAHostilePodCanDoIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{dir: dir, exe: exe, calls: 100, fresh: 2, least: 2 * time.Second}
+	s := &stage{dir: dir, exe: exe, calls: 100, fresh: 2, least: time.Second}
 	results, err := s.all(ctx, "", t.Output())
 	if err != nil {
 		t.Fatal(err)
