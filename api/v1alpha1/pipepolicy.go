@@ -200,7 +200,7 @@ type Subject struct {
 	Containers []string `json:"containers,omitempty"`
 	// Images of the containers, compared as written in the pod: names, digests, or beginnings of names that contain a "/" and end in "*" behind
 	// "/", ":" or "@", or behind "." or "-" of a tag. A "*" behind a name means that name with any tag or digest, and what lies below it. A name with a digest
-	// is compared without its tag, and a digest alone means the image whatever its name. None means any.
+	// is compared without its tag, so that a pattern with a tag or the beginning of one covers none, and a digest alone means the image whatever its name. None means any.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1

@@ -9,7 +9,10 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+const (
+	digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	other  = "sha256:ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+)
 
 // driver is a subject and a container that is it.
 func driver() (Subject, Container) {
@@ -128,7 +131,13 @@ func TestTheNearestSubjectIsTheOneThatFitsInMostFields(t *testing.T) {
 func TestABeginningThatEndsWithinANameIsNoOtherName(t *testing.T) {
 	for text, want := range map[string][]string{
 		"r.io/driver*":           {"r.io/driver", "r.io/driver/", "r.io/driver:", "r.io/driver@"},
-		"r.io/driver:v1*":        {"r.io/driver:v1", "r.io/driver:v1/", "r.io/driver:v1:", "r.io/driver:v1@"},
+		"r.io/driver:v1*":        {"r.io/driver:v1"},
+		"r.io/driver:v1.*":       {"r.io/driver:v1."},
+		"r.io:50/d@*":            {"r.io:50/d@"},
+		"r.io/d@" + digest + "*": {"r.io/d@" + digest},
+		"r.io/driver:v1@*":       nil,
+		"r.io/driver:v1/*":       nil,
+		"r.io/driver:v1:*":       nil,
 		"r.io/driver:*":          {"r.io/driver:"},
 		"r.io/team/*":            {"r.io/team/"},
 		"r.io/driver":            {"r.io/driver"},
@@ -161,8 +170,37 @@ func TestABeginningThatEndsWithinANameIsNoOtherName(t *testing.T) {
 	}
 }
 
+// Runtimes go by the digest: what restricts the tag says nothing of a name that has one.
+func TestAPatternOfTagsCoversNoDigest(t *testing.T) {
+	for text, want := range map[string]bool{
+		"r.io/d:v1.*": false, "r.io/d:v1-*": false, "r.io/d:v1*": false, "r.io/d:v1.0*": false, "r.io/d:v1.0": false, "r.io/d:v1.0@" + other: false,
+		"r.io/d:*": true, "r.io/d*": true, "r.io/*": true, "r.io/d@" + digest: true, "r.io/d:v1.0@" + digest: true, "r.io/d:v1.0@" + digest + "*": true, digest: true,
+		"r.io/d@*": false, "r.io/d": false, // of names without a tag
+	} {
+		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{text}}})
+		if is, _, _ := s.Match(Container{Namespace: "a", ServiceAccount: "b", Image: "r.io/d:v1.0@" + digest}, now); (is != nil) != want {
+			t.Errorf("%q: %t", text, is != nil)
+		}
+	}
+}
+
+func TestWhatNoRuntimeTakesIsNoImage(t *testing.T) {
+	for image, want := range map[string]bool{
+		"r.io/d:v1.2": true, "r.io:5000/d": true, "r.io:5000/d:V_1": true, "localhost:5000/a/d@" + digest: true, "d": true, "d:1": true, digest: true,
+		"r.io/d:v1.@" + digest: true, "r.io/d:" + strings.Repeat("a", 128): true,
+		"r.io/d:v1.2/evil": false, "r.io/d:v1:v2": false, "r.io:50:50/d": false, "r.io:x/d": false, "r.io:/d": false, "r.io/d:": false, "r.io/d:.a": false,
+		"r.io/d:v1+2": false, "r.io/d:v1@x": false, "r.io/d:@" + digest: false, "r.io/@" + digest: false, ":v1": false, "@" + digest: false,
+		"a:1:2": false, "r.io/d:" + strings.Repeat("a", 129): false, "r.io/d@" + digest + "@" + digest: false,
+	} {
+		if IsImage(image) != want {
+			t.Errorf("%q: %t", image, !want)
+		}
+	}
+}
+
 // FuzzSpellImage: what a pattern means is what it begins with, up to the end of a name, and no text makes it mean more.
 func FuzzSpellImage(f *testing.F) {
+	f.Add("r.io/driver:v1.*", "r.io/driver:v1.2@"+digest)
 	for _, text := range []string{"r.io/driver*", "r.io/driver:v1.*", "r.io/a@" + digest, digest, "*", "r.io:5000/a/b:*"} {
 		f.Add(text, "r.io/driver:v1")
 	}
@@ -183,6 +221,9 @@ func FuzzSpellImage(f *testing.F) {
 				continue
 			}
 			at := strings.IndexByte(image, '@')
+			if _, tag, _ := cutTag(before); tag != "" && at >= 0 && !strings.Contains(before, image[at+1:]) {
+				t.Errorf("%q covers %q, whose tag says nothing", text, image)
+			}
 			if !strings.HasPrefix(image, before) && (at < 0 || !strings.HasSuffix(before, image[at+1:])) {
 				t.Errorf("%q covers %q", text, image)
 			}

@@ -107,6 +107,10 @@ func TestImages(t *testing.T) {
 		{"r.io/a/x:v1", "R.io/a/x:v1", false},
 		{"r.io/a/x:v1", "evil.io/r.io/a/x:v1", false},
 		{"r.io/a/x:v1", "r.io/a/x:v1@" + other, false}, // the tag is not what runs
+		{"r.io/a/x:v1.*", "r.io/a/x:v1.2@" + other, false},
+		{"r.io/a/x:v1-*", "r.io/a/x:v1-2@" + other, false},
+		{"r.io/a/x:*", "r.io/a/x:v1@" + other, true},
+		{"r.io/a/*", "r.io/a/x:v1/evil", false},
 		{"r.io/a/x@" + digest, "r.io/a/x:v1", false},
 		{"r.io/a/x@" + digest, "r.io/a/x@" + other, false},
 		{"r.io/a/x@" + digest, "r.io/b/x@" + digest, false},
@@ -173,6 +177,7 @@ func TestNewRefusesCallers(t *testing.T) {
 		{"a star in the middle", CallerPattern{Namespace: "a", Image: "r.io/*/driver:v1"}, "image"},
 		{"two stars", CallerPattern{Namespace: "a", Image: "r.io/**"}, "image"},
 		{"two slashes", CallerPattern{Namespace: "a", Image: "r.io//*"}, "image"},
+		{"any digest of a tag", CallerPattern{Namespace: "a", Image: "r.io/a:v1@*"}, "image"},
 		{"half a digest", CallerPattern{Namespace: "a", Image: "r.io/a@sha256:0123"}, "image"},
 		{"a digest in capitals", CallerPattern{Namespace: "a", Image: "r.io/a@" + strings.ToUpper(digest)}, "image"},
 		{"a beginning of a digest", CallerPattern{Namespace: "a", Image: "r.io/a@sha256:*"}, "image"},

@@ -92,7 +92,7 @@ func (s *shape) eachImage(key callerNames, image string, visit func(callerNames)
 		visit(key)
 	case s.isImagePrefix:
 		for _, n := range s.imagePrefixes {
-			if n < len(image) && access.IsImagePrefix(image[:n]) {
+			if n < len(image) && access.IsImagePrefix(image[:n]) && access.CoversImage(image[:n], image) {
 				key.image = image[:n]
 				visit(key)
 			}

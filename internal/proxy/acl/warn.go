@@ -129,7 +129,7 @@ func (p pipePattern) includes(o pipePattern) bool {
 
 func (p *callerPattern) includes(o *callerPattern) bool {
 	want, have := p.names, o.names
-	image := have.image == want.image || access.IsImagePrefix(want.image) && strings.HasPrefix(have.image, want.image)
+	image := have.image == want.image || access.CoversImage(want.image, have.image)
 	exe := have.exe == want.exe || isExeDir(want.exe) && strings.HasPrefix(have.exe, want.exe)
 	return p.least <= o.least && (want.user == "" || want.user == have.user) && (want.exe == "" || exe) &&
 		(want.namespace == "" || want.namespace == have.namespace) && (want.account == "" || want.account == have.account) &&
