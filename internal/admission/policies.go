@@ -28,6 +28,9 @@ var gone = map[string]string{
 	"pipeguard.parameters.pipePolicies": inAccess,
 }
 
+// closed are documents of which no policy may take more, or other names, than it spells out.
+var closed = []string{"pipeguard.parameters"}
+
 const inAccess = "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access"
 
 // parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
@@ -51,7 +54,7 @@ func (p Policies) Bind(files policy.Modules) (policy.Modules, error) {
 	files.Data = p.data(pipes)
 	files.Companion = scope
 	files.InputSchema = builtin.InputSchema()
-	files.Gone = gone
+	files.Gone, files.Closed = gone, closed
 	files.Checks = slices.Concat(files.Checks, checks)
 	return files, nil
 }

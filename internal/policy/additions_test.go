@@ -38,8 +38,8 @@ func enforcements(t testing.TB) []enforcement {
 	}
 	patient := policy.Options{Timeout: 20 * time.Second, BaseTested: true}
 	return []enforcement{
-		{"admission", admitting, patient, strings.NewReplacer("HOME", "pipeguard.admission", "LAST", "admission", "RULE", "namespace_suffices", "FUNCTION", "privilege_permits")},
-		{"node", calling, nodepolicy.Options(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "program_fits")},
+		{"admission", admitting, patient, strings.NewReplacer("HOME", "pipeguard.admission", "LAST", "admission", "RULE", "namespace_suffices", "FUNCTION", "privilege_permits", "PARAMETER", "requirement")},
+		{"node", calling, nodepolicy.Options(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "program_fits", "PARAMETER", "anything")},
 	}
 }
 
@@ -235,7 +235,7 @@ func TestAnAdditionThatReadsANameWhichIsGoneIsRefused(t *testing.T) {
 			"a document elsewhere":                      {"data.house.closed", "data.house.closed"},
 			"the parameters of a module that is absent": {"data.pipeguard.modules.hosue.closed", "data.pipeguard.modules.hosue"},
 			"a rule of the base":                        {"data.HOME.RULE", ""},
-			"a part of the parameters":                  {"data.pipeguard.parameters.anything", ""},
+			"a part of the parameters":                  {"data.pipeguard.parameters.PARAMETER", ""},
 			"the parameters of a module":                {"data.pipeguard.modules.house.anything", ""},
 			"a helper of its own":                       {"data.HOME.house_open", ""},
 		} {

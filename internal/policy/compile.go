@@ -111,7 +111,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	}
 	problems = append(problems, added.checkInput(compiler)...)
 	problems = append(problems, added.checkPackages(compiler.Modules)...)
-	problems = append(problems, readsOfGone(compiler.Modules, m.Gone)...)
+	problems = append(problems, m.misreads(compiler.Modules, data)...)
 	if m.Base != nil {
 		problems = append(problems, added.checkReads(compiler.Modules, data)...)
 	}

@@ -36,6 +36,8 @@ type Modules struct {
 	// Gone are documents that there were once, by path without data, such as pipeguard.policies, and what to read in place of each. No module that decides
 	// may read one, not of the Base either.
 	Gone map[string]string
+	// Closed are documents of the Data, by path without data, all of whose names are there. A module that decides reads them by names that are there, written out.
+	Closed []string
 	// Owner names the author of an added file, by its path: an author's helpers are kept apart from those of others. Nil
 	// means that one author added all files.
 	Owner func(file string) string

@@ -197,10 +197,14 @@ func (m *misspelling) text(ref ast.Ref, names map[ast.Var]ast.Var) string {
 			written[i] = ast.NewTerm(names[v])
 		}
 	}
-	text := written.String() + " is read here, and no input has it"
 	word, _ := written[m.at].Value.(ast.String)
-	if near := Nearest(string(word), m.fields); near != "" {
-		text += fmt.Sprintf(": did you mean %s.%s?", written[:m.at], near)
+	return written.String() + " is read here, and no input has it" + didYouMean(written[:m.at].String(), string(word), m.fields)
+}
+
+// didYouMean names the nearest of the names that a document has, if one is near.
+func didYouMean(document, name string, names []string) string {
+	if near := Nearest(name, names); near != "" {
+		return fmt.Sprintf(": did you mean %s.%s?", document, near)
 	}
-	return text
+	return ""
 }
