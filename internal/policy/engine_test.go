@@ -219,6 +219,39 @@ func TestDecideRefusesForACallerThatIsGone(t *testing.T) {
 	}
 }
 
+// The time of a policy is its own; that of a caller says nothing about it.
+func TestACallersDeadlineIsNoTimeoutOfThePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := activated(t, small(), Options{MaxConcurrent: 1, Timeout: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		done, err := e.slots.Take(ctx, turns.Sender{"another"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonCanceled || d.Allowed {
+			t.Errorf("while it waited: %+v, %v", d, err)
+		}
+		done()
+		if d, err := e.Decide(ctx, ast.NewObject()); reasonOf(err) != ReasonCanceled || d.Allowed {
+			t.Errorf("before it began: %+v, %v", d, err)
+		}
+		stopped := &topdown.Error{Code: topdown.CancelErr}
+		if f := evaluationFault(ctx, stopped); f.Reason != ReasonCanceled {
+			t.Errorf("while it ran: %v", f)
+		}
+		own, release := within(t.Context(), time.Millisecond, func() time.Duration { return time.Hour })
+		defer release()
+		<-own.Done()
+		if f := evaluationFault(own, stopped); f.Reason != ReasonTimeout || !ranOutOfTime(f) {
+			t.Errorf("its own time: %v", f)
+		}
+		if f := evaluationFault(t.Context(), stopped); f.Reason != ReasonTimeout {
+			t.Errorf("its own flag: %v", f)
+		}
+	})
+}
+
 func TestEvaluateTurnsAPanicIntoARefusal(t *testing.T) {
 	v, err := evaluate(t.Context(), query{}, ast.NewObject(), topdown.NewCancel()) // a query that was never prepared
 	if reasonOf(err) != ReasonPanic || v != nil {

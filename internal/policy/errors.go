@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
@@ -15,8 +16,8 @@ const (
 	ReasonNoPolicy  Reason = "no_policy"  // nothing was ever activated
 	ReasonUndefined Reason = "undefined"  // the policy has no result for this input
 	ReasonConflict  Reason = "conflict"   // rules give different values for the same document
-	ReasonTimeout   Reason = "timeout"    // the evaluation was stopped
-	ReasonCanceled  Reason = "canceled"   // the caller went away
+	ReasonTimeout   Reason = "timeout"    // the evaluation took longer than it may
+	ReasonCanceled  Reason = "canceled"   // the caller went away, or gave it no more time
 	ReasonMemory    Reason = "memory"     // the evaluation made more than it may
 	ReasonType      Reason = "type"       // the result is not a decision
 	ReasonOverload  Reason = "overload"   // no evaluation slot became free in time
@@ -40,8 +41,13 @@ func (e *Error) Unwrap() error { return e.Err }
 
 func fault(r Reason, err error) *Error { return &Error{Reason: r, Err: err} }
 
-// isCallers says whether ctx ended because the caller went away.
-func isCallers(ctx context.Context) bool { return errors.Is(context.Cause(ctx), context.Canceled) }
+// errTimeUp is why a context of [within] ends. A deadline of the caller's own is another error.
+var errTimeUp = fmt.Errorf("%w", context.DeadlineExceeded)
+
+// isCallers says whether ctx ended because the caller went away, or because the caller's own time was over.
+func isCallers(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeUp)
+}
 
 // evaluationFault gives an error of the evaluator its reason.
 func evaluationFault(ctx context.Context, err error) *Error {

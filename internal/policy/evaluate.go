@@ -35,10 +35,10 @@ func limit(ctx context.Context, timeout time.Duration, used func() time.Duration
 	return cancel, func() { halt(); release() }
 }
 
-// within is context.WithTimeout with the time of [endAfter]. The error of the context's end is its cause, context.DeadlineExceeded.
+// within is context.WithTimeout with the time of [endAfter]. The cause of the context's end is errTimeUp.
 func within(ctx context.Context, timeout time.Duration, used func() time.Duration) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	halt := endAfter(timeout, used, func() { cancel(context.DeadlineExceeded) })
+	halt := endAfter(timeout, used, func() { cancel(errTimeUp) })
 	return ctx, func() { halt(); cancel(nil) }
 }
 
@@ -115,7 +115,7 @@ func evaluateHere(ctx context.Context, q query, input ast.Value, stops *brake, o
 			v, err = nil, fault(ReasonPanic, fmt.Errorf("%v\n%s", p, debug.Stack()))
 		}
 	}()
-	if err := ctx.Err(); err != nil && isCallers(ctx) {
+	if err := ctx.Err(); isCallers(ctx) {
 		return nil, fault(ReasonCanceled, err)
 	} else if err != nil {
 		return nil, fault(ReasonTimeout, err)

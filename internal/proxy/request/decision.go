@@ -15,7 +15,7 @@ const (
 	CodeNoPolicy    = "PN900" // nothing was ever activated
 	CodeUndefined   = "PN901" // the policy has no result for this call
 	CodeConflict    = "PN902" // rules give different values for one document
-	CodeTimeout     = "PN903" // the evaluation was stopped
+	CodeTimeout     = "PN903" // the evaluation took longer than it may
 	CodeType        = "PN904" // the result is not a decision
 	CodeOverload    = "PN905" // no evaluation slot became free in time
 	CodeBuiltin     = "PN906" // a builtin function refused its operands
@@ -25,7 +25,7 @@ const (
 	CodeInput       = "PN910" // the call cannot be shown to a policy whole
 	CodeUnexplained = "PN911" // the policy refused, and no rule says why
 	CodeMemory      = "PN912" // the evaluation made more than it may
-	CodeCanceled    = "PN913" // the caller went away before there was a decision
+	CodeCanceled    = "PN913" // the caller went away, or its deadline passed, before there was a decision
 )
 
 // failures give each reason of the engine its code.

@@ -170,10 +170,14 @@ func TestWithoutPoliciesEverythingIsRefused(t *testing.T) {
 }
 
 func TestACallerThatLeftIsRefused(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
+	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d := evaluator(t, policy.Options{}, nil).Decide(ctx, mkdir(), driver()); d.Allowed() || d.Rule != CodeCanceled {
-		t.Errorf("%+v", d)
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for _, ctx := range []context.Context{left, late} {
+		if d := evaluator(t, policy.Options{}, nil).Decide(ctx, mkdir(), driver()); d.Allowed() || d.Rule != CodeCanceled {
+			t.Errorf("%v: %+v", ctx.Err(), d)
+		}
 	}
 }
 
