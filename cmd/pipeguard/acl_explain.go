@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,11 @@ Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 // answer asks a list that has no faults.
 func (q *question) answer(cmd *cobra.Command, l *list, file string, out format, print func(*printer, aclExplainReport)) error {
 	if l.policy == nil {
-		return badInput(errors.New(strings.Join(append(l.faults, l.hints...), "\n")))
+		var faults []error
+		for _, line := range slices.Concat(l.faults, l.hints) {
+			faults = append(faults, errors.New(line))
+		}
+		return badInput(errors.Join(faults...))
 	}
 	r, e, err := q.request(cmd, l, file)
 	if err != nil {

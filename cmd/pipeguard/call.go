@@ -87,11 +87,11 @@ func call(cmd *cobra.Command, args []string, o callOptions) error {
 	defer cancel()
 	if err := invoke(ctx, api.GroupVersion().Pipe(), o.socketDir, method.FullMethod, request, response); err != nil {
 		s := status.Convert(err)
-		hint := ""
+		err = fmt.Errorf("%s: %s", s.Code(), s.Message())
 		if s.Code() == codes.Unavailable && strings.Contains(s.Message(), "while dialing") {
-			hint = "\nNothing listens there: is the proxy running, and does it serve " + api.GroupVersion().String() + "? Its log says which pipes it serves."
+			err = errors.Join(err, errors.New("Nothing listens there: is the proxy running, and does it serve "+api.GroupVersion().String()+"? Its log says which pipes it serves."))
 		}
-		return no(fmt.Errorf("%s: %s%s", s.Code(), s.Message(), hint))
+		return no(err)
 	}
 	return printResponse(cmd.OutOrStdout(), response)
 }

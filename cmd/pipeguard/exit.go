@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // Exit codes, the same for every command.
@@ -33,7 +36,7 @@ func no(err error) error { return &exit{exitNo, err} }
 
 func badInput(err error) error { return &exit{exitBadInput, err} }
 
-// verdict turns the result of a command into an exit code and the line to print.
+// verdict turns the result of a command into an exit code and the text to print, one line for each fault: what it quotes of files begins none.
 // An error without a code comes from cobra, which only complains of the command line.
 func verdict(err error) (code int, message string) {
 	if err == nil {
@@ -41,10 +44,12 @@ func verdict(err error) (code int, message string) {
 	}
 	var e *exit
 	if !errors.As(err, &e) {
-		return exitBadInput, err.Error()
+		return exitBadInput, inOwnLines(err)
 	}
 	if e.err == nil {
 		return e.code, ""
 	}
-	return e.code, e.err.Error()
+	return e.code, inOwnLines(e.err)
 }
+
+func inOwnLines(err error) string { return strings.Join(inert.Faults(err), "\n") }

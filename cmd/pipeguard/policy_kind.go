@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -102,7 +101,7 @@ func nodeSources(modules policy.Modules, params string) (sources, error) {
 			return sources{}, err
 		}
 		if data, err = request.ParseParameters(text); err != nil {
-			return sources{}, fmt.Errorf("parameters %s: %s", params, strings.ReplaceAll(err.Error(), "\n", "\n  "))
+			return sources{}, fmt.Errorf("parameters %s: %w", params, err)
 		}
 	}
 	if isWhole(modules) {

@@ -6,8 +6,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // streams are the standard streams, so that tests can have their own.
@@ -27,7 +25,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	code, message := verdict(err)
 	if message != "" {
 		// Nothing is left to be done if even this cannot be written.
-		_, _ = fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), inert.Text(message))
+		_, _ = fmt.Fprintf(s.err, "%s: %s\n", cmd.CommandPath(), message)
 	}
 	return code
 }

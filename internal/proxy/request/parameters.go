@@ -1,6 +1,7 @@
 package request
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,10 +104,19 @@ type faults acl.Faults
 // Error implements error.
 func (f faults) Error() string {
 	lines := make([]string, len(f))
-	for i, fault := range f {
-		lines[i] = strings.TrimPrefix(fault.Field+": ", ": ") + fault.Problem
+	for i, err := range f.Unwrap() {
+		lines[i] = err.Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the faults one by one.
+func (f faults) Unwrap() []error {
+	errs := make([]error, len(f))
+	for i, fault := range f {
+		errs[i] = errors.New(strings.TrimPrefix(fault.Field+": ", ": ") + fault.Problem)
+	}
+	return errs
 }
 
 func (f *faults) add(path, format string, args ...any) {
