@@ -55,10 +55,18 @@ func (e *Event) IsClockSetBack() bool {
 // mostCount bounds what a record may claim to stand for, so that sums stay within range.
 const mostCount = 1 << 40
 
-// Count is how many requests or connections a record stands for. Refusals of these alone can stand for more than one, whatever other records claim.
+// Count is how many requests or connections a record stands for. Summaries of these, and what was no call, alone can stand for more than one, whatever other
+// records claim.
 func (e *Event) Count() uint64 {
-	if e.Outcome == nil || e.Type != TypeRequest && e.Type != TypeConnection || !e.IsRefusal() {
+	isSummary := e.Stage == StageSummary && (e.Type == TypeRequest || e.Type == TypeConnection)
+	if e.Outcome == nil || !isSummary && !e.isNoCall() {
 		return 1
 	}
 	return min(max(1, e.Outcome.Count), mostCount)
+}
+
+// isNoCall says whether a record is about requests that gRPC refused before they named a method.
+func (e *Event) isNoCall() bool {
+	return e.Type == TypeRequest && e.Stage == StageResponseComplete && e.Outcome.Result == ResultRejected && e.IsUnread() &&
+		(e.What == nil || e.What.Method == "" && e.What.FullMethod == "")
 }

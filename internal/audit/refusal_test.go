@@ -40,23 +40,31 @@ func TestOnlyWhatWasTurnedAwayIsARefusal(t *testing.T) {
 	}
 }
 
-// What a record claims that is about no refusal of requests or connections multiplies nothing.
-func TestRefusalsAloneStandForMoreThanOne(t *testing.T) {
+// What a record claims that the writer of the log makes of one request or connection multiplies nothing.
+func TestSummariesAloneStandForMoreThanOne(t *testing.T) {
 	const claimed = 1_000_000
 	for name, c := range map[string]struct {
 		e    Event
 		want uint64
 	}{
-		"a summary of requests":          {Event{Type: TypeRequest, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, claimed},
-		"a summary of connections":       {Event{Type: TypeConnection, Stage: StageSummary, Outcome: &Outcome{Result: ResultRejected}}, claimed},
-		"requests that were no calls":    {Event{Type: TypeRequest, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultRejected}}, claimed},
-		"an act":                         {Event{Type: TypeRequest, Stage: StageResponseComplete, IntentSeq: 7, Outcome: &Outcome{Result: ResultDenied}}, 1},
-		"an act that went well":          {Event{Type: TypeRequest, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultOK}}, 1},
-		"an intent":                      {Event{Type: TypeRequest, Stage: StageRequestReceived}, 1},
-		"a connection that was answered": {Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: ResultOK}}, 1},
-		"an admission":                   {Event{Type: TypeAdmission, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultDenied}}, 1},
-		"a record of the log":            {Event{Type: TypeLog, Stage: StageLogOpen, Who: &Who{}, Outcome: &Outcome{Result: ResultDenied}}, 1},
-		"a summary of another type":      {Event{Type: TypeAdmission, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a summary of requests":             {Event{Type: TypeRequest, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, claimed},
+		"a summary of connections":          {Event{Type: TypeConnection, Stage: StageSummary, Outcome: &Outcome{Result: ResultRejected}}, claimed},
+		"requests that were no calls":       {Event{Type: TypeRequest, Stage: StageResponseComplete, What: &What{Pipe: "p"}, Outcome: &Outcome{Result: ResultRejected}}, claimed},
+		"a call that is refused":            {Event{Type: TypeRequest, Stage: StageResponseComplete, What: &What{Method: "Mkdir"}, Outcome: &Outcome{Result: ResultRejected}}, 1},
+		"a call that is denied":             {Event{Type: TypeRequest, Stage: StageResponseComplete, Decision: &Decision{}, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"what was no call, with a decision": {Event{Type: TypeRequest, Stage: StageResponseComplete, Decision: &Decision{}, Outcome: &Outcome{Result: ResultRejected}}, 1},
+		"an intent that is refused":         {Event{Type: TypeRequest, Stage: StageRequestReceived, Outcome: &Outcome{Result: ResultRejected}}, 1},
+		"a panic":                           {Event{Type: TypeRequest, Stage: StagePanic, Outcome: &Outcome{Result: ResultRejected}}, 1},
+		"an orphan":                         {Event{Type: TypeRequest, Stage: StageOrphaned, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a connection that is refused":      {Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: ResultRejected}}, 1},
+		"a connection that is denied":       {Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"an act":                            {Event{Type: TypeRequest, Stage: StageResponseComplete, IntentSeq: 7, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"an act that went well":             {Event{Type: TypeRequest, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultOK}}, 1},
+		"an intent":                         {Event{Type: TypeRequest, Stage: StageRequestReceived}, 1},
+		"a connection that was answered":    {Event{Type: TypeConnection, Stage: StageConnectionClosed, Outcome: &Outcome{Result: ResultOK}}, 1},
+		"an admission":                      {Event{Type: TypeAdmission, Stage: StageResponseComplete, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a record of the log":               {Event{Type: TypeLog, Stage: StageLogOpen, Who: &Who{}, Outcome: &Outcome{Result: ResultDenied}}, 1},
+		"a summary of another type":         {Event{Type: TypeAdmission, Stage: StageSummary, Outcome: &Outcome{Result: ResultDenied}}, 1},
 	} {
 		if c.e.Outcome != nil {
 			c.e.Outcome.Count = claimed

@@ -1,9 +1,11 @@
 package hunt
 
 import (
+	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
 // Bounds of what a correlation remembers: callers choose what is grouped by.
@@ -23,8 +25,8 @@ type burst struct {
 	swept  time.Time              // when all groups were last looked at for want of room, by the records' clock
 }
 
-// add takes a record and says whether its group is full. A group that was full begins anew.
-func (b *burst) add(f Fields, at time.Time) bool {
+// add takes a record that stands for n and says whether its group is full. A group that was full begins anew.
+func (b *burst) add(f Fields, n int, at time.Time) bool {
 	key := ""
 	for _, name := range b.by {
 		key += fmt.Sprintf("%q", f.first(name))
@@ -33,7 +35,7 @@ func (b *burst) add(f Fields, at time.Time) bool {
 		b.sweep(at)
 	}
 	times := b.groups[key]
-	for range min(f.count(), b.count) {
+	for range min(n, b.count) {
 		times = append(times, at)
 	}
 	for len(times) > 0 && at.Sub(times[0]) > b.span {
@@ -47,13 +49,13 @@ func (b *burst) add(f Fields, at time.Time) bool {
 	return false
 }
 
-// count is how many requests a record stands for, or maxCount if it is more: no correlation asks for more.
-func (f Fields) count() int {
-	n, err := strconv.ParseUint(f.first("outcome.count"), 10, 64)
-	if err != nil {
+// countOf is how many requests a record stands for, or maxCount if it is more: no correlation asks for more.
+func countOf(doc []byte) int {
+	var e audit.Event
+	if json.Unmarshal(doc, &e) != nil {
 		return 1
 	}
-	return int(min(max(1, n), maxCount)) // #nosec G115 -- bounded
+	return int(min(e.Count(), maxCount)) // #nosec G115 -- bounded
 }
 
 // sweep makes room: of what is over, and if that is too little, of anything. All groups are looked at no more often than 16 times in a span: a log of

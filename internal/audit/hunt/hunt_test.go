@@ -239,14 +239,14 @@ func TestABurstIsSoManyOfOneGroupWithinATime(t *testing.T) {
 func TestGroupsOfABurstAreBounded(t *testing.T) {
 	b := &burst{by: []string{"g"}, span: time.Hour, count: 3, groups: map[string][]time.Time{}}
 	for i := range maxGroups + 100 {
-		b.add(Fields{"g": {fmt.Sprint(i)}}, start)
+		b.add(Fields{"g": {fmt.Sprint(i)}}, 1, start)
 	}
 	if len(b.groups) > maxGroups || b.lost < 100 {
 		t.Errorf("%d groups, %d lost", len(b.groups), b.lost)
 	}
 	lost := b.lost
 	for i := range maxGroups { // what is over makes room and is not lost
-		b.add(Fields{"g": {fmt.Sprint("later", i)}}, start.Add(3*time.Hour))
+		b.add(Fields{"g": {fmt.Sprint("later", i)}}, 1, start.Add(3*time.Hour))
 	}
 	if b.lost != lost {
 		t.Errorf("%d more are lost", b.lost-lost)

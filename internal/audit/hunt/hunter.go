@@ -59,7 +59,7 @@ func (h *Hunter) Ask(service string, doc []byte, at time.Time) ([]Finding, error
 		}
 	}
 	for _, r := range h.rules {
-		if r.burst != nil && slices.ContainsFunc(r.burst.of, func(name string) bool { return slices.Contains(fitting, name) }) && r.burst.add(f, at) {
+		if r.burst != nil && slices.ContainsFunc(r.burst.of, func(name string) bool { return slices.Contains(fitting, name) }) && r.burst.add(f, countOf(doc), at) {
 			found = append(found, Finding{r, at, doc})
 		}
 	}
