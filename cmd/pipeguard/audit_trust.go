@@ -281,6 +281,9 @@ func (r *reading) doubts() (texts []string) {
 	}
 	for _, d := range r.filter.Doubts() {
 		text := fmt.Sprintf("whether they have that %s: they are counted in summaries, or their records do not name all that they named", d.Key)
+		if d.Key == "path" {
+			text += ", or not where it leads"
+		}
 		if d.Key == "time" {
 			text = "whether they lie between those times: they are counted in summaries that begin before or end after"
 		}

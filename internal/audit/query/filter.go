@@ -219,12 +219,11 @@ func newTest(key, value string) (test, error) {
 		if !isAbsolute(value) {
 			return nil, fault(value, 0, `no absolute path without *: write C:\var\lib or \\server\share, which fit what lies below too; target=… fits any text`)
 		}
-		var mayBe func(audit.Target) bool
-		if pipeDirectory.MatchString(value) {
-			mayBe = leadsToPipes
-		}
+		isOfPipes := pipeDirectory.MatchString(value)
 		return func(e *audit.Event) fit {
-			return named(e, func(t audit.Target) bool { return leadsTo(t, value) }, mayBe)
+			return named(e, func(t audit.Target) bool { return leadsTo(t, value) }, func(t audit.Target) bool {
+				return mayLie(t, value) || isOfPipes && e.Type == audit.TypeAdmission && leadsToPipes(t)
+			})
 		}, nil
 	}
 	values, ok := texts[key]

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -14,7 +15,7 @@ func leadsTo(t audit.Target, path string) bool {
 }
 
 // named says whether requests have a target. What a record had no room for may be one, and so may what was refused before it was read.
-func named(e *audit.Event, is func(audit.Target) bool, mayBe func(audit.Target) bool) fit {
+func named(e *audit.Event, is, mayBe func(audit.Target) bool) fit {
 	var w audit.What
 	if e.What != nil {
 		w = *e.What
@@ -26,7 +27,7 @@ func named(e *audit.Event, is func(audit.Target) bool, mayBe func(audit.Target) 
 			hasMore = true
 		case is(t):
 			count++
-		case mayBe != nil && e.Type == audit.TypeAdmission && mayBe(t):
+		case mayBe != nil && mayBe(t):
 			hasMore = true
 		case hasCutEnd(t.Value) && (t.Canonical == "" || hasCutEnd(t.Canonical)): // what is gone may have led anywhere
 			hasMore = true
@@ -90,12 +91,60 @@ func openEnd(path string) int {
 var shortName = regexp.MustCompile(`[^\\/:~]{1,7}~[0-9]`)
 
 // elsewhere begins what leads to a drive by another name than its letter: the share that administrators have of it, a volume, or its device.
-var elsewhere = regexp.MustCompile(`^(?:\\\\[^\\]+\\[a-z]\$|\\\\[?.]\\volume\{[^}\\]*\}|(?:\\\\[?.]\\globalroot)?\\device\\harddiskvolume[0-9]+)(?:\\|$)`)
+var elsewhere = regexp.MustCompile(`^(?:\\\\[^\\]+\\[a-z]\$|\\\\\.\\(?:volume\{[^}\\]*\}|harddiskvolume[0-9]+|bootpartition)|\\device\\harddiskvolume[0-9]+)(?:\\|$)`)
+
+// anywhere begins what leads to a directory that has another name on each machine: that of Windows, as a share and in the namespace of NT, and what devices
+// link to.
+var anywhere = regexp.MustCompile(`^(?:\\\\[^\\]+\\admin\$|\\systemroot|\\arcname|\\device)(?:\\|$)`)
+
+// nameless are kinds of targets that name no path.
+var nameless = map[string]bool{"disk": true, "disk-name": true, "portal": true, "service": true, "target": true, "volume": true}
+
+// mayLie says whether a target may lie in a directory for all that is known of it: of a share, what was asked for below it is not a part of the target; a relative path begins
+// where a process happens to be; a device may lead to any directory, and holds all of a volume where no name stands behind it.
+func mayLie(t audit.Target, directory string) bool {
+	if nameless[t.Kind] {
+		return false
+	}
+	written := cmp.Or(t.Canonical, t.Value)
+	path, place := inOneForm(written), folded(directory)
+	_, isOnDrive := cutDrive(place)
+	volume := elsewhere.FindString(path)
+	if t.Kind == "share" && under(place, path) {
+		return true
+	}
+	isRoot := strings.HasSuffix(strings.ReplaceAll(written, "/", `\`), `\`)
+	isWhole := volume == path && volume != "" && !isRoot
+	switch name := pipepath.Canonical(written); name.Kind {
+	case pipepath.KindMalformed, pipepath.KindMalformedDotdot:
+		return true
+	case pipepath.KindDOSDevice, pipepath.KindNTDevice, pipepath.KindNTOther:
+		return isOnDrive && (volume == "" || isWhole)
+	case pipepath.KindDrive:
+		return len(path) == len("c:") && !isRoot && strings.HasPrefix(place, path)
+	case pipepath.KindUNC, pipepath.KindPath:
+		isOpen := isWhole || path != "" && !strings.HasPrefix(path, `\`) || volume == "" && anywhere.MatchString(path)
+		if rest, hasDrive := cutDrive(path); hasDrive {
+			isOpen = !strings.HasPrefix(rest, `\`) && strings.HasPrefix(place, path[:len("c:")])
+		}
+		return isOnDrive && isOpen
+	}
+	return false
+}
+
+// inOneForm is the canonical name of a path that begins at a share or a device, and otherwise the path as it stands, but for its case and its separators.
+func inOneForm(path string) string {
+	switch name := pipepath.Canonical(path); name.Kind {
+	case pipepath.KindUNC, pipepath.KindDrive, pipepath.KindDOSDevice, pipepath.KindNTDevice, pipepath.KindNTOther:
+		return name.Canonical
+	}
+	return strings.ToLower(strings.ReplaceAll(path, "/", `\`))
+}
 
 // withoutDrive returns what stands behind the drive of a path that leaves open which directory, or which drive, it begins at: C:x, \x and names of drives
 // that have no letter.
 func withoutDrive(path string) (names string, ok bool) {
-	path = strings.ToLower(strings.ReplaceAll(path, "/", `\`))
+	path = inOneForm(path)
 	if drive := elsewhere.FindString(path); drive != "" {
 		return path[len(drive):], true
 	}

@@ -56,13 +56,11 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 		`/var/lib/kubelet`:                                      true,
 		`C:var\lib\kubelet`:                                     true,
 		`\var\lib\kubelet-evil`:                                 false,
-		`C:var\lib`:                                             false,
 		`C:\var\lib\kubelet-evil`:                               false,
 		`C:\var\lib`:                                            false,
 		`\\?\D:\var\lib\kubelet`:                                false,
 		`\\server\var\lib\kubelet`:                              false,
 		``:                                                      false,
-		`..`:                                                    false,
 	} {
 		for _, asked := range []string{directory, `c:/var/lib/kubelet/`, `\\?\C:\var\lib\kubelet`} {
 			if got := touches(of("path", value), asked); got != fits(want) {
@@ -83,6 +81,63 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 	}
 	if touches(of("path", `\\server\unc\x`), `\\server\unc`) != all || touches(of("cut", "[3 entries cut]"), directory) != may {
 		t.Error("a share of the name of a device, or a record without room for all targets, is not found")
+	}
+}
+
+// Where it is open what a path names, it is found, and nobody is told that it lies there.
+func TestAPathThatMayLieThereIsFound(t *testing.T) {
+	for _, c := range []struct {
+		kind, value, asked string
+		want               fit
+	}{
+		{"path", `\\?\UNC\localhost\C$\Windows`, `C:\Windows`, all},
+		{"path", `\\localhost\C$\\Windows\x`, `C:\Windows`, all},
+		{"path", `\\.\HarddiskVolume3\Windows`, `C:\Windows`, all},
+		{"path", `\\.\Global\HarddiskVolume3\Windows`, `C:\Windows`, all},
+		{"path", `\\?\BootPartition\Windows`, `C:\Windows`, all},
+		{"path", `\??\Volume{452e318a-5cde-421e-9831-b9853c521012}\Windows`, `C:\Windows`, all},
+		{"path", `\??\Volume{452e318a-5cde-421e-9831-b9853c521012}\Users`, `C:\Windows`, none},
+		{"path", `\\?\Volume{452e318a-5cde-421e-9831-b9853c521012}\`, `C:\Windows`, none},
+		{"path", `\\?\Volume{452e318a-5cde-421e-9831-b9853c521012}`, `C:\Windows`, may},
+		{"path", `\\.\BootPartition\Users`, `C:\Windows`, none},
+		{"path", `\Device\HarddiskVolume3`, `C:\Windows`, may},
+		{"path", `\\localhost\c$`, `C:\Windows`, may},
+		{"path", `\\localhost\c$\`, `C:\Windows`, none},
+		{"path", `\\.\C:`, `C:\Windows`, may},
+		{"path", `\\.\C:\`, `C:\Windows`, none},
+		{"path", `\\.\D:`, `C:\Windows`, none},
+		{"path", `\\.\PhysicalDrive0`, `C:\Windows`, may},
+		{"path", `\\.\link\x`, `C:\Windows`, may},
+		{"path", `\Device\Link\x`, `C:\Windows`, may},
+		{"path", `\\localhost\ADMIN$\System32`, `C:\Windows`, may},
+		{"path", `\\?\GLOBALROOT\SystemRoot\System32`, `C:\Windows`, may},
+		{"path", `\SystemRoot\System32`, `C:\Windows`, may},
+		{"path", `\SystemRootX\System32`, `C:\Windows`, none},
+		{"path", `Windows`, `C:\Windows`, may},
+		{"path", `%SystemRoot%`, `C:\Windows`, may},
+		{"path", `..`, `C:\Windows`, may},
+		{"path", `C:x`, `C:\Windows`, may},
+		{"path", `D:x`, `C:\Windows`, none},
+		{"path", `Windows`, `\\files\s`, none},
+		{"path", `\\files\s`, `\\files\s\sub`, none},
+		{"share", `\\files\s`, `\\files\s\sub`, may},
+		{"share", `\\files\s`, `\\files\s`, all},
+		{"share", `\\files\s`, `\\files\s2`, none},
+		{"share", `\\files\s`, `C:\Windows`, none},
+		{"share", `\\localhost\c$`, `\\localhost\C$\Windows`, may},
+		{"share", `\\localhost\c$`, `C:\Windows`, may},
+		{"share", `\\localhost\admin$`, `C:\Windows`, may},
+		{"pipe", `\\.\pipe\x`, `C:\Windows`, none},
+		{"dos-device", `\\.\link`, `C:\Windows`, may},
+		{"malformed", `\\.\a\..\b?`, `C:\Windows`, may},
+		{"service", `Windows`, `C:\Windows`, none},
+		{"disk", `0`, `C:\Windows`, none},
+		{"volume", `\\?\Volume{452e318a-5cde-421e-9831-b9853c521012}\`, `C:\Windows`, none},
+	} {
+		e := &audit.Event{What: &audit.What{Targets: []audit.Target{{Kind: c.kind, Value: c.value}}}}
+		if got := touches(e, c.asked); got != c.want {
+			t.Errorf("%s %s below %s: %d, want %d", c.kind, c.value, c.asked, got, c.want)
+		}
 	}
 }
 
