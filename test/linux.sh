@@ -31,27 +31,7 @@ plain=( # packages that start no goroutine
 	./test/chart
 	./test/docs
 )
-alone=( # tests of other packages that try one thing after another, very often
-	TestAdditionsAreTestedBesideTheBuiltInPolicy
-	TestACrashAtAnyByteLosesNoWholeRecordAndLeavesNoOpenIntent
-	TestAuditOutputsOfHostileRecordsAreInert
-	TestDecideIsTheFirstRuleOfAStraightforwardLoop
-	TestDeletedSwappedAndDoubledRecordsAndSegmentsAreFound
-	TestEveryEditOfALongLogIsRefusedAtItsLine
-	TestEverySingleBitEditIsFound
-	TestEveryTruncationIsFound
-	TestIndexStaysBounded
-	TestInitWritesPoliciesOfNodesThatPassAllTools
-	TestInitWritesPoliciesThatPassAllTools
-	TestKeysFindEveryDirectoryThatHolds
-	TestMemoryIsBoundedOnALongLog
-	TestObjectsThatWouldKeepACoreBusyAreRefused
-	TestProofsHoldForEachRecordAndForNoOther
-	TestTenThousandRules
-	TestVerifyRefuses
-	TestWhatFitsHasTheLineOfTheWhole
-	TestWhatIsADriveOrAShareIsFoundByItsName
-)
+mapfile -t alone <test/alone.txt # tests of other packages that try one thing after another, very often
 policies=(./policies/... ./internal/policy ./internal/bundle/node) # which leave most of their tests to a run without it
 
 # -vet=off: `make verify` vets, for both systems. One package more at a time than there are processors.
