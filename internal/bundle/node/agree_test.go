@@ -121,8 +121,8 @@ func mounting(r *rand.Rand) *corev1.Pod {
 	return pod
 }
 
-// reviewerOf judges by policies as a webhook does.
-func reviewerOf(t *testing.T, objects []v1alpha1.PipePolicy) *admission.Reviewer {
+// reviewerOf judges by policies as a webhook does. It returns their revision too.
+func reviewerOf(t *testing.T, objects []v1alpha1.PipePolicy) (*admission.Reviewer, string) {
 	t.Helper()
 	base, err := policy.LoadFS(builtin.FS())
 	if err != nil {
@@ -136,14 +136,15 @@ func reviewerOf(t *testing.T, objects []v1alpha1.PipePolicy) *admission.Reviewer
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Activate(t.Context(), modules); err != nil {
+	active, err := engine.Activate(t.Context(), modules)
+	if err != nil {
 		t.Fatal(err)
 	}
 	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reviewer
+	return reviewer, active.Revision()
 }
 
 // refusedMounts are the fields of a pod that admission refuses.
@@ -200,7 +201,7 @@ func TestBothEndsSayTheSame(t *testing.T) {
 	for seed := 0; pairs < most; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 13))
 		objects := taken(r)
-		reviewer := reviewerOf(t, objects)
+		reviewer, _ := reviewerOf(t, objects)
 		clock := now
 		node := live(t, &clock, objects...)
 		for _, note := range node.Notes() {

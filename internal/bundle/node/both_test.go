@@ -14,14 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/bundle/rules"
-	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
 // pod mounts the pipe disk-v1.
@@ -51,27 +47,8 @@ func pod(t *testing.T, namespace, account string) *admissionv1.AdmissionRequest 
 // One object decides at both ends, and both say its name and the same revision.
 func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 	objects := []v1alpha1.PipePolicy{object("disks-of-azure")}
-	base, err := policy.LoadFS(builtin.FS())
-	if err != nil {
-		t.Fatal(err)
-	}
-	modules, err := policyset.Sources{Base: base, Parameters: admission.DefaultParameters(), PipePolicies: objects}.Assemble()
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := policy.New(policy.Options{BaseTested: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	active, err := engine.Activate(t.Context(), modules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reviewer, err := admission.NewReviewer(admission.ReviewerOptions{Engine: engine})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: active.Revision()})
+	reviewer, inForce := reviewerOf(t, objects)
+	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: inForce})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +71,7 @@ func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 		if c.allowed {
 			continue
 		}
-		revision := active.Revision()[:19]
+		revision := inForce[:19]
 		for where, text := range map[string]string{"admission": review.Result.Message, "node": decision.Reason} {
 			if !strings.Contains(text, "disks-of-azure") || !strings.Contains(text, revision) {
 				t.Errorf("%s names neither the policy nor %s: %s", where, revision, text)
