@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -94,6 +96,20 @@ func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
 			return os.WriteFile(planted, []byte(line), 0o600)
 		}, "another segment declares that none of them counts"},
 		"the first, packed and damaged": {func(_ string, names []string) error { return os.Rename(names[0], names[0]+".gz") }, "not packed by gzip"},
+		"declared to stand behind the end by an added one": {func(_ string, names []string) error {
+			last := names[len(names)-1]
+			text, err := os.ReadFile(last)
+			if err != nil {
+				return err
+			}
+			first, rest, _ := strings.Cut(string(text), "\n")
+			seq, _, _ := segment.ParseLine([]byte(first))
+			leaf := segment.Leaf([]byte(first))
+			planted := fmt.Sprintf("audit-%020d-0b7e6a52-7c1d-4a59-9d62-3f6f6f0f7e10.jsonl", seq+1)
+			return os.WriteFile(filepath.Join(filepath.Dir(last), planted), fmt.Appendf(nil,
+				`{"v":1,"seq":%d,"type":"log","stage":"LogOpen","time":"2026-03-02T12:00:00Z","session":"s","id":"","log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d,"previous_torn_hash":"%x","segment":%q},"prev":"%s"}`+"\n",
+				seq+1, filepath.Base(last), len(first)+1, len(rest), sha256.Sum256([]byte(rest)), planted, base64.StdEncoding.EncodeToString(leaf[:])), 0o600)
+		}, "the next segment says that the log ends before it"},
 		"declared void": {func(dir string, names []string) error {
 			text, err := os.ReadFile(names[len(names)-1])
 			if err != nil {

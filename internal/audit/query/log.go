@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -198,7 +199,11 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 		return goesOn || l.Report != nil && ctx.Err() == nil
 	}
 	for _, p := range l.parts {
-		if !l.file(p, stdin, tell) {
+		isDue := func(raw []byte) bool {
+			seq, prev, ok := evidence.PlaceOf(raw)
+			return ok && c.hasPrev && seq == c.seq+1 && prev == c.leaf
+		}
+		if !l.file(p, stdin, tell, isDue) {
 			return
 		}
 	}
@@ -247,8 +252,8 @@ func (p part) lines(in io.Reader) *lines {
 	return l
 }
 
-// file reads one file, and says whether to go on with the next.
-func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool {
+// file reads one file, and says whether to go on with the next. isDue says whether a line is a record that continues those that were told.
+func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, isDue func(raw []byte) bool) bool {
 	f, atEnd, err := p.open(stdin)
 	if fault, ok := errors.AsType[*evidence.Fault](err); ok {
 		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
@@ -265,6 +270,10 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool 
 	}
 	if p.Bytes < 0 || in.ended != nil {
 		return true
+	}
+	hasNext := p.Path != l.parts[len(l.parts)-1].Path
+	if hasNext && (l.Report == nil || !l.Report.HadKeys) && isDue(firstLine(f)) { // only the next segment says that it is not of the log, and nobody verified that
+		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errDue}})
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
@@ -286,6 +295,18 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool) bool 
 	}
 	return true
 }
+
+// firstLine is the next line, without its end, if it can be a record's.
+func firstLine(r io.Reader) []byte {
+	raw, err := bufio.NewReaderSize(r, audit.MaxRecord+1).ReadSlice('\n')
+	if err != nil {
+		return nil
+	}
+	return raw[:len(raw)-1]
+}
+
+// errDue is a record that is not read since the next segment says that the log ends before it.
+var errDue = errors.New("a record stands there that continues the log, and the next segment says that the log ends before it, as after a write that failed: it is not read")
 
 // errBehind is what stands behind the last record of a segment.
 var errBehind = errors.New("what stands behind the last record is none, and is not read")

@@ -78,10 +78,13 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 		if !u.isBehind(i, carrier, signed.Size) {
 			continue
 		}
-		if c.Behind[i] = c.Sealed; c.Sealed || !links[i].Counts {
+		if c.Behind[i] = c.Sealed; c.Sealed {
 			continue
 		}
 		fits, err := u.fits(i, carrier)
+		if err == nil && fits && !links[i].Counts {
+			fits, err = u.holdsMore(i)
+		}
 		if err == nil && fits && !goesOn[i] {
 			fits, err = u.ends(i)
 		}
@@ -165,6 +168,13 @@ func (u unsigned) ends(i int) (bool, error) {
 	return m.good.bytes > 0 && m.isCrashs(u.links[i].Size), err
 }
 
+// holdsMore says whether a segment holds more than its opening. One that does goes on from what was signed even if another declares it void, which nobody signed: a
+// segment that was given up with records in it, and one that somebody wants to replace, look alike.
+func (u unsigned) holdsMore(i int) (bool, error) {
+	m, err := u.measure(i)
+	return m.good.seq > u.links[i].First, err
+}
+
 func (u unsigned) measure(i int) (measured, error) {
 	if m, ok := u.known[i]; ok {
 		return m, nil
@@ -173,7 +183,7 @@ func (u unsigned) measure(i int) (measured, error) {
 	if err != nil {
 		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
 	}
-	m, err := measure(u.links[i].First, u.links[i].Size, io.LimitReader(r, u.links[i].Size))
+	m, err := measure(u.links[i].First, u.links[i].Size, io.LimitReader(r, u.links[i].Size), false)
 	if err = errors.Join(err, r.Close()); err != nil {
 		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
 	}

@@ -747,6 +747,44 @@ func TestMoreFilesWithoutARecordThanASegmentDeclaresAreTold(t *testing.T) {
 	}
 }
 
+// A segment that was not signed is not replaced by one that declares it void: as of any two that both go on from what was signed, nothing tells which is genuine.
+func TestAnUnsignedSegmentIsNotReplacedByOneThatDeclaresItVoid(t *testing.T) {
+	for _, id := range []string{"00000000", "ffffffff"} { // in front of the genuine one, and behind it
+		t.Run(id, func(t *testing.T) {
+			n := newNode(t)
+			if err := n.start(t); err != nil {
+				t.Fatal(err)
+			}
+			n.crash(t, 1)
+			last, text, _ := n.end(t)
+			signed, err := evidence.LastCheckpoint(n.dir)
+			first, _ := segment.ParseName(last)
+			if err != nil || first <= signed.Size || strings.Count(text, "\n") < 2 {
+				t.Fatalf("%d lines from record %d, %d signed: %v", strings.Count(text, "\n"), first, signed.Size, err)
+			}
+			as := last[:27] + id + last[35:]
+			opening, _, _ := strings.Cut(text, "\n")
+			opening = strings.Replace(opening, `"segment":"`+last, `"segment":"`+as, 1)
+			n.put(t, as, strings.Replace(opening, `"log":{`, fmt.Sprintf(`"log":{"void":[%q],"void_held":["%d %x"],`, last, len(text), sha256.Sum256([]byte(text))), 1)+"\n")
+			if err := n.start(t); err == nil {
+				t.Fatal("one of two segments was taken for the genuine one")
+			}
+			if err := os.Remove(filepath.Join(n.dir, as)); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.start(t); err != nil {
+				t.Fatal(err)
+			}
+			if now, err := os.ReadFile(filepath.Join(n.dir, last)); err != nil || !strings.HasPrefix(string(now), text) {
+				t.Errorf("the genuine one is not as it was: %v", err)
+			}
+			if r := n.verify(t); r.Verdict != evidence.VerdictOK && r.Fault != nil || r.OwnCovered != r.LastSeq {
+				t.Errorf("%s %v", r.Verdict, r.Fault)
+			}
+		})
+	}
+}
+
 // Segments that are well begun and hold what no writer writes stop no start, whatever it is.
 func TestWhatIsInPlantedSegmentsStopsNoStart(t *testing.T) {
 	record := func(seq uint64, prev string) string {

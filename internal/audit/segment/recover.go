@@ -99,7 +99,7 @@ func (f *Found) end(covered uint64) error {
 		if err != nil {
 			return fmt.Errorf("read segment %s: %w", last.name, err)
 		}
-		m, err := measure(last.first, last.size, io.LimitReader(r, last.bytes))
+		m, err := measure(last.first, last.size, io.LimitReader(r, last.bytes), true)
 		if err = errors.Join(err, r.Close()); err != nil {
 			return fmt.Errorf("read segment %s: %w", last.name, err)
 		}
@@ -153,11 +153,12 @@ type measured struct {
 
 // isCrashs says whether what stands behind the last record is no more than a crash leaves of a batch, or stands behind the record that closed the segment.
 func (m measured) isCrashs(size int64) bool {
-	return m.bad == 0 || m.closed || !m.altered && size-m.good.bytes <= maxBatch+4*audit.MaxRecord
+	return m.bad == 0 || m.closed || !m.altered && size-m.good.bytes <= MaxLost
 }
 
-// measure finds where a segment ends whose name has a number, given its size and what it holds.
-func measure(first uint64, size int64, text io.Reader) (m measured, err error) {
+// measure finds where a segment ends whose name has a number, given its size and what it holds. Unless all is wanted, it stops where it is clear that no crash left
+// what stands there.
+func measure(first uint64, size int64, text io.Reader, wantsAll bool) (m measured, err error) {
 	m.good.seq, m.all.seq = first-1, first-1
 	number, previous, closed := 0, "", false
 	err = scan(text, func(line []byte, end int64) bool {
@@ -186,8 +187,10 @@ func measure(first uint64, size int64, text io.Reader) (m measured, err error) {
 			m.good = m.all
 			closed = ClosesSegment(line)
 		}
-		previous = encodeLeaf(m.all.leaf)
-		return true
+		if m.bad == 0 {
+			previous = encodeLeaf(m.all.leaf)
+		}
+		return wantsAll || m.isCrashs(size)
 	})
 	return m, err
 }
