@@ -110,6 +110,7 @@ func (r *Reviewer) answer(req *http.Request, place *intake.Place, body []byte, e
 	if !place.Stay(tenant) {
 		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoPlace})
 	}
+	place.Wait()
 	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenant)
 	switch {
 	case err != nil && ctx.Err() != nil: // nobody waits for an answer

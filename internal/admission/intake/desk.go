@@ -44,9 +44,10 @@ const (
 	// youth is how long a body may be unread before others may take its place. An API server sends a body right after
 	// its header, so that even on a busy machine it is read by then.
 	youth = 500 * time.Millisecond
-	// large is how many bodies of more than a portion an address has turns for; one tenant has all but one. Others wait for waitForTurn, as many as
-	// may be unread. In its turn a body comes within turnTime.
+	// large is how many bodies of more than a portion an address has turns for, and of those of more than huge bytes, or of unknown length, as many
+	// again; one tenant has all but one. Others wait for waitForTurn, as many as may be unread. In its turn a body comes within turnTime.
 	large       = 3
+	huge        = 256 << 10
 	waitForTurn = 2 * time.Second
 	turnTime    = time.Second
 )
@@ -107,6 +108,7 @@ func New(l Limits) *Desk {
 // reader is one body that is being read.
 type reader struct {
 	address string
+	length  int64 // as announced, -1 if it is not
 	since   time.Time
 	until   time.Time // when it must be there
 	stop    func()    // ends the read, or the wait for a turn
@@ -127,7 +129,7 @@ func (d *Desk) Read(w http.ResponseWriter, req *http.Request, body *bytes.Buffer
 		_ = control.SetReadDeadline(time.Now())
 	}
 	now := time.Now()
-	r := &reader{address: Host(req.RemoteAddr), since: now, until: now.Add(totalTime), stop: stop, done: func() {}}
+	r := &reader{address: Host(req.RemoteAddr), length: req.ContentLength, since: now, until: now.Add(totalTime), stop: stop, done: func() {}}
 	if req.ContentLength > d.limits.Read {
 		return nil, ErrTooLarge
 	}
@@ -185,9 +187,15 @@ func (d *Desk) read(ctx context.Context, control *http.ResponseController, from 
 	}
 }
 
+func (r *reader) isHuge() bool { return r.length < 0 || r.length > huge }
+
 // takeTurn waits for the turn of a body of which there may be more than its beginning. What is read then is young.
 func (d *Desk) takeTurn(ctx context.Context, r *reader, beginning []byte) error {
-	done, err := d.turns.Take(ctx, r.address, d.limits.Tenant(beginning))
+	group := r.address
+	if r.isHuge() {
+		group += " " // no address has one
+	}
+	done, err := d.turns.Take(ctx, group, d.limits.Tenant(beginning))
 	switch {
 	case errors.Is(err, turns.ErrBusy):
 		return ErrNoTurn

@@ -426,6 +426,62 @@ func TestLargeBodiesOfTheTenantsOfAnAddressTakeTurns(t *testing.T) {
 	})
 }
 
+// announced sends a body whose length is announced.
+func announced(d *Desk, address, text string) *reading {
+	r := &reading{sender: newSender()}
+	go func() {
+		request := r.request(address)
+		request.ContentLength = int64(len(text))
+		r.place, r.err = d.Read(r.sender, request, &r.body)
+		r.over = true
+	}()
+	synctest.Wait()
+	r.send(text)
+	r.end()
+	synctest.Wait()
+	return r
+}
+
+// What waits for long keeps only bodies of its own size waiting, and of those that are not huge none.
+func TestALargeBodyThatWaitsToBeJudgedHoldsUpNoSmallerOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := sharing()
+		body := func(tenant string, bytes int) string { return strings.Repeat(tenant, bytes) }
+		var held []*reading
+		for _, tenant := range []string{"a", "a", "b"} {
+			r := announced(d, "10.0.0.1", body(tenant, huge+1))
+			if r.place == nil {
+				t.Fatal(r.err)
+			}
+			r.place.Wait()
+			held = append(held, r)
+		}
+		last := announced(d, "10.0.0.1", body("c", huge+1))
+		for range 5 {
+			r := announced(d, "10.0.0.1", body("e", huge))
+			if r.place == nil {
+				t.Fatalf("a smaller one is not read: %v", r.err)
+			}
+			r.place.Wait()
+			held = append(held, r)
+		}
+		if last.over {
+			t.Errorf("a huge one is read beside %d others: %v", large, last.err)
+		}
+		held[0].place.Leave()
+		synctest.Wait()
+		if last.place == nil {
+			t.Error("its turn did not come")
+		}
+		for _, r := range append(held[1:], last) {
+			r.place.Leave()
+		}
+		if got := d.String(); got != empty {
+			t.Error(got)
+		}
+	})
+}
+
 func TestTheTurnOfALargeBodyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := sharing()

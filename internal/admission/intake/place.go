@@ -45,9 +45,21 @@ func (p *Place) Stay(names []string) bool {
 	return true
 }
 
+// Wait says that the body is going to wait to be judged. The turn of one that is not huge ends: others need not wait for what it waits for.
+func (p *Place) Wait() {
+	if !p.reader.isHuge() {
+		p.endTurn()
+	}
+}
+
+func (p *Place) endTurn() {
+	p.reader.done()
+	p.reader.done = func() {}
+}
+
 // Leave ends it.
 func (p *Place) Leave() {
-	p.reader.done()
+	p.endTurn()
 	d, address := p.desk, p.reader.address
 	d.mu.Lock()
 	defer d.mu.Unlock()
