@@ -34,13 +34,13 @@ plain=( # packages that start no goroutine
 mapfile -t alone <test/alone.txt # tests of other packages that try one thing after another, very often
 policies=(./policies/... ./internal/policy ./internal/bundle/node) # which leave most of their tests to a run without it
 
-# -vet=off: `make verify` vets, for both systems. One package more at a time than there are processors.
+# -vet=off: `make verify` vets, for both systems.
 go_test() {
-	go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m -p $(($(nproc) + 1)) "$@"
+	go test -vet=off -ldflags '-s -w' -shuffle=on -timeout 30m "$@"
 }
 if ! command -v gcc >/dev/null; then
 	echo 'NO RACE DETECTOR: there is no gcc' >&2
-	go_test ./test/integration ./...
+	go_test -p $(($(nproc) + 1)) ./test/integration ./...
 	exit
 fi
 
@@ -48,11 +48,24 @@ names="^($(IFS='|' && echo "${alone[*]}"))\$"
 mapfile -t slow < <(grep -rlE --include='*_test.go' "^func ($(IFS='|' && echo "${alone[*]}"))\(" ./cmd ./internal | xargs -n 1 dirname | sort -u)
 mapfile -t raced < <(go list ./... | grep -vxFf <(go list "${plain[@]}"))
 
-echo 'compiling and running the tests with the race detector' >&2
-# Those that take longest first, test/integration before all: it waits for others. GORACE: the race detector sleeps a second at each end of a program otherwise.
-GORACE=atexit_sleep_ms=20 go_test -race -skip "$names" ./test/integration ./cmd/proxy ./cmd/pipeguard ./cmd/webhook ./test/audit/... ./internal/proxy ./internal/admission ./internal/audit/segment ./internal/audit/evidence "${raced[@]}"
-echo 'compiling and running those that take ten times as long with it' >&2
+# Those without the race detector, one package at a time, fill the time in which others wait.
 # GOGC: what compiles Rego makes little but garbage.
-export CGO_ENABLED=0 GOGC=400
-go_test "${policies[@]}" "${plain[@]}"
-go_test -run "$names" "${slow[@]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+(
+	export CGO_ENABLED=0 GOGC=400
+	go_test -p 1 "${policies[@]}" "${plain[@]}"
+	go_test -p 1 -run "$names" "${slow[@]}"
+) >"$log" 2>&1 &
+beside=$!
+
+echo 'compiling and running the tests, with the race detector and beside that those that take ten times as long with it' >&2
+failed=0
+# Those that take longest first, test/integration before all: it waits for others. One package more at a time than there are processors, for the same reason. GORACE: the
+# race detector sleeps a second at each end of a program otherwise.
+GORACE=atexit_sleep_ms=20 go_test -race -p $(($(nproc) + 1)) -skip "$names" ./test/integration ./cmd/proxy ./cmd/webhook ./test/quickstart ./cmd/pipeguard ./test/audit/... ./internal/proxy ./internal/admission \
+	./internal/audit/segment ./internal/audit/evidence "${raced[@]}" || failed=1
+wait "$beside" || failed=1
+echo 'without the race detector:'
+cat "$log"
+exit "$failed"
