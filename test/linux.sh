@@ -51,13 +51,15 @@ mapfile -t raced < <(go list ./... | grep -vxFf <(go list "${plain[@]}"))
 # Those without the race detector, one package at a time, fill the time in which others wait.
 # GOGC: what compiles Rego makes little but garbage.
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+set -m # a group of its own, which ends with this one
 (
 	export CGO_ENABLED=0 GOGC=400
 	go_test -p 1 "${policies[@]}" "${plain[@]}"
 	go_test -p 1 -run "$names" "${slow[@]}"
 ) >"$log" 2>&1 &
 beside=$!
+set +m
+trap 'kill -- "-$beside" 2>/dev/null || true; rm -f "$log"' EXIT
 
 echo 'compiling and running the tests, with the race detector and beside that those that take ten times as long with it' >&2
 failed=0
