@@ -73,26 +73,29 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 		c.Keep[i] = true
 	}
 	u := unsigned{links: links, before: before, open: open, known: map[int]measured{}}
-	goesOn := map[int]bool{}
-	for _, i := range latestFirst(links) {
-		if !u.isBehind(i, carrier, signed.Size) {
-			continue
+	order := byNumber(links)
+	isBehind, fits := make([]bool, len(links)), make([]bool, len(links)) // it follows on the carrier behind what is signed, or on a segment that does; it and those between fit
+	for _, i := range order {
+		p := before[i]
+		isBehind[i] = p >= 0 && links[i].First > signed.Size && (p == carrier || isBehind[p])
+		c.Behind[i] = isBehind[i] && c.Sealed
+		if isBehind[i] && !c.Sealed && (p == carrier || fits[p]) {
+			if fits[i], err = u.fits(i, p == carrier); err != nil {
+				return Chained{}, err
+			}
 		}
-		if c.Behind[i] = c.Sealed; c.Sealed {
-			continue
+	}
+	goesOn := make([]bool, len(links)) // a segment that is kept follows on it
+	slices.Reverse(order)
+	for _, i := range order {
+		keep := fits[i]
+		if keep && !goesOn[i] {
+			if keep, err = u.ends(i); err != nil {
+				return Chained{}, err
+			}
 		}
-		fits, err := u.fits(i, carrier)
-		if err == nil && fits && !links[i].Counts {
-			fits, err = u.holdsMore(i)
-		}
-		if err == nil && fits && !goesOn[i] {
-			fits, err = u.ends(i)
-		}
-		if err != nil {
-			return Chained{}, err
-		}
-		if c.Keep[i] = fits; fits {
-			goesOn[before[i]] = true
+		if keep {
+			c.Keep[i], goesOn[before[i]] = true, true
 		}
 	}
 	return c, nil
@@ -131,48 +134,32 @@ type unsigned struct {
 	known  map[int]measured
 }
 
-// isBehind says whether a segment follows on the carrier behind what is signed, or on a segment that does.
-func (u unsigned) isBehind(i, carrier int, signed uint64) bool {
-	for ; i >= 0 && u.links[i].First > signed; i = u.before[i] {
-		if u.before[i] == carrier {
-			return true
-		}
+// fits says whether a segment opens as a segment of the log does, behind records that each continue the one before, and says of the segment before what is so. What is
+// signed of that one, the carrier, counts by its hashes. A segment that another declares void fits only if it holds more than its opening: nobody signed that, and one
+// that was given up with records in it looks like one that somebody wants to replace.
+func (u unsigned) fits(i int, isBehindCarrier bool) (bool, error) {
+	l, p := u.links[i], u.before[i]
+	if l.Misfit {
+		return false, nil
 	}
-	return false
-}
-
-// fits says whether a segment, and each one between it and the carrier, opens as a segment of the log does, behind records that each continue the one before, and
-// says of the segment before what is so.
-func (u unsigned) fits(i, carrier int) (bool, error) {
-	for ; i != carrier; i = u.before[i] {
-		l, p := u.links[i], u.before[i]
-		if l.Misfit {
-			return false, nil
-		}
-		ok, err := l.declares(u.links[p].Size-l.Bytes, func() (io.ReadCloser, error) { return u.open(p) })
-		if err == nil && ok && p != carrier {
-			var m measured
-			m, err = u.measure(p)
-			ok = l.Bytes <= m.good.bytes
-		}
-		if err != nil || !ok {
-			return false, err
-		}
+	ok, err := l.declares(u.links[p].Size-l.Bytes, func() (io.ReadCloser, error) { return u.open(p) })
+	if err == nil && ok && !isBehindCarrier {
+		var m measured
+		m, err = u.measure(p)
+		ok = l.Bytes <= m.good.bytes
 	}
-	return true, nil
+	if err == nil && ok && !l.Counts {
+		var m measured
+		m, err = u.measure(i)
+		ok = m.good.seq > l.First
+	}
+	return ok && err == nil, err
 }
 
 // ends says whether a segment that nothing follows ends as its writer or a crash ends one.
 func (u unsigned) ends(i int) (bool, error) {
 	m, err := u.measure(i)
 	return m.good.bytes > 0 && m.isCrashs(u.links[i].Size), err
-}
-
-// holdsMore says whether a segment holds more than its opening. One that does goes on from what was signed even if another declares it void, which nobody signed: a
-// segment that was given up with records in it, and one that somebody wants to replace, look alike.
-func (u unsigned) holdsMore(i int) (bool, error) {
-	m, err := u.measure(i)
-	return m.good.seq > u.links[i].First, err
 }
 
 func (u unsigned) measure(i int) (measured, error) {
@@ -191,13 +178,13 @@ func (u unsigned) measure(i int) (measured, error) {
 	return m, nil
 }
 
-// latestFirst are the positions of links, those with the highest numbers first.
-func latestFirst(links []Link) []int {
+// byNumber are the positions of links, in the order of their numbers.
+func byNumber(links []Link) []int {
 	order := make([]int, len(links))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(links[b].First, links[a].First) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(links[a].First, links[b].First) })
 	return order
 }
 

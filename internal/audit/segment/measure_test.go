@@ -1,6 +1,8 @@
 package segment
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -31,5 +33,44 @@ func TestALongPlantedSegmentIsReadNoFurtherThanItIsClearThatNoCrashLeftIt(t *tes
 		if r.n > 1<<20 {
 			t.Errorf("%s: %d bytes were read", name, r.n)
 		}
+	}
+}
+
+// A chain of added segments, each with bytes behind it that the next one declares, is read a few times, however long it is.
+func TestALongChainOfPlantedSegmentsIsReadAFewTimes(t *testing.T) {
+	const chain = 60
+	var texts []string
+	var links []Link
+	behind := strings.Repeat("junk\n", 2000)
+	prev := strings.Repeat("A", 43) + "="
+	for i := range uint64(chain) {
+		line := fmt.Sprintf(`{"v":1,"seq":%d,"type":"log","stage":"LogOpen","time":"2026-03-02T12:00:00Z","session":"s","id":"","log":{},"prev":"%s"}`, i+1, prev)
+		text := line + "\n" + behind
+		l := Link{Given: Name(i + 1), First: i + 1, Size: int64(len(text)), Counts: true, Prev: prev}
+		if i > 0 {
+			before := links[i-1]
+			l.Previous, l.Bytes = before.Given, before.Size-int64(len(behind))
+			l.Torn, l.TornHash = int64(len(behind)), fmt.Sprintf("%x", sha256.Sum256([]byte(behind)))
+		}
+		texts, links, prev = append(texts, text), append(links, l), encodeLeaf(Leaf([]byte(line)))
+	}
+	var read, all int64
+	for _, text := range texts {
+		all += int64(len(text))
+	}
+	chained, err := Chain(links, Signed{Size: 1}, func(i int) (io.ReadCloser, error) {
+		read += int64(len(texts[i])) // at most
+		return io.NopCloser(strings.NewReader(texts[i])), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, keep := range chained.Keep {
+		if !keep {
+			t.Fatalf("segment %d is not kept", i+1)
+		}
+	}
+	if read > 5*all {
+		t.Errorf("%d bytes were read of %d", read, all)
 	}
 }
