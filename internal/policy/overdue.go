@@ -55,8 +55,10 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 	defer cancel()
 	done, before := make(chan built, 1), e.tested
 	go func() {
-		defer leave()
-		w.run(func() { done <- e.build(ctx, m, before) })
+		var b built
+		w.run(func() { b = e.build(ctx, m, before) })
+		leave() // before who waits can ask for the next
+		done <- b
 	}()
 	var b built
 	abandoned := false
