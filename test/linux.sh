@@ -63,9 +63,9 @@ trap 'kill -- "-$beside" 2>/dev/null || true; rm -f "$log"' EXIT
 
 echo 'compiling and running the tests, with the race detector and beside that those that take ten times as long with it' >&2
 failed=0
-# Those that take longest first, test/integration before all: it waits for others. One package more at a time than there are processors, for the same reason. GORACE: the
+# Those that take longest first, test/integration before all: it waits for others. With the one beside it is one package more at a time than there are processors. GORACE: the
 # race detector sleeps a second at each end of a program otherwise.
-GORACE=atexit_sleep_ms=20 go_test -race -p $(($(nproc) + 1)) -skip "$names" ./test/integration ./cmd/proxy ./cmd/webhook ./test/quickstart ./cmd/pipeguard ./test/audit/... ./internal/proxy ./internal/admission \
+GORACE=atexit_sleep_ms=20 go_test -race -p "$(nproc)" -skip "$names" ./test/integration ./cmd/proxy ./cmd/webhook ./test/quickstart ./cmd/pipeguard ./test/audit/... ./internal/proxy ./internal/admission \
 	./internal/audit/segment ./internal/audit/evidence "${raced[@]}" || failed=1
 wait "$beside" || failed=1
 echo 'without the race detector:'

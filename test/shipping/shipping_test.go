@@ -198,6 +198,7 @@ func TestRsyslogShipsEveryDurableRecordOnce(t *testing.T) {
 			l.disk.fails.Store(1500) // a line is cut short
 		case 9000:
 			restarted.Go(func() {
+				r.wait(1) // it runs, and ends well when it is told to
 				t.Logf("a restart after %d lines", r.count())
 				s.end(t, syscall.SIGTERM)
 				s.start(t)
