@@ -168,7 +168,7 @@ func TestDependenciesPointOneWay(t *testing.T) {
 	}
 }
 
-// The core is what must be read to believe that nobody does what is not permitted: pure functions that are the same on every system.
+// The core is what must be read to believe that no call runs that is not permitted: pure functions that are the same on every system.
 func TestTheCoreDependsOnNothing(t *testing.T) {
 	for _, goos := range []string{"linux", "windows"} {
 		packages, found := list(t, goos), 0

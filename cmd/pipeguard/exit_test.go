@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whoever wrote a file chose what an error quotes of it: a line of its own would read as if the program had said it.
+// The author of a file chooses what an error quotes from it. On a line of its own, the quotation would read as the program's own words.
 func TestWhatErrorsQuoteOfFilesBeginsNoLine(t *testing.T) {
 	const forged = `x\nforged\e[2J`
 	for name, c := range map[string]struct{ flag, text string }{

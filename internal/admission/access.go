@@ -51,7 +51,7 @@ type AccessMiss struct {
 // maxMissValues is how many of the values that would have fitted a miss names.
 const maxMissValues = 3
 
-// ungoverned is for pipes that no policy names. It is nobody's.
+// ungoverned is the Access of a pipe that no policy governs: there are no subjects.
 var ungoverned = (&Access{Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}).withTerm()
 
 // maxMatches bounds what it may take to hold an object against subjects: one for each subject that is looked at, and for each container and image in it.

@@ -84,7 +84,7 @@ func TestAPathIsFoundByAnySpelling(t *testing.T) {
 	}
 }
 
-// Where it is open what a path names, it is found, and nobody is told that it lies there.
+// A path that may or may not lead to the directory is found, but not reported as lying there.
 func TestAPathThatMayLieThereIsFound(t *testing.T) {
 	for _, c := range []struct {
 		kind, value, asked string

@@ -21,8 +21,8 @@ type Link struct {
 	Counts   bool   // as Counts says
 	Previous string // the segment that it says it follows
 	Bytes    int64  // how many bytes of that are of the log, as it says
-	Torn     int64  // how many bytes stand behind these, as it says
-	TornHash string // the hash of those, as it says
+	Torn     int64  // how many bytes follow these in the file, as it says
+	TornHash string // their hash, as it says
 	Prev     string // the hash of the record before, in its first record
 	Misfit   bool   // its first line is no opening of a segment of its name, as Misfit says
 }
@@ -49,8 +49,8 @@ type Chained struct {
 // Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
 // write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
-// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. What was signed counts by its hashes. What was
-// not must open as a segment of the log does, say of the one before what is so, and hold what its writer wrote, and behind that no more than a crash leaves.
+// the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. Signed segments count by their hashes. An
+// unsigned one must open as a segment of the log does, describe the segment before it correctly, and hold nothing but records in their order and the remains of a crash.
 func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (c Chained, err error) {
 	asCounted := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
 	for i, l := range links {
@@ -74,7 +74,7 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	}
 	u := unsigned{links: links, before: before, open: open, known: map[int]measured{}}
 	order := byNumber(links)
-	isBehind, fits := make([]bool, len(links)), make([]bool, len(links)) // it follows on the carrier behind what is signed, or on a segment that does; it and those between fit
+	isBehind, fits := make([]bool, len(links)), make([]bool, len(links)) // isBehind: it follows the carrier, or a segment that does, and is not signed. fits: so do it and all between
 	for _, i := range order {
 		p := before[i]
 		isBehind[i] = p >= 0 && links[i].First > signed.Size && (p == carrier || isBehind[p])
@@ -101,8 +101,8 @@ func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error))
 	return c, nil
 }
 
-// predecessors are the segments that each one follows, -1 for none. One behind what was signed that says of another what is not so follows nothing: under the
-// checkpoint it is for the evidence to refuse.
+// predecessors are the segments that each one follows, -1 for none. An unsigned segment that claims more bytes of its predecessor than there are follows
+// nothing; of a signed one, that is for the evidence to refuse.
 func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, error)) ([]int, error) {
 	at := map[string]int{}
 	for i, l := range links {
@@ -126,7 +126,7 @@ func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, 
 	return before, nil
 }
 
-// unsigned judges the segments behind what was signed.
+// unsigned judges the segments after the last checkpoint.
 type unsigned struct {
 	links  []Link
 	before []int
@@ -134,9 +134,9 @@ type unsigned struct {
 	known  map[int]measured
 }
 
-// fits says whether a segment opens as a segment of the log does, behind records that each continue the one before, and says of the segment before what is so. What is
-// signed of that one, the carrier, counts by its hashes. A segment that another declares void fits only if it holds more than its opening: nobody signed that, and one
-// that was given up with records in it looks like one that somebody wants to replace.
+// fits says whether a segment opens as a segment of the log does and describes its predecessor correctly: where its records end, and what follows them. The records of
+// the carrier are for the evidence to check. If another segment declares this one void, it still fits if it holds more than its opening: that declaration is unsigned,
+// and a segment that was given up with records in it cannot be told from one that an attacker wants to replace.
 func (u unsigned) fits(i int, isBehindCarrier bool) (bool, error) {
 	l, p := u.links[i], u.before[i]
 	if l.Misfit {
@@ -156,10 +156,10 @@ func (u unsigned) fits(i int, isBehindCarrier bool) (bool, error) {
 	return ok && err == nil, err
 }
 
-// ends says whether a segment that nothing follows ends as its writer or a crash ends one.
+// ends says whether a segment that nothing follows ends as its writer, or a crash, leaves it.
 func (u unsigned) ends(i int) (bool, error) {
 	m, err := u.measure(i)
-	return m.good.bytes > 0 && m.isCrashs(u.links[i].Size), err
+	return m.good.bytes > 0 && m.isLeftByCrash(u.links[i].Size), err
 }
 
 func (u unsigned) measure(i int) (measured, error) {
@@ -249,8 +249,8 @@ func (l Link) follows(open func() (io.ReadCloser, error)) (follows, isThere bool
 	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, nil
 }
 
-// declares says whether what stands behind the log in the segment before is what the segment says of it, as far as that can be told: a failing machine may have
-// lost some of it since. No writer leaves out its hash, but of more than MaxTorn.
+// declares says whether the segment describes correctly what follows the log in its predecessor, as far as that can be checked: a machine that failed may have lost
+// some of it since. Writers always give the hash, unless there are more than MaxTorn bytes.
 func (l Link) declares(behind int64, open func() (io.ReadCloser, error)) (bool, error) {
 	switch {
 	case behind > l.Torn || l.Torn > 0 && l.Torn <= MaxTorn && l.TornHash == "":
@@ -269,7 +269,7 @@ func (l Link) declares(behind int64, open func() (io.ReadCloser, error)) (bool, 
 	return hash == l.TornHash, nil
 }
 
-// hashBehind is the hash, as an opening gives it, of n bytes behind the first ones of a segment.
+// hashBehind is the hash of the n bytes of a segment that follow the first ones, in the form that openings have.
 func hashBehind(r io.Reader, first, n int64) (string, error) {
 	if err := discard(r, first); err != nil {
 		return "", err
@@ -291,7 +291,7 @@ func discard(r io.Reader, n int64) (err error) {
 	return err
 }
 
-// mostBytes is more than any segment has, and less than where a file cannot be looked at.
+// mostBytes is larger than any segment, and small enough to seek to.
 const mostBytes = 1 << 50
 
 // readUpTo returns the end of the first n bytes of r: as much as holds a record. isThere says whether there are so many.

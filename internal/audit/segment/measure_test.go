@@ -27,7 +27,7 @@ func TestALongPlantedSegmentIsReadNoFurtherThanItIsClearThatNoCrashLeftIt(t *tes
 		r := &counting{Reader: strings.NewReader(opening + behind)}
 		size := int64(len(opening + behind))
 		m, err := measure(7, size, r, false)
-		if err != nil || m.good.seq != 7 || m.isCrashs(size) {
+		if err != nil || m.good.seq != 7 || m.isLeftByCrash(size) {
 			t.Errorf("%s: it ends behind record %d: %v", name, m.good.seq, err)
 		}
 		if r.n > 1<<20 {

@@ -106,7 +106,7 @@ func (f *Found) end(covered uint64) error {
 		end := m.good
 		if m.closed {
 			f.fault = fmt.Sprintf("from line %d on, %s has lines behind the record that closed it", m.bad, last.name)
-		} else if m.bad > 0 && (!m.isCrashs(last.size) || m.good.seq < covered) {
+		} else if m.bad > 0 && (!m.isLeftByCrash(last.size) || m.good.seq < covered) {
 			end = m.all
 			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
 		} else if m.repeats {
@@ -151,13 +151,13 @@ type measured struct {
 	closed bool
 }
 
-// isCrashs says whether what stands behind the last record is no more than a crash leaves of a batch, or stands behind the record that closed the segment.
-func (m measured) isCrashs(size int64) bool {
+// isLeftByCrash says whether a crash can have left what follows the last good record: the rest of a batch, or anything after the record that closed the segment.
+func (m measured) isLeftByCrash(size int64) bool {
 	return m.bad == 0 || m.closed || !m.altered && size-m.good.bytes <= MaxLost
 }
 
-// measure finds where a segment ends whose name has a number, given its size and what it holds. Unless all is wanted, it stops where it is clear that no crash left
-// what stands there.
+// measure finds where a segment ends, given the number in its name, its size and its contents. Unless wantsAll is set, it stops reading as soon as the rest cannot be
+// the remains of a crash.
 func measure(first uint64, size int64, text io.Reader, wantsAll bool) (m measured, err error) {
 	m.good.seq, m.all.seq = first-1, first-1
 	number, previous, closed := 0, "", false
@@ -190,7 +190,7 @@ func measure(first uint64, size int64, text io.Reader, wantsAll bool) (m measure
 		if m.bad == 0 {
 			previous = encodeLeaf(m.all.leaf)
 		}
-		return wantsAll || m.isCrashs(size)
+		return wantsAll || m.isLeftByCrash(size)
 	})
 	return m, err
 }

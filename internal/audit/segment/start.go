@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -37,6 +38,9 @@ func (l *log) start(ctx context.Context) (err error) {
 		return err
 	}
 	l.tellStrays(found)
+	if err := l.tellOverruled(found); err != nil {
+		return err
+	}
 	if l.options.Evidence != nil {
 		if l.evidence, err = l.options.Evidence(found); err != nil {
 			return fmt.Errorf("evidence of the audit log: %w", err)
@@ -132,6 +136,36 @@ func (l *log) abandon(err error) error {
 	err = errors.Join(err, l.file.Close(), l.disk.Remove(l.at.name))
 	l.file = nil
 	return err
+}
+
+// tellOverruled names unsigned segments which say that the log ends before a record that continues it. A write that failed leads to one, and so does an attacker who
+// wants the last records out of the log: the start cannot tell, and takes the segment over.
+func (l *log) tellOverruled(found *Found) error {
+	for i := 1; i < len(found.parts); i++ {
+		p, before := &found.parts[i], &found.parts[i-1]
+		g := p.opening.Log
+		if p.first <= l.options.Covered || g == nil || g.PreviousSegment != before.name || before.size <= before.bytes {
+			continue
+		}
+		r, _, err := l.disk.Read(before.name)
+		if err != nil {
+			return fmt.Errorf("read segment %s: %w", before.name, err)
+		}
+		err = discard(r, before.bytes)
+		if err == nil {
+			err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
+				if seq, prev, ok := ParseLine(line); ok && seq == p.first && prev == p.opening.Prev {
+					l.options.OnFault(fmt.Errorf("audit segment %s, which was not signed, says that the log ends before record %d of %s, which continues it: a write failed there, or somebody added %[1]s to take "+
+						"that record and those behind it out of the log. Copy the directory for a reviewer", p.name, seq, before.name))
+				}
+				return false
+			})
+		}
+		if err = errors.Join(err, r.Close()); err != nil {
+			return fmt.Errorf("read segment %s: %w", before.name, err)
+		}
+	}
+	return nil
 }
 
 // tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.

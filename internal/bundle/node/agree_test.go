@@ -80,7 +80,7 @@ func generated(r *rand.Rand, i int) v1alpha1.PipePolicy {
 			Name: fmt.Sprint("s", n), Namespace: pick(r, words.namespaces), ServiceAccounts: some(r, words.accounts), Containers: some(r, words.containers),
 		}
 		if r.IntN(4) == 0 {
-			// No end in a few seconds: a node goes by the clock that nobody sets as well.
+			// No permission ends within seconds: a node also goes by its monotonic clock.
 			ends := metav1.NewTime(now.Add(time.Duration(pick(r, []int{-3600e9, -1, 0, 3600e9}))))
 			s.Owner, s.Reason, s.ExpiresAt = "o", "r", &ends
 		}
