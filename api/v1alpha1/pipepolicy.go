@@ -199,8 +199,9 @@ type Subject struct {
 	// +optional
 	Containers []string `json:"containers,omitempty"`
 	// Images of the containers, compared as written in the pod: names, digests, or beginnings of names that contain a "/" and end in "*" behind
-	// "/", ":" or "@", or behind "." or "-" of a tag. A "*" behind a name means that name with any tag or digest, and what lies below it. A name with a digest
-	// is compared without its tag, so that a pattern with a tag or the beginning of one covers none, and a digest alone means the image whatever its name. None means any.
+	// "/", ":" or "@", or behind "." or "-" of a tag. A "*" behind a name means that name with any tag or digest, and what lies below it. Where there is a digest,
+	// the tag says nothing: neither "reg/driver:v1.2" nor "reg/driver:v1.*" covers "reg/driver:v1.2@sha256:…", while "reg/driver:*" covers any tag, with a digest behind it too,
+	// and "reg/driver@*" any digest without a tag. A digest alone means the image whatever its name. None means any.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 var (
@@ -59,6 +61,31 @@ func TestEveryParameterIsDocumentedWhereParametersAre(t *testing.T) {
 	for _, name := range []string{"README.md", "docs/authors-guide.md"} {
 		inTable := words(map[string]string{name: documents(t)[name]}, regexp.MustCompile("(?m)^\\| `(\\w+)` \\|"))
 		differ(t, keys, inTable, "is a parameter that a table of "+name+" lacks")
+	}
+}
+
+// The reference of the API and the guide to callers say of the same patterns of images what these cover.
+func TestDocumentsSayWhatPatternsOfImagesCover(t *testing.T) {
+	digest := "@sha256:" + strings.Repeat("0", 64)
+	for _, c := range []struct {
+		said, pattern, image string
+		covers               bool
+	}{
+		{`either .reg/driver:v1\.2. nor .reg/driver:v1\.\*. covers .reg/driver:v1\.2@`, "reg/driver:v1.2", "reg/driver:v1.2" + digest, false},
+		{`either .reg/driver:v1\.2. nor .reg/driver:v1\.\*. covers .reg/driver:v1\.2@`, "reg/driver:v1.*", "reg/driver:v1.2" + digest, false},
+		{`.reg/driver:\*. covers any tag, with a digest behind it too`, "reg/driver:*", "reg/driver:v1.2" + digest, true},
+		{`.reg/driver@\*. any digest without a tag`, "reg/driver@*", "reg/driver" + digest, true},
+		{`.reg/driver@\*. any digest without a tag`, "reg/driver@*", "reg/driver:v1.2" + digest, false},
+	} {
+		for _, page := range []string{"docs/api.md", "docs/callers.md"} {
+			if !regexp.MustCompile(c.said).MatchString(strings.ReplaceAll(documents(t)[page], "<br />", " ")) {
+				t.Errorf("%s does not say %s", page, c.said)
+			}
+		}
+		pattern, err := access.ParseImage(c.pattern)
+		if err != nil || access.CoversImage(pattern, c.image) != c.covers {
+			t.Errorf("%s covers %s: %t (%v)", c.pattern, c.image, !c.covers, err)
+		}
 	}
 }
 
