@@ -109,7 +109,7 @@ func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
 			return os.WriteFile(filepath.Join(filepath.Dir(last), planted), fmt.Appendf(nil,
 				`{"v":1,"seq":%d,"type":"log","stage":"LogOpen","time":"2026-03-02T12:00:00Z","session":"s","id":"","log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":%d,"previous_torn_hash":"%x","segment":%q},"prev":"%s"}`+"\n",
 				seq+1, filepath.Base(last), len(first)+1, len(rest), sha256.Sum256([]byte(rest)), planted, base64.StdEncoding.EncodeToString(leaf[:])), 0o600)
-		}, "the next segment says that the log ends before it"},
+		}, "whole records that continue record"},
 		"declared void": {func(dir string, names []string) error {
 			text, err := os.ReadFile(names[len(names)-1])
 			if err != nil {

@@ -301,6 +301,14 @@ func (r *reading) tellUnread(l *query.Log) {
 		}
 		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(fmt.Sprintf("not read: %s: %s", s.Path, s.Why)))
 	}
+	if l.Report != nil {
+		for i, text := range signedOverrulings(*l.Report) {
+			if i == maxNamedLines {
+				break
+			}
+			_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line("not read: "+text))
+		}
+	}
 	if l.Loose > 0 {
 		text := "1 record does not follow on the record before it: " + l.First
 		if l.Loose > 1 {

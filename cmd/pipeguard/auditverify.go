@@ -46,7 +46,8 @@ With -o json it prints one object:
   incomplete      why not everything is proven
   limits          what could have happened unnoticed all the same
   origin, segments, bytes, records, firstSeq, lastSeq, root, ownCovered, outsideCovered, witnessed, witnessedAt, signedAt, checkpoints,
-  missing [{first, last}], prunedUntil, void [file], unused [file], tornBytes, ignoredBytes, declared [text]
+  missing [{first, last}], prunedUntil, void [file], unused [file], tornBytes, ignoredBytes,
+  overruled [{file, first, last, by, unsigned}], declared [text]
 
 Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line or reading failed.`,
 		Example: `  pipeguard audit verify /var/log/pipeguard/audit --keys node-1.pub --checkpoint from-witness
@@ -194,6 +195,13 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	if r.IgnoredBytes > 0 {
 		p.printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)
 	}
+	for i, text := range signedOverrulings(r) {
+		if i == maxNamedLines {
+			p.printf("ignored      and more whole records\n")
+			break
+		}
+		p.printf("ignored      %s\n", inert.Line(text))
+	}
 	for i, text := range r.Declared {
 		if i == maxNamedLines {
 			p.printf("declared     and %d more\n", len(r.Declared)-i)
@@ -205,6 +213,16 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	for _, l := range r.Limits {
 		p.printf("  - %s\n", inert.Line(l))
 	}
+}
+
+// signedOverrulings name the whole records that the log's own word leaves out. A report names those that anybody's may have left out among what is not proven.
+func signedOverrulings(r evidence.Report) (texts []string) {
+	for _, o := range r.Overruled {
+		if !o.Unsigned {
+			texts = append(texts, o.String())
+		}
+	}
+	return texts
 }
 
 func verdictInWords(r evidence.Report) string {

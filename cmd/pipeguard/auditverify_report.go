@@ -79,6 +79,9 @@ func onPage(r evidence.Report, prefix string) report.Verdict {
 	for _, why := range r.Incomplete {
 		v.Details = append(v.Details, say("%s", why))
 	}
+	for _, text := range signedOverrulings(r) {
+		v.Details = append(v.Details, say("%s", text))
+	}
 	if r.Origin != "" {
 		v.Details = append(v.Details, say("log %s", r.Origin))
 	}

@@ -54,6 +54,8 @@ type Report struct {
 	Unused []string `json:"unused,omitempty"`
 	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed, or what was added.
 	IgnoredBytes int64 `json:"ignoredBytes"`
+	// Overruled are whole records among the ignored bytes.
+	Overruled []Overruled `json:"overruled,omitempty"`
 	// Declared is what the log itself says went wrong with it, and what it says it found beside its records that is not there any more.
 	Declared []string `json:"declared,omitempty"`
 
@@ -144,6 +146,18 @@ func (r *Report) conclude(o VerifyOptions) {
 	}
 	if r.TornBytes > 0 {
 		r.incomplete("%d bytes behind the last record, or in files without records, are none: a record being written, one that was cut short, or something added", r.TornBytes)
+	}
+	unsigned := 0
+	for _, o := range r.Overruled {
+		if !o.Unsigned {
+			continue
+		}
+		if unsigned++; unsigned <= maxNamed {
+			r.incomplete("%s", o)
+		}
+	}
+	if unsigned > maxNamed {
+		r.incomplete("whole records in %d more segments were declared torn, and nothing shows whose word that is", unsigned-maxNamed)
 	}
 	switch {
 	case r.OutsideCovered == 0:

@@ -55,6 +55,8 @@ type Part struct {
 	Bytes int64
 	// Torn is how many bytes may stand behind them: the log declares them, and they are no part of it.
 	Torn int64
+	// By is the segment that says so, empty if none does.
+	By string
 }
 
 // noRecord is what is said of a segment without a first record, if no other segment declares it void.
@@ -68,14 +70,15 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		return nil, nil, err
 	}
 	var parts []Part
-	all, err := lookAll(segments, false, func(s Segment) { parts = append(parts, Part{s.Path, s.First, -1, 0}) })
+	all, err := lookAll(segments, false, func(s Segment) { parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1}) })
 	if err != nil {
 		return nil, nil, err
 	}
 	order, _, unnamed := inOrder(all)
 	for i, o := range order {
-		p := Part{o.Path, o.First, -1, 0}
+		p := Part{Path: o.Path, First: o.First, Bytes: -1}
 		if i+1 < len(order) {
+			p.By = order[i+1].Path
 			p.Bytes, p.Torn = order[i+1].endOf(o)
 		}
 		parts = append(parts, p)
@@ -129,7 +132,7 @@ func ListAll(dir string) ([]Part, []segment.Stray, error) {
 	}
 	var parts []Part
 	for _, s := range segments {
-		parts = append(parts, Part{s.Path, s.First, -1, 0})
+		parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1})
 	}
 	return parts, strays, nil
 }

@@ -417,6 +417,10 @@ func (v *verification) end(w *walk, first uint64) error {
 	}
 	r.PrunedUntil, r.takenOver = v.claims.pruned(signed), v.claims.takenOver(signed)
 	r.ended = v.claims.ended(r.takenOver)
+	for _, o := range w.overruled {
+		o.Unsigned = len(v.o.Keys.all) == 0 || o.First > covered || within(r.takenOver, o.First)
+		r.Overruled = append(r.Overruled, o)
+	}
 	v.judgeOpenings(w.order, covered)
 	if first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}

@@ -55,11 +55,12 @@ type walk struct {
 	unheld []string
 	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
 	// it away, or it was removed to hide it. Nil if nobody wants to know.
-	gone    func(seq uint64, what string)
-	missing []Range
-	void    []string // segments that the log declares void
-	parts   []Part   // that were read, as far as they are of the log
-	in      *bufio.Reader
+	gone      func(seq uint64, what string)
+	missing   []Range
+	overruled []Overruled
+	void      []string // segments that the log declares void
+	parts     []Part   // that were read, as far as they are of the log
+	in        *bufio.Reader
 }
 
 // bufferSize is a compromise: fewer calls for more memory.
@@ -253,7 +254,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 	w.torn = 0
 	r := Record{File: s.Path}
 	var length int64
-	defer func() { w.parts = append(w.parts, Part{s.Path, s.First, length, 0}) }()
+	defer func() { w.parts = append(w.parts, Part{Path: s.Path, First: s.First, Bytes: length}) }()
 	for {
 		if r.Line%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -311,10 +312,20 @@ func (w *walk) isGone(seq uint64, what string) {
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared := next.declared.Log
 	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= segment.MaxTorn
-	sum := sha256.New()
+	sum, torn := sha256.New(), io.LimitReader(w.in, declared.TornBytes)
 	if isHashed {
-		if _, err := io.Copy(sum, io.LimitReader(w.in, declared.TornBytes)); err != nil {
+		torn = io.TeeReader(torn, sum)
+	}
+	if declared.TornBytes > 0 {
+		whole, err := CountRecords(torn, next.First-1, string(w.last[:]))
+		if err == nil && isHashed {
+			_, err = io.Copy(io.Discard, torn)
+		}
+		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Path, err)
+		}
+		if whole > 0 {
+			w.overruled = append(w.overruled, Overruled{File: s.Path, First: next.First, Last: next.First + whole - 1, By: next.Path})
 		}
 	}
 	behind, err := w.skip(f, length)

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -199,11 +198,7 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 		return goesOn || l.Report != nil && ctx.Err() == nil
 	}
 	for _, p := range l.parts {
-		isDue := func(raw []byte) bool {
-			seq, prev, ok := evidence.PlaceOf(raw)
-			return ok && c.hasPrev && seq == c.seq+1 && prev == c.leaf
-		}
-		if !l.file(p, stdin, tell, isDue) {
+		if !l.file(p, stdin, tell, &c) {
 			return
 		}
 	}
@@ -252,8 +247,8 @@ func (p part) lines(in io.Reader) *lines {
 	return l
 }
 
-// file reads one file, and says whether to go on with the next. isDue says whether a line is a record that continues those that were told.
-func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, isDue func(raw []byte) bool) bool {
+// file reads one file, and says whether to go on with the next. c is of the records that were told.
+func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *chain) bool {
 	f, atEnd, err := p.open(stdin)
 	if fault, ok := errors.AsType[*evidence.Fault](err); ok {
 		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
@@ -271,9 +266,13 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, isDue
 	if p.Bytes < 0 || in.ended != nil {
 		return true
 	}
-	hasNext := p.Path != l.parts[len(l.parts)-1].Path
-	if hasNext && (l.Report == nil || !l.Report.HadKeys) && isDue(firstLine(f)) { // only the next segment says that it is not of the log, and nobody verified that
-		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errDue}})
+	overruled, err := l.overruled(p, f, c)
+	if err != nil {
+		tell(Record{}, err)
+		return false
+	}
+	if overruled != "" {
+		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errors.New(overruled)}})
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
@@ -296,17 +295,29 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, isDue
 	return true
 }
 
-// firstLine is the next line, without its end, if it can be a record's.
-func firstLine(r io.Reader) []byte {
-	raw, err := bufio.NewReaderSize(r, audit.MaxRecord+1).ReadSlice('\n')
-	if err != nil {
-		return nil
+// overruled says which whole records behind the end of a part the next segment declares torn, unless a verification shows that this is the log's own word. Without a
+// verification they are counted here: behind is what stands there, c is of the records before.
+func (l *Log) overruled(p part, behind io.Reader, c *chain) (text string, err error) {
+	if r := l.Report; r != nil && r.Fault == nil {
+		for _, o := range r.Overruled {
+			if o.File == p.Path && o.Unsigned {
+				return o.String(), nil
+			}
+		}
+		return "", nil
 	}
-	return raw[:len(raw)-1]
+	if p.Torn <= 0 || !c.hasPrev {
+		return "", nil
+	}
+	n, err := evidence.CountRecords(io.LimitReader(behind, p.Torn), c.seq, c.leaf)
+	if err != nil && !evidence.IsFault(err) { // one that is packed and damaged is told when it is asked how much stands there
+		return "", err
+	}
+	if n == 0 {
+		return "", nil
+	}
+	return evidence.Overruled{File: p.Path, First: c.seq + 1, Last: c.seq + n, By: p.By, Unsigned: true}.String(), nil
 }
-
-// errDue is a record that is not read since the next segment says that the log ends before it.
-var errDue = errors.New("a record stands there that continues the log, and the next segment says that the log ends before it, as after a write that failed: it is not read")
 
 // errBehind is what stands behind the last record of a segment.
 var errBehind = errors.New("what stands behind the last record is none, and is not read")

@@ -1,0 +1,53 @@
+package evidence
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+)
+
+// Overruled are whole records that continue the log, and that the next segment declares torn: they are no part of the log, and nobody reads them. A write that failed leaves
+// records of which nobody was told. Whoever wants records out of a log that is not signed yet adds a segment that says the same.
+type Overruled struct {
+	File  string `json:"file"`
+	First uint64 `json:"first"` // the first of them has the number of the record that declares them torn
+	Last  uint64 `json:"last"`
+	By    string `json:"by"` // the segment of that record
+	// Unsigned says that nothing shows whose word that is: no keys were given, or the process that wrote that record did not sign it.
+	Unsigned bool `json:"unsigned"`
+}
+
+func (o Overruled) String() string {
+	what := fmt.Sprintf("%d whole records that continue record %d of %s were", o.Last-o.First+1, o.First-1, filepath.Base(o.File))
+	if o.First == o.Last {
+		what = fmt.Sprintf("1 whole record that continues record %d of %s was", o.First-1, filepath.Base(o.File))
+	}
+	why := "which its own process signed: a write failed, or they were added behind the end of the log"
+	if o.Unsigned {
+		why = "and nothing shows that its own process signed that: a write failed, or somebody added it to take them out of the log"
+	}
+	return fmt.Sprintf("%s declared torn by %s, %s", what, filepath.Base(o.By), why)
+}
+
+// CountRecords counts the whole records at the beginning of r that continue a log, given the number and the hash of its last record.
+func CountRecords(r io.Reader, seq uint64, leaf string) (n uint64, err error) {
+	in := bufio.NewReaderSize(r, audit.MaxRecord+1)
+	for {
+		raw, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+		at, prev, ok := PlaceOf(raw[:len(raw)-1])
+		if !ok || at != seq+1 || prev != leaf {
+			return n, nil
+		}
+		n, seq, leaf = n+1, at, Leaf(raw[:len(raw)-1]).String()
+	}
+}
