@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/util"
 )
 
 // An addition can refuse more, never less: it adds to the two open documents of its base, and defines helpers under names
@@ -80,13 +82,7 @@ func newAdditions(m Modules, parsed map[string]*ast.Module, entry ast.Ref) *addi
 	return a
 }
 
-func (a *additions) isBase(file string) bool {
-	if a.modules.Base == nil {
-		return false
-	}
-	_, ok := a.modules.Base.Files[file]
-	return ok
-}
+func (a *additions) isBase(file string) bool { return a.modules.isBase(file) }
 
 // adds says whether a rule adds elements to an open document, and does nothing else to it.
 func (a *additions) adds(path []string, r *ast.Rule) bool {
@@ -146,8 +142,8 @@ func (a *additions) checkName(d definition, before []definition) []Problem {
 	if slices.ContainsFunc(a.base, func(b []string) bool { return overlap(b, d.path) }) {
 		out = append(out, d.problem("belongs to the base policy: an addition adds to %s (with contains), and gives helpers names of their own", strings.Join(openNames, " or ")))
 	}
-	if a.hidesFunction(d.path) {
-		out = append(out, d.problem("would hide a function of Rego"))
+	if a.hidesRego(d.path) {
+		out = append(out, d.problem("would hide a function of Rego, input or data"))
 	}
 	for _, other := range before {
 		if other.owner != d.owner && !other.open && overlap(other.path, d.path) {
@@ -166,16 +162,15 @@ func (a *additions) checkReads(compiled map[string]*ast.Module, data document) [
 	for _, name := range slices.Sorted(maps.Keys(compiled)) {
 		isBase, reader, seen := a.isBase(name), a.owner(name), map[string]bool{}
 		for _, r := range compiled[name].Rules { // the name of the package is a reference, too, but is not read
-			ast.WalkRefs(r, func(ref ast.Ref) bool {
+			walkRefs(r, func(ref ast.Ref, at *ast.Location) {
 				if path := segments(ref); ref.HasPrefix(ast.DefaultRootRef) && !seen[dotted(path)] {
 					seen[dotted(path)] = true
-					where := place{name, ref[0].Location}
+					where := place{name, at}
 					out = append(out, a.checkRead(path, where, isBase, reader)...)
 					if !isBase && !a.exists(path, data) {
 						out = append(out, where.problem(dotted(path)+" is read here, and nothing defines it"))
 					}
 				}
-				return false
 			})
 		}
 	}
@@ -194,6 +189,64 @@ func (a *additions) checkRead(path []string, where place, isBase bool, reader st
 		}
 	}
 	return out
+}
+
+// blame has the problems of recursion name added files. The base closes no circle by itself, and the compiler names whichever rule of one it comes to first.
+func (a *additions) blame(compiler *ast.Compiler, problems []Problem) []Problem {
+	isRecursion := func(p Problem) bool { return p.Code == ast.RecursionErr }
+	if a.modules.Base == nil || !slices.ContainsFunc(problems, isRecursion) {
+		return problems
+	}
+	if circles := a.circles(compiler); len(circles) > 0 {
+		problems = append(slices.DeleteFunc(problems, isRecursion), circles...)
+	}
+	return problems
+}
+
+// circles reports the references in added rules that lead back to the rule that they are in.
+func (a *additions) circles(compiler *ast.Compiler) (out []Problem) {
+	for _, name := range slices.Sorted(maps.Keys(a.parsed)) {
+		for _, r := range compiler.Modules[name].Rules {
+			back := leadTo(compiler.Graph, r)
+			walkRefs(r, func(ref ast.Ref, at *ast.Location) {
+				if len(out) == maxProblems || !ref.HasPrefix(ast.DefaultRootRef) {
+					return
+				}
+				mayBe := compiler.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true})
+				if !slices.ContainsFunc(mayBe, func(to *ast.Rule) bool { return back[to] }) {
+					return
+				}
+				what := dotted(segments(ref))
+				if len(segments(ref)) < len(ref) {
+					what += "[…]"
+				}
+				p := place{name, cmp.Or(at, r.Location)}.problem(fmt.Sprintf("%s is read here, by a rule of %s, and rests on that rule itself", what, r.Ref().GroundPrefix()))
+				p.Code = ast.RecursionErr
+				out = append(out, p)
+			})
+		}
+	}
+	return out
+}
+
+// leadTo are the rules and branches of else that depend on a rule, or on what does, among them itself.
+func leadTo(g *ast.Graph, r *ast.Rule) map[util.T]bool {
+	found := map[util.T]bool{}
+	var next []util.T
+	for ; r != nil; r = r.Else {
+		next = append(next, r)
+	}
+	for len(next) > 0 {
+		x := next[len(next)-1]
+		if next = next[:len(next)-1]; found[x] {
+			continue
+		}
+		found[x] = true
+		for d := range g.Dependents(x) {
+			next = append(next, d)
+		}
+	}
+	return found
 }
 
 // exists says whether a rule defines something at, around or below a path, or the data holds it. What configuration
@@ -225,9 +278,9 @@ func overlap(a, b []string) bool {
 	return slices.Equal(a[:n], b[:n])
 }
 
-// functionRoots are the first words of all names of functions that OPA knows, infix operators among them.
-var functionRoots = func() map[string]bool {
-	roots := map[string]bool{}
+// regoRoots are the first words of all names of functions that OPA knows, infix operators among them, and of its documents.
+var regoRoots = func() map[string]bool {
+	roots := map[string]bool{"input": true, "data": true}
 	for _, b := range ast.CapabilitiesForThisVersion().Builtins {
 		root, _, _ := strings.Cut(b.Name, ".")
 		roots[root] = true
@@ -235,10 +288,10 @@ var functionRoots = func() map[string]bool {
 	return roots
 }()
 
-// hidesFunction says whether a call of a function of Rego would call the document instead, in some package.
-func (a *additions) hidesFunction(path []string) bool {
+// hidesRego says whether a call of a function of Rego would call the document instead, in some package, or what is read of the input be read of it.
+func (a *additions) hidesRego(path []string) bool {
 	return slices.ContainsFunc(a.homes, func(pkg []string) bool {
-		return len(path) > len(pkg) && slices.Equal(path[:len(pkg)], pkg) && functionRoots[path[len(pkg)]]
+		return len(path) > len(pkg) && slices.Equal(path[:len(pkg)], pkg) && regoRoots[path[len(pkg)]]
 	})
 }
 

@@ -1,11 +1,14 @@
 package policy_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
@@ -99,8 +102,8 @@ var exemptions = map[string]struct{ text, code string }{
 	"an operator of Rego: ==":                        {"package HOME\n\nequal(_, _) := true", ""},
 	"an operator of Rego: <":                         {"package HOME\n\nlt(_, _) := true", ""},
 	"an operator of Rego: !=":                        {"package HOME\n\nneq(_, _) := false", ""},
-	"a rule named input":                             {"package HOME\n\ninput := {\"namespace\": \"kube-system\"}", "rego"},
-	"a rule named data":                              {"package HOME\n\ndata := {}", "rego"},
+	"a rule named input":                             {"package HOME\n\ninput := {\"namespace\": \"kube-system\"}", ""},
+	"a rule named data":                              {"package HOME\n\ndata := {}", ""},
 	"the parameters":                                 {"package pipeguard.parameters\n\nrequirement := \"x\"", policy.CodeReserved},
 	"the parameters, from above":                     {"package pipeguard\n\nparameters := {}", policy.CodeReserved},
 	"the parameters of modules":                      {"package pipeguard.modules.x\n\ny := 1", policy.CodeReserved},
@@ -273,6 +276,63 @@ func TestAnAdditionThatFailsForEveryInputIsNotActivated(t *testing.T) {
 				}
 				if _, err := engine.Activate(t.Context(), e.with(map[string]string{"a.rego": text, "a_test.rego": "package a_test\n\ntest_it if true\n"})); err == nil {
 					t.Error("it was activated")
+				}
+			})
+		}
+	}
+}
+
+// Whoever adds a module is told of its own file, also where the compiler comes upon a rule of the base first.
+func TestWhatAnAdditionIsRefusedForStandsInItsOwnFile(t *testing.T) {
+	const head = "package HOME\n\n"
+	rules := func(n int) string {
+		var b strings.Builder
+		b.WriteString(head)
+		for i := range n {
+			fmt.Fprintf(&b, "house_%d := %d\n", i, i)
+		}
+		return b.String()
+	}
+	for _, e := range enforcements(t) {
+		taken := 0
+		for name, text := range e.base.WithoutTests() {
+			module, err := ast.ParseModule(name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken += len(module.Rules)
+		}
+		left := 1200 - taken
+		for name, c := range map[string]struct {
+			text, code string
+			line, col  int
+			want       string
+		}{
+			"the decision is read":           {head + "findings contains {\"code\": \"X1\", \"effect\": \"audit\"} if {\n\tinput.x\n\tdecision.allowed\n}", "rego_recursion_error", 5, 2, "data.HOME.decision.allowed is read here, by a rule of data.HOME.findings, and rests on that rule itself"},
+			"the decision, by a helper":      {head + "findings contains {\"code\": \"X1\", \"effect\": \"audit\"} if house_b\n\nhouse_b if decision.allowed", "rego_recursion_error", 5, 12, "by a rule of data.HOME.house_b"},
+			"the decision, in an else":       {head + "findings contains {\"code\": \"X1\", \"effect\": \"audit\"} if house_b\n\nhouse_b if input.x\nelse := 1 if decision.allowed", "rego_recursion_error", 6, 1, "data.HOME.decision.allowed is read here"},
+			"anything":                       {head + "findings contains {\"code\": \"X1\", \"effect\": \"audit\"} if {\n\tsome k\n\tdata[k].LAST.allowed\n}", "rego_recursion_error", 5, 2, "data[…] is read here, by a rule of data.HOME.findings"},
+			"a circle of its own":            {head + "findings contains {\"code\": \"X1\", \"effect\": \"audit\"} if house_a\n\nhouse_a if house_b\n\nhouse_b if house_a", "rego_recursion_error", 5, 12, "data.HOME.house_b is read here, by a rule of data.HOME.house_a"},
+			"more rules than are left":       {rules(left + 1), "limit", 3 + left, 1, fmt.Sprintf("this is rule 1201 of all modules with their tests, and at most 1200 are taken: this file has %d, and %d were left for it", left+1, left)},
+			"many more rules than are left":  {rules(left + 100), "limit", 3 + left, 1, fmt.Sprintf("this file has %d, and %d were left for it", left+100, left)},
+			"rules with many dependencies":   {head + strings.Repeat("house_x := 1 if input.a\n", 900) + "house_y if {house_x == 1}\n" + strings.Repeat("house_z contains 1 if house_x == 2\n", 100), "limit", 904, 1, "all modules are too complex together"},
+			"the input is hidden":            {head + "input := {}", policy.CodeAddition, 3, 1, "data.HOME.input would hide a function of Rego, input or data"},
+			"a second description of a code": {head + "# METADATA\n# custom:\n#   code: CODE\nfindings contains {\"code\": \"X1\", \"effect\": \"audit\"} if input.x", "metadata", 3, 1, "a second description of code CODE"},
+		} {
+			t.Run(e.name+"/"+name, func(t *testing.T) {
+				code := map[string]string{"admission": "PG001", "node": "PN001"}[e.name]
+				text := strings.ReplaceAll(c.text, "CODE", code)
+				problems := policy.Validate(e.with(map[string]string{"added/a.rego": text}), e.options)
+				want := e.words.Replace(strings.ReplaceAll(c.want, "CODE", code))
+				if !slices.ContainsFunc(problems, func(p policy.Problem) bool {
+					return p.File == "added/a.rego" && p.Line == c.line && p.Col == c.col && p.Code == c.code && strings.Contains(p.Message, want)
+				}) {
+					t.Errorf("%v, want %d:%d: %s: %s", problems, c.line, c.col, c.code, want)
+				}
+				for _, p := range problems {
+					if p.File != "added/a.rego" {
+						t.Errorf("it blames %s", p)
+					}
 				}
 			})
 		}

@@ -81,15 +81,19 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 	}
 	all, problems := parse(ctx, m)
 	if len(problems) == 0 {
-		problems = tooComplex(all)
+		problems = m.tooComplex(all)
 	}
 	if len(problems) > 0 {
 		return nil, sortProblems(problems)
 	}
 	deciding := maps.Clone(all)
 	maps.DeleteFunc(deciding, func(name string, _ *ast.Module) bool { return isTestFile(name) })
-	inOrder := slices.Collect(maps.Values(deciding))
-	slices.SortFunc(inOrder, func(a, b *ast.Module) int { return a.Package.Location.Compare(b.Package.Location) })
+	var inOrder []*ast.Module
+	for _, name := range m.inOrder() {
+		if !isTestFile(name) {
+			inOrder = append(inOrder, deciding[name])
+		}
+	}
 	rules, files, problems := ruleTable(inOrder)
 	entry, err := entrypointRef(o.Entrypoint)
 	if err != nil {
@@ -107,7 +111,7 @@ func compile(ctx context.Context, m Modules, o Options) (p *program, problems []
 
 	compiler, err := compileModules(ctx, deciding, data)
 	if err != nil {
-		return nil, sortProblems(append(problems, problemsOf("", err)...))
+		return nil, sortProblems(append(problems, added.blame(compiler, problemsOf("", err))...))
 	}
 	problems = append(problems, added.checkInput(compiler)...)
 	problems = append(problems, added.checkPackages(compiler.Modules)...)
@@ -138,7 +142,7 @@ func parse(ctx context.Context, m Modules) (map[string]*ast.Module, []Problem) {
 	out := make(map[string]*ast.Module, len(m.Files))
 	var problems []Problem
 	var all textCounts
-	for _, name := range m.names() {
+	for _, name := range m.inOrder() {
 		if len(problems) >= maxProblems {
 			break
 		}
@@ -204,6 +208,7 @@ func newCompiler(ctx context.Context, c *ast.Capabilities, store storage.Store, 
 		WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{Name: "Charge", MetricName: "compile_stage_charge", Stage: chargeCollections})
 }
 
+// compileModules returns the compiler also with an error of its own: how far it came says more of that.
 func compileModules(ctx context.Context, modules map[string]*ast.Module, data document) (*ast.Compiler, error) {
 	store := inmem.NewFromASTObject(data.object)
 	txn, err := store.NewTransaction(ctx)
@@ -213,7 +218,7 @@ func compileModules(ctx context.Context, modules map[string]*ast.Module, data do
 	defer store.Abort(ctx, txn)
 	compiler := newCompiler(ctx, capabilities(compilerBuiltins...), store, txn)
 	if compiler.Compile(modules); compiler.Failed() {
-		return nil, compiler.Errors
+		return compiler, compiler.Errors
 	}
 	return compiler, nil
 }

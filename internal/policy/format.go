@@ -13,7 +13,7 @@ func Format(file string, src []byte) ([]byte, error) {
 	}
 	// The formatter takes time that grows with the square of long chains. What cannot be parsed is its to report.
 	if m, err := ast.ParseModuleWithOpts(file, string(src), ast.ParserOptions{RegoVersion: ast.RegoV1}); err == nil && m != nil {
-		if problems := tooComplex(map[string]*ast.Module{file: m}); len(problems) > 0 {
+		if problems := (Modules{Files: map[string]string{file: string(src)}}).tooComplex(map[string]*ast.Module{file: m}); len(problems) > 0 {
 			return nil, &ProblemsError{sortProblems(problems)}
 		}
 	}

@@ -65,6 +65,27 @@ func isTestFile(name string) bool { return strings.HasSuffix(name, "_test.rego")
 
 func (m Modules) names() []string { return slices.Sorted(maps.Keys(m.Files)) }
 
+func (m Modules) isBase(file string) bool {
+	if m.Base == nil {
+		return false
+	}
+	_, ok := m.Base.Files[file]
+	return ok
+}
+
+// inOrder are the names of all files, those of the base first: what is too much, or there a second time, is so in what was added.
+func (m Modules) inOrder() []string {
+	var base, added []string
+	for _, name := range m.names() {
+		if m.isBase(name) {
+			base = append(base, name)
+		} else {
+			added = append(added, name)
+		}
+	}
+	return append(base, added...)
+}
+
 // checkSize reports every limit that m exceeds.
 func (m Modules) checkSize(l Limits) []Problem {
 	var out []Problem

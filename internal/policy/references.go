@@ -35,11 +35,11 @@ func (m Modules) misreads(compiled map[string]*ast.Module, data document) (out [
 	for _, name := range slices.Sorted(maps.Keys(compiled)) {
 		seen := map[string]bool{}
 		for _, r := range compiled[name].Rules {
-			walkReads(r, func(ref ast.Ref) {
+			walkReads(r, func(ref ast.Ref, at *ast.Location) {
 				for _, text := range m.misreadsOf(ref, data) {
 					if !seen[text] {
 						seen[text] = true
-						problem := place{name, ref[0].Location}.problem(text)
+						problem := place{name, at}.problem(text)
 						problem.Code = CodeName
 						out = append(out, problem)
 					}
@@ -50,16 +50,34 @@ func (m Modules) misreads(compiled map[string]*ast.Module, data document) (out [
 	return out
 }
 
-// walkReads visits every reference of a compiled rule but for what a with puts something else in place of.
-func walkReads(r *ast.Rule, visit func(ast.Ref)) {
+// walkRefs visits every reference, and says where it stands. Once names are resolved, the elements of references share their places with others of the module; the
+// terms that hold references do not.
+func walkRefs(x any, visit func(ref ast.Ref, at *ast.Location)) {
+	var at *ast.Location
+	ast.NewGenericVisitor(func(x any) bool {
+		switch x := x.(type) {
+		case *ast.Term:
+			at = x.Location
+		case ast.Ref:
+			visit(x, at)
+		}
+		return false
+	}).Walk(x)
+}
+
+// walkReads is walkRefs for a compiled rule, but for what a with puts something else in place of.
+func walkReads(r *ast.Rule, visit func(ref ast.Ref, at *ast.Location)) {
+	var at *ast.Location
 	var walk func(x any) bool
 	walk = func(x any) bool {
 		switch x := x.(type) {
 		case *ast.With:
 			ast.NewGenericVisitor(walk).Walk(x.Value)
 			return true
+		case *ast.Term:
+			at = x.Location
 		case ast.Ref:
-			visit(x)
+			visit(x, at)
 		}
 		return false
 	}

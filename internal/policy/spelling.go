@@ -84,13 +84,12 @@ func (a *additions) checkInput(compiler *ast.Compiler) []Problem {
 			continue
 		}
 		parts := partsOf(compiler.Modules[name], &input)
-		ast.WalkRefs(compiler.Modules[name], func(ref ast.Ref) bool {
+		walkRefs(compiler.Modules[name], func(ref ast.Ref, at *ast.Location) {
 			if _, fault := parts.follow(ref); fault != nil {
-				p := place{name, ref[0].Location}.problem(fault.text(ref, compiler.RewrittenVars))
+				p := place{name, at}.problem(fault.text(ref, compiler.RewrittenVars))
 				p.Code = CodeName
 				out = append(out, p)
 			}
-			return false
 		})
 	}
 	return out

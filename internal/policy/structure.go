@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -33,11 +32,12 @@ const (
 	maxImports = 64
 )
 
-// tooComplex reports what would take the compiler longer than any policy needs, in order of file and line.
-func tooComplex(modules map[string]*ast.Module) []Problem {
+// tooComplex reports what would take the compiler longer than any policy needs.
+func (m Modules) tooComplex(modules map[string]*ast.Module) []Problem {
 	var out []Problem
 	rules, work := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(modules)) {
+	for _, name := range m.inOrder() {
+		left := maxRules - rules
 		if imports := modules[name].Imports; len(imports) > maxImports {
 			out = append(out, at(imports[maxImports].Location, CodeLimit, fmt.Sprintf("%d imports, and a module has at most %d", len(imports), maxImports)))
 		}
@@ -48,7 +48,8 @@ func tooComplex(modules map[string]*ast.Module) []Problem {
 				out = append(out, at(r.Location, CodeLimit, message))
 			}
 			if rules == maxRules+1 {
-				out = append(out, at(r.Location, CodeLimit, fmt.Sprintf("this is rule %d of all modules, and at most %d are taken", rules, maxRules)))
+				out = append(out, at(r.Location, CodeLimit, fmt.Sprintf(
+					"this is rule %d of all modules with their tests, and at most %d are taken: this file has %d, and %d were left for it", rules, maxRules, len(modules[name].Rules), left)))
 			}
 			if work > maxWork {
 				return append(out, at(r.Location, CodeLimit, "all modules up to here are too complex together: take rules with many expressions apart"))
@@ -59,17 +60,17 @@ func tooComplex(modules map[string]*ast.Module) []Problem {
 		}
 	}
 	if len(out) == 0 {
-		out = tooEntangled(modules)
+		out = m.tooEntangled(modules)
 	}
 	return out
 }
 
-// tooEntangled reports the rule with the most dependencies if all modules have too many. A rule depends on each branch of what it refers to.
-func tooEntangled(modules map[string]*ast.Module) []Problem {
+// tooEntangled reports the rule with the most dependencies, of those that were added if any were, if all modules have too many. A rule depends on each branch of what it refers to.
+func (m Modules) tooEntangled(modules map[string]*ast.Module) []Problem {
 	e := entanglement{branches: map[string]int{}}
-	for _, m := range modules {
-		e.packages = append(e.packages, m.Package.Path)
-		for _, r := range m.Rules {
+	for _, module := range modules {
+		e.packages = append(e.packages, module.Package.Path)
+		for _, r := range module.Rules {
 			for ; r != nil; r = r.Else {
 				e.branches[nameOf(r.Head.Ref()[0])]++
 				e.all++
@@ -77,7 +78,8 @@ func tooEntangled(modules map[string]*ast.Module) []Problem {
 		}
 	}
 	sum, most, heaviest := 0, -1, (*ast.Rule)(nil)
-	for _, name := range slices.Sorted(maps.Keys(modules)) {
+	isOfBase := true // the heaviest
+	for _, name := range m.inOrder() {
 		e.imports = map[string]ast.Ref{}
 		for _, i := range modules[name].Imports {
 			if path, ok := i.Path.Value.(ast.Ref); ok {
@@ -89,8 +91,8 @@ func tooEntangled(modules map[string]*ast.Module) []Problem {
 			for branch := r; branch != nil; branch = branch.Else {
 				n += e.dependencies(branch)
 			}
-			if sum += n; n > most {
-				most, heaviest = n, r
+			if sum += n; n > most || isOfBase && !m.isBase(name) {
+				most, heaviest, isOfBase = n, r, m.isBase(name)
 			}
 		}
 	}
