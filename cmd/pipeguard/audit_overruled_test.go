@@ -30,7 +30,7 @@ func TestWholeRecordsThatAreDeclaredTornAreNamedWithKeysToo(t *testing.T) {
 		code    int
 	}{
 		"by a segment that was added after a kill": {hideAfterKill, "says that the log ends before record", "3 whole records that continue record 3 of ", false, evidence.VerdictIncomplete, exitIncomplete},
-		"behind the end of a log that was closed":  {addBehindEnd, "has lines behind the record that closed it", "2 whole records that continue record 7 of ", true, evidence.VerdictOK, exitYes},
+		"behind the end of a log that was closed":  {addBehindEnd, "stand behind the record that closed", "2 whole records that continue record 7 of ", true, evidence.VerdictOK, exitYes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "log")

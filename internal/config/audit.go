@@ -34,7 +34,7 @@ type Audit struct {
 	// recorded. Without it they stay for ever.
 	KeepAge time.Duration `yaml:"keepAge"`
 	// Operations is how many admitted operations may be under way; room for their records is kept on the disk, 16 KiB each.
-	// 1024 if not set.
+	// 1024 if not set, and at most 4096.
 	Operations int `yaml:"operations"`
 	// Signing says with which key checkpoints of the log are signed.
 	Signing Signing `yaml:"signing"`
@@ -103,7 +103,7 @@ func (p *Proxy) checkAudit(add report) {
 	for _, n := range []struct {
 		field       string
 		value, most int
-	}{{"segmentMiB", a.SegmentMiB, 4096}, {"keepMiB", a.KeepMiB, mostMiB}, {"operations", a.Operations, 4096}} {
+	}{{"segmentMiB", a.SegmentMiB, 4096}, {"keepMiB", a.KeepMiB, mostMiB}, {"operations", a.Operations, segment.MaxOpen}} {
 		if n.value < 0 || n.value > n.most {
 			add("audit."+n.field, "%d: want 1 to %d", n.value, n.most)
 		}

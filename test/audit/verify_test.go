@@ -241,7 +241,7 @@ func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence
 		}
 		var log *evidence.Log
 		w, err := segment.Open(t.Context(), dir, segment.Options{SegmentBytes: 100_000, KeepBytes: keep, NoSync: true, Covered: last.Size, OnFault: func(err error) {
-			if torn == "" || !strings.Contains(err.Error(), "behind the record that closed it") {
+			if torn == "" || !strings.Contains(err.Error(), "stand behind the record that closed") {
 				t.Error(err)
 			}
 		}, Evidence: func(*segment.Found) (segment.Evidence, error) {

@@ -19,9 +19,9 @@ type opening struct {
 	opens    bool // that line is a record of the number in the name
 	counts   bool // the log goes on from it
 	isPacked bool
-	size     int64  // of the file
-	prev     string // the hash of the record before, in the first record
-	misfit   error  // why the first line is no opening of the segment, nil if it is one: see segment.Misfit
+	size     int64 // of the file
+	misfit   error // why the first line is no opening of the segment, nil if it is one: see segment.Misfit
+	link     segment.Link
 	declared logFields
 }
 
@@ -45,7 +45,8 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if !isWriter && bytes.IndexByte(raw, 0) >= 0 { // a page of it was lost when the machine failed
 		return o, nil
 	}
-	o.isWhole, o.misfit = true, segment.Misfit(s.name(), raw[:len(raw)-1])
+	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw[:len(raw)-1])
+	o.misfit = o.link.Misfit
 	var r Record
 	if isWriter { // which goes on from its own lines alone
 		if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok {
@@ -55,7 +56,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if parseRecord(raw[:len(raw)-1], &r) != nil {
 		return o, nil
 	}
-	o.opens, o.prev = r.Seq == s.First, string(r.prev)
+	o.opens = r.Seq == s.First
 	if r.stage == string(audit.StageLogOpen) {
 		o.declared, _ = r.logOf() // what cannot be read declares nothing, and will not fit
 	}

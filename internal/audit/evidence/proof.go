@@ -81,7 +81,7 @@ func split(ctx context.Context, dir string, seq, size uint64) (record []byte, be
 		}
 		return nil
 	}}
-	first, err := w.list(dir)
+	first, err := w.list(ctx, dir)
 	if err == nil {
 		if first == 1 {
 			before = span{}

@@ -13,7 +13,7 @@ import (
 var ErrRolledBack = errors.New("the audit log is not the one that its last checkpoint was signed of")
 
 // list sorts the segments in a directory.
-func (w *walk) list(dir string) (first uint64, err error) {
+func (w *walk) list(ctx context.Context, dir string) (first uint64, err error) {
 	segments, _, err := listSegments(dir)
 	if err != nil {
 		return 0, err
@@ -21,7 +21,7 @@ func (w *walk) list(dir string) (first uint64, err error) {
 	if w.isOwn { // a writer packs nothing
 		segments = slices.DeleteFunc(segments, func(s Segment) bool { return s.name() != filepath.Base(s.Path) })
 	}
-	return w.sort(segments)
+	return w.sort(ctx, segments)
 }
 
 // reading is how replay reads a log.
@@ -51,7 +51,7 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 		}
 	}
 	w := &walk{isWriter: true, isOwn: true, covered: r.covered, signed: r.signed}
-	first, err := w.list(dir)
+	first, err := w.list(ctx, dir)
 	if err != nil {
 		return span{}, err
 	}
@@ -328,7 +328,7 @@ func leavesOf(ctx context.Context, dir string, signed Head, from, to uint64) (af
 		after.append(r.Leaf)
 		return nil
 	}}
-	if _, err := w.list(dir); err != nil {
+	if _, err := w.list(ctx, dir); err != nil {
 		return span{}, err
 	}
 	if err := w.run(ctx); err != nil && !errors.Is(err, errDone) {

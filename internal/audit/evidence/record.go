@@ -1,14 +1,13 @@
 package evidence
 
 import (
-	"bytes"
-	"errors"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
 	strictjson "sigs.k8s.io/json"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // Record is one line of a log, as far as its place in the log goes.
@@ -25,39 +24,22 @@ type Record struct {
 	isOrphan bool
 }
 
-var (
-	errNoRecord = errors.New("not a record: it does not begin with version, number, type and stage")
-	errNoPrev   = errors.New("not a record: it does not end with the hash of the record before")
-)
-
 const prevLength = 44 // 32 bytes in base64
-
-var prevKey = []byte(`,"prev":"`)
 
 // parseRecord finds number, type, stage and the hash of the record before. Records have a fixed order of fields, so nothing else is read: what a
 // record says is no matter of whether it was changed.
 func parseRecord(raw []byte, r *Record) error {
-	rest, ok := bytes.CutPrefix(raw, []byte(`{"v":`))
-	_, rest, ok1 := digits(rest)
-	rest, ok2 := bytes.CutPrefix(rest, []byte(`,"seq":`))
-	seq, rest, ok3 := digits(rest)
-	rest, ok4 := bytes.CutPrefix(rest, []byte(`,"type":"`))
-	kind, rest, ok5 := bytes.Cut(rest, []byte(`","stage":"`))
-	stage, _, ok6 := bytes.Cut(rest, []byte(`"`))
-	if !ok || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 || len(kind) > 64 || len(stage) > 64 || seq == 0 || seq > MaxSize {
-		return errNoRecord
+	p, _, err := segment.PlaceOf(raw)
+	if err != nil {
+		return err
 	}
-	at := len(raw) - len(`"}`) - prevLength
-	if at < len(prevKey) || !bytes.Equal(raw[at-len(prevKey):at], prevKey) || string(raw[len(raw)-2:]) != `"}` {
-		return errNoPrev
-	}
-	r.Seq, r.Raw, r.prev = seq, raw, raw[at:at+prevLength]
-	r.isLog = string(kind) == "log"
+	r.Seq, r.Raw, r.prev = p.Seq, raw, p.Prev
+	r.isLog = string(p.Kind) == string(audit.TypeLog)
 	r.stage = ""
 	if r.isLog {
-		r.stage = string(stage)
+		r.stage = string(p.Stage)
 	}
-	r.isOrphan = !r.isLog && string(stage) == string(audit.StageOrphaned)
+	r.isOrphan = !r.isLog && string(p.Stage) == string(audit.StageOrphaned)
 	r.Leaf = Leaf(raw)
 	return nil
 }

@@ -31,7 +31,7 @@ func TestALogOfTheRealWriterIsVerified(t *testing.T) {
 		}
 		w, err := segment.Open(t.Context(), dir, segment.Options{
 			SegmentBytes: 20_000, Covered: last.Size, OnFault: func(err error) {
-				if run != 2 || !strings.Contains(err.Error(), "behind the record that closed it") {
+				if run != 2 || !strings.Contains(err.Error(), "stand behind the record that closed") {
 					t.Error(err)
 				}
 			},

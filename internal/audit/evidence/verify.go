@@ -264,7 +264,10 @@ func (v *verification) walk(ctx context.Context) error {
 			v.o.Progress(done, total)
 		}
 	}
-	first, err := w.sort(v.segments)
+	if n := len(v.expect); n > 0 {
+		w.signed.Size = v.expect[n-1].Size
+	}
+	first, err := w.sort(ctx, v.segments)
 	if err == nil {
 		err = v.begin(w, first)
 	}

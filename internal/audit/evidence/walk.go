@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -33,7 +34,7 @@ type walk struct {
 	// behind that. Records up to covered were durable.
 	isWriter bool
 	covered  uint64
-	// isOwn says that the writer of the log asks, of which signed was signed: a segment that was put beside those of the log is left out.
+	// isOwn says that the writer of the log asks: a segment that was put beside those of the log, of which signed was signed, is left out.
 	isOwn  bool
 	signed Head
 	// visit is called for each record. An error of it ends the walk.
@@ -48,6 +49,7 @@ type walk struct {
 	isLinked bool      // last is the hash of the record before
 	isClosed bool      // that record closed its segment
 	torn     int64     // bytes behind the last record of all
+	hashed   int64     // bytes behind last records that were read for segments which are not signed
 	unnamed  []opening // segments without records that no segment of the log names
 	ignored  int64     // bytes behind last records of segments, and in segments that hold no record, the last one's excepted
 	// unheld says where no hash holds what stands beside the records: fewer bytes than were hashed, since the machine failed later or they were
@@ -70,18 +72,16 @@ const bufferSize = 256 << 10
 var errDone = errors.New("done")
 
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
-func (w *walk) sort(segments []Segment) (first uint64, err error) {
+func (w *walk) sort(ctx context.Context, segments []Segment) (first uint64, err error) {
 	all, err := lookAll(segments, w.isWriter, nil)
 	if err == nil && w.isOwn {
-		err = chain(all, w.signed)
+		err = w.chain(ctx, all)
 	}
 	if err != nil {
 		return 0, err
 	}
 	w.order, w.ignored, w.unnamed = inOrder(all)
-	if w.isWriter {
-		err = w.cut()
-	} else {
+	if !w.isWriter {
 		err = w.lookVoid(all)
 	}
 	if err != nil || len(w.order) == 0 {
@@ -102,27 +102,24 @@ func (w *walk) sort(segments []Segment) (first uint64, err error) {
 	return w.order[0].First, nil
 }
 
-// chain leaves out what the writer of the log does not go on from.
-func chain(all []opening, signed Head) error {
+// chain leaves out what the writer of the log does not go on from, and finds where it goes on in the last segment: it declares what stands behind that. Where that
+// is before a record under a checkpoint, the log was changed.
+func (w *walk) chain(ctx context.Context, all []opening) error {
 	var links []segment.Link
 	var whole []*opening
 	for i := range all {
 		if o := &all[i]; o.isWhole {
-			d := o.declared.Log
-			whole = append(whole, o)
-			links = append(links, segment.Link{
-				Given: o.name(), First: o.First, Size: o.size, Counts: o.counts, Previous: d.PreviousSegment, Bytes: d.PreviousBytes, Torn: d.TornBytes, TornHash: d.PreviousTornHash,
-				Prev: o.prev, Misfit: o.misfit != nil,
-			})
+			o.link.Counts = o.counts
+			whole, links = append(whole, o), append(links, o.link)
 		}
 	}
 	if len(whole) == 0 {
 		return nil
 	}
 	dir := filepath.Dir(whole[0].Path)
-	chained, err := segment.Chain(links, segment.Signed{Size: signed.Size, Fits: Fits(dir, signed)}, func(i int) (io.ReadCloser, error) {
+	chained, err := segment.Chain(links, segment.Signed{Size: w.signed.Size, Fits: Fits(dir, w.signed)}, func(i int) (io.ReadCloser, error) {
 		f, _, err := openRegular(whole[i].Path)
-		return f, err
+		return untilDone{f, ctx}, err
 	})
 	if err != nil {
 		return err
@@ -130,7 +127,27 @@ func chain(all []opening, signed Head) error {
 	for i, o := range whole {
 		o.counts = chained.Keep[i]
 	}
+	if chained.Last < 0 {
+		return nil
+	}
+	last := whole[chained.Last]
+	if w.limit = chained.Bytes; w.isWriter && chained.Seq < w.covered && w.limit < last.size {
+		return &Fault{last.Path, chained.Line, chained.Seq + 1, fmt.Sprintf("not the next record, and the last checkpoint covers %d of them", w.covered)}
+	}
 	return nil
+}
+
+// untilDone is a file that nothing is read from once its context has ended.
+type untilDone struct {
+	*os.File
+	ctx context.Context
+}
+
+func (f untilDone) Read(p []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return f.File.Read(p)
 }
 
 // Fits returns what tells the segments that a checkpoint was signed of from others with as many records: see segment.Signed.
@@ -312,11 +329,20 @@ func (w *walk) isGone(seq uint64, what string) {
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	declared := next.declared.Log
 	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= segment.MaxTorn
+	size, isTooMuch := declared.TornBytes, false // isTooMuch: no start reads it
+	if isHashed && next.First > w.signed.Size {
+		if !s.isPacked {
+			size = min(size, max(0, s.size-length))
+		}
+		w.hashed += size
+		isTooMuch = w.hashed > segment.MaxUnsignedTorn
+		isHashed = !isTooMuch
+	}
 	sum, torn := sha256.New(), io.LimitReader(w.in, declared.TornBytes)
 	if isHashed {
 		torn = io.TeeReader(torn, sum)
 	}
-	if declared.TornBytes > 0 {
+	if declared.TornBytes > 0 && !isTooMuch {
 		whole, err := CountRecords(torn, next.First-1, string(w.last[:]))
 		if err == nil && isHashed {
 			_, err = io.Copy(io.Discard, torn)
@@ -339,6 +365,11 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 	case behind == 0 && declared.TornBytes > 0:
 		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
 	case behind == 0:
+	case isTooMuch:
+		if w.hashed-size > segment.MaxUnsignedTorn { // the first was named
+			break
+		}
+		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves it out, and what follows on it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
 	case !isHashed:
 		w.noteUnhashed(s.Path, behind)
 	case behind < declared.TornBytes:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -24,7 +25,23 @@ type Link struct {
 	Torn     int64  // how many bytes follow these in the file, as it says
 	TornHash string // their hash, as it says
 	Prev     string // the hash of the record before, in its first record
-	Misfit   bool   // its first line is no opening of a segment of its name, as Misfit says
+	Misfit   error  // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
+	IsCopy   bool   // its first line says that it is of another name
+}
+
+// LinkOf is what a segment says, given its name, its size, and its first line without the newline.
+func LinkOf(given string, size int64, line []byte) Link {
+	return linkOf(given, size, parseOpening(line), Misfit(given, line))
+}
+
+func linkOf(given string, size int64, opening audit.Event, misfit error) Link {
+	first, _ := ParseName(given)
+	l := Link{Given: given, First: first, Size: size, Prev: opening.Prev, Misfit: misfit}
+	if g := opening.Log; g != nil {
+		l.Previous, l.Bytes, l.Torn, l.TornHash = g.PreviousSegment, g.PreviousBytes, int64(g.TornBytes), g.PreviousTornHash
+		l.IsCopy = g.Segment != "" && g.Segment != given
+	}
+	return l
 }
 
 // Signed is the state of a log that a checkpoint was signed of.
@@ -44,61 +61,127 @@ type Chained struct {
 	Sealed bool
 	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, as everybody can make one do.
 	Behind []bool
+	// Last is the last segment that is kept, -1 if there is none.
+	Last int
+	// Ending is where the log ends in it. What stands behind that was not written there, or is the remains of a crash, and is let go.
+	Ending
 }
 
 // Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
 // write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
 // the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. Signed segments count by their hashes. An
-// unsigned one must open as a segment of the log does, describe the segment before it correctly, and hold nothing but records in their order and the remains of a crash.
-func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (c Chained, err error) {
-	asCounted := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
+// unsigned one must open as a segment of the log does, and describe the segment before it correctly. From the first line of the last one on that does not continue the
+// log, nothing is of it.
+func Chain(links []Link, signed Signed, open func(i int) (io.ReadCloser, error)) (Chained, error) {
+	j := &judge{links: links, signed: signed, open: open, after: map[int]int{}, known: map[int]Ending{}, hashes: map[hashed]string{}}
+	c := Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links))}
 	for i, l := range links {
-		asCounted.Keep[i] = l.Counts
+		c.Keep[i] = l.Counts
 	}
-	if signed.Size == 0 {
-		return asCounted, nil
-	}
-	before, err := predecessors(links, signed.Size, open)
-	if err != nil {
+	if err := j.chain(&c); err != nil {
 		return Chained{}, err
 	}
-	carriers, sealed, err := carriers(links, before, signed, open)
+	return c, j.end(&c)
+}
+
+// judge is one judgement of Chain.
+type judge struct {
+	links  []Link
+	signed Signed
+	open   func(i int) (io.ReadCloser, error)
+	before []int       // what each one follows
+	after  map[int]int // how many follow each one
+	known  map[int]Ending
+	copied int // of open intents, for those that follow the same one
+	hashes map[hashed]string
+	torn   int64 // how many bytes these are of
+}
+
+// hashed are the bytes of a segment from a place on.
+type hashed struct {
+	of   int
+	from int64
+}
+
+func (j *judge) chain(c *Chained) error {
+	if j.signed.Size == 0 {
+		return nil
+	}
+	before, err := predecessors(j.links, j.signed.Size, j.open)
+	if err != nil {
+		return err
+	}
+	carriers, sealed, err := carriers(j.links, before, j.signed, j.open)
 	if err != nil || len(carriers) != 1 {
-		return asCounted, err
+		return err
+	}
+	j.before = before
+	for _, p := range before {
+		j.after[p]++
 	}
 	carrier := carriers[0]
-	c = Chained{Keep: make([]bool, len(links)), Behind: make([]bool, len(links)), Sealed: sealed[carrier]}
+	clear(c.Keep)
+	c.Sealed = sealed[carrier]
 	for i := carrier; i >= 0; i = before[i] {
 		c.Keep[i] = true
 	}
-	u := unsigned{links: links, before: before, open: open, known: map[int]measured{}}
-	order := byNumber(links)
-	isBehind, fits := make([]bool, len(links)), make([]bool, len(links)) // isBehind: it follows the carrier, or a segment that does, and is not signed. fits: so do it and all between
+	order := byNumber(j.links)
+	isBehind, fits := make([]bool, len(j.links)), make([]bool, len(j.links)) // isBehind: it follows the carrier, or a segment that does, and is not signed. fits: so do it and all between
+	children := make([]int, len(j.links))                                    // how many fit behind each
 	for _, i := range order {
 		p := before[i]
-		isBehind[i] = p >= 0 && links[i].First > signed.Size && (p == carrier || isBehind[p])
+		isBehind[i] = p >= 0 && j.links[i].First > j.signed.Size && (p == carrier || isBehind[p])
 		c.Behind[i] = isBehind[i] && c.Sealed
 		if isBehind[i] && !c.Sealed && (p == carrier || fits[p]) {
-			if fits[i], err = u.fits(i, p == carrier); err != nil {
-				return Chained{}, err
+			if fits[i], err = j.fits(i); err != nil {
+				return err
 			}
 		}
+		if fits[i] {
+			children[p]++
+		}
 	}
-	goesOn := make([]bool, len(links)) // a segment that is kept follows on it
+	goesOn := make([]bool, len(j.links)) // a segment that is kept follows on it
 	slices.Reverse(order)
 	for _, i := range order {
-		keep := fits[i]
-		if keep && !goesOn[i] {
-			if keep, err = u.ends(i); err != nil {
-				return Chained{}, err
+		if !fits[i] {
+			continue
+		}
+		p := before[i]
+		if !goesOn[i] && children[p] > 1 { // of several, one that holds what no writer leaves is not the log's
+			m, err := j.measure(i)
+			if err != nil {
+				return err
+			}
+			if m.fault("", j.links[i].Size) != "" {
+				children[p]--
+				continue
 			}
 		}
-		if keep {
-			c.Keep[i], goesOn[before[i]] = true, true
-		}
+		c.Keep[i], goesOn[p] = true, true
 	}
-	return c, nil
+	return nil
+}
+
+// end finds where the log ends. A segment without its first record is none of it.
+func (j *judge) end(c *Chained) error {
+	c.Last = -1
+	for _, i := range slices.Backward(byNumber(j.links)) {
+		if !c.Keep[i] {
+			continue
+		}
+		m, err := j.measure(i)
+		if err != nil {
+			return err
+		}
+		if m.Bytes > 0 {
+			c.Last, c.Ending = i, m
+			return nil
+		}
+		c.Keep[i] = false
+	}
+	return nil
 }
 
 // predecessors are the segments that each one follows, -1 for none. An unsigned segment that claims more bytes of its predecessor than there are follows
@@ -112,7 +195,7 @@ func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, 
 	for i, l := range links {
 		before[i] = -1
 		p, ok := at[l.Previous]
-		if !ok || links[p].First >= l.First {
+		if !ok || l.IsCopy || links[p].First >= l.First {
 			continue
 		}
 		follows, isThere, err := l.follows(func() (io.ReadCloser, error) { return open(p) })
@@ -126,69 +209,78 @@ func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, 
 	return before, nil
 }
 
-// unsigned judges the segments after the last checkpoint.
-type unsigned struct {
-	links  []Link
-	before []int
-	open   func(i int) (io.ReadCloser, error)
-	known  map[int]measured
-}
-
-// fits says whether a segment opens as a segment of the log does and describes its predecessor correctly: where its records end, and what follows them. The records of
-// the carrier are for the evidence to check. If another segment declares this one void, it still fits if it holds more than its opening: that declaration is unsigned,
-// and a segment that was given up with records in it cannot be told from one that an attacker wants to replace.
-func (u unsigned) fits(i int, isBehindCarrier bool) (bool, error) {
-	l, p := u.links[i], u.before[i]
-	if l.Misfit {
+// fits says whether an unsigned segment opens as a segment of the log does and describes its predecessor correctly: where its records end, and what follows them.
+// If another segment declares this one void, it still fits if it holds more than its opening: that declaration is unsigned, and a segment that was given up with records
+// in it cannot be told from one that an attacker wants to replace.
+func (j *judge) fits(i int) (bool, error) {
+	l := j.links[i]
+	if l.Misfit != nil {
 		return false, nil
 	}
-	ok, err := l.declares(u.links[p].Size-l.Bytes, func() (io.ReadCloser, error) { return u.open(p) })
-	if err == nil && ok && !isBehindCarrier {
-		var m measured
-		m, err = u.measure(p)
-		ok = l.Bytes <= m.good.bytes
+	before, err := j.measure(j.before[i])
+	if err != nil || l.Bytes > before.Bytes {
+		return false, err
 	}
-	if err == nil && ok && !l.Counts {
-		var m measured
-		m, err = u.measure(i)
-		ok = m.good.seq > l.First
+	if j.after[j.before[i]] > 1 {
+		if j.copied += len(before.open); j.copied > maxCopied {
+			return false, nil
+		}
 	}
-	return ok && err == nil, err
+	if !l.Counts {
+		if m, err := j.measure(i); err != nil || m.Seq <= l.First {
+			return false, err
+		}
+	}
+	return j.declares(i)
 }
 
-// ends says whether a segment that nothing follows ends as its writer, or a crash, leaves it.
-func (u unsigned) ends(i int) (bool, error) {
-	m, err := u.measure(i)
-	return m.good.bytes > 0 && m.isLeftByCrash(u.links[i].Size), err
-}
-
-func (u unsigned) measure(i int) (measured, error) {
-	if m, ok := u.known[i]; ok {
+// measure is measure of a segment, once.
+func (j *judge) measure(i int) (Ending, error) {
+	if m, ok := j.known[i]; ok {
 		return m, nil
 	}
-	r, err := u.open(i)
+	l := j.links[i]
+	r, err := j.open(i)
 	if err != nil {
-		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
+		return Ending{}, fmt.Errorf("read segment %s: %w", l.Given, err)
 	}
-	m, err := measure(u.links[i].First, u.links[i].Size, io.LimitReader(r, u.links[i].Size), false)
+	m, err := measure(l.First, j.signed.Size, io.LimitReader(r, l.Size), j.opened(i))
 	if err = errors.Join(err, r.Close()); err != nil {
-		return measured{}, fmt.Errorf("read segment %s: %w", u.links[i].Given, err)
+		return Ending{}, fmt.Errorf("read segment %s: %w", l.Given, err)
 	}
-	u.known[i] = m
+	j.known[i] = m
 	return m, nil
 }
 
-// byNumber are the positions of links, in the order of their numbers.
+// maxCopied bounds how many open intents are kept for segments of which several follow the same one.
+const maxCopied = 64 * MaxOpen
+
+// opened are the intents that are open before an unsigned segment, for measure to change.
+func (j *judge) opened(i int) map[uint64]bool {
+	if j.before == nil || j.before[i] < 0 || j.links[i].First <= j.signed.Size {
+		return map[uint64]bool{}
+	}
+	p := j.before[i]
+	if j.after[p] > 1 {
+		return maps.Clone(j.known[p].open)
+	}
+	return j.known[p].open
+}
+
+// byNumber are the positions of links, in the order of their numbers, and of their names where these are the same.
 func byNumber(links []Link) []int {
 	order := make([]int, len(links))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(links[a].First, links[b].First) })
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(links[a].First, links[b].First), cmp.Compare(links[a].Given, links[b].Given))
+	})
 	return order
 }
 
-// carriers are the segments that hold the last record under the checkpoint. Where there are several, those that the checkpoint was signed of.
+// carriers are the segments that hold the last record under the checkpoint. Where there are several, those that the checkpoint was signed of. A copy under another name is
+// none.
 func carriers(links []Link, before []int, signed Signed, open func(i int) (io.ReadCloser, error)) (found []int, sealed map[int]bool, err error) {
 	ends := make([]bool, len(links)) // it ends before that record: the next segment begins before, and nothing stands behind where that one says
 	for i, l := range links {
@@ -198,7 +290,7 @@ func carriers(links []Link, before []int, signed Signed, open func(i int) (io.Re
 	}
 	sealed = map[int]bool{}
 	for i, l := range links {
-		if ends[i] || l.First > signed.Size {
+		if ends[i] || l.IsCopy || l.First > signed.Size {
 			continue
 		}
 		reaches, seals, err := l.reaches(signed.Size, func() (io.ReadCloser, error) { return open(i) })
@@ -249,24 +341,34 @@ func (l Link) follows(open func() (io.ReadCloser, error)) (follows, isThere bool
 	return whole && ok && seq == l.First-1 && encodeLeaf(Leaf(line)) == l.Prev, isThere, nil
 }
 
-// declares says whether the segment describes correctly what follows the log in its predecessor, as far as that can be checked: a machine that failed may have lost
-// some of it since. Writers always give the hash, unless there are more than MaxTorn bytes.
-func (l Link) declares(behind int64, open func() (io.ReadCloser, error)) (bool, error) {
+// declares says whether a segment describes correctly what follows the log in its predecessor, as far as that can be checked: a machine that failed may have lost
+// some of it since. Writers always give the hash, unless there are more than MaxTorn bytes. What goes beyond MaxUnsignedTorn is not read, and fits nothing.
+func (j *judge) declares(i int) (bool, error) {
+	l, p := j.links[i], j.before[i]
+	behind := j.links[p].Size - l.Bytes
 	switch {
 	case behind > l.Torn || l.Torn > 0 && l.Torn <= MaxTorn && l.TornHash == "":
 		return false, nil
 	case behind < l.Torn || behind == 0 || behind > MaxTorn:
 		return true, nil
 	}
-	r, err := open()
-	if err != nil {
-		return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
+	h := hashed{p, l.Bytes}
+	if _, ok := j.hashes[h]; !ok {
+		if j.torn+behind > MaxUnsignedTorn {
+			return false, nil
+		}
+		r, err := j.open(p)
+		if err != nil {
+			return false, fmt.Errorf("read segment %s: %w", l.Previous, err)
+		}
+		hash, err := hashBehind(r, l.Bytes, behind)
+		if err = errors.Join(err, r.Close()); err != nil {
+			return false, fmt.Errorf("read what stands behind the end of segment %s: %w", l.Previous, err)
+		}
+		j.torn += behind
+		j.hashes[h] = hash
 	}
-	hash, err := hashBehind(r, l.Bytes, behind)
-	if err = errors.Join(err, r.Close()); err != nil {
-		return false, fmt.Errorf("read what stands behind the end of segment %s: %w", l.Previous, err)
-	}
-	return hash == l.TornHash, nil
+	return j.hashes[h] == l.TornHash, nil
 }
 
 // hashBehind is the hash of the n bytes of a segment that follow the first ones, in the form that openings have.
@@ -331,10 +433,4 @@ func (l Link) reaches(seq uint64, open func() (io.ReadCloser, error)) (reaches, 
 func sealsLog(line []byte) bool {
 	e, err := audit.Parse(line)
 	return err == nil && e.Type == audit.TypeLog && e.Stage == audit.StageLogClose && e.Log != nil && e.Log.Cause == audit.CauseStop
-}
-
-// ClosesSegment says whether a record is the last one of its segment: nothing that stands behind it is of the log, whatever it is.
-func ClosesSegment(line []byte) bool {
-	h, ok := parseHead(line)
-	return ok && h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogClose)
 }

@@ -162,7 +162,7 @@ func TestWhatALogDeclaresIsReportedAlsoWhenItIsGone(t *testing.T) {
 	}
 	run()
 	r := verify()
-	if r.IgnoredBytes != int64(len(added)+len("{\"evil\":1}\n")) || len(r.Void) != 1 || len(r.Declared) != 1 || !strings.Contains(r.Declared[0], "has lines behind the record that closed it") {
+	if r.IgnoredBytes != int64(len(added)+len("{\"evil\":1}\n")) || len(r.Void) != 1 || len(r.Declared) != 1 || !strings.Contains(r.Declared[0], "stand behind the record that closed") {
 		t.Errorf("what was added: %d bytes, %q, %q", r.IgnoredBytes, r.Void, r.Declared)
 	}
 	if err := errors.Join(os.WriteFile(names[0], whole, 0o600), os.Remove(planted)); err != nil {
@@ -171,7 +171,7 @@ func TestWhatALogDeclaresIsReportedAlsoWhenItIsGone(t *testing.T) {
 	r = verify()
 	all := strings.Join(r.Declared, "\n")
 	for _, want := range []string{
-		"has lines behind the record that closed it",
+		"stand behind the record that closed",
 		fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", len(added), filepath.Base(names[0])),
 		fmt.Sprintf("no record counts in %s, and it is not here", filepath.Base(planted)),
 	} {

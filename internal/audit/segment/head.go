@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
-	"strconv"
+	"errors"
+	"math"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
 // Leaf returns the RFC 6962 leaf hash of a record: of its raw line without the newline.
@@ -21,35 +24,72 @@ type head struct {
 	kind, stage, session, id, prev string
 }
 
-const prevLen = len(`,"prev":""}`) + 44 // base64 of 32 bytes
+// Place is where a line says that it stands. The texts are those of the line, and end with it.
+type Place struct {
+	Version, Seq uint64
+	Kind, Stage  []byte // type and stage
+	Prev         []byte // the hash of the record before, in base64
+}
+
+var (
+	errNoRecord = errors.New("not a record: it does not begin with version, number, type and stage")
+	errNoPrev   = errors.New("not a record: it does not end with the hash of the record before")
+)
+
+// Bounds of texts in records.
+const (
+	maxWord    = 64 // type and stage
+	prevLength = 44 // 32 bytes in base64
+)
+
+// PlaceOf reads the beginning and the end of a line without its newline, where each record says where it stands, and returns what is between them. Whoever asks
+// whether a line is a record, of whatever version, asks this.
+func PlaceOf(line []byte) (p Place, between []byte, err error) {
+	r := headReader{rest: line}
+	r.skip(`{"v":`)
+	p.Version = r.number()
+	r.skip(`,"seq":`)
+	p.Seq = r.number()
+	r.skip(`,"type":`)
+	p.Kind = r.word()
+	r.skip(`,"stage":`)
+	p.Stage = r.word()
+	if r.failed || p.Seq == 0 || p.Seq > MaxSeq {
+		return Place{}, nil, errNoRecord
+	}
+	at := len(r.rest) - len(`,"prev":""}`) - prevLength
+	if at < 0 {
+		return Place{}, nil, errNoPrev
+	}
+	end := headReader{rest: r.rest[at:]}
+	end.skip(`,"prev":`)
+	p.Prev = end.bytes()
+	end.skip(`}`)
+	if end.failed || len(p.Prev) != prevLength {
+		return Place{}, nil, errNoPrev
+	}
+	return p, r.rest[:at], nil
+}
 
 // parseHead reads a line without its newline. False means that it is no record that this package wrote.
 func parseHead(line []byte) (h head, ok bool) {
-	r := headReader{rest: line}
-	r.skip(recordStart)
-	h.seq = r.number()
-	r.skip(`,"type":`)
-	h.kind = r.text()
-	r.skip(`,"stage":`)
-	h.stage = r.text()
+	p, between, err := PlaceOf(line)
+	if err != nil || p.Version != audit.Version {
+		return head{}, false
+	}
+	h.seq, h.kind, h.stage, h.prev = p.Seq, string(p.Kind), string(p.Stage), string(p.Prev)
+	r := headReader{rest: between}
 	r.skip(`,"time":`)
-	r.text()
+	r.bytes()
 	r.skip(`,"session":`)
-	h.session = r.text()
+	h.session = string(r.bytes())
 	r.skip(`,"id":`)
-	h.id = r.text()
+	h.id = string(r.bytes())
 	if bytes.HasPrefix(r.rest, []byte(`,"intent_seq":`)) {
 		r.skip(`,"intent_seq":`)
 		h.intentSeq = r.number()
 	}
-	if r.failed || h.seq == 0 || len(r.rest) < prevLen {
-		return head{}, false
-	}
-	end := headReader{rest: r.rest[len(r.rest)-prevLen:]}
-	end.skip(`,"prev":`)
-	h.prev = end.text()
-	end.skip(`}`)
-	return h, !end.failed && len(end.rest) == 0 && len(h.prev) == 44
+	return h, !r.failed
 }
 
 // recordStart is what each record begins with.
@@ -66,33 +106,43 @@ func (r *headReader) skip(s string) {
 	}
 }
 
-func (r *headReader) number() uint64 {
+// number reads a decimal number without leading zeros.
+func (r *headReader) number() (v uint64) {
 	n := 0
-	for n < len(r.rest) && r.rest[n] >= '0' && r.rest[n] <= '9' {
-		n++
+	for ; n < len(r.rest) && r.rest[n] >= '0' && r.rest[n] <= '9'; n++ {
+		d := uint64(r.rest[n] - '0')
+		r.failed = r.failed || v > (math.MaxUint64-d)/10
+		v = 10*v + d
 	}
-	v, err := strconv.ParseUint(string(r.rest[:n]), 10, 64)
-	r.failed = r.failed || err != nil
+	r.failed = r.failed || n == 0 || n > 1 && r.rest[0] == '0'
 	r.rest = r.rest[n:]
 	return v
 }
 
-func (r *headReader) text() string {
+// word reads a short text without escapes.
+func (r *headReader) word() []byte {
+	b := r.bytes()
+	r.failed = r.failed || len(b) > maxWord || bytes.IndexByte(b, '\\') >= 0
+	return b
+}
+
+// bytes reads a text, and returns it as it stands there, escapes included.
+func (r *headReader) bytes() []byte {
 	if r.skip(`"`); r.failed {
-		return ""
+		return nil
 	}
 	for i := 0; i < len(r.rest); i++ {
 		switch r.rest[i] {
 		case '\\':
 			i++
 		case '"':
-			s := string(r.rest[:i])
+			b := r.rest[:i]
 			r.rest = r.rest[i+1:]
-			return s
+			return b
 		}
 	}
 	r.failed = true
-	return ""
+	return nil
 }
 
 func encodeLeaf(leaf [32]byte) string { return base64.StdEncoding.EncodeToString(leaf[:]) }

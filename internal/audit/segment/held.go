@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,30 +53,38 @@ func (l *log) heldAll(names []string) (all []string) {
 }
 
 // tellVoid names the segments that the next one declares void and that are not known to be what a start that was killed at once leaves: an empty file
-// of the number that is due, or of the one behind a last LogClose. Those that were declared before are named if more was put into them since.
-func (l *log) tellVoid(found *Found, tell func(name, why string)) {
+// of the number that is due, or of the one behind a last LogClose.
+func tellVoid(found *Found, strays *strays) {
 	for _, name := range found.void {
 		first, _ := ParseName(name)
-		text, err := held(l.disk, name)
-		size, _, _ := ParseHeld(text)
-		switch {
+		switch size := found.sizes[name]; {
 		case slices.Contains(found.behind, name): // it is named already
 		case !IsDue(first, found.Last):
-			tell(name, "it holds no record, and its number is not due")
-		case err != nil:
-			tell(name, err.Error())
+			strays.add(name, "it holds no record, and its number is not due")
 		case size > 0:
-			tell(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and so may anybody", size))
+			strays.add(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and so may anybody", size))
 		}
 	}
 	if n := len(found.void); n > maxVoid {
-		tell(fmt.Sprintf("%d files without a record", n), fmt.Sprintf("the next segment declares %d of them, and verifications will name the others", maxVoid))
+		strays.say(fmt.Sprintf("%d files without a record", n), fmt.Sprintf("the next segment declares %d of them, and verifications will name the others", maxVoid))
 	}
-	for name, was := range found.held {
-		text, err := held(l.disk, name)
-		now, _, _ := ParseHeld(text)
-		if before, _, ok := ParseHeld(was); ok && (err != nil || text != was && now >= before) {
-			tell(name, "it was declared void before, and was changed since")
+	strays.n = 0
+}
+
+// tellChanged names the segments that were declared void before, if more was put into them since, or something else. No more of them is read than MaxUnsignedTorn.
+func tellChanged(disk untilDone, found *Found, strays *strays) {
+	read := int64(0)
+	for _, name := range slices.Sorted(maps.Keys(found.held)) {
+		before, hash, ok := ParseHeld(found.held[name])
+		now := found.sizes[name]
+		isChanged := ok && now > before
+		if ok && now == before && hash != "" && read+now <= MaxUnsignedTorn {
+			read += now
+			text, err := held(disk, name)
+			isChanged = (err != nil || text != found.held[name]) && disk.ctx.Err() == nil
+		}
+		if isChanged {
+			strays.add(name, "it was declared void before, and was changed since")
 		}
 	}
 }

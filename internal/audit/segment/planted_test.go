@@ -312,7 +312,7 @@ func TestLinesBehindASignedEndAreNotAdopted(t *testing.T) {
 	if err := n.start(t); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "behind the record that closed it") }) {
+	if !slices.ContainsFunc(n.faults, func(f string) bool { return strings.Contains(f, "stand behind the record that closed") }) {
 		t.Errorf("nobody is told: %q", n.faults)
 	}
 	r := n.verify(t)

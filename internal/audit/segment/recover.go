@@ -2,10 +2,7 @@ package segment
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 
@@ -23,6 +20,7 @@ type Found struct {
 	parts    []part
 	void     []string          // files without a record that no segment names
 	declared []declared        // those that one does
+	sizes    map[string]int64  // of both, in bytes
 	held     map[string]string // what these held then
 	aside    []string          // segments that the log does not go on from
 	misfit   map[string]error  // why the openings of some of these are none
@@ -60,10 +58,8 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, held: s.held, aside: s.aside, misfit: s.misfit, behind: s.behind, sealed: s.sealed}
-	if err := f.end(signed.Size); err != nil {
-		return nil, err
-	}
+	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, sizes: s.sizes, held: s.held, aside: s.aside, misfit: s.misfit, behind: s.behind, sealed: s.sealed}
+	f.end(s.ending, signed.Size)
 	f.void = append(f.void, f.replaced()...)
 	if len(f.parts) == 0 {
 		return f, nil
@@ -89,110 +85,18 @@ func (f *Found) replaced() (names []string) {
 	return names
 }
 
-// end finds the last record. Lines that do not continue the log at its very end are what a crash leaves of a batch that was not
-// acknowledged, and are let go; so are records that stand there a second time. Further ahead, or where a checkpoint says that records were durable, no crash makes them: they stay in the
-// log for the reader to find, and the numbers go on after them. What stands behind a record that closed the segment is no part of the log.
-func (f *Found) end(covered uint64) error {
-	for len(f.parts) > 0 {
-		last := &f.parts[len(f.parts)-1]
-		r, _, err := f.disk.Read(last.name)
-		if err != nil {
-			return fmt.Errorf("read segment %s: %w", last.name, err)
-		}
-		m, err := measure(last.first, last.size, io.LimitReader(r, last.bytes), true)
-		if err = errors.Join(err, r.Close()); err != nil {
-			return fmt.Errorf("read segment %s: %w", last.name, err)
-		}
-		end := m.good
-		if m.closed {
-			f.fault = fmt.Sprintf("from line %d on, %s has lines behind the record that closed it", m.bad, last.name)
-		} else if m.bad > 0 && (!m.isLeftByCrash(last.size) || m.good.seq < covered) {
-			end = m.all
-			f.fault = fmt.Sprintf("line %d of %s is not what was written there", m.bad, last.name)
-		} else if m.repeats {
-			f.fault = fmt.Sprintf("from line %d on, %s repeats records", m.bad, last.name)
-		}
-		if end.bytes == 0 { // the crash came before the first record was durable
-			f.void = append(f.void, last.name)
-			if f.parts = f.parts[:len(f.parts)-1]; len(f.parts) > 0 {
-				before := &f.parts[len(f.parts)-1]
-				before.bytes = before.size
-			}
-			continue
-		}
-		f.Last, f.Session, f.leaf = end.seq, end.session, end.leaf
-		last.last, last.bytes, f.torn = end.seq, end.bytes, last.size-end.bytes
-		break
+// end takes over where the log ends. Records under a checkpoint were durable.
+func (f *Found) end(e Ending, covered uint64) {
+	if n := len(f.parts); n > 0 {
+		last := &f.parts[n-1]
+		f.Last, f.Session, f.leaf = e.Seq, e.session, e.leaf
+		last.last, last.bytes, f.torn = e.Seq, e.Bytes, last.size-e.Bytes
+		f.fault = e.fault(last.name, last.size)
 	}
 	if f.Last < covered {
 		f.fault = fmt.Sprintf("records up to %d were here, and the last one is %d", covered, f.Last)
 		f.Last = covered // a number under a signed checkpoint is never given again
 	}
-	return nil
-}
-
-// position is behind a record.
-type position struct {
-	seq     uint64
-	session string
-	bytes   int64
-	leaf    [32]byte
-}
-
-// measured is where a segment ends: good before the first line that does not continue the log, all behind every whole line.
-type measured struct {
-	good, all position
-	bad       int // that line, counted from 1, 0 if there is none
-	// altered says that it is a whole record, of another place: what a crash leaves unwritten is no record.
-	altered bool
-	// repeats says that it is, and that nothing is lost without it: no record from there on has a number that the log does not have before.
-	repeats bool
-	// closed says that the line before it closed the segment, behind which no writer writes and no crash leaves lines.
-	closed bool
-}
-
-// isLeftByCrash says whether a crash can have left what follows the last good record: the rest of a batch, or anything after the record that closed the segment.
-func (m measured) isLeftByCrash(size int64) bool {
-	return m.bad == 0 || m.closed || !m.altered && size-m.good.bytes <= MaxLost
-}
-
-// measure finds where a segment ends, given the number in its name, its size and its contents. Unless wantsAll is set, it stops reading as soon as the rest cannot be
-// the remains of a crash.
-func measure(first uint64, size int64, text io.Reader, wantsAll bool) (m measured, err error) {
-	m.good.seq, m.all.seq = first-1, first-1
-	number, previous, closed := 0, "", false
-	err = scan(text, func(line []byte, end int64) bool {
-		if number++; closed {
-			m.bad, m.closed = number, true
-			return false
-		}
-		h, ok := parseHead(line)
-		ok = ok && json.Valid(line)
-		opensAnother := number > 1 && h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen)
-		if m.bad == 0 && (!ok || h.seq != m.good.seq+1 || number > 1 && h.prev != previous || opensAnother) {
-			m.bad, m.repeats = number, ok && h.seq <= m.good.seq
-			m.altered = ok && !m.repeats
-		} else if m.repeats && ok && h.seq > m.good.seq {
-			m.altered, m.repeats = true, false
-		}
-		m.all.seq, m.all.bytes, m.all.leaf = m.all.seq+1, end, Leaf(line)
-		if ok {
-			m.all.session = h.session
-			// No segment holds more records than bytes.
-			if h.seq > m.all.seq && h.seq < first+uint64(size) { // #nosec G115 -- a size
-				m.all.seq = h.seq
-			}
-		}
-		if m.bad == 0 {
-			m.good = m.all
-			closed = ClosesSegment(line)
-		}
-		if m.bad == 0 {
-			previous = encodeLeaf(m.all.leaf)
-		}
-		return wantsAll || m.isLeftByCrash(size)
-	})
-	return m, err
 }
 
 // open finds the intents that nothing ended. The opening of the last segment says how far back they may be.
@@ -205,17 +109,17 @@ func (f *Found) open() error {
 			start--
 		}
 	}
-	open := map[string]audit.Event{}
+	open := map[uint64]audit.Event{} // by their numbers
 	for i := range f.parts[start:] {
 		err := f.parts[start+i].lines(f.disk, func(line []byte, _ int64) bool {
 			h, ok := parseHead(line)
 			switch {
-			case !ok || h.kind != string(audit.TypeRequest):
-			case h.stage != string(audit.StageRequestReceived):
-				delete(open, h.id)
-			default:
+			case !ok:
+			case h.ends():
+				delete(open, h.intentSeq)
+			case h.begins():
 				if e, err := audit.Parse(line); err == nil {
-					open[h.id] = e
+					open[h.seq] = e
 				}
 			}
 			return true

@@ -26,7 +26,8 @@ func (l *log) start(ctx context.Context) (err error) {
 			_ = l.file.Close()
 		}
 	}()
-	found, err := read(untilDone{l.disk, ctx}, Signed{l.options.Covered, l.options.Fits})
+	disk := untilDone{l.disk, ctx}
+	found, err := read(disk, Signed{l.options.Covered, l.options.Fits})
 	if err == nil && l.options.KeepBytes > 0 {
 		covered := found.Last // without evidence nothing is
 		if l.options.Evidence != nil {
@@ -37,8 +38,8 @@ func (l *log) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	l.tellStrays(found)
-	if err := l.tellOverruled(found); err != nil {
+	l.tellStrays(disk, found)
+	if err := errors.Join(l.tellOverruled(disk, found), ctx.Err()); err != nil {
 		return err
 	}
 	if l.options.Evidence != nil {
@@ -140,14 +141,14 @@ func (l *log) abandon(err error) error {
 
 // tellOverruled names unsigned segments which say that the log ends before a record that continues it. A write that failed leads to one, and so does an attacker who
 // wants the last records out of the log: the start cannot tell, and takes the segment over.
-func (l *log) tellOverruled(found *Found) error {
+func (l *log) tellOverruled(disk Disk, found *Found) error {
 	for i := 1; i < len(found.parts); i++ {
 		p, before := &found.parts[i], &found.parts[i-1]
 		g := p.opening.Log
 		if p.first <= l.options.Covered || g == nil || g.PreviousSegment != before.name || before.size <= before.bytes {
 			continue
 		}
-		r, _, err := l.disk.Read(before.name)
+		r, _, err := disk.Read(before.name)
 		if err != nil {
 			return fmt.Errorf("read segment %s: %w", before.name, err)
 		}
@@ -168,41 +169,66 @@ func (l *log) tellOverruled(found *Found) error {
 	return nil
 }
 
+// strays are things that lie in the directory of a log and are no part of it.
+type strays struct {
+	tell func(error)
+	n    int // of a kind
+}
+
+func (s *strays) say(name, why string) {
+	s.tell(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Copy the directory for a reviewer before you move it away, and look at who put that there", name, why))
+}
+
+// add names one, if not too many of its kind were named.
+func (s *strays) add(name, why string) {
+	if s.n++; s.n <= maxVoid {
+		s.say(name, why)
+	}
+}
+
+// end says how many more of a kind there are.
+func (s *strays) end(why string) {
+	if more := s.n - maxVoid; more > 0 {
+		s.say(fmt.Sprintf("and %d more", more), why)
+	}
+	s.n = 0
+}
+
 // tellStrays names what lies in the directory and is no part of the log. The log goes on without it, and a verification names it too.
-func (l *log) tellStrays(found *Found) {
-	tell := func(name, why string) {
-		l.options.OnFault(fmt.Errorf("in the directory of the audit log, and left out: %s: %s. Copy the directory for a reviewer before you move it away, and look at who put that there", name, why))
-	}
+func (l *log) tellStrays(disk untilDone, found *Found) {
+	s := &strays{tell: l.options.OnFault}
 	for _, name := range found.aside {
+		why := "the segments that the last checkpoint was signed of do not lead to it, or it says of them or holds what no writer leaves: it was added, or something behind that checkpoint was changed"
 		if err := found.misfit[name]; err != nil {
-			tell(name, fmt.Sprintf("its first record is not one that a segment of this log begins with: %v", err))
-			continue
+			why = fmt.Sprintf("its first record is not one that a segment of this log begins with: %v", err)
 		}
-		tell(name, "the segments that the last checkpoint was signed of do not lead to it, or it holds what no writer leaves: it was added, or something behind that checkpoint was changed")
+		s.add(name, why)
 	}
+	s.end("they are no segments of this log")
 	for _, name := range found.behind {
-		tell(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
+		s.add(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
 	}
-	l.tellVoid(found, tell)
+	s.end("they follow on a log that was closed in order and signed")
+	tellVoid(found, s)
+	tellChanged(disk, found, s)
+	s.end("they were declared void before, and were changed since")
 	if found.fault != "" {
 		l.options.OnFault(errors.New("audit log: " + found.fault))
 	}
 	if d, ok := l.disk.(*directory); ok {
-		segments, strays, err := List(d.path)
+		segments, others, err := List(d.path)
 		if err != nil {
 			l.options.OnFault(err)
 		}
-		for _, s := range segments {
-			if s.File != s.Given {
-				strays = append(strays, Stray{Path: filepath.Join(d.path, s.File), Why: "it is a packed copy, and the proxy makes none"})
+		for _, e := range segments {
+			if e.File != e.Given {
+				others = append(others, Stray{Path: filepath.Join(d.path, e.File), Why: "it is a packed copy, and the proxy makes none"})
 			}
 		}
-		for _, s := range strays[:min(len(strays), maxVoid)] {
-			tell(s.Path, s.Why)
+		for _, o := range others {
+			s.add(o.Path, o.Why)
 		}
-		if more := len(strays) - maxVoid; more > 0 {
-			tell(fmt.Sprintf("and %d more", more), "they are no files of a log")
-		}
+		s.end("they are no files of a log")
 	}
 }
 

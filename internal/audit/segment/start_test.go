@@ -48,6 +48,15 @@ func TestAStartThatIsEndedReadsNoFurther(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	disk = disk.crash(1 << 30)
+	void, err := disk.Create(Name(900_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := void.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	shut(t, open(t, disk, Options{})) // which declares it: each start looks whether it is as it was
 	before, err := disk.Names()
 	if err != nil {
 		t.Fatal(err)

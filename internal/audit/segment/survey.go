@@ -39,12 +39,10 @@ type seen struct {
 	counts bool // as Counts says
 }
 
-// link is what the segment says of the one before it.
+// link is LinkOf the segment.
 func (s *seen) link() Link {
-	l := Link{Given: s.name, First: s.first, Size: s.size, Counts: s.counts, Prev: s.opening.Prev, Misfit: s.misfit != nil}
-	if g := s.opening.Log; g != nil {
-		l.Previous, l.Bytes, l.Torn, l.TornHash = g.PreviousSegment, g.PreviousBytes, int64(g.TornBytes), g.PreviousTornHash
-	}
+	l := linkOf(s.name, s.size, s.opening, s.misfit)
+	l.Counts = s.counts
 	return l
 }
 
@@ -93,9 +91,11 @@ type surveyed struct {
 	misfit map[string]error  // why the openings of these are none, of those that are none
 	behind []string          // that continue the hashes behind an end that was signed
 	sealed bool              // the last record under the checkpoint is such an end
+	sizes  map[string]int64  // of those of void and named
+	ending Ending            // of the last part
 }
 
-// survey sorts what is in the directory, by what was signed. Of the last segment, everything is taken to be of the log.
+// survey sorts what is in the directory, by what was signed.
 func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	all, err := lookAll(disk)
 	if err != nil {
@@ -132,16 +132,20 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 			}
 		}
 	}
-	s.held, s.misfit = map[string]string{}, map[string]error{}
+	s.held, s.misfit, s.sizes = map[string]string{}, map[string]error{}, map[string]int64{}
 	for i, p := range all {
 		switch {
 		case keep[i]:
 			s.parts = append(s.parts, p.part)
 		case by[p.name] > 0:
 			s.named = append(s.named, declared{p.name, by[p.name]})
-			s.held[p.name] = then[p.name]
-		case !p.opens():
+			s.held[p.name], s.sizes[p.name] = then[p.name], p.size
+		case p.opening.Seq == 0 && p.size > MaxLost: // the first write to a segment is that of a batch, with its opening
+			s.aside = append(s.aside, p.name)
+			s.misfit[p.name] = fmt.Errorf("it has none, and its %d bytes are more than a crash leaves of a segment without: they are not read", p.size)
+		case p.opening.Seq == 0:
 			s.void = append(s.void, p.name)
+			s.sizes[p.name] = p.size
 		case behind[i]:
 			s.behind = append(s.behind, p.name)
 		default:
@@ -155,7 +159,7 @@ func survey(disk Disk, signed Signed) (s surveyed, err error) {
 	for _, names := range [][]string{s.void, s.aside, s.behind} {
 		slices.Sort(names)
 	}
-	s.parts, s.sealed = settle(s.parts), chained.Sealed
+	s.parts, s.sealed, s.ending = settle(s.parts), chained.Sealed, chained.Ending
 	return s, nil
 }
 
@@ -180,8 +184,9 @@ func look(disk Disk, name string, first uint64) (p part, whole bool, err error) 
 	}
 	p = part{name: name, first: first, bytes: size, size: size}
 	err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
-		whole = true
-		p.opening, p.misfit = parseOpening(line), Misfit(name, line)
+		if whole = line != nil; whole {
+			p.opening, p.misfit = parseOpening(line), Misfit(name, line)
+		}
 		return false
 	})
 	if err := errors.Join(err, r.Close()); err != nil {
@@ -204,7 +209,7 @@ func parseOpening(line []byte) (e audit.Event) {
 	}
 	_ = strictjson.UnmarshalCaseSensitivePreserveInts(line, &at) // which reads what it can
 	e.Time = at.Time
-	if h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen) {
+	if h.opens() {
 		var of struct {
 			Log *audit.Log `json:"log"`
 		}
