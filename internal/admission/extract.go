@@ -13,8 +13,8 @@ import (
 const (
 	// maxWork bounds what one object may cost: a byte of a path that is judged costs 1. That grows with the square of the
 	// object's size, because a path is judged with each of its mounts, so without a bound 3 MiB could keep a core busy for
-	// minutes. Every object that the match conditions call plain stays below it: the cluster stores such an object without
-	// asking, and a later review or scan must not refuse it.
+	// minutes. It is added up before anything is judged. Every object that the match conditions call plain stays below it: the
+	// cluster stores such an object without asking, and a later review or scan must not refuse it.
 	maxWork = 1 << 21
 	// entryWork is what an entry of the input costs by itself, policyWork what each policy that governs it adds.
 	entryWork  = 64
@@ -58,11 +58,17 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 		containers: make([]Container, 0, len(spec.containers)+len(spec.initContainers)+len(spec.ephemeral)),
 		allowance:  a,
 	}
+	switch e.work = e.pathWork(obj.volume.sources); {
+	case e.work > maxWork:
+		return extraction{}, errTooMuchWork
+	case a.Take(pathWeight*e.work) != nil:
+		return extraction{}, jsonscan.ErrAllowance
+	}
 	e.list(typeInit, ".initContainers[", spec.initContainers)
 	e.list(typeContainer, ".containers[", spec.containers)
 	e.list(typeEphemeral, ".ephemeralContainers[", spec.ephemeral)
 	for i, v := range spec.hostPaths {
-		if e.mounted[i] || e.exhausted(entryWork+len(v.path)) {
+		if e.mounted[i] || e.exhausted() {
 			continue
 		}
 		if target, ok := e.judge(v.path, volumeMount{}); ok {
@@ -79,11 +85,45 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 	return e, nil
 }
 
-// exhausted adds to the work, and says whether that is enough, or the memory taken. What is left out then does not matter:
-// the object is refused, or read once more.
-func (e *extraction) exhausted(work int) bool {
-	e.work += work
-	return e.work > maxWork || e.allowance.Spent()
+// exhausted says whether the work is too much, or the allowance taken. What is left out then does not matter: the object is refused,
+// or read once more.
+func (e *extraction) exhausted() bool { return e.work > maxWork || e.allowance.Spent() }
+
+// pathWork is the work that the paths of the object take. It stops where that is too much.
+func (e *extraction) pathWork(sources []volumeSource) (work int) {
+	for _, list := range [][]container{e.spec.initContainers, e.spec.containers, e.spec.ephemeral} {
+		for _, c := range list {
+			work += entryWork
+			for _, m := range c.mounts {
+				for _, i := range e.named(m.volume) {
+					read := len(e.spec.hostPaths[i].path) + len(m.subPath)
+					if m.expr {
+						read *= exprWork
+					}
+					if work += entryWork + read; work > maxWork {
+						return work
+					}
+				}
+			}
+		}
+	}
+	for _, v := range e.spec.hostPaths { // those that are mounted too, since which these are is found out later
+		work += entryWork + len(v.path)
+	}
+	for _, s := range sources {
+		work += entryWork + exprWork*len(s.path)
+	}
+	return work
+}
+
+// named are the positions of the hostPath volumes of a name.
+func (e *extraction) named(name string) []int {
+	first, _ := slices.BinarySearchFunc(e.byName, name, func(i int, name string) int { return strings.Compare(e.spec.hostPaths[i].name, name) })
+	end := first
+	for end < len(e.byName) && e.spec.hostPaths[e.byName[end]].name == name {
+		end++
+	}
+	return e.byName[first:end]
 }
 
 func byName(volumes []hostPathVolume) []int {
@@ -97,7 +137,7 @@ func byName(volumes []hostPathVolume) []int {
 
 func (e *extraction) list(kind, key string, containers []container) {
 	for i, c := range containers {
-		if e.exhausted(entryWork) {
+		if e.exhausted() {
 			return
 		}
 		entry := Container{
@@ -118,19 +158,10 @@ func (e *extraction) list(kind, key string, containers []container) {
 // mount judges one volumeMount against every volume of its name: the API server refuses duplicates,
 // but a verdict must not depend on which of two a reader takes.
 func (e *extraction) mount(c *Container, index int, m volumeMount) {
-	volumes := e.spec.hostPaths
-	first, _ := slices.BinarySearchFunc(e.byName, m.volume, func(i int, name string) int { return strings.Compare(volumes[i].name, name) })
-	for _, i := range e.byName[first:] {
-		v := volumes[i]
-		if v.name != m.volume {
-			return
-		}
+	for _, i := range e.named(m.volume) {
+		v := e.spec.hostPaths[i]
 		e.mounted[i] = true
-		work := len(v.path) + len(m.subPath)
-		if m.expr {
-			work *= exprWork
-		}
-		if e.exhausted(entryWork + work) {
+		if e.exhausted() {
 			return
 		}
 		target, ok := e.judge(v.path, m)
@@ -158,9 +189,6 @@ func (e *extraction) volumeField(v hostPathVolume) string {
 
 func (e *extraction) persistentVolume(v *persistentVolume) {
 	for _, s := range v.sources {
-		if e.exhausted(entryWork + exprWork*len(s.path)) {
-			return
-		}
 		guard, powers := e.scope.guard, e.scope.powers
 		if target, ok := e.target(s.path, guard.JudgeAnyMount(s.path), powers.JudgeAnyMount(s.path)); ok {
 			e.persistent = append(e.persistent, PersistentVolume{

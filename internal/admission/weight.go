@@ -11,13 +11,13 @@ import (
 )
 
 // A few bytes of a review can become kilobytes: a mount is 13 bytes in an object, and 2 KB with the terms of a policy's input. So whatever
-// is made of a review is weighed right before it is made, and taken from what the review may take. Most take a few dozen kilobytes, and
+// is made of a review is weighed right before it is made, and taken from what the review may take; so is the time that its paths take. Most take a few dozen kilobytes, and
 // wait for nothing. One that would take more than a light review may is dropped, all but its body, and begun anew when it is its turn.
 //
 // Together they take 70 MiB at most for the light reviews in all 280 places, and 96 MiB for two heavy ones; 82 MiB for bodies, which the
 // desk bounds; and what evaluations make, of which package policy has the bounds.
 const (
-	// lightReview is the most that a review takes which waits for nothing: one with 60 mounts of pipes, or with 700 labels.
+	// lightReview is the most that a review takes which waits for nothing: one with 55 mounts of pipes, with 50 KiB of paths to be judged, or with 700 labels.
 	lightReview = 256 << 10
 	// heavyReview is the most that any takes: one with 10,000 mounts of pipes. What would take more is refused.
 	heavyReview = 48 << 20
@@ -49,6 +49,9 @@ const (
 	accessWeight    = 6144 // what policies say of a container and a pipe
 	valueWeight     = 256  // a value of an object that policies read as a whole
 )
+
+// pathWeight is what a unit of work on paths takes, which is time: a light review has a few milliseconds of it.
+const pathWeight = 4
 
 // inputWeight is what an input takes as terms beside what was weighed when it was read: the labels of the namespace, and the object if policies
 // read the whole of it. Each value of an object follows a bracket, a comma or a colon.

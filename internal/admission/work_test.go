@@ -8,6 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
 func TestObjectsThatWouldKeepACoreBusyAreRefused(t *testing.T) {
@@ -71,6 +75,45 @@ func TestThousandMountsThatThousandPoliciesGovernAreRefused(t *testing.T) {
 		}
 		if e, err := extract(scope, &obj, plenty()); !errors.Is(err, want) {
 			t.Errorf("%d mounts: %d, %v", mounts, len(e.mounts), err)
+		}
+	}
+}
+
+// A path is judged with each of its mounts. What that takes is known, and taken from what a review may take, before the first is judged: without a scope none can be.
+func TestTheWorkOfPathsIsTakenBeforeAnyIsJudged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path    string
+		mounts  int
+		subPath string
+		light   error // of a light review
+		heavy   error
+	}{
+		"a long path, mounted often":            {`C:\` + strings.Repeat(`a\`, 10_000), 500, "", errTooMuchWork, errTooMuchWork},
+		"a long path, mounted a hundred times":  {strings.Repeat("/a", 10_000), 90, "", jsonscan.ErrAllowance, nil},
+		"long subPaths":                         {`C:\a`, 300, strings.Repeat("a/", 100), jsonscan.ErrAllowance, nil},
+		"a share with a long path":              {`\\h\s` + strings.Repeat(`\a`, 8_000), 9, "s", jsonscan.ErrAllowance, nil},
+		"a path of ordinary length, many times": {`/var/lib/kubelet/plugins/driver.example`, 200, "sub/path", nil, nil},
+	} {
+		pod := testPod(tt.path)
+		m := pod.Spec.Containers[0].VolumeMounts[0]
+		m.SubPath = tt.subPath
+		pod.Spec.Containers[0].VolumeMounts = slices.Repeat([]corev1.VolumeMount{m}, tt.mounts)
+		obj, err := readObject(marshal(t, pod), podKind, plenty())
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := testScope(t, Policies{Parameters: DefaultParameters()})
+		scopeFor := func(want error) *Scope {
+			if want != nil {
+				return nil
+			}
+			return full
+		}
+		if _, err := extract(scopeFor(tt.light), &obj, jsonscan.Allow(lightReview)); !errors.Is(err, tt.light) {
+			t.Errorf("%s: a light review: %v, want %v", name, err, tt.light)
+		}
+		if _, err := extract(scopeFor(tt.heavy), &obj, plenty()); !errors.Is(err, tt.heavy) {
+			t.Errorf("%s: a heavy review: %v, want %v", name, err, tt.heavy)
 		}
 	}
 }
