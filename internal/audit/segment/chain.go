@@ -133,7 +133,7 @@ func (j *judge) chain(c *Chained) error {
 		p := before[i]
 		isBehind[i] = p >= 0 && j.links[i].First > j.signed.Size && (p == carrier || isBehind[p])
 		c.Behind[i] = isBehind[i] && c.Sealed
-		if isBehind[i] && !c.Sealed && (p == carrier || fits[p]) {
+		if isBehind[i] && !c.Sealed && (p == carrier || fits[p]) && j.links[i].Misfit == nil {
 			if fits[i], err = j.fits(i); err != nil {
 				return err
 			}
@@ -209,14 +209,11 @@ func predecessors(links []Link, signed uint64, open func(i int) (io.ReadCloser, 
 	return before, nil
 }
 
-// fits says whether an unsigned segment opens as a segment of the log does and describes its predecessor correctly: where its records end, and what follows them.
+// fits says whether an unsigned segment that opens as a segment of the log does describes its predecessor correctly: where its records end, and what follows them.
 // If another segment declares this one void, it still fits if it holds more than its opening: that declaration is unsigned, and a segment that was given up with records
 // in it cannot be told from one that an attacker wants to replace.
 func (j *judge) fits(i int) (bool, error) {
 	l := j.links[i]
-	if l.Misfit != nil {
-		return false, nil
-	}
 	before, err := j.measure(j.before[i])
 	if err != nil || l.Bytes > before.Bytes {
 		return false, err
