@@ -215,7 +215,7 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	}
 }
 
-// signedOverrulings name the whole records that the log's own word leaves out. A report names those that anybody's may have left out among what is not proven.
+// signedOverrulings name the whole records that the log itself declares torn. Those that anybody may have declared torn stand in Report.Incomplete.
 func signedOverrulings(r evidence.Report) (texts []string) {
 	for _, o := range r.Overruled {
 		if !o.Unsigned {

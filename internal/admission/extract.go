@@ -89,13 +89,14 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 // or read once more.
 func (e *extraction) exhausted() bool { return e.work > maxWork || e.allowance.Spent() }
 
-// pathWork is the work that the paths of the object take. It stops where that is too much.
+// pathWork is the work that the paths of the object take. It marks the volumes that are mounted, and stops where the work is too much.
 func (e *extraction) pathWork(sources []volumeSource) (work int) {
 	for _, list := range [][]container{e.spec.initContainers, e.spec.containers, e.spec.ephemeral} {
 		for _, c := range list {
 			work += entryWork
 			for _, m := range c.mounts {
 				for _, i := range e.named(m.volume) {
+					e.mounted[i] = true
 					read := len(e.spec.hostPaths[i].path) + len(m.subPath)
 					if m.expr {
 						read *= exprWork
@@ -107,8 +108,10 @@ func (e *extraction) pathWork(sources []volumeSource) (work int) {
 			}
 		}
 	}
-	for _, v := range e.spec.hostPaths { // those that are mounted too, since which these are is found out later
-		work += entryWork + len(v.path)
+	for i, v := range e.spec.hostPaths {
+		if !e.mounted[i] {
+			work += entryWork + len(v.path)
+		}
 	}
 	for _, s := range sources {
 		work += entryWork + exprWork*len(s.path)
@@ -160,7 +163,6 @@ func (e *extraction) list(kind, key string, containers []container) {
 func (e *extraction) mount(c *Container, index int, m volumeMount) {
 	for _, i := range e.named(m.volume) {
 		v := e.spec.hostPaths[i]
-		e.mounted[i] = true
 		if e.exhausted() {
 			return
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 func TestAKeyNeverPrintsItsSecret(t *testing.T) {
@@ -191,7 +193,7 @@ func FuzzCheckpointsAndNotes(f *testing.F) {
 		_, _ = CheckProof(text, keys)
 		_, _ = parseStart(text)
 		var r Record
-		if parseRecord(text, &r) == nil && (r.Seq == 0 || len(r.prev) != prevLength) {
+		if parseRecord(text, &r) == nil && (r.Seq == 0 || len(r.prev) != segment.PrevLength) {
 			t.Errorf("%q is a record %+v", text, r)
 		}
 	})

@@ -8,16 +8,17 @@ import (
 	"path/filepath"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Overruled are whole records that continue the log, and that the next segment declares torn: they are no part of the log, and nobody reads them. A write that failed leaves
-// records of which nobody was told. Whoever wants records out of a log that is not signed yet adds a segment that says the same.
+// Overruled are whole records that continue the log and that the next segment declares torn: they are no part of the log, and no command shows them. A write that failed leaves
+// such records, which were never acknowledged. An attacker who wants acknowledged records out of a log that is not yet signed adds a segment that declares the same.
 type Overruled struct {
 	File  string `json:"file"`
 	First uint64 `json:"first"` // the first of them has the number of the record that declares them torn
 	Last  uint64 `json:"last"`
 	By    string `json:"by"` // the segment of that record
-	// Unsigned says that nothing shows whose word that is: no keys were given, or the process that wrote that record did not sign it.
+	// Unsigned says that nothing shows who declared them torn: no keys were given, or the process that wrote that record did not sign it.
 	Unsigned bool `json:"unsigned"`
 }
 
@@ -44,10 +45,11 @@ func CountRecords(r io.Reader, seq uint64, leaf string) (n uint64, err error) {
 		case err != nil:
 			return n, err
 		}
-		at, prev, ok := PlaceOf(raw[:len(raw)-1])
-		if !ok || at != seq+1 || prev != leaf {
-			return n, nil
+		line := raw[:len(raw)-1]
+		p, _, err := segment.PlaceOf(line)
+		if err != nil || p.Seq != seq+1 || string(p.Prev) != leaf {
+			return n, nil //nolint:nilerr // what is no record ends the count
 		}
-		n, seq, leaf = n+1, at, Leaf(raw[:len(raw)-1]).String()
+		n, seq, leaf = n+1, p.Seq, Leaf(line).String()
 	}
 }

@@ -24,8 +24,6 @@ type Record struct {
 	isOrphan bool
 }
 
-const prevLength = 44 // 32 bytes in base64
-
 // parseRecord finds number, type, stage and the hash of the record before. Records have a fixed order of fields, so nothing else is read: what a
 // record says is no matter of whether it was changed.
 func parseRecord(raw []byte, r *Record) error {
@@ -42,13 +40,6 @@ func parseRecord(raw []byte, r *Record) error {
 	r.isOrphan = !r.isLog && string(p.Stage) == string(audit.StageOrphaned)
 	r.Leaf = Leaf(raw)
 	return nil
-}
-
-// PlaceOf is where a line says that it stands: its number, and the hash of the record before it in base64. ok is false of a line that has none.
-func PlaceOf(line []byte) (seq uint64, prev string, ok bool) {
-	var r Record
-	err := parseRecord(line, &r)
-	return r.Seq, string(r.prev), err == nil
 }
 
 // digits cuts a decimal number without leading zeros.

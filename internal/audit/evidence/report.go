@@ -157,7 +157,7 @@ func (r *Report) conclude(o VerifyOptions) {
 		}
 	}
 	if unsigned > maxNamed {
-		r.incomplete("whole records in %d more segments were declared torn, and nothing shows whose word that is", unsigned-maxNamed)
+		r.incomplete("whole records in %d more segments were declared torn, and nothing shows by whom", unsigned-maxNamed)
 	}
 	switch {
 	case r.OutsideCovered == 0:

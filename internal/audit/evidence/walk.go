@@ -45,7 +45,7 @@ type walk struct {
 	order    []opening
 	limit    int64  // of the last segment, for a writer: how many bytes are of the log
 	next     uint64 // number that the next record must have; 0 before the first
-	last     [prevLength]byte
+	last     [segment.PrevLength]byte
 	isLinked bool      // last is the hash of the record before
 	isClosed bool      // that record closed its segment
 	torn     int64     // bytes behind the last record of all

@@ -295,7 +295,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 	return true
 }
 
-// overruled says which whole records behind the end of a part the next segment declares torn, unless a verification shows that this is the log's own word. Without a
+// overruled says which whole records behind the end of a part the next segment declares torn, unless a verification shows that the log itself says so. Without a
 // verification they are counted here: behind is what stands there, c is of the records before.
 func (l *Log) overruled(p part, behind io.Reader, c *chain) (text string, err error) {
 	if r := l.Report; r != nil && r.Fault == nil {

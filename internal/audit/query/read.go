@@ -197,8 +197,8 @@ func (l *lines) parse(rest []byte) (Record, error) {
 	e, err := l.event(line)
 	if err != nil {
 		bad := l.bad(err)
-		if seq, prev, ok := evidence.PlaceOf(line); ok {
-			bad.seq, bad.prev, bad.leaf = seq, prev, evidence.Leaf(line).String()
+		if p, _, err := segment.PlaceOf(line); err == nil {
+			bad.seq, bad.prev, bad.leaf = p.Seq, string(p.Prev), evidence.Leaf(line).String()
 		}
 		return Record{}, bad
 	}

@@ -36,11 +36,11 @@ var (
 	errNoPrev   = errors.New("not a record: it does not end with the hash of the record before")
 )
 
-// Bounds of texts in records.
-const (
-	maxWord    = 64 // type and stage
-	prevLength = 44 // 32 bytes in base64
-)
+// PrevLength is the length of the hash of a record in the next one: 32 bytes in base64.
+const PrevLength = 44
+
+// maxWord bounds type and stage in bytes.
+const maxWord = 64
 
 // PlaceOf reads the beginning and the end of a line without its newline, where each record says where it stands, and returns what is between them. Whoever asks
 // whether a line is a record, of whatever version, asks this.
@@ -57,7 +57,7 @@ func PlaceOf(line []byte) (p Place, between []byte, err error) {
 	if r.failed || p.Seq == 0 || p.Seq > MaxSeq {
 		return Place{}, nil, errNoRecord
 	}
-	at := len(r.rest) - len(`,"prev":""}`) - prevLength
+	at := len(r.rest) - len(`,"prev":""}`) - PrevLength
 	if at < 0 {
 		return Place{}, nil, errNoPrev
 	}
@@ -65,7 +65,7 @@ func PlaceOf(line []byte) (p Place, between []byte, err error) {
 	end.skip(`,"prev":`)
 	p.Prev = end.bytes()
 	end.skip(`}`)
-	if end.failed || len(p.Prev) != prevLength {
+	if end.failed || len(p.Prev) != PrevLength {
 		return Place{}, nil, errNoPrev
 	}
 	return p, r.rest[:at], nil
