@@ -3,6 +3,7 @@ package acl
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -90,7 +91,7 @@ func randomSpec(r *rand.Rand) Spec {
 			if crowded && r.IntN(10) > 0 {
 				c = CallerPattern{Namespace: pick(r, words.namespaces[1:3])}
 			}
-			if _, err := parseCaller(c); err == nil {
+			if _, faults := parseCaller(c); len(faults) == 0 {
 				rule.Callers = append(rule.Callers, c)
 			}
 		}
@@ -132,6 +133,34 @@ func randomRequest(r *rand.Rand) Request {
 	return q
 }
 
+// aimedRequest is one that a rule of the list is likely to cover.
+func aimedRequest(r *rand.Rand, s Spec) Request {
+	q, rule := randomRequest(r), s.Rules[r.IntN(len(s.Rules))]
+	if op := pick(r, rule.Operations); !strings.HasSuffix(op, "*") {
+		q.Operation = op
+	}
+	if group, version, ok := strings.Cut(pick(r, rule.Pipes), "-"); ok && group != "*" {
+		q.Group, q.Version = group, strings.Replace(version, "*", "v1", 1)
+	}
+	c := rule.Callers[r.IntN(len(rule.Callers))]
+	who := Caller{Assurance: "process", User: c.User, Exe: strings.Replace(c.Exe, "*", "a.exe", 1), Token: c.Token}
+	if c.Namespace != "" {
+		who = Caller{
+			Assurance: "pod", User: c.User, Exe: who.Exe, Token: c.Token, Namespace: c.Namespace, ServiceAccount: c.ServiceAccount, Container: c.Container,
+			Image: strings.Replace(c.Image, "*", "x", 1), HostProcess: c.HostProcess != nil && *c.HostProcess,
+		}
+	}
+	if r.IntN(4) > 0 {
+		q.Caller = who
+	}
+	q.Paths = nil
+	for range takesPaths[q.Operation] {
+		q.Paths = append(q.Paths, pick(r, append([]string{`C:\k`}, rule.Paths...))+`\x`)
+	}
+	q.Shares, q.Services = []string{`\\files.example\data`}, rule.Services[:min(1, len(rule.Services))]
+	return q
+}
+
 func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 	allowed, denied := 0, 0
 	for seed := range uint64(500) {
@@ -147,6 +176,9 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 		}
 		for range 60 {
 			q := randomRequest(r)
+			if r.IntN(2) == 0 {
+				q = aimedRequest(r, spec)
+			}
 			want, got := straightforward(policy, q), policy.Decide(q)
 			if got.Rule != want || got.Allowed != (want != "") {
 				t.Fatalf("seed %d: %+v: rule %q, want %q\n%+v", seed, q, got.Rule, want, spec)
