@@ -15,9 +15,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
-// afterList says what the request policy of the same configuration makes of a call that the list allows; empty if nothing. A
-// list that allows is half of the answer, and whoever asks for it wants the whole.
-func afterList(ctx context.Context, settings config.Proxy, e *audit.Event) (string, error) {
+// afterList says what the request policy of the same configuration makes of a call that the list allows, and names the caller
+// for or not; empty if nothing. A list that allows is half of the answer, and whoever asks for it wants the whole.
+func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named bool) (string, error) {
 	var added policy.Modules
 	note := ""
 	if dir := settings.RequestPolicy.Modules; dir != "" {
@@ -27,11 +27,11 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event) (stri
 		}
 		added = m
 	}
-	input, err := request.FromRecord(e)
+	input, err := request.FromRecord(e, named)
 	if text := notAsked(err); text != "" {
 		return text, nil
 	}
-	s := besideBuiltIn(added, settings.Parameters())
+	s := besideBuiltIn(added)
 	if len(s.problems) > 0 {
 		return "", fmt.Errorf("request policy: %s", s.problems[0].Message)
 	}

@@ -59,14 +59,16 @@ FILE refuses it; without a record the fields of the request are empty for that. 
 ` + questionHelp + `
 
 The table has one row for each rule, in their order: RESULT is decides, covers (an earlier rule decides) or no, and WHY
-is the caller that agrees, or the first thing that does not.
+is the caller that agrees, or the first thing that does not. Of the rule that decides it also says if no rule names the caller
+for the operation: the built-in request policy refuses some to everybody else.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/acl-explain/v1"
   allowed   the call would proceed: effect is allow, or mode is LogOnly
+  named     a rule names the caller for the operation, which the request policy wants for some
   effect, mode, rule, reason, permits, limits, revision    as in audit records
   request   what was asked, in the words of the newest API version
-  rules     [{rule, covers, decides, why}]
+  rules     [{rule, covers, decides, names, why}]
   notes     texts: what else decides about the call
 
 Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
@@ -116,13 +118,14 @@ func (l *list) notes(ctx context.Context, r acl.Request, e *audit.Event) (notes 
 	case l.settings.Bundle.IsSet():
 		notes = append(notes, "on a pipe that the bundle's PipePolicies guard, the bundle decides and not this list")
 	}
-	if l.policy.Decide(r).Effect != acl.Allow { // then nobody asks further
+	d := l.policy.Decide(r)
+	if d.Effect != acl.Allow { // then nobody asks further
 		return notes, nil
 	}
 	if e == nil {
 		e = eventOf(r)
 	}
-	note, err := afterList(ctx, l.settings, e)
+	note, err := afterList(ctx, l.settings, e, d.Named)
 	if note != "" {
 		notes = append(notes, note)
 	}

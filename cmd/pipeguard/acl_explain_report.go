@@ -14,6 +14,7 @@ import (
 type aclExplainReport struct {
 	Schema   string           `json:"schema"` // pipeguard.dev/acl-explain/v1
 	Allowed  bool             `json:"allowed"`
+	Named    bool             `json:"named"`
 	Effect   acl.Effect       `json:"effect"`
 	Mode     acl.Mode         `json:"mode"`
 	Rule     string           `json:"rule"`
@@ -59,13 +60,14 @@ type explainedRule struct {
 	Rule    string `json:"rule"`
 	Covers  bool   `json:"covers"`
 	Decides bool   `json:"decides"`
+	Names   bool   `json:"names"`
 	Why     string `json:"why"`
 }
 
 func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []string, out format, print func(*printer, aclExplainReport)) error {
 	d := policy.Decide(r)
 	report := aclExplainReport{
-		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
+		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Named: d.Named, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
 		Permits: append([]string{}, d.Permits...), Limits: explainedLimits(d.Limits), Revision: policy.Revision(),
 		Request: explainedRequest{
 			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Shares: r.Shares, Services: r.Services,

@@ -25,10 +25,15 @@ func recordedRequest(cmd *cobra.Command, file, id string) (r acl.Request, e *aud
 	if found == nil {
 		return r, nil, badInput(notFound(bad, "%s has no request %q whose method is known", file, id))
 	}
-	if slices.ContainsFunc(found.What.Targets, func(t audit.Target) bool { return t.Kind == "cut" }) {
+	if isCut(found) {
 		return r, nil, badInput(fmt.Errorf("the record of %q was shortened: not all of its paths are known any more", id))
 	}
 	return requestOf(found), found, nil
+}
+
+// isCut says whether a record does not name all that the call named.
+func isCut(e *audit.Event) bool {
+	return slices.ContainsFunc(e.What.Targets, func(t audit.Target) bool { return t.Kind == "cut" })
 }
 
 // requestOf puts a record into the words of the access list, as the proxy puts a call.

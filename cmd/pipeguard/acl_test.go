@@ -287,9 +287,28 @@ func TestACLCheckAnswersACall(t *testing.T) {
 	if got := executeACL(t, "", append([]string{"acl", "check", writeACL(t, open)}, format...)...); got.code != exitYes || !strings.Contains(got.out, "note: the request policy is asked next, and refuses: PN004: ") {
 		t.Errorf("what the request policy refuses: %+v", got)
 	}
-	named := open + "requestPolicy: {named: {volume: {FormatVolume: {pods: {team-a: {node: [{}]}}}}}, modules: 'C:\\none'}\n"
+	named := strings.Replace(open, `operations: ["*"]`, `operations: [FormatVolume, "*"]`, 1) + "requestPolicy: {modules: 'C:\\none'}\n"
 	if got := executeACL(t, "", append([]string{"acl", "check", writeACL(t, named)}, format...)...); got.code != exitYes || strings.Contains(got.out, "PN004") || !strings.Contains(got.out, `its modules in C:\none could not be read`) {
 		t.Errorf("what it does not: %+v", got)
+	}
+	for text, want := range map[string]bool{open: false, named: true} {
+		var r aclExplainReport
+		got := executeACL(t, text, append([]string{"acl", "explain", "-", "-o", "json"}, format...)...)
+		if err := json.Unmarshal([]byte(got.out), &r); err != nil || got.code != exitYes {
+			t.Fatal(err, got)
+		}
+		why := ""
+		for _, rule := range r.Rules {
+			if rule.Names != (want && rule.Decides) {
+				t.Errorf("%+v", rule)
+			}
+			if rule.Decides {
+				why = rule.Why
+			}
+		}
+		if r.Named != want || strings.HasSuffix(why, "; no rule names this caller for FormatVolume") == want {
+			t.Errorf("named %v: %+v", want, r)
+		}
 	}
 	for _, alone := range [][]string{{"--pipe", "filesystem-v1"}, {"--method", "Mkdir"}, {"--caller", "user=S-1-5-18"}, {"--id", "x"}, {"--path", "x"}} {
 		if got := executeACL(t, "", append([]string{"acl", "check", file}, alone...)...); got.code != exitBadInput {

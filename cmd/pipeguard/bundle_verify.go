@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -146,13 +147,20 @@ func (r bundleReport) with(err error) bundleReport {
 	return r
 }
 
-// selfTest is what a node tries before it lets a bundle decide: its list beside the pipes of the node API, and its Rego
-// beside the policy that is built in.
+// selfTest is what a node tries before it lets a bundle decide.
 func selfTest(ctx context.Context, b bundle.Bundle) error {
+	_, err := tryBundle(ctx, b, time.Now)
+	return err
+}
+
+// tryBundle is what a node makes of a bundle: its list beside the pipes of the node API, and its Rego beside the policy that
+// is built in.
+func tryBundle(ctx context.Context, b bundle.Bundle, now func() time.Time) (*node.Live, error) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = node.Try(ctx, node.Options{Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true})}, b)
-	return err
+	return node.Try(ctx, node.Options{
+		Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true}), Now: now,
+	}, b)
 }

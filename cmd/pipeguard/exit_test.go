@@ -11,32 +11,22 @@ import (
 func TestWhatErrorsQuoteOfFilesBeginsNoLine(t *testing.T) {
 	const forged = `x\nforged\e[2J`
 	for name, c := range map[string]struct{ flag, text string }{
-		"a kind":        {"--policies", `{apiVersion: pipeguard.dev/v1alpha1, kind: "FORGED", metadata: {name: p}}`},
-		"a version":     {"--policies", `{apiVersion: "FORGED", kind: PipePolicy, metadata: {name: p}}`},
-		"an object":     {"--policies", `{apiVersion: pipeguard.dev/v1alpha1, kind: PipePolicy, metadata: {name: "FORGED"}, spec: {pipes: [a]}}`},
-		"a parameter":   {"--params", `requirement: "FORGED"`},
-		"several":       {"--params", `{requirement: "FORGED", hostProcess: "FORGED"}`},
-		"a policy":      {"--params", `pipePolicies: {"FORGED": {pipes: [aa-x]}}`},
-		"a namespace":   {"--params", `allowedNamespaces: {"FORGED": {}}`},
-		"an account":    {"--params", `allowedNamespaces: {a: {serviceAccounts: ["FORGED"]}}`},
-		"a pipe":        {"--params", `guardedPipes: ["FORGED"]`},
-		"a key":         {"--params", `"FORGED": 1`},
-		"a node's rule": {"node", `"FORGED": 1`},
-		"a node's name": {"node", `named: {disk: {"FORGED": []}}`},
+		"a kind":      {"--policies", `{apiVersion: pipeguard.dev/v1alpha1, kind: "FORGED", metadata: {name: p}}`},
+		"a version":   {"--policies", `{apiVersion: "FORGED", kind: PipePolicy, metadata: {name: p}}`},
+		"an object":   {"--policies", `{apiVersion: pipeguard.dev/v1alpha1, kind: PipePolicy, metadata: {name: "FORGED"}, spec: {pipes: [a]}}`},
+		"a parameter": {"--params", `requirement: "FORGED"`},
+		"several":     {"--params", `{requirement: "FORGED", hostProcess: "FORGED"}`},
+		"a policy":    {"--params", `pipePolicies: {"FORGED": {pipes: [aa-x]}}`},
+		"a namespace": {"--params", `allowedNamespaces: {"FORGED": {}}`},
+		"an account":  {"--params", `allowedNamespaces: {a: {serviceAccounts: ["FORGED"]}}`},
+		"a pipe":      {"--params", `guardedPipes: ["FORGED"]`},
+		"a key":       {"--params", `"FORGED": 1`},
 	} {
 		file := filepath.Join(t.TempDir(), "f.yaml")
 		if err := os.WriteFile(file, []byte(strings.ReplaceAll(c.text, "FORGED", forged)+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		args := []string{"review", "-f", "testdata/review/ordinary.yaml", c.flag, file}
-		if c.flag == "node" {
-			rule := filepath.Join(t.TempDir(), "rule.rego")
-			if err := os.WriteFile(rule, []byte("package pipeguard.node\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			args = []string{"policy", "check", "--params", file, filepath.Dir(rule)}
-		}
-		got := execute(t, "", args...)
+		got := execute(t, "", "review", "-f", "testdata/review/ordinary.yaml", c.flag, file)
 		if got.code != exitBadInput || !strings.Contains(got.errOut, "forged") {
 			t.Errorf("%s: exit code %d, %q", name, got.code, got.errOut)
 		}

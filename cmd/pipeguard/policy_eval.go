@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -26,7 +29,6 @@ type evalOptions struct {
 	audit, id string // a recorded call
 	input     string // or an input
 	policyDir string
-	params    string
 	bundle    string
 	config    string // of a proxy
 }
@@ -53,7 +55,9 @@ func newPolicyEval() *cobra.Command {
 pipeguard.node in a directory or in a bundle that add to it. They must compile, pass their tests and hold the invariants first.
 
 With --from-audit it makes the input again from the records of the call with that ID, and says where the decision is another one than was
-recorded. The time of the input is when the call arrived. Secrets are in neither: a policy never sees them.
+recorded. The time of the input is when the call arrived. Secrets are in neither: a policy never sees them. Whether the caller is named is no
+part of the record: the access list of --config or --bundle is asked about the call, as of that time, and without either nobody is named. An
+input of --input says it itself.
 
 With -o json it prints one object:
   schema       "pipeguard.dev/policy-eval/v1"
@@ -76,9 +80,8 @@ Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decisi
 	cmd.Flags().StringVar(&o.id, "id", "", "id of the recorded call, as audit show --wide has it")
 	cmd.Flags().StringVar(&o.input, "input", "", "file with an input in JSON, or - for standard input")
 	cmd.Flags().StringVar(&o.policyDir, "policy", "", "directory of policies that add to the built-in request policy")
-	cmd.Flags().StringVar(&o.params, "params", "", "parameters file of the request policy (YAML); without it, nobody is named")
-	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose policies and named callers are asked; its signature is not looked at")
-	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy: who is named in it and by its rules, and its modules unless --policy is there")
+	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
+	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "print the input, too")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return policyEval(cmd, o, *out, isVerbose) }
 	return cmd
@@ -88,10 +91,8 @@ func (o evalOptions) check() error {
 	switch {
 	case o.input == "" && o.audit == "":
 		return errors.New("name a recorded call with --from-audit and --id, or an input with --input")
-	case o.bundle != "" && (o.policyDir != "" || o.params != "" || o.config != ""):
-		return errors.New("a bundle has policies and parameters of its own: leave --policy, --params and --config out")
-	case o.config != "" && o.params != "":
-		return errors.New("a configuration has the parameters: leave --params out")
+	case o.bundle != "" && (o.policyDir != "" || o.config != ""):
+		return errors.New("a bundle has policies and an access list of its own: leave --policy and --config out")
 	case o.input != "" && (o.audit != "" || o.id != ""):
 		return errors.New("--input and --from-audit exclude each other")
 	case o.audit != "" && o.id == "":
@@ -104,17 +105,8 @@ func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) e
 	if err := o.check(); err != nil {
 		return badInput(err)
 	}
-	evaluator, err := nodeEvaluator(cmd, o)
-	if err != nil {
-		return badInput(err)
-	}
 	report := evalReport{Schema: "pipeguard.dev/policy-eval/v1", Differences: []difference{}, Notes: []string{}, isOfBundle: o.bundle != ""}
-	if o.input != "" {
-		err = report.ofInput(cmd, evaluator, o.input)
-	} else {
-		err = report.ofRecord(cmd, evaluator, o.audit, o.id)
-	}
-	if err != nil {
+	if err := report.ask(cmd, o); err != nil {
 		return badInput(err)
 	}
 	p := printer{w: cmd.OutOrStdout()}
@@ -129,68 +121,110 @@ func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) e
 	return p.done(nil)
 }
 
-// nodeEvaluator activates a request policy as the proxy would.
-func nodeEvaluator(cmd *cobra.Command, o evalOptions) (*request.Evaluator, error) {
-	s, err := o.sources()
+// ask decides about what the options name.
+func (r *evalReport) ask(cmd *cobra.Command, o evalOptions) error {
+	if o.input != "" {
+		n, err := o.node(cmd, time.Now)
+		if err != nil {
+			return err
+		}
+		return r.ofInput(cmd, n.evaluator, o.input)
+	}
+	event, err := findRecord(cmd, o.audit, o.id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(s.problems) > 0 {
-		return nil, errors.New(s.problems[0].Message)
-	}
-	evaluator, err := request.New(policy.Options{BaseTested: s.isBuiltIn})
+	n, err := o.node(cmd, func() time.Time { return request.Arrival(event) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = evaluator.Activate(cmd.Context(), s.modules)
-	return evaluator, err
+	return r.ofRecord(cmd, n, event)
 }
 
-// sources are what the options name beside what is built in.
-func (o evalOptions) sources() (sources, error) {
+// judging is what decides about calls on a node.
+type judging struct {
+	evaluator *request.Evaluator
+	list      accessList // nil if none is named
+}
+
+// accessList is that of a configuration, or of a bundle.
+type accessList interface {
+	Decide(acl.Request) acl.Decision
+}
+
+// node is what the options name, as the proxy would activate it.
+func (o evalOptions) node(cmd *cobra.Command, now func() time.Time) (judging, error) {
 	if o.bundle != "" {
 		raw, err := bundle.ReadFile(o.bundle)
 		if err != nil {
-			return sources{}, err
+			return judging{}, err
 		}
 		b, _, err := bundle.Inspect(raw)
 		if err != nil {
-			return sources{}, err
+			return judging{}, err
 		}
-		m, err := request.Modules(b.Modules, b.Data)
-		return sources{modules: m, isBuiltIn: true}, err
-	}
-	var settings config.Proxy
-	if o.config != "" {
-		var err error
-		if settings, err = loadConfig(o.config); err != nil {
-			return sources{}, err
-		}
-		o.policyDir = cmp.Or(o.policyDir, settings.RequestPolicy.Modules)
-	}
-	modules := policy.Modules{}
-	if o.policyDir != "" {
-		all, err := loadModules(o.policyDir)
+		live, err := tryBundle(cmd.Context(), b, now)
 		if err != nil {
-			return sources{}, err
+			return judging{}, err
 		}
-		if _, modules = byKind(all); len(modules.Files) == 0 {
-			return sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", o.policyDir)
-		}
+		return judging{request.Over(live.Engine), live}, nil
 	}
+	var n judging
 	if o.config != "" {
-		return besideBuiltIn(modules, settings.Parameters()), nil
+		settings, list, err := loadConfig(o.config)
+		if err != nil {
+			return judging{}, err
+		}
+		n.list, o.policyDir = list, cmp.Or(o.policyDir, settings.RequestPolicy.Modules)
 	}
-	return nodeSources(modules, o.params)
+	s, err := o.sources()
+	if err != nil {
+		return judging{}, err
+	}
+	if len(s.problems) > 0 {
+		return judging{}, errors.New(s.problems[0].Message)
+	}
+	if n.evaluator, err = request.New(policy.Options{BaseTested: s.isBuiltIn}); err != nil {
+		return judging{}, err
+	}
+	_, err = n.evaluator.Activate(cmd.Context(), s.modules)
+	return n, err
 }
 
-// loadConfig reads a configuration that is there.
-func loadConfig(file string) (config.Proxy, error) {
+// sources are the policies of the directory that is named, beside what is built in.
+func (o evalOptions) sources() (sources, error) {
+	if o.policyDir == "" {
+		return besideBuiltIn(policy.Modules{}), nil
+	}
+	all, err := loadModules(o.policyDir)
+	if err != nil {
+		return sources{}, err
+	}
+	_, modules := byKind(all)
+	if len(modules.Files) == 0 {
+		return sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", o.policyDir)
+	}
+	if o.config != "" { // of a node, which takes additions alone
+		return besideBuiltIn(modules), nil
+	}
+	return nodeSources(modules), nil
+}
+
+// loadConfig reads a configuration that is there, with its access list.
+func loadConfig(file string) (config.Proxy, *acl.Policy, error) {
 	settings, err := config.LoadProxy(file)
 	if err == nil && settings.IsMissing() {
 		err = fmt.Errorf("open %s: there is no such file", file)
 	}
-	return settings, err
+	if err != nil {
+		return config.Proxy{}, nil, err
+	}
+	apis, err := apiserver.Load(apiserver.Groups()...)
+	if err != nil {
+		return config.Proxy{}, nil, err
+	}
+	list, err := settings.Policy(settings.Known(apis))
+	return settings, list, err
 }
 
 func (r *evalReport) ofInput(cmd *cobra.Command, e *request.Evaluator, file string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -29,24 +30,37 @@ type difference struct {
 	Now      string `json:"now"`
 }
 
-func (r *evalReport) ofRecord(cmd *cobra.Command, e *request.Evaluator, file, id string) error {
-	event, err := findRecord(cmd, file, id)
-	if err != nil {
-		return err
-	}
-	input, err := request.FromRecord(event)
+func (r *evalReport) ofRecord(cmd *cobra.Command, n judging, event *audit.Event) error {
+	input, err := request.FromRecord(event, r.isNamed(n.list, event))
 	switch {
 	case errors.Is(err, request.ErrNotShown):
 		r.Decision = request.NotShown(err)
 	case err != nil:
-		return fmt.Errorf("call %s: %w", id, err)
+		return fmt.Errorf("call %s: %w", event.ID, err)
 	default:
-		if err := r.decide(cmd, e, input); err != nil {
+		if err := r.decide(cmd, n.evaluator, input); err != nil {
 			return err
 		}
 	}
 	r.compare(event)
 	return nil
+}
+
+// isNamed asks the access list whether it names the caller of a recorded call. Where it cannot be asked, nobody is named.
+func (r *evalReport) isNamed(list accessList, event *audit.Event) bool {
+	switch {
+	case list == nil:
+		r.note("who is named is said by the access list: --config or --bundle asks it")
+		return false
+	case event.What == nil || isCut(event):
+		r.note("the record was shortened, so the access list cannot be asked who is named")
+		return false
+	}
+	d := list.Decide(requestOf(event))
+	if d.Effect != acl.Allow {
+		r.note("the access list that was asked denies this call, and names nobody: " + d.Reason)
+	}
+	return d.Named
 }
 
 // findRecord returns the last record of a call that holds a decision: the one of its end, unless the call never ended.
@@ -97,7 +111,7 @@ func (r *evalReport) compare(event *audit.Event) {
 		r.Differences = append(r.Differences, difference{"rule", rule, r.Decision.Rule})
 	}
 	if isOurs && r.Recorded.Revision != r.Decision.Revision {
-		r.note("other policies or parameters were asked then: revision " + r.Recorded.Revision)
+		r.note("other policies were asked then: revision " + r.Recorded.Revision)
 	}
 }
 

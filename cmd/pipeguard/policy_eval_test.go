@@ -100,7 +100,7 @@ func TestPolicyTestAsksOfNodesWhatTheProxyDoes(t *testing.T) {
 	}{
 		"a test that fails":      {"service_control.rego", "	not is_named\n", "", "failed: service_control_test.rego"},
 		"a service for anybody":  {"service_control_test.rego", "package pipeguard.node_test", "package pipeguard.node_test\n\ntest_more if true", "invariants: passed"},
-		"a function of the net":  {"named.rego", "default is_named := false", "default is_named := false\n\nx := http.send({})", "not available to policies"},
+		"a function of the net":  {"input.rego", "default is_named := false", "default is_named := false\n\nx := http.send({})", "not available to policies"},
 		"a decision of any kind": {"decision.rego", `decision := {"allowed": allowed, "findings": findings}`, "decision := true", "not compiled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,15 +146,12 @@ func TestADirectoryMayHoldBothKinds(t *testing.T) {
 	}
 }
 
-const namedParameters = `
-named:
-  system:
-    StopService:
-      pods:
-        kube-system:
-          driver:
-            - services: [msiscsi]
-`
+const proxyHead = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
+
+// stopRule is an access list with one rule for the caller of recordedLog.
+func stopRule(operations, more string) string {
+	return proxyHead + "acl: {rules: [{name: r, pipes: [\"system-*\"], operations: [" + operations + "], callers: [{serviceAccount: kube-system/driver}]" + more + "}]}\n"
+}
 
 // recordedLog is a log with one call to stop a service, as it ended.
 func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Event)) string {
@@ -168,6 +165,7 @@ func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Even
 		What: &audit.What{
 			Pipe: "csi-proxy-system-v1alpha1", Group: "system", Version: "v1alpha1", Method: "StopService",
 			FullMethod: "/v1alpha1.System/StopService", Params: json.RawMessage(`{"name":"MSiSCSI","force":false}`),
+			Targets: []audit.Target{{Kind: "service", Value: "MSiSCSI"}},
 		},
 		Decision: decision,
 		Outcome:  &audit.Outcome{Result: audit.ResultDenied, Code: "PermissionDenied", LatencyUS: 1_000_000},
@@ -192,7 +190,7 @@ func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Even
 
 func builtInRevision(t *testing.T) string {
 	t.Helper()
-	m, err := request.Modules(nil, nil)
+	m, err := request.Modules(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,10 +206,8 @@ func builtInRevision(t *testing.T) string {
 }
 
 func TestPolicyEvalReplaysARecord(t *testing.T) {
-	params := filepath.Join(t.TempDir(), "named.yaml")
-	if err := os.WriteFile(params, []byte(namedParameters), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	naming := []string{"--config", writeACL(t, stopRule("StopService", ", services: [msiscsi]"))}
+	const isSaidElsewhere = "note      who is named is said by the access list: --config or --bundle asks it"
 	refused := &audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "r", Mode: "Enforce", Policy: &audit.Policy{Name: "request", Revision: builtInRevision(t)}}
 	older := *refused
 	older.Policy = &audit.Policy{Name: "request", Revision: "sha256:older"}
@@ -235,19 +231,23 @@ func TestPolicyEvalReplaysARecord(t *testing.T) {
 		want     []string
 		without  string
 	}{
-		"the same":                     {refused, nil, nil, exitYes, []string{"now       deny by PN001: ", "recorded  deny by PN001: r"}, "other policies"},
-		"other policies, the same":     {&older, nil, nil, exitYes, []string{"deny by PN001", "note      other policies or parameters were asked then: revision sha256:older"}, "DIFFERS"},
-		"the caller is named now":      {refused, nil, []string{"--params", params}, exitNo, []string{"now       allow", "DIFFERS   effect: recorded deny, now allow", "DIFFERS   rule: recorded PN001, now none", "other policies"}, ""},
-		"another rule":                 {&otherRule, nil, nil, exitNo, []string{"DIFFERS   rule: recorded PN002, now PN001"}, "effect:"},
-		"it was allowed":               {allowed, nil, nil, exitNo, []string{"recorded  allow by drivers", "effect: recorded allow, now deny", "rule: recorded none, now PN001"}, ""},
-		"it was and is allowed":        {allowed, nil, []string{"--params", params}, exitYes, []string{"now       allow"}, "DIFFERS"},
-		"the access list refused":      {byList, nil, nil, exitYes, []string{"the request policy was not asked about it"}, "DIFFERS"},
-		"a text that is not shown":     {allowed, long, []string{"--params", params}, exitNo, []string{"deny by PN910", "request.name has more than 1024 bytes"}, ""},
-		"the token came too late":      {&audit.Decision{Effect: audit.EffectDeny, Reason: "token: missing"}, nil, nil, exitYes, []string{"before its caller was looked up"}, "DIFFERS"},
-		"the caller had left":          {&audit.Decision{Effect: audit.EffectDeny, Rule: "drivers", Reason: "r", Policy: allowed.Policy}, nil, nil, exitYes, []string{"rule drivers allowed this call"}, "DIFFERS"},
-		"a bundle decided":             {&ofBundle, nil, []string{"--params", params}, exitYes, []string{"the rules of a bundle decided then, revision 7", "--bundle"}, "DIFFERS"},
+		"the same":                 {refused, nil, nil, exitYes, []string{"now       deny by PN001: ", "recorded  deny by PN001: r", isSaidElsewhere}, "other policies"},
+		"other policies, the same": {&older, nil, nil, exitYes, []string{"deny by PN001", "note      other policies were asked then: revision sha256:older"}, "DIFFERS"},
+		"the caller is named now":  {refused, nil, naming, exitNo, []string{"now       allow", "DIFFERS   effect: recorded deny, now allow", "DIFFERS   rule: recorded PN001, now none"}, "note"},
+		"another rule":             {&otherRule, nil, nil, exitNo, []string{"DIFFERS   rule: recorded PN002, now PN001"}, "effect:"},
+		"it was allowed":           {allowed, nil, nil, exitNo, []string{"recorded  allow by drivers", "effect: recorded allow, now deny", "rule: recorded none, now PN001"}, ""},
+		"it was and is allowed":    {allowed, nil, naming, exitYes, []string{"now       allow"}, "DIFFERS"},
+		"the access list refused":  {byList, nil, nil, exitYes, []string{"the request policy was not asked about it"}, "DIFFERS"},
+		"a text that is not shown": {allowed, long, naming, exitNo, []string{"deny by PN910", "request.name has more than 1024 bytes"}, ""},
+		"the token came too late":  {&audit.Decision{Effect: audit.EffectDeny, Reason: "token: missing"}, nil, nil, exitYes, []string{"before its caller was looked up"}, "DIFFERS"},
+		"the caller had left":      {&audit.Decision{Effect: audit.EffectDeny, Rule: "drivers", Reason: "r", Policy: allowed.Policy}, nil, nil, exitYes, []string{"rule drivers allowed this call"}, "DIFFERS"},
+		"a bundle decided":         {&ofBundle, nil, naming, exitYes, []string{"the rules of a bundle decided then, revision 7", "--bundle"}, "DIFFERS"},
+		"named, with the input":    {allowed, nil, append(naming, "-v"), exitYes, []string{`"named": true`}, "note"},
+		"its targets are not all known": {allowed, func(e *audit.Event) {
+			e.What.Targets = append(e.What.Targets, audit.Target{Kind: "cut", Value: "[9 entries cut]"})
+		}, naming, exitNo, []string{"deny by PN001", "note      the record was shortened, so the access list cannot be asked who is named"}, ""},
 		"with the input":               {refused, nil, []string{"-v"}, exitYes, []string{`"now": "2026-01-02T03:04:05Z"`, `"name": "MSiSCSI"`, `"node": "win-1"`, `"container": null`, `"token": false`}, ""},
-		"with the container":           {refused, contain, []string{"-v"}, exitYes, []string{`"image": "registry.example/driver:1"`, `"hostProcess": true`, `"token": true`}, "note"},
+		"with the container":           {refused, contain, []string{"-v"}, exitYes, []string{`"image": "registry.example/driver:1"`, `"hostProcess": true`, `"token": true`, `"named": false`}, "other policies"},
 		"a control character is shown": {&audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "a\x1b[2J", Policy: refused.Policy}, nil, nil, exitYes, []string{"<U+001B>"}, "\x1b"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -317,11 +317,8 @@ func TestPolicyEvalAsksAboutAnInput(t *testing.T) {
 func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
 	decided := &audit.Decision{Effect: audit.EffectDeny, Policy: &audit.Policy{Name: "request", Revision: "1"}}
 	log := recordedLog(t, decided, nil)
-	admission, bad, params := copyOfDefaults(t), nodeCopy(t), filepath.Join(t.TempDir(), "p.yaml")
+	admission, bad := copyOfDefaults(t), nodeCopy(t)
 	edit(t, bad, "service_control.rego", "	not is_named\n", "")
-	if err := os.WriteFile(params, []byte("named: {system: {HaltService: {}}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cut := recordedLog(t, decided, func(e *audit.Event) { e.What.Params = json.RawMessage(`"[1 bytes cut]"`) })
 	for name, c := range map[string]struct {
 		args []string
@@ -343,8 +340,7 @@ func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
 		"policies of admission":          {[]string{"--input", "x", "--policy", admission}, "holds no policies of nodes"},
 		"policies that are not there":    {[]string{"--input", "x", "--policy", "missing"}, "missing"},
 		"policies whose tests fail":      {[]string{"--input", "x", "--policy", bad}, "run policy tests"},
-		"parameters that name no thing":  {[]string{"--input", "x", "--params", params}, `unknown name "HaltService"`},
-		"parameters that are not there":  {[]string{"--input", "x", "--params", "missing.yaml"}, "missing.yaml"},
+		"parameters":                     {[]string{"--input", "x", "--params", "x"}, "unknown flag: --params"},
 		"an output of an unknown format": {[]string{"--input", "x", "-o", "yaml"}, "must be text or json"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -366,14 +362,18 @@ func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
 	if got := execute(t, "", "policy", "test", nodeCopy(t), "--policies", "testdata/review/policies.yaml"); got.code != exitBadInput || !strings.Contains(got.errOut, "--policies goes with") {
 		t.Errorf("objects with policies of nodes: %+v", got)
 	}
+	for _, command := range []string{"test", "check"} {
+		if got := execute(t, "", "policy", command, nodeCopy(t), "--params", "x"); got.code != exitBadInput || !strings.Contains(got.errOut, "--params goes with policies of admission") || !strings.Contains(got.errOut, "input.named") {
+			t.Errorf("%s: parameters with policies of nodes: %+v", command, got)
+		}
+	}
 }
 
 // What a node decided is decided again from what the node has: its configuration, or its bundle.
 func TestPolicyEvalAsksWhatTheNodeAsked(t *testing.T) {
 	refused := &audit.Decision{Effect: audit.EffectDeny, Rule: "PN001", Reason: "r", Mode: "Enforce", Policy: &audit.Policy{Name: "request", Revision: "sha256:older"}}
 	log := recordedLog(t, refused, func(e *audit.Event) { e.Who.Container = &audit.WhoContainer{ID: "c0ffee", Name: "plugin"} })
-	const head = "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"
-	rules := head + "acl: {rules: [{name: r, pipes: [\"system-*\"], operations: [StopService], callers: [{serviceAccount: kube-system/driver}]}]}\n"
+	rules := stopRule("StopService", "")
 	modules := nodeStarter(t)
 	edit(t, modules, "working_hours.rego", `input.group == "volume"`, `input.group == "system"`)
 	edit(t, modules, "working_hours.rego", `input.operation == "FormatVolume"`, `input.operation == "StopService"`)
@@ -394,16 +394,18 @@ func TestPolicyEvalAsksWhatTheNodeAsked(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nobody is named":                 {head, nil, exitYes, "now       deny by PN001"},
-		"a rule names the caller":         {rules, nil, exitNo, "now       allow"},
-		"the configuration names it":      {head + "requestPolicy: {named: {system: {StopService: {pods: {kube-system: {driver: [{services: [msiscsi]}]}}}}}}\n", nil, exitNo, "now       allow"},
-		"the configuration names another": {head + "requestPolicy: {named: {system: {StopService: {pods: {kube-system: {driver: [{services: [other]}]}}}}}}\n", nil, exitYes, "deny by PN001"},
-		"its modules refuse":              {rules + "requestPolicy: {modules: '" + modules + "'}\n", nil, exitNo, "now       deny by HOUSE1"},
-		"modules beside it refuse":        {rules, []string{"--policy", modules}, exitNo, "now       deny by HOUSE1"},
-		"its modules are not there":       {rules + "requestPolicy: {modules: '" + modules + "-missing'}\n", nil, exitBadInput, "-missing"},
-		"a configuration with a fault":    {rules + "x: y\n", nil, exitBadInput, "proxy.yaml"},
-		"parameters twice":                {rules, []string{"--params", "x"}, exitBadInput, "leave --params out"},
-		"a bundle, too":                   {rules, []string{"--bundle", "x"}, exitBadInput, "a bundle has policies and parameters of its own"},
+		"nobody is named":                  {proxyHead, nil, exitYes, "note      the access list that was asked denies this call, and names nobody: no rule names this pipe"},
+		"a rule names the caller":          {rules, nil, exitNo, "now       allow"},
+		"a rule names it for a service":    {stopRule("StopService", ", services: [MSISCSI]"), nil, exitNo, "now       allow"},
+		"a rule names it for another":      {stopRule("StopService", ", services: [winrm]"), nil, exitYes, "deny by PN001"},
+		"a rule allows everything":         {stopRule("'*'", ""), nil, exitYes, "deny by PN001"},
+		"who is named, beside rules":       {rules + "requestPolicy: {named: {system: {}}}\n", nil, exitBadInput, "requestPolicy.named"},
+		"its modules refuse":               {rules + "requestPolicy: {modules: '" + modules + "'}\n", nil, exitNo, "now       deny by HOUSE1"},
+		"modules beside it refuse":         {rules, []string{"--policy", modules}, exitNo, "now       deny by HOUSE1"},
+		"its modules are not there":        {rules + "requestPolicy: {modules: '" + modules + "-missing'}\n", nil, exitBadInput, "-missing"},
+		"a configuration with a fault":     {rules + "x: y\n", nil, exitBadInput, "proxy.yaml"},
+		"a rule of a pipe that is nowhere": {strings.Replace(rules, "system-*", "system-v9", 1), nil, exitBadInput, "system-v9"},
+		"a bundle, too":                    {rules, []string{"--bundle", "x"}, exitBadInput, "a bundle has policies and an access list of its own"},
 	} {
 		got := execute(t, "", append([]string{"policy", "eval", "--from-audit", log, "--id", "CALL1", "--config", writeACL(t, c.config)}, c.args...)...)
 		if got.code != c.code || !strings.Contains(got.out+got.errOut, c.want) {
@@ -414,11 +416,28 @@ func TestPolicyEvalAsksWhatTheNodeAsked(t *testing.T) {
 		t.Errorf("a configuration that is not there: %+v", got)
 	}
 	d := newDesk(t)
-	d.write("policies.yaml", strings.NewReplacer("csi-proxy-disk-*", "csi-proxy-system-*", "csi-azuredisk-node-sa]}]", "driver]}]\n  node: {methods: [StopService]}").Replace(diskPolicy))
-	d.build(0)
-	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("bundle")); got.code != exitNo || !strings.Contains(got.out, "now       allow") {
-		t.Errorf("the bundle names the caller: %+v", got)
+	named := strings.NewReplacer("csi-proxy-disk-*", "csi-proxy-system-*", "csi-azuredisk-node-sa]}]", "driver]}]\n  node: {methods: [StopService]}").Replace(diskPolicy)
+	until := func(end string) string {
+		return strings.Replace(named, "[driver]}]", "[driver], owner: o, reason: r, expiresAt: \""+end+"\"}]", 1)
 	}
+	for name, c := range map[string]struct {
+		policy, want string
+		code         int
+	}{
+		"the bundle names the caller":     {named, "now       allow", exitNo},
+		"the bundle named it then":        {until("2026-01-02T03:05:00Z"), "now       allow", exitNo},
+		"the bundle had named it":         {until("2026-01-02T03:04:00Z"), "deny by PN001", exitYes},
+		"the bundle names another":        {strings.Replace(named, "driver", "other", 1), "denies this call, and names nobody: PipePolicy azuredisk", exitYes},
+		"the bundle allows all methods":   {strings.Replace(named, "  node: {methods: [StopService]}\n", "", 1), "deny by PN001", exitYes},
+		"the bundle knows another method": {strings.Replace(named, "StopService", "StartService", 1), "deny by PN001", exitYes},
+	} {
+		d.write("policies.yaml", c.policy)
+		d.build(0)
+		if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("bundle")); got.code != c.code || !strings.Contains(got.out, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	d.write("policies.yaml", named)
 	d.build(0, "--rego", modules)
 	if got := execute(t, "", "policy", "eval", "--from-audit", log, "--id", "CALL1", "--bundle", d.file("bundle")); got.code != exitNo || !strings.Contains(got.out, "now       deny by HOUSE1") {
 		t.Errorf("the bundle's modules refuse: %+v", got)

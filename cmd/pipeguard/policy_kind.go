@@ -2,15 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
-	"github.com/pipeguard/pipeguard/policies/node"
 )
 
 // Policies judge objects at admission or calls on a node. The package of a module says which; one that is of neither may serve both.
@@ -62,18 +59,14 @@ func loadAllSources(dir string, with additions, stdin io.Reader) ([]sources, err
 		all = append(all, s)
 	}
 	if len(node.Files) > 0 {
-		params := with.params
 		switch {
-		case len(all) > 0: // they are the webhook's
-			params = ""
+		case len(all) > 0: // objects and parameters are the webhook's
 		case len(with.objects) > 0:
 			return nil, errors.New("--policies goes with policies of admission, and these are of nodes")
+		case with.params != "":
+			return nil, errors.New("--params goes with policies of admission, and these are of nodes, which have none: who is named is said by the access list, as input.named")
 		}
-		s, err := nodeSources(node, params)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+		all = append(all, nodeSources(node))
 	}
 	return all, nil
 }
@@ -91,29 +84,18 @@ func isWhole(m policy.Modules) bool {
 	return false
 }
 
-// nodeSources are what a directory adds to the built-in request policy, or a request policy of its own, with the parameters
-// of a file, or none.
-func nodeSources(modules policy.Modules, params string) (sources, error) {
-	var data map[string]any
-	if params != "" {
-		text, err := os.ReadFile(filepath.Clean(params))
-		if err != nil {
-			return sources{}, err
-		}
-		if data, err = request.ParseParameters(text); err != nil {
-			return sources{}, fmt.Errorf("parameters %s: %w", params, err)
-		}
-	}
+// nodeSources are what a directory adds to the built-in request policy, or a request policy of its own.
+func nodeSources(modules policy.Modules) sources {
 	if isWhole(modules) {
-		return sources{modules: policy.Modules{Files: modules.Files, Data: data, InputSchema: node.InputSchema()}, options: request.Options(policy.Options{}), isWholeNode: true, isOfNode: true}, nil
+		return sources{modules: nodepolicy.Whole(modules.Files), options: request.Options(policy.Options{}), isWholeNode: true, isOfNode: true}
 	}
-	return besideBuiltIn(modules, data), nil
+	return besideBuiltIn(modules)
 }
 
-// besideBuiltIn are modules that add to the built-in request policy, over its parameters.
-func besideBuiltIn(modules policy.Modules, data map[string]any) sources {
+// besideBuiltIn are modules that add to the built-in request policy.
+func besideBuiltIn(modules policy.Modules) sources {
 	s := sources{modules: modules, options: request.Options(policy.Options{}), isBuiltIn: true, isOfNode: true}
-	with, err := request.Modules(modules.Files, data)
+	with, err := request.Modules(modules.Files)
 	if err != nil {
 		s.problems = []policy.Problem{{Code: "addition", Message: err.Error()}}
 		return s

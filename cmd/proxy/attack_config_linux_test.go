@@ -16,7 +16,6 @@ func TestRulesInOlderWordsStopTheStart(t *testing.T) {
 	rule := func(pipes, operations string) string {
 		return "acl:\n  rules:\n    - name: old\n      pipes: [" + pipes + "]\n      operations: [" + operations + "]\n      callers: [{namespace: storage, serviceAccount: csi-node}]\n"
 	}
-	named := func(text string) string { return "requestPolicy:\n  named:\n" + text }
 	for name, c := range map[string]struct {
 		text string
 		at   string // line and column
@@ -32,17 +31,9 @@ func TestRulesInOlderWordsStopTheStart(t *testing.T) {
 		"a field of a request as a limit":        {rule("volume-v1beta1", "FormatVolume") + "      volume_id: x\n", "", []string{"volume_id"}},
 		"paths by the name of a request's field": {rule("filesystem-*", "CreateSymlink") + "      sourcePaths: ['C:\\x']\n", "", []string{"sourcePaths"}},
 		"a caller by an older name":              {strings.Replace(rule("filesystem-*", "Mkdir"), "serviceAccount:", "serviceaccount:", 1), "", []string{"serviceaccount"}},
-		"named by an older name": {
-			named("    disk: {SetAttachState: {pods: {storage: {csi-node: [{}]}}}}\n"), "5:11", []string{"requestPolicy.named.disk", "SetAttachState"},
-		},
-		"named with a field of a request": {
-			named("    volume: {FormatVolume: {pods: {storage: {csi-node: [{volume_id: [x]}]}}}}\n"), "", []string{"requestPolicy.named.volume.FormatVolume.pods.storage.csi-node[0]", "volume_id"},
-		},
-		"named twice":                    {named("    disk: {PartitionDisk: {pods: {storage: {csi-node: [{}]}}}}\n    disk: {}\n"), "", []string{"disk"}},
-		"named with nobody":              {named("    disk: {PartitionDisk: {}}\n"), "", []string{"requestPolicy.named.disk.PartitionDisk", "want a mapping"}},
-		"named with a number":            {named("    disk: {PartitionDisk: {pods: {7: {csi-node: [{}]}}}}\n"), "", []string{"requestPolicy.named.disk.PartitionDisk.pods"}},
-		"a parameter that there is not":  {"requestPolicy:\n  allowed: true\n", "", []string{"allowed"}},
-		"a key of the policy at the top": {"named: {}\n", "", []string{"named"}},
+		"who is named, beside the rules":         {"requestPolicy:\n  named:\n    disk: {PartitionDisk: {pods: {storage: {csi-node: [{}]}}}}\n", "5:5", []string{"requestPolicy.named", "acl.rules"}},
+		"a parameter that there is not":          {"requestPolicy:\n  allowed: true\n", "", []string{"allowed"}},
+		"a key of the policy at the top":         {"named: {}\n", "", []string{"named"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "proxy.yaml")

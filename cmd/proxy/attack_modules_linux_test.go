@@ -84,8 +84,9 @@ func TestRegoThatIsNotRightChangesNothing(t *testing.T) {
 		"everybody is named":              {"trap.rego": "package pipeguard.node\n\nis_named := true\n", "trap_test.rego": refusingTest},
 		"a decision of its own":           {"trap.rego": "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": []}\n", "trap_test.rego": refusingTest},
 		"data that name somebody":         {"trap.rego": "package pipeguard.parameters.node\n\nnamed := {}\n", "trap_test.rego": refusingTest},
+		"a document that is gone":         {"trap.rego": rule + "\nx := data.pipeguard.policies\n", "trap_test.rego": refusingTest},
 		"a question to the network":       {"trap.rego": rule + "\nx := http.send({\"url\": \"http://x\", \"method\": \"get\"})\n", "trap_test.rego": refusingTest},
-		"a file of the built-in policy's": {"named.rego": "package pipeguard.node\n", "trap.rego": rule, "trap_test.rego": refusingTest},
+		"a file of the built-in policy's": {"input.rego": "package pipeguard.node\n", "trap.rego": rule, "trap_test.rego": refusingTest},
 	} {
 		t.Log(what)
 		fill(files)

@@ -31,7 +31,7 @@ for each other thing that decides; the first words of a line say what it is:
   mode PIPE            LogOnly or Enforce
   tokens PIPE          off, ifPresent or required
   opens PIPE           accounts that may open it beside SYSTEM and administrators
-  named OPERATION      who may do what the request policy refuses to everybody else: named in this file, or by its rules
+  named OPERATION      who may do what the built-in request policy refuses to everybody else: rules spell it out beside the caller
   callers, policy, bundle    how far callers are known, what judges requests, where the cluster's policies come from
   warning              what is in order and may not be meant, with its place
   note                 what a reader might not expect
@@ -72,7 +72,7 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 		complain(stderr, err) // each line begins with file and place, as editors expect
 		return exitFails
 	}
-	s := summary{settings: settings, opens: opens, revision: policy.Revision()}
+	s := summary{settings: settings, policy: policy, opens: opens}
 	if note != "" {
 		s.notes = append(s.notes, note)
 	}

@@ -14,10 +14,10 @@ import (
 // summary is what check-config prints of a configuration without faults.
 type summary struct {
 	settings config.Proxy
+	policy   *acl.Policy
 	opens    map[string][]string // accounts by pipe
 	warnings []string            // beside those of the settings
 	notes    []string
-	revision string
 }
 
 func join(texts []string) string { return strings.Join(texts, ", ") }
@@ -44,8 +44,8 @@ func (s summary) print(out io.Writer) error {
 	for _, pipe := range slices.Sorted(maps.Keys(s.opens)) {
 		add("opens "+pipe, join(s.opens[pipe]))
 	}
-	named := s.settings.Parameters()
-	for _, line := range namedLines(named, s.settings.RequestPolicy.Named) {
+	named, unnamed := whoIsNamed(s.policy)
+	for _, line := range named {
 		add("named", line)
 	}
 	add("callers", describeCallers(s.settings.Containers))
@@ -54,10 +54,10 @@ func (s summary) print(out io.Writer) error {
 	for _, w := range append(s.settings.Warnings(), s.warnings...) {
 		add("warning", w)
 	}
-	for _, note := range slices.Concat(s.notes, notesOf(s.settings, spec, named)) {
+	for _, note := range slices.Concat(s.notes, unnamed, notesOf(s.settings, spec)) {
 		add("note", note)
 	}
-	add("revision", s.revision)
+	add("revision", s.policy.Revision())
 	_, err := io.WriteString(out, text.String())
 	return err
 }

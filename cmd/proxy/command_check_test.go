@@ -30,9 +30,7 @@ acl:
     - {name: tools, pipes: ["system-*"], operations: [StopService], callers: [{user: S-1-5-18, exe: 'C:\tools\*'}, {user: S-1-5-18, exe: 'C:\a.exe'}]}
     - {name: wide, pipes: ["volume-*"], operations: ["*"], callers: [{serviceAccount: team-b/node}, {serviceAccount: team-c/node}]}
     - {name: reader, pipes: ["volume-*"], operations: [MountVolume], callers: [{namespace: team-d}]}
-requestPolicy:
-  named:
-    volume: {FormatVolume: {pods: {team-b: {node: [{containers: [driver]}]}}}}
+    - {name: formats, pipes: [volume-v1], operations: [FormatVolume], callers: [{serviceAccount: team-b/node, container: driver}]}
 containers: {endpoint: '\\.\pipe\containerd-containerd', kubelet: {url: "https://127.0.0.1:10250", caFile: 'C:\ca.crt', tokenFile: 'C:\token'}}
 tokens: {verify: {method: keys, keys: 'C:\t.pub', issuer: "https://cluster.example", audience: pipeguard}, pipes: {disk-v1: "off"}}
 pipes: [{pipe: disk-v1, containerUser: true}]
@@ -42,9 +40,9 @@ bundle: {pool: windows, keys: 'C:\bundle.key.pub', file: 'C:\bundle.tar.gz', dir
 		t.Fatalf("exit code %d: %s", code, errOut)
 	}
 	for _, want := range []string{
-		"\nnamed disk.PartitionDisk serviceAccount=kube-system/csi-azuredisk-node-sa containers=[azuredisk]\n",
-		"\nnamed volume.FormatVolume serviceAccount=team-b/node containers=[driver]\n",
-		"\nnamed system.StopService user=S-1-5-18 programs=[C:\\a.exe]\n",
+		"\nnamed disk.PartitionDisk namespace=kube-system serviceAccount=csi-azuredisk-node-sa container=azuredisk assurance=pod\n",
+		"\nnamed volume.FormatVolume serviceAccount=team-b/node container=driver\n",
+		"\nnamed system.StopService user=S-1-5-18 exe=C:\\a.exe\n",
 		"\nnote rule all allows PartitionDisk to namespace=team-a, and the request policy refuses it",
 		"\nnote rule all allows FormatVolume to namespace=team-a, and",
 		"\nnote rule tools allows StopService to user=S-1-5-18 exe=C:\\tools\\*, and",

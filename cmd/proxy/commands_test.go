@@ -139,7 +139,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 	for _, want := range []string{"azuredisk-node", "\nrevision sha256:", "\nmode volume-v1beta1 LogOnly\n", "\n  caller      user=S-1-5-18 exe=", "\nlimits 16 connections, 100 calls per second, 200 at once\n",
 		"\n  paths       C:\\var\\lib\\kubelet\\plugins\\blob, ", "\n  limits      4 connections,", "\nrule smb@kube-system/csi-smb-node-sa:rest\n", "\nwarning " + sample + ":14:7: acl.pipes[0]",
-		"\nnamed volume.FormatVolume user=S-1-5-18 programs=[C:\\Program Files\\azuredisk\\azurediskplugin.exe]\n", "they are in blob-node, smb@", "\npolicy is the built-in request policy\n"} {
+		"\nnamed volume.FormatVolume user=S-1-5-18 exe=C:\\Program Files\\azuredisk\\azurediskplugin.exe\n", "they are in blob-node, smb@", "\npolicy is the built-in request policy\n"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not in\n%s", want, stdout.String())
 		}

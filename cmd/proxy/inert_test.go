@@ -55,7 +55,7 @@ func TestCheckConfigPrintsNoTextOfAFileAsItIs(t *testing.T) {
 		"an unknown key":     {`"X": 1`, 1},
 		"another type":       {`acl: "X"`, 1},
 		"a key":              {`tokens: {verify: {}, pipes: {"X": "X"}}`, 1},
-		"a key of no value":  {`requestPolicy: {named: {"X": }}`, 1},
+		"a key of no value":  {`tokens: {pipes: {"X": }}`, 1},
 		"callers":            {`acl: {rules: [{name: a, pipes: ["disk-*"], operations: ["*"], callers: [{user: "X", namespace: "X", image: "X"}]}]}`, 1},
 	} {
 		code, out, errOut := checkConfig(t, strings.ReplaceAll(tt.text, "X", yamlForgery)+"\n")

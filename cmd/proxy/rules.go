@@ -46,7 +46,7 @@ func requestModules(settings config.Proxy) (policy.Modules, error) {
 	if err != nil {
 		return policy.Modules{}, err
 	}
-	return request.Modules(added, settings.Parameters())
+	return request.Modules(added)
 }
 
 func addedModules(dir string) (map[string]string, error) {

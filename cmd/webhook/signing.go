@@ -80,7 +80,7 @@ func (s *signing) try(ctx context.Context, b bundle.Bundle) error {
 }
 
 func tryModules(ctx context.Context, b bundle.Bundle) error {
-	all, err := nodepolicy.Modules(b.Modules, b.Data)
+	all, err := nodepolicy.Modules(b.Modules)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,6 @@ findings contains finding if {
 `
 
 func TestRegoForNodesIsTriedBeforeItIsSigned(t *testing.T) {
-	data := map[string]any{"pipeguard": map[string]any{"policies": map[string]any{}, "parameters": map[string]any{"node": map[string]any{"named": map[string]any{}}}}}
 	test := "package pipeguard.node_test\n\ntest_site if true\n"
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -90,8 +89,9 @@ func TestRegoForNodesIsTriedBeforeItIsSigned(t *testing.T) {
 		"what does not compile":         {map[string]string{"site.rego": goodModule + "\nx := y\n", "site_test.rego": test}, "site.rego:"},
 		"no test":                       {map[string]string{"site.rego": goodModule}, "brings no test"},
 		"a test that fails":             {map[string]string{"site.rego": goodModule, "site_test.rego": strings.Replace(test, "true", "false", 1)}, "test_site"},
-		"a file of the built-in policy": {map[string]string{"named.rego": goodModule, "site_test.rego": test}, "named.rego: addition: this name is taken by a file of the base policy"},
+		"a file of the built-in policy": {map[string]string{"input.rego": goodModule, "site_test.rego": test}, "input.rego: addition: this name is taken by a file of the base policy"},
 		"a rule that names everybody":   {map[string]string{"site.rego": "package pipeguard.node\n\nis_named if true\n", "site_test.rego": test}, "is_named belongs to the base policy"},
+		"a document that is gone":       {map[string]string{"site.rego": goodModule + "\nx := data.pipeguard.policies\n", "site_test.rego": test}, "data.pipeguard.policies is gone"},
 		"a request to elsewhere":        {map[string]string{"site.rego": goodModule + "\nx := http.send({})\n", "site_test.rego": test}, "http.send"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestRegoForNodesIsTriedBeforeItIsSigned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b := bundle.Bundle{ACL: []byte("{}"), Data: data, Modules: files}
+			b := bundle.Bundle{ACL: []byte("{}"), Modules: files}
 			for range 2 { // the second answer is remembered
 				err = s.try(t.Context(), b)
 				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -19,7 +19,6 @@ import (
 const (
 	manifestFile   = "/.manifest"
 	signaturesFile = "/.signatures.json"
-	dataFile       = "/data.json"
 	aclFile        = "/acl/data.json"
 	modulesDir     = "/policies/"
 )
@@ -108,19 +107,22 @@ func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
 	}
 }
 
-// checkName accepts the names of a snapshot of policies and data. Patches, Wasm and plans are none of them, and neither
+// checkName accepts the names of a snapshot of policies. Patches, Wasm and plans are none of them, and neither
 // is what OPA would skip: a file that somebody signed is there for a purpose.
 func checkName(name string) error {
 	switch name {
-	case manifestFile, signaturesFile, dataFile, aclFile:
+	case manifestFile, signaturesFile, aclFile:
 		return nil
 	}
 	if module, ok := strings.CutPrefix(name, modulesDir); ok && isModuleName(module) {
 		return nil
 	}
 	what := "has no place in a bundle"
-	if strings.HasSuffix(name, "patch.json") {
+	switch {
+	case strings.HasSuffix(name, "patch.json"):
 		what = "makes this a delta bundle; only whole ones are taken"
+	case name == "/data.json":
+		what = "makes this a bundle of an older release: have it made again by one of this release, in the form " + schema
 	}
 	return fmt.Errorf("%q %s", name, what)
 }

@@ -25,15 +25,13 @@ type Bundle struct {
 	Modules map[string]string
 	// ACL is the access list, one JSON object in the words of package rules.
 	ACL []byte
-	// Data becomes data.pipeguard for the modules; it has no other key than "pipeguard".
-	Data map[string]any
 }
 
 // Bounds of a bundle.
 const (
 	// MaxCompressed bounds an archive in bytes, less than the 1 MiB that a ConfigMap holds with its base64 and names.
 	MaxCompressed = 1000 << 10
-	// MaxUncompressed bounds all files of an archive together: the modules and data that the policy engine takes.
+	// MaxUncompressed bounds all files of an archive together: the modules that the policy engine takes, and an access list.
 	// A compressor gains a factor of a thousand on zeros, so the compressed size bounds nothing.
 	MaxUncompressed = 12 << 20
 	// MaxFiles bounds their number: each costs a header and a hash before anything is known to be signed.
@@ -42,7 +40,7 @@ const (
 	MaxLife = 90 * 24 * time.Hour
 )
 
-// ACL and data have documents of their own in the archive; these are the roots in its manifest.
+// roots are what the archive holds, in the words of its manifest: the access list, and the packages of modules.
 var roots = []string{"acl", "pipeguard"}
 
 // moduleName is a relative path whose segments begin with no dot. Modules never become files of a node.
@@ -90,11 +88,6 @@ func (b Bundle) check() error {
 	for name := range b.Modules {
 		if !isModuleName(name) {
 			add("module %q: want a relative path of letters, digits, -, _ and dots, with .rego at the end", name)
-		}
-	}
-	for key := range b.Data {
-		if key != "pipeguard" {
-			add("data %q: only pipeguard is taken", key)
 		}
 	}
 	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

@@ -22,7 +22,6 @@ func sample(change ...func(*Bundle)) Bundle {
 		Revision: 7, Audience: "windows", IssuedAt: issued, ExpiresAt: issued.Add(life), PolicyRevision: "sha256:00ff",
 		Modules: map[string]string{"node.rego": "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}\n"},
 		ACL:     []byte(`{"schema": "x", "policies": [{"name": "<a> & b", "n": 12345678901234567890}]}`),
-		Data:    map[string]any{"pipeguard": map[string]any{"policies": map[string]any{"a": map[string]any{"x": 1}}}},
 	}
 	for _, c := range change {
 		c(&b)

@@ -26,8 +26,9 @@ type metadata struct {
 	Schema          string `json:"schema"`
 }
 
-// schema is the form of the bundle, so that a later one is refused and not half understood.
-const schema = "pipeguard.dev/bundle/v1"
+// schema is the form of the bundle, so that another one is refused and not half understood. The first had data beside the
+// access list, which said a second time who is named.
+const schema = "pipeguard.dev/bundle/v2"
 
 func (b Bundle) manifest() manifest {
 	return manifest{
@@ -45,12 +46,8 @@ func (b Bundle) files() (map[string][]byte, error) {
 	if err := json.Unmarshal(b.ACL, &access); err != nil || access == nil {
 		return nil, fmt.Errorf("the access list is no JSON object: %w", err)
 	}
-	data := b.Data
-	if data == nil {
-		data = map[string]any{}
-	}
 	out := map[string][]byte{}
-	for name, value := range map[string]any{manifestFile: b.manifest(), dataFile: data, aclFile: json.RawMessage(b.ACL)} {
+	for name, value := range map[string]any{manifestFile: b.manifest(), aclFile: json.RawMessage(b.ACL)} {
 		text, err := encode(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -70,7 +67,7 @@ func (b Bundle) files() (map[string][]byte, error) {
 
 // fromFiles is the reverse of files, for files whose hashes are signed.
 func fromFiles(files map[string][]byte) (Bundle, error) {
-	for _, name := range []string{manifestFile, dataFile, aclFile} {
+	for _, name := range []string{manifestFile, aclFile} {
 		if _, ok := files[name]; !ok {
 			return Bundle{}, fmt.Errorf("there is no %s", name)
 		}
@@ -96,15 +93,12 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 	if b.ExpiresAt, err = when(m.Metadata.ExpiresAt); err != nil {
 		return Bundle{}, fmt.Errorf("%s: expires at: %w", manifestFile, err)
 	}
-	if err := decode(files[dataFile], &b.Data); err != nil {
-		return Bundle{}, fmt.Errorf("%s: %w", dataFile, err)
-	}
 	var access map[string]any
 	if err := decode(files[aclFile], &access); err != nil {
 		return Bundle{}, fmt.Errorf("%s: %w", aclFile, err)
 	}
-	if b.Data == nil || access == nil {
-		return Bundle{}, fmt.Errorf("%s and %s: want objects", dataFile, aclFile)
+	if access == nil {
+		return Bundle{}, fmt.Errorf("%s: want an object", aclFile)
 	}
 	for name, text := range files {
 		if module, ok := strings.CutPrefix(name, modulesDir); ok {

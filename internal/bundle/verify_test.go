@@ -63,7 +63,7 @@ func TestOPATakesOurBundles(t *testing.T) {
 	read := func(raw []byte, by *Key) error {
 		config := opa.NewVerificationConfig(map[string]*opa.KeyConfig{string(by.ID()): {Key: string(by.PublicPEM()), Algorithm: algorithm}}, "", "", nil)
 		b, err := opa.NewCustomReader(opa.NewTarballLoader(bytes.NewReader(raw))).WithBundleVerificationConfig(config).Read()
-		if err == nil && (b.Manifest.Revision != "7" || len(b.Modules) != 1 || b.Data["acl"] == nil || b.Data["pipeguard"] == nil) {
+		if err == nil && (b.Manifest.Revision != "7" || len(b.Modules) != 1 || b.Data["acl"] == nil) {
 			t.Errorf("manifest %v, %d modules", b.Manifest, len(b.Modules))
 		}
 		return err
@@ -196,10 +196,10 @@ func TestVerifyRefuses(t *testing.T) {
 			f[manifestFile] = bytes.Replace(f[manifestFile], []byte(`"7"`), []byte(`"8"`), 1)
 		}), ReasonSignature},
 		"an access list that was changed": {tamper(func(f map[string][]byte) { f[aclFile] = bytes.Replace(f[aclFile], []byte("b"), []byte("c"), 1) }), ReasonSignature},
-		"data that was changed":           {tamper(func(f map[string][]byte) { f[dataFile] = bytes.Replace(f[dataFile], []byte("1"), []byte("2"), 1) }), ReasonSignature},
-		"data with a blank":               {tamper(func(f map[string][]byte) { f[dataFile] = append(f[dataFile], ' ') }), ReasonContent},
-		"data with a key twice":           {tamper(func(f map[string][]byte) { f[dataFile] = append([]byte(`{"pipeguard":0,`), f[dataFile][1:]...) }), ReasonContent},
-		"data that is no JSON":            {tamper(func(f map[string][]byte) { f[dataFile] = []byte("a: b") }), ReasonContent},
+		"an access list with a blank":     {tamper(func(f map[string][]byte) { f[aclFile] = append(f[aclFile], ' ') }), ReasonContent},
+		"an access list, a key twice":     {tamper(func(f map[string][]byte) { f[aclFile] = append([]byte(`{"policies":0,`), f[aclFile][1:]...) }), ReasonContent},
+		"an access list that is no JSON":  {tamper(func(f map[string][]byte) { f[aclFile] = []byte("a: b") }), ReasonContent},
+		"data beside the access list":     {file("/data.json"), ReasonContent},
 		"a file added":                    {tamper(func(f map[string][]byte) { f["/policies/z.rego"] = []byte("package z") }), ReasonUnsigned},
 		"a file removed":                  {tamper(func(f map[string][]byte) { delete(f, "/policies/node.rego") }), ReasonSignature},
 		"a file moved": {tamper(func(f map[string][]byte) {
@@ -222,12 +222,12 @@ func TestVerifyRefuses(t *testing.T) {
 		"a name of dots":                   {file("/policies/..rego"), ReasonContent},
 		"a name with two slashes":          {file("/policies//x.rego"), ReasonContent},
 		"a name with a control character":  {file("/policies/x\n.rego"), ReasonContent},
-		"a link":                           {tarball(t, tar.Header{Name: "/data.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), ReasonContent},
-		"a hard link":                      {tarball(t, tar.Header{Name: "/data.json", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), ReasonContent},
+		"a link":                           {tarball(t, tar.Header{Name: "/acl/data.json", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"}), ReasonContent},
+		"a hard link":                      {tarball(t, tar.Header{Name: "/acl/data.json", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), ReasonContent},
 		"a directory":                      {tarball(t, tar.Header{Name: "/policies/", Typeflag: tar.TypeDir}), ReasonContent},
-		"a file twice":                     {tarball(t, tar.Header{Name: "/data.json", Size: 1}, tar.Header{Name: "/data.json", Size: 1}), ReasonContent},
+		"a file twice":                     {tarball(t, tar.Header{Name: "/acl/data.json", Size: 1}, tar.Header{Name: "/acl/data.json", Size: 1}), ReasonContent},
 		"zeros that unpack without end":    {bomb.Bytes(), ReasonSize},
-		"a file that unpacks without end":  {tarball(t, tar.Header{Name: "/data.json", Size: MaxUncompressed + 1}), ReasonSize},
+		"a file that unpacks without end":  {tarball(t, tar.Header{Name: "/acl/data.json", Size: MaxUncompressed + 1}), ReasonSize},
 		"many files":                       {tarball(t, many...), ReasonSize},
 		"larger than a ConfigMap":          {make([]byte, MaxCompressed+1), ReasonSize},
 		"signed, with a revision of 0":     {signedManifest(`"7"`, `"0"`), ReasonContent},
@@ -237,7 +237,8 @@ func TestVerifyRefuses(t *testing.T) {
 		"signed, with a later minimum":     {signedManifest(`"minimumRevision":"0"`, `"minimumRevision":"8"`), ReasonContent},
 		"signed, without an audience":      {signedManifest(`"windows"`, `""`), ReasonContent},
 		"signed, for everybody":            {signedManifest(`"windows"`, `"*"`), ReasonContent},
-		"signed, of another form":          {signedManifest("bundle/v1", "bundle/v2"), ReasonContent},
+		"signed, of another form":          {signedManifest("bundle/v2", "bundle/v3"), ReasonContent},
+		"signed, of the form before":       {signedManifest("bundle/v2", "bundle/v1"), ReasonContent},
 		"signed, with other roots":         {signedManifest(`["acl","pipeguard"]`, `[""]`), ReasonContent},
 		"signed, with Wasm":                {signedManifest(`"rego_version":1`, `"wasm":[],"rego_version":1`), ReasonContent},
 		"signed, with a time of a zone":    {signedManifest("03:04:05Z", "03:04:05+00:00"), ReasonContent},
@@ -248,8 +249,8 @@ func TestVerifyRefuses(t *testing.T) {
 			delete(f, aclFile)
 			return resign(t, key, f, f)
 		}(), ReasonContent},
-		"signed, with data of others": {func() []byte {
-			f := with(dataFile, `{"system":{}}`)
+		"signed, with data": {func() []byte {
+			f := with("/data.json", `{}`)
 			return resign(t, key, f, f)
 		}(), ReasonContent},
 		"signed, with an access list that is a list": {func() []byte {
@@ -266,6 +267,13 @@ func TestVerifyRefuses(t *testing.T) {
 				t.Error("it is given out all the same")
 			}
 		})
+	}
+	for name, raw := range map[string][]byte{
+		"an archive of the form before": file("/data.json"), "its manifest": signedManifest("bundle/v2", "bundle/v1"), "a later one": signedManifest("bundle/v2", "bundle/v3"),
+	} {
+		if _, _, err := pin(t, key).Verify(raw); err == nil || !strings.Contains(err.Error(), "pipeguard.dev/bundle/v2") {
+			t.Errorf("%s: the form that is taken is not said: %v", name, err)
+		}
 	}
 	if _, _, err := (Keys{}).Verify(raw); ReasonOf(err) != ReasonKey {
 		t.Errorf("without keys: %v", err)
@@ -328,8 +336,6 @@ func TestBuildRefusesWhatNoNodeWouldTake(t *testing.T) {
 		"no access list":                   func(b *Bundle) { b.ACL = nil },
 		"an access list of null":           func(b *Bundle) { b.ACL = []byte("null") },
 		"an access list in YAML":           func(b *Bundle) { b.ACL = []byte("a: b") },
-		"data of others":                   func(b *Bundle) { b.Data["acl"] = 1 },
-		"data that is no JSON":             func(b *Bundle) { b.Data["pipeguard"] = make(chan int) },
 		"a module that climbs":             func(b *Bundle) { b.Modules["../x.rego"] = "" },
 		"a module that is no Rego":         func(b *Bundle) { b.Modules["x.wasm"] = "" },
 		"a revision of control characters": func(b *Bundle) { b.PolicyRevision = "a\x00" },
@@ -417,7 +423,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(raw)
 	f.Add(raw[:len(raw)-4])
 	f.Add(build(f, newTestKey(f)))
-	f.Add(tarball(f, tar.Header{Name: "/data.json", Size: 3}))
+	f.Add(tarball(f, tar.Header{Name: "/acl/data.json", Size: 3}))
 	_, want, err := keys.Verify(raw)
 	if err != nil {
 		f.Fatal(err)
@@ -442,14 +448,14 @@ func FuzzVerifyFiles(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(files[manifestFile], files[dataFile], files[aclFile], token)
-	f.Add([]byte(`{}`), []byte(`{"pipeguard":1e1}`), []byte(`{"a":[1,1.0]}`), token+".")
+	f.Add(files[manifestFile], files[aclFile], token)
+	f.Add([]byte(`{}`), []byte(`{"a":[1,1.0]}`), token+".")
 	_, want, err := keys.Verify(withToken(f, files, token))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, manifest, data, access []byte, token string) {
-		changed := map[string][]byte{"/policies/node.rego": files["/policies/node.rego"], manifestFile: manifest, dataFile: data, aclFile: access}
+	f.Fuzz(func(t *testing.T, manifest, access []byte, token string) {
+		changed := map[string][]byte{"/policies/node.rego": files["/policies/node.rego"], manifestFile: manifest, aclFile: access}
 		for name := range changed {
 			if len(changed[name]) > 1<<20 {
 				return

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -166,42 +165,5 @@ func TestParseACLIsTheSameListAlone(t *testing.T) {
 	empty, err := ParseACL("acl.json", []byte("{}"), known)
 	if err != nil || empty.Revision() != acl.DenyAll().Revision() {
 		t.Errorf("an empty list: %v, %v", empty, err)
-	}
-}
-
-func TestParametersNameWhomRulesAndTheFileName(t *testing.T) {
-	p, err := ParseProxy("f.yaml", []byte(head+`acl:
-  rules:
-    - {name: agent, pipes: [disk-v1], operations: [PartitionDisk], callers: [{user: S-1-5-18, exe: 'C:\agent.exe'}]}
-  profiles: [azuredisk]
-requestPolicy:
-  named:
-    disk:
-      PartitionDisk:
-        hosts:
-          S-1-5-18: [{programs: ['C:\other.exe']}]
-    system:
-      StopService:
-        pods:
-          kube-system:
-            csi-iscsi-node: [{services: [MSiSCSI]}]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := json.Marshal(p.Parameters())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		`"S-1-5-18":[{"programs":["C:\\agent.exe"]},{"programs":["C:\\other.exe"]}]`,
-		`"csi-iscsi-node":[{"services":["MSiSCSI"]}]`, `"csi-azuredisk-node-sa":[{"containers":["azuredisk"]}]`,
-	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is not in\n%s", want, text)
-		}
-	}
-	if keys := p.RestartNeeded(Proxy{}); len(keys) > 0 {
-		t.Errorf("%v need a restart", keys)
 	}
 }

@@ -13,8 +13,9 @@ func TestRestartNeededNamesWhatAReloadDoesNotChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string][]string{
-		head + "limits: {connections: 5}\n":                   nil,
-		head + "limits: {connections: 5}\nacl: {rules: []}\n": nil,
+		head + "limits: {connections: 5}\n":                                    nil,
+		head + "limits: {connections: 5}\nacl: {rules: []}\n":                  nil,
+		head + "limits: {connections: 5}\nrequestPolicy: {modules: 'C:\\m'}\n": nil,
 		head: {"limits.connections"},
 		head + "limits: {connections: 5, waiting: 9}\n":                                                {"limits.waiting"},
 		head + "limits: {connections: 5}\nbackend: memory\n":                                           {"backend"},
@@ -42,7 +43,7 @@ func TestWhatIsTheSameNeedsNoRestart(t *testing.T) {
 pipes: [{pipe: "disk-*", containerUser: true}, {pipe: system-v1alpha1, allow: [S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464]}]
 bundle: {pool: a, keys: ` + root + `k, file: ` + root + `b}
 tokens: {verify: {method: keys, keys: ` + root + `t, issuer: "https://cluster.example", audience: pipeguard}, pipes: {disk-v1: required}}
-requestPolicy: {named: {disk: {PartitionDisk: {pods: {n: {a: [{}]}}}}}}
+requestPolicy: {modules: ` + root + `m}
 forward: [{pipe: a, to: b}]
 `)
 	a, err := ParseProxy("f", text)

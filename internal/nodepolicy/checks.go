@@ -2,21 +2,24 @@ package nodepolicy
 
 import (
 	"errors"
+	"maps"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
 // checks are what any request policy must hold before it decides, whoever wrote it: a service is not stopped for a caller
-// that nobody can know, data that is missing or malformed permits nothing, and an ordinary call gets an answer.
+// that nobody can know, what is not said names nobody, and an ordinary call gets an answer.
 func checks() []policy.Check {
 	stop := sample("system", "StopService", map[string]any{"name": "WinDefend", "force": true})
 	start := sample("system", "StartService", map[string]any{"name": "WinDefend"})
-	malformed := map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{"node": "not a mapping"}}}
+	unsaid, text := maps.Clone(stop), maps.Clone(stop)
+	delete(unsaid, "named")
+	text["named"] = "true"
 	return []policy.Check{
 		{Name: "built-in: a service is not stopped for an unknown caller", Input: stop, Want: wantDenied},
 		{Name: "built-in: a service is not started for an unknown caller", Input: start, Want: wantDenied},
-		{Name: "built-in: nor without data", Input: stop, Data: map[string]any{}, Want: wantDenied},
-		{Name: "built-in: nor with malformed data", Input: stop, Data: malformed, Want: wantDenied},
+		{Name: "built-in: nor where nothing says whether it is named", Input: unsaid, Want: wantDenied},
+		{Name: "built-in: nor where a text says that it is", Input: text, Want: wantDenied},
 		{Name: "built-in: an empty input is refused", Input: map[string]any{}, Want: wantDenied},
 		{
 			Name: "built-in: a question about a path gets an answer", Input: sample("filesystem", "PathExists", map[string]any{"path": `C:\x`}),
@@ -31,7 +34,7 @@ func sample(group, operation string, request map[string]any) map[string]any {
 			"assurance": "none", "process": map[string]any{"pid": 0, "start": "", "exe": ""}, "user": map[string]any{"sid": "", "name": ""},
 			"pod": nil, "container": nil, "token": false,
 		},
-		"pipe": "csi-proxy-" + group + "-v1", "group": group, "version": "v1", "method": operation, "operation": operation,
+		"named": false, "pipe": "csi-proxy-" + group + "-v1", "group": group, "version": "v1", "method": operation, "operation": operation,
 		"request": request, "node": "", "now": "2001-02-03T04:05:06Z",
 	}
 }

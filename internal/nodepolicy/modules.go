@@ -13,18 +13,31 @@ import (
 // testSuffix ends the names of files that hold tests.
 const testSuffix = "_test.rego"
 
-// Modules are the built-in policy and what is added to it, over data. An addition brings its own tests, and adds to findings
-// or advice of package pipeguard.node: the engine refuses one that does more than that (see policy.Modules).
+// gone are documents that request policies could read once, and what to read in place of each.
+var gone = map[string]string{
+	"pipeguard.parameters": isInput,
+	"pipeguard.policies":   isInput,
+}
+
+const isInput = "the access list has said before whether the call is permitted, and whether its caller is named for it is input.named"
+
+// Whole are modules that are a request policy of their own, as the built-in ones are.
+func Whole(files map[string]string) policy.Modules {
+	return policy.Modules{Files: files, InputSchema: node.InputSchema(), Gone: gone}
+}
+
+// Modules are the built-in policy and what is added to it. An addition brings its own tests, and adds to findings or advice of
+// package pipeguard.node: the engine refuses one that does more than that (see policy.Modules).
 //
 // The built-in policy is the base of what is returned: an engine whose option BaseTested is set compiles it and asks the checks
 // of this package, but leaves out its tests, which passed when the program was made.
-func Modules(added map[string]string, data map[string]any) (policy.Modules, error) {
+func Modules(added map[string]string) (policy.Modules, error) {
 	base, err := policy.LoadFS(node.FS())
 	if err != nil {
 		return policy.Modules{}, fmt.Errorf("built-in request policy: %w", err)
 	}
-	base.Data = data
-	all := policy.Modules{Files: base.WithoutTests(), Data: data, Base: &base, InputSchema: node.InputSchema()}
+	all := Whole(base.WithoutTests())
+	all.Base = &base
 	if len(added) == 0 {
 		return all, nil
 	}

@@ -22,7 +22,7 @@ type enforcement struct {
 	name    string
 	base    policy.Modules
 	options policy.Options
-	words   *strings.Replacer // HOME, RULE and FUNCTION are its package, a rule of the base that permits, and a function
+	words   *strings.Replacer // HOME, RULE and FUNCTION are its package, a rule of the base that permits, and a function, or another such rule
 }
 
 func enforcements(t testing.TB) []enforcement {
@@ -42,7 +42,7 @@ func enforcements(t testing.TB) []enforcement {
 	patient := policy.Options{Timeout: 20 * time.Second, BaseTested: true}
 	return []enforcement{
 		{"admission", admitting, patient, strings.NewReplacer("HOME", "pipeguard.admission", "LAST", "admission", "RULE", "namespace_suffices", "FUNCTION", "privilege_permits", "PARAMETER", "requirement")},
-		{"node", calling, nodepolicy.Options(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "program_fits", "PARAMETER", "anything")},
+		{"node", calling, nodepolicy.Options(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "well_formed", "PARAMETER", "anything")},
 	}
 }
 

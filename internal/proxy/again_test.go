@@ -175,3 +175,29 @@ func TestTheRequestPolicyIsAskedAgainAsOfNow(t *testing.T) {
 		t.Errorf("asked %d times, the last as of %v before the call could begin", len(asked), released.Sub(asked[len(asked)-1].Now))
 	}
 }
+
+// Who is named is said by the list that decides: one that names the caller no more, and still allows the call, counts when it begins.
+func TestANameEndsWhileACallWaits(t *testing.T) {
+	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+	var now atomic.Pointer[Rules]
+	now.Store(listed(t, namingDriver(nil), judge))
+	f := start(t, "unix", func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
+	g := newGate(f)
+	client := f.client(t, "filesystem-v1")
+	ended := make(chan error, 2)
+	for i := range 2 {
+		go func() { ended <- mkdirs["v1"](within(t), client) }()
+		if i == 0 {
+			<-g.began
+		}
+	}
+	f.waiting(t, 1)
+	now.Store(listed(t, allowDriver, judge))
+	close(g.door(`C:\a`))
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	if asked := judge.asked(); len(asked) != 3 || !asked[0].Named || !asked[1].Named || asked[2].Named {
+		t.Errorf("%+v", asked)
+	}
+}

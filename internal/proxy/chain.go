@@ -60,6 +60,7 @@ type request struct {
 	rules    *Rules             // what decides about it
 	now      time.Time          // as of when it is decided
 	sent     metadata.MD        // with the token; nil if none was looked for
+	isNamed  bool               // the access list names the caller for it
 	waited   bool               // in the queue, so that it is decided again
 	hasToken bool               // a token came, and is that of the caller's pod
 	token    token.Identity     // what it says; zero if none came
@@ -213,6 +214,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
 		call.Permits.NodeAccount = call.Permits.NodeAccount || name == acl.NodeAccount
 	}
+	r.isNamed = d.Named
 	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
 	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), d.Rule, d.Limits) {

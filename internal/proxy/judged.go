@@ -60,7 +60,7 @@ func revisionOf(p *audit.Policy) string {
 
 // subject is what the request policy is told of a call beside the call itself.
 func (p *pipe) subject(r *request) *reqpolicy.Subject {
-	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Pipe: p.name, Now: r.now}
+	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node
 	}

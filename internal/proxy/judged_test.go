@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -128,5 +129,71 @@ func TestACallerIsShownOnceForAConnection(t *testing.T) {
 	s := judge.asked()
 	if len(s) != 4 || s[0].Caller != s[1].Caller || s[2].Caller != s[3].Caller || s[1].Caller == s[2].Caller {
 		t.Errorf("callers are made %v", s)
+	}
+}
+
+// namingDriver is a list that names the driver for Mkdir.
+func namingDriver(change func(*acl.Rule)) acl.Spec {
+	rule := allowDriver.Rules[0]
+	rule.Callers = []acl.CallerPattern{{User: "S-1-5-18", Exe: `C:\driver\node.exe`}}
+	if change != nil {
+		change(&rule)
+	}
+	return acl.Spec{Rules: []acl.Rule{rule}}
+}
+
+func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
+	inPod := of("u", "csi-node")
+	account := []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}
+	for name, c := range map[string]struct {
+		caller peer.Identity
+		list   acl.Spec
+		want   bool
+	}{
+		"a rule spells it out": {driver, namingDriver(nil), true},
+		"a rule of a pod":      {inPod, namingDriver(func(r *acl.Rule) { r.Callers = account }), true},
+		"every operation":      {driver, namingDriver(func(r *acl.Rule) { r.Operations = []string{"*"} }), false},
+		"every program":        {driver, allowDriver, false},
+		"every group":          {inPod, namingDriver(func(r *acl.Rule) { r.Callers, r.Pipes = account, []string{"*"} }), false},
+		"a rule behind one of all": {driver, acl.Spec{Rules: append(
+			[]acl.Rule{{Name: "all", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}}}, namingDriver(nil).Rules...,
+		)}, true},
+		"a rule for other paths, behind one of all": {driver, acl.Spec{Rules: append(
+			[]acl.Rule{{Name: "all", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}}},
+			namingDriver(func(r *acl.Rule) { r.Paths = []string{`C:\elsewhere`} }).Rules...,
+		)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+			rules := listed(t, c.list, judge)
+			f := start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
+			f.peers.set(func(p *fakePeers) { p.identity = c.caller })
+			if err := mkdirs["v1"](within(t), f.client(t, "filesystem-v1")); err != nil {
+				t.Fatal(err)
+			}
+			if asked := judge.asked(); len(asked) != 1 || asked[0].Named != c.want {
+				t.Errorf("%+v", asked)
+			}
+		})
+	}
+}
+
+// A role of the cluster allows what the list denies, and names nobody for it.
+func TestARoleNamesNobody(t *testing.T) {
+	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+	rules := listed(t, namingDriver(func(r *acl.Rule) {
+		r.Callers, r.Paths = []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}, []string{`C:\elsewhere`}
+	}), judge)
+	rules.HasRoles = true
+	roles := &fakeRoles{account: "storage/csi-node", pipe: "filesystem-v1", method: "Mkdir"}
+	f := start(t, "memory", func(o *Options) {
+		o.Rules, o.Roles = func(string, string) *Rules { return rules }, func(string) Roles { return roles }
+	})
+	f.peers.set(func(p *fakePeers) { p.identity = of("u", "csi-node") })
+	if err := mkdirs["v1"](within(t), f.client(t, "filesystem-v1")); err != nil {
+		t.Fatal(err)
+	}
+	if asked := judge.asked(); len(asked) != 1 || asked[0].Named {
+		t.Errorf("%+v", asked)
 	}
 }

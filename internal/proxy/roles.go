@@ -22,7 +22,7 @@ type Roles interface {
 var byRoles = &audit.Policy{Name: "roles", Revision: "none"}
 
 // byRole asks the cluster's roles about a call that the access list does not allow, on pipes where they may. They allow what
-// the node's own list leaves out; where the cluster's policies decide, those have the last word.
+// the node's own list leaves out, and name nobody; where the cluster's policies decide, those have the last word.
 func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d acl.Decision) (acl.Decision, *audit.Policy) {
 	if p.roles == nil || !r.rules.HasRoles || call.Request == nil || d.Effect == acl.Allow {
 		return d, r.rules.Policy
@@ -41,7 +41,7 @@ func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d a
 		d.Reason += ", nor do the cluster's roles allow it: " + why
 		return d, r.rules.Policy
 	}
-	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services = true, acl.Allow, "roles/"+access.Verb, nil, nil
+	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services, d.Named = true, acl.Allow, "roles/"+access.Verb, nil, nil, false
 	d.Reason = "the cluster's roles let the service account " + id.Namespace + "/" + id.ServiceAccount + " " + access.Verb + " " + p.gv.String()
 	if access.Stale {
 		d.Reason += ", by what the API server said before it was away"

@@ -77,7 +77,7 @@ func outputsOf(t *testing.T, dir string) map[string]string {
 		tally.Add(&r.Event)
 		if r.Type == audit.TypeRequest {
 			fmt.Fprintf(&stories, "%s %s %+v\n", query.Caller(&r.Event), query.Decision(&r.Event), r.What)
-			in, err := reqpolicy.FromRecord(&r.Event)
+			in, err := reqpolicy.FromRecord(&r.Event, true)
 			fmt.Fprintf(&inputs, "%v %v\n", in, err)
 		}
 	}

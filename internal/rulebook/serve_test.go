@@ -287,14 +287,15 @@ func TestAMethodIsNamedForAsLongAsItsSubject(t *testing.T) {
 	}{{issued.Add(time.Hour), true}, {end.Add(-time.Nanosecond), true}, {end, false}, {end.Add(time.Hour), false}} {
 		m.set(c.when)
 		rules := m.book.Rules("disk", "v1")
-		if d := m.ask("disk", "v1", "PartitionDisk", theirs); !d.Allowed {
-			t.Fatalf("the list at %s: %+v", c.when, d) // by the policy everything, which has not ended
+		listed := m.ask("disk", "v1", "PartitionDisk", theirs)
+		if !listed.Allowed {
+			t.Fatalf("the list at %s: %+v", c.when, listed) // by the policy everything, which has not ended
 		}
 		call := &apiserver.Call{
 			Operation: &apiserver.Operation{Group: "disk", Name: "PartitionDisk"}, Version: "v1", Method: "PartitionDisk", FullMethod: "/v1.Disk/PartitionDisk",
 			Request: protoadapt.MessageV2Of(&diskapi.PartitionDiskRequest{DiskNumber: 1}),
 		}
-		d := rules.Judge.Decide(t.Context(), call, &request.Subject{Pipe: "csi-proxy-disk-v1", Now: c.when, Peer: request.Peer{
+		d := rules.Judge.Decide(t.Context(), call, &request.Subject{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Peer: request.Peer{
 			Assurance: theirs.Assurance, User: request.User{SID: theirs.User},
 			Pod: &request.Pod{Namespace: theirs.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.ServiceAccount}, Container: &request.Container{ID: "c", Name: theirs.Container},
 		}})

@@ -12,37 +12,22 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
-// naming is data that names n service accounts and the driver of the examples for each of the guarded operations.
-func naming(n int) map[string]any {
-	pods := map[string]any{"kube-system": map[string]any{"driver": []any{map[string]any{"containers": []any{"plugin"}}}}}
-	for i := range n {
-		pods[fmt.Sprintf("tenant-%d", i)] = map[string]any{"driver": []any{map[string]any{"containers": []any{"plugin"}}}}
-	}
-	grant := map[string]any{"pods": pods, "hosts": map[string]any{}}
-	return map[string]any{"pipeguard": map[string]any{"parameters": map[string]any{"node": map[string]any{"named": map[string]any{
-		"system": map[string]any{"StartService": grant, "StopService": grant},
-		"disk":   map[string]any{"PartitionDisk": grant}, "volume": map[string]any{"FormatVolume": grant},
-	}}}}}
-}
-
 var sizes = []int{10, 1_000, 10_000}
 
-var cases = []struct {
-	name, example string
-	isAllowed     bool
-}{
-	{"an ordinary call", "driver", true},
-	{"a named caller", "partition_disk", true},
-	{"a caller that is not named", "service_control", false},
-}
-
-// BenchmarkNamed decides where the data names that many callers. It is data that policies are compiled to.
+// BenchmarkNamed decides about calls of the examples, and about one whose caller is named.
 func BenchmarkNamed(b *testing.B) {
-	for _, n := range sizes {
-		m := modules(b).WithData(naming(n))
-		for _, c := range cases {
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) { decide(b, m, input(b, example(b, c.example)), c.isAllowed) })
-		}
+	named := example(b, "partition_disk").(map[string]any)
+	named["named"] = true
+	for _, c := range []struct {
+		name      string
+		call      any
+		isAllowed bool
+	}{
+		{"an ordinary call", example(b, "driver"), true},
+		{"a named caller", named, true},
+		{"a caller that is not named", example(b, "service_control"), false},
+	} {
+		b.Run(c.name, func(b *testing.B) { decide(b, modules(b), input(b, c.call), c.isAllowed) })
 	}
 }
 

@@ -8,7 +8,9 @@ package pipeguard.node
 #   code: PN003
 #   severity: high
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn003
-#   remedy: If this is a driver of block volumes, name it under named.disk.SetDiskState.
+#   remedy: >-
+#     If this is a driver of block volumes, spell out SetDiskState in a rule of the access list, beside the driver; or in node.methods
+#     of a PipePolicy.
 findings contains {"code": "PN003", "effect": "deny"} if {
 	input.group == "disk"
 	input.operation == "SetDiskState"

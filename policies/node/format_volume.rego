@@ -7,7 +7,9 @@ package pipeguard.node
 #   code: PN004
 #   severity: high
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn004
-#   remedy: If this is a driver of block volumes, name it under named.volume.FormatVolume.
+#   remedy: >-
+#     If this is a driver of block volumes, spell out FormatVolume in a rule of the access list, beside the driver; or in node.methods
+#     of a PipePolicy.
 findings contains {"code": "PN004", "effect": "deny"} if {
 	input.group == "volume"
 	input.operation == "FormatVolume"

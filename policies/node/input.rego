@@ -12,8 +12,7 @@ package pipeguard.node
 #   remedy: Run the proxy and the policies of the same release.
 findings contains {"code": "PN000", "effect": "deny"} if not well_formed
 
-# The proxy makes inputs of one form. What is asked here is what the rules rest on: without a part that only is_named reads,
-# nobody is named.
+# The proxy makes inputs of one form. What is asked here is what the rules rest on.
 well_formed if {
 	is_string(input.group)
 	input.group != ""
@@ -21,4 +20,11 @@ well_formed if {
 	input.operation != ""
 	type_name(input.request) in {"object", "null"} # null: the call is passed on unread
 	is_object(input.peer)
+	is_boolean(input.named)
 }
+
+# Who may do what the other rules refuse to everybody else is found before this policy is asked: a rule of the access list that
+# covers the call names its caller.
+default is_named := false
+
+is_named if input.named == true

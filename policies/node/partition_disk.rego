@@ -7,7 +7,9 @@ package pipeguard.node
 #   code: PN002
 #   severity: high
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn002
-#   remedy: If this is a driver of block volumes, name it under named.disk.PartitionDisk.
+#   remedy: >-
+#     If this is a driver of block volumes, spell out PartitionDisk in a rule of the access list, beside the driver; or in node.methods
+#     of a PipePolicy.
 findings contains {"code": "PN002", "effect": "deny"} if {
 	input.group == "disk"
 	input.operation == "PartitionDisk"

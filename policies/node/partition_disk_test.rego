@@ -4,23 +4,18 @@ import data.pipeguard.node
 
 test_partition_disk_is_refused_to_whoever_is_not_named if {
 	every peer in [driver, host, nobody] {
-		node.decision == {"allowed": false, "findings": {{"code": "PN002", "effect": "deny"}}} with input as partition(peer) with data.pipeguard.parameters.node as {}
-		node.decision == {"allowed": false, "findings": {{"code": "PN002", "effect": "deny"}}} with input as replaced(partition(peer), {"request": null}) with data.pipeguard.parameters.node as {}
+		node.decision == {"allowed": false, "findings": {{"code": "PN002", "effect": "deny"}}} with input as partition(peer)
+		node.decision == {"allowed": false, "findings": {{"code": "PN002", "effect": "deny"}}} with input as replaced(partition(peer), {"request": null})
 	}
 }
 
 test_partition_disk_is_left_to_the_access_list_for_whoever_is_named if {
 	every peer in [driver, host] {
-		node.decision == {"allowed": true, "findings": set()} with input as partition(peer)
-			with data.pipeguard.parameters.node as naming(partition(peer), [{}], agent)
+		node.decision == {"allowed": true, "findings": set()} with input as named(partition(peer))
 	}
 }
 
-test_partition_disk_is_refused_beside_who_is_named if {
-	not node.allowed with input as partition(nobody) with data.pipeguard.parameters.node as naming(partition(nobody), [{}], agent)
-}
-
 test_partition_disk_is_known_by_group_and_operation if {
-	node.allowed with input as replaced(partition(nobody), {"group": "other"}) with data.pipeguard.parameters.node as {}
-	node.allowed with input as replaced(partition(nobody), {"operation": "Other"}) with data.pipeguard.parameters.node as {}
+	node.allowed with input as replaced(partition(nobody), {"group": "other"})
+	node.allowed with input as replaced(partition(nobody), {"operation": "Other"})
 }

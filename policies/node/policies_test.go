@@ -63,7 +63,7 @@ func input(t testing.TB, v any) ast.Value {
 	return in
 }
 
-func TestPolicyPassesUnderPlainOPA(t *testing.T) { policytest.PassesUnderOPA(t, ".", 40) }
+func TestPolicyPassesUnderPlainOPA(t *testing.T) { policytest.PassesUnderOPA(t, ".", 29) }
 
 func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 	m := modules(t)
@@ -117,7 +117,7 @@ func TestAdditionsCannotPermit(t *testing.T) {
 		"another default":                   "package pipeguard.node\n\ndefault is_named := true",
 		"another decision":                  "package pipeguard.node\n\ndecision := {\"allowed\": true, \"findings\": set()}",
 		"somebody is named":                 "package pipeguard.node\n\nis_named if input.peer.pod.namespace == \"evil\"",
-		"programs that fit":                 "package pipeguard.node\n\nprogram_fits(_) := true",
+		"an input that is always right":     "package pipeguard.node\n\nwell_formed if true",
 		"from the package above":            "package pipeguard\n\nnode.is_named if true",
 		"with a variable":                   "package pipeguard\n\nnode[x] := true if some x in [\"is_named\"]",
 		"from the top":                      "package pipeguard\n\nnode := {\"decision\": {\"allowed\": true, \"findings\": []}}",
@@ -135,7 +135,7 @@ func TestAdditionsCannotPermit(t *testing.T) {
 			m, err := request.Modules(map[string]string{
 				"added/a.rego":      text,
 				"added/a_test.rego": "package added_test\n\ntest_it if true",
-			}, nil)
+			})
 			if err != nil {
 				return
 			}
@@ -167,7 +167,7 @@ findings contains {"code": "ACME-1", "effect": "deny", "message": "no links here
 import data.pipeguard.node
 
 test_it if "ACME-1" in {f.code | some f in node.findings} with input as {"operation": "CreateSymlink"}`,
-	}, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ test_it if "ACME-1" in {f.code | some f in node.findings} with input as {"operat
 	if d := e.DecideInput(t.Context(), input(t, example(t, "service_control"))); d.Rule != "PN001" {
 		t.Errorf("%+v", d)
 	}
-	if _, err := request.Modules(map[string]string{"named.rego": "package x"}, nil); err == nil {
+	if _, err := request.Modules(map[string]string{"input.rego": "package x"}); err == nil {
 		t.Error("an addition took the name of a built-in file")
 	}
 }
@@ -188,17 +188,6 @@ func TestPolicyIsFormatted(t *testing.T) {
 		formatted, err := policy.Format(name, []byte(text))
 		if diff := cmp.Diff(string(formatted), text); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", name, err, diff)
-		}
-	}
-}
-
-// The tests bring data of their own: what an operator names must not keep the policy from being activated.
-func TestPolicyIsActivatedWithAnyData(t *testing.T) {
-	for name, data := range map[string]map[string]any{
-		"none": nil, "many names": naming(3), "malformed": {"pipeguard": map[string]any{"parameters": map[string]any{"node": "x"}}},
-	} {
-		if _, s := activate(t, modules(t).WithData(data)); s.Tests() < 40 {
-			t.Errorf("%s: %d tests", name, s.Tests())
 		}
 	}
 }

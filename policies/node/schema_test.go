@@ -33,7 +33,7 @@ func TestInputsAreOfTheSchema(t *testing.T) {
 	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "filesystem", Name: "Mkdir"}, Version: "v1", Method: "Mkdir", Request: &fsapi.MkdirRequest{Path: `C:\x`}}
 	for name, s := range map[string]*request.Subject{
 		"nothing known": {Peer: request.Peer{Assurance: "none"}},
-		"all known": {Peer: request.Peer{
+		"all known": {Named: true, Peer: request.Peer{
 			Assurance: "pod", Process: request.Process{PID: 1, Start: time.Now(), Exe: "x"}, User: request.User{SID: "s", Name: "n"},
 			Pod: &request.Pod{Namespace: "a", Name: "b", UID: "c", ServiceAccount: "d"}, Container: &request.Container{ID: "e", Name: "f", Image: "g", HostProcess: true}, Token: true,
 		}, Pipe: "p", Node: "n", Now: time.Now()},

@@ -9,7 +9,9 @@ package pipeguard.node
 #   code: PN001
 #   severity: critical
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pn001
-#   remedy: Name the driver under named.system, and the services that it may control.
+#   remedy: >-
+#     If this driver needs it, spell out the operation in a rule of the access list, beside the driver and the services that it
+#     may control; or in node.methods of a PipePolicy.
 findings contains {"code": "PN001", "effect": "deny"} if {
 	input.group == "system"
 	input.operation in {"StartService", "StopService"}

@@ -168,7 +168,9 @@ func TestTheSchemaKnowsTheKeysOfTheNodesConfiguration(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, chart, "values.schema.json")["values.schema.json"]), &s); err != nil {
 		t.Fatal(err)
 	}
-	want := slices.DeleteFunc(keysOf(reflect.TypeFor[config.Proxy](), ""), func(key string) bool { return key == "apiVersion" || key == "kind" })
+	want := slices.DeleteFunc(keysOf(reflect.TypeFor[config.Proxy](), ""), func(key string) bool {
+		return key == "apiVersion" || key == "kind" || key == "requestPolicy.named" // the last is a fault wherever it stands
+	})
 	got := schemaKeys(s.Definitions, s.Definitions["proxyConfig"], "")
 	slices.Sort(want)
 	slices.Sort(got)

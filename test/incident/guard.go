@@ -92,7 +92,7 @@ func (g *guard) use(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	modules, err := request.Modules(nil, settings.Parameters())
+	modules, err := request.Modules(nil)
 	if err != nil {
 		return err
 	}

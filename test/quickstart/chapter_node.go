@@ -112,7 +112,7 @@ func calls(ctx context.Context, s *story, n node) {
 
 	s.step("An operation that takes being named",
 		`The rule for disks allows this program everything, with a star. Partitioning destroys data, so a second policy, in Rego, is
-		asked about it: it wants the operation spelled out for its caller, or the caller named among its parameters.`,
+		asked about it: it wants the operation spelled out for its caller.`,
 		func() error {
 			return n.onPipe("csi-proxy-disk-v1", func(conn *grpc.ClientConn) error { return partition(ctx, s, conn) })
 		})

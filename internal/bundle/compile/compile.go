@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,9 +19,6 @@ type Source struct {
 	PipePolicies []v1alpha1.PipePolicy
 	// Modules are the Rego that judges calls on nodes; none leaves the nodes with what is built into them.
 	Modules map[string]string
-	// Named are those whom the default policy of nodes lets do what it refuses to everybody else, as
-	// data.pipeguard.parameters.node.named; subjects of PipePolicies that name a method are added.
-	Named map[string]any
 	// PolicyRevision is what admission calls these policies.
 	PolicyRevision string
 }
@@ -38,11 +34,7 @@ func Bundle(s Source) (bundle.Bundle, error) {
 	if err != nil {
 		return bundle.Bundle{}, fmt.Errorf("encode the access list: %w", err)
 	}
-	data, err := data(document, s.Named)
-	if err != nil {
-		return bundle.Bundle{}, err
-	}
-	return bundle.Bundle{PolicyRevision: s.PolicyRevision, Modules: s.Modules, ACL: text, Data: data}, nil
+	return bundle.Bundle{PolicyRevision: s.PolicyRevision, Modules: s.Modules, ACL: text}, nil
 }
 
 var errTwice = errors.New("the name occurs twice")
@@ -114,15 +106,4 @@ func set(list []string) []string {
 	out := slices.Clone(list)
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// plain is a value as JSON has it, with the text of its numbers.
-func plain(v any) (out any, err error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return out, d.Decode(&out)
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -68,36 +67,6 @@ func TestEqualObjectsGiveEqualContentInWhateverOrder(t *testing.T) {
 	if diff := cmp.Diff(string(one.ACL), string(two.ACL)); diff != "" {
 		t.Error(diff)
 	}
-	a, _ := json.Marshal(one.Data)
-	b, _ := json.Marshal(two.Data)
-	if diff := cmp.Diff(string(a), string(b)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestWhoeverSpellsOutAMethodNamesItsSubjects(t *testing.T) {
-	got, err := Bundle(Source{
-		PipePolicies: []v1alpha1.PipePolicy{azuredisk(), {
-			ObjectMeta: metav1.ObjectMeta{Name: "everything"},
-			Spec: v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"csi-proxy*"}, Subjects: []v1alpha1.Subject{
-				{Name: "x", Namespace: "kube-system", ServiceAccounts: []string{"x"}},
-			}},
-		}},
-		Named: map[string]any{"system": map[string]any{"StartService": map[string]any{}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, _ := got.Data["pipeguard"].(map[string]any)
-	parameters, _ := root["parameters"].(map[string]any)
-	node, _ := parameters["node"].(map[string]any)
-	entry := []any{map[string]any{"containers": []any{"azuredisk"}}}
-	pods := map[string]any{"pods": map[string]any{"kube-system": map[string]any{"a": entry, "b": entry}}}
-	methods := map[string]any{"FormatVolume": pods, "ListDiskIDs": pods}
-	want := map[string]any{"disk": methods, "volume": methods, "system": map[string]any{"StartService": map[string]any{}}}
-	if diff := cmp.Diff(want, node["named"]); diff != "" {
-		t.Error(diff)
-	}
 }
 
 func TestUnfitPoliciesAreNamed(t *testing.T) {
@@ -124,13 +93,5 @@ func TestUnfitPoliciesAreNamed(t *testing.T) {
 	}
 	if b, err := Bundle(Source{}); err != nil || !strings.Contains(string(b.ACL), `"policies":[]`) {
 		t.Errorf("no policies: %s, %v", b.ACL, err)
-	}
-}
-
-func TestWhoIsNamedMustBeOfTheForm(t *testing.T) {
-	for _, named := range []map[string]any{{"disk": 1}, {"disk": map[string]any{"FormatVolume": []any{}}}, {"x": make(chan int)}} {
-		if _, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{azuredisk()}, Named: named}); err == nil {
-			t.Errorf("%v is taken", named)
-		}
 	}
 }

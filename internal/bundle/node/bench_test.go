@@ -157,7 +157,7 @@ func BenchmarkDecide(b *testing.B) {
 				"pod":       map[string]any{"namespace": last.Namespace, "name": "x", "uid": "u", "serviceAccount": last.ServiceAccount},
 				"container": map[string]any{"id": "c0ffee", "name": "driver", "image": last.Image, "hostProcess": false}, "token": false,
 			},
-			"pipe": "csi-proxy-disk-v1", "group": "disk", "version": "v1", "method": "PartitionDisk", "operation": "PartitionDisk",
+			"named": live.Decide(call("disk", "v1", "PartitionDisk", last)).Named, "pipe": "csi-proxy-disk-v1", "group": "disk", "version": "v1", "method": "PartitionDisk", "operation": "PartitionDisk",
 			"request": map[string]any{"disk_number": 7}, "node": "win-1", "now": "2026-01-02T03:04:05Z",
 		})
 		if err != nil {

@@ -20,8 +20,8 @@ import (
 type Options struct {
 	// Known are the pipes that this node serves.
 	Known []acl.API
-	// Modules are the Rego of a bundle beside what is built into the node, over the bundle's data.
-	Modules func(files map[string]string, data map[string]any) (policy.Modules, error)
+	// Modules are the Rego of a bundle beside what is built into the node.
+	Modules func(files map[string]string) (policy.Modules, error)
 	// Policy are the options of the engine that tries and then judges: its entry point, limits and checks.
 	Policy policy.Options
 	// Now is the clock of the node, time.Now if not set.
@@ -97,7 +97,7 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if o.Modules == nil {
 		return nil, errNoRego
 	}
-	modules, err := o.Modules(b.Modules, b.Data)
+	modules, err := o.Modules(b.Modules)
 	if err != nil {
 		return nil, err
 	}

@@ -67,12 +67,12 @@ func options(clock *time.Time) Options {
 }
 
 // over has the modules of a bundle decide if there are any, and else those of files.
-func over(files map[string]string) func(map[string]string, map[string]any) (policy.Modules, error) {
-	return func(added map[string]string, data map[string]any) (policy.Modules, error) {
+func over(files map[string]string) func(map[string]string) (policy.Modules, error) {
+	return func(added map[string]string) (policy.Modules, error) {
 		if len(added) > 0 {
-			return policy.Modules{Files: added, Data: data}, nil
+			return policy.Modules{Files: added}, nil
 		}
-		return policy.Modules{Files: files, Data: data}, nil
+		return policy.Modules{Files: files}, nil
 	}
 }
 
@@ -301,7 +301,7 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 			b.Modules = tested("node.rego", "package pipeguard.node\n\ndecision := http.send({\"url\": \"http://x\", \"method\": \"get\"})\n")
 		},
 		"no decision": func(b *bundle.Bundle) { b.Modules = tested("a.rego", "package pipeguard.node\n\nx := 1\n") },
-		"a rule in the place of the data": func(b *bundle.Bundle) {
+		"a rule in a place that is reserved": func(b *bundle.Bundle) {
 			b.Modules = tested("node.rego", permissive, "a.rego", "package pipeguard.parameters\n\nnode := 1\n")
 		},
 	} {
@@ -322,7 +322,7 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	o := options(&clock)
-	for name, modules := range map[string]func(map[string]string, map[string]any) (policy.Modules, error){"none": nil, "empty": over(nil)} {
+	for name, modules := range map[string]func(map[string]string) (policy.Modules, error){"none": nil, "empty": over(nil)} {
 		o.Modules = modules
 		if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
 			t.Errorf("a node without Rego: %s", name)

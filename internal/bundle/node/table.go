@@ -52,6 +52,12 @@ func opens(pattern string, p pipe) bool {
 	return guards(pattern, p) && (!slices.Contains(mustBeNamed, p.group) || strings.HasPrefix(pattern, nodeAPI+p.group))
 }
 
+// spells says whether a pattern that opens the pipe spells out its group: csi-proxy-disk-v1 and csi-proxy-disk-* do, csi-proxy-d*
+// and csi-proxy-disk* do not.
+func spells(pattern string, p pipe) bool {
+	return opens(pattern, p) && strings.HasPrefix(pattern, nodeAPI+p.group+"-")
+}
+
 // table is a Document for the pipes of this node at a time.
 type table struct {
 	policy *acl.Policy
@@ -64,10 +70,11 @@ type table struct {
 
 // translation makes rules of one policy.
 type translation struct {
-	p     rules.Policy
-	pipes []pipe // those that it opens
-	known map[pipe]acl.API
-	notes []string
+	p       rules.Policy
+	pipes   []pipe   // those that it opens
+	implied []string // those of them for which the policy does not spell out the group, or no method: patterns of rules
+	known   map[pipe]acl.API
+	notes   []string
 }
 
 func (t *translation) note(format string, args ...any) {
@@ -96,6 +103,10 @@ func newTable(d rules.Document, known []acl.API, now time.Time) (*table, error) 
 			isOpen := slices.ContainsFunc(p.Pipes, func(pattern string) bool { return opens(pattern, pipe) })
 			if isOpen {
 				t.pipes = append(t.pipes, pipe)
+				isSpelled := len(p.Methods) > 0 && slices.ContainsFunc(p.Pipes, func(pattern string) bool { return spells(pattern, pipe) })
+				if !isSpelled && !pipe.isForwarded() {
+					t.implied = append(t.implied, pipe.pattern())
+				}
 			}
 			if p.LogOnly && isOpen {
 				lenient[pipe] = true

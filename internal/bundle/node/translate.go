@@ -29,10 +29,10 @@ func (t *translation) rules(s rules.Subject) []acl.Rule {
 		return nil
 	}
 	if len(operations) > 0 {
-		out = append(out, acl.Rule{Name: name, Pipes: patterns(pipes), Operations: operations, Callers: callers})
+		out = append(out, acl.Rule{Name: name, Pipes: patterns(pipes), Implied: t.implied, Operations: operations, Callers: callers})
 	}
 	if paths := t.paths(); len(confined) > 0 && len(paths) > 0 { // no path that fits is no rule, not a rule for all paths
-		out = append(out, acl.Rule{Name: name + "/paths", Pipes: patterns(pipes), Operations: confined, Callers: callers, Paths: paths})
+		out = append(out, acl.Rule{Name: name + "/paths", Pipes: patterns(pipes), Implied: t.implied, Operations: confined, Callers: callers, Paths: paths})
 	}
 	return out
 }

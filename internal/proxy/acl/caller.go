@@ -38,6 +38,7 @@ type callerPattern struct {
 	hostProcess *bool
 	token       bool
 	least       int
+	isName      bool // it has a name
 }
 
 // caller is a Caller with its fields folded, and without those that its assurance does not carry.
@@ -46,10 +47,12 @@ type caller struct {
 	hostProcess bool
 	token       bool
 	level       int
+	isInside    bool // something is said of a pod or a container, whether or not the assurance carries it
 }
 
 func foldCaller(c Caller) caller {
 	out := caller{level: level(c.Assurance), token: c.Token}
+	out.isInside = c.Namespace != "" || c.ServiceAccount != "" || c.Pod != "" || c.Container != "" || c.Image != "" || c.HostProcess
 	if out.level == 0 {
 		return out
 	}
@@ -86,6 +89,7 @@ func parseCaller(c CallerPattern) (callerPattern, []error) {
 		p.least = levelProcess
 	}
 	errs = append(errs, p.parsePod(c)...)
+	_, p.isName = p.name()
 	if c.User == "" && c.Exe == "" && p.names.namespace == "" && errors.Join(errs...) == nil {
 		return p, []error{errors.New("names neither a user, an exe nor a namespace: it would stand for everybody")}
 	}

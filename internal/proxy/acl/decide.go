@@ -18,6 +18,7 @@ func (p *Policy) Decide(r Request) Decision {
 		d.Allowed, d.Effect, d.Rule, d.Permits, d.Reason = true, Allow, rule.name, rule.permits, rule.reason
 		d.Services = rule.services
 		d.Limits = rule.limits.or(p.limits)
+		d.Named = p.isNamed(&q, rule)
 		return d
 	}
 	d.Allowed = d.Mode == LogOnly

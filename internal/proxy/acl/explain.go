@@ -10,6 +10,7 @@ type Verdict struct {
 	Rule    string
 	Covers  bool   // the rule would allow the call if no other did before it
 	Decides bool   // it is the first that does
+	Names   bool   // it names the caller for the call, see Decision.Named
 	Why     string // which caller of the rule agrees, or what the first thing is that does not
 }
 
@@ -17,16 +18,20 @@ type Verdict struct {
 func (p *Policy) Explain(r Request) []Verdict {
 	q := queryOf(r)
 	verdicts := make([]Verdict, len(p.rules))
-	decided := ""
+	decided, at, isNamed := "", 0, false
 	for i := range p.rules {
 		v := p.explain(i, r, &q)
+		isNamed = isNamed || v.Names
 		switch {
 		case v.Covers && decided == "":
-			v.Decides, decided = true, v.Rule
+			v.Decides, decided, at = true, v.Rule, i
 		case v.Covers:
 			v.Why += "; but rule " + decided + " comes before it"
 		}
 		verdicts[i] = v
+	}
+	if decided != "" && !isNamed && !isFullName(r.Group) {
+		verdicts[at].Why += "; no rule names this caller for " + r.Operation
 	}
 	return verdicts
 }
@@ -57,13 +62,17 @@ func (p *Policy) explain(i int, r Request, q *query) Verdict {
 	var faults []string
 	for j := range rule.callers {
 		field := rule.callers[j].differs(&q.caller)
-		if field == "" {
+		switch {
+		case field == "" && !v.Covers:
 			v.Covers, v.Why = true, fmt.Sprintf("callers[%d] agrees", j)
-			return v
+		case field != "" && !v.Covers:
+			faults = append(faults, fmt.Sprintf("callers[%d]: %s", j, rule.callers[j].difference(field, written.Callers[j], r.Caller, &q.caller)))
 		}
-		faults = append(faults, fmt.Sprintf("callers[%d]: %s", j, rule.callers[j].difference(field, written.Callers[j], r.Caller, &q.caller)))
+		v.Names = v.Names || field == "" && rule.names(q, j)
 	}
-	v.Why = strings.Join(faults, "; ")
+	if !v.Covers {
+		v.Why = strings.Join(faults, "; ")
+	}
 	return v
 }
 

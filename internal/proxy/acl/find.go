@@ -5,6 +5,7 @@ type goal int
 
 const (
 	goalRule        goal = iota // the first rule that covers the call
+	goalNamed                   // the first rule that covers the call and names its caller
 	goalAnyPath                 // the first rule that would, whatever the paths, shares and services
 	goalConnections             // the first rule for the pipe and caller that bounds connections
 	goalCaller                  // the first rule for the pipe and caller, whatever it allows
@@ -17,6 +18,7 @@ type query struct {
 	paths                     pathArguments
 	shares, services          []string
 	goal                      goal
+	found                     int // which caller of the rule that was found last agrees
 }
 
 // covers compares a rule with all that is asked, except the caller.
@@ -48,7 +50,7 @@ func (p *Policy) find(q *query) (rule int, ok bool) {
 	}
 	for i := range p.callers.shapes {
 		p.callers.shapes[i].each(&q.caller, func(key callerNames) {
-			if n := p.callers.nodes[key]; n != nil {
+			if n := p.callers.nodes[key]; n != nil && (q.goal != goalNamed || key.isName()) {
 				best = p.search(n, q, best)
 			}
 		})
@@ -71,7 +73,9 @@ func (p *Policy) search(n *node, q *query, best int) int {
 	}
 	switch n.level {
 	case byOperation:
-		kid(kidKey{a: "*"})
+		if q.goal != goalNamed { // "*" names nobody
+			kid(kidKey{a: "*"})
+		}
 		kid(kidKey{a: q.operation})
 		if service, _, ok := cutMethod(q.operation); ok {
 			kid(kidKey{a: "/" + service + "/*"})
@@ -98,7 +102,8 @@ func (p *Policy) scan(entries []entry, q *query, best int) int {
 			return best
 		}
 		r := &p.rules[e.rule]
-		if r.callers[e.caller].covers(&q.caller) && r.covers(q) {
+		if r.callers[e.caller].covers(&q.caller) && r.covers(q) && (q.goal != goalNamed || r.names(q, e.caller)) {
+			q.found = e.caller
 			return e.rule
 		}
 	}

@@ -48,7 +48,7 @@ const mostKids = 500_000
 
 // derive builds what decisions look things up in, with at most room entries in kids.
 func (p *Policy) derive(room int) {
-	p.modeOf, p.pipes = map[pipePattern]Mode{}, map[pipePattern]*pipeOperations{}
+	p.modeOf, p.pipes, p.spelled = map[pipePattern]Mode{}, map[pipePattern]*pipeOperations{}, map[spelling]bool{}
 	for _, m := range p.modes {
 		if p.modeOf[m.pipe] != Enforce { // of two that overlap the stricter holds
 			p.modeOf[m.pipe] = m.mode
@@ -69,6 +69,7 @@ func (p *Policy) derive(room int) {
 				pipe.operations[op] = true
 			}
 		}
+		r.spell(p.spelled)
 		for j := range r.callers {
 			key := r.callers[j].names
 			entries[key] = append(entries[key], entry{i, j})

@@ -21,7 +21,8 @@ type Policy struct {
 	modeOf     map[pipePattern]Mode
 	pipes      map[pipePattern]*pipeOperations
 	callers    index
-	isConfined bool // some rule has paths, shares or services
+	isConfined bool              // some rule has paths, shares or services
+	spelled    map[spelling]bool // what rules name somebody for
 }
 
 type pipeMode struct {
@@ -32,8 +33,9 @@ type pipeMode struct {
 type rule struct {
 	name       string
 	pipes      []pipePattern
-	all        bool     // "*" is among the operations
-	operations []string // the others
+	spelled    []pipePattern // those of pipes whose group is spelled out
+	all        bool          // "*" is among the operations
+	operations []string      // the others
 	callers    []callerPattern
 	permits    []string
 	paths      []directory
@@ -136,6 +138,14 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 			faults.add(fmt.Sprintf("%s.pipes[%d]", field, j), "%v", err)
 		}
 		out.pipes = append(out.pipes, pipe)
+		if pipe.group != "" && !isFullName(pipe.group) && !slices.Contains(r.Implied, text) {
+			out.spelled = append(out.spelled, pipe)
+		}
+	}
+	for j, text := range r.Implied {
+		if !slices.Contains(r.Pipes, text) { // spelled in another way it would imply nothing
+			faults.add(fmt.Sprintf("%s.implied[%d]", field, j), "pipe %q is not among the pipes of the rule", text)
+		}
 	}
 	for j, name := range r.Operations {
 		if name != "*" && !isOperation(name) && !isMethod(name) {
@@ -202,7 +212,7 @@ func (s Spec) clone() Spec {
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
-		r.Paths, r.Shares, r.Services = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services)
+		r.Paths, r.Shares, r.Services, r.Implied = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services), slices.Clone(r.Implied)
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package acl
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,40 @@ func straightforward(p *Policy, r Request) (rule string) {
 		}
 	}
 	return ""
+}
+
+// straightforwardlyNamed is what Decision.Named means: any rule all of whose parts cover the request, and one of whose callers that
+// cover it is a name, beside the operation and the group.
+func straightforwardlyNamed(p *Policy, r Request) bool {
+	for i, written := range p.spec.Rules {
+		alone := *p
+		alone.rules = p.rules[i : i+1]
+		if straightforward(&alone, r) == "" || !slices.Contains(written.Operations, r.Operation) || strings.HasPrefix(r.Operation, "/") || r.Operation == "*" {
+			continue
+		}
+		isGroup := slices.ContainsFunc(written.Pipes, func(text string) bool {
+			return (text == r.Group+"-"+r.Version || text == r.Group+"-*") && !slices.Contains(written.Implied, text)
+		})
+		for j, c := range written.Callers {
+			who := foldCaller(r.Caller)
+			if !isGroup || !p.rules[i].callers[j].covers(&who) {
+				continue
+			}
+			if c.Namespace != "" && (c.ServiceAccount != "" || c.Container != "") {
+				return true
+			}
+			rest := c
+			rest.User, rest.Exe, rest.Assurance, rest.Token = "", "", "", false
+			if rest == (CallerPattern{}) && c.User != "" && c.Exe != "" && !strings.HasSuffix(c.Exe, "*") && isOnNode(r.Caller) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isOnNode(c Caller) bool {
+	return c == Caller{Assurance: "process", User: c.User, Exe: c.Exe, Token: c.Token}
 }
 
 // words are few, so that rules and requests meet.
@@ -75,6 +110,9 @@ func randomSpec(r *rand.Rand) Spec {
 		for range 1 + r.IntN(3) {
 			rule.Pipes = append(rule.Pipes, pick(r, words.pipes))
 			rule.Operations = append(rule.Operations, pick(r, words.operations))
+		}
+		if r.IntN(4) == 0 {
+			rule.Implied = rule.Pipes[:1]
 		}
 		for range 1 + r.IntN(2) {
 			c := CallerPattern{
@@ -162,7 +200,7 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 }
 
 func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
-	allowed, denied := 0, 0
+	allowed, denied, named, behind := 0, 0, 0, 0
 	for seed := range uint64(500) {
 		r := newRand(seed)
 		spec := randomSpec(r)
@@ -183,14 +221,25 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 			if got.Rule != want || got.Allowed != (want != "") {
 				t.Fatalf("seed %d: %+v: rule %q, want %q\n%+v", seed, q, got.Rule, want, spec)
 			}
-			explained := ""
+			wantNamed := straightforwardlyNamed(policy, q)
+			if got.Named != wantNamed {
+				t.Fatalf("seed %d: %+v: named %v, want %v\n%+v", seed, q, got.Named, wantNamed, spec)
+			}
+			explained, explainedNamed := "", false
 			for _, v := range policy.Explain(q) {
 				if v.Decides {
 					explained += v.Rule
 				}
+				if v.Names && !v.Decides && !explainedNamed {
+					behind++
+				}
+				explainedNamed = explainedNamed || v.Names
 			}
-			if explained != want {
-				t.Fatalf("seed %d: %+v: explained as %q, want %q", seed, q, explained, want)
+			if explained != want || explainedNamed != wantNamed {
+				t.Fatalf("seed %d: %+v: explained as %q, named %v, want %q, %v", seed, q, explained, explainedNamed, want, wantNamed)
+			}
+			if wantNamed {
+				named++
 			}
 			if want == "" {
 				denied++
@@ -203,6 +252,9 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 	}
 	if allowed < 1000 || denied < 1000 {
 		t.Errorf("%d requests were allowed and %d denied: too few of one kind to prove anything", allowed, denied)
+	}
+	if named < 300 || behind < 50 {
+		t.Errorf("%d callers were named, %d of them by a rule behind the one that decides: too few to prove anything", named, behind)
 	}
 }
 

@@ -31,6 +31,9 @@ type Rule struct {
 	// A pattern without a group never covers the groups in named. A pipe that is not of the node API has its full
 	// name, `\\.\pipe\NAME`, which no pattern covers.
 	Pipes []string
+	// Implied are those of Pipes that stand for a pattern without their group, or for all operations, where the rule was
+	// written: the rule names nobody on them, see Decision.Named. It is not for configurations.
+	Implied []string `json:",omitempty"`
 	// Operations are names of the newest version of the group, such as "CreateSymlink", or "*".
 	// A call that arrives by an older name ("LinkPath") is judged by the newest one. Methods without such a name are
 	// written "/package.Service/Method" or "/package.Service/*"; "*" covers them on pipes that have a full name only, and
@@ -147,5 +150,10 @@ type Decision struct {
 	Permits []string // of that rule; not to be changed
 	// Services are those that the rule names; not to be changed. None means that the rule does not name any.
 	Services []string
-	Limits   Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
+	// Named says that a rule which covers the call, not necessarily the one that decides, names the caller for it. Such a rule
+	// spells out the operation, the group of the pipe, and either the namespace with the service account or the container, or, of a
+	// process of the node, the account and one program. Whoever writes FormatVolume beside a service account means it, and whoever
+	// writes "*" has not thought of it.
+	Named  bool
+	Limits Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
 }

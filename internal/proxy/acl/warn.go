@@ -23,7 +23,7 @@ func (p *Policy) Warnings() Faults {
 	for i := range p.rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		if by := p.shadow(i); by >= 0 {
-			w.add(field, "never decides: rule %s comes before it and covers all that it does%s", p.rules[by].name, p.lost(i, by))
+			w.add(field, "never decides: rule %s comes before it and covers all that it does%s%s", p.rules[by].name, p.lost(i, by), p.kept(i, by))
 			continue
 		}
 		p.warnPaths(field, i, &w)
@@ -149,6 +149,19 @@ func (p *Policy) lost(i, by int) string {
 		return ""
 	}
 	return ", and does not permit " + strings.Join(lost, ", ")
+}
+
+// kept says what a rule that never decides is still good for.
+func (p *Policy) kept(i, by int) string {
+	mine, theirs := map[spelling]bool{}, map[spelling]bool{}
+	p.rules[i].spell(mine)
+	p.rules[by].spell(theirs)
+	for s := range mine {
+		if !theirs[s] {
+			return ", and yet it names its callers for what it spells out"
+		}
+	}
+	return ""
 }
 
 // uses are the operations that a permit changes something about.

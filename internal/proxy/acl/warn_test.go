@@ -28,7 +28,7 @@ func TestWarnings(t *testing.T) {
 	want := []struct{ field, problem string }{
 		{"pipes[0]", "whoever can open it"},
 		{"rules[0].callers[0]", "every pod of namespace kube-system"},
-		{"rules[1]", "never decides: rule wide comes before it and covers all that it does, and does not permit Reformat"},
+		{"rules[1]", "never decides: rule wide comes before it and covers all that it does, and does not permit Reformat, and yet it names its callers for what it spells out"},
 		{"rules[2]", "never decides: rule wide"},
 		{"rules[4].permits[0]", "Reformat is for FormatVolume"},
 		{"rules[4].permits[1]", "SystemDisk is for"},

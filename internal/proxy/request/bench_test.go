@@ -22,16 +22,6 @@ func format(tb testing.TB) *apiserver.Call {
 	return call
 }
 
-// naming is data that names n service accounts, the driver of these tests last.
-func naming(n int) map[string]any {
-	entry := []any{map[string]any{"containers": []any{"plugin"}}}
-	pods := map[string]any{"kube-system": map[string]any{"driver": entry}}
-	for i := 1; i < n; i++ {
-		pods[fmt.Sprintf("tenant-%d", i)] = map[string]any{"driver": entry}
-	}
-	return Data(map[string]any{"named": map[string]any{"volume": map[string]any{"FormatVolume": map[string]any{"pods": pods}}}})
-}
-
 // BenchmarkInput makes what a policy is shown, with the caller's part made for each call and once for its connection.
 func BenchmarkInput(b *testing.B) {
 	for _, isKept := range []bool{false, true} {
@@ -50,33 +40,30 @@ func BenchmarkInput(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide is a whole question: the input made and the built-in policy asked, where that many callers are named. How it
-// grows with what policies hold is measured beside them.
+// BenchmarkDecide is a whole question: the input made and the built-in policy asked. How it grows with what policies hold is
+// measured beside them, and who is named is found by the access list before.
 func BenchmarkDecide(b *testing.B) {
-	for _, n := range []int{10, 1_000} {
-		e := activated(b, policy.Options{BaseTested: true}, naming(n))
-		for _, c := range []struct {
-			name string
-			call *apiserver.Call
-			rule string
-			who  func(*Subject)
-		}{
-			{"ordinary", mkdir(), "", func(*Subject) {}},
-			{"guarded-named", format(b), "", func(*Subject) {}},
-			{"guarded-not-named", format(b), "PN004", func(s *Subject) { s.Peer.Pod.Namespace = "other" }},
-		} {
-			s := driver()
-			c.who(s)
-			s.Caller = NewCaller(s.Peer)
-			b.Run(fmt.Sprintf("%s/named=%d", c.name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if d := e.Decide(b.Context(), c.call, s); d.Rule != c.rule || d.Allowed() != (c.rule == "") {
-						b.Fatalf("%+v", d)
-					}
+	e := activated(b, policy.Options{BaseTested: true})
+	for _, c := range []struct {
+		name    string
+		call    *apiserver.Call
+		isNamed bool
+		rule    string
+	}{
+		{"ordinary", mkdir(), false, ""},
+		{"guarded-named", format(b), true, ""},
+		{"guarded-not-named", format(b), false, "PN004"},
+	} {
+		s := driver()
+		s.Named, s.Caller = c.isNamed, NewCaller(s.Peer)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := e.Decide(b.Context(), c.call, s); d.Rule != c.rule || d.Allowed() != (c.rule == "") {
+					b.Fatalf("%+v", d)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -86,15 +73,15 @@ func BenchmarkActivate(b *testing.B) {
 		b.Run(fmt.Sprintf("tests=%v", !isTested), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				activated(b, policy.Options{BaseTested: isTested}, nil)
+				activated(b, policy.Options{BaseTested: isTested})
 			}
 		})
 	}
 }
 
-func activated(b *testing.B, o policy.Options, data map[string]any) *Evaluator {
+func activated(b *testing.B, o policy.Options) *Evaluator {
 	b.Helper()
-	m, err := Modules(nil, data)
+	m, err := Modules(nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,10 +35,8 @@ func Over(engine *policy.Engine) *Evaluator { return &Evaluator{engine} }
 // Options returns o as New uses it, for tools that compile and test the same policies.
 func Options(o policy.Options) policy.Options { return nodepolicy.Options(o) }
 
-// Modules are the built-in policy and what is added to it, over data: see nodepolicy.Modules.
-func Modules(added map[string]string, data map[string]any) (policy.Modules, error) {
-	return nodepolicy.Modules(added, data)
-}
+// Modules are the built-in policy and what is added to it: see nodepolicy.Modules.
+func Modules(added map[string]string) (policy.Modules, error) { return nodepolicy.Modules(added) }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before goes on
 // deciding.

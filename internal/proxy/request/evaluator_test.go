@@ -47,47 +47,22 @@ func TestBuiltInPolicyDecides(t *testing.T) {
 	}
 }
 
-func TestWhoeverTheDataNamesIsLeftToTheAccessList(t *testing.T) {
-	e, err := New(policy.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := ParseParameters([]byte(`
-named:
-  system:
-    StopService:
-      pods:
-        kube-system:
-          driver:
-            - containers: [plugin]
-              services: [msiscsi]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := Modules(nil, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Activate(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if d := e.Decide(t.Context(), stop(), driver()); !d.Allowed() {
-		t.Errorf("%+v", d)
-	}
-	for name, change := range map[string]func(*Subject){
-		"another container":         func(s *Subject) { s.Peer.Container.Name = "other" },
-		"no container":              func(s *Subject) { s.Peer.Container = nil },
-		"another account":           func(s *Subject) { s.Peer.Pod.ServiceAccount = "default" },
-		"an account that is unsaid": func(s *Subject) { s.Peer.Pod.ServiceAccount = "" },
-		"no pod":                    func(s *Subject) { s.Peer.Pod = nil },
-		"a pod that is not proven":  func(s *Subject) { s.Peer.Assurance = "process" },
+func TestWhoeverIsNamedIsLeftToTheAccessList(t *testing.T) {
+	e := evaluator(t, policy.Options{}, nil)
+	for name, c := range map[string]*apiserver.Call{
+		"a service": stop(), "a service unread": callOf("system", "StopService", nil), "a disk": callOf("disk", "PartitionDisk", &diskapi.PartitionDiskRequest{}),
+		"a disk offline": callOf("disk", "SetDiskState", &diskapi.SetDiskStateRequest{}), "an ordinary call": mkdir(),
 	} {
 		s := driver()
-		change(s)
-		if d := e.Decide(t.Context(), stop(), s); d.Allowed() || d.Rule != "PN001" {
+		s.Named = true
+		if d := e.Decide(t.Context(), c, s); !d.Allowed() {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+	s := driver()
+	s.Named = true
+	if d := e.Decide(t.Context(), callOf("", "StopService", nil), s); d.Rule != "PN000" {
+		t.Errorf("what no rule can read: %+v", d)
 	}
 }
 
@@ -236,13 +211,15 @@ func TestEveryFaultOfTheEngineHasACode(t *testing.T) {
 
 func TestPoliciesThatPermitWhatNoneMayAreNotActivated(t *testing.T) {
 	for name, text := range map[string]string{
-		"everything":             `decision := {"allowed": true, "findings": []}`,
-		"services":               `decision := {"allowed": input.group == "system", "findings": []}`,
-		"starting services":      `decision := {"allowed": input.operation == "StartService", "findings": []}`,
-		"what has no group":      "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if not input.group",
-		"anything but for names": "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if not data.pipeguard.parameters.node.named",
-		"nothing to be asked":    `decision := {"allowed": false, "findings": []} if input.group == "system"`,
-		"another entry point":    `allow := false`,
+		"everything":            `decision := {"allowed": true, "findings": []}`,
+		"services":              `decision := {"allowed": input.group == "system", "findings": []}`,
+		"starting services":     `decision := {"allowed": input.operation == "StartService", "findings": []}`,
+		"what has no group":     "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if not input.group",
+		"whoever is not named":  "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if input.named == false",
+		"whoever is not denied": "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if not input.named == false",
+		"a name that is a text": "decision := {\"allowed\": ok, \"findings\": []}\n\ndefault ok := false\n\nok if input.named == \"true\"",
+		"nothing to be asked":   `decision := {"allowed": false, "findings": []} if input.group == "system"`,
+		"another entry point":   `allow := false`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := New(policy.Options{})

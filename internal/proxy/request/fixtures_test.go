@@ -80,7 +80,7 @@ func evaluator(t testing.TB, o policy.Options, files map[string]string) *Evaluat
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Modules(files, nil)
+	m, err := Modules(files)
 	if err != nil {
 		t.Fatal(err)
 	}

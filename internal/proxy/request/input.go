@@ -15,6 +15,7 @@ type Subject struct {
 	Caller *Caller
 	// Sender is the party that waits for the decision, by any name: the decisions of one party hold up no other's.
 	Sender string
+	Named  bool      // the access list names the caller for this call: see acl.Decision
 	Pipe   string    // without \\.\pipe\: csi-proxy-disk-v1
 	Node   string    // name of this node; it may be empty
 	Now    time.Time // when the call arrived; the record must be able to tell it
@@ -67,6 +68,7 @@ func (b *builder) input(request *ast.Term, s *Subject, group, version, method, o
 	}
 	in := ast.NewObject(
 		item{keyPeer, peer},
+		item{keyNamed, ast.InternedTerm(s.Named)},
 		item{keyPipe, b.text("pipe", s.Pipe)},
 		item{keyGroup, b.text("group", group)},
 		item{keyVersion, b.text("version", version)},

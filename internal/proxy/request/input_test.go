@@ -26,7 +26,7 @@ func TestInputIsWhatPoliciesAreToldItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"group":"disk","method":"SetDiskState","node":"win-1","now":"2026-01-02T03:04:05Z","operation":"SetDiskState",` +
+	want := `{"group":"disk","method":"SetDiskState","named":false,"node":"win-1","now":"2026-01-02T03:04:05Z","operation":"SetDiskState",` +
 		`"peer":{"assurance":"pod","container":{"hostProcess":false,"id":"c0ffee","image":"registry.example/driver:1","name":"plugin"},` +
 		`"pod":{"name":"driver-x","namespace":"kube-system","serviceAccount":"driver","uid":"u"},` +
 		`"process":{"exe":"\\Device\\HarddiskVolume3\\driver.exe","pid":4242,"start":"2026-01-02T02:04:05Z"},"token":false,"user":{"name":"","sid":"S-1-5-93-2-1"}},` +
@@ -187,7 +187,7 @@ func TestInputAndRecordAgree(t *testing.T) {
 				set(request.ProtoReflect(), value, list)
 				call := callOf(op.Group, op.Name, request)
 				live, err := Input(call, driver())
-				replayed, again := FromRecord(record(t, call, driver()))
+				replayed, again := FromRecord(record(t, call, driver()), false)
 				switch {
 				case (err == nil) != (again == nil), again != nil && !errors.Is(again, ErrNotShown):
 					t.Errorf("%s/%s of %.10q: live %v, from the record %v", op.Group, op.Name, value, err, again)

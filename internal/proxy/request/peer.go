@@ -39,6 +39,7 @@ type Container struct {
 // Keys of the input as terms. They are made once: a term is never changed after it was built.
 var (
 	keyPeer           = ast.StringTerm("peer")
+	keyNamed          = ast.StringTerm("named")
 	keyPipe           = ast.StringTerm("pipe")
 	keyGroup          = ast.StringTerm("group")
 	keyVersion        = ast.StringTerm("version")

@@ -22,8 +22,9 @@ var (
 // FromRecord makes the input of a recorded call. An error that Is ErrNotShown means that the policy was not shown
 // the call itself either, which was then refused with CodeInput; any other means that the record does not tell.
 //
-// The secrets of a call are in neither. What a record does not hold is as if it were not known.
-func FromRecord(e *audit.Event) (ast.Value, error) {
+// The secrets of a call are in neither. What a record does not hold is as if it were not known. Whether the caller is named is
+// not in it, and is for an access list to say.
+func FromRecord(e *audit.Event, named bool) (ast.Value, error) {
 	if e.Type != audit.TypeRequest || e.Who == nil || e.What == nil || e.What.Method == "" {
 		return nil, errNotACall
 	}
@@ -39,7 +40,7 @@ func FromRecord(e *audit.Event) (ast.Value, error) {
 	if method != e.What.Method { // else it was passed on, and is known by its full name only
 		method = method[strings.LastIndexByte(method, '/')+1:]
 	}
-	s := Subject{Peer: peerOf(e.Who), Pipe: e.What.Pipe, Now: arrival(e)}
+	s := Subject{Peer: peerOf(e.Who), Named: named, Pipe: e.What.Pipe, Now: Arrival(e)}
 	if e.Where != nil {
 		s.Node = e.Where.Node
 	}
@@ -56,8 +57,8 @@ var ErrNotShown = errors.New("the call cannot be shown to the request policy")
 
 func notShown(err error) error { return fmt.Errorf("%w: %w", ErrNotShown, err) }
 
-// arrival is when a call arrived. A record of its end has the time of the end.
-func arrival(e *audit.Event) time.Time {
+// Arrival is when the call of a record arrived. A record of its end has the time of the end.
+func Arrival(e *audit.Event) time.Time {
 	if e.Outcome == nil {
 		return e.Time
 	}

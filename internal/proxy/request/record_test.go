@@ -13,17 +13,19 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 func TestARecordGivesTheDecisionThatTheCallWasGiven(t *testing.T) {
 	e := evaluator(t, policy.Options{}, nil)
-	for _, call := range []struct{ rule string }{{""}, {"PN001"}} {
-		c := mkdir()
-		if call.rule != "" {
-			c = stop()
-		}
-		s := driver()
-		in, err := FromRecord(record(t, c, s))
+	for _, call := range []struct {
+		c     *apiserver.Call
+		named bool
+		rule  string
+	}{{mkdir(), false, ""}, {stop(), false, "PN001"}, {stop(), true, ""}} {
+		c, s := call.c, driver()
+		s.Named = call.named
+		in, err := FromRecord(record(t, c, s), s.Named)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +59,7 @@ func TestCallersAreTheSameFromTheirRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		replayed, err := FromRecord(record(t, mkdir(), s))
+		replayed, err := FromRecord(record(t, mkdir(), s), s.Named)
 		if err != nil || live.Compare(replayed) != 0 {
 			t.Errorf("%s: %v\nlive   %v\nrecord %v", name, err, live, replayed)
 		}
@@ -71,7 +73,7 @@ func TestCallersAreTheSameFromTheirRecords(t *testing.T) {
 func TestTheTimeOfARecordIsWhenTheCallArrived(t *testing.T) {
 	r := record(t, mkdir(), driver())
 	now := func() string {
-		in, err := FromRecord(r)
+		in, err := FromRecord(r, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +92,7 @@ func TestTheMethodIsTheOneThatWasServed(t *testing.T) {
 	for full, want := range map[string]string{"/v1alpha1.Filesystem/LinkPath": "LinkPath", "LinkPath": "LinkPath", "": ""} {
 		r := record(t, mkdir(), driver())
 		r.What.FullMethod = full
-		in, err := FromRecord(r)
+		in, err := FromRecord(r, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +107,7 @@ func TestTheMethodIsTheOneThatWasServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := FromRecord(record(t, call, s)); err != nil || live.Compare(again) != 0 {
+	if again, err := FromRecord(record(t, call, s), s.Named); err != nil || live.Compare(again) != 0 {
 		t.Errorf("passed on unread: %v, %v", again, err)
 	}
 }
@@ -126,7 +128,7 @@ func TestARecordThatDoesNotTellIsRefused(t *testing.T) {
 	} {
 		r := record(t, mkdir(), driver())
 		change(r)
-		if in, err := FromRecord(r); err == nil || in != nil || errors.Is(err, ErrNotShown) {
+		if in, err := FromRecord(r, false); err == nil || in != nil || errors.Is(err, ErrNotShown) {
 			t.Errorf("%s: %v, %v", name, in, err)
 		}
 	}
@@ -138,13 +140,13 @@ func TestWhatNoPolicyWasShownIsRefusedAgain(t *testing.T) {
 		"a long text in a message": &iscsiapi.AddTargetPortalRequest{TargetPortal: &iscsiapi.TargetPortal{TargetAddress: strings.Repeat("x", 5000)}},
 	} {
 		group := map[bool]string{true: "filesystem", false: "iscsi"}[name == "a long text"]
-		if _, err := FromRecord(record(t, callOf(group, "X", call), driver())); !errors.Is(err, ErrNotShown) {
+		if _, err := FromRecord(record(t, callOf(group, "X", call), driver()), false); !errors.Is(err, ErrNotShown) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := record(t, mkdir(), driver())
 	r.Who.Process.Exe = strings.Repeat("x", 1025)
-	if _, err := FromRecord(r); !errors.Is(err, ErrNotShown) {
+	if _, err := FromRecord(r, false); !errors.Is(err, ErrNotShown) {
 		t.Errorf("a long program: %v", err)
 	}
 }
@@ -170,11 +172,11 @@ func FuzzFromRecord(f *testing.F) {
 			Type: audit.TypeRequest, Who: &audit.Who{Assurance: "pod"},
 			What: &audit.What{Group: "filesystem", Method: method, FullMethod: "/v1.F/" + method, Params: json.RawMessage(params), Redacted: []string{redacted}},
 		}
-		in, err := FromRecord(e)
+		in, err := FromRecord(e, false)
 		if err != nil {
 			return
 		}
-		for _, key := range []*ast.Term{keyPeer, keyPipe, keyGroup, keyVersion, keyMethod, keyOperation, keyRequest, keyNode, keyNow} {
+		for _, key := range []*ast.Term{keyNamed, keyPeer, keyPipe, keyGroup, keyVersion, keyMethod, keyOperation, keyRequest, keyNode, keyNow} {
 			if in.(ast.Object).Get(key) == nil {
 				t.Errorf("%v is missing", key)
 			}

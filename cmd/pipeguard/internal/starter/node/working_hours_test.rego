@@ -12,6 +12,7 @@ call(namespace, operation, now) := {
 		"container": {"id": "c0ffee", "name": "driver", "image": "registry.example/driver:1", "hostProcess": false},
 		"token": false,
 	},
+	"named": true,
 	"pipe": "csi-proxy-volume-v1",
 	"group": "volume",
 	"version": "v1",

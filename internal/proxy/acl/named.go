@@ -1,0 +1,113 @@
+package acl
+
+import (
+	"slices"
+	"strings"
+)
+
+// spelling is an operation of a group, both spelled out.
+type spelling struct{ group, operation string }
+
+// name is that by which a pattern names its callers, if it says enough for that: a namespace with the service account, or with
+// the container where service accounts cannot be learnt; or an account of the node with one program.
+func (p *callerPattern) name() (name callerNames, ok bool) {
+	name, ok = p.names.name()
+	return name, ok && (name.namespace != "" || p.hostProcess == nil)
+}
+
+// name is that of a pattern with these fields, whatever its other fields are.
+func (n callerNames) name() (name callerNames, ok bool) {
+	switch {
+	case n.namespace != "" && n.account != "":
+		return callerNames{namespace: n.namespace, account: n.account}, true
+	case n.namespace != "" && n.container != "":
+		return callerNames{namespace: n.namespace, container: n.container}, true
+	case n == callerNames{user: n.user, exe: n.exe} && n.user != "" && n.exe != "" && !isExeDir(n.exe):
+		return n, true
+	}
+	return callerNames{}, false
+}
+
+func (n callerNames) isName() bool {
+	_, ok := n.name()
+	return ok
+}
+
+// spellsOut says whether the rule has the operation by its name, and the group in a pattern of a pipe.
+func (r *rule) spellsOut(group, operation string) bool {
+	return isOperation(operation) && slices.Contains(r.operations, operation) &&
+		slices.ContainsFunc(r.spelled, func(p pipePattern) bool { return p.group == group })
+}
+
+// names says whether the rule, which covers the call by one of its callers, names it by that one. A program in a pod or a
+// container is no program of the node.
+func (r *rule) names(q *query, by int) bool {
+	c := &r.callers[by]
+	if !c.isName || strings.HasPrefix(q.operation, "/") || !slices.Contains(r.operations, q.operation) || !coversAny(r.spelled, q.group, q.version) {
+		return false
+	}
+	if c.names.namespace != "" {
+		return q.caller.level == levelPod
+	}
+	return q.caller.level == levelProcess && !q.caller.isInside
+}
+
+// isNamed says whether any rule that covers the call names its caller: the one that was found, or another, which is looked for
+// only where some rule names anybody for the operation.
+func (p *Policy) isNamed(q *query, found *rule) bool {
+	switch {
+	case found.names(q, q.found):
+		return true
+	case !p.spelled[spelling{q.group, q.operation}]:
+		return false
+	}
+	q.goal = goalNamed
+	_, ok := p.find(q)
+	return ok
+}
+
+// spell adds what the rule names anybody for.
+func (r *rule) spell(to map[spelling]bool) {
+	if !slices.ContainsFunc(r.callers, func(c callerPattern) bool { return c.isName }) {
+		return
+	}
+	for _, pipe := range r.spelled {
+		for _, operation := range r.operations {
+			if isOperation(operation) {
+				to[spelling{pipe.group, operation}] = true
+			}
+		}
+	}
+}
+
+// RuleCaller is a caller of a rule, as it is written.
+type RuleCaller struct {
+	Rule   string
+	Caller CallerPattern
+}
+
+// Naming returns the callers that rules name for an operation on some pipe of a group, in the order of the rules, and those
+// that rules allow it there and no rule names. What else a rule asks for is not looked at.
+func (p *Policy) Naming(group, operation string) (named, unnamed []RuleCaller) {
+	known := map[callerNames]bool{}
+	for i := range p.rules {
+		for j := range p.rules[i].callers {
+			if name, ok := p.rules[i].callers[j].name(); ok && p.rules[i].spellsOut(group, operation) {
+				known[name] = true
+				named = append(named, RuleCaller{p.rules[i].name, p.spec.Rules[i].Callers[j]})
+			}
+		}
+	}
+	for i := range p.rules {
+		r := &p.rules[i]
+		if !r.coversOperation(group, operation) || !slices.ContainsFunc(r.pipes, func(p pipePattern) bool { return p.covers(group, p.version) }) {
+			continue
+		}
+		for j := range r.callers {
+			if name, ok := r.callers[j].name(); !ok || !known[name] {
+				unnamed = append(unnamed, RuleCaller{r.name, p.spec.Rules[i].Callers[j]})
+			}
+		}
+	}
+	return named, unnamed
+}

@@ -1,0 +1,310 @@
+package acl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// agent is a process of the node.
+var agent = Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`}
+
+func withAgent(change func(*Caller)) Caller {
+	c := agent
+	change(&c)
+	return c
+}
+
+var (
+	agentPattern = CallerPattern{User: "S-1-5-18", Exe: `c:\tools\agent.EXE`}
+	podPattern   = CallerPattern{Namespace: "kube-system", ServiceAccount: "node-sa", Container: "driver"}
+)
+
+// everything is a rule that allows all that is asked here and names nobody.
+var everything = Rule{
+	Name: "everything", Pipes: []string{"*", "system-*"}, Operations: []string{"*", "/v1.Volume/FormatVolume"},
+	Callers: []CallerPattern{{Namespace: "kube-system"}, {User: "S-1-5-18"}, {User: "S-1-5-93-2-1"}, {Exe: `C:\Tools\*`}},
+}
+
+// naming is whether a rule, behind one that allows everything and before it, names the caller of a request.
+func naming(t *testing.T, rule Rule, r Request) bool {
+	t.Helper()
+	rule.Name = "names"
+	var answers []bool
+	for _, rules := range [][]Rule{{everything, rule}, {rule, everything}} {
+		p, err := New(Spec{Rules: rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers = append(answers, p.Decide(r).Named)
+	}
+	if answers[0] != answers[1] {
+		t.Errorf("%+v: named %v behind a rule that allows it, and %v before it", rule, answers[0], answers[1])
+	}
+	return answers[0]
+}
+
+func TestRulesNameWhomTheySpellOut(t *testing.T) {
+	ask := func(pipe, operation string, c Caller) Request {
+		group, version, _ := strings.Cut(pipe, "-")
+		return Request{Group: group, Version: version, Operation: operation, Caller: c}
+	}
+	rule := func(pipe, operation string, callers ...CallerPattern) Rule {
+		return Rule{Pipes: []string{pipe}, Operations: []string{operation}, Callers: callers}
+	}
+	format := func(c Caller) Request { return ask("volume-v1", "FormatVolume", c) }
+	account := CallerPattern{ServiceAccount: "kube-system/node-sa"}
+	anyAccount := CallerPattern{Namespace: "kube-system", Container: "driver"}
+	for _, c := range []struct {
+		name string
+		rule Rule
+		ask  Request
+		want bool
+	}{
+		{"a pod", rule("volume-v1", "FormatVolume", podPattern), format(podCaller), true},
+		{"all versions of a group", rule("volume-*", "FormatVolume", podPattern), format(podCaller), true},
+		{"any account with the container", rule("volume-v1", "FormatVolume", anyAccount), format(podCaller), true},
+		{"namespace within the account", rule("volume-v1", "FormatVolume", account), format(podCaller), true},
+		{"namespace beside the account", rule("volume-v1", "FormatVolume", CallerPattern{Namespace: "kube-system", ServiceAccount: "node-sa"}), format(podCaller), true},
+		{"a program", rule("volume-v1", "FormatVolume", agentPattern), format(agent), true},
+		{"every operation", rule("volume-v1", "*", podPattern), format(podCaller), false},
+		{"every operation of a program", rule("volume-v1", "*", agentPattern), format(agent), false},
+		{"every group", rule("*-v1", "FormatVolume", podPattern), format(podCaller), false},
+		{"every group for a program", rule("*-v1", "FormatVolume", agentPattern), format(agent), false},
+		{"every pipe", rule("*", "FormatVolume", podPattern), format(podCaller), false},
+		{"every pipe for a program", rule("*", "FormatVolume", agentPattern), format(agent), false},
+		{"a method by its full name", rule("volume-v1", "/v1.Volume/FormatVolume", podPattern), ask("volume-v1", "/v1.Volume/FormatVolume", podCaller), false},
+		{"the operation of a method by its full name", rule("volume-v1", "/v1.Volume/FormatVolume", podPattern), format(podCaller), false},
+		{"all methods of a service", rule("volume-v1", "/v1.Volume/*", podPattern), ask("volume-v1", "/v1.Volume/FormatVolume", podCaller), false},
+		{"a namespace alone", rule("volume-v1", "FormatVolume", CallerPattern{Namespace: "kube-system"}), format(podCaller), false},
+		{"a namespace with a user and program", rule("volume-v1", "FormatVolume", CallerPattern{Namespace: "kube-system", User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`}), format(podCaller), false},
+		{"a namespace with an image", rule("volume-v1", "FormatVolume", CallerPattern{Namespace: "kube-system", Image: "r.io/team-a/*"}), format(podCaller), false},
+		{"a user alone", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18"}), format(agent), false},
+		{"a program of an image", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Image: "r.io/team-a/*"}), format(podCaller), false},
+		{"a program of a HostProcess container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`, HostProcess: isTrue()}),
+			format(with(func(c *Caller) { c.User, c.Exe, c.HostProcess = agent.User, agent.Exe, true })), false},
+		{"a program of no HostProcess container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, HostProcess: isFalse()}), format(podCaller), false},
+		{"a program of a container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Container: "driver"}), format(podCaller), false},
+		{"a program alone", rule("volume-v1", "FormatVolume", CallerPattern{Exe: `C:\Tools\Agent.exe`}), format(agent), false},
+		{"programs of a directory", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18", Exe: `C:\Tools\*`}), format(agent), false},
+		{"of two callers the one that agrees", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/other"}, CallerPattern{Namespace: "kube-system"}), format(podCaller), false},
+		{"of two callers that agree one", rule("volume-v1", "FormatVolume", CallerPattern{Namespace: "kube-system"}, podPattern), format(podCaller), true},
+		{"the operation beside a star", Rule{Pipes: []string{"volume-v1"}, Operations: []string{"*", "FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
+		{"the pipe beside a star", Rule{Pipes: []string{"*", "volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
+		{"another version than the one spelled out", Rule{Pipes: []string{"*", "volume-v1beta1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), false},
+		{"a pipe that is implied", Rule{Pipes: []string{"volume-v1", "disk-v1"}, Implied: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), false},
+		{"a pipe beside one that is implied", Rule{Pipes: []string{"volume-v1", "disk-v1"}, Implied: []string{"disk-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
+
+		{"another operation", rule("volume-*", "ResizeVolume", podPattern), format(podCaller), false},
+		{"another operation of a program", rule("volume-*", "ResizeVolume", agentPattern), format(agent), false},
+		{"an operation in other case", rule("volume-*", "FormatVolume", podPattern), ask("volume-v1", "formatVolume", podCaller), false},
+		{"another group", rule("disk-*", "FormatVolume", podPattern), format(podCaller), false},
+		{"another group for a program", rule("disk-*", "FormatVolume", agentPattern), format(agent), false},
+		{"a group that must be spelled out", rule("system-*", "StopService", podPattern), ask("system-v1alpha1", "StopService", podCaller), true},
+
+		{"another namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "shop" })), false},
+		{"no namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "" })), false},
+		{"a namespace in capitals", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "Kube-System" })), false},
+		{"another account", rule("volume-v1", "FormatVolume", account), format(with(func(c *Caller) { c.ServiceAccount = "default" })), false},
+		{"an account that is not known", rule("volume-v1", "FormatVolume", account), format(with(func(c *Caller) { c.ServiceAccount = "" })), false},
+		{"a container of another account", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.ServiceAccount = "other" })), true},
+		{"a container of an account that is not known", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.ServiceAccount = "" })), true},
+		{"another container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "other" })), false},
+		{"no container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "" })), false},
+		{"a container in capitals", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "Driver" })), false},
+		{"another container of the account", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Container = "other" })), false},
+		{"a process for a container", rule("volume-v1", "FormatVolume", anyAccount), format(agent), false},
+
+		{"another user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.User = "S-1-5-19" })), false},
+		{"no user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.User = "" })), false},
+		{"another program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = `C:\Tools\Agent.exe.exe` })), false},
+		{"a program on another drive", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = `D:\Tools\Agent.exe` })), false},
+		{"the name of the program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = "Agent.exe" })), false},
+		{"no program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = "" })), false},
+		{"a program in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(with(func(c *Caller) { c.User, c.Exe = agent.User, agent.Exe })), false},
+		{"a program that may be in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Namespace = "kube-system" })), false},
+		{"a program that may be a pod's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Pod = "x" })), false},
+		{"a program that may be an account's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.ServiceAccount = "x" })), false},
+		{"a program that may be in a container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Container = "x" })), false},
+		{"a program that may be an image's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Image = "x" })), false},
+		{"a program that may be in a HostProcess container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.HostProcess = true })), false},
+		{"a program of a rule for pods", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`, Assurance: "pod"}),
+			format(with(func(c *Caller) { c.User, c.Exe = agent.User, agent.Exe })), false},
+
+		// All of the rule counts.
+		{"an image", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Image: "r.io/team-a/*"}), format(podCaller), true},
+		{"another image", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Image: "r.io/team-b/*"}), format(podCaller), false},
+		{"a token", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Token: true}), format(with(func(c *Caller) { c.Token = true })), true},
+		{"no token", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Token: true}), format(podCaller), false},
+		{"an operation without paths", Rule{Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}, Paths: []string{`C:\k`}}, format(podCaller), false},
+	} {
+		if got := naming(t, c.rule, c.ask); got != c.want {
+			t.Errorf("%s: named %v", c.name, got)
+		}
+	}
+}
+
+func TestANameNeedsItsAssurance(t *testing.T) {
+	for pattern, c := range map[*CallerPattern]Caller{&podPattern: podCaller, &agentPattern: agent} {
+		rule := Rule{Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{*pattern}}
+		for _, assurance := range []string{"none", "sid", "process", "pod", "", "Pod", "Process", "kernel"} {
+			asked := c
+			asked.Assurance = assurance
+			got := naming(t, rule, Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: asked})
+			if got != (assurance == c.Assurance) {
+				t.Errorf("%v at assurance %q: named %v", pattern, assurance, got)
+			}
+		}
+	}
+}
+
+func TestServicesOfARuleLimitWhomItNames(t *testing.T) {
+	for _, c := range []struct {
+		pattern CallerPattern
+		caller  Caller
+	}{{podPattern, podCaller}, {agentPattern, agent}} {
+		rule := Rule{Pipes: []string{"system-*"}, Operations: []string{"StopService"}, Callers: []CallerPattern{c.pattern}, Services: []string{"lanmanworkstation", "msiscsi"}}
+		for _, services := range [][]string{{"MSiSCSI"}, {"winrm"}, {""}, {"msiscsi "}, nil, {"msiscsi", "winrm"}} {
+			r := Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: c.caller, Services: services}
+			if got := naming(t, rule, r); got != slices.Equal(services, []string{"MSiSCSI"}) {
+				t.Errorf("%v, %q: named %v", c.pattern, services, got)
+			}
+		}
+	}
+}
+
+// What two rules ask for does not mix.
+func TestOneRuleOfSeveralSufficesToNameAndTwoHalvesDoNot(t *testing.T) {
+	rules := func(a, b Rule) *Policy {
+		a.Name, b.Name = "a", "b"
+		for _, r := range []*Rule{&a, &b} {
+			r.Pipes, r.Operations = []string{"system-*"}, []string{"StopService"}
+		}
+		p, err := New(Spec{Rules: []Rule{everything, a, b}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	other := CallerPattern{Namespace: "kube-system", ServiceAccount: "node-sa", Container: "other"}
+	r := Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}}
+	if !rules(Rule{Callers: []CallerPattern{other}}, Rule{Callers: []CallerPattern{podPattern}, Services: []string{"msiscsi"}}).Decide(r).Named {
+		t.Error("the second rule names nobody")
+	}
+	if rules(Rule{Callers: []CallerPattern{podPattern}, Services: []string{"winrm"}}, Rule{Callers: []CallerPattern{other}, Services: []string{"msiscsi"}}).Decide(r).Named {
+		t.Error("halves of two rules name somebody")
+	}
+}
+
+func TestNobodyIsNamedOnAForwardedPipe(t *testing.T) {
+	pipe := `\\.\pipe\volume-v1`
+	policy, err := New(Spec{Rules: []Rule{{
+		Name: "r", Pipes: []string{pipe, "volume-v1"}, Operations: []string{"*", "FormatVolume", "/a.B/C"}, Callers: []CallerPattern{podPattern, agentPattern},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Caller{podCaller, agent} {
+		for _, operation := range []string{"FormatVolume", "/a.B/C", "/a.B/FormatVolume"} {
+			if d := policy.Decide(Request{Group: pipe, Operation: operation, Caller: c}); d.Named {
+				t.Errorf("%s: %+v", operation, d)
+			}
+		}
+	}
+}
+
+// Who is named is a matter of the rules: a mode lets pass, and names nobody.
+func TestADenialNamesNobody(t *testing.T) {
+	policy, err := New(Spec{
+		Modes: []PipeMode{{"volume-v1", LogOnly}},
+		Rules: []Rule{{Name: "r", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{ServiceAccount: "kube-system/node-sa", Token: true}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := policy.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); !d.Allowed || d.Named {
+		t.Errorf("%+v", d)
+	}
+	if d := DenyAll().Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); d.Named {
+		t.Errorf("without rules: %+v", d)
+	}
+}
+
+func TestWhatIsImpliedIsAmongThePipes(t *testing.T) {
+	_, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{"volume-v1"}, Implied: []string{"volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}}})
+	if err == nil || !strings.Contains(err.Error(), "rules[0].implied[0]") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNamingSaysWhomRulesNameAndWhomNot(t *testing.T) {
+	policy, err := New(Spec{Rules: []Rule{
+		{Name: "all", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Namespace: "team-a"}, {ServiceAccount: "team-b/node"}}},
+		{Name: "narrow", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{ServiceAccount: "team-b/node", Image: "r.io/b/*"}, {User: "S-1-5-18", Exe: `C:\a.exe`}}},
+		{Name: "directory", Pipes: []string{"volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{User: "S-1-5-18", Exe: `C:\tools\*`}}},
+		{Name: "another operation", Pipes: []string{"volume-*"}, Operations: []string{"MountVolume"}, Callers: []CallerPattern{{Namespace: "team-d"}}},
+		{Name: "another group", Pipes: []string{"disk-*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Namespace: "team-d"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(list []RuleCaller) (lines []string) {
+		for _, c := range list {
+			lines = append(lines, c.Rule+": "+c.Caller.String())
+		}
+		return lines
+	}
+	named, unnamed := policy.Naming("volume", "FormatVolume")
+	if want := []string{"narrow: serviceAccount=team-b/node image=r.io/b/*", `narrow: user=S-1-5-18 exe=C:\a.exe`}; !slices.Equal(text(named), want) {
+		t.Errorf("named are %q, want %q", text(named), want)
+	}
+	if want := []string{"all: namespace=team-a", `directory: user=S-1-5-18 exe=C:\tools\*`}; !slices.Equal(text(unnamed), want) {
+		t.Errorf("not named are %q, want %q", text(unnamed), want)
+	}
+	if named, unnamed := policy.Naming("system", "StopService"); len(named)+len(unnamed) > 0 {
+		t.Errorf("a star covers system: %q, %q", named, unnamed)
+	}
+}
+
+// A rule of many callers, behind another that decides, names each of them and nobody else.
+func TestOneOfManyCallersIsNamed(t *testing.T) {
+	const callers = 20_000
+	rule := Rule{Name: "many", Pipes: []string{"volume-*"}, Operations: []string{"FormatVolume"}}
+	for i := range callers {
+		rule.Callers = append(rule.Callers, CallerPattern{User: "S-1-5-18", Exe: fmt.Sprintf(`C:\%d.exe`, i)})
+	}
+	policy, err := New(Spec{Rules: []Rule{everything, rule}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]bool{0: true, callers - 1: true, callers: false} {
+		r := Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *Caller) { c.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
+		if d := policy.Decide(r); d.Rule != "everything" || d.Named != want {
+			t.Errorf("caller %d: %+v", i, d)
+		}
+	}
+}
+
+func TestExplainSaysWhoIsNamed(t *testing.T) {
+	names := Rule{Name: "names", Pipes: []string{"volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{Namespace: "kube-system"}, podPattern}}
+	for _, c := range []struct {
+		rules []Rule
+		names []bool
+		why   string
+	}{
+		{[]Rule{everything}, []bool{false}, "callers[0] agrees; no rule names this caller for FormatVolume"},
+		{[]Rule{everything, names}, []bool{false, true}, "callers[0] agrees"},
+		{[]Rule{names, everything}, []bool{true, false}, "callers[0] agrees"},
+	} {
+		policy, err := New(Spec{Rules: c.rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range policy.Explain(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}) {
+			if v.Names != c.names[i] || i == 0 && v.Why != c.why {
+				t.Errorf("%+v", v)
+			}
+		}
+	}
+}
