@@ -111,6 +111,11 @@ func sortProblems(ps []Problem) []Problem {
 		}
 		out = append(out, p)
 	}
+	for i := range out {
+		if p := &out[i]; len(p.Message) > maxMessage { // it quotes the module, whose names may be as long as it is
+			p.Message = strings.ToValidUTF8(p.Message[:maxMessage], "") + "…"
+		}
+	}
 	return out
 }
 

@@ -9,7 +9,7 @@ import (
 
 // OPA's parser takes time in proportion to its text. Its compiler does not: each comprehension, every block or template
 // around an expression multiplies the work by about three, the expressions of one body are compared with each other until
-// an order is found, and rules are compared with all that they build on. Nothing interrupts it. So what modules ask of it is bounded before it is called; bounded by the parsed modules, since a text of
+// an order is found, rules are compared with all that they build on, and each part of a name has a place of its own. Nothing interrupts it. So what modules ask of it is bounded before it is called; bounded by the parsed modules, since a text of
 // a few hundred bytes can ask for hours. The built-in policies and their tests stay below a third of each bound, except
 // that one of their tests reaches 1252 of maxRuleWork.
 const (
@@ -30,6 +30,10 @@ const (
 	maxFollowed = 32 << 20
 	// maxImports bounds the imports of one module: each is compared with all others and looked for in the whole module.
 	maxImports = 64
+	// maxName bounds the parts of a rule's full name: data, its package and its own. The compiler keeps some kilobytes for each part of each name.
+	maxName = 16
+	// maxReference bounds the parts of any other reference.
+	maxReference = 64
 )
 
 // tooComplex reports what would take the compiler longer than any policy needs.
@@ -41,8 +45,18 @@ func (m Modules) tooComplex(modules map[string]*ast.Module) []Problem {
 		if imports := modules[name].Imports; len(imports) > maxImports {
 			out = append(out, at(imports[maxImports].Location, CodeLimit, fmt.Sprintf("%d imports, and a module has at most %d", len(imports), maxImports)))
 		}
+		for _, i := range modules[name].Imports {
+			if path, ok := i.Path.Value.(ast.Ref); ok && len(path) > maxReference {
+				out = append(out, at(i.Location, CodeLimit, tooLong(len(path))))
+			}
+		}
+		path := modules[name].Package.Path
+		if len(path) > maxName {
+			out = append(out, at(modules[name].Package.Location, CodeLimit, fmt.Sprintf("the name of the package has more than %d parts", maxName-1))) // data is not written
+		}
 		for _, r := range modules[name].Rules {
 			c := measure(r)
+			c.name = len(path) + len(r.Head.Ref())
 			rules, work = rules+1, work+min(c.work, maxRuleWork)*min(c.work, maxRuleWork)
 			if message := c.excess(); message != "" {
 				out = append(out, at(r.Location, CodeLimit, message))
@@ -175,6 +189,7 @@ func nameOf(t *ast.Term) string {
 // complexity is what one rule asks of the compiler.
 type complexity struct {
 	work, closures, branches int
+	name, reference          int // parts of the rule's full name, and of the longest reference in it
 	depth, weight            int // where measure is
 }
 
@@ -182,12 +197,20 @@ func (c *complexity) excess() string {
 	switch {
 	case c.closures > maxClosures:
 		return fmt.Sprintf("more than %d comprehensions, every blocks or templates inside one another", maxClosures)
+	case c.name > maxName:
+		return fmt.Sprintf("the name of the rule with its package has %d parts, and at most %d are taken", c.name-1, maxName-1)
+	case c.reference > maxReference:
+		return tooLong(c.reference)
 	case c.branches > maxBranches:
 		return fmt.Sprintf("%d branches, and a rule has at most %d", c.branches, maxBranches)
 	case c.work > maxRuleWork:
 		return fmt.Sprintf("the rule is too complex: expressions, references, calls and variables, three times those in a comprehension, are %d, and at most %d are taken", c.work, maxRuleWork)
 	}
 	return ""
+}
+
+func tooLong(parts int) string {
+	return fmt.Sprintf("a reference has %d parts, and at most %d are taken", parts, maxReference)
 }
 
 // measure stops soon after a bound is exceeded: it takes time in proportion to the text in any case.
@@ -198,6 +221,9 @@ func measure(r *ast.Rule) *complexity {
 }
 
 func (c *complexity) enter(x any) (skip bool) {
+	if r, ok := x.(ast.Ref); ok {
+		c.reference = max(c.reference, len(r))
+	}
 	switch x.(type) {
 	case *ast.Rule:
 		c.branches++

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // repeated writes n parts, in each of which %d is its number and %p the number before.
@@ -75,6 +76,15 @@ var hanging = map[string]string{
 	"aliases in annotations":       "# METADATA\n# custom:\n#   a: &a\n" + strings.Repeat("#   - q:\n", 1300) + "#   b:\n" + strings.Repeat("#   - *a\n", 90) + "x := 1",
 	"a number of many digits":      "x := " + strings.Repeat("9", MaxNumber+1),
 	"imports of input":             "import input.a\n" + repeated(5000, "\nimport input.a as a%d"),
+	"a long name":                  "x := 1\nzz" + strings.Repeat(".b", 120_000) + " := 1",
+	"long names":                   repeated(500, "\nzz.a%d"+strings.Repeat(".b", 240)+" := 1"),
+	"long names of sets":           repeated(500, "\nzz.a%d"+strings.Repeat(".b", 240)+" contains 1"),
+	"long names of defaults":       repeated(500, "\ndefault zz.a%d"+strings.Repeat(".b", 240)+" := 1"),
+	"long names in brackets":       repeated(200, "\nzz.a%d"+strings.Repeat(`["b"]`, 240)+" := 1"),
+	"a long reference":             "x := input" + strings.Repeat(".b", 120_000),
+	"long references":              "x if {" + repeated(100, "\ninput.a%d"+strings.Repeat(".b", 240)) + "\n}",
+	"a long import":                "import input" + strings.Repeat(".b", 120_000) + "\nx := b",
+	"a long name after with":       "x if input.a with input" + strings.Repeat(".b", 120_000) + " as 1",
 	"unifications":                 "x if {\na0 = input.a" + repeated(5000, "\n[a%d, a%d] = [a%p, input.z]") + "\n}",
 }
 
@@ -110,6 +120,16 @@ func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestANameOfAPackageIsBounded(t *testing.T) {
+	for parts, wanted := range map[int]bool{maxName - 2: true, maxName - 1: false, 120_000: false} {
+		text := "package b" + strings.Repeat(".b", parts-1) + "\n\nx := 1\n"
+		problems := Validate(small().with(map[string]string{"b.rego": text}), Options{})
+		if wanted != (len(problems) == 0) || !wanted && (problems[0].Code != CodeLimit || !strings.HasPrefix(problems[0].String(), "b.rego:")) {
+			t.Errorf("%d parts: %.300v", parts, problems)
+		}
 	}
 }
 
@@ -160,6 +180,9 @@ func TestWhatAModuleCanAskForIsBounded(t *testing.T) {
 		"references to an array": "x := [" + repeated(brackets/4, "[%d, {%d}],") + "1]" + repeated(200, "\ny%d if x[_] == %d"),
 		"rules of many types":    repeated(min(brackets, maxRules-10), "\nx := {`%d`: input.a} if input.b == %d"),
 		"a chain of rules":       "x0 := 1" + repeated(1000, "\nx%d if { x%p; x%p == 1; x%p == 2 }"),
+		"rules of long names":    repeated(maxRules-10, "\na%d"+strings.Repeat(".b", maxName-3)+" := 1"),
+		"long references":        repeated(maxRules-10, "\nx if input.a%d"+strings.Repeat(".b", maxReference-2)),
+		"references to nothing":  repeated(maxRules-10, "\nx if data.a%d"+strings.Repeat(".b", maxReference-2)),
 		"imports":                repeated(maxImports, "\nimport input.a%d") + "\nx := [" + repeated(maxImports, "a%d,") + "1]",
 	} {
 		text = "package lib\n\n" + text + "\n"
@@ -248,4 +271,24 @@ func FuzzNesting(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAProblemDoesNotQuoteAllOfALongName(t *testing.T) {
+	long := strings.Repeat("é", 40_000)
+	for name, text := range map[string]string{
+		"a name that nobody has":  "x := " + strings.Repeat("b", 40_000),
+		"a name that is not used": "x if {\n\t" + strings.Repeat("b", 40_000) + " := 1\n}",
+		"two values":              "x[`" + long + "`] := 1\nx[`" + long + "`] contains 1",
+		"text that is no Rego":    "x := `" + long + "` `" + long + "`",
+	} {
+		problems := Validate(small().with(map[string]string{"b.rego": "package lib\n\n" + text + "\n"}), Options{})
+		if len(problems) == 0 {
+			t.Errorf("%s: no problem", name)
+		}
+		for _, p := range problems {
+			if len(p.Message) > maxMessage+len("…") || !utf8.ValidString(p.Message) {
+				t.Errorf("%s: %d bytes, %.100s", name, len(p.Message), p)
+			}
+		}
+	}
 }
