@@ -23,7 +23,8 @@ var ErrEnd = errors.New("end of the log for now")
 
 // Follow returns the records of a file or of a directory of segments, and those that are added, until ctx is done. It looks each
 // interval: a copied file, a network drive and a container's mount tell of changes in no way that all systems share. A segment
-// is left for the next one only after it was read to its end once more: its writer closes it before it begins another.
+// is left for the next one only after it was read to its end once more: its writer closes it before it begins another. If it goes on nevertheless, a
+// *BadLine says so, and it is read on.
 func Follow(ctx context.Context, name string, interval time.Duration) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		f := follower{ctx: ctx, name: name, interval: interval, yield: yield}
@@ -40,7 +41,7 @@ type follower struct {
 	name     string
 	interval time.Duration
 	yield    func(Record, error) bool
-	chain    chain
+	heads    []*head // of segments, the one that grew last behind the others
 	// isDirectory says that all of a log is read, from its first record that is there on.
 	isDirectory bool
 }
@@ -51,14 +52,32 @@ func (f *follower) run() error {
 		return err
 	}
 	if !info.IsDir() {
-		return f.file(part{Part: evidence.Part{Path: f.name, Bytes: -1}}, func() (part, error) { return part{}, nil })
+		h, err := newHead(part{Part: evidence.Part{Path: f.name, Bytes: -1}}, chain{})
+		if err != nil {
+			return err
+		}
+		defer h.close()
+		for err == nil {
+			if err = f.read(h); err == nil {
+				err = errors.Join(f.wait(), notShorter(f.name, h.place()))
+			}
+		}
+		return err
 	}
 	f.isDirectory = true
 	if _, err := segments(f.name); err != nil {
 		return err
 	}
+	defer func() {
+		for _, h := range f.heads {
+			h.close()
+		}
+	}()
 	read := map[string]bool{} // names of segments
 	for {
+		if err := f.look(); err != nil {
+			return err
+		}
 		next, err := f.after(read)
 		switch {
 		case err != nil:
@@ -67,13 +86,186 @@ func (f *follower) run() error {
 			if err := f.wait(); err != nil {
 				return err
 			}
+			for _, h := range f.heads {
+				if err := notShorter(h.Path, h.place()); h.in != nil && err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		read[next.Path] = true
-		if err := f.file(next, func() (part, error) { return f.after(read) }); err != nil {
+		if err := f.begin(next); err != nil {
 			return err
 		}
 	}
+}
+
+// mostHeads bounds the files that are looked at whether they go on.
+const mostHeads = 64
+
+// head is a file as far as it was read. One that was left for another is closed, and opened again if it grows: of two segments that both go on
+// from one place, the file that the log's own process writes to is the one that grows.
+type head struct {
+	part
+	in      io.Closer // nil while it is left
+	limited *io.LimitedReader
+	lines   *lines
+	chain   chain
+	size    int64 // when it was left
+	closes  bool  // its last record is the one that its writer closes it with
+}
+
+func newHead(p part, c chain) (*head, error) {
+	in, _, err := p.open(nil)
+	if err != nil {
+		return nil, err
+	}
+	h := &head{part: p, in: in, chain: c}
+	h.reads(in)
+	return h, nil
+}
+
+func (h *head) reads(in io.Reader) {
+	h.limited = &io.LimitedReader{R: in, N: math.MaxInt64}
+	if h.Bytes >= 0 {
+		h.limited.N = h.Bytes
+	}
+	p := h.part
+	p.Bytes = -1
+	h.lines = p.lines(h.limited)
+}
+
+// place is how many bytes were read.
+func (h *head) place() int64 { return h.lines.whole + int64(h.lines.length) }
+
+func (h *head) close() {
+	if h.in != nil {
+		_ = h.in.Close() // only read
+		h.in = nil
+	}
+}
+
+// again opens a file that has grown, at the line whose end was not there. What another segment says of its end counts no more.
+func (h *head) again() error {
+	in, _, err := h.open(nil)
+	if err != nil {
+		return err
+	}
+	before := h.lines
+	if _, err := io.CopyN(io.Discard, in, before.whole); err != nil {
+		return errors.Join(err, in.Close())
+	}
+	h.in, h.Bytes = in, -1
+	h.reads(in)
+	h.lines.number, h.lines.whole, h.lines.seq, h.lines.strange = max(before.number-1, 0), before.whole, before.seq, before.strange
+	if h.lines.number > 0 { // the next line begins behind this one, and whole counts it then
+		h.lines.length = -1
+	}
+	return nil
+}
+
+// look reads what there is to read.
+func (f *follower) look() error {
+	for _, h := range slices.Clone(f.heads) {
+		if h.in != nil {
+			if err := f.read(h); err != nil {
+				return err
+			}
+			continue
+		}
+		info, err := os.Stat(h.Path)
+		if err != nil || info.Size() <= h.size || h.lines.ended != nil || strings.HasSuffix(h.Path, segment.Packed) {
+			continue // it may have been removed
+		}
+		if err := h.again(); err != nil {
+			return err
+		}
+		if !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: errGoesOn}}) {
+			return errStopped
+		}
+		if err := f.read(h); err != nil {
+			return err
+		}
+		f.heads = append(slices.DeleteFunc(f.heads, func(o *head) bool { return o == h }), h)
+	}
+	return nil
+}
+
+var errGoesOn = errors.New("the segment goes on behind this line, after another one was begun: one of the two is not the log's")
+
+// begin goes over to a segment. Those that are open were written to between the last look and their closing; it follows on one of them, or else on the last.
+func (f *follower) begin(next part) error {
+	var before chain
+	for _, h := range f.heads {
+		if h.in == nil {
+			continue
+		}
+		if err := f.read(h); err != nil {
+			return err
+		}
+		if err := f.leave(h); err != nil {
+			return err
+		}
+	}
+	for i, h := range f.heads {
+		if i == len(f.heads)-1 && before.seq == 0 || h.chain.seq+1 == next.First {
+			before = h.chain
+		}
+	}
+	h, err := newHead(next, before)
+	if err != nil {
+		return err
+	}
+	if len(f.heads) >= mostHeads { // the log's own may be any that was not closed in order, and is older than what somebody puts beside it
+		i := slices.IndexFunc(f.heads, func(h *head) bool { return h.closes })
+		if i < 0 {
+			i = len(f.heads) - 1
+		}
+		f.heads = slices.Delete(f.heads, i, i+1)
+	}
+	f.heads = append(f.heads, h)
+	return nil
+}
+
+// leave closes a file. What stands at its end without a newline is torn, unless the segments say that it is none of the log.
+func (f *follower) leave(h *head) error {
+	limit, err := f.limit(h.Path)
+	if err != nil {
+		return err
+	}
+	h.close()
+	h.size = h.place()
+	if info, err := os.Stat(h.Path); err == nil {
+		h.size = max(h.size, info.Size())
+	}
+	l := h.lines
+	why := l.ended
+	if why == nil {
+		why = audit.ErrTorn
+	}
+	if l.length > 0 && l.whole < limit && !f.give(h, Record{}, l.bad(why)) {
+		return errStopped
+	}
+	l.in, l.begun = nil, nil
+	return nil
+}
+
+// read reads a file to its end.
+func (f *follower) read(h *head) error {
+	for h.lines.ended == nil {
+		record, err := h.lines.next()
+		switch {
+		case err == nil || errors.As(err, new(*BadLine)):
+			if h.closes = err == nil && record.Stage == audit.StageLogClose; !f.give(h, record, err) {
+				return errStopped
+			}
+		case h.lines.ended == nil && !errors.Is(err, io.EOF):
+			return err
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // segments are the parts of the log in a directory, which may have none yet.
@@ -85,7 +277,7 @@ func segments(dir string) ([]part, error) {
 	return l.parts, nil
 }
 
-// after returns the first segment that was not read yet and does not lie before one that was; none has no path.
+// after returns the first segment that was not read yet and does not lie before one that was, or follows on one; none has no path.
 func (f *follower) after(read map[string]bool) (part, error) {
 	entries, _, err := segment.List(f.name)
 	if err != nil {
@@ -105,7 +297,7 @@ func (f *follower) after(read map[string]bool) (part, error) {
 		}
 	}
 	for _, p := range parts {
-		if !read[p.Path] && p.First >= last {
+		if !read[p.Path] && (p.First >= last || slices.ContainsFunc(f.heads, func(h *head) bool { return h.chain.seq+1 == p.First })) {
 			return p, nil
 		}
 	}
@@ -126,60 +318,10 @@ func (f *follower) limit(name string) (int64, error) {
 	return math.MaxInt64, nil
 }
 
-// file reads one file for as long as it is the last. newer is the segment behind it, without a path if there is none.
-func (f *follower) file(p part, newer func() (part, error)) error {
-	in, _, err := p.open(nil)
-	if err != nil {
-		return err
-	}
-	defer in.Close() //nolint:errcheck // only read
-	l := p.lines(in)
-	for next := (part{}); ; {
-		if l.ended == nil {
-			record, err := l.next()
-			switch {
-			case err == nil || errors.As(err, new(*BadLine)):
-				if !f.give(record, err) {
-					return errStopped
-				}
-				continue
-			case l.ended == nil && !errors.Is(err, io.EOF):
-				return err
-			}
-		}
-		if next.Path != "" {
-			limit, err := f.limit(p.Path)
-			if err != nil {
-				return err
-			}
-			why := l.ended
-			if why == nil {
-				why = audit.ErrTorn
-			}
-			if l.length > 0 && l.whole < limit && !f.give(Record{}, l.bad(why)) {
-				return errStopped
-			}
-			return nil
-		}
-		if next, err = newer(); err != nil {
-			return err
-		}
-		if next.Path != "" {
-			continue // what was written between the last look and the closing
-		}
-		if err := f.wait(); err != nil {
-			return err
-		}
-		if err := notShorter(p.Path, l.whole+int64(l.length)); err != nil {
-			return err
-		}
-	}
-}
-
-func (f *follower) give(r Record, err error) bool {
-	before := f.chain.seq
-	if r.Loose = f.chain.next(r, err); f.isDirectory {
-		r.Missing = f.chain.missing(before, r, err)
+func (f *follower) give(h *head, r Record, err error) bool {
+	before := h.chain.seq
+	if r.Loose = h.chain.next(r, err); f.isDirectory {
+		r.Missing = h.chain.missing(before, r, err)
 	}
 	return f.yield(r, err)
 }

@@ -107,6 +107,49 @@ func TestADirectoryIsFollowedIntoTheNextSegment(t *testing.T) {
 	}
 }
 
+// A file that somebody puts beside the log takes nobody's eyes off it: neither one with a number ahead, nor one that goes on from the same record, nor many of them, nor one
+// that says where the log's segment ends.
+func TestAPlantedSegmentHidesNothingOfTheLog(t *testing.T) {
+	for name, c := range map[string]struct {
+		plant func(dir string)
+		want  string
+	}{
+		"a number ahead":  {func(dir string) { write(t, filepath.Join(dir, segmentName(1_000_000_000)), line(1_000_000_000)) }, "1 2 end 1000000000 end bad 3 4 end 5 end 6 7 end 8"},
+		"the next number": {func(dir string) { write(t, filepath.Join(dir, segmentName(3)), line(3), line(4)) }, "1 2 end 3 4 end bad 3 4 end 5 end 6 7 end 8"},
+		"many": {func(dir string) {
+			for i := range mostHeads + 4 {
+				write(t, filepath.Join(dir, segmentName(100+i)), line(100+i))
+			}
+		}, ""},
+		"one that ends the segment": {func(dir string) {
+			log := fmt.Sprintf(`"log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":0},"prev"`, segmentName(1), len(line(1))+1)
+			write(t, filepath.Join(dir, segmentName(2)), strings.Replace(strings.Replace(line(2), `"request","stage":"ResponseComplete"`, `"log","stage":"LogOpen"`, 1), `"prev"`, log, 1))
+		}, "1 2 end 2 end bad 3 4 end 5 end 6 7 end 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			genuine, next := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(6))
+			write(t, genuine, line(1), line(2))
+			got := strings.Join(follow(t, dir,
+				func() { c.plant(dir) },
+				func() { appendTo(t, genuine, line(3)+"\n"+line(4)+"\n") },
+				func() { appendTo(t, genuine, line(5)+"\n") },
+				func() { write(t, next, line(6), line(7)) },
+				func() { appendTo(t, next, line(8)+"\n") },
+			), " ")
+			if c.want == "" {
+				if !strings.HasSuffix(got, "end 6 7 end 8") {
+					t.Error(got)
+				}
+				return
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestATornEndThatTheNextSegmentDeclaresIsNoBadLine(t *testing.T) {
 	dir := t.TempDir()
 	whole, torn := line(1)+"\n"+line(2)+"\n", `{"v":1,"torn`
