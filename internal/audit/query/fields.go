@@ -111,7 +111,7 @@ var texts = map[string]func(e *audit.Event) []string{
 	}),
 
 	"result": ended(func(o *audit.Outcome) []string {
-		if o.Result == audit.ResultError || o.Result == audit.ResultRejected { // tables show the code, which says more
+		if o.Code != "" { // which says more: tables show it for some results
 			return []string{o.Result, o.Code}
 		}
 		return []string{o.Result}

@@ -201,3 +201,19 @@ func TestAValueThatNoRecordHasIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A code is the result of a request whatever else its result is called: denied, rejected, panic.
+func TestACodeIsAResult(t *testing.T) {
+	for _, result := range []string{audit.ResultOK, audit.ResultError, audit.ResultDenied, audit.ResultRejected, audit.ResultPanic} {
+		e := audit.Event{Outcome: &audit.Outcome{Result: result, Code: "PermissionDenied"}}
+		for _, value := range []string{"PermissionDenied", "permission*", "7", result} {
+			var f Filter
+			if err := f.Want("result", value, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if !f.Match(&e) {
+				t.Errorf("--result %s does not find a request that was %s", value, result)
+			}
+		}
+	}
+}
