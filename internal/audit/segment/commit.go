@@ -72,7 +72,7 @@ func (l *log) down(err error) {
 func (l *log) up() {
 	l.err, l.retry = nil, time.Time{}
 	l.count(func(*Stats) {})
-	l.notes(func(s *Stats) { s.Err, s.Unrotated = l.ails(), nil })
+	l.notes(func(s *Stats) { s.Err = l.ails() })
 }
 
 // fail tells those who wait that their records are not there, or may not be.

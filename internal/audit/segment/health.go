@@ -7,8 +7,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// The log says in one place how it is: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, Stats.Unpruned
-// why nothing is removed from it, and Stats.Unrotated why it begins no segment. OnFault is told when that changes, and of nil when all is well again.
+// The log says in one place how it is: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, and Stats.Unpruned
+// why nothing is removed from it. OnFault is told when that changes, and of nil when all is well again.
 
 // notes changes what ails the log, and tells of it. l.mu must not be held.
 func (l *log) notes(change func(*Stats)) {
@@ -26,17 +26,12 @@ func (l *log) notes(change func(*Stats)) {
 	if now.Unpruned != nil && before.Unpruned == nil {
 		l.options.OnFault(now.Unpruned)
 	}
-	if now.Unrotated != nil && before.Unrotated == nil {
-		l.options.OnFault(now.Unrotated)
-	}
 	if !before.isWell() && now.isWell() {
 		l.options.OnFault(nil)
 	}
 }
 
-func (s *Stats) isWell() bool {
-	return s.Err == nil && s.Unsigned == nil && s.Unpruned == nil && s.Unrotated == nil
-}
+func (s *Stats) isWell() bool { return s.Err == nil && s.Unsigned == nil && s.Unpruned == nil }
 
 // setFull notes whether there is room for the records of one more operation. The owner of the log calls it.
 func (l *log) setFull(err error) {

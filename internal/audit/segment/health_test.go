@@ -132,41 +132,6 @@ func TestALogThatWorksAgainSaysSoWithoutACall(t *testing.T) {
 	})
 }
 
-func TestALogThatBeginsSegmentsAgainSaysSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk, l, told := newMemory(), newLedger(), &faults{}
-		l.pad = 500
-		o := small()
-		o.OnFault = told.add
-		w := open(t, disk, o)
-		for round := range 2 {
-			disk.set(func() {
-				disk.fault = func(_ int, what string) (int, error) {
-					if what == "create" {
-						return 0, errFault
-					}
-					return 0, nil
-				}
-			})
-			before := w.Stats().Segments
-			for i := range 100 { // which an open segment takes
-				l.call(t, w, fmt.Sprint(round, "-", i))
-				time.Sleep(time.Second)
-			}
-			if list, s := told.take(), w.Stats(); len(list) != 1 || !errors.Is(list[0], errFault) || !errors.Is(s.Unrotated, errFault) || s.Err != nil || s.Segments != before {
-				t.Fatalf("round %d: told %v, %+v", round, list, s)
-			}
-			disk.set(func() { disk.fault = nil })
-			time.Sleep(time.Minute)
-			l.call(t, w, fmt.Sprint(round))
-			if list, s := told.take(), w.Stats(); len(list) != 1 || list[0] != nil || s.Unrotated != nil || s.Segments == before {
-				t.Errorf("round %d: when segments can be begun again: told %v, %+v", round, list, s)
-			}
-		}
-		shut(t, w)
-	})
-}
-
 func TestALogThatIsNotSignedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, l, told, one := newMemory(), newLedger(), &faults{}, &tree{}

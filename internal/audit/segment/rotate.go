@@ -38,7 +38,9 @@ func (l *log) rotate(more int64) {
 	}
 	next, err := l.create(l.seq + 2) // behind the end of this one
 	if err != nil {
-		l.notes(func(s *Stats) { s.Unrotated = err })
+		if l.retry.IsZero() { // the same fault is told once
+			l.options.OnFault(err)
+		}
 		l.retry = time.Now().Add(l.options.Retry)
 		return
 	}

@@ -16,8 +16,6 @@ type Stats struct {
 	Err      error  // why no records of further operations are taken, nil while they are
 	Unsigned error  // why the last checkpoint could not be made, nil if it was
 	Unpruned error  // why what is too old or too much could not be removed the last time, nil if it was, or if nothing is
-	// Unrotated is why the open segment is used further although the next is due, nil if none is. Every record is taken meanwhile.
-	Unrotated error
 }
 
 // count changes the figures.
