@@ -6,7 +6,7 @@ VERSION ?= v0.1.0-dev
 LDFLAGS := -s -w -X github.com/pipeguard/pipeguard/internal/version.number=$(VERSION)
 GOLANGCI_LINT_VERSION := v2.15.0
 # What was compiled in one clone serves the next: without -trimpath, each clone compiles every package of this module anew. Nothing here is debugged step by step: without
-# tables for debuggers a cold build takes a fourteenth less.
+# tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
 .PHONY: help agree build deps test test-linux test-windows flaky e2e bench lint generate verify run image

@@ -16,7 +16,7 @@ import (
 )
 
 // afterList says what the request policy of the same configuration makes of a call that the list allows, and names the caller
-// for or not; empty if nothing. A list that allows is half of the answer, and whoever asks for it wants the whole.
+// for or not; empty if nothing. A list that allows is half of the answer.
 func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named bool) (string, error) {
 	var added policy.Modules
 	note := ""

@@ -60,8 +60,8 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records w
 		if err != nil {
 			return err
 		}
-		last := uint64(0)
-		err = tail(noting(records, &last), s, count)
+		shown := map[string]int{}
+		err = tail(noting(records, shown), s, count)
 		if !follows || err != nil {
 			return written(s, in, err)
 		}
@@ -70,18 +70,18 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records w
 		}
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
 		in = trust.reading(cmd, f)
-		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), last)
+		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), shown)
 		return written(s, in, tail(more, s, maxTail))
 	}
 	return cmd
 }
 
-// noting keeps the number of the last record that fits.
-func noting(records iter.Seq2[query.Record, error], last *uint64) iter.Seq2[query.Record, error] {
+// noting keeps the last line of each file that holds a record which fits.
+func noting(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range records {
 			if err == nil {
-				*last = r.Seq
+				shown[r.File] = max(shown[r.File], r.Line)
 			}
 			if !yield(r, err) {
 				return
@@ -90,11 +90,11 @@ func noting(records iter.Seq2[query.Record, error], last *uint64) iter.Seq2[quer
 	}
 }
 
-// beyond leaves out the records up to one that were shown before.
-func beyond(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
+// beyond leaves out the records that were shown before: by their place, since a file that somebody put there may have numbers of others.
+func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range records {
-			if (err != nil || r.Seq > last) && !yield(r, err) {
+			if (err != nil || r.Line > shown[r.File]) && !yield(r, err) {
 				return
 			}
 		}

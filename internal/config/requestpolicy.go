@@ -1,8 +1,8 @@
 package config
 
 // RequestPolicy is the policy in Rego that is asked about each call which the access list has allowed. The built-in one
-// refuses to start or stop services, to partition or format, and to take a disk offline, to whoever the access list does not
-// name: rules that spell out such an operation beside a namespace and its service account or container, or beside a user and
+// refuses to start or stop services, to partition or format, and to take a disk offline, to callers that the access list does
+// not name: rules that spell out such an operation beside a namespace and its service account or container, or beside a user and
 // exe, name that caller, and so do profiles.
 type RequestPolicy struct {
 	// Named said that a second time, and is a fault now.

@@ -123,12 +123,11 @@ func TestWhatWaitedIsDecidedByWhatHoldsWhenItBegins(t *testing.T) {
 	}
 }
 
-// What a rule permits beside the operation is that of the rule that counts.
-func TestPermitsEndWhileACallWaits(t *testing.T) {
-	permitting := acl.Spec{Rules: []acl.Rule{allowDriver.Rules[0]}}
-	permitting.Rules[0].Permits = []string{acl.Reformat, acl.SystemDisk}
+// oneWaits makes two calls on one path, of which the second waits for the first while the rules change. Both are allowed.
+func oneWaits(t *testing.T, before, after *Rules) *fixture {
+	t.Helper()
 	var now atomic.Pointer[Rules]
-	now.Store(listed(t, permitting, nil))
+	now.Store(before)
 	f := start(t, "unix", func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
 	g := newGate(f)
 	client := f.client(t, "filesystem-v1")
@@ -140,11 +139,19 @@ func TestPermitsEndWhileACallWaits(t *testing.T) {
 		}
 	}
 	f.waiting(t, 1)
-	now.Store(listed(t, allowDriver, nil))
+	now.Store(after)
 	close(g.door(`C:\a`))
 	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// What a rule permits beside the operation is that of the rule that counts.
+func TestPermitsEndWhileACallWaits(t *testing.T) {
+	permitting := acl.Spec{Rules: []acl.Rule{allowDriver.Rules[0]}}
+	permitting.Rules[0].Permits = []string{acl.Reformat, acl.SystemDisk}
+	f := oneWaits(t, listed(t, permitting, nil), listed(t, allowDriver, nil))
 	permits := map[int]int{}
 	for _, e := range f.log.await(t, 2, terminal) {
 		permits[len(e.Decision.Permits)]++
@@ -179,24 +186,7 @@ func TestTheRequestPolicyIsAskedAgainAsOfNow(t *testing.T) {
 // Who is named is said by the list that decides: one that names the caller no more, and still allows the call, counts when it begins.
 func TestANameEndsWhileACallWaits(t *testing.T) {
 	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
-	var now atomic.Pointer[Rules]
-	now.Store(listed(t, namingDriver(nil), judge))
-	f := start(t, "unix", func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
-	g := newGate(f)
-	client := f.client(t, "filesystem-v1")
-	ended := make(chan error, 2)
-	for i := range 2 {
-		go func() { ended <- mkdirs["v1"](within(t), client) }()
-		if i == 0 {
-			<-g.began
-		}
-	}
-	f.waiting(t, 1)
-	now.Store(listed(t, allowDriver, judge))
-	close(g.door(`C:\a`))
-	if err := errors.Join(<-ended, <-ended); err != nil {
-		t.Fatal(err)
-	}
+	oneWaits(t, listed(t, namingDriver(nil), judge), listed(t, allowDriver, judge))
 	if asked := judge.asked(); len(asked) != 3 || !asked[0].Named || !asked[1].Named || asked[2].Named {
 		t.Errorf("%+v", asked)
 	}

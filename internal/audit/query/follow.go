@@ -87,7 +87,10 @@ func (f *follower) run() error {
 				return err
 			}
 			for _, h := range f.heads {
-				if err := notShorter(h.Path, h.place()); h.in != nil && err != nil {
+				if h.in == nil {
+					continue
+				}
+				if err := notShorter(h.Path, h.place()); err != nil {
 					return err
 				}
 			}
@@ -177,8 +180,11 @@ func (f *follower) look() error {
 		if err != nil || info.Size() <= h.size || h.lines.ended != nil || strings.HasSuffix(h.Path, segment.Packed) {
 			continue // it may have been removed
 		}
-		if err := h.again(); err != nil {
-			return err
+		if err := h.again(); err != nil { // something else has its name now
+			if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: err}}) {
+				return errStopped
+			}
+			continue
 		}
 		if !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: errGoesOn}}) {
 			return errStopped

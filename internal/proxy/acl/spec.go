@@ -152,8 +152,8 @@ type Decision struct {
 	Services []string
 	// Named says that a rule which covers the call, not necessarily the one that decides, names the caller for it. Such a rule
 	// spells out the operation, the group of the pipe, and either the namespace with the service account or the container, or, of a
-	// process of the node, the account and one program. Whoever writes FormatVolume beside a service account means it, and whoever
-	// writes "*" has not thought of it.
+	// process of the node, the account and one program. An author who writes FormatVolume beside a service account means it, and one
+	// who writes "*" may not have thought of it.
 	Named  bool
 	Limits Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
 }

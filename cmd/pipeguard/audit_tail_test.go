@@ -1,0 +1,48 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// What comes after a verified reading is told from what was shown by its place. Lines that somebody put behind the log's own have numbers that the log gives once more.
+func TestNumbersOfAForgedTailHideNoRecordThatComes(t *testing.T) {
+	errLine := errors.New("no record")
+	at := func(file string, line int, seq uint64) query.Record {
+		return query.Record{Event: audit.Event{Seq: seq}, File: file, Line: line}
+	}
+	records := func(list ...query.Record) iter.Seq2[query.Record, error] {
+		return func(yield func(query.Record, error) bool) {
+			for _, r := range list {
+				if r.File == "" {
+					if !yield(r, errLine) {
+						return
+					}
+				} else if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
+	before := []query.Record{at("a", 1, 1), at("a", 2, 2), at("forged", 1, 3), at("forged", 2, 4)}
+	shown := map[string]int{}
+	for range noting(records(before...), shown) { //nolint:revive // what was read is noted
+	}
+	var got []string
+	for r, err := range beyond(records(append(before, at("", 0, 0), at("b", 1, 3), at("b", 2, 4), at("a", 3, 3))...), shown) {
+		if err != nil {
+			got = append(got, "bad")
+			continue
+		}
+		got = append(got, fmt.Sprintf("%s:%d", r.File, r.Seq))
+	}
+	if want, all := "bad b:3 b:4 a:3", strings.Join(got, " "); all != want {
+		t.Errorf("got %s, want %s", all, want)
+	}
+}
