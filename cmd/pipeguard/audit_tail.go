@@ -23,8 +23,8 @@ func newAuditTail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail LOG",
 		Short: "Print the last audit records, and with -f those that come",
-		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted; what is
-verified are those that were there at the beginning.
+		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
+names what is no record, and where records are missing, at once; what is verified are those that were there at the beginning.
 
 ` + aboutLogs + `
 
@@ -54,6 +54,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records w
 		s := newSink(cmd.OutOrStdout(), out.value)
 		if follows && !trust.isAsked() {
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
+			in.isLive = true
 			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), s, count))
 		}
 		records, err := in.records(args)
@@ -70,6 +71,7 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records w
 		}
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
 		in = trust.reading(cmd, f)
+		in.isLive = true
 		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), shown)
 		return written(s, in, tail(more, s, maxTail))
 	}

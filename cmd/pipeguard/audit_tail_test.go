@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,5 +49,36 @@ func TestNumbersOfAForgedTailHideNoRecordThatComes(t *testing.T) {
 	}
 	if want, all := "bad b:3 b:4 a:3", strings.Join(got, " "); all != want {
 		t.Errorf("got %s, want %s", all, want)
+	}
+}
+
+// onText calls seen when a text was written.
+type onText struct {
+	bytes.Buffer
+	text string
+	seen func()
+}
+
+func (w *onText) Write(b []byte) (int, error) {
+	n, err := w.Buffer.Write(b)
+	if strings.Contains(w.String(), w.text) {
+		w.seen()
+	}
+	return n, err
+}
+
+// Nobody waits for the end of a log that is followed: a line that is no record is named while it runs, and once.
+func TestALineThatIsNoRecordIsNamedWhileTheLogIsFollowed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	if err := os.WriteFile(file, []byte("\x1b[31mforged\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	errOut := &onText{text: "line 1: not a record", seen: stop}
+	code := run(ctx, []string{"audit", "tail", "-f", file, "-o", "jsonl"}, streams{strings.NewReader(""), io.Discard, errOut})
+	text := errOut.String()
+	if code != exitBadInput || strings.Count(text, "line 1: not a record") != 1 || !strings.Contains(text, "are missing: 1") || strings.Contains(text, "\x1b") {
+		t.Errorf("exit code %d and:\n%s", code, text)
 	}
 }

@@ -79,6 +79,8 @@ type reading struct {
 	bad    int
 	isAll  bool // the filter was asked about every record
 	said   map[string]bool
+	// isLive says that the log is followed: bad lines are named as they are met, since nobody waits for its end.
+	isLive bool
 }
 
 func (t *trust) reading(cmd *cobra.Command, f *query.Filter) *reading {
@@ -175,6 +177,11 @@ func (r *reading) note(err error) {
 	case ok && bad.IsEnd && r.ended < maxNamedLines:
 		r.ended++
 		r.ends = errors.Join(r.ends, err)
+	default:
+		return
+	}
+	if r.isLive {
+		_, _ = fmt.Fprintln(r.cmd.ErrOrStderr(), inert.Line(err.Error()))
 	}
 }
 
@@ -185,6 +192,8 @@ func (r *reading) done(result error) error { return r.judged(r.told(result)) }
 func (r *reading) told(result error) error {
 	switch {
 	case result != nil || r.bad == 0:
+	case r.isLive:
+		result = badInput(fmt.Errorf("lines that are no records, or places where records are missing: %d", r.bad))
 	case r.bad > maxNamedLines:
 		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records, or places where records are missing", r.bad-maxNamedLines), r.ends))
 	default:
