@@ -17,8 +17,6 @@ plain=( # packages that start no goroutine
 	./internal/audit/inert
 	./internal/audit/report
 	./internal/audit/schema
-	./internal/bundle/compile
-	./internal/bundle/rules
 	./internal/core/...
 	./internal/filetrust
 	./internal/plainyaml

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
@@ -73,7 +72,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	if len(s.PolicyModules) > 0 {
 		return badInput(fmt.Errorf("policies: PolicyModules judge objects at admission; Rego for nodes is named with --rego"))
 	}
-	source := compile.Source{PipePolicies: s.PipePolicies, PolicyRevision: f.policyRevision}
+	source := policyset.BundleSources{PipePolicies: s.PipePolicies, PolicyRevision: f.policyRevision}
 	if f.rego != "" {
 		modules, err := loadModules(f.rego)
 		if err != nil {
@@ -81,7 +80,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 		}
 		source.Modules = modules.Files
 	}
-	b, err := compile.Bundle(source)
+	b, err := source.Bundle()
 	if err != nil {
 		return no(err)
 	}

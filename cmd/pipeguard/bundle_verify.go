@@ -11,8 +11,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -132,7 +132,7 @@ func bundleReportOf(b bundle.Bundle, key bundle.KeyID, verified bool) bundleRepo
 		Schema: bundleReportSchema, Verified: verified, Revision: b.Revision, MinimumRevision: b.MinimumRevision, PolicyRevision: b.PolicyRevision,
 		Audience: b.Audience, Key: key, IssuedAt: b.IssuedAt, ExpiresAt: b.ExpiresAt, Modules: slices.Sorted(maps.Keys(b.Modules)),
 	}
-	if d, err := rules.Parse(b.ACL); err == nil {
+	if d, err := access.ParseDocument(b.ACL); err == nil {
 		for _, p := range d.Policies {
 			r.Policies = append(r.Policies, p.Name)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // site is where a proxy finds its bundle and keeps it.
@@ -53,13 +53,13 @@ func (s *site) write(file string, text []byte) {
 // build signs a bundle that guards disks, and nothing that this test's rules are for. It lives for an hour from now.
 func (s *site) build(key *bundle.Key, revision uint64, change ...func(*bundle.Bundle)) []byte {
 	s.t.Helper()
-	b, err := compile.Bundle(compile.Source{PolicyRevision: "sha256:0123456789abcdef", PipePolicies: []v1alpha1.PipePolicy{{
+	b, err := policyset.BundleSources{PolicyRevision: "sha256:0123456789abcdef", PipePolicies: []v1alpha1.PipePolicy{{
 		ObjectMeta: metav1.ObjectMeta{Name: "azuredisk"},
 		Spec: v1alpha1.PipePolicySpec{
 			Pipes:    []v1alpha1.PipePattern{"csi-proxy-disk-*"},
 			Subjects: []v1alpha1.Subject{{Name: "node", Namespace: "storage", ServiceAccounts: []string{"csi-node"}}},
 		},
-	}}})
+	}}}.Bundle()
 	if err != nil {
 		s.t.Fatal(err)
 	}

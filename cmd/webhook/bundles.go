@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // bundlesPath is where nodes get their bundles, by the name of their pool.
@@ -122,7 +122,7 @@ func (b *bundles) content(ctx context.Context) (bundle.Bundle, error) {
 	if err != nil {
 		return bundle.Bundle{}, err
 	}
-	content, err := compile.Bundle(compile.Source{PipePolicies: active.PipePolicies, PolicyRevision: active.Revision, Modules: modules})
+	content, err := policyset.BundleSources{PipePolicies: active.PipePolicies, PolicyRevision: active.Revision, Modules: modules}.Bundle()
 	if err != nil {
 		return bundle.Bundle{}, err
 	}

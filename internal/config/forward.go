@@ -5,11 +5,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // groups are those of the node API.
-var groups = []string{"disk", "filesystem", "volume", "smb", "iscsi", "system"}
+var groups = groupNames()
+
+func groupNames() (names []string) {
+	for _, g := range access.Groups() {
+		names = append(names, g.Name)
+	}
+	return names
+}
 
 // report takes a fault of one field.
 type report func(field, format string, args ...any)
@@ -53,7 +61,7 @@ func (p *Proxy) checkBackend(add report) {
 		for _, name := range []string{f.Pipe, f.To} {
 			name = strings.ToLower(name)
 			switch {
-			case strings.HasPrefix(name, "csi-proxy-"):
+			case strings.HasPrefix(name, access.PipePrefix):
 				add(field, "%s is a pipe of the node API: see backend", name)
 			case name != "" && taken[name]:
 				add(field, "pipe %s is named twice", name)
@@ -86,7 +94,7 @@ func (p *Proxy) checkUpstream(add report) {
 		add("upstream.pipe", "%q: want a name with one * in it", p.Upstream.Pipe)
 	case checkPipeName(before+"x"+after) != nil:
 		add("upstream.pipe", "%v", checkPipeName(before+"x"+after))
-	case strings.HasPrefix(strings.ToLower(p.Upstream.Pipe), "csi-proxy-"):
+	case strings.HasPrefix(strings.ToLower(p.Upstream.Pipe), access.PipePrefix):
 		add("upstream.pipe", "%q: names that begin with csi-proxy- are this proxy's own", p.Upstream.Pipe)
 	}
 	checkExe(add, "upstream.exe", p.Upstream.Exe)

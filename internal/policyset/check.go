@@ -15,7 +15,6 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
@@ -28,7 +27,7 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	var faults field.ErrorList
 	spec := field.NewPath("spec")
 	faults = append(faults, checkName(p.Name)...)
-	if err := pipePolicy(p.Spec).Validate(); err != nil {
+	if err := pipePolicy(p).Validate(); err != nil {
 		for _, line := range strings.Split(err.Error(), "\n") {
 			faults = append(faults, field.Invalid(spec, field.OmitValueType{}, line))
 		}
@@ -135,7 +134,7 @@ func checkSet(list []string, most, longest int, at *field.Path) (faults field.Er
 // checkNode finds what would permit nothing on any node.
 func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
 	faults = append(checkSet(n.Methods, maxMethods, maxMethod, at.Child("methods")), checkSet(n.PathPrefixes, maxPrefixes, maxPrefix, at.Child("pathPrefixes"))...)
-	known := rules.Methods()
+	known := access.Methods()
 	for i, m := range n.Methods {
 		if slices.Contains(known, m) {
 			continue
@@ -210,7 +209,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 // pipeWarnings tell of pipes that CSI Proxy does not have, and of methods that none of the pipes has. They are no faults: other
 // programs may have pipes of such names, and later versions may have more.
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
-	groups := rules.Groups()
+	groups := access.Groups()
 	used, all := map[string]bool{}, true // methods of the pipes; all the pipes are known
 	for _, pattern := range spec.Pipes {
 		guard, err := pipepath.NewGuard(string(pattern))
@@ -226,22 +225,22 @@ func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 				}
 			}
 		}
-		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), rules.PipePrefix)
+		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), access.PipePrefix)
 		if all = all && known && ours; ours && !known {
-			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(rules.PipePrefix, nearestPipe(name, groups))))
+			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(access.PipePrefix, nearestPipe(name, groups))))
 		}
 	}
 	for _, m := range spec.Node.Methods {
-		if all && !used[m] && slices.Contains(rules.Methods(), m) {
-			of := slices.IndexFunc(groups, func(g rules.Group) bool { return slices.Contains(g.Methods, m) })
-			out = append(out, fmt.Sprintf("none of the pipes has the method %s: it is one of %s%s-*", m, rules.PipePrefix, groups[of].Name))
+		if all && !used[m] && slices.Contains(access.Methods(), m) {
+			of := slices.IndexFunc(groups, func(g access.Group) bool { return slices.Contains(g.Methods, m) })
+			out = append(out, fmt.Sprintf("none of the pipes has the method %s: it is one of %s%s-*", m, access.PipePrefix, groups[of].Name))
 		}
 	}
 	return out
 }
 
 // nearestPipe is the pipe that a name behind the prefix may mean, or where that ends in "*" the pipes of a group.
-func nearestPipe(name string, groups []rules.Group) string {
+func nearestPipe(name string, groups []access.Group) string {
 	var names []string
 	for _, g := range groups {
 		if strings.HasSuffix(name, "*") {
@@ -249,7 +248,7 @@ func nearestPipe(name string, groups []rules.Group) string {
 			continue
 		}
 		for _, pipe := range g.Pipes() {
-			names = append(names, strings.TrimPrefix(pipe, rules.PipePrefix))
+			names = append(names, strings.TrimPrefix(pipe, access.PipePrefix))
 		}
 	}
 	return policy.Nearest(name, names)

@@ -39,7 +39,7 @@ func (s Sources) Assemble() (policy.Modules, error) {
 			fault(KindPipePolicy, p.Name, err)
 			continue
 		}
-		pipes[p.Name] = pipePolicy(p.Spec)
+		pipes[p.Name] = pipePolicy(p)
 	}
 	for name := range s.Base.Files {
 		if _, _, ok := SplitFileName(name); ok {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -123,7 +123,7 @@ func object(name string, change ...func(*spec)) v1alpha1.PipePolicy {
 // archive is a bundle of a revision that lives for a day.
 func (m *machine) archive(revision uint64, key *bundle.Key, objects ...v1alpha1.PipePolicy) []byte {
 	m.t.Helper()
-	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: policyRevision})
+	b, err := policyset.BundleSources{PipePolicies: objects, PolicyRevision: policyRevision}.Bundle()
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -18,19 +18,19 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // newBundle allows the driver's service account to list disks, and is for the pool default.
 func newBundle(t *testing.T, key *bundle.Key, revision uint64) []byte {
 	t.Helper()
-	b, err := compile.Bundle(compile.Source{PolicyRevision: "sha256:0123456789abcdef", PipePolicies: []v1alpha1.PipePolicy{{
+	b, err := policyset.BundleSources{PolicyRevision: "sha256:0123456789abcdef", PipePolicies: []v1alpha1.PipePolicy{{
 		ObjectMeta: metav1.ObjectMeta{Name: "azuredisk"},
 		Spec: v1alpha1.PipePolicySpec{
 			Pipes:    []v1alpha1.PipePattern{"csi-proxy-disk-*"},
 			Subjects: []v1alpha1.Subject{{Name: "node", Namespace: "storage", ServiceAccounts: []string{"csi-node"}}},
 		},
-	}}})
+	}}}.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -229,7 +230,7 @@ func TestBothEndsSayTheSame(t *testing.T) {
 						if decision.Allowed {
 							permitted++
 						}
-					case !decision.Allowed && !byName && slices.Contains(mustBeNamed, api.Group):
+					case !decision.Allowed && !byName && access.MustBeSpelled(api.Group):
 						byClass++
 					default:
 						text, _ := json.Marshal(objects)

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -48,7 +48,7 @@ func pod(t *testing.T, namespace, account string) *admissionv1.AdmissionRequest 
 func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 	objects := []v1alpha1.PipePolicy{object("disks-of-azure")}
 	reviewer, inForce := reviewerOf(t, objects)
-	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: inForce})
+	b, err := policyset.BundleSources{PipePolicies: objects, PolicyRevision: inForce}.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestPoliciesNameTheGroupsOfTheNodeAPI(t *testing.T) {
 			methods[group][o.Name] = true
 		}
 	}
-	known := rules.Groups()
+	known := access.Groups()
 	if len(known) != len(pipes) {
 		t.Errorf("%d groups, and %d are served", len(known), len(pipes))
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -62,7 +62,7 @@ type Live struct {
 	// Engine judges in Rego what the access list has allowed.
 	Engine *policy.Engine
 
-	document rules.Document
+	document access.Document
 	known    []acl.API
 	now      func() time.Time
 	tried    time.Time // by the wall clock alone
@@ -77,7 +77,7 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	document, err := rules.Parse(b.ACL)
+	document, err := access.ParseDocument(b.ACL)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/compile"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -78,7 +78,7 @@ func over(files map[string]string) func(map[string]string) (policy.Modules, erro
 
 func content(t testing.TB, objects ...v1alpha1.PipePolicy) bundle.Bundle {
 	t.Helper()
-	b, err := compile.Bundle(compile.Source{PipePolicies: objects, PolicyRevision: "sha256:00ff"})
+	b, err := policyset.BundleSources{PipePolicies: objects, PolicyRevision: "sha256:00ff"}.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,17 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-const (
-	fullName = `\\.\pipe\`
-	nodeAPI  = "csi-proxy-"
-)
-
-// mustBeNamed are the groups that a pattern covers only if it spells them out, as in package acl.
-var mustBeNamed = []string{"system", "iscsi"}
+const fullName = `\\.\pipe\`
 
 // pipe is a pipe of this node.
 type pipe struct{ group, version string }
@@ -26,7 +20,7 @@ func (p pipe) name() string {
 	if full, ok := strings.CutPrefix(p.group, fullName); ok {
 		return strings.ToLower(full)
 	}
-	return nodeAPI + p.group + "-" + p.version
+	return access.PipePrefix + p.group + "-" + p.version
 }
 
 // pattern is the name that access lists use.
@@ -49,13 +43,13 @@ func guards(pattern string, p pipe) bool {
 
 // opens says whether what the policy permits holds for the pipe too. csi-proxy* guards system-v1, and permits nothing there.
 func opens(pattern string, p pipe) bool {
-	return guards(pattern, p) && (!slices.Contains(mustBeNamed, p.group) || strings.HasPrefix(pattern, nodeAPI+p.group))
+	return guards(pattern, p) && (!access.MustBeSpelled(p.group) || strings.HasPrefix(pattern, access.PipePrefix+p.group))
 }
 
 // spells says whether a pattern that opens the pipe spells out its group: csi-proxy-disk-v1 and csi-proxy-disk-* do, csi-proxy-d*
 // and csi-proxy-disk* do not.
 func spells(pattern string, p pipe) bool {
-	return opens(pattern, p) && strings.HasPrefix(pattern, nodeAPI+p.group+"-")
+	return opens(pattern, p) && strings.HasPrefix(pattern, access.PipePrefix+p.group+"-")
 }
 
 // table is a Document for the pipes of this node at a time.
@@ -70,7 +64,7 @@ type table struct {
 
 // translation makes rules of one policy.
 type translation struct {
-	p       rules.Policy
+	p       access.Policy
 	pipes   []pipe   // those that it opens
 	implied []string // those of them for which the policy does not spell out the group, or no method: patterns of rules
 	known   map[pipe]acl.API
@@ -82,7 +76,7 @@ func (t *translation) note(format string, args ...any) {
 }
 
 // newTable translates a checked document. What this node cannot express permits nothing here, and is said in the notes.
-func newTable(d rules.Document, known []acl.API, now time.Time) (*table, error) {
+func newTable(d access.Document, known []acl.API, now time.Time) (*table, error) {
 	out := &table{guardedBy: map[pipe][]string{}}
 	apis := map[pipe]acl.API{}
 	pipes := make([]pipe, 0, len(known))
@@ -114,12 +108,13 @@ func newTable(d rules.Document, known []acl.API, now time.Time) (*table, error) 
 				enforced[pipe] = true
 			}
 		}
-		for _, s := range p.Subjects {
+		for i := range p.Subjects {
+			s := &p.Subjects[i]
 			if s.HasEnded(now) {
 				continue
 			}
-			if !s.ExpiresAt.IsZero() && (out.until.IsZero() || s.ExpiresAt.Before(out.until)) {
-				out.until = s.ExpiresAt
+			if !s.ExpiresAt.IsZero() && (out.until.IsZero() || s.End().Before(out.until)) {
+				out.until = s.End()
 			}
 			if len(t.pipes) > 0 {
 				spec.Rules = append(spec.Rules, t.rules(s)...)

@@ -3,14 +3,13 @@ package node
 import (
 	"slices"
 
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // rules are those of one subject, named POLICY/SUBJECT. Operations that take paths have one of their own if the policy
 // has directories: a rule with paths covers no other operation.
-func (t *translation) rules(s rules.Subject) []acl.Rule {
+func (t *translation) rules(s *access.Subject) []acl.Rule {
 	callers := t.callers(s)
 	operations, confined := t.operations()
 	if len(callers) == 0 {
@@ -90,7 +89,7 @@ func (t *translation) paths() []string {
 }
 
 // callers are all combinations of the lists of a subject.
-func (t *translation) callers(s rules.Subject) []acl.CallerPattern {
+func (t *translation) callers(s *access.Subject) []acl.CallerPattern {
 	accounts := orAny(t.fit("service account", s.ServiceAccounts, func(v string) acl.CallerPattern {
 		return acl.CallerPattern{Namespace: "n", ServiceAccount: v}
 	}), s.ServiceAccounts)

@@ -9,23 +9,27 @@ import (
 // Subject is containers of pods in one namespace, narrowed by each list that is not empty. It is what a policy permits, until it ends.
 type Subject struct {
 	// Name tells the subjects of a policy apart.
-	Name      string
-	Namespace string
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
 	// ServiceAccounts of the pods.
-	ServiceAccounts []string
+	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
 	// Containers are names of containers.
-	Containers []string
+	Containers []string `json:"containers,omitempty"`
 	// Images as SpellImage takes them.
-	Images []string
-	// Owner answers for a permission that ends, Reason is why there is one.
-	Owner, Reason string
-	// ExpiresAt is when the permission ends; zero means never.
-	ExpiresAt time.Time
+	Images []string `json:"images,omitempty"`
+	// Owner answers for a permission that ends, Reason is why there is one. They are for people, and no node gets them.
+	Owner  string `json:"-"`
+	Reason string `json:"-"`
+	// ExpiresAt is when the permission ends, by the clock of the end that asks; zero means never.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 }
 
-// HasEnded says whether the subject is nobody any more. Parts of a second are cut off, so that the end is never late.
+// End is ExpiresAt as it counts: parts of a second are cut off, so that the end is never late.
+func (s *Subject) End() time.Time { return s.ExpiresAt.Truncate(time.Second) }
+
+// HasEnded says whether the subject is nobody any more.
 func (s *Subject) HasEnded(now time.Time) bool {
-	return !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt.Truncate(time.Second))
+	return !s.ExpiresAt.IsZero() && !now.Before(s.End())
 }
 
 // outlasts says whether a permission ends later than another one.

@@ -72,6 +72,10 @@ func TestAPermissionEndsAtItsSecond(t *testing.T) {
 			t.Errorf("%s from now: is %v, was %v", offset, is, ended)
 		}
 	}
+	end := Subject{ExpiresAt: now.Add(time.Millisecond)}
+	if end.HasEnded(now.Add(-1)) || !end.HasEnded(now) || end.End() != now || new(Subject).HasEnded(now) || !new(Subject).End().IsZero() {
+		t.Error("a permission ends at another time than the beginning of its second")
+	}
 }
 
 func TestOfSeveralSubjectsTheOneThatLastsLongestCounts(t *testing.T) {

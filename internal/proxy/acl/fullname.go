@@ -3,13 +3,12 @@ package acl
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // fullName is what names of pipes that are not of the node API begin with.
 const fullName = `\\.\pipe\`
-
-// nodeAPI begins the names of the node API's own pipes, whose calls are judged by group and version.
-const nodeAPI = "csi-proxy-"
 
 // longestPipe keeps a full name below the 256 characters that CreateNamedPipe takes.
 const longestPipe = 200
@@ -22,7 +21,7 @@ func parseFullName(text string) (pipePattern, error) {
 	case !isPipeName(name):
 		return pipePattern{}, fmt.Errorf("pipe %q: want up to %d letters, digits, dots, dashes and underscores after %s, a letter or digit first and no dot last",
 			text, longestPipe, fullName)
-	case strings.HasPrefix(name, nodeAPI):
+	case strings.HasPrefix(name, access.PipePrefix):
 		return pipePattern{}, fmt.Errorf("pipe %q: pipes of the node API are written GROUP-VERSION", text)
 	}
 	return pipePattern{group: fullName + name}, nil

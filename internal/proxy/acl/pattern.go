@@ -3,11 +3,9 @@ package acl
 import (
 	"fmt"
 	"strings"
-)
 
-// named are the groups that a pattern covers only by name: system starts and stops any service of the node,
-// iscsi reaches other machines.
-var named = [...]string{"system", "iscsi"}
+	"github.com/pipeguard/pipeguard/internal/core/access"
+)
 
 // pipePattern is a parsed GROUP-VERSION; an empty half is "*". With a full name the group is that name, in lower case.
 type pipePattern struct{ group, version string }
@@ -53,12 +51,7 @@ func (p pipePattern) covers(group, version string) bool {
 	if p.group != "" {
 		return p.group == group
 	}
-	for _, n := range named {
-		if n == group {
-			return false
-		}
-	}
-	return true
+	return !access.MustBeSpelled(group)
 }
 
 // patternsOf returns all patterns that cover a pipe: the first n of four.
@@ -67,10 +60,8 @@ func patternsOf(group, version string) (patterns [4]pipePattern, n int) {
 		return [4]pipePattern{{foldPipe(group), ""}}, 1
 	}
 	patterns = [4]pipePattern{{group, version}, {group, ""}, {"", version}, {"", ""}}
-	for _, name := range named {
-		if name == group {
-			return patterns, 2
-		}
+	if access.MustBeSpelled(group) {
+		return patterns, 2
 	}
 	return patterns, 4
 }

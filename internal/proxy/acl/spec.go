@@ -28,7 +28,7 @@ type Rule struct {
 	// Name stands in audit records and must be unique.
 	Name string
 	// Pipes are patterns GROUP-VERSION such as "filesystem-v1", either half of which may be "*", or "*" alone.
-	// A pattern without a group never covers the groups in named. A pipe that is not of the node API has its full
+	// A pattern without a group never covers those that access.MustBeSpelled. A pipe that is not of the node API has its full
 	// name, `\\.\pipe\NAME`, which no pattern covers.
 	Pipes []string
 	// Implied are those of Pipes that stand for a pattern without their group, or for all operations, where the rule was

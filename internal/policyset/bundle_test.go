@@ -1,4 +1,4 @@
-package compile
+package policyset
 
 import (
 	"errors"
@@ -11,8 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/bundle/rules"
-	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 var end = metav1.NewTime(time.Date(2026, 3, 1, 2, 0, 0, 999, time.FixedZone("", 3600)))
@@ -33,12 +32,12 @@ func azuredisk(change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
 }
 
 func TestAPolicyIsPutIntoTheWordsOfNodes(t *testing.T) {
-	got, err := Document([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })})
-	want := rules.Document{Schema: rules.Schema, Policies: []rules.Policy{{
+	got, err := nodeDocument([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })})
+	want := access.Document{Schema: access.Schema, Policies: []access.Policy{{
 		Name: "azuredisk", Pipes: []string{"csi-proxy-disk-*", "csi-proxy-volume-*"}, LogOnly: true,
 		Methods: []string{"FormatVolume", "ListDiskIDs"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true,
-		Subjects: []rules.Subject{
-			{Name: "migration", Namespace: "storage", ExpiresAt: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)},
+		Subjects: []access.Subject{
+			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)},
 			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"a", "b"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
 		},
 	}}}
@@ -56,11 +55,11 @@ func TestEqualObjectsGiveEqualContentInWhateverOrder(t *testing.T) {
 		slices.Reverse(s.Node.Methods)
 		s.Subjects[1].ServiceAccounts = []string{"a", "b"}
 	})
-	one, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{azuredisk(), other}})
+	one, err := BundleSources{PipePolicies: []v1alpha1.PipePolicy{azuredisk(), other}}.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := Bundle(Source{PipePolicies: []v1alpha1.PipePolicy{other, turned}})
+	two, err := BundleSources{PipePolicies: []v1alpha1.PipePolicy{other, turned}}.Bundle()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +85,12 @@ func TestUnfitPoliciesAreNamed(t *testing.T) {
 		})},
 		"an exception of nobody": {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[1].Owner = "" })},
 	} {
-		_, err := Bundle(Source{PipePolicies: objects})
-		if o, ok := errors.AsType[*policyset.ObjectError](err); !ok || o.Name != "azuredisk" {
+		_, err := BundleSources{PipePolicies: objects}.Bundle()
+		if o, ok := errors.AsType[*ObjectError](err); !ok || o.Name != "azuredisk" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if b, err := Bundle(Source{}); err != nil || !strings.Contains(string(b.ACL), `"policies":[]`) {
+	if b, err := (BundleSources{}).Bundle(); err != nil || !strings.Contains(string(b.ACL), `"policies":[]`) {
 		t.Errorf("no policies: %s, %v", b.ACL, err)
 	}
 }

@@ -1,4 +1,4 @@
-package rules
+package access
 
 import "slices"
 
@@ -22,6 +22,10 @@ func (g Group) Pipes() []string {
 	}
 	return out
 }
+
+// MustBeSpelled says whether a pattern of pipes covers a group only if it spells the group out: system starts and stops any service of the node,
+// iscsi reaches other machines.
+func MustBeSpelled(group string) bool { return group == "system" || group == "iscsi" }
 
 var groups = []Group{
 	{"disk", []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1"}, []string{

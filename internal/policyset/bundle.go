@@ -1,0 +1,87 @@
+package policyset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+)
+
+// BundleSources are what a bundle for nodes is made of.
+type BundleSources struct {
+	// PipePolicies are the cluster's, or those of files.
+	PipePolicies []v1alpha1.PipePolicy
+	// Modules are the Rego that judges calls on nodes; none leaves the nodes with what is built into them.
+	Modules map[string]string
+	// PolicyRevision is what admission calls these policies.
+	PolicyRevision string
+}
+
+// Bundle returns the content of a bundle, without a revision, audience and times. Equal objects give equal content, in
+// whatever order they and their lists are. An error joins an *ObjectError for each object that is unfit.
+func (s BundleSources) Bundle() (bundle.Bundle, error) {
+	document, err := nodeDocument(s.PipePolicies)
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return bundle.Bundle{}, fmt.Errorf("encode the access list: %w", err)
+	}
+	return bundle.Bundle{PolicyRevision: s.PolicyRevision, Modules: s.Modules, ACL: text}, nil
+}
+
+// nodeDocument has the policies sorted by name. Subjects that have ended are kept: whether they have is for the node's clock to
+// say, and the content must not change because time passes.
+func nodeDocument(policies []v1alpha1.PipePolicy) (access.Document, error) {
+	out := access.Document{Schema: access.Schema, Policies: make([]access.Policy, 0, len(policies))}
+	seen := map[string]bool{}
+	var faults []error
+	for i := range policies {
+		p := &policies[i]
+		one := sorted(accessPolicy(p))
+		var err error
+		if seen[p.Name] {
+			err = errTwice
+		} else if err = CheckPipePolicy(p).ToAggregate(); err == nil {
+			err = access.Document{Schema: access.Schema, Policies: []access.Policy{one}}.Check()
+		}
+		if err != nil {
+			faults = append(faults, &ObjectError{Kind: KindPipePolicy, Name: p.Name, Err: err})
+		}
+		seen[p.Name] = true
+		out.Policies = append(out.Policies, one)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return access.Document{}, err
+	}
+	slices.SortFunc(out.Policies, func(a, b access.Policy) int { return strings.Compare(a.Name, b.Name) })
+	return out, out.Check()
+}
+
+// sorted is the same for equal policies, in whatever order their lists are.
+func sorted(p access.Policy) access.Policy {
+	for i, pattern := range p.Pipes {
+		p.Pipes[i] = strings.ToLower(pattern) // of ASCII, as is checked
+	}
+	p.Pipes, p.Methods, p.PathPrefixes = set(p.Pipes), set(p.Methods), set(p.PathPrefixes)
+	for i := range p.Subjects {
+		s := &p.Subjects[i]
+		s.ServiceAccounts, s.Containers, s.Images = set(s.ServiceAccounts), set(s.Containers), set(s.Images)
+		s.ExpiresAt = s.End()
+	}
+	slices.SortFunc(p.Subjects, func(a, b access.Subject) int { return strings.Compare(a.Name, b.Name) })
+	return p
+}
+
+// set sorts a list and leaves out what it has twice.
+func set(list []string) []string {
+	out := slices.Clone(list)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
