@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -103,7 +104,7 @@ func tryModules(ctx context.Context, settings config.Proxy) (note string, err er
 }
 
 // describeLimits are the limits that are set, in words; empty if none is.
-func describeLimits(l acl.Limits) string {
+func describeLimits(l access.Limits) string {
 	var s []string
 	if l.Connections > 0 {
 		s = append(s, fmt.Sprintf("%d connections", l.Connections))

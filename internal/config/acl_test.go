@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"strings"
 	"testing"
 
@@ -111,9 +112,9 @@ func TestEveryKeyOfTheACLHolds(t *testing.T) {
 		if d.Rule != tt.rule {
 			t.Errorf("%s: %+v, want rule %q", name, d, tt.rule)
 		}
-		want := acl.Limits{Connections: 8, CallsPerSecond: 50, Burst: 100}
+		want := access.Limits{Connections: 8, CallsPerSecond: 50, Burst: 100}
 		if tt.rule == "own" {
-			want = acl.Limits{Connections: 2, CallsPerSecond: 5}
+			want = access.Limits{Connections: 2, CallsPerSecond: 5}
 		}
 		if d.Limits != want {
 			t.Errorf("%s: limits %+v, want %+v", name, d.Limits, want)

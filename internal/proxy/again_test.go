@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -150,7 +151,7 @@ func oneWaits(t *testing.T, before, after *Rules) *fixture {
 // What a rule permits beside the operation is that of the rule that counts.
 func TestPermitsEndWhileACallWaits(t *testing.T) {
 	permitting := acl.Spec{Rules: []acl.Rule{allowDriver.Rules[0]}}
-	permitting.Rules[0].Permits = []string{acl.Reformat, acl.SystemDisk}
+	permitting.Rules[0].Permits = []string{access.Reformat, access.SystemDisk}
 	f := oneWaits(t, listed(t, permitting, nil), listed(t, allowDriver, nil))
 	permits := map[int]int{}
 	for _, e := range f.log.await(t, 2, terminal) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -210,9 +211,9 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 		Policy: by, Permits: d.Permits,
 	}
 	for _, name := range d.Permits {
-		call.Permits.Reformat = call.Permits.Reformat || name == acl.Reformat
-		call.Permits.SystemDisk = call.Permits.SystemDisk || name == acl.SystemDisk
-		call.Permits.NodeAccount = call.Permits.NodeAccount || name == acl.NodeAccount
+		call.Permits.Reformat = call.Permits.Reformat || name == access.Reformat
+		call.Permits.SystemDisk = call.Permits.SystemDisk || name == access.SystemDisk
+		call.Permits.NodeAccount = call.Permits.NodeAccount || name == access.NodeAccount
 	}
 	r.isNamed = d.Named
 	call.Permits.Services, call.Caller = d.Services, inWords(who)

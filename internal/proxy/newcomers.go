@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"maps"
 	"sync"
 	"time"
@@ -31,15 +32,15 @@ func newNewcomers() *newcomers {
 // nobody who it is, but for one connection in awayFor that shows whether the rules, or the process of that number, are others by now.
 func (n *newcomers) admit(who callerKey, stranger bool, at client) bool {
 	if !stranger {
-		if !n.named.Call(who, "", acl.Limits{CallsPerSecond: newPerSecond, Burst: newBurst}) {
+		if !n.named.Call(who, "", access.Limits{CallsPerSecond: newPerSecond, Burst: newBurst}) {
 			n.turnAway(at)
 			return false
 		}
 		n.welcome(at)
 		return true
 	}
-	if n.each.Call(who, "", acl.Limits{CallsPerSecond: 1, Burst: strangersBurst}) &&
-		n.all.Call(callerKey{}, "", acl.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
+	if n.each.Call(who, "", access.Limits{CallsPerSecond: 1, Burst: strangersBurst}) &&
+		n.all.Call(callerKey{}, "", access.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
 		return true
 	}
 	n.turnAway(at)

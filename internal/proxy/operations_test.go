@@ -24,6 +24,7 @@ import (
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
@@ -269,7 +270,7 @@ func TestARuleSaysWhichSharesAndServicesACallMayName(t *testing.T) {
 	spec := allowDriver
 	spec.Rules = []acl.Rule{{
 		Name: "few", Pipes: []string{"smb-*", "system-*"}, Operations: []string{"*"}, Callers: spec.Rules[0].Callers,
-		Shares: []string{`\\files.example\*`}, Services: []string{"MSiSCSI", "Top"}, Permits: []string{acl.NodeAccount},
+		Shares: []string{`\\files.example\*`}, Services: []string{"MSiSCSI", "Top"}, Permits: []string{access.NodeAccount},
 	}}
 	policy, err := acl.New(spec)
 	if err != nil {
@@ -320,7 +321,7 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	spec := allowDriver
 	spec.Rules = []acl.Rule{
 		{Name: "plain", Pipes: []string{"filesystem-v1"}, Operations: []string{"PathExists"}, Callers: spec.Rules[0].Callers},
-		{Name: "bold", Pipes: []string{"filesystem-v1"}, Operations: []string{"*"}, Callers: spec.Rules[0].Callers, Permits: []string{acl.Reformat}},
+		{Name: "bold", Pipes: []string{"filesystem-v1"}, Operations: []string{"*"}, Callers: spec.Rules[0].Callers, Permits: []string{access.Reformat}},
 	}
 	policy, err := acl.New(spec)
 	if err != nil {
@@ -340,7 +341,7 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 		t.Errorf("permits %+v, then %+v", plain, bold)
 	}
 	records := f.log.await(t, 2, terminal)
-	if records[0].Decision.Permits != nil || !slices.Equal(records[1].Decision.Permits, []string{acl.Reformat}) {
+	if records[0].Decision.Permits != nil || !slices.Equal(records[1].Decision.Permits, []string{access.Reformat}) {
 		t.Errorf("recorded %v, then %v", records[0].Decision.Permits, records[1].Decision.Permits)
 	}
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 var byToken = acl.Spec{Rules: []acl.Rule{{
 	Name: "driver", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"},
 	Callers: []acl.CallerPattern{{Namespace: "storage", Token: true}},
-	Limits:  acl.Limits{Connections: 3},
+	Limits:  access.Limits{Connections: 3},
 }}}
 
 // A rule may name a caller by what its calls have yet to bring.

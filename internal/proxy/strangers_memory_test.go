@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
@@ -77,7 +78,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 			t.Fatal("two programs are one caller")
 		}
 		s.admit(key, true, client{"a", uint32(account)}) //nolint:gosec // below 2^32
-		calls.Call(key, "", acl.Limits{CallsPerSecond: 1})
+		calls.Call(key, "", access.Limits{CallsPerSecond: 1})
 		for n := range 3 {
 			e := audit.Event{
 				Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: time.Now(), ID: "id", Who: who(caller),
@@ -96,7 +97,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 	if n := l.unwritten(); n == 0 {
 		t.Error("nothing is counted")
 	}
-	if n := s.each.Call(asPrincipal(farAway(0, longest)), "", acl.Limits{CallsPerSecond: 1}); n && calls == nil {
+	if n := s.each.Call(asPrincipal(farAway(0, longest)), "", access.Limits{CallsPerSecond: 1}); n && calls == nil {
 		t.Error("the limiters are gone")
 	}
 }

@@ -66,7 +66,7 @@ func (t *translation) operations() (free, confined []string) {
 		switch {
 		case !known[m]: // an older proxy than the policy, or a typing error
 			t.noteOnce("no pipe of this node has a method %s, so it permits nothing", m)
-		case len(t.p.PathPrefixes) > 0 && acl.TakesPaths(m) > 0:
+		case len(t.p.PathPrefixes) > 0 && access.TakesPaths(m) > 0:
 			confined = append(confined, m)
 		default:
 			free = append(free, m)

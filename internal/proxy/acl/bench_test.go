@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // pod is where the kubelet puts what belongs to a pod, which is as long as paths in requests usually are.
@@ -124,7 +126,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkLimiter(b *testing.B) {
-	l, limits := NewLimiter(0), Limits{CallsPerSecond: 1_000_000}
+	l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 1_000_000}
 	for i := range 4096 {
 		l.Call(Principal{Exe: strconv.Itoa(i)}, "r", limits)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 const other = `\\.\pipe\other-Server.v1`
@@ -121,7 +123,7 @@ func TestNewRefusesFullNamesMethodsAndPermits(t *testing.T) {
 		tests = append(tests, test{"method: " + name, "rules[0].operations[0]", rule(func(r *Rule) { r.Operations = []string{method} })})
 	}
 	for name, permit := range map[string]string{"a star": "*", "lower case": "reformat", "a space": "Reformat ", "nothing": "", "an operation": "FormatVolume"} {
-		tests = append(tests, test{"permit: " + name, "rules[0].permits[1]", rule(func(r *Rule) { r.Permits = []string{SystemDisk, permit} })})
+		tests = append(tests, test{"permit: " + name, "rules[0].permits[1]", rule(func(r *Rule) { r.Permits = []string{access.SystemDisk, permit} })})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,8 +142,8 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 		Modes: []PipeMode{{"disk-*", LogOnly}},
 		Rules: []Rule{
 			{Name: "plain", Pipes: []string{"volume-v1"}, Operations: []string{"MountVolume"}, Callers: callers("S-1-5-18")},
-			{Name: "format", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{Reformat}},
-			{Name: "system", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{SystemDisk, Reformat}},
+			{Name: "format", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{access.Reformat}},
+			{Name: "system", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{access.SystemDisk, access.Reformat}},
 			{Name: "star", Pipes: []string{"*"}, Operations: []string{"*"}, Callers: callers("S-1-5-19")},
 		},
 	})
@@ -152,8 +154,8 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 		name, pipe, op, user string
 		want                 []string
 	}{
-		{"the first rule that allows decides", "volume-v1", "FormatVolume", "S-1-5-18", []string{Reformat}},
-		{"a later rule gives what it says", "disk-v1", "PartitionDisk", "S-1-5-18", []string{SystemDisk, Reformat}},
+		{"the first rule that allows decides", "volume-v1", "FormatVolume", "S-1-5-18", []string{access.Reformat}},
+		{"a later rule gives what it says", "disk-v1", "PartitionDisk", "S-1-5-18", []string{access.SystemDisk, access.Reformat}},
 		{"a rule without permits is not added to by a later one", "volume-v1", "MountVolume", "S-1-5-18", nil},
 		{"a star for operations permits nothing", "volume-v1", "FormatVolume", "S-1-5-19", nil},
 		{"a denied call has no permits", "volume-v1", "FormatVolume", "S-1-1-0", nil},

@@ -3,6 +3,8 @@ package acl
 import (
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // Principal is the party that a bound counts: a container of a pod where that is proven, else an account and the program that
@@ -69,7 +71,7 @@ func NewLimiter(most int) *Limiter {
 
 // Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. A rule that is
 // empty stands for all calls that no rule has allowed.
-func (l *Limiter) Call(who Principal, rule string, limits Limits) bool {
+func (l *Limiter) Call(who Principal, rule string, limits access.Limits) bool {
 	if limits.CallsPerSecond <= 0 {
 		return true
 	}
@@ -113,7 +115,7 @@ func (l *Limiter) sweep(now time.Time) {
 	}
 }
 
-func (b *bucket) take(limits Limits, now time.Time) bool {
+func (b *bucket) take(limits access.Limits, now time.Time) bool {
 	b.rate = Rate{Most: float64(limits.Burst), PerSecond: float64(limits.CallsPerSecond)}
 	if limits.Burst == 0 {
 		b.rate.Most = b.rate.PerSecond

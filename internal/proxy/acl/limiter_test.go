@@ -6,11 +6,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 func TestLimiterRefusesCallsBeyondTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, limits := NewLimiter(0), Limits{CallsPerSecond: 2, Burst: 3}
+		l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 2, Burst: 3}
 		driver, other := Principal{PodUID: "u1", Container: "c"}, Principal{PodUID: "u1", Container: "sidecar"}
 		count := func(who Principal, rule string) (n int) {
 			for range 10 {
@@ -44,19 +46,19 @@ func TestLimiterFollowsChangedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(0)
 		for range 50 {
-			l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 100})
+			l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 100})
 		}
-		if !l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 1}) || l.Call(Principal{Exe: "1"}, "r", Limits{CallsPerSecond: 1}) {
+		if !l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) || l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) {
 			t.Error("a lower limit leaves the calls of the higher one")
 		}
-		if !l.Call(Principal{Exe: "1"}, "r", Limits{}) {
+		if !l.Call(Principal{Exe: "1"}, "r", access.Limits{}) {
 			t.Error("no limit refuses")
 		}
 	})
 }
 
 func TestLimiterTellsProgramsOfOneAccountApart(t *testing.T) {
-	l, limits := NewLimiter(0), Limits{CallsPerSecond: 1}
+	l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 1}
 	if !l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) || !l.Call(Principal{User: "S-1-5-18", Exe: "b"}, "", limits) || l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) {
 		t.Error("two programs of one account share a bound, or one has it twice")
 	}
@@ -64,7 +66,7 @@ func TestLimiterTellsProgramsOfOneAccountApart(t *testing.T) {
 
 func TestLimiterStaysBoundedAgainstManyPrincipals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, limits := NewLimiter(100), Limits{CallsPerSecond: 1, Burst: 2}
+		l, limits := NewLimiter(100), access.Limits{CallsPerSecond: 1, Burst: 2}
 		old := Principal{PodUID: "old"}
 		l.Call(old, "r", limits)
 		passed := 0

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // oneRule is a policy of one rule.
@@ -83,7 +85,7 @@ func TestListsOfNamesAffectOnlyOperationsThatNameOne(t *testing.T) {
 		// What names none where one belongs is not within the list.
 		"NewSmbGlobalMapping": false, "RemoveSmbGlobalMapping": false, "StopService": false, "StartService": false, "GetService": false,
 	} {
-		group := map[bool]string{true: "smb", false: "system"}[TakesShares(operation)]
+		group := map[bool]string{true: "smb", false: "system"}[access.TakesShares(operation)]
 		d := p.Decide(Request{Group: group, Version: "v1", Operation: operation, Caller: podCaller, Paths: []string{`C:\a`}})
 		if d.Allowed != want {
 			t.Errorf("%s: allowed %v: %s", operation, d.Allowed, d.Reason)
@@ -108,7 +110,7 @@ func TestFaultsOfNames(t *testing.T) {
 		`services: is empty`:                                      func(r *Rule) { r.Services = []string{} },
 		`services[0]: service "*": want`:                          func(r *Rule) { r.Services = []string{"*"} },
 		`services[1]: service "": want`:                           func(r *Rule) { r.Services = []string{"a", ""} },
-		`permits[0]: NodeAccount needs shares`:                    func(r *Rule) { r.Permits = []string{NodeAccount} },
+		`permits[0]: NodeAccount needs shares`:                    func(r *Rule) { r.Permits = []string{access.NodeAccount} },
 		`permits[0]: permit "Node": want Reformat, SystemDisk or`: func(r *Rule) { r.Permits = []string{"Node"} },
 	} {
 		r := Rule{Name: "r", Pipes: []string{"smb-*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Namespace: "kube-system"}}}

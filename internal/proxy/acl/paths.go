@@ -6,33 +6,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
-
-// takesPaths is how many path arguments an operation has, by its newest name. What is not in it has none.
-var takesPaths = map[string]int{
-	"PathExists": 1, "Mkdir": 1, "Rmdir": 1, "RmdirContents": 1, "IsSymlink": 1,
-	"CreateSymlink": 2, // both ends
-	"MountVolume":   1, "UnmountVolume": 1, "GetVolumeIDFromTargetPath": 1, "GetClosestVolumeIDFromTargetPath": 1,
-	"NewSmbGlobalMapping": 1, // the local path, which a caller may leave out
-}
-
-// replacesPath is which path argument an operation removes, empties, mounts over or makes a link, counted from 1. What is not
-// in it only uses its paths.
-var replacesPath = map[string]int{
-	"Rmdir": 1, "RmdirContents": 1,
-	"CreateSymlink": 2, // the target, which becomes the link
-	"MountVolume":   1, "UnmountVolume": 1,
-	"NewSmbGlobalMapping": 1,
-}
-
-// ReplacesPath returns which of an operation's paths it removes, empties, mounts over or makes a link, counted from 1; 0
-// is none. A rule with Paths covers the operation only if that path lies below one of them.
-func ReplacesPath(operation string) int { return replacesPath[operation] }
-
-// TakesPaths returns how many paths of the host an operation of the node API names. A rule with Paths covers only
-// operations that name one.
-func TakesPaths(operation string) int { return takesPaths[operation] }
 
 // place is a directory or a path, taken apart. The zero place is what safepath refuses and a whole drive: it lies in
 // nothing, and nothing in it.
@@ -118,7 +94,7 @@ type pathArguments struct {
 }
 
 func argumentsOf(r Request) pathArguments {
-	return pathArguments{written: r.Paths, least: takesPaths[r.Operation], replaced: replacesPath[r.Operation]}
+	return pathArguments{written: r.Paths, least: access.TakesPaths(r.Operation), replaced: access.ReplacesPath(r.Operation)}
 }
 
 func (a *pathArguments) all() []place {

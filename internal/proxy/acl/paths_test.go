@@ -3,6 +3,8 @@ package acl
 import (
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 func TestPathsConfine(t *testing.T) {
@@ -113,7 +115,7 @@ func TestNewRefusesPathsAndLimits(t *testing.T) {
 		"connections without end":       {func(r *Rule) { r.Limits.Connections = 5000 }, "rules[0].limits.connections"},
 		"negative calls":                {func(r *Rule) { r.Limits.CallsPerSecond = -1 }, "rules[0].limits.callsPerSecond"},
 		"a burst that bounds nothing":   {func(r *Rule) { r.Limits.Burst = 5 }, "rules[0].limits.burst"},
-		"a burst without end":           {func(r *Rule) { r.Limits = Limits{CallsPerSecond: 1, Burst: 2_000_000} }, "rules[0].limits.burst"},
+		"a burst without end":           {func(r *Rule) { r.Limits = access.Limits{CallsPerSecond: 1, Burst: 2_000_000} }, "rules[0].limits.burst"},
 		"a rate that is a typing error": {func(r *Rule) { r.Limits.CallsPerSecond = 10_000_000 }, "rules[0].limits.callsPerSecond"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,11 +132,11 @@ func TestNewRefusesPathsAndLimits(t *testing.T) {
 func TestLimitsOfTheRuleGoBeforeThoseOfAll(t *testing.T) {
 	caller := []CallerPattern{{User: "S-1-5-18"}}
 	policy, err := New(Spec{
-		Limits: Limits{Connections: 9, CallsPerSecond: 90, Burst: 99},
+		Limits: access.Limits{Connections: 9, CallsPerSecond: 90, Burst: 99},
 		Rules: []Rule{
-			{Name: "own", Pipes: []string{"disk-v1"}, Operations: []string{"Rescan"}, Callers: caller, Limits: Limits{Connections: 2, CallsPerSecond: 5}},
+			{Name: "own", Pipes: []string{"disk-v1"}, Operations: []string{"Rescan"}, Callers: caller, Limits: access.Limits{Connections: 2, CallsPerSecond: 5}},
 			{Name: "none", Pipes: []string{"disk-*"}, Operations: []string{"*"}, Callers: caller},
-			{Name: "some", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: caller, Limits: Limits{Connections: 3}},
+			{Name: "some", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: caller, Limits: access.Limits{Connections: 3}},
 		},
 	})
 	if err != nil {
@@ -142,12 +144,12 @@ func TestLimitsOfTheRuleGoBeforeThoseOfAll(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		pipe, operation string
-		want            Limits
+		want            access.Limits
 	}{
-		{"disk-v1", "Rescan", Limits{Connections: 2, CallsPerSecond: 5}}, // not with the burst of all
-		{"disk-v1", "PartitionDisk", Limits{Connections: 9, CallsPerSecond: 90, Burst: 99}},
-		{"volume-v1", "FormatVolume", Limits{Connections: 3, CallsPerSecond: 90, Burst: 99}},
-		{"smb-v1", "RemoveSmbGlobalMapping", Limits{Connections: 9, CallsPerSecond: 90, Burst: 99}}, // denied
+		{"disk-v1", "Rescan", access.Limits{Connections: 2, CallsPerSecond: 5}}, // not with the burst of all
+		{"disk-v1", "PartitionDisk", access.Limits{Connections: 9, CallsPerSecond: 90, Burst: 99}},
+		{"volume-v1", "FormatVolume", access.Limits{Connections: 3, CallsPerSecond: 90, Burst: 99}},
+		{"smb-v1", "RemoveSmbGlobalMapping", access.Limits{Connections: 9, CallsPerSecond: 90, Burst: 99}}, // denied
 	} {
 		if d := policy.Decide(request(tt.pipe, tt.operation, "sid", "S-1-5-18", "")); d.Limits != tt.want {
 			t.Errorf("%s %s: %+v, want %+v", tt.pipe, tt.operation, d.Limits, tt.want)

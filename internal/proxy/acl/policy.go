@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // Policy is a compiled Spec. It never changes, and may be asked by many goroutines.
@@ -15,7 +17,7 @@ type Policy struct {
 	revision string
 	modes    []pipeMode
 	rules    []rule
-	limits   Limits
+	limits   access.Limits
 
 	// What follows is derived from the above, so that a decision need not look at every rule.
 	modeOf     map[pipePattern]Mode
@@ -39,9 +41,9 @@ type rule struct {
 	callers    []callerPattern
 	permits    []string
 	paths      []directory
-	shares     []share
+	shares     []access.Share
 	services   []string
-	limits     Limits
+	limits     access.Limits
 	reason     string
 }
 
@@ -77,6 +79,11 @@ func (f *Faults) add(field, format string, args ...any) {
 	*f = append(*f, Fault{field, fmt.Sprintf(format, args...)})
 }
 
+// below adds faults of what a field holds.
+func (f *Faults) below(field string) func(name, format string, args ...any) {
+	return func(name, format string, args ...any) { f.add(field+"."+name, format, args...) }
+}
+
 // DenyAll is the policy without rules.
 func DenyAll() *Policy {
 	return &Policy{revision: revisionOf(Spec{})} // empty maps hold nothing
@@ -86,7 +93,7 @@ func DenyAll() *Policy {
 func New(spec Spec) (*Policy, error) {
 	var faults Faults
 	p := &Policy{spec: spec.clone(), revision: revisionOf(spec), limits: spec.Limits}
-	checkLimits("limits", spec.Limits, &faults)
+	spec.Limits.Check(faults.below("limits"))
 	seen := map[string]bool{}
 	for i, m := range spec.Modes {
 		field := fmt.Sprintf("pipes[%d]", i)
@@ -162,11 +169,8 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		out.callers = append(out.callers, caller)
 	}
 	for j, name := range r.Permits {
-		if uses[name] == nil {
-			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "permit %q: want %s, %s or %s", name, Reformat, SystemDisk, NodeAccount)
-		}
-		if name == NodeAccount && len(r.Shares) == 0 {
-			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s needs shares: without them the node would log on to any server with its own account", name)
+		if err := access.CheckPermit(name, r.Shares); err != nil {
+			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "%v", err)
 		}
 	}
 	out.permits = slices.Clone(r.Permits)
@@ -181,7 +185,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		faults.add(field+".paths", "is empty: leave it out to allow every path")
 	}
 	out.compileNames(field, r, faults)
-	checkLimits(field+".limits", r.Limits, faults)
+	r.Limits.Check(faults.below(field + ".limits"))
 	return out
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // straightforward is what a decision means: the first rule, in their order, all of whose parts cover the request.
@@ -192,7 +194,7 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 		q.Caller = who
 	}
 	q.Paths = nil
-	for range takesPaths[q.Operation] {
+	for range access.TakesPaths(q.Operation) {
 		q.Paths = append(q.Paths, pick(r, append([]string{`C:\k`}, rule.Paths...))+`\x`)
 	}
 	q.Shares, q.Services = []string{`\\files.example\data`}, rule.Services[:min(1, len(rule.Services))]

@@ -1,11 +1,13 @@
 package acl
 
+import "github.com/pipeguard/pipeguard/internal/core/access"
+
 // Spec is an access list as it is written down. The zero Spec allows nothing.
 type Spec struct {
 	Modes []PipeMode
 	Rules []Rule
 	// Limits hold for every caller, where the rule that decides does not set its own.
-	Limits Limits `json:",omitzero"`
+	Limits access.Limits `json:",omitzero"`
 }
 
 // PipeMode sets the mode of the pipes that a pattern covers.
@@ -41,7 +43,7 @@ type Rule struct {
 	Operations []string
 	// Callers are those whom the rule allows.
 	Callers []CallerPattern
-	// Permits are Reformat, SystemDisk and NodeAccount: dangerous steps that no operation includes, "*" neither.
+	// Permits are those of package access: dangerous steps that no operation includes, "*" neither. NodeAccount needs Shares.
 	Permits []string
 	// Paths are directories (`C:\var\lib\kubelet\plugins`). If there are any, the rule covers a call only if it names all the
 	// paths that its operation takes, and each of them is one of the directories or lies in one: both ends of a link, and
@@ -57,24 +59,8 @@ type Rule struct {
 	// service are not affected.
 	Services []string `json:",omitempty"`
 	// Limits are what each caller of the rule may use up.
-	Limits Limits `json:",omitzero"`
+	Limits access.Limits `json:",omitzero"`
 }
-
-// Limits bound one caller: a container of a pod, or a process of the node. Zero means that no bound is set here.
-type Limits struct {
-	Connections    int // open connections to one pipe
-	CallsPerSecond int // on average
-	Burst          int // calls at once after a pause; CallsPerSecond if it is 0
-}
-
-// Permits of a Rule.
-const (
-	Reformat   = "Reformat"   // to format a volume that has a file system
-	SystemDisk = "SystemDisk" // to change a disk or volume that the node runs from
-	// NodeAccount maps a share without a user name, so that the node logs on to the server with its own account. A rule with
-	// this permit must have Shares.
-	NodeAccount = "NodeAccount"
-)
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
 // ServiceAccount with its namespace: the other fields are chosen by whoever writes a pod, in any namespace.
@@ -155,5 +141,5 @@ type Decision struct {
 	// process of the node, the account and one program. An author who writes FormatVolume beside a service account means it, and one
 	// who writes "*" may not have thought of it.
 	Named  bool
-	Limits Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
+	Limits access.Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
 }

@@ -164,23 +164,14 @@ func (p *Policy) kept(i, by int) string {
 	return ""
 }
 
-// uses are the operations that a permit changes something about.
-var uses = map[string][]string{
-	Reformat: {"FormatVolume"},
-	SystemDisk: {
-		"PartitionDisk", "SetDiskState", "MountVolume", "FormatVolume", "ResizeVolume",
-	},
-	NodeAccount: {"NewSmbGlobalMapping"},
-}
-
 func (p *Policy) warnPermits(field string, i int, w *Faults) {
 	r := &p.rules[i]
 	for j, name := range r.permits {
-		reachable := slices.ContainsFunc(uses[name], func(op string) bool {
-			return (r.all || slices.Contains(r.operations, op)) && (len(r.paths) == 0 || takesPaths[op] > 0)
+		reachable := slices.ContainsFunc(access.PermitUses(name), func(op string) bool {
+			return (r.all || slices.Contains(r.operations, op)) && (len(r.paths) == 0 || access.TakesPaths(op) > 0)
 		})
 		if !reachable {
-			w.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s is for %s, which this rule does not allow", name, strings.Join(uses[name], ", "))
+			w.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s is for %s, which this rule does not allow", name, strings.Join(access.PermitUses(name), ", "))
 		}
 	}
 }
@@ -194,7 +185,7 @@ func (p *Policy) warnPaths(field string, i int, w *Faults) {
 		w.add(field+".operations", "* with paths covers only operations that name a path: not Rescan, FormatVolume and others")
 	}
 	for j, name := range p.spec.Rules[i].Operations {
-		if name != "*" && takesPaths[name] == 0 {
+		if name != "*" && access.TakesPaths(name) == 0 {
 			w.add(fmt.Sprintf("%s.operations[%d]", field, j), "%s names no path, so a rule with paths never covers it", name)
 		}
 	}

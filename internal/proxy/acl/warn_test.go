@@ -3,6 +3,8 @@ package acl
 import (
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 func TestWarnings(t *testing.T) {
@@ -12,10 +14,10 @@ func TestWarnings(t *testing.T) {
 		Modes: []PipeMode{{"disk-v1", LogOnly}, {"volume-v1", Enforce}},
 		Rules: []Rule{
 			{Name: "wide", Pipes: []string{"volume-*", "filesystem-*"}, Operations: []string{"FormatVolume", "Mkdir"}, Callers: namespace},
-			{Name: "shadowed", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: account, Permits: []string{Reformat}},
+			{Name: "shadowed", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: account, Permits: []string{access.Reformat}},
 			{Name: "shadowed by paths", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Callers: account, Paths: []string{`C:\a`}},
 			{Name: "not shadowed", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume", "MountVolume"}, Callers: account},
-			{Name: "no use", Pipes: []string{"volume-v1"}, Operations: []string{"GetVolumeStats"}, Callers: account, Permits: []string{Reformat, SystemDisk}},
+			{Name: "no use", Pipes: []string{"volume-v1"}, Operations: []string{"GetVolumeStats"}, Callers: account, Permits: []string{access.Reformat, access.SystemDisk}},
 			{Name: "no path", Pipes: []string{"disk-v1", "filesystem-v1"}, Operations: []string{"Rmdir", "Rescan"}, Callers: account, Paths: []string{`C:\a`}},
 			{Name: "star", Pipes: []string{"smb-v1"}, Operations: []string{"*"}, Callers: account},
 			{Name: "all containers", Pipes: []string{"disk-v1"}, Operations: []string{"Rescan"}, Callers: []CallerPattern{{User: "S-1-5-93-2-1"}}},

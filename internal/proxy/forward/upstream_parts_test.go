@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"net"
 	"sync"
 	"testing"
@@ -37,7 +38,7 @@ type before struct {
 func allowAll() acl.Spec {
 	return acl.Spec{Rules: []acl.Rule{{
 		Name: "driver", Pipes: []string{"*", "system-*", "iscsi-*"}, Operations: []string{"*", "/v1.Filesystem/New", "/v9.Filesystem/*"},
-		Callers: []acl.CallerPattern{{User: "S-1-5-18"}}, Permits: []string{acl.Reformat, acl.SystemDisk},
+		Callers: []acl.CallerPattern{{User: "S-1-5-18"}}, Permits: []string{access.Reformat, access.SystemDisk},
 	}}}
 }
 

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 )
@@ -153,7 +153,7 @@ func TestWhatOfManyVolumesIsReplacedByNoMethod(t *testing.T) {
 						which = number
 					}
 				}
-				if want := acl.ReplacesPath(m.Operation.Name) == which; isRefused != want {
+				if want := access.ReplacesPath(m.Operation.Name) == which; isRefused != want {
 					t.Errorf("%s, %s %s: refused %t, want %t: %v", m.FullMethod, f.Name(), path, isRefused, want, err)
 				}
 				if isRefused {

@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,7 @@ func TestEveryProfileIsInOrder(t *testing.T) {
 	}
 }
 
-// takesPaths in package acl is what the descriptors of the API say: a path that it did not count would not be confined.
+// What operations name in package access is what the descriptors of the API say: a path that it did not count would not be confined.
 func TestPathsAreThoseOfTheAPI(t *testing.T) {
 	paths := map[string]int{"path": 1, "source_path": 1, "target_path": 1, "local_path": 1, "mount": 1}
 	apis, err := apiserver.Load("disk", "filesystem", "volume", "smb", "iscsi", "system")
@@ -72,7 +73,7 @@ func TestPathsAreThoseOfTheAPI(t *testing.T) {
 		for i := range fields.Len() {
 			count += paths[string(fields.Get(i).Name())]
 		}
-		if got := acl.TakesPaths(name); got != count {
+		if got := access.TakesPaths(name); got != count {
 			t.Errorf("%s: %d paths, its request has %d", name, got, count)
 		}
 	}
@@ -143,12 +144,12 @@ func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
 		caller := acl.Caller{Assurance: "pod", Namespace: d.namespace, ServiceAccount: d.account, Container: d.container}
 		for _, s := range d.uses {
 			for _, op := range s.operations {
-				which := acl.ReplacesPath(op)
+				which := access.ReplacesPath(op)
 				if which == 0 {
 					continue
 				}
 				for _, shared := range []string{kubelet + `\pods`, kubelet + `\plugins`, `c:\VAR\\lib\kubelet\PODS\`, kubelet + `\\plugins\\`, kubelet} {
-					paths := slices.Repeat([]string{kubelet + `\plugins\x\y`}, acl.TakesPaths(op))
+					paths := slices.Repeat([]string{kubelet + `\plugins\x\y`}, access.TakesPaths(op))
 					r := acl.Request{Group: s.group, Version: "v1", Operation: op, Caller: caller, Paths: paths}
 					if d := p.Decide(r); !d.Allowed {
 						t.Errorf("%s of %q: %s", op, paths, d.Reason)
@@ -213,7 +214,7 @@ func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
 			}
 			check := roots.Check
 			for i, path := range c.paths {
-				if i+1 == acl.ReplacesPath(c.operation) {
+				if i+1 == access.ReplacesPath(c.operation) {
 					check = roots.CheckVolume
 				}
 				if _, err := check(path); err != nil {
@@ -262,7 +263,7 @@ func TestSharesAndServicesAreThoseOfTheAPI(t *testing.T) {
 			for _, target := range apiserver.Targets(&apiserver.Call{Operation: m.Operation, Request: request}) {
 				kinds[target.Kind] = true
 			}
-			if name := m.Operation.Name; acl.TakesShares(name) != kinds["share"] || acl.TakesServices(name) != kinds["service"] {
+			if name := m.Operation.Name; access.TakesShares(name) != kinds["share"] || access.TakesServices(name) != kinds["service"] {
 				t.Errorf("%s %s names %v", api.GroupVersion(), name, kinds)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -65,11 +66,11 @@ func Rules(o Options) ([]acl.Rule, error) {
 	for _, s := range d.uses {
 		for _, op := range s.operations {
 			rule := &rest
-			if acl.TakesPaths(op) > 0 {
+			if access.TakesPaths(op) > 0 {
 				rule = &paths
 			}
 			add(rule, s.group+"-*", op)
-			if acl.TakesShares(op) {
+			if access.TakesShares(op) {
 				rule.Shares, usesShares = o.Shares, true
 			}
 		}
