@@ -51,7 +51,7 @@ type PipePolicySpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Admission AdmissionRules `json:"admission,omitzero"`
-	// Node is what the proxies on the nodes do, in bundles that are signed for them.
+	// Node is what the proxies on the nodes do, in bundles that are signed for them. What a subject says of itself counts instead.
 	//
 	// +kubebuilder:default={}
 	// +optional
@@ -225,6 +225,98 @@ type Subject struct {
 	//
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+	// Node is what the subject may do by the proxies on the nodes.
+	//
+	// +optional
+	Node SubjectRules `json:"node,omitzero"`
+}
+
+// SubjectRules is what a subject may do on the nodes. Admission does not ask for it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.permits) || !('NodeAccount' in self.permits) || (has(self.shares) && size(self.shares) > 0)",message="NodeAccount needs shares: without them the node would log on to any server with its own account"
+type SubjectRules struct {
+	// Methods are the gRPC methods that the subject may call, in the newest version's words. If not set, those of the policy.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z]+$`
+	// +listType=set
+	// +optional
+	Methods []string `json:"methods,omitempty"`
+	// PathPrefixes are the directories of the node that its requests may name. If not set, those of the policy.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +listType=set
+	// +optional
+	PathPrefixes []string `json:"pathPrefixes,omitempty"`
+	// RequireToken asks it for a token of its service account, whatever the policy says of all.
+	//
+	// +optional
+	RequireToken bool `json:"requireToken,omitempty"`
+	// Permits are dangerous steps that no method includes: Reformat (to format a volume that has a file system), SystemDisk (to change
+	// a disk or volume that the node runs from) and NodeAccount (to map a share without a user name, by the node's own account).
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	// +optional
+	Permits []Permit `json:"permits,omitempty"`
+	// Shares are the SMB shares that it may name: \\server\share, where a server may begin with "*." and a share end in "*". If not set, any.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=5
+	// +kubebuilder:validation:items:MaxLength=512
+	// +listType=set
+	// +optional
+	Shares []string `json:"shares,omitempty"`
+	// Services are the Windows services that it may name, by their short names. If not set, any, but a forced stop then reaches no other
+	// service: dependents that it would stop must be named.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=set
+	// +optional
+	Services []string `json:"services,omitempty"`
+	// Limits bound each container that is the subject.
+	//
+	// +optional
+	Limits CallLimits `json:"limits,omitzero"`
+}
+
+// Permit is a dangerous step that no method includes.
+//
+// +kubebuilder:validation:Enum=Reformat;SystemDisk;NodeAccount
+type Permit string
+
+// CallLimits bound one container. What is not set is bounded by the configuration of the node.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.burst) || has(self.callsPerSecond)",message="burst bounds nothing without callsPerSecond"
+type CallLimits struct {
+	// Connections that it may hold open to one pipe.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=4096
+	// +optional
+	Connections int32 `json:"connections,omitempty"`
+	// CallsPerSecond on average.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	CallsPerSecond int32 `json:"callsPerSecond,omitempty"`
+	// Burst is how many calls may come at once after a pause; if not set, callsPerSecond.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Burst int32 `json:"burst,omitempty"`
 }
 
 // PipePolicyStatus is what became of a PipePolicy.

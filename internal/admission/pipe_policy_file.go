@@ -28,7 +28,7 @@ func (f *faults) pipePolicies(path string, v any) map[string]PipePolicy {
 		f.members(at, m[name], map[string]func(string, any){
 			"pipes":     func(path string, v any) { p.Pipes = f.texts(path, v) },
 			"admission": func(path string, v any) { f.admissionRules(path, v, &p) },
-			"node":      func(path string, v any) { f.nodeRules(path, v) },
+			"node":      func(path string, v any) { f.nodeRules(path, v, "action") },
 			"subjects":  func(path string, v any) { p.Subjects = f.subjects(path, v) },
 		})
 		if len(*f) == before { // a fault of the shape would be reported a second time in other words
@@ -52,12 +52,15 @@ func (f *faults) admissionRules(path string, v any, p *PipePolicy) {
 }
 
 // nodeRules are for the proxies on the nodes. Nothing here depends on them, but a misspelt key is a fault all the same.
-func (f *faults) nodeRules(path string, v any) {
+func (f *faults) nodeRules(path string, v any, own ...string) {
 	if v == nil {
 		return
 	}
-	ignore := func(string, any) {}
-	f.members(path, v, map[string]func(string, any){"action": ignore, "methods": ignore, "pathPrefixes": ignore, "requireToken": ignore})
+	known := map[string]func(string, any){}
+	for _, key := range append(own, "methods", "pathPrefixes", "requireToken") {
+		known[key] = func(string, any) {}
+	}
+	f.members(path, v, known)
 }
 
 func (f *faults) subjects(path string, v any) []access.Subject {
@@ -81,6 +84,7 @@ func (f *faults) subjects(path string, v any) []access.Subject {
 			"owner":           func(path string, v any) { s.Owner = f.text(path, v) },
 			"reason":          func(path string, v any) { s.Reason = f.text(path, v) },
 			"expiresAt":       func(path string, v any) { s.ExpiresAt = f.instant(path, v) },
+			"node":            func(path string, v any) { f.nodeRules(path, v, "permits", "shares", "services", "limits") },
 		})
 	}
 	return out

@@ -69,10 +69,12 @@ func sorted(p access.Policy) access.Policy {
 	for i, pattern := range p.Pipes {
 		p.Pipes[i] = strings.ToLower(pattern) // of ASCII, as is checked
 	}
-	p.Pipes, p.Methods, p.PathPrefixes = set(p.Pipes), set(p.Methods), set(p.PathPrefixes)
+	p.Pipes = set(p.Pipes)
 	for i := range p.Subjects {
 		s := &p.Subjects[i]
 		s.ServiceAccounts, s.Containers, s.Images = set(s.ServiceAccounts), set(s.Containers), set(s.Images)
+		s.Methods, s.PathPrefixes = set(s.Methods), set(s.PathPrefixes)
+		s.Permits, s.Shares, s.Services = set(s.Permits), set(s.Shares), set(s.Services)
 		s.ExpiresAt = s.End()
 	}
 	slices.SortFunc(p.Subjects, func(a, b access.Subject) int { return strings.Compare(a.Name, b.Name) })

@@ -22,7 +22,10 @@ func azuredisk(change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
 		Node:  v1alpha1.NodeRules{Methods: []string{"ListDiskIDs", "FormatVolume"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true},
 		Subjects: []v1alpha1.Subject{
 			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"b", "a"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
-			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: &end},
+			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: &end, Node: v1alpha1.SubjectRules{
+				Methods: []string{"PartitionDisk", "ListDiskIDs"}, PathPrefixes: []string{`C:\migration`}, Permits: []v1alpha1.Permit{"SystemDisk", "Reformat"},
+				Shares: []string{`\\c\*`, `\\a\b`}, Services: []string{"y", "x"}, Limits: v1alpha1.CallLimits{Connections: 1, CallsPerSecond: 2, Burst: 3},
+			}},
 		},
 	}}
 	for _, c := range change {
@@ -35,10 +38,18 @@ func TestAPolicyIsPutIntoTheWordsOfNodes(t *testing.T) {
 	got, err := nodeDocument([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })})
 	want := access.Document{Schema: access.Schema, Policies: []access.Policy{{
 		Name: "azuredisk", Pipes: []string{"csi-proxy-disk-*", "csi-proxy-volume-*"}, LogOnly: true,
-		Methods: []string{"FormatVolume", "ListDiskIDs"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true,
 		Subjects: []access.Subject{
-			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)},
-			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"a", "b"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
+			{
+				Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC),
+				Permission: access.Permission{
+					Methods: []string{"ListDiskIDs", "PartitionDisk"}, PathPrefixes: []string{`C:\migration`}, RequireToken: true, Permits: []string{access.Reformat, access.SystemDisk},
+					Shares: []string{`\\a\b`, `\\c\*`}, Services: []string{"x", "y"}, Limits: access.Limits{Connections: 1, CallsPerSecond: 2, Burst: 3},
+				},
+			},
+			{
+				Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"a", "b"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"},
+				Permission: access.Permission{Methods: []string{"FormatVolume", "ListDiskIDs"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true},
+			},
 		},
 	}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -38,8 +38,10 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 		faults = append(faults, field.NotSupported(spec.Child("node", "action"), p.Spec.Node.Action,
 			[]v1alpha1.NodeAction{v1alpha1.NodeEnforce, v1alpha1.NodeLogOnly}))
 	}
-	faults = append(faults, checkNode(p.Spec.Node, spec.Child("node"))...)
-	for i, s := range p.Spec.Subjects {
+	faults = append(faults, checkCalls(p.Spec.Node.Methods, p.Spec.Node.PathPrefixes, spec.Child("node"))...)
+	for i := range p.Spec.Subjects {
+		s := &p.Spec.Subjects[i]
+		faults = append(faults, checkSubjectRules(&s.Node, spec.Child("subjects").Index(i).Child("node"))...)
 		at := spec.Child("subjects").Index(i).Child("expiresAt")
 		switch {
 		case s.ExpiresAt == nil:
@@ -113,6 +115,9 @@ func checkName(name string) (faults field.ErrorList) {
 const (
 	maxMethods, maxMethod  = 128, 128
 	maxPrefixes, maxPrefix = 32, 1024
+	maxPermits, maxPermit  = 3, 32
+	maxNames               = 64 // shares or services
+	maxShare, maxService   = 512, 256
 )
 
 // checkSet holds a list against what the API server takes: bounds, and no entry twice.
@@ -131,11 +136,47 @@ func checkSet(list []string, most, longest int, at *field.Path) (faults field.Er
 	return faults
 }
 
-// checkNode finds what would permit nothing on any node.
-func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
-	faults = append(checkSet(n.Methods, maxMethods, maxMethod, at.Child("methods")), checkSet(n.PathPrefixes, maxPrefixes, maxPrefix, at.Child("pathPrefixes"))...)
+// checkSubjectRules finds what no node would take, or would permit nothing on any.
+func checkSubjectRules(n *v1alpha1.SubjectRules, at *field.Path) (faults field.ErrorList) {
+	faults = checkCalls(n.Methods, n.PathPrefixes, at)
+	p := permission(v1alpha1.NodeRules{}, *n)
+	for _, l := range []struct {
+		name          string
+		isSet         bool
+		texts         []string
+		most, longest int
+	}{
+		{"permits", n.Permits != nil, p.Permits, maxPermits, maxPermit},
+		{"shares", n.Shares != nil, n.Shares, maxNames, maxShare},
+		{"services", n.Services != nil, n.Services, maxNames, maxService},
+		{"methods", n.Methods != nil, n.Methods, 0, 0}, // the rest is checked already
+		{"pathPrefixes", n.PathPrefixes != nil, n.PathPrefixes, 0, 0},
+	} {
+		here := at.Child(l.name)
+		if l.isSet && len(l.texts) == 0 {
+			faults = append(faults, field.Invalid(here, field.OmitValueType{}, "is empty: leave it out"))
+		}
+		if l.most == 0 {
+			continue
+		}
+		faults = append(faults, checkSet(l.texts, l.most, l.longest, here)...)
+		for i, text := range l.texts {
+			if message := invisible(text); message != "" {
+				faults = append(faults, field.Invalid(here.Index(i), text, message))
+			}
+		}
+	}
+	p.Check(func(name, format string, args ...any) {
+		faults = append(faults, field.Invalid(at.Child(name), field.OmitValueType{}, fmt.Sprintf(format, args...)))
+	})
+	return faults
+}
+
+// checkCalls finds methods and directories that would permit nothing on any node.
+func checkCalls(methods, prefixes []string, at *field.Path) (faults field.ErrorList) {
+	faults = append(checkSet(methods, maxMethods, maxMethod, at.Child("methods")), checkSet(prefixes, maxPrefixes, maxPrefix, at.Child("pathPrefixes"))...)
 	known := access.Methods()
-	for i, m := range n.Methods {
+	for i, m := range methods {
 		if slices.Contains(known, m) {
 			continue
 		}
@@ -147,7 +188,7 @@ func checkNode(n v1alpha1.NodeRules, at *field.Path) (faults field.ErrorList) {
 		}
 		faults = append(faults, field.Invalid(at.Child("methods").Index(i), m, message))
 	}
-	for i, path := range n.PathPrefixes {
+	for i, path := range prefixes {
 		if message := invisible(path); message != "" {
 			faults = append(faults, field.Invalid(at.Child("pathPrefixes").Index(i), path, message))
 			continue
@@ -166,7 +207,7 @@ func invisible(s string) string {
 	}
 	if i := strings.IndexFunc(s, func(r rune) bool { return !inert.IsInert(r) }); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
-		return fmt.Sprintf("%U does not show, or changes how its neighbours do: no request would be below what is read here", r)
+		return fmt.Sprintf("%U does not show, or changes how its neighbours do: no request would name what is read here", r)
 	}
 	return ""
 }
@@ -230,7 +271,11 @@ func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(access.PipePrefix, nearestPipe(name, groups))))
 		}
 	}
-	for _, m := range spec.Node.Methods {
+	var methods []string
+	for i := range spec.Subjects {
+		methods = append(methods, spec.Subjects[i].Node.Methods...)
+	}
+	for _, m := range set(append(methods, spec.Node.Methods...)) {
 		if all && !used[m] && slices.Contains(access.Methods(), m) {
 			of := slices.IndexFunc(groups, func(g access.Group) bool { return slices.Contains(g.Methods, m) })
 			out = append(out, fmt.Sprintf("none of the pipes has the method %s: it is one of %s%s-*", m, access.PipePrefix, groups[of].Name))

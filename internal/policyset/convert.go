@@ -12,7 +12,6 @@ import (
 func accessPolicy(p *v1alpha1.PipePolicy) access.Policy {
 	out := access.Policy{
 		Name: p.Name, Pipes: make([]string, len(p.Spec.Pipes)), LogOnly: p.Spec.Node.Action == v1alpha1.NodeLogOnly,
-		Methods: p.Spec.Node.Methods, PathPrefixes: p.Spec.Node.PathPrefixes, RequireToken: p.Spec.Node.RequireToken,
 		Subjects: make([]access.Subject, len(p.Spec.Subjects)),
 	}
 	for i, pattern := range p.Spec.Pipes {
@@ -21,10 +20,29 @@ func accessPolicy(p *v1alpha1.PipePolicy) access.Policy {
 	for i, s := range p.Spec.Subjects {
 		out.Subjects[i] = access.Subject{
 			Name: s.Name, Namespace: s.Namespace, ServiceAccounts: s.ServiceAccounts, Containers: s.Containers, Images: s.Images, Owner: s.Owner, Reason: s.Reason,
+			Permission: permission(p.Spec.Node, s.Node),
 		}
 		if s.ExpiresAt != nil {
 			out.Subjects[i].ExpiresAt = s.ExpiresAt.UTC()
 		}
+	}
+	return out
+}
+
+// permission is what a subject says of itself, and of what it does not, the policy.
+func permission(of v1alpha1.NodeRules, own v1alpha1.SubjectRules) access.Permission {
+	out := access.Permission{
+		Methods: own.Methods, PathPrefixes: own.PathPrefixes, RequireToken: of.RequireToken || own.RequireToken, Shares: own.Shares, Services: own.Services,
+		Limits: access.Limits{Connections: int(own.Limits.Connections), CallsPerSecond: int(own.Limits.CallsPerSecond), Burst: int(own.Limits.Burst)},
+	}
+	if len(out.Methods) == 0 {
+		out.Methods = of.Methods
+	}
+	if len(out.PathPrefixes) == 0 {
+		out.PathPrefixes = of.PathPrefixes
+	}
+	for _, name := range own.Permits {
+		out.Permits = append(out.Permits, string(name))
 	}
 	return out
 }

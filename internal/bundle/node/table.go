@@ -66,7 +66,7 @@ type table struct {
 type translation struct {
 	p       access.Policy
 	pipes   []pipe   // those that it opens
-	implied []string // those of them for which the policy does not spell out the group, or no method: patterns of rules
+	implied []string // those of them for which the policy does not spell out the group: patterns of rules
 	known   map[pipe]acl.API
 	notes   []string
 }
@@ -97,7 +97,7 @@ func newTable(d access.Document, known []acl.API, now time.Time) (*table, error)
 			isOpen := slices.ContainsFunc(p.Pipes, func(pattern string) bool { return opens(pattern, pipe) })
 			if isOpen {
 				t.pipes = append(t.pipes, pipe)
-				isSpelled := len(p.Methods) > 0 && slices.ContainsFunc(p.Pipes, func(pattern string) bool { return spells(pattern, pipe) })
+				isSpelled := slices.ContainsFunc(p.Pipes, func(pattern string) bool { return spells(pattern, pipe) })
 				if !isSpelled && !pipe.isForwarded() {
 					t.implied = append(t.implied, pipe.pattern())
 				}

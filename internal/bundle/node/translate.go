@@ -1,24 +1,23 @@
 package node
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// rules are those of one subject, named POLICY/SUBJECT. Operations that take paths have one of their own if the policy
+// rules are those of one subject, named POLICY/SUBJECT. Operations that take paths have one of their own if the subject
 // has directories: a rule with paths covers no other operation.
 func (t *translation) rules(s *access.Subject) []acl.Rule {
 	callers := t.callers(s)
-	operations, confined := t.operations()
+	operations, confined := t.operations(s)
 	if len(callers) == 0 {
 		return nil
 	}
-	name := t.p.Name + "/" + s.Name
-	var out []acl.Rule
 	pipes := t.pipes
-	if len(t.p.Methods) > 0 || len(t.p.PathPrefixes) > 0 {
+	if len(s.Methods) > 0 || len(s.PathPrefixes) > 0 {
 		pipes = slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded)
 		if len(pipes) < len(t.pipes) {
 			t.noteOnce("methods and paths of forwarded pipes are not known here, so nothing is permitted on them")
@@ -27,11 +26,21 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 	if len(pipes) == 0 {
 		return nil
 	}
-	if len(operations) > 0 {
-		out = append(out, acl.Rule{Name: name, Pipes: patterns(pipes), Implied: t.implied, Operations: operations, Callers: callers})
+	rule := acl.Rule{
+		Name: t.p.Name + "/" + s.Name, Pipes: patterns(pipes), Implied: t.implied, Callers: callers,
+		Permits: s.Permits, Shares: s.Shares, Services: s.Services, Limits: s.Limits,
 	}
-	if paths := t.paths(); len(confined) > 0 && len(paths) > 0 { // no path that fits is no rule, not a rule for all paths
-		out = append(out, acl.Rule{Name: name + "/paths", Pipes: patterns(pipes), Implied: t.implied, Operations: confined, Callers: callers, Paths: paths})
+	if len(s.Methods) == 0 { // it spells no operation out
+		rule.Implied = patterns(slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded))
+	}
+	var out []acl.Rule
+	if len(operations) > 0 {
+		rule.Operations = operations
+		out = append(out, rule)
+	}
+	if paths := t.paths(s); len(confined) > 0 && len(paths) > 0 { // no path that fits is no rule, not a rule for all paths
+		rule.Name, rule.Operations, rule.Paths = rule.Name+"/paths", confined, paths
+		out = append(out, rule)
 	}
 	return out
 }
@@ -44,29 +53,26 @@ func patterns(pipes []pipe) []string {
 	return out
 }
 
-// operations are what the policy permits, and of these apart what must stay within its directories.
-func (t *translation) operations() (free, confined []string) {
+// operations are what the subject may call, and of these apart what must stay within its directories.
+func (t *translation) operations(s *access.Subject) (free, confined []string) {
 	known := map[string]bool{}
 	for _, p := range t.pipes {
 		for _, operation := range t.known[p].Operations {
 			known[operation] = true
 		}
 	}
-	if len(t.p.Methods) == 0 && len(t.p.PathPrefixes) == 0 {
+	if len(s.Methods) == 0 && len(s.PathPrefixes) == 0 {
 		return []string{"*"}, nil
 	}
-	methods := t.p.Methods
+	methods := s.Methods
 	if len(methods) == 0 {
-		for operation := range known {
-			methods = append(methods, operation)
-		}
-		slices.Sort(methods)
+		methods = slices.Sorted(maps.Keys(known))
 	}
 	for _, m := range methods {
 		switch {
 		case !known[m]: // an older proxy than the policy, or a typing error
 			t.noteOnce("no pipe of this node has a method %s, so it permits nothing", m)
-		case len(t.p.PathPrefixes) > 0 && access.TakesPaths(m) > 0:
+		case len(s.PathPrefixes) > 0 && access.TakesPaths(m) > 0:
 			confined = append(confined, m)
 		default:
 			free = append(free, m)
@@ -76,9 +82,9 @@ func (t *translation) operations() (free, confined []string) {
 }
 
 // paths are the directories that can be compared.
-func (t *translation) paths() []string {
+func (t *translation) paths(s *access.Subject) []string {
 	var out []string
-	for _, path := range t.p.PathPrefixes {
+	for _, path := range s.PathPrefixes {
 		if isFit(acl.Rule{Callers: []acl.CallerPattern{{User: "S-1-5-18"}}, Paths: []string{path}}) {
 			out = append(out, path)
 		} else {
@@ -105,7 +111,7 @@ func (t *translation) callers(s *access.Subject) []acl.CallerPattern {
 			for _, image := range images {
 				out = append(out, acl.CallerPattern{
 					Namespace: s.Namespace, ServiceAccount: account, Container: container, Image: image,
-					Assurance: "pod", Token: t.p.RequireToken,
+					Assurance: "pod", Token: s.RequireToken,
 				})
 			}
 		}

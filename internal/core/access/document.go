@@ -8,7 +8,7 @@ import (
 )
 
 // Schema is the form of a Document. A later one is refused and not half understood.
-const Schema = "pipeguard.dev/node-rules/v1"
+const Schema = "pipeguard.dev/node-rules/v2"
 
 // Document is the access list of a bundle, in JSON. Without policies nobody may do anything.
 type Document struct {
@@ -76,6 +76,9 @@ func (d Document) Check() error {
 			if s.Namespace == "" {
 				add("policy %q: subject %q: no namespace: it would be everybody", p.Name, s.Name)
 			}
+			s.Permission.Check(func(field, format string, args ...any) {
+				add("policy %q: subject %q: %s: %s", p.Name, s.Name, field, fmt.Sprintf(format, args...))
+			})
 			if n := s.Callers(); n > MaxCallers {
 				add("policy %q: subject %q: its lists make %d combinations, and at most %d are taken: make several subjects of it", p.Name, s.Name, n, MaxCallers)
 			}

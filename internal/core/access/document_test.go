@@ -12,8 +12,14 @@ import (
 
 func TestADocumentComesBack(t *testing.T) {
 	want := Document{Schema: Schema, Policies: []Policy{{
-		Name: "p", Pipes: []string{"csi-proxy-*"}, LogOnly: true, Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true,
-		Subjects: []Subject{{Name: "s", Namespace: "n", Containers: []string{"c"}, ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+		Name: "p", Pipes: []string{"csi-proxy-*"}, LogOnly: true,
+		Subjects: []Subject{{
+			Name: "s", Namespace: "n", Containers: []string{"c"}, ExpiresAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Permission: Permission{
+				Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true, Permits: []string{Reformat, NodeAccount}, Shares: []string{`\\a\b*`},
+				Services: []string{"x"}, Limits: Limits{Connections: 1, CallsPerSecond: 2, Burst: 3},
+			},
+		}},
 	}}}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -29,20 +35,26 @@ func TestADocumentIsRefused(t *testing.T) {
 	policy := func(text string) string { return fmt.Sprintf(`{"schema":%q,"policies":[%s]}`, Schema, text) }
 	many := `"` + strings.Repeat(`x","`, 64) + `x"`
 	for name, text := range map[string]string{
-		"nothing":                   "",
-		"null":                      "null",
-		"a list":                    "[]",
-		"another form":              `{"schema":"pipeguard.dev/node-rules/v2","policies":[]}`,
-		"two values":                policy("") + policy(""),
-		"unknown words":             policy(`{"name":"p","pipes":["a"],"callers":[]}`),
-		"a policy of no name":       policy(`{"name":"","pipes":["a"]}`),
-		"a policy of no pipes":      policy(`{"name":"p","pipes":[]}`),
-		"a name twice":              policy(`{"name":"p","pipes":["a"]},{"name":"p","pipes":["b"]}`),
-		"a subject of no name":      policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"","namespace":"n"}]}`),
-		"a subject of no namespace": policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":""}]}`),
-		"a subject twice":           policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n"},{"name":"s","namespace":"m"}]}`),
-		"an end that is no time":    policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","expiresAt":"soon"}]}`),
-		"too many combinations":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","containers":[` + many + `],"images":[` + many + `]}]}`),
+		"nothing":                       "",
+		"null":                          "null",
+		"a list":                        "[]",
+		"another form":                  `{"schema":"pipeguard.dev/node-rules/v1","policies":[]}`,
+		"two values":                    policy("") + policy(""),
+		"unknown words":                 policy(`{"name":"p","pipes":["a"],"callers":[]}`),
+		"a policy of no name":           policy(`{"name":"","pipes":["a"]}`),
+		"a policy of no pipes":          policy(`{"name":"p","pipes":[]}`),
+		"a name twice":                  policy(`{"name":"p","pipes":["a"]},{"name":"p","pipes":["b"]}`),
+		"a subject of no name":          policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"","namespace":"n"}]}`),
+		"a subject of no namespace":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":""}]}`),
+		"a subject twice":               policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n"},{"name":"s","namespace":"m"}]}`),
+		"a permit that there is not":    policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","permits":["Everything"]}]}`),
+		"the node's account everywhere": policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","permits":["NodeAccount"]}]}`),
+		"a share of every server":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","shares":["\\\\*\\x"]}]}`),
+		"every service":                 policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","services":["*"]}]}`),
+		"a limit below zero":            policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","limits":{"connections":-1}}]}`),
+		"methods of a whole policy":     policy(`{"name":"p","pipes":["a"],"methods":["Mkdir"]}`),
+		"an end that is no time":        policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","expiresAt":"soon"}]}`),
+		"too many combinations":         policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","containers":[` + many + `],"images":[` + many + `]}]}`),
 	} {
 		if d, err := ParseDocument([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", name, d)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Subject is containers of pods in one namespace, narrowed by each list that is not empty. It is what a policy permits, until it ends.
+// Subject is containers of pods in one namespace, narrowed by each list that is not empty; until when it is one, and what it may do.
 type Subject struct {
 	// Name tells the subjects of a policy apart.
 	Name      string `json:"name"`
@@ -22,6 +22,7 @@ type Subject struct {
 	Reason string `json:"-"`
 	// ExpiresAt is when the permission ends, by the clock of the end that asks; zero means never.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	Permission
 }
 
 // End is ExpiresAt as it counts: parts of a second are cut off, so that the end is never late.
