@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ import (
 const maxFaults = 10
 
 // Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
-// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, and of each key that has an anchor or is an alias.
+// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, of each key that has an anchor or is an alias, and of each that stands there twice.
 func Check(text []byte) error {
 	if err := characters(text); err != nil {
 		return err
@@ -64,6 +65,15 @@ func characters(text []byte) error {
 // decimal is how a whole number is written. YAML takes 0400 for 256, 0x10 for 16 and 1_0 for 10 as well.
 var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
 
+// quoted is short whatever the text is.
+func quoted(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "…"
+	}
+	return strconv.Quote(s)
+}
+
 // tags adds the faults of a node and of what is in it. What an alias stands for is looked at where it is.
 func tags(n *yaml.Node, faults []error) []error {
 	if n.Style&yaml.TaggedStyle != 0 {
@@ -72,9 +82,16 @@ func tags(n *yaml.Node, faults []error) []error {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" && !decimal.MatchString(n.Value) {
 		faults = append(faults, fmt.Errorf("line %d: %s is a number of another base, or with signs in it, and would be read as another than it looks: write it in decimal digits, or in quotes if it is a text", n.Line, n.Value))
 	}
+	keys := map[string]bool{}
 	for i, child := range n.Content {
 		if len(faults) >= maxFaults {
 			break
+		}
+		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode {
+			if keys[child.Value] { // the decoder would make a message for each pair of equal ones
+				faults = append(faults, fmt.Errorf("line %d: key %s is already defined", child.Line, quoted(child.Value)))
+			}
+			keys[child.Value] = true
 		}
 		if n.Kind == yaml.MappingNode && i%2 == 0 && (child.Kind == yaml.AliasNode || child.Anchor != "") {
 			faults = append(faults, fmt.Errorf("line %d: anchors and aliases are not taken as keys, one of which could stand there twice: write the key itself", child.Line))

@@ -30,6 +30,8 @@ func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
 		"another document":      {"a: 1\n---\nb: !!null x\n", "line 3: the tag !!null"},
 		"a long tag":            {"a: !<tag:yaml.org,2002:binary> Kg==\n", "line 1: the tag !!binary"},
 		"a tag by a handle":     {"%TAG !e! tag:yaml.org,2002:\n---\na: !e!binary Kg==\n", "line 3: the tag !!binary"},
+		"a key again":           {"a: {b: 1}\nb: 1\na: 2\n", `line 3: key "a" is already defined`},
+		"a key twice within":    {"a: {b: 1, 'b': 1}\n", `line 1: key "b" is already defined`},
 		"an octal number":       {"a: 1\nb: 0400\n", "line 2: 0400 is a number of another base"},
 		"a new octal number":    {"a: [0o17]\n", "line 1: 0o17"},
 		"a hexadecimal number":  {"a: 0x10\n", "line 1: 0x10"},

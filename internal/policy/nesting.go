@@ -15,17 +15,19 @@ const (
 	maxNesting = 200
 	// maxTextFactor is how many modules may reach the bounds of one.
 	maxTextFactor = 4
+	// maxAnnotation bounds the entries of one annotation, see textCounts.annotations. The built-in policies reach 17.
+	maxAnnotation = 128
 )
 
 // textCounts are what costs more than in proportion in a text. Strings and comments count as well: that is simpler than a
 // scanner, which could be led astray. Tables of more lines belong into the parameters.
-type textCounts struct{ brackets, commas, numbers int }
+type textCounts struct{ brackets, commas, numbers, entries int }
 
-// maxText bounds the [ and {, the commas, and the numbers with a point, an exponent or many digits of one module.
-var maxText = textCounts{brackets: 1024, commas: 8192, numbers: 512}
+// maxText bounds the [ and {, the commas, the numbers with a point, an exponent or many digits, and the entries of annotations of one module.
+var maxText = textCounts{brackets: 1024, commas: 8192, numbers: 512, entries: 1024}
 
 func (c *textCounts) add(o textCounts) {
-	c.brackets, c.commas, c.numbers = c.brackets+o.brackets, c.commas+o.commas, c.numbers+o.numbers
+	c.brackets, c.commas, c.numbers, c.entries = c.brackets+o.brackets, c.commas+o.commas, c.numbers+o.numbers, c.entries+o.entries
 }
 
 // excess says which of the bounds is exceeded, times as often as they may be reached.
@@ -37,6 +39,7 @@ func (c textCounts) excess(times int) string {
 		{"arrays, sets and objects", c.brackets, maxText.brackets},
 		{"commas", c.commas, maxText.commas},
 		{"numbers with a point, an exponent or more than 15 digits", c.numbers, maxText.numbers},
+		{"lines and commas of annotations", c.entries, maxText.entries},
 	} {
 		if b.n > times*b.most {
 			return fmt.Sprintf("more than %d %s: large lists and tables belong into the parameters", times*b.most, b.what)
@@ -81,31 +84,56 @@ func checkText(file, text string) (textCounts, *Problem) {
 			return c, &Problem{File: file, Line: line, Col: col, Code: CodeLimit, Message: message}
 		}
 	}
-	return c, aliased(file, text)
+	problem := c.annotations(file, text)
+	if message := c.excess(1); problem == nil && message != "" {
+		problem = &Problem{File: file, Line: line, Col: 1, Code: CodeLimit, Message: message}
+	}
+	return c, problem
 }
 
 // yamlName is what an anchor or an alias of YAML begins with, and what stands before.
 var yamlName = regexp.MustCompile(`(?:^|[^\pL\pN_])([&*])[^\s&*]`)
 
-// aliased refuses annotations with anchors and aliases. Each annotation is YAML, which OPA's parser has copied for each alias: a few kilobytes become
-// hundreds of megabytes. What looks like both in comments is enough.
-func aliased(file, text string) *Problem {
+// annotations counts what may be entries of annotations, and refuses those that are too long, or have anchors and aliases. Each annotation is YAML, in which OPA's
+// parser compares each key with each other, makes a message for each pair that is equal, and copies for each alias what it stands for: a few kilobytes become
+// gigabytes. Keys stand on lines of their own or behind commas. What looks like that in the lines with a # from METADATA on is enough.
+func (c *textCounts) annotations(file, text string) *Problem {
 	if !strings.Contains(text, "METADATA") {
 		return nil
 	}
-	hasAnchor, line := false, 0
+	hasAnchor, isOpen, line, entries := false, false, 0, 0
+	problem := func(message string) *Problem {
+		return &Problem{File: file, Line: line, Col: 1, Code: CodeLimit, Message: message}
+	}
 	for part := range strings.Lines(text) {
 		line++
 		_, comment, ok := strings.Cut(part, "#")
-		if !ok {
+		switch {
+		case !ok:
+			isOpen, entries = false, 0
 			continue
+		case strings.Contains(comment, "METADATA"):
+			isOpen = true
+		}
+		if isOpen {
+			n := 1
+			for _, r := range comment {
+				switch r {
+				case ',', '\r', '\u0085', '\u2028', '\u2029': // YAML ends a line there
+					n++
+				}
+			}
+			c.entries += n
+			if entries += n; entries > maxAnnotation {
+				return problem(fmt.Sprintf("more than %d lines and commas in one annotation", maxAnnotation))
+			}
 		}
 		for _, m := range yamlName.FindAllStringSubmatch(comment, -1) {
 			switch {
 			case m[1] == "&":
 				hasAnchor = true
 			case hasAnchor:
-				return &Problem{File: file, Line: line, Col: 1, Code: CodeLimit, Message: "annotations have no anchors and aliases (&name, *name): write what they stand for"}
+				return problem("annotations have no anchors and aliases (&name, *name): write what they stand for")
 			}
 		}
 	}

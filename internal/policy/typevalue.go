@@ -82,7 +82,34 @@ func (in *inference) ref(s *scope, r ast.Ref) types.Type {
 	if t, ok := in.lookUp(in.documents, s, r); ok {
 		return t
 	}
+	in.strays(in.documents, s, r, 0)
 	return in.selected(s, types.A, r[1:])
+}
+
+// strays counts the steps of the checker at a reference to a document that no rule makes, from part i on, which belongs below n: from the first part that is not
+// there it looks for the next one below each that is.
+func (in *inference) strays(n *typeTree, s *scope, r ast.Ref, i int) {
+	for ; i < len(r) && in.fault == nil; i++ {
+		child := n.children[r[i].Value.String()]
+		switch {
+		case child != nil:
+		case i > 0 && (n.value != nil || !ast.IsConstant(r[i].Value)):
+			in.selected(s.inner(), in.extent(n), r[i:])
+			return
+		default:
+			if _, isName := r[i].Value.(ast.String); !isName && i < 3 { // in place of a package or a rule
+				in.tell(len(n.children))
+			}
+			in.take(len(n.children))
+			for _, other := range n.children {
+				if i > 0 && i+1 < len(r) {
+					in.strays(other, s, r, i+1)
+				}
+			}
+			return
+		}
+		n = child
+	}
 }
 
 func (in *inference) lookUp(n *typeTree, s *scope, r ast.Ref) (types.Type, bool) {
@@ -105,11 +132,15 @@ func (in *inference) selected(s *scope, t types.Type, path ast.Ref) types.Type {
 			return nil
 		}
 		if key, err := ast.JSON(term.Value); err == nil && ast.IsScalar(term.Value) {
+			in.tell(told(t, func(o *types.Object) bool { return types.Select(o, key) == nil }))
 			t = in.bounded(types.Select(t, key))
 			continue
 		}
 		if in.spend(t); in.fault != nil {
 			return types.A
+		}
+		if known := in.of(s, term.Value); known != nil && types.Keys(t) != nil && !fits(known, types.Keys(t)) {
+			in.tell(told(t, func(*types.Object) bool { return true }))
 		}
 		in.bind(s, term, in.bounded(types.Keys(t)), false)
 		t = in.bounded(types.Values(t))

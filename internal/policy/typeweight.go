@@ -2,6 +2,7 @@ package policy
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
@@ -18,18 +19,34 @@ const (
 	// maxTypeWork bounds the sum of the weights of all types that are compared, which takes about a microsecond for each where
 	// objects have many keys. The built-in policies stay below 100,000, and with their tests they reach 721,232.
 	maxTypeWork = 4 << 20
+	// listFactor is how much more a key costs that the checker lists than one that it compares: for each reference that none of the keys of an object fits,
+	// it sorts all of them and keeps them until it ends.
+	listFactor = 64
 )
 
 // spend counts the weight of the types that the checker compares here, as often as it looks at the closures around them.
 func (in *inference) spend(compared ...types.Type) {
-	factor := 1
-	for range in.depth {
-		factor *= closureFactor
-	}
+	steps := 0
 	for _, t := range compared {
-		in.work += in.weigh(t) * factor
+		steps += in.weigh(t)
 	}
-	if in.work > maxTypeWork {
+	in.take(steps)
+}
+
+// tell counts keys that the checker lists.
+func (in *inference) tell(keys int) {
+	if in.take(0); in.work+listFactor*keys > maxTypeWork {
+		in.refuse("up to here too many references are to keys that large objects do not have")
+	}
+	in.take(listFactor * keys)
+}
+
+// take counts steps of the checker, as often as it looks at the closures around them.
+func (in *inference) take(steps int) {
+	for range in.depth {
+		steps *= closureFactor
+	}
+	if in.work += steps; in.work > maxTypeWork {
 		in.refuse("the types of the values up to here are too large together: take arrays, sets and objects that hold others apart")
 	}
 }
@@ -89,6 +106,34 @@ func (in *inference) weighAny(t types.Any) int {
 		w += 2 * n * sum[kind]
 	}
 	return w
+}
+
+// told is how many keys the checker lists where a reference fits none of them. Those of objects count of which that may be so.
+func told(t types.Type, mayBe func(*types.Object) bool) (n int) {
+	switch t := t.(type) {
+	case *types.NamedType:
+		return told(t.Type, mayBe)
+	case types.Any:
+		for _, one := range t {
+			n += told(one, mayBe)
+		}
+	case *types.Object:
+		if mayBe(t) {
+			return len(t.StaticProperties())
+		}
+	}
+	return n
+}
+
+// fits says that values of two types may be the same, as far as that is simple to say.
+func fits(a, b types.Type) bool {
+	if several, ok := a.(types.Any); ok {
+		return len(several) == 0 || slices.ContainsFunc(several, func(one types.Type) bool { return fits(one, b) })
+	}
+	if _, ok := b.(types.Any); ok {
+		return fits(b, a)
+	}
+	return types.Compare(a, b) == 0
 }
 
 // parts are the types within an array, a set, an object or a function.
