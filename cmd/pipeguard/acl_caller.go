@@ -15,7 +15,7 @@ func parseCallers(texts []string, c acl.Caller) (acl.Caller, error) {
 		"assurance": &c.Assurance, "user": &c.User, "exe": &c.Exe, "namespace": &c.Namespace, "serviceAccount": &c.ServiceAccount,
 		"pod": &c.Pod, "container": &c.Container, "image": &c.Image,
 	}
-	flags := map[string]*bool{"hostProcess": &c.HostProcess, "token": &c.Token}
+	flags := map[string]*bool{"hostProcess": &c.HostProcess, "token": &c.Token, "doubt": &c.Doubt}
 	isKey := func(text string) bool {
 		key, _, ok := strings.Cut(text, "=")
 		return ok && (fields[key] != nil || flags[key] != nil)
@@ -26,7 +26,7 @@ func parseCallers(texts []string, c acl.Caller) (acl.Caller, error) {
 			key, value, _ := strings.Cut(pair, "=")
 			switch {
 			case !isKey(pair):
-				return c, fmt.Errorf("--caller %q: want KEY=VALUE; the keys are assurance, user, exe, namespace, serviceAccount, pod, container, image, hostProcess and token", pair)
+				return c, fmt.Errorf("--caller %q: want KEY=VALUE; the keys are assurance, user, exe, namespace, serviceAccount, pod, container, image, hostProcess, token and doubt", pair)
 			case seen[key]:
 				return c, fmt.Errorf("--caller: %s is there twice", key)
 			case flags[key] != nil:

@@ -22,8 +22,9 @@ type question struct {
 
 // questionHelp says what those flags take.
 const questionHelp = `  --caller  KEY=VALUE, several with commas or in several flags: assurance, user, exe, namespace, serviceAccount (NAME or
-            NAMESPACE/NAME), pod, container, image, hostProcess, token. What is left out is not known to the proxy. An
+            NAMESPACE/NAME), pod, container, image, hostProcess, token, doubt. What is left out is not known to the proxy. An
             assurance that is left out is the one that the other keys come with. Beside a record they are laid over it.
+            doubt=true is a process of which the proxy cannot say whether it is in a container
   --pipe    filesystem-v1, csi-proxy-filesystem-v1, or the full name of a forwarded pipe
   --method  as served by that pipe, or the newest name; /package.Service/Method on a forwarded pipe
   --path    each path argument of the call: both ends of a link, the local path of an SMB mapping

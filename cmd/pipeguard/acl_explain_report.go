@@ -54,6 +54,7 @@ type explainedCaller struct {
 	Image          string `json:"image"`
 	HostProcess    bool   `json:"hostProcess"`
 	Token          bool   `json:"token"`
+	Doubt          bool   `json:"doubt"`
 }
 
 type explainedRule struct {

@@ -53,7 +53,7 @@ func requestOf(e *audit.Event) acl.Request {
 	if w == nil {
 		return r
 	}
-	r.Caller.Assurance, r.Caller.Token = w.Assurance, w.Token
+	r.Caller.Assurance, r.Caller.Token, r.Caller.Doubt = w.Assurance, w.Token, w.Doubt != ""
 	if w.Process != nil {
 		r.Caller.Exe = w.Process.Exe
 	}

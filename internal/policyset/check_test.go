@@ -3,6 +3,7 @@ package policyset
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 	paths := func(s ...string) func(*v1alpha1.PipePolicySpec) {
 		return func(p *v1alpha1.PipePolicySpec) { p.Node.PathPrefixes = s }
 	}
+	own := func(r v1alpha1.SubjectRules) func(*v1alpha1.PipePolicySpec) {
+		return func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Node = r }
+	}
 	path := func(s string) func(*v1alpha1.PipePolicySpec) { return paths(s) }
 	many := func(n int) (out []string) {
 		for i := range n {
@@ -41,6 +45,21 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		fault  string // empty if there is none
 	}{
 		"a method":                   {pipes("p", method("ListDiskIDs")), ""},
+		"an own method misspelt":     {pipes("p", own(v1alpha1.SubjectRules{Methods: []string{"FormatVolumes"}})), `spec.subjects[0].node.methods[0]: Invalid value: "FormatVolumes": not a method of the node API: did you mean "FormatVolume"?`},
+		"an own path of a drive":     {pipes("p", own(v1alpha1.SubjectRules{PathPrefixes: []string{`C:\`}})), "spec.subjects[0].node.pathPrefixes[0]"},
+		"a permit of nobody":         {pipes("p", own(v1alpha1.SubjectRules{Permits: []v1alpha1.Permit{"All"}})), "spec.subjects[0].node.permits[0]: Invalid value: permit \"All\""},
+		"the node's account":         {pipes("p", own(v1alpha1.SubjectRules{Permits: []v1alpha1.Permit{"NodeAccount"}})), "NodeAccount needs shares"},
+		"its account on a server":    {pipes("p", own(v1alpha1.SubjectRules{Permits: []v1alpha1.Permit{"NodeAccount"}, Shares: []string{`\\a\*`}})), ""},
+		"a share of every server":    {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{`\\*\x`}})), "spec.subjects[0].node.shares[0]"},
+		"a share that does not show": {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{"\\\\a\\b\u200b"}})), "U+200B does not show"},
+		"a share twice":              {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{`\\a\b`, `\\a\b`}})), "spec.subjects[0].node.shares[1]: Duplicate value"},
+		"no share":                   {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{}})), "spec.subjects[0].node.shares: Invalid value: is empty"},
+		"no own method":              {pipes("p", own(v1alpha1.SubjectRules{Methods: []string{}})), "spec.subjects[0].node.methods: Invalid value: is empty"},
+		"every service":              {pipes("p", own(v1alpha1.SubjectRules{Services: []string{"*"}})), "spec.subjects[0].node.services[0]"},
+		"65 services":                {pipes("p", own(v1alpha1.SubjectRules{Services: slices.Repeat([]string{"x"}, 65)})), "must have at most 64 items"},
+		"a burst of no rate":         {pipes("p", own(v1alpha1.SubjectRules{Limits: v1alpha1.CallLimits{Burst: 1}})), "spec.subjects[0].node.limits.burst"},
+		"connections below zero":     {pipes("p", own(v1alpha1.SubjectRules{Limits: v1alpha1.CallLimits{Connections: -1}})), "spec.subjects[0].node.limits.connections"},
+		"all that a subject can say": {pipes("p", own(v1alpha1.SubjectRules{Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, Services: []string{"x"}, Limits: v1alpha1.CallLimits{Connections: 1, CallsPerSecond: 1, Burst: 2}})), ""},
 		"a method in small letters":  {pipes("p", method("listdiskids")), `did you mean "ListDiskIDs"?`},
 		"a method misspelt":          {pipes("p", method("FormatVolumes")), `did you mean "FormatVolume"?`},
 		"a method of nobody":         {pipes("p", method("Teleport")), "not a method of the node API"},
@@ -219,14 +238,22 @@ func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 		t.Fatal(err)
 	}
-	node := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["node"].Properties
+	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	lists := 0
-	for name, list := range node {
+	both := maps.Clone(spec["subjects"].Items.Schema.Properties["node"].Properties)
+	for name, list := range spec["node"].Properties {
+		both["policy "+name] = list
+	}
+	for name, list := range both {
+		name = strings.TrimPrefix(name, "policy ")
 		if list.Type != "array" {
 			continue
 		}
 		lists++
-		want, ok := map[string][2]int64{"methods": {maxMethods, maxMethod}, "pathPrefixes": {maxPrefixes, maxPrefix}}[name]
+		want, ok := map[string][2]int64{"methods": {maxMethods, maxMethod}, "pathPrefixes": {maxPrefixes, maxPrefix}, "shares": {maxNames, maxShare}, "services": {maxNames, maxService}}[name]
+		if name == "permits" && *list.MaxItems == maxPermits && *list.XListType == "set" { // they are listed there
+			continue
+		}
 		if !ok || list.MaxItems == nil || list.Items.Schema.MaxLength == nil || list.XListType == nil {
 			t.Errorf("%s is not bounded here or there", name)
 			continue
@@ -235,7 +262,7 @@ func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
 			t.Errorf("%s: %v in the CRD, and here %v", name, got, want)
 		}
 	}
-	if lists != 2 {
+	if lists != 7 {
 		t.Errorf("%d lists", lists)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // asCaller puts an identity into the words of the access list.
 func asCaller(i peer.Identity) acl.Caller {
-	c := acl.Caller{Assurance: string(i.Assurance), User: i.User.SID, Exe: i.Process.Exe}
+	c := acl.Caller{Assurance: string(i.Assurance), User: i.User.SID, Exe: i.Process.Exe, Doubt: i.Doubt != ""}
 	if p := i.Pod; p != nil {
 		c.Namespace, c.Pod, c.ServiceAccount = p.Namespace, p.Name, p.ServiceAccount
 	}

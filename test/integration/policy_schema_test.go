@@ -59,7 +59,11 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 			"spec.subjects[0]", "name its owner and reason"},
 		"an exception without reason": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Owner = &later, "storage team" }),
 			"spec.subjects[0]", "name its owner and reason"},
-		"two subjects of one name": {pipePolicy("bad", pipes, subject("a"), subject("b")), "spec.subjects[1]", "Duplicate"},
+		"the node's account without shares": {with(func(s *v1alpha1.Subject) { s.Node.Permits = []v1alpha1.Permit{"NodeAccount"} }), "spec.subjects[0].node", "NodeAccount needs shares"},
+		"an unknown permit":                 {with(func(s *v1alpha1.Subject) { s.Node.Permits = []v1alpha1.Permit{"All"} }), "spec.subjects[0].node.permits[0]", "Unsupported value"},
+		"a burst without a rate":            {with(func(s *v1alpha1.Subject) { s.Node.Limits.Burst = 1 }), "spec.subjects[0].node.limits", "without callsPerSecond"},
+		"a share that is too short":         {with(func(s *v1alpha1.Subject) { s.Node.Shares = []string{"x"} }), "spec.subjects[0].node.shares[0]", "at least 5"},
+		"two subjects of one name":          {pipePolicy("bad", pipes, subject("a"), subject("b")), "spec.subjects[1]", "Duplicate"},
 
 		"no modules":               {module("bad", nil), "spec.modules", "at least 1"},
 		"a module that is no Rego": {module("bad", map[string]string{"rules.txt": "x"}), "spec.modules[0].name", "should match"},

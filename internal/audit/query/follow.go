@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"math"
 	"os"
@@ -42,6 +43,8 @@ type follower struct {
 	interval time.Duration
 	yield    func(Record, error) bool
 	heads    []*head // of segments, the one that grew last behind the others
+	parts    []part  // of the directory, when it was listed last
+	next     time.Time
 	// isDirectory says that all of a log is read, from its first record that is there on.
 	isDirectory bool
 }
@@ -73,7 +76,7 @@ func (f *follower) run() error {
 			h.close()
 		}
 	}()
-	read := map[string]bool{} // names of segments
+	read := map[string]bool{} // names of segments, as their writer gave them
 	for {
 		if err := f.look(); err != nil {
 			return err
@@ -82,7 +85,7 @@ func (f *follower) run() error {
 		switch {
 		case err != nil:
 			return err
-		case next.Path == "":
+		case len(next) == 0:
 			if err := f.wait(); err != nil {
 				return err
 			}
@@ -96,15 +99,20 @@ func (f *follower) run() error {
 			}
 			continue
 		}
-		read[next.Path] = true
-		if err := f.begin(next); err != nil {
-			return err
+		for _, p := range next {
+			read[given(p)] = true
+			if err := f.begin(p); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// mostHeads bounds the files that are looked at whether they go on.
-const mostHeads = 64
+// given is the name that its writer gave a segment: it may be packed while it is followed.
+func given(p part) string {
+	name, _, _ := segment.ParseCopy(filepath.Base(p.Path))
+	return name
+}
 
 // head is a file as far as it was read. One that was left for another is closed, and opened again if it grows: of two segments that both go on
 // from one place, the file that the log's own process writes to is the one that grows.
@@ -115,7 +123,6 @@ type head struct {
 	lines   *lines
 	chain   chain
 	size    int64 // when it was left
-	closes  bool  // its last record is the one that its writer closes it with
 }
 
 func newHead(p part, c chain) (*head, error) {
@@ -219,15 +226,16 @@ func (f *follower) begin(next part) error {
 		}
 	}
 	h, err := newHead(next, before)
-	if err != nil {
-		return err
-	}
-	if len(f.heads) >= mostHeads { // the log's own may be any that was not closed in order, and is older than what somebody puts beside it
-		i := slices.IndexFunc(f.heads, func(h *head) bool { return h.closes })
-		if i < 0 {
-			i = len(f.heads) - 1
+	switch {
+	case evidence.IsFault(err) || errors.Is(err, fs.ErrPermission): // no reason to end the reading of others
+		if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: err}}) {
+			return errStopped
 		}
-		f.heads = slices.Delete(f.heads, i, i+1)
+		return nil
+	case errors.Is(err, fs.ErrNotExist): // it was packed or removed since
+		return nil
+	case err != nil:
+		return err
 	}
 	f.heads = append(f.heads, h)
 	return nil
@@ -235,10 +243,7 @@ func (f *follower) begin(next part) error {
 
 // leave closes a file. What stands at its end without a newline is torn, unless the segments say that it is none of the log.
 func (f *follower) leave(h *head) error {
-	limit, err := f.limit(h.Path)
-	if err != nil {
-		return err
-	}
+	limit := f.limit(h.Path)
 	h.close()
 	h.size = h.place()
 	if info, err := os.Stat(h.Path); err == nil {
@@ -262,7 +267,7 @@ func (f *follower) read(h *head) error {
 		record, err := h.lines.next()
 		switch {
 		case err == nil || errors.As(err, new(*BadLine)):
-			if h.closes = err == nil && record.Stage == audit.StageLogClose; !f.give(h, record, err) {
+			if !f.give(h, record, err) {
 				return errStopped
 			}
 		case h.lines.ended == nil && !errors.Is(err, io.EOF):
@@ -283,45 +288,49 @@ func segments(dir string) ([]part, error) {
 	return l.parts, nil
 }
 
-// after returns the first segment that was not read yet and does not lie before one that was, or follows on one; none has no path.
-func (f *follower) after(read map[string]bool) (part, error) {
+// after lists the segments that were not read yet, and do not lie before one that was, or follow on one. A directory may be made to hold any number of files: it is listed for
+// at most a tenth of the time.
+func (f *follower) after(read map[string]bool) (next []part, err error) {
+	begun := time.Now()
+	if begun.Before(f.next) {
+		return nil, nil
+	}
+	defer func() { f.next = time.Now().Add(9 * time.Since(begun)) }()
 	entries, _, err := segment.List(f.name)
 	if err != nil {
-		return part{}, err
+		return nil, err
 	}
-	if len(read) > 0 && !slices.ContainsFunc(entries, func(e segment.Entry) bool { return !read[filepath.Join(f.name, e.File)] }) {
-		return part{}, nil // the usual answer, for which no file is opened
+	if len(read) > 0 && !slices.ContainsFunc(entries, func(e segment.Entry) bool { return !read[e.Given] }) {
+		return nil, nil // the usual answer, for which no file is opened
 	}
-	parts, err := segments(f.name)
-	if err != nil {
-		return part{}, err
+	if f.parts, err = segments(f.name); err != nil {
+		return nil, err
 	}
-	last := uint64(0)
-	for _, p := range parts {
-		if read[p.Path] {
+	follows, last := map[uint64]bool{}, uint64(0)
+	for _, h := range f.heads {
+		follows[h.chain.seq+1] = true
+	}
+	for _, p := range f.parts {
+		if read[given(p)] {
 			last = p.First
 		}
 	}
-	for _, p := range parts {
-		if !read[p.Path] && (p.First >= last || slices.ContainsFunc(f.heads, func(h *head) bool { return h.chain.seq+1 == p.First })) {
-			return p, nil
+	for _, p := range f.parts {
+		if !read[given(p)] && (p.First >= last || follows[p.First]) {
+			next = append(next, p)
 		}
 	}
-	return part{}, nil
+	return next, nil
 }
 
-// limit is how many bytes of a segment are of the log, as the segments say that are there now.
-func (f *follower) limit(name string) (int64, error) {
-	parts, err := segments(f.name)
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range parts {
+// limit is how many bytes of a segment are of the log, as the segments say that were listed last.
+func (f *follower) limit(name string) int64 {
+	for _, p := range f.parts {
 		if p.Path == name && p.Bytes >= 0 {
-			return p.Bytes, nil
+			return p.Bytes
 		}
 	}
-	return math.MaxInt64, nil
+	return math.MaxInt64
 }
 
 func (f *follower) give(h *head, r Record, err error) bool {

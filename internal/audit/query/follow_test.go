@@ -1,6 +1,8 @@
 package query
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +119,7 @@ func TestAPlantedSegmentHidesNothingOfTheLog(t *testing.T) {
 		"a number ahead":  {func(dir string) { write(t, filepath.Join(dir, segmentName(1_000_000_000)), line(1_000_000_000)) }, "1 2 end 1000000000 end bad 3 4 end 5 end 6 7 end 8"},
 		"the next number": {func(dir string) { write(t, filepath.Join(dir, segmentName(3)), line(3), line(4)) }, "1 2 end 3 4 end bad 3 4 end 5 end 6 7 end 8"},
 		"many": {func(dir string) {
-			for i := range mostHeads + 4 {
+			for i := range 200 {
 				write(t, filepath.Join(dir, segmentName(100+i)), line(100+i))
 			}
 		}, ""},
@@ -147,6 +149,38 @@ func TestAPlantedSegmentHidesNothingOfTheLog(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A segment that is packed while its log is followed holds what was shown.
+func TestASegmentThatIsPackedIsNotShownAgain(t *testing.T) {
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(3))
+	write(t, first, line(1), line(2))
+	got := follow(t, dir,
+		func() { write(t, second, line(3)) },
+		func() { packFile(t, first) },
+		func() { appendTo(t, second, line(4)+"\n") },
+	)
+	if diff := cmp.Diff("1 2 end 3 end end 4", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// packFile leaves a packed copy in place of a file.
+func packFile(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), os.WriteFile(name+".gz", packed.Bytes(), 0o600), os.Remove(name)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -113,10 +113,15 @@ func Words(key string) (names []string) {
 }
 
 // isNone says whether a value of a closed field means that a record has none: in tables a hyphen stands there.
-func isNone(key, value string) bool { return value == "" || closed[key] != nil && value == "-" }
+func isNone(key, value string) bool {
+	return key != "decision" && (value == "" || closed[key] != nil && value == "-")
+}
 
 // meant are the values of a closed field that are meant by what was written. An error is a *SyntaxError.
 func meant(key, value string) (found []string, err error) {
+	if key == "decision" && (value == "" || value == "-") { // none is a word of its own there
+		value = DecisionNone
+	}
 	p := newPattern(value)
 	for _, w := range closed[key] {
 		if slices.ContainsFunc(w, p.matches) {

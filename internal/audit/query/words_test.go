@@ -75,7 +75,7 @@ func TestTheWordsOfTheColumnsAreTaken(t *testing.T) {
 	}
 	broken := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Outcome: &audit.Outcome{Result: audit.ResultRejected, Code: "Unimplemented"}}
 	for term, want := range map[string][2]bool{
-		"decision=denied": {true, false}, "decision=DENY": {true, false}, "decision=den*": {true, false}, "decision=none": {false, true}, "decision!=allowed": {true, true},
+		"decision=denied": {true, false}, "decision=DENY": {true, false}, "decision=den*": {true, false}, "decision=none": {false, true}, "decision=-": {false, true}, "decision=": {false, true}, "decision!=-": {true, false}, "decision!=allowed": {true, true},
 		"stage=end": {true, true}, "stage=ResponseComplete": {true, true}, "stage=Response*": {true, true}, "stage=intent": {false, false},
 		"result=denied": {true, false}, "result=Unimplemented": {false, true}, "result=rejected": {false, true}, "effect=-": {false, true}, "effect=": {false, true},
 		"host=no": {true, false}, "host=false": {true, false}, "code=PermissionDenied": {true, false}, "code=403": {false, false},

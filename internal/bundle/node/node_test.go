@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -240,6 +241,73 @@ func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
 		if d.Allowed != c.allowed || d.Effect != acl.Deny {
 			t.Errorf("%s-%s: %+v", c.group, c.version, d)
 		}
+	}
+}
+
+// What a subject says of itself counts instead of what the policy says of all, and for no other subject.
+func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
+	clock := now
+	l := live(t, &clock, object("p", func(s *spec) {
+		s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-*", "csi-proxy-filesystem-*", "csi-proxy-system-*", "spire*"}
+		s.Node = v1alpha1.NodeRules{Methods: []string{"ListDiskIDs", "Mkdir"}, PathPrefixes: []string{`C:\var\all`}}
+		s.Subjects = []v1alpha1.Subject{
+			{Name: "as-all", Namespace: "all", ServiceAccounts: []string{"csi-azuredisk-node-sa"}},
+			{Name: "own", Namespace: "own", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Node: v1alpha1.SubjectRules{
+				Methods: []string{"PartitionDisk", "Mkdir", "StartService"}, PathPrefixes: []string{`C:\var\own`}, Permits: []v1alpha1.Permit{"SystemDisk", "Reformat"},
+				Services: []string{"MSiSCSI"}, Limits: v1alpha1.CallLimits{Connections: 3, CallsPerSecond: 5, Burst: 7},
+			}},
+			{Name: "token", Namespace: "token", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Node: v1alpha1.SubjectRules{RequireToken: true}},
+		}
+	}), object("open", func(s *spec) {
+		s.Pipes = []v1alpha1.PipePattern{"spire*"}
+		s.Subjects = []v1alpha1.Subject{
+			{Name: "any", Namespace: "all"}, {Name: "some", Namespace: "own", Node: v1alpha1.SubjectRules{Methods: []string{"Mkdir"}}},
+		}
+	}))
+	in := func(namespace string) acl.Caller { return driver(func(c *acl.Caller) { c.Namespace = namespace }) }
+	service := func(r acl.Request, names ...string) acl.Request { r.Services = names; return r }
+	for name, c := range map[string]struct {
+		request acl.Request
+		rule    string
+		named   bool
+	}{
+		"a method of all":                  {call("disk", "v1", "ListDiskIDs", in("all")), "p/as-all", true},
+		"a path of all":                    {call("filesystem", "v1", "Mkdir", in("all"), `C:\var\all\x`), "p/as-all/paths", true},
+		"a method of another":              {call("disk", "v1", "PartitionDisk", in("all")), "", false},
+		"an own method":                    {call("disk", "v1", "PartitionDisk", in("own")), "p/own", true},
+		"an own path":                      {call("filesystem", "v1", "Mkdir", in("own"), `C:\var\own\x`), "p/own/paths", true},
+		"an own service":                   {service(call("system", "v1alpha1", "StartService", in("own")), "msiscsi"), "p/own", true},
+		"another service":                  {service(call("system", "v1alpha1", "StartService", in("own")), "RpcSs"), "", false},
+		"a method of all, beside own ones": {call("disk", "v1", "ListDiskIDs", in("own")), "", false},
+		"a path of all, beside own ones":   {call("filesystem", "v1", "Mkdir", in("own"), `C:\var\all\x`), "", false},
+		"without the own token":            {call("disk", "v1", "ListDiskIDs", in("token")), "", false},
+		"a pipe that is forwarded":         {call(spire, "", "/spire.api.Agent/Attest", in("all")), "open/any", false},
+		"such a pipe, with own methods":    {call(spire, "", "/spire.api.Agent/Attest", in("own")), "", false},
+	} {
+		d := l.Decide(c.request)
+		if d.Rule != c.rule || d.Allowed != (c.rule != "") || d.Named != c.named {
+			t.Errorf("%s: %+v, want rule %q, named %t", name, d, c.rule, c.named)
+		}
+		wantPermits, wantLimits := []string(nil), access.Limits{}
+		if strings.HasPrefix(c.rule, "p/own") {
+			wantPermits, wantLimits = []string{access.Reformat, access.SystemDisk}, access.Limits{Connections: 3, CallsPerSecond: 5, Burst: 7}
+		}
+		if !slices.Equal(d.Permits, wantPermits) || d.Limits != wantLimits {
+			t.Errorf("%s: permits %q, limits %+v", name, d.Permits, d.Limits)
+		}
+	}
+	for _, r := range []acl.Request{call("disk", "v1", "PartitionDisk", in("own")), call("filesystem", "v1", "Mkdir", in("own"), `C:\var\own\x`)} {
+		if d := l.Decide(r); d.CountedAs != "p/own" { // one subject, one budget
+			t.Errorf("%s counts as %q", r.Operation, d.CountedAs)
+		}
+	}
+	if own, all := l.Connections("disk", "v1", in("own")), l.Connections("disk", "v1", in("all")); own != 3 || all != 0 {
+		t.Errorf("%d and %d connections", own, all)
+	}
+	withToken := in("token")
+	withToken.Token = true
+	if !l.Decide(call("disk", "v1", "ListDiskIDs", withToken)).Allowed {
+		t.Error("with its token it is denied")
 	}
 }
 

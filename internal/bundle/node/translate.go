@@ -20,7 +20,7 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 	if len(s.Methods) > 0 || len(s.PathPrefixes) > 0 {
 		pipes = slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded)
 		if len(pipes) < len(t.pipes) {
-			t.noteOnce("methods and paths of forwarded pipes are not known here, so nothing is permitted on them")
+			t.noteOnce("methods and paths of forwarded pipes are not known here, so a subject with either is permitted nothing on them")
 		}
 	}
 	if len(pipes) == 0 {
@@ -28,7 +28,7 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 	}
 	rule := acl.Rule{
 		Name: t.p.Name + "/" + s.Name, Pipes: patterns(pipes), Implied: t.implied, Callers: callers,
-		Permits: s.Permits, Shares: s.Shares, Services: s.Services, Limits: s.Limits,
+		Permits: s.Permits, Shares: s.Shares, Services: s.Services, Limits: s.Limits, CountedAs: t.p.Name + "/" + s.Name,
 	}
 	if len(s.Methods) == 0 { // it spells no operation out
 		rule.Implied = patterns(slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Schema is the form of a Document. A later one is refused and not half understood.
@@ -33,6 +34,10 @@ const (
 
 // ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that.
 func ParseDocument(text []byte) (Document, error) {
+	var form struct{ Schema string }
+	if err := json.Unmarshal(text, &form); err == nil && form.Schema != Schema { // its words would be called unknown
+		return Document{}, errSchema(form.Schema)
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var out Document
@@ -45,6 +50,8 @@ func ParseDocument(text []byte) (Document, error) {
 	return out, out.Check()
 }
 
+func errSchema(is string) error { return fmt.Errorf("access list: schema %q: want %q", is, Schema) }
+
 // Check reports every fault at once.
 func (d Document) Check() error {
 	var faults []error
@@ -52,7 +59,7 @@ func (d Document) Check() error {
 		faults = append(faults, fmt.Errorf("access list: "+format, args...))
 	}
 	if d.Schema != Schema {
-		add("schema %q: want %q", d.Schema, Schema)
+		faults = append(faults, errSchema(d.Schema))
 	}
 	if len(d.Policies) > MaxPolicies {
 		add("%d policies, and at most %d are taken", len(d.Policies), MaxPolicies)
@@ -66,6 +73,9 @@ func (d Document) Check() error {
 		if len(p.Pipes) == 0 {
 			add("policy %q: no pipes", p.Name)
 		}
+		if slices.Contains(p.Pipes, "") {
+			add("policy %q: a pipe without a name", p.Name)
+		}
 		subjects := map[string]bool{}
 		for i := range p.Subjects {
 			s := &p.Subjects[i]
@@ -73,6 +83,11 @@ func (d Document) Check() error {
 				add("policy %q: subject %q: the name is empty or another's", p.Name, s.Name)
 			}
 			subjects[s.Name] = true
+			for _, list := range [][]string{s.ServiceAccounts, s.Containers, s.Images, s.Methods, s.PathPrefixes} {
+				if slices.Contains(list, "") { // where nothing is asked for, anything fits
+					add("policy %q: subject %q: an entry of a list is empty", p.Name, s.Name)
+				}
+			}
 			if s.Namespace == "" {
 				add("policy %q: subject %q: no namespace: it would be everybody", p.Name, s.Name)
 			}

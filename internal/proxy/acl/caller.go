@@ -47,12 +47,12 @@ type caller struct {
 	hostProcess bool
 	token       bool
 	level       int
-	isInside    bool // something is said of a pod or a container, whether or not the assurance carries it
+	mayBeInside bool // something is said of a pod or a container, whether or not the assurance carries it, or is in doubt
 }
 
 func foldCaller(c Caller) caller {
 	out := caller{level: level(c.Assurance), token: c.Token}
-	out.isInside = c.Namespace != "" || c.ServiceAccount != "" || c.Pod != "" || c.Container != "" || c.Image != "" || c.HostProcess
+	out.mayBeInside = c.Doubt || c.Namespace != "" || c.ServiceAccount != "" || c.Pod != "" || c.Container != "" || c.Image != "" || c.HostProcess
 	if out.level == 0 {
 		return out
 	}

@@ -17,7 +17,7 @@ func (p *Policy) Decide(r Request) Decision {
 		rule := &p.rules[i]
 		d.Allowed, d.Effect, d.Rule, d.Permits, d.Reason = true, Allow, rule.name, rule.permits, rule.reason
 		d.Services = rule.services
-		d.Limits = rule.limits.Or(p.limits)
+		d.Limits, d.CountedAs = rule.limits.Or(p.limits), rule.countedAs
 		d.Named = p.isNamed(&q, rule)
 		return d
 	}

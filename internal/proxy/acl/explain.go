@@ -32,6 +32,9 @@ func (p *Policy) Explain(r Request) []Verdict {
 	}
 	if decided != "" && !isNamed && !isFullName(r.Group) {
 		verdicts[at].Why += "; no rule names this caller for " + r.Operation
+		if r.Caller.Doubt && q.caller.level == levelProcess {
+			verdicts[at].Why += ": whether it is in a container is not known"
+		}
 	}
 	return verdicts
 }

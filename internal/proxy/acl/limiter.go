@@ -69,8 +69,8 @@ func NewLimiter(most int) *Limiter {
 	return &Limiter{most: most, buckets: map[bucketKey]*bucket{}, shared: map[string]*bucket{}, connections: map[connectionKey]int{}}
 }
 
-// Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. A rule that is
-// empty stands for all calls that no rule has allowed.
+// Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. The rule is a Decision's
+// CountedAs; an empty one stands for all calls that no rule has allowed.
 func (l *Limiter) Call(who Principal, rule string, limits access.Limits) bool {
 	if limits.CallsPerSecond <= 0 {
 		return true

@@ -40,7 +40,7 @@ func (r *rule) spellsOut(group, operation string) bool {
 }
 
 // names says whether the rule, which covers the call by one of its callers, names it by that one. A program in a pod or a
-// container is no program of the node.
+// container is no program of the node, nor is one of which that is in doubt.
 func (r *rule) names(q *query, by int) bool {
 	c := &r.callers[by]
 	if !c.isName || strings.HasPrefix(q.operation, "/") || !slices.Contains(r.operations, q.operation) || !coversAny(r.spelled, q.group, q.version) {
@@ -49,7 +49,7 @@ func (r *rule) names(q *query, by int) bool {
 	if c.names.namespace != "" {
 		return q.caller.level == levelPod
 	}
-	return q.caller.level == levelProcess && !q.caller.isInside
+	return q.caller.level == levelProcess && !q.caller.mayBeInside
 }
 
 // isNamed says whether any rule that covers the call names its caller: the one that was found, or another, which is looked for

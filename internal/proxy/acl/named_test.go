@@ -159,6 +159,22 @@ func TestANameNeedsItsAssurance(t *testing.T) {
 	}
 }
 
+// A process that may be in a container is allowed what it was, and nobody is named by that.
+func TestADoubtNamesNobody(t *testing.T) {
+	p, err := New(Spec{Rules: []Rule{{
+		Name: "r", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{User: "S-1-5-18", Exe: `C:\agent.exe`}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, inDoubt := range []bool{false, true} {
+		who := Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\agent.exe`, Doubt: inDoubt}
+		if d := p.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: who}); !d.Allowed || d.Named == inDoubt {
+			t.Errorf("in doubt %t: %+v", inDoubt, d)
+		}
+	}
+}
+
 func TestServicesOfARuleLimitWhomItNames(t *testing.T) {
 	for _, c := range []struct {
 		pattern CallerPattern

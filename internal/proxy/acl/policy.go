@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -44,6 +45,7 @@ type rule struct {
 	shares     []access.Share
 	services   []string
 	limits     access.Limits
+	countedAs  string
 	reason     string
 }
 
@@ -129,7 +131,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		faults.add(field+".name", "name %q is taken by another rule", r.Name)
 	}
 	names[r.Name] = true
-	out := rule{name: r.Name, limits: r.Limits, reason: "allowed by rule " + r.Name}
+	out := rule{name: r.Name, limits: r.Limits, countedAs: cmp.Or(r.CountedAs, r.Name), reason: "allowed by rule " + r.Name}
 	if len(r.Pipes) == 0 {
 		faults.add(field+".pipes", "is empty: the rule would allow nothing")
 	}

@@ -60,6 +60,9 @@ type Rule struct {
 	Services []string `json:",omitempty"`
 	// Limits are what each caller of the rule may use up.
 	Limits access.Limits `json:",omitzero"`
+	// CountedAs has the calls of all rules that say the same counted together, for Limits.CallsPerSecond. If empty, each rule counts its own. It is not for
+	// configurations.
+	CountedAs string `json:",omitempty"`
 }
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
@@ -103,6 +106,10 @@ type Caller struct {
 	HostProcess                    bool // the container is a HostProcess container
 
 	Token bool // a token was verified, and is that of the pod
+
+	// Doubt says that something about the caller could not be found out. No more than a process, it may be in a container: rules
+	// cover it as ever, and none names it.
+	Doubt bool
 }
 
 // Request is what is asked, in the words of the newest API version, with the served version beside them. For a pipe that is
@@ -138,8 +145,9 @@ type Decision struct {
 	Services []string
 	// Named says that a rule which covers the call, not necessarily the one that decides, names the caller for it. Such a rule
 	// spells out the operation, the group of the pipe, and either the namespace with the service account or the container, or, of a
-	// process of the node, the account and one program. An author who writes FormatVolume beside a service account means it, and one
+	// process of the node that is in no container without doubt, the account and one program. An author who writes FormatVolume beside a service account means it, and one
 	// who writes "*" may not have thought of it.
-	Named  bool
-	Limits access.Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
+	Named     bool
+	Limits    access.Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
+	CountedAs string        // what the call counts with for CallsPerSecond; empty in a denial
 }
