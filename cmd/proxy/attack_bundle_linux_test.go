@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 func TestABundleThatIsNotRightChangesNothing(t *testing.T) {
@@ -47,7 +48,7 @@ func TestABundleThatIsNotRightChangesNothing(t *testing.T) {
 			b.Modules = map[string]string{"x.rego": "package pipeguard.node\n\nis_named := true\n"}
 		}), one(bundle.ReasonTest)},
 		{"an access list of words that nobody knows", s.build(s.key, 8, func(b *bundle.Bundle) {
-			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v1","policies":[],"allowAll":true}`)
+			b.ACL = fmt.Appendf(nil, `{"schema":%q,"policies":[],"allowAll":true}`, access.Schema)
 		}), one(bundle.ReasonTest)},
 		{"nothing", nil, one(bundle.ReasonArchive)},
 		{"a page of a web server", []byte("<html>"), one(bundle.ReasonArchive)},

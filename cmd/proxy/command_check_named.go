@@ -14,16 +14,24 @@ var guardedOperations = []struct{ group, operation string }{
 }
 
 // whoIsNamed says who may do what the built-in request policy refuses to everybody else, one caller of a rule a line; and, for
-// notes, whom rules allow it and nobody names.
-func whoIsNamed(policy *acl.Policy) (lines, notes []string) {
+// notes, whom rules allow it and nobody names, and what is not known of callers that are named by account and program.
+func whoIsNamed(policy *acl.Policy, c config.Containers) (lines, notes []string) {
+	isOfNode := false
 	for _, g := range guardedOperations {
 		named, unnamed := policy.Naming(g.group, g.operation)
 		for _, c := range named {
 			lines = append(lines, fmt.Sprintf("%s.%s %s", g.group, g.operation, c.Caller))
+			isOfNode = isOfNode || !needsPod(c.Caller)
 		}
 		for _, c := range unnamed {
 			notes = append(notes, fmt.Sprintf("rule %s allows %s to %s, and the request policy refuses it: nobody is named by that", c.Rule, g.operation, c.Caller))
 		}
+	}
+	switch {
+	case isOfNode && c.Endpoint == "":
+		notes = append(notes, "containers are not known without containers.endpoint, so whoever is named by account and program is named in a container, too")
+	case isOfNode:
+		notes = append(notes, "a process is named by account and program only while it is known to be in no container: nobody is whose container is in doubt, as while the runtime is away")
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines), notes

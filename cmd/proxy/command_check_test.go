@@ -47,6 +47,7 @@ bundle: {pool: windows, keys: 'C:\bundle.key.pub', file: 'C:\bundle.tar.gz', dir
 		"\nnote rule all allows FormatVolume to namespace=team-a, and",
 		"\nnote rule tools allows StopService to user=S-1-5-18 exe=C:\\tools\\*, and",
 		"\nnote rule wide allows FormatVolume to serviceAccount=team-c/node, and",
+		"\nnote a process is named by account and program only while it is known to be in no container: ",
 		"\ntokens disk-v1 off\n", "\nopens csi-proxy-disk-v1 S-1-5-93-2-2\n",
 		"\ncallers are known by their pods: containers from \\\\.\\pipe\\containerd-containerd, service accounts from https://127.0.0.1:10250\n",
 		"\nbundle for pool windows from C:\\bundle.tar.gz, signed by a key in C:\\bundle.key.pub, kept in C:\\bundles, revision 7 or later\n",
@@ -56,7 +57,7 @@ bundle: {pool: windows, keys: 'C:\bundle.key.pub', file: 'C:\bundle.tar.gz', dir
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	for _, wrong := range []string{"named volume.MountVolume", "note rule all allows StopService", "to serviceAccount=team-b/node", "rule reader allows", "exe=C:\\a.exe, and", "pods are not known"} {
+	for _, wrong := range []string{"named volume.MountVolume", "note rule all allows StopService", "to serviceAccount=team-b/node", "rule reader allows", "exe=C:\\a.exe, and", "pods are not known", "containers are not known"} {
 		if strings.Contains(out, wrong) {
 			t.Errorf("%q is in\n%s", wrong, out)
 		}

@@ -145,6 +145,8 @@ func namingDriver(change func(*acl.Rule)) acl.Spec {
 func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 	inPod := of("u", "csi-node")
 	account := []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}
+	onHost, inDoubt, ofUnknown := driver, driver, of("u", "")
+	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: nobody knows it"
 	for name, c := range map[string]struct {
 		caller peer.Identity
 		list   acl.Spec
@@ -152,6 +154,9 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 	}{
 		"a rule spells it out": {driver, namingDriver(nil), true},
 		"a rule of a pod":      {inPod, namingDriver(func(r *acl.Rule) { r.Callers = account }), true},
+		"known to be in none":  {onHost, namingDriver(nil), true},
+		"in doubt":             {inDoubt, namingDriver(nil), false},
+		"an account in doubt":  {ofUnknown, namingDriver(func(r *acl.Rule) { r.Callers = []acl.CallerPattern{{Namespace: "storage", Container: "driver"}} }), true},
 		"every operation":      {driver, namingDriver(func(r *acl.Rule) { r.Operations = []string{"*"} }), false},
 		"every program":        {driver, allowDriver, false},
 		"every group":          {inPod, namingDriver(func(r *acl.Rule) { r.Callers, r.Pipes = account, []string{"*"} }), false},
@@ -173,6 +178,9 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 			}
 			if asked := judge.asked(); len(asked) != 1 || asked[0].Named != c.want {
 				t.Errorf("%+v", asked)
+			}
+			if w := f.log.await(t, 1, terminal)[0].Who; w.Doubt != c.caller.Doubt || w.Host != c.caller.IsHost { // who reads the record asks the list alike
+				t.Errorf("recorded as %+v", w)
 			}
 		})
 	}

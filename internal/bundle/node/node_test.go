@@ -355,10 +355,10 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 	for name, change := range map[string]func(*bundle.Bundle){
 		"an access list of another form": func(b *bundle.Bundle) { b.ACL = []byte(`{"schema":"v2","policies":[]}`) },
 		"unknown words": func(b *bundle.Bundle) {
-			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v1","policies":[],"allowAll":true}`)
+			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v2","policies":[],"allowAll":true}`)
 		},
 		"a subject of every namespace": func(b *bundle.Bundle) {
-			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v1","policies":[{"name":"p","pipes":["csi-proxy*"],"subjects":[{"name":"s","namespace":""}]}]}`)
+			b.ACL = []byte(`{"schema":"pipeguard.dev/node-rules/v2","policies":[{"name":"p","pipes":["csi-proxy*"],"subjects":[{"name":"s","namespace":""}]}]}`)
 		},
 		"Rego that does not parse": func(b *bundle.Bundle) { b.Modules = tested("node.rego", permissive, "a.rego", "package") },
 		"a test that fails": func(b *bundle.Bundle) {

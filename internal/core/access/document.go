@@ -91,7 +91,7 @@ func (d Document) Check() error {
 			if s.Namespace == "" {
 				add("policy %q: subject %q: no namespace: it would be everybody", p.Name, s.Name)
 			}
-			s.Permission.Check(func(field, format string, args ...any) {
+			s.Check(func(field, format string, args ...any) {
 				add("policy %q: subject %q: %s: %s", p.Name, s.Name, field, fmt.Sprintf(format, args...))
 			})
 			if n := s.Callers(); n > MaxCallers {

@@ -161,7 +161,7 @@ func randomRequest(r *rand.Rand) Request {
 		Caller: Caller{
 			Assurance: pick(r, words.assurances), User: pick(r, words.users), Exe: pick(r, words.exes), Namespace: pick(r, words.namespaces),
 			ServiceAccount: pick(r, words.accounts), Container: pick(r, words.containers), Image: pick(r, words.images),
-			HostProcess: r.IntN(2) == 0, Token: r.IntN(2) == 0,
+			HostProcess: r.IntN(2) == 0, Token: r.IntN(2) == 0, Doubt: r.IntN(4) == 0,
 		},
 	}
 	for range r.IntN(3) {
@@ -190,6 +190,7 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 			Image: strings.Replace(c.Image, "*", "x", 1), HostProcess: c.HostProcess != nil && *c.HostProcess,
 		}
 	}
+	who.Doubt = r.IntN(4) == 0
 	if r.IntN(4) > 0 {
 		q.Caller = who
 	}
