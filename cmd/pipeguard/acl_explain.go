@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 // question are the flags that say what is asked of an access list.
@@ -141,7 +142,10 @@ func (q *question) request(cmd *cobra.Command, l *list, file string) (r acl.Requ
 		if r, err = l.request(q.pipe, q.method); err != nil {
 			return r, e, err
 		}
-		r.Paths, r.Shares, r.Services = q.paths, q.shares, q.services
+		r.Paths, r.Services = q.paths, q.services
+		for _, share := range q.shares {
+			r.Shares = append(r.Shares, apiserver.ShareSpelling(share))
+		}
 	case q.id == "":
 		return r, nil, errors.New("--from-audit needs the --id of a request; \"pipeguard audit show --wide\" lists ids")
 	case q.pipe != "" || q.method != "" || q.paths != nil || q.shares != nil || q.services != nil:

@@ -360,6 +360,29 @@ func TestACLOutputIsInert(t *testing.T) {
 	}
 }
 
+// A share is asked for as the proxy would, however it is spelled.
+func TestAShareIsExplainedAsTheProxySpellsIt(t *testing.T) {
+	file := writeACL(t, `apiVersion: pipeguard.dev/v1alpha1
+kind: ProxyConfig
+acl:
+  rules:
+    - name: files
+      pipes: ["smb-*"]
+      operations: [RemoveSmbGlobalMapping]
+      callers: [{namespace: team-a, serviceAccount: driver}]
+      shares: ['\\files.example\data']
+`)
+	for share, want := range map[string]int{
+		`\\files.example\data`: exitYes, `\\FILES.example\Data`: exitYes, `\\files.example\data\sub`: exitYes, `\\files.example\data\`: exitYes, `//files.example/data`: exitYes,
+		`\\files.example\\data`: exitYes, `\\files.example\data2`: exitNo, `\\evil\data`: exitNo, `files.example\data`: exitNo,
+	} {
+		got := executeACL(t, "", "acl", "explain", file, "--pipe", "smb-v1", "--method", "RemoveSmbGlobalMapping", "--share", share, "--caller", "namespace=team-a,serviceAccount=driver")
+		if got.code != want {
+			t.Errorf("%s: %+v", share, got)
+		}
+	}
+}
+
 // Whether a process is in a container decides who is named, and a record says it as the proxy knew it.
 func TestWhoIsInDoubtIsNamedByNoTool(t *testing.T) {
 	file := writeACL(t, `apiVersion: pipeguard.dev/v1alpha1

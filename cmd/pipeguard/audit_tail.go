@@ -92,7 +92,7 @@ func noting(records iter.Seq2[query.Record, error], shown map[string]int) iter.S
 	}
 }
 
-// beyond leaves out the records that were shown before: by their place, since a file that somebody put there may have numbers of others.
+// beyond leaves out the records that were shown before. It compares file and line: a planted file may repeat numbers.
 func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range records {

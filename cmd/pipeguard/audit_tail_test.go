@@ -16,7 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-// What comes after a verified reading is told from what was shown by its place. Lines that somebody put behind the log's own have numbers that the log gives once more.
+// Records that follow a verified reading are told from those already shown by file and line: a forged tail has numbers that the log then uses again.
 func TestNumbersOfAForgedTailHideNoRecordThatComes(t *testing.T) {
 	errLine := errors.New("no record")
 	at := func(file string, line int, seq uint64) query.Record {
@@ -67,7 +67,7 @@ func (w *onText) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Nobody waits for the end of a log that is followed: a line that is no record is named while it runs, and once.
+// A log that is followed has no end to wait for: a line that is no record is named at once, and only once.
 func TestALineThatIsNoRecordIsNamedWhileTheLogIsFollowed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	if err := os.WriteFile(file, []byte("\x1b[31mforged\n"), 0o600); err != nil {

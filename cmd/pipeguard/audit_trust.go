@@ -79,7 +79,7 @@ type reading struct {
 	bad    int
 	isAll  bool // the filter was asked about every record
 	said   map[string]bool
-	// isLive says that the log is followed: bad lines are named as they are met, since nobody waits for its end.
+	// isLive says that the log is followed: bad lines are named as they are met, and only counted at the end.
 	isLive bool
 }
 

@@ -14,7 +14,7 @@ var guardedOperations = []struct{ group, operation string }{
 }
 
 // whoIsNamed says who may do what the built-in request policy refuses to everybody else, one caller of a rule a line; and, for
-// notes, whom rules allow it and nobody names, and what is not known of callers that are named by account and program.
+// notes, the callers that rules allow it without naming them, and what naming by account and program depends on.
 func whoIsNamed(policy *acl.Policy, c config.Containers) (lines, notes []string) {
 	isOfNode := false
 	for _, g := range guardedOperations {
@@ -29,9 +29,9 @@ func whoIsNamed(policy *acl.Policy, c config.Containers) (lines, notes []string)
 	}
 	switch {
 	case isOfNode && c.Endpoint == "":
-		notes = append(notes, "containers are not known without containers.endpoint, so whoever is named by account and program is named in a container, too")
+		notes = append(notes, "containers are not known without containers.endpoint, so a caller that is named by account and program is named in a container, too")
 	case isOfNode:
-		notes = append(notes, "a process is named by account and program only while it is known to be in no container: nobody is whose container is in doubt, as while the runtime is away")
+		notes = append(notes, "a process is named by account and program only while it is known to be in no container: while the runtime does not answer, new processes are not")
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines), notes

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
@@ -228,8 +229,9 @@ func TestMisspeltNamesInRegoAreRefused(t *testing.T) {
 	}
 }
 
-// The bounds of a policy's node rules stand in the CRD, and here for objects in files.
-func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
+// crdSpec are the fields of a PipePolicy's spec as the API server knows them.
+func crdSpec(t *testing.T) map[string]apiextensionsv1.JSONSchemaProps {
+	t.Helper()
 	text, err := os.ReadFile("../../config/crd/pipeguard.dev_pipepolicies.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +240,12 @@ func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 		t.Fatal(err)
 	}
-	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+}
+
+// The bounds of a policy's node rules stand in the CRD, and here for objects in files.
+func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
+	spec := crdSpec(t)
 	lists := 0
 	both := maps.Clone(spec["subjects"].Items.Schema.Properties["node"].Properties)
 	for name, list := range spec["node"].Properties {
@@ -264,6 +271,26 @@ func TestNodeListsHaveTheBoundsOfTheCRD(t *testing.T) {
 	}
 	if lists != 7 {
 		t.Errorf("%d lists", lists)
+	}
+}
+
+// What the CRD takes for a limit is what nodes take.
+func TestLimitsHaveTheBoundsOfTheCRD(t *testing.T) {
+	limits := crdSpec(t)["subjects"].Items.Schema.Properties["node"].Properties["limits"].Properties
+	if len(limits) != 3 {
+		t.Fatalf("%d limits", len(limits))
+	}
+	for name, field := range limits {
+		for n, isTaken := range map[int]bool{int(*field.Minimum): true, int(*field.Maximum): true, int(*field.Maximum) + 1: false, -1: false} {
+			l := map[string]access.Limits{
+				"connections": {Connections: n}, "callsPerSecond": {CallsPerSecond: n}, "burst": {CallsPerSecond: 1, Burst: n},
+			}[name]
+			faults := 0
+			l.Check(func(string, string, ...any) { faults++ })
+			if (faults == 0) != isTaken {
+				t.Errorf("%s of %d: %d faults", name, n, faults)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,7 +219,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	r.isNamed = d.Named
 	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
-	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), d.CountedAs, d.Limits) {
+	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), cmp.Or(d.CountedAs, d.Rule), d.Limits) {
 		r.result = audit.ResultRejected
 		p.metrics.limited.WithLabelValues(p.name).Inc()
 		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, caller(r), r.stream.id)

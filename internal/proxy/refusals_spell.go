@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"crypto/rand"
 	"hash/maphash"
 	"reflect"
@@ -209,7 +210,7 @@ func commonWho(a, b *audit.Who) *audit.Who {
 	if a.TokenID != b.TokenID || a.Token != b.Token || a.TokenState != b.TokenState {
 		w.Token, w.TokenID, w.TokenState = false, "", audit.TokenSeveral
 	}
-	if w.Doubt = sharedText(a.Doubt, b.Doubt); a.Assurance == b.Assurance && a.Host == b.Host && reflect.DeepEqual(a.User, b.User) &&
+	if w.Doubt = cmp.Or(b.Doubt, a.Doubt); a.Assurance == b.Assurance && a.Host == b.Host && reflect.DeepEqual(a.User, b.User) &&
 		reflect.DeepEqual(a.Pod, b.Pod) && reflect.DeepEqual(a.Container, b.Container) {
 		return &w
 	}

@@ -366,3 +366,18 @@ func TestASummaryOfSeveralAccountsOfAContainerNamesTheContainer(t *testing.T) {
 		t.Errorf("what was lost came back: %+v", who)
 	}
 }
+
+// A record without a doubt is of a process that is known to be in no container, or of a node without a runtime: no summary says that of one in doubt.
+func TestASummaryOfCallersInDoubtIsInDoubt(t *testing.T) {
+	of := func(doubt string) *audit.Who {
+		return &audit.Who{Assurance: "process", User: &audit.WhoUser{SID: "S-1-5-18"}, Process: &audit.WhoProcess{PID: 7}, Doubt: doubt}
+	}
+	for _, doubts := range [][2]string{{"", "x"}, {"x", ""}, {"x", "y"}, {"x", "x"}} {
+		if who := commonWho(of(doubts[0]), of(doubts[1])); who.Doubt == "" || who.User == nil {
+			t.Errorf("of %q: %+v", doubts, who)
+		}
+	}
+	if who := commonWho(of(""), of("")); who.Doubt != "" {
+		t.Errorf("without a doubt: %+v", who)
+	}
+}

@@ -42,7 +42,6 @@ func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d a
 		return d, r.rules.Policy
 	}
 	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services, d.Named = true, acl.Allow, "roles/"+access.Verb, nil, nil, false
-	d.CountedAs = d.Rule
 	d.Reason = "the cluster's roles let the service account " + id.Namespace + "/" + id.ServiceAccount + " " + access.Verb + " " + p.gv.String()
 	if access.Stale {
 		d.Reason += ", by what the API server said before it was away"

@@ -11,7 +11,7 @@ import (
 // Schema is the form of a Document. A later one is refused and not half understood.
 const Schema = "pipeguard.dev/node-rules/v2"
 
-// Document is the access list of a bundle, in JSON. Without policies nobody may do anything.
+// Document is the access list of a bundle, in JSON. Without policies it permits nothing.
 type Document struct {
 	Schema   string   `json:"schema"`
 	Policies []Policy `json:"policies"`

@@ -1,6 +1,6 @@
 package access
 
-// Policy is what a PipePolicy says, in the words of both ends. Nodes get it as it is.
+// Policy is a PipePolicy without Kubernetes' types, for admission and for nodes. Bundles carry it unchanged.
 type Policy struct {
 	// Name is that of the object.
 	Name string `json:"name"`
@@ -8,6 +8,6 @@ type Policy struct {
 	Pipes []string `json:"pipes"`
 	// LogOnly has a node let pass what the policy does not permit, and record it.
 	LogOnly bool `json:"logOnly,omitempty"`
-	// Subjects may use the pipes. Without any, nobody may.
+	// Subjects may use the pipes. An empty list permits no use.
 	Subjects []Subject `json:"subjects,omitempty"`
 }

@@ -28,7 +28,7 @@ type Subject struct {
 // End is ExpiresAt as it counts: parts of a second are cut off, so that the end is never late.
 func (s *Subject) End() time.Time { return s.ExpiresAt.Truncate(time.Second) }
 
-// HasEnded says whether the subject is nobody any more.
+// HasEnded says whether the permission has ended.
 func (s *Subject) HasEnded(now time.Time) bool {
 	return !s.ExpiresAt.IsZero() && !now.Before(s.End())
 }

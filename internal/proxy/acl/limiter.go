@@ -70,7 +70,7 @@ func NewLimiter(most int) *Limiter {
 }
 
 // Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. The rule is a Decision's
-// CountedAs; an empty one stands for all calls that no rule has allowed.
+// CountedAs or Rule; an empty one stands for all calls that no rule has allowed.
 func (l *Limiter) Call(who Principal, rule string, limits access.Limits) bool {
 	if limits.CallsPerSecond <= 0 {
 		return true

@@ -159,7 +159,7 @@ func TestANameNeedsItsAssurance(t *testing.T) {
 	}
 }
 
-// A process that may be in a container is allowed what it was, and nobody is named by that.
+// A process that may be in a container keeps what rules allow it, and loses its name.
 func TestADoubtNamesNobody(t *testing.T) {
 	p, err := New(Spec{Rules: []Rule{{
 		Name: "r", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{User: "S-1-5-18", Exe: `C:\agent.exe`}},

@@ -1,7 +1,6 @@
 package acl
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -131,7 +130,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		faults.add(field+".name", "name %q is taken by another rule", r.Name)
 	}
 	names[r.Name] = true
-	out := rule{name: r.Name, limits: r.Limits, countedAs: cmp.Or(r.CountedAs, r.Name), reason: "allowed by rule " + r.Name}
+	out := rule{name: r.Name, limits: r.Limits, countedAs: r.CountedAs, reason: "allowed by rule " + r.Name}
 	if len(r.Pipes) == 0 {
 		faults.add(field+".pipes", "is empty: the rule would allow nothing")
 	}

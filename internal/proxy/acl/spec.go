@@ -149,5 +149,5 @@ type Decision struct {
 	// who writes "*" may not have thought of it.
 	Named     bool
 	Limits    access.Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
-	CountedAs string        // what the call counts with for CallsPerSecond; empty in a denial
+	CountedAs string        // what the calls of several rules count as for CallsPerSecond; if empty, those of Rule count alone
 }

@@ -18,7 +18,7 @@ func oneSpelling(kind, s string) string {
 	case kindVolume:
 		return volumeSpelling(s)
 	case kindShare:
-		return shareSpelling(s)
+		return ShareSpelling(s)
 	case kindTarget, kindService: // case does not distinguish them
 		return safepath.Lower(s)
 	}
@@ -34,9 +34,9 @@ func volumeSpelling(s string) string {
 	return prefix + strings.ToLower(s[len(prefix):])
 }
 
-// shareSpelling returns \\server\share in lower case, without what follows. Several separators are one, but not at
+// ShareSpelling returns \\server\share in lower case, without what follows. Several separators are one, but not at
 // the beginning.
-func shareSpelling(s string) string {
+func ShareSpelling(s string) string {
 	rest, ok := strings.CutPrefix(strings.ReplaceAll(s, "/", `\`), `\\`)
 	server, rest, _ := strings.Cut(rest, `\`)
 	share, _, _ := strings.Cut(strings.TrimLeft(rest, `\`), `\`)
