@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/hunt"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
@@ -43,6 +44,30 @@ func TestEachRunTellsTheSameStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(outline(t, first.evidence()), outline(t, places{again}.evidence())); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// However slow the machine: the reviewer's guide shows how far each checkpoint reaches. Two are there twice, since what is signed at the end of a log
+// is signed again as its last one.
+func TestTheStoryIsSignedWhereItBeginsAndEnds(t *testing.T) {
+	file, err := os.Open(filepath.Join(playOnce(t).evidence(), evidence.CheckpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // only read
+	var sizes []uint64
+	for note, err := range evidence.Notes(file) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := evidence.Inspect(note.Raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, head.Size)
+	}
+	if diff := cmp.Diff([]uint64{1, 35, 35, 36, 85, 107, 107}, sizes); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
@@ -14,6 +15,10 @@ type records struct {
 	writer   *segment.Writer
 	evidence *evidence.Log
 }
+
+// beyond is longer than any run takes. The story is signed where a log begins and ends, and not by the time that the machine takes: a
+// reviewer's guide that shows what is printed shows how much of the log each checkpoint is of.
+const beyond = 24 * time.Hour
 
 // openRecords opens the log as the node proxy does, and closes what a killed process left open.
 func openRecords(ctx context.Context, p places, witness witnessing, now *clock) (*records, error) {
@@ -31,7 +36,7 @@ func openRecords(ctx context.Context, p places, witness witnessing, now *clock) 
 	}
 	r := &records{}
 	r.writer, err = segment.Open(ctx, p.log(), segment.Options{
-		Now: now.Now, Covered: last.Size, Where: &audit.Where{Node: nodeName},
+		Now: now.Now, SignEvery: beyond, Covered: last.Size, Where: &audit.Where{Node: nodeName},
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
 			r.evidence, err = evidence.Open(ctx, evidence.Options{

@@ -28,11 +28,9 @@ type Options struct {
 	Sinks []Sink
 	// Prunes says that records are removed from the log: the space that takes is kept, so that it works on a full disk.
 	Prunes bool
-	// Interval is how long a record may wait for a checkpoint, 1 s if 0. Idle is how often one is made while there are no records, 1 min if 0.
-	Interval, Idle time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// OnError is told of what failed in the background, by Run and by sinks. It may be called by several goroutines. Nil means that nobody wants to know.
+	// OnError is told of what sinks and checkpoints that the log goes on without have failed with. It may be called by several goroutines. Nil means that nobody wants to know.
 	OnError func(error)
 }
 
@@ -49,15 +47,6 @@ func (o *Options) complete() error {
 			faults = append(faults, errors.New("the keys have different names"))
 			break
 		}
-	}
-	if o.Interval < 0 || o.Idle < 0 {
-		faults = append(faults, errors.New("an interval is negative"))
-	}
-	if o.Interval == 0 {
-		o.Interval = time.Second
-	}
-	if o.Idle == 0 {
-		o.Idle = time.Minute
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,7 +86,6 @@ type Log struct {
 	notes   *noteFile
 	states  *stateFiles
 	signed  Head // the last checkpoint
-	at      time.Time
 	thinned time.Time
 	start   span // the tree of the records that were removed, or are about to be
 	removed uint64
@@ -150,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.cosigned = g.before.end
 	}
 	l.states = openStates(o.States, last.raw, o.OnError)
-	l.signed, l.at = last.Head, o.Now()
+	l.signed = last.Head
 	if o.Prunes {
 		l.spare = &spare{path: filepath.Join(o.Dir, StartFile)}
 		l.spare.keep()
@@ -222,7 +210,7 @@ func (l *Log) checkpoint(isLast bool) error {
 		return fmt.Errorf("audit checkpoint of %d records: %w", head.Size, err)
 	}
 	l.states.write(raw)
-	l.signed, l.at = head, now
+	l.signed = head
 	if l.spare != nil && !isLast {
 		l.spare.keep()
 	}
@@ -246,34 +234,6 @@ func (l *Log) prove(ctx context.Context, old uint64, head Head) (tlog.TreeProof,
 		return nil, fmt.Errorf("prove growth from %d records to %d: %w", old, size, err)
 	}
 	return proveGrowth(g.before, g.after)
-}
-
-// Run makes checkpoints until ctx is done: within Interval of a record, and every Idle without one.
-func (l *Log) Run(ctx context.Context) {
-	tick := time.NewTicker(l.o.Interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := l.tick(); err != nil && !errors.Is(err, os.ErrClosed) {
-				l.o.OnError(err)
-			}
-		}
-	}
-}
-
-func (l *Log) tick() error {
-	l.signing.Lock()
-	defer l.signing.Unlock()
-	l.mu.Lock()
-	isDirty := l.tree.end != l.signed.Size
-	l.mu.Unlock()
-	if !isDirty && l.o.Now().Sub(l.at) < l.o.Idle {
-		return nil
-	}
-	return l.checkpoint(false)
 }
 
 // Close makes a last checkpoint, lets the sinks take it until ctx is done, and ends. The log must take no more records.

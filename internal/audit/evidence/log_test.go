@@ -119,10 +119,9 @@ func TestALogThatIsNotTheOneSignedLastIsNotContinued(t *testing.T) {
 func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
 	a, b := newKey(t, "a"), newKey(t, "b")
 	for name, o := range map[string]Options{
-		"no directory":        {Keys: []*Key{a}},
-		"no key":              {Dir: t.TempDir()},
-		"keys of two logs":    {Dir: t.TempDir(), Keys: []*Key{a, b}},
-		"a negative interval": {Dir: t.TempDir(), Keys: []*Key{a}, Idle: -1},
+		"no directory":     {Keys: []*Key{a}},
+		"no key":           {Dir: t.TempDir()},
+		"keys of two logs": {Dir: t.TempDir(), Keys: []*Key{a, b}},
 	} {
 		if _, err := Open(context.Background(), o); err == nil {
 			t.Errorf("%s: opened", name)
@@ -130,44 +129,14 @@ func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {
 	}
 }
 
-func TestCheckpointsAreMadeWithinASecondAndEveryMinuteWithoutRecords(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := newLog(t, Options{Now: time.Now})
-		ctx, stop := context.WithCancel(context.Background())
-		go m.log.Run(ctx)
-		count := func() (n int) {
-			for _, err := range Notes(strings.NewReader(string(files(t, m.dir)[CheckpointFile]))) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				n++
-			}
-			return n
-		}
-		time.Sleep(5*time.Minute + 500*time.Millisecond) // between two ticks of the log
-		if count() != 0 {
-			t.Error("a checkpoint of nothing")
-		}
-		m.begin(0)
-		m.records(10)
-		time.Sleep(1100 * time.Millisecond)
-		if count() != 1 {
-			t.Errorf("%d checkpoints a second after records", count())
-		}
-		time.Sleep(3*time.Minute + time.Second)
-		if count() != 4 {
-			t.Errorf("%d checkpoints after three minutes without records", count())
-		}
-		stop()
-		m.records(1)
-		m.close()
-		if count() != 5 {
-			t.Errorf("%d checkpoints at the end", count())
-		}
-		if err := m.log.Checkpoint(context.Background()); !errors.Is(err, os.ErrClosed) {
-			t.Errorf("a checkpoint of a closed log: %v", err)
-		}
-	})
+func TestAClosedLogSignsNothing(t *testing.T) {
+	m := newLog(t, Options{})
+	m.begin(0)
+	m.records(1)
+	m.close()
+	if err := m.log.Checkpoint(context.Background()); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a checkpoint of a closed log: %v", err)
+	}
 }
 
 func TestOldCheckpointsAreKeptByTheHour(t *testing.T) {

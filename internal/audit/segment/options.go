@@ -63,6 +63,9 @@ type Options struct {
 	Fits func(names []string) (bool, error)
 	// Missing is how many records the key has signed of a log of which nothing is there, for the first record to say.
 	Missing uint64
+	// SignEvery is how long a record may wait for its signature, in a log that has been written to for some seconds; 0 means a second. All
+	// times of signing go with it: the first records of a session wait for a twentieth of it, and a log that is idle is signed after 60 of it.
+	SignEvery time.Duration
 	// Evidence makes what keeps the Merkle tree of the log, given what is there. Nil keeps no tree.
 	Evidence func(*Found) (Evidence, error)
 }
@@ -93,6 +96,7 @@ func (o *Options) complete() error {
 	}
 	set(&o.SegmentAge, 24*time.Hour)
 	set(&o.Retry, time.Second)
+	set(&o.SignEvery, time.Second)
 	if o.Admitted == 0 {
 		o.Admitted = 1024
 	}
@@ -115,7 +119,7 @@ func (o *Options) complete() error {
 	if o.KeepBytes != 0 && o.KeepBytes < 2*o.SegmentBytes {
 		errs = append(errs, fmt.Errorf("keeping %d bytes is less than two segments", o.KeepBytes))
 	}
-	if o.SegmentAge < 0 || o.KeepAge < 0 || o.Retry < 0 || o.Admitted < 0 {
+	if o.SegmentAge < 0 || o.KeepAge < 0 || o.Retry < 0 || o.SignEvery < 0 || o.Admitted < 0 {
 		errs = append(errs, errors.New("a negative age or number"))
 	}
 	switch o.OnFailure {

@@ -302,25 +302,25 @@ func (l *log) close() error {
 	return errors.Join(err, l.disk.Close())
 }
 
-// idle is how often a log that nothing is written to is signed, so that a rollback shows even then.
-const idle = time.Minute
-
-// Sessions may be short: a process that is killed as soon as it has begun to write should leave as little unsigned as one that ran for a day.
+// When a log is signed, by Options.SignEvery. Sessions may be short: a process that is killed as soon as it has begun to write should leave as
+// little unsigned as one that ran for a day.
 const (
-	youth      = 5 * time.Second       // how long a session is young
-	youngTicks = 50 * time.Millisecond // how often it is signed then, if there is something new
+	idle  = 60 // times of it: how often a log that nothing is written to is signed, so that a rollback shows even then
+	youth = 5  // times of it: how long a session is young
+	young = 20 // how often a young session is signed in one of it, if there is something new
 )
 
-// sign keeps checkpoints until ctx is done: each second when there is something new, sooner in a young session, and each minute otherwise.
+// sign keeps checkpoints until ctx is done: every SignEvery when there is something new, sooner in a young session, and later otherwise.
 func (l *log) sign(ctx context.Context) {
 	if l.evidence == nil {
 		return
 	}
-	clock := time.NewTicker(tick)
+	every := l.options.SignEvery
+	clock := time.NewTicker(every)
 	defer clock.Stop()
 	for began, signed := time.Now(), time.Now(); ; {
 		early := l.early
-		if time.Since(began) >= youth {
+		if time.Since(began) >= youth*every {
 			early = nil
 		}
 		select {
@@ -328,11 +328,11 @@ func (l *log) sign(ctx context.Context) {
 			return
 		case <-clock.C:
 		case <-early:
-			if !pause(ctx, youngTicks) { // what comes now goes with it
+			if !pause(ctx, every/young) { // what comes now goes with it
 				return
 			}
 		}
-		if dirty := l.dirty.Swap(false); !dirty && time.Since(signed) < idle {
+		if dirty := l.dirty.Swap(false); !dirty && time.Since(signed) < idle*every {
 			continue
 		}
 		if err := l.evidence.Checkpoint(ctx); err != nil && ctx.Err() == nil {

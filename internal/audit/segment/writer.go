@@ -31,7 +31,7 @@ type Writer struct {
 
 var _ audit.Writer = (*Writer)(nil)
 
-// tick is how often the Writer looks at the clock, and signs if there is something to sign.
+// tick is how often the Writer looks at the clock.
 const tick = time.Second
 
 // Open takes the directory at path, closes what an earlier process left open there, and begins a segment. The directory is made if it is
