@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
@@ -69,20 +69,7 @@ func (p Proxy) Spec() acl.Spec {
 
 // spec also returns the faults of the profiles, whose fields lack the "acl." in front.
 func (a ACL) spec() (acl.Spec, acl.Faults) {
-	s := acl.Spec{Limits: access.Limits(a.Limits)}
-	for _, m := range a.Pipes {
-		s.Modes = append(s.Modes, acl.PipeMode(m))
-	}
-	for _, r := range a.Rules {
-		rule := acl.Rule{
-			Name: r.Name, Pipes: r.Pipes, Operations: r.Operations, Permits: r.Permits, Paths: r.Paths, Shares: r.Shares, Services: r.Services,
-			Limits: access.Limits(r.Limits),
-		}
-		for _, c := range r.Callers {
-			rule.Callers = append(rule.Callers, acl.CallerPattern(c))
-		}
-		s.Rules = append(s.Rules, rule)
-	}
+	s := acl.Spec{Modes: a.Pipes, Rules: slices.Clone(a.Rules), Limits: a.Limits}
 	var faults acl.Faults
 	for i, p := range a.Profiles {
 		rules, err := profiles.Rules(profiles.Options(p))

@@ -4,26 +4,13 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
 )
 
 // Profile are the ready-made rules for one driver, written as its name or as its name and what differs from the driver's
 // own manifests.
-type Profile struct {
-	// Name is that of the driver, such as azuredisk.
-	Name string `yaml:"name"`
-	// Namespace is where the driver runs.
-	Namespace string `yaml:"namespace"`
-	// ServiceAccount is the name of its service account. "*" is any of the namespace, for nodes that cannot learn it.
-	ServiceAccount string `yaml:"serviceAccount"`
-	// Container is the name of the container that calls.
-	Container string `yaml:"container"`
-	// Image narrows the rules to an image, as in a caller.
-	Image string `yaml:"image"`
-	// KubeletDir is the kubelet's directory, C:\var\lib\kubelet if not set. The driver may name paths in its plugins and pods.
-	KubeletDir string `yaml:"kubeletDir"`
-	// Shares are the SMB shares that the driver may map, as in a rule. If not set, any share.
-	Shares []string `yaml:"shares"`
-}
+type Profile profiles.Options
 
 // UnmarshalYAML takes a name, or a mapping with these keys and no others: the strictness of a decoder does not reach here.
 func (p *Profile) UnmarshalYAML(node *yaml.Node) error {

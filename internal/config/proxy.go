@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -54,93 +55,13 @@ type Proxy struct {
 type ACL struct {
 	// Pipes sets the mode of pipes. A pipe in LogOnly mode serves everybody who can open it: use it to learn
 	// what a driver calls, on nodes that could do without the guard for that time.
-	Pipes []PipeMode `yaml:"pipes"`
+	Pipes []acl.PipeMode `yaml:"pipes"`
 	// Rules allow; what no rule allows is denied. The first that covers a call is recorded, and its permits and limits hold.
-	Rules []Rule `yaml:"rules"`
+	Rules []acl.Rule `yaml:"rules"`
 	// Profiles are ready-made rules for known drivers, which come after Rules.
 	Profiles []Profile `yaml:"profiles"`
 	// Limits hold for every caller for whom the rule that decides sets none.
-	Limits CallerLimits `yaml:"limits"`
-}
-
-// CallerLimits bound one caller: a container of a pod, or a process of the node. What is not set is not bounded here, and 0
-// is refused; the limits of the proxy hold beside them.
-type CallerLimits struct {
-	// Connections is how many connections to one pipe the caller may hold open. A driver needs two.
-	Connections int `yaml:"connections"`
-	// CallsPerSecond is how many calls it may make on average, each rule counted by itself.
-	CallsPerSecond int `yaml:"callsPerSecond"`
-	// Burst is how many calls it may make at once after a pause, as many as callsPerSecond if not set.
-	Burst int `yaml:"burst"`
-}
-
-// PipeMode sets the mode of the pipes that a pattern covers. Where patterns overlap, Enforce wins.
-type PipeMode struct {
-	// Pipe is a pattern as in a rule. "*" leaves out system and iscsi here too.
-	Pipe string `yaml:"pipe"`
-	// Mode is Enforce or LogOnly.
-	Mode acl.Mode `yaml:"mode"`
-}
-
-// Rule allows callers to use operations of pipes.
-type Rule struct {
-	// Name stands in audit records. It must be unique.
-	Name string `yaml:"name"`
-	// Pipes are patterns such as "filesystem-v1", "filesystem-*" or "*", or full names of forwarded pipes, \\.\pipe\NAME,
-	// which no pattern covers. Rules hold for older versions as for the newest,
-	// so naming one version only narrows a rule. "*" and "*-v1" never cover system and iscsi: the first stops
-	// any service of the node, the second connects it to other machines. Quote a pattern that begins with a star.
-	Pipes []string `yaml:"pipes"`
-	// Operations are names of the newest API version, such as CreateSymlink, or "*". "*" covers FormatVolume,
-	// and operations that a later version of the proxy adds. Methods of a forwarded pipe, and methods of an upstream
-	// that this proxy does not know, are written /package.Service/Method or /package.Service/*.
-	Operations []string `yaml:"operations"`
-	// Callers are those whom the rule trusts; each must set user, exe, namespace or a service account with its namespace.
-	Callers []Caller `yaml:"callers"`
-	// Permits are dangerous steps that the rule allows beside the operations, which "*" does not include: Reformat, to
-	// format a volume that has a file system; SystemDisk, to change a disk or volume that the node runs from; and
-	// NodeAccount, to map a share without a user name, which logs the node's own account on to the server and needs shares.
-	// The first rule that allows a call decides what is permitted to it.
-	Permits []string `yaml:"permits"`
-	// Paths are directories such as C:\var\lib\kubelet\plugins. If there are any, the rule covers only calls all of whose
-	// paths lie in one of them, both ends of a link and the local path of an SMB mapping among them. An operation that
-	// names no path, such as FormatVolume, cannot be confined: it needs a rule without paths.
-	Paths []string `yaml:"paths"`
-	// Shares are the SMB shares that calls of the rule may name: \\server\share, \\server\*, \\server\prefix*, or \\*.domain\share.
-	// If not set, any share. They confine NewSmbGlobalMapping and RemoveSmbGlobalMapping and affect no other operation.
-	Shares []string `yaml:"shares"`
-	// Services are the Windows services that calls of the rule may name, by their short names. If not set, any service; but a
-	// forced StopService then stops no other service, because it stops only dependents that are named here.
-	Services []string `yaml:"services"`
-	// Limits are what each caller of the rule may use up.
-	Limits CallerLimits `yaml:"limits"`
-}
-
-// Caller covers the callers that agree with every field it sets. What is not known about a caller agrees with nothing.
-type Caller struct {
-	// User is a SID (S-1-5-18), or uid:N where there are no SIDs. S-1-5-93-2-1 is every process-isolated container that
-	// runs as ContainerAdministrator, of whatever pod: a user alone tells drivers from nothing that runs beside them.
-	User string `yaml:"user"`
-	// Exe is the full path of the program, or DIR\* for all programs beneath a directory. Whoever may replace the
-	// file, or write into the directory, is trusted as well; and a path within a container's image is the image author's choice.
-	Exe string `yaml:"exe"`
-	// Assurance is the least that must be proven about the caller: sid, process or pod. An exe needs process.
-	// All fields below but token need pod, which then goes without saying.
-	Assurance string `yaml:"assurance"`
-	// Namespace is that of the pod. Alone it trusts whoever may make pods there.
-	Namespace string `yaml:"namespace"`
-	// ServiceAccount is NAME beside a namespace, or NAMESPACE/NAME. A node that cannot learn service accounts matches none.
-	ServiceAccount string `yaml:"serviceAccount"`
-	// Container is the name of the container in its pod: it keeps a driver's sidecars out, and is the pod author's choice.
-	Container string `yaml:"container"`
-	// Image is the image as the runtime names it: registry/driver:v1, registry/driver@sha256:…, a digest alone, or a prefix
-	// that ends at a boundary and * (registry/team/*). A tag is what the registry says it is today; a digest cannot be moved.
-	Image string `yaml:"image"`
-	// HostProcess asks for a container that is a HostProcess container (true), or that is none (false). A HostProcess
-	// container that runs as SYSTEM can leave its job, and then is no container any more.
-	HostProcess *bool `yaml:"hostProcess"`
-	// Token asks for a caller that has shown a valid token of its pod.
-	Token bool `yaml:"token"`
+	Limits access.Limits `yaml:"limits"`
 }
 
 // Limits bound what callers can use up. Zero values mean the defaults of the proxy, and are refused in a file.

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -28,7 +29,7 @@ func (s source) checkText(into any) error {
 func (s source) zeros(v reflect.Value, field, remedy string) (faults acl.Faults) {
 	switch v.Kind() {
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[CallerLimits]() {
+		if v.Type() == reflect.TypeFor[access.Limits]() {
 			remedy = "leave it out for no bound of this kind here"
 		}
 		for i := range v.NumField() {

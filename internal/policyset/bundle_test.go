@@ -80,20 +80,11 @@ func TestEqualObjectsGiveEqualContentInWhateverOrder(t *testing.T) {
 }
 
 func TestUnfitPoliciesAreNamed(t *testing.T) {
-	many := make([]string, 64)
-	for i := range many {
-		many[i] = "a" + strings.Repeat("b", i)
-		many[i] = many[i][:min(len(many[i]), 60)] + string(rune('a'+i/26)) + string(rune('a'+i%26))
-	}
 	for name, objects := range map[string][]v1alpha1.PipePolicy{
-		"no pipes":            {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Pipes = nil })},
-		"a subject of nobody": {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Namespace = "" })},
-		"an unknown action":   {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = "Off" })},
-		"one name twice":      {azuredisk(), azuredisk()},
-		"too many combinations": {azuredisk(func(s *v1alpha1.PipePolicySpec) {
-			s.Subjects[0].ServiceAccounts, s.Subjects[0].Containers = many, append([]string{"one-more"}, many[1:]...)
-			s.Subjects[0].Images = []string{"r/a", "r/b"}
-		})},
+		"no pipes":               {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Pipes = nil })},
+		"a subject of nobody":    {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Namespace = "" })},
+		"an unknown action":      {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = "Off" })},
+		"one name twice":         {azuredisk(), azuredisk()},
 		"an exception of nobody": {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[1].Owner = "" })},
 	} {
 		_, err := BundleSources{PipePolicies: objects}.Bundle()

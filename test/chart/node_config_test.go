@@ -65,7 +65,7 @@ func TestEveryProfileMakesRulesThatTheProxyTakes(t *testing.T) {
 			if !strings.HasPrefix(rule.Name, "driver-"+d.policy) || len(rule.Permits) > 0 {
 				t.Errorf("%s: %+v", value, rule)
 			}
-			if diff := cmp.Diff([]config.Caller{{User: "S-1-5-93-2-1", Assurance: "process"}}, rule.Callers); diff != "" {
+			if diff := cmp.Diff([]acl.CallerPattern{{User: "S-1-5-93-2-1", Assurance: "process"}}, rule.Callers); diff != "" {
 				t.Errorf("%s: callers (-want +got):\n%s", value, diff)
 			}
 			for _, pipe := range rule.Pipes {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -308,6 +309,43 @@ func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
 	withToken.Token = true
 	if !l.Decide(call("disk", "v1", "ListDiskIDs", withToken)).Allowed {
 		t.Error("with its token it is denied")
+	}
+}
+
+// Three full lists of a subject are 262,144 combinations, and no more than their values on a node.
+func TestASubjectMayHaveFullLists(t *testing.T) {
+	const most = 64 // of a list, by the CRD
+	values := func(format string) (list []string) {
+		for i := range most {
+			list = append(list, fmt.Sprintf(format, i))
+		}
+		return list
+	}
+	clock := now
+	l := live(t, &clock, object("p", func(s *spec) {
+		s.Node = v1alpha1.NodeRules{Methods: []string{"PartitionDisk"}}
+		s.Subjects = []v1alpha1.Subject{{
+			Name: "s", Namespace: "kube-system", ServiceAccounts: values("account-%d"), Containers: values("container-%d"), Images: values("registry.example/driver-%d*"),
+		}}
+	}))
+	who := func(account, container, image int) acl.Caller {
+		return driver(func(c *acl.Caller) {
+			c.ServiceAccount, c.Container, c.Image = fmt.Sprintf("account-%d", account), fmt.Sprintf("container-%d", container), fmt.Sprintf("registry.example/driver-%d:v1", image)
+		})
+	}
+	for _, c := range []struct {
+		who     acl.Caller
+		allowed bool
+	}{
+		{who(0, 0, 0), true}, {who(most-1, 0, most/2), true}, {who(most/2, most-1, most-1), true},
+		{who(most, 0, 0), false}, {who(0, most, 0), false}, {who(0, 0, most), false},
+	} {
+		if d := l.Decide(call("disk", "v1", "PartitionDisk", c.who)); d.Allowed != c.allowed || c.allowed && !d.Named {
+			t.Errorf("%+v: %+v", c.who, d)
+		}
+	}
+	if notes := l.Notes(); len(notes) > 0 {
+		t.Errorf("%q", notes)
 	}
 }
 

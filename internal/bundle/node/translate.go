@@ -11,9 +11,9 @@ import (
 // rules are those of one subject, named POLICY/SUBJECT. Operations that take paths have one of their own if the subject
 // has directories: a rule with paths covers no other operation.
 func (t *translation) rules(s *access.Subject) []acl.Rule {
-	callers := t.callers(s)
+	caller := t.caller(s)
 	operations, confined := t.operations(s)
-	if len(callers) == 0 {
+	if caller == nil {
 		return nil
 	}
 	pipes := t.pipes
@@ -27,7 +27,7 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 		return nil
 	}
 	rule := acl.Rule{
-		Name: t.p.Name + "/" + s.Name, Pipes: patterns(pipes), Implied: t.implied, Callers: callers,
+		Name: t.p.Name + "/" + s.Name, Pipes: patterns(pipes), Implied: t.implied, Subject: caller,
 		Permits: s.Permits, Shares: s.Shares, Services: s.Services, Limits: s.Limits, CountedAs: t.p.Name + "/" + s.Name,
 	}
 	if len(s.Methods) == 0 { // it spells no operation out
@@ -94,40 +94,31 @@ func (t *translation) paths(s *access.Subject) []string {
 	return out
 }
 
-// callers are all combinations of the lists of a subject.
-func (t *translation) callers(s *access.Subject) []acl.CallerPattern {
-	accounts := orAny(t.fit("service account", s.ServiceAccounts, func(v string) acl.CallerPattern {
-		return acl.CallerPattern{Namespace: "n", ServiceAccount: v}
-	}), s.ServiceAccounts)
-	containers := orAny(t.fit("container", s.Containers, func(v string) acl.CallerPattern {
-		return acl.CallerPattern{Namespace: "n", Container: v}
-	}), s.Containers)
-	images := orAny(t.fit("image", images(s.Images), func(v string) acl.CallerPattern {
-		return acl.CallerPattern{Namespace: "n", Image: v}
-	}), s.Images)
-	var out []acl.CallerPattern
-	for _, account := range accounts {
-		for _, container := range containers {
-			for _, image := range images {
-				out = append(out, acl.CallerPattern{
-					Namespace: s.Namespace, ServiceAccount: account, Container: container, Image: image,
-					Assurance: "pod", Token: s.RequireToken,
-				})
-			}
-		}
-	}
-	if len(out) > 0 && !isFitCaller(out[0]) { // the namespace, which all share
+// caller is the subject with what a caller could have; nil if nobody could be it.
+func (t *translation) caller(s *access.Subject) *access.Subject {
+	is := &access.Subject{Namespace: s.Namespace, Permission: access.Permission{RequireToken: s.RequireToken}}
+	if !isFitCaller(*is) {
 		t.note("subject %s: namespace %q is none, so it permits nothing", s.Name, s.Namespace)
 		return nil
 	}
-	return out
+	is.ServiceAccounts = t.fit("service account", s.ServiceAccounts, func(v []string) access.Subject { return access.Subject{ServiceAccounts: v} })
+	is.Containers = t.fit("container", s.Containers, func(v []string) access.Subject { return access.Subject{Containers: v} })
+	is.Images = t.fit("image", s.Images, func(v []string) access.Subject { return access.Subject{Images: v} })
+	for _, list := range [][2][]string{{s.ServiceAccounts, is.ServiceAccounts}, {s.Containers, is.Containers}, {s.Images, is.Images}} {
+		if len(list[0]) > 0 && len(list[1]) == 0 { // of which nothing fits: as it is it would be any
+			return nil
+		}
+	}
+	return is
 }
 
 // fit leaves out values that no caller could have: they permit nothing.
-func (t *translation) fit(what string, values []string, pattern func(string) acl.CallerPattern) []string {
+func (t *translation) fit(what string, values []string, subject func([]string) access.Subject) []string {
 	var out []string
 	for _, v := range values {
-		if isFitCaller(pattern(v)) {
+		alone := subject([]string{v})
+		alone.Namespace = "n"
+		if isFitCaller(alone) {
 			out = append(out, v)
 		} else {
 			t.noteOnce("%s %q is none that a caller could have, so it permits nothing", what, v)
@@ -136,32 +127,7 @@ func (t *translation) fit(what string, values []string, pattern func(string) acl
 	return out
 }
 
-// orAny is any value if the list asks for none; a list of which nothing fits asks for what nobody has.
-func orAny(fit, written []string) []string {
-	if len(written) == 0 {
-		return []string{""}
-	}
-	return fit
-}
-
-// images puts images into the words of the access list.
-func images(written []string) (out []string) {
-	for _, text := range written {
-		patterns, err := access.SpellImage(text)
-		if err != nil {
-			patterns = []string{text} // to be named as unfit
-		}
-		for _, p := range patterns {
-			if err == nil && access.IsImagePrefix(p) {
-				p += "*"
-			}
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func isFitCaller(c acl.CallerPattern) bool { return isFit(acl.Rule{Callers: []acl.CallerPattern{c}}) }
+func isFitCaller(s access.Subject) bool { return isFit(acl.Rule{Subject: &s}) }
 
 // isFit asks package acl itself, so that there is one opinion on what a pattern is.
 func isFit(r acl.Rule) bool {

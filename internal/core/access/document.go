@@ -17,20 +17,8 @@ type Document struct {
 	Policies []Policy `json:"policies"`
 }
 
-// Callers is how many combinations the lists of a subject make; each becomes a pattern of the access list.
-func (s *Subject) Callers() int {
-	return max(1, len(s.ServiceAccounts)) * max(1, len(s.Containers)) * max(1, len(s.Images))
-}
-
-// Bounds. They hold where policies are compiled and where they are read.
-const (
-	// MaxCallers bounds the combinations of one subject: three lists of 64 would make 262,144.
-	MaxCallers = 4096
-	// MaxAllCallers bounds those of all subjects together.
-	MaxAllCallers = 100_000
-	// MaxPolicies bounds the policies.
-	MaxPolicies = 10_000
-)
+// MaxPolicies bounds the policies. It holds where a document is made and where it is read.
+const MaxPolicies = 10_000
 
 // ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that.
 func ParseDocument(text []byte) (Document, error) {
@@ -64,7 +52,7 @@ func (d Document) Check() error {
 	if len(d.Policies) > MaxPolicies {
 		add("%d policies, and at most %d are taken", len(d.Policies), MaxPolicies)
 	}
-	names, all := map[string]bool{}, 0
+	names := map[string]bool{}
 	for _, p := range d.Policies {
 		if p.Name == "" || names[p.Name] {
 			add("policy %q: the name is empty or another's", p.Name)
@@ -94,14 +82,7 @@ func (d Document) Check() error {
 			s.Check(func(field, format string, args ...any) {
 				add("policy %q: subject %q: %s: %s", p.Name, s.Name, field, fmt.Sprintf(format, args...))
 			})
-			if n := s.Callers(); n > MaxCallers {
-				add("policy %q: subject %q: its lists make %d combinations, and at most %d are taken: make several subjects of it", p.Name, s.Name, n, MaxCallers)
-			}
-			all += s.Callers()
 		}
-	}
-	if all > MaxAllCallers {
-		add("the subjects make %d combinations of callers, and at most %d are taken", all, MaxAllCallers)
 	}
 	return errors.Join(faults...)
 }

@@ -1,10 +1,13 @@
 package access
 
-// Limits bound one caller: a container of a pod, or a process of the node. Zero means that no bound is set here.
+// Limits bound one caller: a container of a pod, or a process of the node. Zero means that no bound is set here; the limits of the proxy hold beside them.
 type Limits struct {
-	Connections    int `json:"connections,omitempty"`    // open connections to one pipe
-	CallsPerSecond int `json:"callsPerSecond,omitempty"` // on average
-	Burst          int `json:"burst,omitempty"`          // calls at once after a pause; CallsPerSecond if it is 0
+	// Connections is how many connections to one pipe the caller may hold open. A driver needs two.
+	Connections int `json:"connections,omitempty" yaml:"connections"`
+	// CallsPerSecond is how many calls it may make on average, each rule counted by itself.
+	CallsPerSecond int `json:"callsPerSecond,omitempty" yaml:"callsPerSecond"`
+	// Burst is how many calls it may make at once after a pause, as many as CallsPerSecond if not set.
+	Burst int `json:"burst,omitempty" yaml:"burst"`
 }
 
 // Bounds of what a Limits may say: beyond them it is a typing error, and bounds nothing.

@@ -28,26 +28,41 @@ func level(assurance string) int {
 	return 0
 }
 
-// names are the fields of a caller that are compared as they are, and the two that may be prefixes. In a pattern an empty
-// one is not asked for, exe may be a directory with its separator and image a prefix; in a caller an empty one is unknown.
-type callerNames struct{ user, exe, namespace, account, container, image string }
-
-// callerPattern is a parsed CallerPattern.
+// callerPattern is a parsed CallerPattern, or the subject of a rule. What is empty is not asked for; of a list the caller has one.
 type callerPattern struct {
-	names       callerNames
-	hostProcess *bool
-	token       bool
-	least       int
-	isName      bool // it has a name
+	user, exe, namespace         string // exe may be a directory with its separator
+	accounts, containers, images []string
+	hostProcess                  *bool
+	token                        bool
+	least                        int
+	isName                       bool // it has a name
 }
 
-// caller is a Caller with its fields folded, and without those that its assurance does not carry.
+// keys are the fields that the index looks up: for each service account, if any is asked for.
+func (p *callerPattern) keys() []who {
+	key := who{user: p.user, exe: p.exe, namespace: p.namespace}
+	if isExeDir(p.exe) {
+		key.exe = ""
+	}
+	if len(p.accounts) == 0 {
+		return []who{key}
+	}
+	keys := make([]who, len(p.accounts))
+	for i, account := range p.accounts {
+		keys[i] = key
+		keys[i].account = account
+	}
+	return keys
+}
+
+// caller is a Caller with its fields folded, and without those that its assurance does not carry. An empty one is unknown.
 type caller struct {
-	names       callerNames
-	hostProcess bool
-	token       bool
-	level       int
-	mayBeInside bool // something is said of a pod or a container, whether or not the assurance carries it, or is in doubt
+	who
+	container, image string
+	hostProcess      bool
+	token            bool
+	level            int
+	mayBeInside      bool // something is said of a pod or a container, whether or not the assurance carries it, or is in doubt
 }
 
 func foldCaller(c Caller) caller {
@@ -56,17 +71,17 @@ func foldCaller(c Caller) caller {
 	if out.level == 0 {
 		return out
 	}
-	out.names.user = foldUser(c.User)
+	out.user = foldUser(c.User)
 	if out.level >= levelProcess {
-		out.names.exe = string(foldExe(c.Exe))
+		out.exe = string(foldExe(c.Exe))
 	}
 	if out.level < levelPod || !isLabel(c.Namespace) {
 		return out
 	}
-	out.names.namespace, out.names.container, out.hostProcess = c.Namespace, c.Container, c.HostProcess
-	out.names.account = c.ServiceAccount
+	out.namespace, out.container, out.hostProcess = c.Namespace, c.Container, c.HostProcess
+	out.account = c.ServiceAccount
 	if access.IsImage(c.Image) {
-		out.names.image = c.Image
+		out.image = c.Image
 	}
 	return out
 }
@@ -79,18 +94,18 @@ func parseCaller(c CallerPattern) (callerPattern, []error) {
 	}
 	var errs []error
 	if c.User != "" {
-		p.names.user = foldUser(c.User)
-		errs = append(errs, checkUser(p.names.user))
+		p.user = foldUser(c.User)
+		errs = append(errs, checkUser(p.user))
 	}
 	if c.Exe != "" {
 		exe, err := parseExe(c.Exe)
-		p.names.exe = exe
+		p.exe = exe
 		errs = append(errs, err)
 		p.least = levelProcess
 	}
 	errs = append(errs, p.parsePod(c)...)
-	_, p.isName = p.name()
-	if c.User == "" && c.Exe == "" && p.names.namespace == "" && errors.Join(errs...) == nil {
+	p.isName = len(p.names()) > 0
+	if c.User == "" && c.Exe == "" && p.namespace == "" && errors.Join(errs...) == nil {
 		return p, []error{errors.New("names neither a user, an exe nor a namespace: it would stand for everybody")}
 	}
 	return p, slices.DeleteFunc(append(errs, p.parseAssurance(c.Assurance)), func(err error) bool { return err == nil })
@@ -99,41 +114,76 @@ func parseCaller(c CallerPattern) (callerPattern, []error) {
 // parsePod takes the fields that only a proven pod has.
 func (p *callerPattern) parsePod(c CallerPattern) []error {
 	var errs []error
-	p.names.namespace, p.names.account, p.names.container, p.names.image = c.Namespace, c.ServiceAccount, c.Container, c.Image
+	account := c.ServiceAccount
+	p.namespace = c.Namespace
 	if namespace, name, ok := strings.Cut(c.ServiceAccount, "/"); ok {
 		if c.Namespace != "" && c.Namespace != namespace {
 			errs = append(errs, fmt.Errorf("service account %q is not of namespace %q", c.ServiceAccount, c.Namespace))
 		}
-		p.names.namespace, p.names.account = namespace, name
+		p.namespace, account = namespace, name
 		if namespace == "" || name == "" {
 			errs = append(errs, fmt.Errorf("service account %q: want NAMESPACE/NAME", c.ServiceAccount))
 		}
 	} else if c.ServiceAccount != "" && c.Namespace == "" {
 		errs = append(errs, fmt.Errorf("service account %q needs its namespace, beside it or as NAMESPACE/NAME", c.ServiceAccount))
 	}
-	if n := p.names.namespace; n != "" && !isLabel(n) {
-		errs = append(errs, fmt.Errorf("namespace %q: want the name of one namespace", n))
+	return append(errs, p.parseContainer(p.namespace, some(account), some(c.Container), some(c.Image), func(text string) ([]string, error) {
+		pattern, err := access.ParseImage(text)
+		return []string{pattern}, err
+	})...)
+}
+
+// some is a list of what is not empty.
+func some(value string) []string {
+	if value == "" {
+		return nil
 	}
-	if n := p.names.account; n != "" && !isSubdomain(n) {
-		errs = append(errs, fmt.Errorf("service account %q: want the name of one service account", n))
+	return []string{value}
+}
+
+// parseContainer takes what is asked of a container, by the names that pods and images have.
+func (p *callerPattern) parseContainer(namespace string, accounts, containers, images []string, spell func(image string) ([]string, error)) []error {
+	var errs []error
+	if namespace != "" && !isLabel(namespace) {
+		errs = append(errs, fmt.Errorf("namespace %q: want the name of one namespace", namespace))
 	}
-	if n := p.names.container; n != "" && !isLabel(n) {
-		errs = append(errs, fmt.Errorf("container %q: want the name of one container", n))
+	for _, n := range accounts {
+		if !isSubdomain(n) {
+			errs = append(errs, fmt.Errorf("service account %q: want the name of one service account", n))
+		}
 	}
-	if c.Image != "" {
-		var err error
-		p.names.image, err = access.ParseImage(c.Image)
-		errs = append(errs, err)
+	for _, n := range containers {
+		if !isLabel(n) {
+			errs = append(errs, fmt.Errorf("container %q: want the name of one container", n))
+		}
 	}
+	for _, text := range images {
+		patterns, err := spell(text)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		p.images = append(p.images, patterns...)
+	}
+	p.namespace, p.accounts, p.containers = namespace, slices.Clone(accounts), slices.Clone(containers)
 	if p.needsPod() {
 		p.least = levelPod
 	}
 	return errs
 }
 
+// parseSubject is for a subject of a PipePolicy.
+func parseSubject(s *access.Subject) (callerPattern, []error) {
+	p := callerPattern{token: s.RequireToken, least: levelPod}
+	errs := p.parseContainer(s.Namespace, s.ServiceAccounts, s.Containers, s.Images, access.SpellImage)
+	p.isName = len(p.names()) > 0
+	if s.Namespace == "" {
+		errs = append(errs, errors.New("names no namespace: it would stand for everybody"))
+	}
+	return p, errs
+}
+
 func (p *callerPattern) needsPod() bool {
-	n := p.names
-	return n.namespace != "" || n.account != "" || n.container != "" || n.image != "" || p.hostProcess != nil
+	return p.namespace != "" || len(p.accounts)+len(p.containers)+len(p.images) > 0 || p.hostProcess != nil
 }
 
 func (p *callerPattern) parseAssurance(text string) error {
@@ -158,21 +208,20 @@ func (p *callerPattern) covers(c *caller) bool { return p.differs(c) == "" }
 
 // differs names the first field in which the caller does not agree; empty if it agrees in all. c.level must not be 0.
 func (p *callerPattern) differs(c *caller) string {
-	want, have := &p.names, &c.names
 	switch {
 	case c.level < p.least || c.level == 0:
 		return "assurance"
-	case want.user != "" && want.user != have.user:
+	case p.user != "" && p.user != c.user:
 		return "user"
-	case want.exe != "" && !coversExe(want.exe, have.exe):
+	case p.exe != "" && !coversExe(p.exe, c.exe):
 		return "exe"
-	case want.namespace != "" && want.namespace != have.namespace:
+	case p.namespace != "" && p.namespace != c.namespace:
 		return "namespace"
-	case want.account != "" && want.account != have.account:
+	case len(p.accounts) > 0 && !slices.Contains(p.accounts, c.account):
 		return "serviceAccount"
-	case want.container != "" && want.container != have.container:
+	case len(p.containers) > 0 && !slices.Contains(p.containers, c.container):
 		return "container"
-	case want.image != "" && !access.CoversImage(want.image, have.image):
+	case len(p.images) > 0 && !p.coversImage(c.image):
 		return "image"
 	case p.hostProcess != nil && *p.hostProcess != c.hostProcess:
 		return "hostProcess"
@@ -180,6 +229,15 @@ func (p *callerPattern) differs(c *caller) string {
 		return "token"
 	}
 	return ""
+}
+
+func (p *callerPattern) coversImage(image string) bool {
+	for _, pattern := range p.images { // a closure would be made for each call
+		if access.CoversImage(pattern, image) {
+			return true
+		}
+	}
+	return false
 }
 
 // String is the pattern as it is written: the fields that are set, as KEY=VALUE with spaces between them.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // image is the folded path of a caller's program; empty if there is none that can be compared.
@@ -61,7 +62,7 @@ func foldExe(path string) image {
 	if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || !hasOnlySegments(path[3:], '\\') {
 		return ""
 	}
-	return image(upperCase(path, foldRune))
+	return image(upperCase(path))
 }
 
 // hasOnlySegments says whether a path is names with one separator between them. It is asked about every caller, so it looks
@@ -89,6 +90,23 @@ func hasOnlySegments(path string, separator byte) bool {
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// upperCase is the upper case of ASCII, byte by byte, and of other letters as foldRune has it.
+func upperCase(path string) string {
+	var out strings.Builder
+	out.Grow(len(path))
+	for i := range len(path) {
+		c := path[i]
+		if c >= utf8.RuneSelf {
+			return strings.Map(foldRune, path)
+		}
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		out.WriteByte(c)
+	}
+	return out.String()
+}
 
 // foldRune is the upper case of a character, as in the tables of NTFS. Those never turn a character beyond ASCII
 // into one of ASCII, as Unicode does with the Kelvin sign, the long s and the dotless i.

@@ -69,7 +69,7 @@ func (p *Policy) explain(i int, r Request, q *query) Verdict {
 		case field == "" && !v.Covers:
 			v.Covers, v.Why = true, fmt.Sprintf("callers[%d] agrees", j)
 		case field != "" && !v.Covers:
-			faults = append(faults, fmt.Sprintf("callers[%d]: %s", j, rule.callers[j].difference(field, written.Callers[j], r.Caller, &q.caller)))
+			faults = append(faults, fmt.Sprintf("callers[%d]: %s", j, rule.callers[j].difference(field, written.caller(j), r.Caller, &q.caller)))
 		}
 		v.Names = v.Names || field == "" && rule.names(q, j)
 	}
@@ -95,9 +95,9 @@ func (p *callerPattern) difference(field string, want CallerPattern, have Caller
 	case "exe":
 		return text(want.Exe, have.Exe)
 	case "namespace":
-		return text(p.names.namespace, have.Namespace)
+		return text(p.namespace, have.Namespace)
 	case "serviceAccount":
-		return text(p.names.account, folded.names.account)
+		return text(strings.Join(p.accounts, ", "), folded.account)
 	case "container":
 		return text(want.Container, have.Container)
 	case "image":

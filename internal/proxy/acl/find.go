@@ -48,54 +48,20 @@ func (p *Policy) find(q *query) (rule int, ok bool) {
 	if q.caller.level == 0 {
 		return best, false
 	}
-	for i := range p.callers.shapes {
-		p.callers.shapes[i].each(&q.caller, func(key callerNames) {
-			if n := p.callers.nodes[key]; n != nil && (q.goal != goalNamed || key.isName()) {
-				best = p.search(n, q, best)
-			}
-		})
-	}
+	p.callers.each(q.caller.who, func(b *bucketOfRules) {
+		if b.byPipe == nil {
+			best = p.scan(b.entries, q, best)
+			return
+		}
+		patterns, count := patternsOf(q.group, q.version)
+		for _, pipe := range patterns[:count] {
+			best = p.scan(b.byPipe[pipe], q, best)
+		}
+	})
 	return best, best < len(p.rules)
 }
 
-// search returns the first rule below best that covers q, or best.
-func (p *Policy) search(n *node, q *query, best int) int {
-	if n.entries[0].rule >= best {
-		return best
-	}
-	if n.kids == nil || q.goal == goalConnections || q.goal == goalCaller {
-		return p.scan(n.entries, q, best)
-	}
-	kid := func(key kidKey) {
-		if k := n.kids[key]; k != nil {
-			best = p.search(k, q, best)
-		}
-	}
-	switch n.level {
-	case byOperation:
-		if q.goal != goalNamed { // "*" names nobody
-			kid(kidKey{a: "*"})
-		}
-		kid(kidKey{a: q.operation})
-		if service, _, ok := cutMethod(q.operation); ok {
-			kid(kidKey{a: "/" + service + "/*"})
-		}
-	case byPipe:
-		patterns, count := patternsOf(q.group, q.version)
-		for _, pipe := range patterns[:count] {
-			kid(kidKey{pipe.group, pipe.version})
-		}
-	case byPath:
-		if q.goal == goalAnyPath {
-			return p.scan(n.entries, q, best)
-		}
-		kid(kidKey{})
-		// All paths must lie within, so the first must.
-		eachAncestor(q.paths.key(), n.longest, func(dir string) { kid(kidKey{a: dir}) })
-	}
-	return best
-}
-
+// scan returns the first rule below best that covers q, or best.
 func (p *Policy) scan(entries []entry, q *query, best int) int {
 	for _, e := range entries {
 		if e.rule >= best {

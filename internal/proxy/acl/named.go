@@ -8,29 +8,25 @@ import (
 // spelling is an operation of a group, both spelled out.
 type spelling struct{ group, operation string }
 
-// name is that by which a pattern names its callers, if it says enough for that: a namespace with the service account, or with
+// callerName is by what a pattern names a caller.
+type callerName struct{ user, exe, namespace, account, container string }
+
+// names are those by which a pattern names its callers, if it says enough for that: a namespace with the service account, or with
 // the container where service accounts cannot be learnt; or an account of the node with one program.
-func (p *callerPattern) name() (name callerNames, ok bool) {
-	name, ok = p.names.name()
-	return name, ok && (name.namespace != "" || p.hostProcess == nil)
-}
-
-// name is that of a pattern with these fields, whatever its other fields are.
-func (n callerNames) name() (name callerNames, ok bool) {
+func (p *callerPattern) names() (names []callerName) {
 	switch {
-	case n.namespace != "" && n.account != "":
-		return callerNames{namespace: n.namespace, account: n.account}, true
-	case n.namespace != "" && n.container != "":
-		return callerNames{namespace: n.namespace, container: n.container}, true
-	case n == callerNames{user: n.user, exe: n.exe} && n.user != "" && n.exe != "" && !isExeDir(n.exe):
-		return n, true
+	case p.namespace != "" && len(p.accounts) > 0:
+		for _, account := range p.accounts {
+			names = append(names, callerName{namespace: p.namespace, account: account})
+		}
+	case p.namespace != "":
+		for _, container := range p.containers {
+			names = append(names, callerName{namespace: p.namespace, container: container})
+		}
+	case p.user != "" && p.exe != "" && !isExeDir(p.exe) && !p.needsPod():
+		names = []callerName{{user: p.user, exe: p.exe}}
 	}
-	return callerNames{}, false
-}
-
-func (n callerNames) isName() bool {
-	_, ok := n.name()
-	return ok
+	return names
 }
 
 // spellsOut says whether the rule has the operation by its name, and the group in a pattern of a pipe.
@@ -46,7 +42,7 @@ func (r *rule) names(q *query, by int) bool {
 	if !c.isName || strings.HasPrefix(q.operation, "/") || !slices.Contains(r.operations, q.operation) || !coversAny(r.spelled, q.group, q.version) {
 		return false
 	}
-	if c.names.namespace != "" {
+	if c.namespace != "" {
 		return q.caller.level == levelPod
 	}
 	return q.caller.level == levelProcess && !q.caller.mayBeInside
@@ -89,13 +85,17 @@ type RuleCaller struct {
 // Naming returns the callers that rules name for an operation on some pipe of a group, in the order of the rules, and those
 // that rules allow it there and no rule names. What else a rule asks for is not looked at.
 func (p *Policy) Naming(group, operation string) (named, unnamed []RuleCaller) {
-	known := map[callerNames]bool{}
+	known := map[callerName]bool{}
 	for i := range p.rules {
-		for j := range p.rules[i].callers {
-			if name, ok := p.rules[i].callers[j].name(); ok && p.rules[i].spellsOut(group, operation) {
-				known[name] = true
-				named = append(named, RuleCaller{p.rules[i].name, p.spec.Rules[i].Callers[j]})
+		r := &p.rules[i]
+		for j := range r.callers {
+			if !r.callers[j].isName || !r.spellsOut(group, operation) {
+				continue
 			}
+			for _, name := range r.callers[j].names() {
+				known[name] = true
+			}
+			named = append(named, RuleCaller{r.name, p.spec.Rules[i].caller(j)})
 		}
 	}
 	for i := range p.rules {
@@ -104,8 +104,9 @@ func (p *Policy) Naming(group, operation string) (named, unnamed []RuleCaller) {
 			continue
 		}
 		for j := range r.callers {
-			if name, ok := r.callers[j].name(); !ok || !known[name] {
-				unnamed = append(unnamed, RuleCaller{r.name, p.spec.Rules[i].Callers[j]})
+			names := r.callers[j].names()
+			if len(names) == 0 || slices.ContainsFunc(names, func(name callerName) bool { return !known[name] }) {
+				unnamed = append(unnamed, RuleCaller{r.name, p.spec.Rules[i].caller(j)})
 			}
 		}
 	}

@@ -3,8 +3,6 @@ package acl
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
@@ -17,55 +15,12 @@ type place struct {
 	segments []string
 }
 
-// directory is a place in a rule.
-type directory struct {
-	place
-	key string
-}
-
 func placeOf(path string) place {
 	drive, segments, err := safepath.Split(path)
 	if err != nil || len(segments) == 0 {
 		return place{}
 	}
 	return place{drive, segments}
-}
-
-// placeKey is the same for all spellings of a place, and for some other places beside them: it is for looking up. It folds
-// ASCII, which safepath never takes for anything else, and keeps nothing of other letters.
-func placeKey(path string) string {
-	return upperCase(safepath.Canonical(path), placeRune)
-}
-
-// upperCase is the upper case of ASCII; other letters are left to fold, which has to know ASCII as well.
-func upperCase(path string, fold func(rune) rune) string {
-	var out strings.Builder
-	out.Grow(len(path))
-	for i := range len(path) {
-		c := path[i]
-		if c >= utf8.RuneSelf {
-			return strings.Map(fold, path)
-		}
-		out.WriteByte(upperByte(c))
-	}
-	return out.String()
-}
-
-func placeRune(r rune) rune {
-	switch {
-	case r >= 'a' && r <= 'z':
-		return r - 'a' + 'A'
-	case r >= utf8.RuneSelf:
-		return '?' // no path has it
-	}
-	return r
-}
-
-func upperByte(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		return c - ('a' - 'A')
-	}
-	return c
 }
 
 // holds compares by segments, so that kubelet-evil is not within kubelet.
@@ -78,11 +33,11 @@ func (dir *place) holds(path *place) bool {
 func isSameName(a, b string) bool { return a == b || safepath.EqualFold(a, b) }
 
 // parsePath accepts what safepath takes for a working directory.
-func parsePath(text string) (directory, error) {
+func parsePath(text string) (place, error) {
 	if _, err := safepath.NewRoots(text); err != nil {
-		return directory{}, fmt.Errorf("path: %w", err)
+		return place{}, fmt.Errorf("path: %w", err)
 	}
-	return directory{placeOf(text), placeKey(text)}, nil
+	return placeOf(text), nil
 }
 
 // pathArguments are the paths of a call, taken apart when they are first asked for.
@@ -105,14 +60,6 @@ func (a *pathArguments) all() []place {
 		}
 	}
 	return a.places
-}
-
-// key is that of the first path; empty if there is none that a directory could hold.
-func (a *pathArguments) key() string {
-	if places := a.all(); len(places) == 0 || len(places[0].segments) == 0 {
-		return ""
-	}
-	return placeKey(a.written[0])
 }
 
 // holdsPaths says whether every path is or lies in one of the directories, and one that is replaced lies in one; and names the

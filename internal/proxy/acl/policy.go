@@ -40,7 +40,7 @@ type rule struct {
 	operations []string      // the others
 	callers    []callerPattern
 	permits    []string
-	paths      []directory
+	paths      []place
 	shares     []access.Share
 	services   []string
 	limits     access.Limits
@@ -118,7 +118,7 @@ func New(spec Spec) (*Policy, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	p.derive(mostKids)
+	p.derive()
 	return p, nil
 }
 
@@ -137,7 +137,7 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 	if len(r.Operations) == 0 {
 		faults.add(field+".operations", "is empty: the rule would allow nothing")
 	}
-	if len(r.Callers) == 0 {
+	if len(r.Callers) == 0 && r.Subject == nil {
 		faults.add(field+".callers", "is empty: the rule would allow nothing")
 	}
 	for j, text := range r.Pipes {
@@ -166,6 +166,13 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		caller, wrong := parseCaller(text)
 		for _, err := range wrong {
 			faults.add(fmt.Sprintf("%s.callers[%d]", field, j), "%v", err)
+		}
+		out.callers = append(out.callers, caller)
+	}
+	if r.Subject != nil {
+		caller, wrong := parseSubject(r.Subject)
+		for _, err := range wrong {
+			faults.add(field+".subject", "%v", err)
 		}
 		out.callers = append(out.callers, caller)
 	}
@@ -218,6 +225,11 @@ func (s Spec) clone() Spec {
 		r := &s.Rules[i]
 		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
 		r.Paths, r.Shares, r.Services, r.Implied = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services), slices.Clone(r.Implied)
+		if r.Subject != nil {
+			subject := *r.Subject
+			subject.ServiceAccounts, subject.Containers, subject.Images = slices.Clone(subject.ServiceAccounts), slices.Clone(subject.Containers), slices.Clone(subject.Images)
+			r.Subject = &subject
+		}
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
@@ -46,7 +47,8 @@ func straightforwardlyNamed(p *Policy, r Request) bool {
 		isGroup := slices.ContainsFunc(written.Pipes, func(text string) bool {
 			return (text == r.Group+"-"+r.Version || text == r.Group+"-*") && !slices.Contains(written.Implied, text)
 		})
-		for j, c := range written.Callers {
+		for j := range p.rules[i].callers {
+			c := written.caller(j)
 			who := foldCaller(r.Caller)
 			if !isGroup || !p.rules[i].callers[j].covers(&who) {
 				continue
@@ -62,6 +64,34 @@ func straightforwardlyNamed(p *Policy, r Request) bool {
 		}
 	}
 	return false
+}
+
+// checkSubjects compares what rules say of their subjects with what package access does.
+func checkSubjects(t *testing.T, p *Policy, c Caller) (matches int) {
+	t.Helper()
+	who := foldCaller(c)
+	for i, written := range p.spec.Rules {
+		if written.Subject == nil || who.level == 0 {
+			continue
+		}
+		want := false
+		if c.Assurance == "pod" && c.Namespace != "" && (c.Token || !written.Subject.RequireToken) {
+			account := c.ServiceAccount
+			if account == "" { // on a node it may be unknown, and then fits where none is asked for
+				account = "?"
+			}
+			is, _, _ := access.NewSubjects([]access.Subject{*written.Subject}).Match(access.Container{
+				Namespace: c.Namespace, ServiceAccount: account, Name: c.Container, Image: c.Image}, time.Time{})
+			want = is != nil
+		}
+		if got := p.rules[i].callers[len(written.Callers)].covers(&who); got != want {
+			t.Fatalf("%+v is %+v: %v, want %v", c, *written.Subject, got, want)
+		}
+		if want {
+			matches++
+		}
+	}
+	return matches
 }
 
 func isOnNode(c Caller) bool {
@@ -135,7 +165,10 @@ func randomSpec(r *rand.Rand) Spec {
 				rule.Callers = append(rule.Callers, c)
 			}
 		}
-		if len(rule.Callers) == 0 {
+		if r.IntN(3) == 0 {
+			rule.Subject = randomSubject(r)
+		}
+		if len(rule.Callers) == 0 && rule.Subject == nil {
 			rule.Callers = []CallerPattern{{Namespace: "kube-system"}}
 		}
 		for r.IntN(3) == 0 {
@@ -151,6 +184,21 @@ func randomSpec(r *rand.Rand) Spec {
 			rule.Limits.Connections = 1 + r.IntN(9)
 		}
 		s.Rules = append(s.Rules, rule)
+	}
+	return s
+}
+
+// randomSubject has lists of several values.
+func randomSubject(r *rand.Rand) *access.Subject {
+	s := &access.Subject{Namespace: pick(r, words.namespaces[1:]), Permission: access.Permission{RequireToken: r.IntN(8) == 0}}
+	for r.IntN(2) == 0 {
+		s.ServiceAccounts = append(s.ServiceAccounts, pick(r, words.accounts[2:]))
+	}
+	for r.IntN(2) == 0 {
+		s.Containers = append(s.Containers, pick(r, words.containers[2:]))
+	}
+	for r.IntN(2) == 0 {
+		s.Images = append(s.Images, pick(r, append([]string{"r.io/team-a*", "r.io/team-a/x*"}, words.imagePatterns[3:]...)))
 	}
 	return s
 }
@@ -182,7 +230,14 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 	if group, version, ok := strings.Cut(pick(r, rule.Pipes), "-"); ok && group != "*" {
 		q.Group, q.Version = group, strings.Replace(version, "*", "v1", 1)
 	}
-	c := rule.Callers[r.IntN(len(rule.Callers))]
+	of := rule.Callers
+	if s := rule.Subject; s != nil {
+		of = append(of[:len(of):len(of)], CallerPattern{
+			Namespace: s.Namespace, ServiceAccount: pick(r, append([]string{"node"}, s.ServiceAccounts...)),
+			Container: pick(r, append([]string{""}, s.Containers...)), Image: pick(r, append([]string{""}, s.Images...)), Token: s.RequireToken,
+		})
+	}
+	c := of[r.IntN(len(of))]
 	who := Caller{Assurance: "process", User: c.User, Exe: strings.Replace(c.Exe, "*", "a.exe", 1), Token: c.Token}
 	if c.Namespace != "" {
 		who = Caller{
@@ -203,17 +258,13 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 }
 
 func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
-	allowed, denied, named, behind := 0, 0, 0, 0
+	allowed, denied, named, behind, subjects := 0, 0, 0, 0, 0
 	for seed := range uint64(500) {
 		r := newRand(seed)
 		spec := randomSpec(r)
 		policy, err := New(spec)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if seed%3 == 0 { // an index that was cut off somewhere
-			policy.callers = index{}
-			policy.derive(r.IntN(200))
 		}
 		for range 60 {
 			q := randomRequest(r)
@@ -250,11 +301,15 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 				allowed++
 			}
 			checkConnections(t, policy, q)
+			subjects += checkSubjects(t, policy, q.Caller)
 			checkAdmits(t, policy, q)
 		}
 	}
 	if allowed < 1000 || denied < 1000 {
 		t.Errorf("%d requests were allowed and %d denied: too few of one kind to prove anything", allowed, denied)
+	}
+	if subjects < 1000 {
+		t.Errorf("%d callers were subjects: too few to prove anything", subjects)
 	}
 	if named < 300 || behind < 50 {
 		t.Errorf("%d callers were named, %d of them by a rule behind the one that decides: too few to prove anything", named, behind)

@@ -49,37 +49,20 @@ func (p *Policy) shadow(i int) int {
 // namedBefore returns the rules before i that have a caller who includes the first caller of i. A pattern is looked up
 // as if it were a caller.
 func (p *Policy) namedBefore(i int) (rules []int) {
-	first := caller{names: p.rules[i].callers[0].names}
-	first.names.exe += anything(isExeDir(first.names.exe))
-	first.names.image += anything(access.IsImagePrefix(first.names.image))
-	for s := range p.callers.shapes {
-		p.callers.shapes[s].each(&first, func(key callerNames) {
-			n := p.callers.nodes[key]
-			if n == nil {
-				return
+	p.callers.each(p.rules[i].callers[0].keys()[0], func(b *bucketOfRules) {
+		for _, e := range b.entries {
+			if e.rule >= i || len(rules) > mostCompared {
+				break
 			}
-			for _, e := range n.entries {
-				if e.rule >= i || len(rules) > mostCompared {
-					break
-				}
-				rules = append(rules, e.rule)
-			}
-		})
-	}
+			rules = append(rules, e.rule)
+		}
+	})
 	slices.Sort(rules)
 	return rules
 }
 
 // mostCompared bounds the work on lists in which thousands of rules name one caller.
 const mostCompared = 2000
-
-// anything stands for what is beneath a directory or prefix, so that the same and shorter ones are found.
-func anything(isPrefix bool) string {
-	if isPrefix {
-		return "x"
-	}
-	return ""
-}
 
 // includes says that r covers every call that o does. It may say no where yes would be right.
 func (r *rule) includes(o *rule) bool {
@@ -98,7 +81,7 @@ func (r *rule) includes(o *rule) bool {
 		}
 	}
 	for i := range o.paths {
-		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i].place, false) {
+		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i], false) {
 			return false
 		}
 	}
@@ -128,12 +111,15 @@ func (p pipePattern) includes(o pipePattern) bool {
 }
 
 func (p *callerPattern) includes(o *callerPattern) bool {
-	want, have := p.names, o.names
-	image := have.image == want.image || access.CoversImage(want.image, have.image)
-	exe := have.exe == want.exe || isExeDir(want.exe) && strings.HasPrefix(have.exe, want.exe)
-	return p.least <= o.least && (want.user == "" || want.user == have.user) && (want.exe == "" || exe) &&
-		(want.namespace == "" || want.namespace == have.namespace) && (want.account == "" || want.account == have.account) &&
-		(want.container == "" || want.container == have.container) && (want.image == "" || image) &&
+	exe := o.exe == p.exe || isExeDir(p.exe) && strings.HasPrefix(o.exe, p.exe)
+	within := func(list, wanted []string, covers func(pattern, value string) bool) bool {
+		return len(list) == 0 || len(wanted) > 0 && !slices.ContainsFunc(wanted, func(value string) bool {
+			return !slices.ContainsFunc(list, func(pattern string) bool { return pattern == value || covers(pattern, value) })
+		})
+	}
+	no := func(string, string) bool { return false }
+	return p.least <= o.least && (p.user == "" || p.user == o.user) && (p.exe == "" || exe) && (p.namespace == "" || p.namespace == o.namespace) &&
+		within(p.accounts, o.accounts, no) && within(p.containers, o.containers, no) && within(p.images, o.images, access.CoversImage) &&
 		(p.hostProcess == nil || o.hostProcess != nil && *p.hostProcess == *o.hostProcess) && (!p.token || o.token)
 }
 
@@ -198,23 +184,24 @@ var containerUsers = map[string]string{"S-1-5-93-2-1": "ContainerAdministrator",
 func (p *Policy) warnCallers(field string, i int, w *Faults) {
 	r := &p.rules[i]
 	for j := range r.callers {
-		at, names := fmt.Sprintf("%s.callers[%d]", field, j), r.callers[j].names
-		name, isContainer := containerUsers[names.user]
+		at, c := fmt.Sprintf("%s.callers[%d]", field, j), &r.callers[j]
+		name, isContainer := containerUsers[c.user]
+		hasAccount := len(c.accounts) > 0
 		switch {
-		case isContainer && names.namespace == "" && names.exe == "":
+		case isContainer && c.namespace == "" && c.exe == "":
 			w.add(at, "is every process-isolated container of the node that runs as %s, of whatever pod: name a namespace", name)
-		case isContainer && names.namespace == "":
+		case isContainer && c.namespace == "":
 			w.add(at, "a path within a container is the choice of whoever made its image: name a namespace")
-		case names.user == "" && names.namespace == "" && names.exe != "":
+		case c.user == "" && c.namespace == "" && c.exe != "":
 			w.add(at, "is that program under any account, in a container that has it mounted too: name a user")
-		case names.namespace != "" && names.account == "" && r.all:
-			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", names.namespace)
-		case names.namespace != "" && names.account == "":
-			w.add(at, "is every pod of namespace %s: name a service account", names.namespace)
-		case names.namespace != "" && r.all:
+		case c.namespace != "" && !hasAccount && r.all:
+			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", c.namespace)
+		case c.namespace != "" && !hasAccount:
+			w.add(at, "is every pod of namespace %s: name a service account", c.namespace)
+		case c.namespace != "" && r.all:
 			w.add(field+".operations", "* for a container covers FormatVolume and what a later version adds: name the operations")
 		}
-		if image := names.image; image != "" && !strings.Contains(image, "sha256:") {
+		if slices.ContainsFunc(c.images, func(image string) bool { return !strings.Contains(image, "sha256:") }) {
 			w.add(at+".image", "a name is what the registry says it is today: a digest cannot be moved")
 		}
 	}

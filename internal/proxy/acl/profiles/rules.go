@@ -11,13 +11,20 @@ import (
 
 // Options choose a driver, and say what differs from its own manifests. Only Name is needed.
 type Options struct {
-	Name           string
-	Namespace      string
-	ServiceAccount string // without its namespace; "*" is any, for nodes that cannot learn it
-	Container      string
-	Image          string   // as in acl.CallerPattern; empty is any
-	KubeletDir     string   // C:\var\lib\kubelet if empty
-	Shares         []string // as in acl.Rule; empty is any
+	// Name is that of the driver, such as azuredisk.
+	Name string `yaml:"name"`
+	// Namespace is where the driver runs.
+	Namespace string `yaml:"namespace"`
+	// ServiceAccount is the name of its service account, without the namespace. "*" is any, for nodes that cannot learn it.
+	ServiceAccount string `yaml:"serviceAccount"`
+	// Container is the name of the container that calls.
+	Container string `yaml:"container"`
+	// Image narrows the rules to an image, as in acl.CallerPattern; empty is any.
+	Image string `yaml:"image"`
+	// KubeletDir is the kubelet's directory, C:\var\lib\kubelet if empty. The driver may name paths in its plugins and pods.
+	KubeletDir string `yaml:"kubeletDir"`
+	// Shares are the SMB shares that the driver may map, as in acl.Rule; empty is any.
+	Shares []string `yaml:"shares"`
 }
 
 // AnyServiceAccount in Options leaves the service account out of the rules.
