@@ -149,15 +149,18 @@ func TestParseACLIsTheSameListAlone(t *testing.T) {
 	}
 	const start = "rules:\n- name: r\n  pipes: [volume-v1]\n"
 	for name, tt := range map[string]struct{ text, want string }{
-		"a whole configuration": {aclFile(everything[1:]), "apiVersion"},
-		"an unknown key":        {"rule: []\n", "line 1"},
-		"an unknown operation":  {start + "  operations: [LinkPath]\n  callers: [{user: S-1-5-18}]\n", "acl.yaml:4:16: rules[0].operations[0]"},
-		"an empty user":         {start + "  operations: [MountVolume]\n  callers: [{user: , namespace: a}]\n", "acl.yaml:5:20: rules[0].callers[0].user: has no value"},
-		"no calls":              {start + "  operations: [MountVolume]\n  callers: [{user: S-1-5-18}]\n  limits: {callsPerSecond: 0}\n", "acl.yaml:6:28: rules[0].limits.callsPerSecond: is 0"},
-		"everybody":             {start + "  operations: [MountVolume]\n  callers: [{}]\n", "acl.yaml:5:13: rules[0].callers[0]"},
-		"an unknown profile":    {"profiles: [x]\n", "acl.yaml:1:12: profiles[0]"},
-		"two documents":         {"rules: []\n---\nrules: []\n", "more than one document"},
-		"too long a text":       {"# " + strings.Repeat("x", maxFile), "longer than"},
+		"a whole configuration":  {aclFile(everything[1:]), "apiVersion"},
+		"an unknown key":         {"rule: []\n", "line 1"},
+		"a rule's subject":       {start + "  operations: [Mkdir]\n  subject: {namespace: a}\n", "field subject not found"},
+		"pipes that are implied": {start + "  operations: [Mkdir]\n  implied: [disk-v1]\n", "field implied not found"},
+		"what calls count as":    {start + "  operations: [Mkdir]\n  countedas: a\n", "field countedas not found"},
+		"an unknown operation":   {start + "  operations: [LinkPath]\n  callers: [{user: S-1-5-18}]\n", "acl.yaml:4:16: rules[0].operations[0]"},
+		"an empty user":          {start + "  operations: [MountVolume]\n  callers: [{user: , namespace: a}]\n", "acl.yaml:5:20: rules[0].callers[0].user: has no value"},
+		"no calls":               {start + "  operations: [MountVolume]\n  callers: [{user: S-1-5-18}]\n  limits: {callsPerSecond: 0}\n", "acl.yaml:6:28: rules[0].limits.callsPerSecond: is 0"},
+		"everybody":              {start + "  operations: [MountVolume]\n  callers: [{}]\n", "acl.yaml:5:13: rules[0].callers[0]"},
+		"an unknown profile":     {"profiles: [x]\n", "acl.yaml:1:12: profiles[0]"},
+		"two documents":          {"rules: []\n---\nrules: []\n", "more than one document"},
+		"too long a text":        {"# " + strings.Repeat("x", maxFile), "longer than"},
 	} {
 		if policy, err := ParseACL("acl.yaml", []byte(tt.text), known); err == nil || policy != nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, %v; want an error that says %q", name, policy, err, tt.want)

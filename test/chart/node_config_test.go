@@ -133,7 +133,7 @@ func keysOf(typ reflect.Type, prefix string) []string {
 	}
 	for field := range typ.Fields() {
 		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		if key == "" || !field.IsExported() {
+		if key == "" || key == "-" || !field.IsExported() {
 			continue
 		}
 		keys = append(append(keys, prefix+key), keysOf(field.Type, prefix+key+".")...)

@@ -49,7 +49,7 @@ func keysOf(of reflect.Type, keys map[string]bool) {
 	case reflect.Struct:
 		for i := range of.NumField() {
 			field := of.Field(i)
-			if key := field.Tag.Get("yaml"); field.IsExported() && key != "" {
+			if key := field.Tag.Get("yaml"); field.IsExported() && key != "" && key != "-" {
 				keys[key] = true
 				keysOf(field.Type, keys)
 			}
