@@ -17,6 +17,9 @@ const (
 	// ConditionBundlesPublished is true of a PipePolicy if every pool of nodes has a signed bundle with this generation in it.
 	// Where no bundles are made, there is no such condition.
 	ConditionBundlesPublished = "BundlesPublished"
+	// ConditionExpressedOnNodes is true of a PipePolicy if nodes permit its subjects all that admission takes it to permit; else its message names what
+	// holds at admission alone. Where no bundles are made, there is no such condition.
+	ConditionExpressedOnNodes = "ExpressedOnNodes"
 )
 
 // PolicyStatus is what became of a policy object.
@@ -35,7 +38,7 @@ type PolicyStatus struct {
 	// +optional
 	Replicas ReplicaCounts `json:"replicas,omitzero"`
 	// Conditions are Ready, Compiled, TestsPassed and Published; where bundles are made for nodes, a PipePolicy has
-	// BundlesPublished besides.
+	// BundlesPublished and ExpressedOnNodes besides.
 	//
 	// +listType=map
 	// +listMapKey=type

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // Activated is what decides on this replica, and the PipePolicies that it was made of: those are for nodes as well.
@@ -57,4 +58,12 @@ func (p picture) bundlesPublished(active bool, generation int64, before []metav1
 		claim = no(p.bundles.Reason, p.bundles.Message)
 	}
 	return p.condition(v1alpha1.ConditionBundlesPublished, claim, generation, before)
+}
+
+// expressedOnNodes says what of a policy holds at admission alone.
+func expressedOnNodes(o *v1alpha1.PipePolicy) claim {
+	if notes := policyset.ForAdmissionAlone(o); len(notes) > 0 {
+		return no(ReasonInPart, lines(notes))
+	}
+	return yes(ReasonExpressed, "nodes permit what it says")
 }

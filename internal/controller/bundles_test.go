@@ -46,8 +46,8 @@ func TestAStatusSaysWhatBecameOfTheBundles(t *testing.T) {
 			o := pipePolicy("p", 2)
 			o.Status.Conditions = c.before
 			got, ok := p.pipePolicyStatus(&o, nil)
-			if shown := show(got.Conditions); !ok || len(shown) != 5 || shown[4] != c.want {
-				t.Errorf("conditions %q, want the last to be %q", shown, c.want)
+			if shown := show(got.Conditions); !ok || len(shown) != 6 || shown[4] != c.want || shown[5] != "ExpressedOnNodes True Expressed: nodes permit what it says" {
+				t.Errorf("conditions %q, want the last but one to be %q", shown, c.want)
 			}
 			if ready := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason == "KeyUnfit" {
 				t.Errorf("admission's condition is %+v", ready)
@@ -151,4 +151,22 @@ func TestNothingIsHandedOutBeforeAnythingDecides(t *testing.T) {
 		}
 		r.stop(t)
 	})
+}
+
+func TestAStatusSaysWhatHoldsAtAdmissionAlone(t *testing.T) {
+	active := attempted(nil)
+	active.ActiveAttempt = "x"
+	p := pictureOf(active, three)
+	p.bundles = published("x", "default at revision 7")
+	o := pipePolicy("p", 2)
+	o.Spec.Pipes = []v1alpha1.PipePattern{"CSI-Proxy-s*"}
+	o.Spec.Node.Methods = []string{"StartService"}
+	o.Spec.Subjects = []v1alpha1.Subject{{Name: "s", Namespace: "n"}}
+	got, _ := p.pipePolicyStatus(&o, nil)
+	c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionExpressedOnNodes)
+	const want = "a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*\n" +
+		"no pipe that it opens has the method StartService: it is one of csi-proxy-system-*"
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != ReasonInPart || c.Message != want {
+		t.Errorf("%+v", c)
+	}
 }

@@ -30,6 +30,8 @@ const (
 	ReasonNoReplicas   = "NoReplicas"   // no replica has reported
 	ReasonEnforced     = "Enforced"     // Ready is true
 	ReasonLastGood     = "LastGood"     // Ready is true, and would not be after a restart
+	ReasonExpressed    = "Expressed"    // ExpressedOnNodes is true
+	ReasonInPart       = "InPart"       // some of it holds at admission alone
 )
 
 // picture is everything that a status follows from.
@@ -200,7 +202,8 @@ func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32) (v1
 	}
 	if p.bundles != nil {
 		active := p.isActive(keyOf(kindPipePolicy, o), o.Generation)
-		status.Conditions = append(status.Conditions, p.bundlesPublished(active, o.Generation, o.Status.Conditions))
+		status.Conditions = append(status.Conditions, p.bundlesPublished(active, o.Generation, o.Status.Conditions),
+			p.condition(v1alpha1.ConditionExpressedOnNodes, expressedOnNodes(o), o.Generation, o.Status.Conditions))
 	}
 	return v1alpha1.PipePolicyStatus{
 		PolicyStatus: status, Violations: violations, Subjects: countSubjects(o.Spec.Subjects, p.now),

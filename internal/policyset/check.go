@@ -217,7 +217,7 @@ const Soon = 7 * 24 * time.Hour
 
 // Warnings tell the author of a PipePolicy that is taken what he may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
-	out := pipeWarnings(p.Spec)
+	out := append(pipeWarnings(p.Spec), ForAdmissionAlone(p)...)
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if len(p.Spec.Subjects) == 0 {
 		warn("no subjects: nobody may use these pipes")
@@ -247,11 +247,15 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	return out
 }
 
-// pipeWarnings tell of pipes that CSI Proxy does not have, and of methods that none of the pipes has. They are no faults: other
-// programs may have pipes of such names, and later versions may have more.
+// ForAdmissionAlone is what of a PipePolicy no node can express, in sentences: see access.Policy.
+func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
+	of := sorted(accessPolicy(p))
+	return of.ForAdmissionAlone()
+}
+
+// pipeWarnings tell of pipes that CSI Proxy does not have. They are no faults: later versions may have more.
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 	groups := access.Groups()
-	used, all := map[string]bool{}, true // methods of the pipes; all the pipes are known
 	for _, pattern := range spec.Pipes {
 		guard, err := pipepath.NewGuard(string(pattern))
 		if err != nil {
@@ -261,24 +265,11 @@ func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 		for _, g := range groups {
 			if slices.ContainsFunc(g.Pipes(), func(pipe string) bool { return guard.Judge(`\\.\pipe\` + pipe).Match }) {
 				known = true
-				for _, m := range g.Methods {
-					used[m] = true
-				}
 			}
 		}
 		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), access.PipePrefix)
-		if all = all && known && ours; ours && !known {
+		if ours && !known {
 			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(access.PipePrefix, nearestPipe(name, groups))))
-		}
-	}
-	var methods []string
-	for i := range spec.Subjects {
-		methods = append(methods, spec.Subjects[i].Node.Methods...)
-	}
-	for _, m := range set(append(methods, spec.Node.Methods...)) {
-		if all && !used[m] && slices.Contains(access.Methods(), m) {
-			of := slices.IndexFunc(groups, func(g access.Group) bool { return slices.Contains(g.Methods, m) })
-			out = append(out, fmt.Sprintf("none of the pipes has the method %s: it is one of %s%s-*", m, access.PipePrefix, groups[of].Name))
 		}
 	}
 	return out

@@ -150,23 +150,35 @@ func TestAnExpiryThatHasPassedIsAWarning(t *testing.T) {
 }
 
 func TestPipesAndMethodsThatCSIProxyDoesNotHaveAreWarnings(t *testing.T) {
+	const (
+		noFormat = "no pipe that it opens has the method FormatVolume: it is one of csi-proxy-volume-*"
+		foreign  = "subject node has methods, paths, shares or services, and is permitted nothing on pipes that are not CSI Proxy's: their operations are not known"
+	)
 	for what, c := range map[string]struct {
 		pipes, methods []string
 		want           []string
 	}{
-		"a pipe":                             {[]string{"csi-proxy-disk-v1"}, nil, nil},
-		"a pipe in capitals":                 {[]string{"CSI-Proxy-SMB-v1beta2"}, nil, nil},
-		"all pipes":                          {[]string{"csi-proxy*"}, []string{"FormatVolume"}, nil},
+		"a pipe":             {[]string{"csi-proxy-disk-v1"}, nil, nil},
+		"a pipe in capitals": {[]string{"CSI-Proxy-SMB-v1beta2"}, nil, nil},
+		"all pipes": {[]string{"csi-proxy*"}, []string{"FormatVolume"}, []string{
+			"a pattern covers the pipes of iscsi and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-iscsi-*",
+			"a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*",
+		}},
+		"all pipes, and a group spelled out": {[]string{"CSI-proxy-*", "csi-proxy-System-v1alpha1", "csi-proxy-iscsi-*"}, []string{"StartService"}, nil},
+		"a method of a group that is implied": {[]string{"csi-proxy-s*"}, []string{"StartService"}, []string{
+			"a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*",
+			"no pipe that it opens has the method StartService: it is one of csi-proxy-system-*",
+		}},
 		"the pipes of a group":               {[]string{"csi-proxy-volume-*"}, []string{"FormatVolume"}, nil},
 		"the beginning of a version":         {[]string{"csi-proxy-volume-v1b*"}, nil, nil},
 		"a group misspelt":                   {[]string{"csi-proxy-disc-v1"}, nil, []string{`CSI Proxy has no pipe csi-proxy-disc-v1: did you mean "csi-proxy-disk-v1"?`}},
 		"a group misspelt, and any version":  {[]string{"csi-proxy-volumes-*"}, nil, []string{`CSI Proxy has no pipe csi-proxy-volumes-*: did you mean "csi-proxy-volume-*"?`}},
 		"a version that there is not":        {[]string{"csi-proxy-smb-v2"}, nil, []string{`CSI Proxy has no pipe csi-proxy-smb-v2: did you mean "csi-proxy-smb-v1"?`}},
 		"a group of nobody":                  {[]string{"csi-proxy-printers-v1"}, nil, []string{`CSI Proxy has no pipe csi-proxy-printers-v1`}},
-		"a pipe of another program":          {[]string{"vendor-disks"}, []string{"FormatVolume"}, nil},
-		"a method of another pipe":           {[]string{"csi-proxy-disk-v1", "csi-proxy-smb-*"}, []string{"ListDiskIDs", "FormatVolume"}, []string{"none of the pipes has the method FormatVolume: it is one of csi-proxy-volume-*"}},
-		"a method, and a pipe of others too": {[]string{"csi-proxy-disk-v1", "vendor-*"}, []string{"FormatVolume"}, nil},
-		"a method, and a pipe misspelt":      {[]string{"csi-proxy-volum-v1"}, []string{"FormatVolume"}, []string{`CSI Proxy has no pipe csi-proxy-volum-v1: did you mean "csi-proxy-volume-v1"?`}},
+		"a pipe of another program":          {[]string{"vendor-disks"}, []string{"FormatVolume"}, []string{noFormat, foreign}},
+		"a method of another pipe":           {[]string{"csi-proxy-disk-v1", "csi-proxy-smb-*"}, []string{"ListDiskIDs", "FormatVolume"}, []string{"no pipe that it opens has the method FormatVolume: it is one of csi-proxy-volume-*"}},
+		"a method, and a pipe of others too": {[]string{"csi-proxy-disk-v1", "vendor-*"}, []string{"FormatVolume"}, []string{noFormat, foreign}},
+		"a method, and a pipe misspelt":      {[]string{"csi-proxy-volum-v1"}, []string{"FormatVolume"}, []string{`CSI Proxy has no pipe csi-proxy-volum-v1: did you mean "csi-proxy-volume-v1"?`, noFormat}},
 	} {
 		p := pipes("p", func(s *v1alpha1.PipePolicySpec) {
 			s.Pipes = nil

@@ -140,7 +140,7 @@ func (l *Live) Decide(r acl.Request) acl.Decision {
 	t := l.fresh()
 	d := t.policy.Decide(r)
 	if d.Effect == acl.Deny {
-		if by := t.guardedBy[pipe{r.Group, r.Version}]; len(by) > 0 {
+		if by := t.guardedBy[access.Pipe{Group: r.Group, Version: r.Version}]; len(by) > 0 {
 			d.Reason = fmt.Sprintf("PipePolicy %s, %s: %s", shown(by), l.revision(), d.Reason)
 		} else {
 			d.Reason = "no PipePolicy names this pipe, " + l.revision()
@@ -169,7 +169,7 @@ func shown(names []string) string {
 
 // Guards returns the names of the policies that guard a pipe.
 func (l *Live) Guards(group, version string) []string {
-	return slices.Clone(l.table.Load().guardedBy[pipe{group, version}])
+	return slices.Clone(l.table.Load().guardedBy[access.Pipe{Group: group, Version: version}])
 }
 
 // Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
@@ -225,5 +225,5 @@ func (l *Live) Names(group, version, method string) bool {
 
 // IsGuarded says whether a policy guards a pipe. What it permits there is Decide's to say.
 func (l *Live) IsGuarded(group, version string) bool {
-	return len(l.table.Load().guardedBy[pipe{group, version}]) > 0
+	return len(l.table.Load().guardedBy[access.Pipe{Group: group, Version: version}]) > 0
 }

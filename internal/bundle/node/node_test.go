@@ -179,8 +179,11 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 			t.Errorf("%s: the reason names no revision: %s", name, d.Reason)
 		}
 	}
-	if notes := strings.Join(l.Notes(), "\n"); notes != "PipePolicy listing: no pipe of this node has a method Mkdir, so it permits nothing" {
-		t.Errorf("notes %q", notes)
+	const implied = "PipePolicy everything: a pattern covers the pipes of %[1]s and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-%[1]s-*"
+	if want := []string{
+		fmt.Sprintf(implied, "iscsi"), fmt.Sprintf(implied, "system"), "PipePolicy listing: no pipe that it opens has the method Mkdir: it is one of csi-proxy-filesystem-*",
+	}; !slices.Equal(l.Notes(), want) {
+		t.Errorf("notes %q", l.Notes())
 	}
 	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver(in("default")))); !strings.HasPrefix(d.Reason, "PipePolicy azuredisk, everything, listing, policy sha256:00ff, revision 42: ") {
 		t.Errorf("reason %q", d.Reason)
@@ -262,7 +265,8 @@ func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
 	}), object("open", func(s *spec) {
 		s.Pipes = []v1alpha1.PipePattern{"spire*"}
 		s.Subjects = []v1alpha1.Subject{
-			{Name: "any", Namespace: "all"}, {Name: "some", Namespace: "own", Node: v1alpha1.SubjectRules{Methods: []string{"Mkdir"}}},
+			{Name: "any", Namespace: "all"}, {Name: "shares", Namespace: "shares", Node: v1alpha1.SubjectRules{Shares: []string{`\\files.example\a`}}},
+			{Name: "services", Namespace: "services", Node: v1alpha1.SubjectRules{Services: []string{"MSiSCSI"}}}, {Name: "some", Namespace: "own", Node: v1alpha1.SubjectRules{Methods: []string{"Mkdir"}}},
 		}
 	}))
 	in := func(namespace string) acl.Caller { return driver(func(c *acl.Caller) { c.Namespace = namespace }) }
@@ -283,6 +287,8 @@ func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
 		"a path of all, beside own ones":   {call("filesystem", "v1", "Mkdir", in("own"), `C:\var\all\x`), "", false},
 		"without the own token":            {call("disk", "v1", "ListDiskIDs", in("token")), "", false},
 		"a pipe that is forwarded":         {call(spire, "", "/spire.api.Agent/Attest", in("all")), "open/any", false},
+		"such a pipe, with shares":         {call(spire, "", "/spire.api.Agent/Attest", in("shares")), "", false},
+		"such a pipe, with services":       {call(spire, "", "/spire.api.Agent/Attest", in("services")), "", false},
 		"such a pipe, with own methods":    {call(spire, "", "/spire.api.Agent/Attest", in("own")), "", false},
 	} {
 		d := l.Decide(c.request)
@@ -364,8 +370,8 @@ func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
 			s.Node.PathPrefixes = []string{`C:\unfit`}
 		}, "path", "..\\\\.."},
 		"only methods that are not there": {func(s *spec) { s.Node.Methods = []string{"Mkdir"} }, "method", ""},
-		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Mkdir"} }, "forwarded", ""},
-		"paths of a forwarded pipe":       {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.PathPrefixes = []string{`C:\x`} }, "forwarded", ""},
+		"methods of a forwarded pipe":     {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.Methods = []string{"Mkdir"} }, "not CSI Proxy's", ""},
+		"paths of a forwarded pipe":       {func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire-agent"}; s.Node.PathPrefixes = []string{`C:\x`} }, "not CSI Proxy's", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := content(t, object("p", c.change))

@@ -2,61 +2,25 @@ package node
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-const fullName = `\\.\pipe\`
-
-// pipe is a pipe of this node.
-type pipe struct{ group, version string }
-
-// name is the name that PipePolicies use, in lower case.
-func (p pipe) name() string {
-	if full, ok := strings.CutPrefix(p.group, fullName); ok {
-		return strings.ToLower(full)
+// pattern is the name of a pipe that access lists use.
+func pattern(p access.Pipe) string {
+	if p.IsForwarded() {
+		return p.Group
 	}
-	return access.PipePrefix + p.group + "-" + p.version
-}
-
-// pattern is the name that access lists use.
-func (p pipe) pattern() string {
-	if strings.HasPrefix(p.group, fullName) {
-		return p.group
-	}
-	return p.group + "-" + p.version
-}
-
-func (p pipe) isForwarded() bool { return strings.HasPrefix(p.group, fullName) }
-
-// guards says whether a pattern of a PipePolicy covers the pipe, as at admission.
-func guards(pattern string, p pipe) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(p.name(), prefix)
-	}
-	return p.name() == pattern
-}
-
-// opens says whether what the policy permits holds for the pipe too. csi-proxy* guards system-v1, and permits nothing there.
-func opens(pattern string, p pipe) bool {
-	return guards(pattern, p) && (!access.MustBeSpelled(p.group) || strings.HasPrefix(pattern, access.PipePrefix+p.group))
-}
-
-// spells says whether a pattern that opens the pipe spells out its group: csi-proxy-disk-v1 and csi-proxy-disk-* do, csi-proxy-d*
-// and csi-proxy-disk* do not.
-func spells(pattern string, p pipe) bool {
-	return opens(pattern, p) && strings.HasPrefix(pattern, access.PipePrefix+p.group+"-")
+	return p.Group + "-" + p.Version
 }
 
 // table is a Document for the pipes of this node at a time.
 type table struct {
 	policy *acl.Policy
 	// guardedBy are the names of the policies that guard a pipe.
-	guardedBy map[pipe][]string
+	guardedBy map[access.Pipe][]string
 	// until is when the next subject ends; zero if none does.
 	until time.Time
 	notes []string
@@ -64,10 +28,10 @@ type table struct {
 
 // translation makes rules of one policy.
 type translation struct {
-	p       access.Policy
-	pipes   []pipe   // those that it opens
-	implied []string // those of them for which the policy does not spell out the group: patterns of rules
-	known   map[pipe]acl.API
+	p       *access.Policy
+	pipes   []access.Pipe // those that it opens
+	implied []string      // those of them for which the policy does not spell out the group: patterns of rules
+	known   map[access.Pipe]acl.API
 	notes   []string
 }
 
@@ -77,29 +41,32 @@ func (t *translation) note(format string, args ...any) {
 
 // newTable translates a checked document. What this node cannot express permits nothing here, and is said in the notes.
 func newTable(d access.Document, known []acl.API, now time.Time) (*table, error) {
-	out := &table{guardedBy: map[pipe][]string{}}
-	apis := map[pipe]acl.API{}
-	pipes := make([]pipe, 0, len(known))
+	out := &table{guardedBy: map[access.Pipe][]string{}}
+	apis := map[access.Pipe]acl.API{}
+	pipes := make([]access.Pipe, 0, len(known))
 	for _, a := range known {
-		p := pipe{a.Group, a.Version}
+		p := access.Pipe{Group: a.Group, Version: a.Version}
 		apis[p] = a
 		pipes = append(pipes, p)
 	}
-	enforced, lenient := map[pipe]bool{}, map[pipe]bool{}
+	enforced, lenient := map[access.Pipe]bool{}, map[access.Pipe]bool{}
 	var spec acl.Spec
-	for _, p := range d.Policies {
+	for i := range d.Policies {
+		p := &d.Policies[i]
 		t := translation{p: p, known: apis}
+		for _, note := range p.ForAdmissionAlone() {
+			t.note("%s", note)
+		}
 		for _, pipe := range pipes {
-			if !slices.ContainsFunc(p.Pipes, func(pattern string) bool { return guards(pattern, pipe) }) {
+			if !p.Guards(pipe) {
 				continue
 			}
 			out.guardedBy[pipe] = append(out.guardedBy[pipe], p.Name)
-			isOpen := slices.ContainsFunc(p.Pipes, func(pattern string) bool { return opens(pattern, pipe) })
+			isOpen := p.Opens(pipe)
 			if isOpen {
 				t.pipes = append(t.pipes, pipe)
-				isSpelled := slices.ContainsFunc(p.Pipes, func(pattern string) bool { return spells(pattern, pipe) })
-				if !isSpelled && !pipe.isForwarded() {
-					t.implied = append(t.implied, pipe.pattern())
+				if !p.Spells(pipe) && !pipe.IsForwarded() {
+					t.implied = append(t.implied, pattern(pipe))
 				}
 			}
 			if p.LogOnly && isOpen {
@@ -124,7 +91,7 @@ func newTable(d access.Document, known []acl.API, now time.Time) (*table, error)
 	}
 	for _, pipe := range pipes {
 		if lenient[pipe] && !enforced[pipe] { // of several policies the strictest counts
-			spec.Modes = append(spec.Modes, acl.PipeMode{Pipe: pipe.pattern(), Mode: acl.LogOnly})
+			spec.Modes = append(spec.Modes, acl.PipeMode{Pipe: pattern(pipe), Mode: acl.LogOnly})
 		}
 	}
 	policy, err := acl.New(spec)

@@ -17,11 +17,8 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 		return nil
 	}
 	pipes := t.pipes
-	if len(s.Methods) > 0 || len(s.PathPrefixes) > 0 {
-		pipes = slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded)
-		if len(pipes) < len(t.pipes) {
-			t.noteOnce("methods and paths of forwarded pipes are not known here, so a subject with either is permitted nothing on them")
-		}
+	if s.NamesOperations() {
+		pipes = slices.DeleteFunc(slices.Clone(pipes), access.Pipe.IsForwarded)
 	}
 	if len(pipes) == 0 {
 		return nil
@@ -31,7 +28,7 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 		Permits: s.Permits, Shares: s.Shares, Services: s.Services, Limits: s.Limits, CountedAs: t.p.Name + "/" + s.Name,
 	}
 	if len(s.Methods) == 0 { // it spells no operation out
-		rule.Implied = patterns(slices.DeleteFunc(slices.Clone(pipes), pipe.isForwarded))
+		rule.Implied = patterns(slices.DeleteFunc(slices.Clone(pipes), access.Pipe.IsForwarded))
 	}
 	var out []acl.Rule
 	if len(operations) > 0 {
@@ -45,10 +42,10 @@ func (t *translation) rules(s *access.Subject) []acl.Rule {
 	return out
 }
 
-func patterns(pipes []pipe) []string {
+func patterns(pipes []access.Pipe) []string {
 	out := make([]string, len(pipes))
 	for i, p := range pipes {
-		out[i] = p.pattern()
+		out[i] = pattern(p)
 	}
 	return out
 }
@@ -70,8 +67,10 @@ func (t *translation) operations(s *access.Subject) (free, confined []string) {
 	}
 	for _, m := range methods {
 		switch {
-		case !known[m]: // an older proxy than the policy, or a typing error
-			t.noteOnce("no pipe of this node has a method %s, so it permits nothing", m)
+		case !known[m]: // an older proxy than the policy, unless no node could have it
+			if _, beyond := t.p.Beyond(m); !beyond {
+				t.noteOnce("no pipe of this node has a method %s, so it permits nothing", m)
+			}
 		case len(s.PathPrefixes) > 0 && access.TakesPaths(m) > 0:
 			confined = append(confined, m)
 		default:

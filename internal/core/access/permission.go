@@ -20,6 +20,11 @@ type Permission struct {
 	Limits Limits `json:"limits,omitzero"`
 }
 
+// NamesOperations says whether it is told by the operations of the node API, or by what they name. On a pipe of another service nobody knows those, and nothing is permitted.
+func (p *Permission) NamesOperations() bool {
+	return len(p.Methods)+len(p.PathPrefixes)+len(p.Shares)+len(p.Services) > 0
+}
+
 // Check reports every fault with the field that it is in, but those of Methods and PathPrefixes: which there are is for a node to say.
 func (p *Permission) Check(add func(field, format string, args ...any)) {
 	each := func(name string, list []string, check func(text string) error) {
