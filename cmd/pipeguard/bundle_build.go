@@ -30,6 +30,7 @@ func newBundleBuild() *cobra.Command {
 		Short: "Build and sign a bundle of PipePolicy objects",
 		Long: `Reads PipePolicy objects as a cluster would take them and writes a signed bundle. Equal input gives equal bytes, so name
 --now and --revision where builds are compared. Without --revision it is the time in seconds since 1970: it rises by itself.
+One that is more than a year ahead of that is refused, here and by nodes.
 A node takes no revision twice with another content, and none that is older than one it has seen.
 Whether nodes would take it is the question of "pipeguard bundle verify".
 
@@ -42,7 +43,7 @@ Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file 
 	cmd.Flags().StringVar(&f.pool, "pool", "", "the node pool that the bundle is for; nodes of others refuse it")
 	cmd.Flags().StringArrayVar(&f.policies, "policies", nil, "file, directory or - with PipePolicy objects; may be repeated")
 	cmd.Flags().StringVar(&f.rego, "rego", "", "directory of Rego that adds to the request policy of nodes, with its tests")
-	cmd.Flags().Uint64Var(&f.revision, "revision", 0, "revision; without it, the seconds since 1970")
+	cmd.Flags().Uint64Var(&f.revision, "revision", 0, "revision, at most a year ahead of the seconds since 1970; without it, just these")
 	cmd.Flags().Uint64Var(&f.minimum, "minimum-revision", 0, "oldest revision that nodes may still take after this one")
 	cmd.Flags().StringVar(&f.policyRevision, "policy-revision", "", "what admission calls these policies; nodes show it in refusals")
 	cmd.Flags().DurationVar(&f.life, "expires", 7*24*time.Hour, "how long nodes may decide by it; then they permit nothing")

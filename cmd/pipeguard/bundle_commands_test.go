@@ -196,6 +196,11 @@ func TestBuildRefusesWhatIsUnfit(t *testing.T) {
 	d := newDesk(t)
 	d.build(1, "--pool", "*")
 	d.build(1, "--revision", "0")
+	for _, far := range []string{"18446744073709551615", "1767323045000"} {
+		if out := d.build(1, "--revision", far); !strings.Contains(out, "revision "+far+": want at most 1798859045, a year ahead of the seconds since 1970") {
+			t.Errorf("built:\n%s", out)
+		}
+	}
 	d.build(1, "--expires", "8760h")
 	d.build(1, "--revision", "5", "--minimum-revision", "6")
 	d.build(2, "--key", d.file("key.pub"))

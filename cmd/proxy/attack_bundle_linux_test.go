@@ -120,7 +120,7 @@ func TestWhatIsKeptIsNotBelievedUnseen(t *testing.T) {
 	t.Run("it was signed by a key that is not pinned any more", func(t *testing.T) {
 		s.write(s.keys, newBundleKey(t).PublicPEM())
 		p := s.start(t)
-		if now := p.state(t); now.Refused == nil || now.Refused.Reason != bundle.ReasonKey || now.Oldest != 7 {
+		if now := p.state(t); now.Refused == nil || now.Refused.Reason != bundle.ReasonKey || now.Oldest != 0 {
 			t.Errorf("status %+v, %+v", now, now.Refused)
 		}
 		p.shut(t)
@@ -177,12 +177,19 @@ func TestAKeyThatIsTakenBackClosesAllPipesWhileTheProxyRuns(t *testing.T) {
 	}
 	t.Parallel()
 	s := newSite(t)
-	s.write(s.archive, s.build(s.key, 7))
+	far := bundle.LatestRevision(time.Now())
+	s.write(s.archive, s.build(s.key, far))
 	p := s.start(t)
-	p.until(t, "good", func(s bundle.Status) bool { return s.Revision == 7 })
-	s.write(s.keys, newBundleKey(t).PublicPEM())
+	p.until(t, "good", func(s bundle.Status) bool { return s.Revision == far })
+	next := newBundleKey(t)
+	s.write(s.keys, next.PublicPEM())
 	p.until(t, "the old key is taken back", func(s bundle.Status) bool { return s.Invalid == bundle.ReasonNone })
 	p.shut(t)
+	s.write(s.archive, s.build(next, 7)) // whatever revisions the old key has signed
+	p.until(t, "the new key", func(s bundle.Status) bool { return s.Revision == 7 && s.Oldest == 7 })
+	p.decides(t, 7)
+	p.stop()
+	s.start(t).decides(t, 7)
 }
 
 func TestFaultsOfTheBundleStopTheStart(t *testing.T) {

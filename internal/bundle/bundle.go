@@ -11,7 +11,7 @@ import (
 
 // Bundle is what a node is to decide by, and for how long.
 type Bundle struct {
-	// Revision rises with each bundle of an audience, by whatever amount. It is never 0.
+	// Revision rises with each bundle of an audience, by whatever amount. It is never 0, and at most LatestRevision of IssuedAt.
 	Revision uint64
 	// MinimumRevision is the oldest that a node may still take once it has this one; 0 leaves it at Revision's own.
 	MinimumRevision uint64
@@ -38,7 +38,15 @@ const (
 	MaxFiles = 300
 	// MaxLife bounds ExpiresAt - IssuedAt: a bundle that never ends is one that nobody can take back.
 	MaxLife = 90 * 24 * time.Hour
+	// MaxAhead bounds how far a revision may be ahead of the seconds since 1970: nothing could follow the largest number there
+	// is, and after one in milliseconds none in seconds would be taken. Wrong clocks are seldom ahead by that much.
+	MaxAhead = 365 * 24 * time.Hour
 )
+
+// LatestRevision is the largest revision that a bundle may have which is issued then.
+func LatestRevision(issued time.Time) uint64 {
+	return uint64(max(0, issued.Add(MaxAhead).Unix())) //nolint:gosec // not negative
+}
 
 // roots are what the archive holds, in the words of its manifest: the access list, and the packages of modules.
 var roots = []string{"acl", "pipeguard"}
@@ -67,6 +75,9 @@ func (b Bundle) check() error {
 	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if b.Revision == 0 {
 		add("revision 0 is none")
+	}
+	if latest := LatestRevision(b.IssuedAt); b.Revision > latest {
+		add("revision %d: want at most %d, a year ahead of the seconds since 1970 at %s, when it was issued", b.Revision, latest, stamp(b.IssuedAt))
 	}
 	if b.MinimumRevision > b.Revision {
 		add("minimum revision %d is newer than the revision %d", b.MinimumRevision, b.Revision)

@@ -9,47 +9,111 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// state is what must outlive the process.
+// state is what must outlive the process. What a key has signed counts while it is pinned, so that the revisions of a key
+// that others had do not outlive it.
 type state struct {
 	Schema   string `json:"schema"`
 	Audience string `json:"audience"`
-	// Oldest is the oldest revision that may still be taken.
-	Oldest uint64 `json:"oldest"`
-	// Revision and Digest are those of the bundle that was taken last.
+	// Keys are those whose bundles were taken, the last one last. Keys that are pinned no more stay, up to maxSeen: they may be pinned again.
+	Keys []seen `json:"keys"`
+}
+
+// seen is the newest bundle that was taken of a key. Its revision is the oldest that may still be taken.
+type seen struct {
+	Key      KeyID  `json:"key"`
 	Revision uint64 `json:"revision"`
 	Digest   string `json:"digest"`
 	// Ended says that its time was seen to be over, by whatever clock.
 	Ended bool `json:"ended"`
 }
 
+// stateV1 did not say which key had signed.
+type stateV1 struct {
+	Schema   string `json:"schema"`
+	Audience string `json:"audience"`
+	Oldest   uint64 `json:"oldest"`
+	Revision uint64 `json:"revision"`
+	Digest   string `json:"digest"`
+	Ended    bool   `json:"ended"`
+}
+
 const (
-	stateSchema = "pipeguard.dev/bundle-state/v1"
+	stateSchema   = "pipeguard.dev/bundle-state/v2"
+	stateSchemaV1 = "pipeguard.dev/bundle-state/v1"
 	// maxState bounds the file in bytes.
 	maxState = 4 << 10
+	// maxSeen bounds the keys of a state: as many as can be pinned, and as many that were.
+	maxSeen = 2 * maxKeys
 )
 
+// oldest is the oldest revision that may still be taken.
+func (s state) oldest(pinned Keys, minimum uint64) uint64 {
+	for _, one := range s.Keys {
+		if pinned.has(one.Key) {
+			minimum = max(minimum, one.Revision)
+		}
+	}
+	return minimum
+}
+
 // admits says whether a bundle may follow what was seen.
-func (s state) admits(b Bundle, seal Seal, minimum uint64) error {
-	oldest := max(s.Oldest, minimum)
-	switch {
-	case b.Revision < oldest:
+func (s state) admits(b Bundle, seal Seal, pinned Keys, minimum uint64) error {
+	if oldest := s.oldest(pinned, minimum); b.Revision < oldest {
 		return refuse(ReasonRollback, fmt.Errorf("revision %d is older than %d", b.Revision, oldest))
-	case b.Revision == s.Revision && seal.Digest != s.Digest:
-		return refuse(ReasonTwice, fmt.Errorf("revision %d had another content before", b.Revision))
-	case b.Revision == s.Revision && s.Ended:
-		return refuse(ReasonExpired, fmt.Errorf("revision %d was seen to have ended at %s; a newer one is needed, or the clock was wrong then", b.Revision, stamp(b.ExpiresAt)))
+	}
+	for _, one := range s.Keys {
+		switch {
+		case !pinned.has(one.Key) || b.Revision != one.Revision:
+		case seal.Digest != one.Digest:
+			return refuse(ReasonTwice, fmt.Errorf("revision %d had another content before", b.Revision))
+		case one.Ended:
+			return refuse(ReasonExpired, fmt.Errorf("revision %d was seen to have ended at %s; a newer one is needed, or the clock was wrong then", b.Revision, stamp(b.ExpiresAt)))
+		}
 	}
 	return nil
 }
 
-func (s state) with(b Bundle, seal Seal) state {
-	s.Oldest = max(s.Oldest, b.MinimumRevision, b.Revision)
-	s.Revision, s.Digest, s.Ended = b.Revision, seal.Digest, false
+// with is the state once a bundle was taken. Where there are too many keys, it forgets one that is pinned no more, that whose bundle was taken longest ago.
+func (s state) with(b Bundle, seal Seal, pinned Keys) state {
+	s.Keys = slices.DeleteFunc(slices.Clone(s.Keys), func(one seen) bool { return one.Key == seal.Key })
+	for i := 0; i < len(s.Keys) && len(s.Keys) >= maxSeen; {
+		if pinned.has(s.Keys[i].Key) {
+			i++
+		} else {
+			s.Keys = slices.Delete(s.Keys, i, i+1)
+		}
+	}
+	s.Keys = append(s.Keys, seen{Key: seal.Key, Revision: b.Revision, Digest: seal.Digest})
 	return s
+}
+
+// has says whether this content was taken of this key, as the newest.
+func (s state) has(seal Seal) bool {
+	return slices.ContainsFunc(s.Keys, func(one seen) bool { return one.Key == seal.Key && one.Digest == seal.Digest })
+}
+
+// ended notes the end of a bundle, whoever signed it. It returns false if nothing is new.
+func (s state) ended(digest string) (_ state, changed bool) {
+	s.Keys = slices.Clone(s.Keys)
+	for i, one := range s.Keys {
+		if one.Digest == digest && !one.Ended {
+			s.Keys[i].Ended, changed = true, true
+		}
+	}
+	return s, changed
+}
+
+// last is the digest of the bundle that was taken last; empty if there is none.
+func (s state) last() string {
+	if len(s.Keys) == 0 {
+		return ""
+	}
+	return s.Keys[len(s.Keys)-1].Digest
 }
 
 // disk keeps a state and a bundle in a private directory.
@@ -62,8 +126,9 @@ func (d disk) stateFile(audience string) string {
 }
 
 // load returns an empty state if nothing was kept for the audience yet. raw is nil if there is no bundle; it is not verified.
-func (d disk) load(audience string) (s state, raw []byte, err error) {
-	fresh := state{Schema: stateSchema, Audience: audience}
+// A state of the first form is held to be that of all keys that are pinned now, and kept so.
+func (d disk) load(audience string, pinned Keys) (s state, raw []byte, err error) {
+	fresh := state{Schema: stateSchema, Audience: audience, Keys: []seen{}}
 	if err := winsvc.MakePrivate(d.dir); err != nil {
 		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
 	}
@@ -71,8 +136,14 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil, nil
 	}
-	if err == nil {
-		err = decode(bytes.TrimSuffix(text, []byte("\n")), &s)
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	var old stateV1
+	converted := err == nil && decode(text, &old) == nil && old.Schema == stateSchemaV1
+	switch {
+	case converted:
+		s = old.of(pinned)
+	case err == nil:
+		err = decode(text, &s)
 	}
 	if err == nil && s.Schema != stateSchema {
 		err = fmt.Errorf("schema %q: want %q", s.Schema, stateSchema)
@@ -83,6 +154,11 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if err != nil {
 		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
+	if converted {
+		if err := d.saveState(s); err != nil {
+			return state{}, nil, err
+		}
+	}
 	raw, err = readFile(d.bundle(s), MaxCompressed)
 	if err != nil { // a bundle that is lost is offered again; what was seen still counts
 		return s, nil, nil //nolint:nilerr // as said
@@ -90,9 +166,18 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	return s, raw, nil
 }
 
+// of is the state as if each of these keys had signed what was seen.
+func (old stateV1) of(keys Keys) state {
+	s := state{Schema: stateSchema, Audience: old.Audience, Keys: []seen{}}
+	for _, id := range keys.IDs() {
+		s.Keys = append(s.Keys, seen{Key: id, Revision: max(old.Oldest, old.Revision), Digest: old.Digest, Ended: old.Ended})
+	}
+	return s
+}
+
 // bundle is the name of a state's bundle. It follows from a digest that was read back from the disk, so only its base counts.
 func (d disk) bundle(s state) string {
-	return filepath.Join(d.dir, "bundle-"+filepath.Base(s.Digest)+".tar.gz")
+	return filepath.Join(d.dir, "bundle-"+filepath.Base(s.last())+".tar.gz")
 }
 
 // save stores the bundle first: a state never names one that is not there.

@@ -87,7 +87,7 @@ func NewKeeper(ctx context.Context, o Options) (*Keeper, error) {
 		o.Log = zap.NewNop()
 	}
 	k := &Keeper{o: o, disk: disk{o.Dir}}
-	seen, raw, err := k.disk.load(o.Audience)
+	seen, raw, err := k.disk.load(o.Audience, o.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("bundles: %w", err)
 	}
@@ -126,17 +126,23 @@ func (k *Keeper) take(ctx context.Context, raw []byte, store bool) (changed bool
 	if err := b.Check(k.o.Audience, now); err != nil {
 		return false, err
 	}
-	if err := k.seen.admits(b, seal, k.o.MinimumRevision); err != nil {
+	if err := k.seen.admits(b, seal, k.o.Keys, k.o.MinimumRevision); err != nil {
 		return false, err
 	}
+	next := k.seen.with(b, seal, k.o.Keys)
 	if a := k.active.Load(); a != nil && a.seal.Digest == seal.Digest {
+		if !k.seen.has(seal) { // another key has signed the same: its revisions begin here
+			if err := k.disk.save(next, raw); err != nil {
+				return false, refuse(ReasonStore, err)
+			}
+			k.seen = next
+		}
 		return false, nil
 	}
 	commit, err := k.o.Prepare(ctx, b, seal)
 	if err != nil {
 		return false, refuse(ReasonTest, err)
 	}
-	next := k.seen.with(b, seal)
 	if store {
 		// Before it decides: a bundle that decided and was forgotten could be followed by an older one.
 		if err := k.disk.save(next, raw); err != nil {
@@ -199,11 +205,10 @@ func (k *Keeper) noteEnd() {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.seen.Ended || k.seen.Digest != a.seal.Digest {
+	next, changed := k.seen.ended(a.seal.Digest)
+	if !changed {
 		return
 	}
-	next := k.seen
-	next.Ended = true
 	if err := k.disk.saveState(next); err != nil {
 		k.o.Log.Error("the end of a bundle could not be noted", zap.Error(err))
 		return // and again with the next tick
@@ -231,7 +236,7 @@ type Status struct {
 	IssuedAt       time.Time `json:"issuedAt,omitzero"`
 	ExpiresAt      time.Time `json:"expiresAt,omitzero"`
 	ActivatedAt    time.Time `json:"activatedAt,omitzero"`
-	// Oldest is the revision below which bundles are refused.
+	// Oldest is the revision below which bundles are refused, by the keys that are pinned now.
 	Oldest uint64 `json:"oldest"`
 	// Invalid says why the bundle permits nothing now; empty if it decides.
 	Invalid Reason `json:"invalid,omitempty"`
@@ -250,7 +255,7 @@ type Refused struct {
 func (k *Keeper) Status() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := Status{Audience: k.o.Audience, Oldest: max(k.seen.Oldest, k.o.MinimumRevision), Invalid: ReasonOf(k.Valid())}
+	s := Status{Audience: k.o.Audience, Oldest: k.seen.oldest(k.o.Keys, k.o.MinimumRevision), Invalid: ReasonOf(k.Valid())}
 	if k.refused != nil {
 		r := *k.refused
 		s.Refused = &r

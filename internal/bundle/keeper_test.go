@@ -254,7 +254,7 @@ func TestABundleDoesNotOutliveItsTimeByAClockThatIsSet(t *testing.T) {
 		}
 		stop()
 		group.Wait()
-		if k.Status().Refused == nil || !k.seen.Ended {
+		if k.Status().Refused == nil || !k.seen.Keys[0].Ended {
 			t.Error("the end was not noted")
 		}
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // Pin has bundles of these keys taken from now on, and no others. A bundle that decides and was signed by none of them stops
-// deciding at once.
+// deciding at once. Only what these keys have signed says from now on which revisions are too old.
 func (k *Keeper) Pin(keys Keys) error {
 	if len(keys.byID) == 0 {
 		return errors.New("no key: nothing could be believed")
@@ -23,7 +23,7 @@ func (k *Keeper) Pin(keys Keys) error {
 	k.o.Keys = keys
 	k.pinned.Add(1)
 	k.o.Log.Info("keys pinned", zap.Stringer(logkeys.Name, keys))
-	if a := k.active.Load(); a != nil && keys.byID[a.seal.Key] == nil {
+	if a := k.active.Load(); a != nil && !keys.has(a.seal.Key) {
 		k.active.Store(nil)
 		k.refuse(refuse(ReasonKey, fmt.Errorf("revision %d was signed with %s, which is not pinned any more", a.bundle.Revision, a.seal.Key)))
 	}

@@ -3,9 +3,12 @@ package bundle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +43,6 @@ func TestAKeyThatIsPinnedNoMoreDecidesNothing(t *testing.T) {
 	}
 	offer(t, k, build(t, n.key), ReasonKey)
 	offer(t, k, build(t, n.key, revision(9)), ReasonKey)
-	offer(t, k, build(t, other, revision(6)), ReasonRollback) // what was seen is not forgotten with a key
 	offer(t, k, build(t, other, revision(8)), "")
 	if k.Valid() != nil || n.decides.Load() != 8 {
 		t.Errorf("the new key: %v, revision %d", k.Valid(), n.decides.Load())
@@ -48,6 +50,190 @@ func TestAKeyThatIsPinnedNoMoreDecidesNothing(t *testing.T) {
 	if err := k.Pin(Keys{}); err == nil || k.Valid() != nil {
 		t.Errorf("no key at all: %v, %v", err, k.Valid())
 	}
+}
+
+// farAhead is a revision that nodes take and none in seconds since 1970 can follow.
+var farAhead = uint64(issued.Add(360 * 24 * time.Hour).Unix())
+
+func TestARevisionCountsWhileItsKeyIsPinned(t *testing.T) {
+	n := newNode(t)
+	leaked, next := n.key, newTestKey(t)
+	seconds := uint64(issued.Unix())
+	k := n.start(t)
+	offer(t, k, build(t, leaked, revision(seconds)), "")
+	offer(t, k, build(t, leaked, revision(farAhead)), "")
+	first := build(t, next, revision(seconds+1))
+	offer(t, k, first, ReasonKey)
+	if err := k.Pin(keysOf(t, leaked, next)); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, k, first, ReasonRollback) // the highest of both counts
+	if s := k.Status(); s.Oldest != farAhead {
+		t.Errorf("both pinned: %+v", s)
+	}
+	if err := k.Pin(keysOf(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	if s := k.Status(); s.Oldest != 0 || k.Valid() == nil {
+		t.Errorf("the new key alone: %+v", s)
+	}
+	offer(t, k, build(t, leaked, revision(farAhead+1)), ReasonKey)
+	offer(t, k, first, "")
+
+	check := func(when string) {
+		t.Helper()
+		if s := k.Status(); k.Valid() != nil || s.Revision != seconds+1 || s.Oldest != seconds+1 || n.decides.Load() != seconds+1 {
+			t.Errorf("%s: %v, %+v", when, k.Valid(), s)
+		}
+		offer(t, k, build(t, next, revision(seconds)), ReasonRollback)
+		offer(t, k, build(t, next, revision(seconds+1), func(b *Bundle) { b.PolicyRevision = "x" }), ReasonTwice)
+		offer(t, k, build(t, leaked, revision(farAhead)), ReasonKey)
+	}
+	check("with the bundle of the new key")
+	n.key = next
+	k = n.start(t)
+	check("after a start")
+
+	// A key that is pinned again brings back what was seen of it.
+	if err := k.Pin(keysOf(t, leaked, next)); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, k, build(t, next, revision(seconds+2)), ReasonRollback)
+	offer(t, k, build(t, leaked, revision(farAhead-1)), ReasonRollback)
+}
+
+func TestAKeyThatIsReplacedWhileTheNodeIsOffLeavesNoRevisions(t *testing.T) {
+	n := newNode(t)
+	offer(t, n.start(t), build(t, n.key, revision(farAhead)), "")
+	n.key = newTestKey(t)
+	k := n.start(t)
+	if s := k.Status(); s.Oldest != 0 || s.Refused == nil || s.Refused.Reason != ReasonKey || k.Valid() == nil {
+		t.Errorf("%v, %+v", k.Valid(), s)
+	}
+	offer(t, k, build(t, n.key), "")
+	n.minimum = 8
+	if s := n.start(t).Status(); s.Oldest != 8 || s.Refused == nil || s.Refused.Reason != ReasonRollback {
+		t.Errorf("with a minimum: %+v", s)
+	}
+}
+
+func TestARotationForgetsNoRevision(t *testing.T) {
+	n := newNode(t)
+	k := n.start(t)
+	next := newTestKey(t)
+	if err := k.Pin(keysOf(t, n.key, next)); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, k, build(t, n.key), "")
+	if changed, err := k.Offer(t.Context(), build(t, next)); changed || err != nil {
+		t.Errorf("the same of the new key: %t, %v", changed, err)
+	}
+	offer(t, k, build(t, next, revision(6)), ReasonRollback)
+	if err := k.Pin(keysOf(t, next)); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, k, build(t, next, revision(6)), ReasonRollback)
+	n.key = next
+	k = n.start(t)
+	if s := k.Status(); k.Valid() != nil || s.Revision != 7 || s.Key != next.ID() {
+		t.Errorf("after a start: %v, %+v", k.Valid(), s)
+	}
+	offer(t, k, build(t, next, revision(6)), ReasonRollback)
+}
+
+func TestWhatHasEndedStaysSoUnderAnotherKey(t *testing.T) {
+	n := newNode(t)
+	k := n.start(t)
+	next := newTestKey(t)
+	if err := k.Pin(keysOf(t, n.key, next)); err != nil {
+		t.Fatal(err)
+	}
+	offer(t, k, build(t, n.key), "")
+	offer(t, k, build(t, next), "")
+	n.set(issued.Add(life))
+	k.noteEnd()
+	n.set(issued.Add(time.Hour)) // the clock is set back
+	n.key = next
+	k = n.start(t)
+	if s := k.Status(); k.Valid() == nil || s.Refused == nil || s.Refused.Reason != ReasonExpired {
+		t.Errorf("%v, %+v", k.Valid(), s)
+	}
+	offer(t, k, build(t, next), ReasonExpired)
+}
+
+func TestManyKeysLeaveRoomForThoseThatArePinned(t *testing.T) {
+	n := newNode(t)
+	k := n.start(t)
+	stays, all := n.key, []*Key{n.key}
+	offer(t, k, build(t, stays, revision(farAhead)), "")
+	for i := range uint64(maxSeen + 5) {
+		next := newTestKey(t)
+		all = append(all, next)
+		if err := k.Pin(keysOf(t, stays, next)); err != nil {
+			t.Fatal(err)
+		}
+		offer(t, k, build(t, next, revision(farAhead+1+i)), "")
+	}
+	check := func(key *Key, oldest uint64) {
+		t.Helper()
+		n.key = key
+		if s := n.start(t).Status(); s.Oldest != oldest {
+			t.Errorf("oldest %d, want %d", s.Oldest, oldest)
+		}
+	}
+	check(stays, farAhead)
+	check(all[len(all)-1], farAhead+maxSeen+5)
+	check(all[len(all)-maxSeen+1], farAhead+5+2)
+	check(all[len(all)-maxSeen], 0) // forgotten long after it was taken away
+	if len(k.seen.Keys) != maxSeen {
+		t.Errorf("%d keys", len(k.seen.Keys))
+	}
+}
+
+func TestAStateOfTheFirstFormIsOfAllKeysThatArePinned(t *testing.T) {
+	n := newNode(t)
+	first, next := n.key, newTestKey(t)
+	offer(t, n.start(t), build(t, first), "")
+	_, seal, err := pin(t, first).Verify(build(t, first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := disk{n.dir}.stateFile("windows")
+	write := func(revision uint64, ended bool) {
+		t.Helper()
+		text := fmt.Sprintf(`{"schema":"pipeguard.dev/bundle-state/v1","audience":"windows","oldest":%d,"revision":%d,"digest":%q,"ended":%t}`+"\n", revision, revision, seal.Digest, ended)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(7, false)
+	k := n.start(t)
+	if s := k.Status(); k.Valid() != nil || s.Revision != 7 || s.Oldest != 7 {
+		t.Errorf("%v, %+v", k.Valid(), s)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), stateSchema) {
+		t.Errorf("kept as %s, %v", text, err)
+	}
+	offer(t, k, build(t, first, revision(6)), ReasonRollback)
+	offer(t, k, build(t, first, func(b *Bundle) { b.PolicyRevision = "x" }), ReasonTwice)
+
+	write(7, true)
+	k = n.start(t)
+	if s := k.Status(); k.Valid() == nil || s.Refused == nil || s.Refused.Reason != ReasonExpired {
+		t.Errorf("of one that has ended: %v, %+v", k.Valid(), s)
+	}
+
+	write(math.MaxUint64, false)
+	k = n.start(t)
+	offer(t, k, build(t, first, revision(farAhead)), ReasonRollback)
+	n.key = next
+	if s := n.start(t).Status(); s.Oldest != 0 {
+		t.Errorf("a key that came later: %+v", s)
+	}
+	write(8, false)
+	k = n.start(t)
+	offer(t, k, build(t, next), ReasonRollback) // who signed it was not written down
+	offer(t, k, build(t, next, revision(9)), "")
 }
 
 func TestAKeyThatIsPinnedAgainBringsItsBundleBack(t *testing.T) {

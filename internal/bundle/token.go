@@ -127,6 +127,8 @@ func (k Keys) verify(token string) (signed, error) {
 	return out, nil
 }
 
+func (k Keys) has(id KeyID) bool { return k.byID[id] != nil }
+
 // IDs are the names of the keys, sorted.
 func (k Keys) IDs() []KeyID { return slices.Sorted(maps.Keys(k.byID)) }
 

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -234,6 +235,8 @@ func TestVerifyRefuses(t *testing.T) {
 		"signed, with a revision of +7":    {signedManifest(`"7"`, `"+7"`), ReasonContent},
 		"signed, with a revision of 07":    {signedManifest(`"7"`, `"07"`), ReasonContent},
 		"signed, with a negative revision": {signedManifest(`"7"`, `"-7"`), ReasonContent},
+		"signed, with the last revision":   {signedManifest(`"7"`, `"18446744073709551615"`), ReasonContent},
+		"signed, in milliseconds":          {signedManifest(`"7"`, `"1767323045000"`), ReasonContent},
 		"signed, with a later minimum":     {signedManifest(`"minimumRevision":"0"`, `"minimumRevision":"8"`), ReasonContent},
 		"signed, without an audience":      {signedManifest(`"windows"`, `""`), ReasonContent},
 		"signed, for everybody":            {signedManifest(`"windows"`, `"*"`), ReasonContent},
@@ -327,18 +330,20 @@ func TestCheckRefusesOthersAndOtherTimes(t *testing.T) {
 func TestBuildRefusesWhatNoNodeWouldTake(t *testing.T) {
 	key := newTestKey(t)
 	for name, change := range map[string]func(*Bundle){
-		"no revision":                      func(b *Bundle) { b.Revision = 0 },
-		"no audience":                      func(b *Bundle) { b.Audience = "" },
-		"an audience of two lines":         func(b *Bundle) { b.Audience = "a\nb" },
-		"no times":                         func(b *Bundle) { b.IssuedAt, b.ExpiresAt = time.Time{}, time.Time{} },
-		"an end that is its begin":         func(b *Bundle) { b.ExpiresAt = b.IssuedAt },
-		"a life of a year":                 func(b *Bundle) { b.ExpiresAt = b.IssuedAt.AddDate(1, 0, 0) },
-		"no access list":                   func(b *Bundle) { b.ACL = nil },
-		"an access list of null":           func(b *Bundle) { b.ACL = []byte("null") },
-		"an access list in YAML":           func(b *Bundle) { b.ACL = []byte("a: b") },
-		"a module that climbs":             func(b *Bundle) { b.Modules["../x.rego"] = "" },
-		"a module that is no Rego":         func(b *Bundle) { b.Modules["x.wasm"] = "" },
-		"a revision of control characters": func(b *Bundle) { b.PolicyRevision = "a\x00" },
+		"no revision":                             func(b *Bundle) { b.Revision = 0 },
+		"the last revision there is":              func(b *Bundle) { b.Revision = math.MaxUint64 },
+		"a revision of a year and a second ahead": func(b *Bundle) { b.Revision = uint64(issued.Add(MaxAhead).Unix()) + 1 },
+		"no audience":                             func(b *Bundle) { b.Audience = "" },
+		"an audience of two lines":                func(b *Bundle) { b.Audience = "a\nb" },
+		"no times":                                func(b *Bundle) { b.IssuedAt, b.ExpiresAt = time.Time{}, time.Time{} },
+		"an end that is its begin":                func(b *Bundle) { b.ExpiresAt = b.IssuedAt },
+		"a life of a year":                        func(b *Bundle) { b.ExpiresAt = b.IssuedAt.AddDate(1, 0, 0) },
+		"no access list":                          func(b *Bundle) { b.ACL = nil },
+		"an access list of null":                  func(b *Bundle) { b.ACL = []byte("null") },
+		"an access list in YAML":                  func(b *Bundle) { b.ACL = []byte("a: b") },
+		"a module that climbs":                    func(b *Bundle) { b.Modules["../x.rego"] = "" },
+		"a module that is no Rego":                func(b *Bundle) { b.Modules["x.wasm"] = "" },
+		"a revision of control characters":        func(b *Bundle) { b.PolicyRevision = "a\x00" },
 		"more than a ConfigMap": func(b *Bundle) {
 			noise := make([]byte, MaxCompressed)
 			if _, err := rand.Read(noise); err != nil {
@@ -352,6 +357,25 @@ func TestBuildRefusesWhatNoNodeWouldTake(t *testing.T) {
 			t.Errorf("%s: %d bytes are built", name, len(raw))
 		}
 	}
+}
+
+func TestARevisionInMillisecondsIsRefusedInClearWords(t *testing.T) {
+	key := newTestKey(t)
+	_, err := Build(sample(revision(uint64(issued.UnixMilli()))), key)
+	if want := "revision 1767323045000: want at most 1798859045, a year ahead of the seconds since 1970 at 2026-01-02T03:04:05Z, when it was issued"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if _, _, err := pin(t, key).Verify(build(t, key, revision(LatestRevision(issued)))); err != nil {
+		t.Error(err)
+	}
+	n := newNode(t)
+	k := n.start(t)
+	far := filesOf(t, sample(revision(math.MaxUint64)))
+	offer(t, k, resign(t, n.key, far, far), ReasonContent)
+	if s := k.Status(); s.Oldest != 0 {
+		t.Errorf("it is remembered: %+v", s)
+	}
+	offer(t, k, build(t, n.key), "")
 }
 
 func TestParseKeysRefuses(t *testing.T) {

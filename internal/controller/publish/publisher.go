@@ -200,7 +200,11 @@ func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, cont
 	}
 	content.IssuedAt, content.ExpiresAt = now, now.Add(p.o.Life)
 	// Seconds since 1970, so that a ConfigMap that was deleted does not make revisions begin anew, which nodes would refuse.
-	content.Revision = max(before.Revision+1, p.newest[pool]+1, uint64(max(1, now.Unix()))) //nolint:gosec // positive
+	seconds := uint64(max(1, now.Unix())) //nolint:gosec // positive
+	content.Revision = max(before.Revision+1, p.newest[pool]+1, seconds)
+	if content.Revision > bundle.LatestRevision(now) {
+		content.Revision = seconds // a clock was far ahead; no node takes what would follow
+	}
 	raw, err := bundle.Build(content, key)
 	if err != nil {
 		return failed(pool, err), err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -169,7 +170,7 @@ func TestARevisionThatNobodySignedIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := bundle.Build(bundle.Bundle{Revision: 1 << 63, Audience: "windows", IssuedAt: begin, ExpiresAt: begin.Add(time.Hour), ACL: []byte(`{}`)}, stranger)
+	raw, err := bundle.Build(bundle.Bundle{Revision: bundle.LatestRevision(begin), Audience: "windows", IssuedAt: begin, ExpiresAt: begin.Add(time.Hour), ACL: []byte(`{}`)}, stranger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +189,30 @@ func TestARevisionThatNobodySignedIsNotBelieved(t *testing.T) {
 	d.api.change("pipeguard-bundle-windows", func(o *corev1.ConfigMap) { o.BinaryData[File] = other })
 	if r := d.publish(); r.Err != nil || !r.Written || d.published().Audience != "windows" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// No node takes a revision that is too far ahead, so one that only a wrong clock explains is not counted on from.
+func TestAClockThatWasYearsAheadIsNotFollowed(t *testing.T) {
+	d := newDesk(t)
+	p := d.publisher()
+	d.now = begin.AddDate(3, 0, 0)
+	p.publish(t.Context())
+	for i := range 2 {
+		d.now = begin.Add(time.Duration(i) * time.Minute)
+		d.content.PolicyRevision = fmt.Sprint(i)
+		p.publish(t.Context())
+		if r := p.Results()[0]; r.Err != nil || !r.Written || r.Revision != uint64(d.now.Unix()) || d.published().Revision != r.Revision {
+			t.Errorf("%+v", r)
+		}
+	}
+	d.now = begin.AddDate(0, 11, 0)
+	p.publish(t.Context())
+	ahead := p.Results()[0].Revision
+	d.now, d.content.PolicyRevision = begin.Add(time.Hour), "x"
+	p.publish(t.Context())
+	if r := p.Results()[0]; r.Err != nil || r.Revision != ahead+1 { // nodes may have taken it
+		t.Errorf("after %d: %+v", ahead, r)
 	}
 }
 
