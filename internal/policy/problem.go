@@ -83,6 +83,7 @@ func problemsOf(file string, err error) []Problem {
 		}
 		list = ast.Errors{one}
 	}
+	list = list[:min(len(list), maxProblems+1)] // the parser has one for each word that it does not take; the last says that there are more
 	out := make([]Problem, 0, len(list))
 	for _, e := range list {
 		p := at(e.Location, e.Code, e.Message)
@@ -99,6 +100,7 @@ func problemsOf(file string, err error) []Problem {
 	return out
 }
 
+// sortProblems puts problems into the order of their places, and leaves out those that nobody would read.
 func sortProblems(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Message, b.Message))
@@ -110,6 +112,9 @@ func sortProblems(ps []Problem) []Problem {
 			continue
 		}
 		out = append(out, p)
+	}
+	if len(out) > maxProblems {
+		out = append(out[:maxProblems:maxProblems], Problem{File: out[maxProblems].File, Line: out[maxProblems].Line, Col: out[maxProblems].Col, Code: CodeLimit, Message: "problems from here on are not listed"})
 	}
 	for i := range out {
 		if p := &out[i]; len(p.Message) > maxMessage { // it quotes the module, whose names may be as long as it is

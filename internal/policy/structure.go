@@ -32,6 +32,9 @@ const (
 	maxImports = 64
 	// maxName bounds the parts of a rule's full name: data, its package and its own. The compiler keeps some kilobytes for each part of each name.
 	maxName = 16
+	// maxNameText bounds the bytes of a rule's full name, and of what a module imports: the compiler writes it wherever the text has a short name for it, and
+	// in each message about it.
+	maxNameText = 256
 	// maxReference bounds the parts of any other reference.
 	maxReference = 64
 )
@@ -46,17 +49,26 @@ func (m Modules) tooComplex(modules map[string]*ast.Module) []Problem {
 			out = append(out, at(imports[maxImports].Location, CodeLimit, fmt.Sprintf("%d imports, and a module has at most %d", len(imports), maxImports)))
 		}
 		for _, i := range modules[name].Imports {
-			if path, ok := i.Path.Value.(ast.Ref); ok && len(path) > maxReference {
+			path, _ := i.Path.Value.(ast.Ref)
+			switch {
+			case len(path) > maxReference:
 				out = append(out, at(i.Location, CodeLimit, tooLong(len(path))))
+			case textOf(path) > maxNameText:
+				out = append(out, at(i.Location, CodeLimit, fmt.Sprintf("what is imported has more than %d bytes: name a shorter part of it, and the rest where it is used", maxNameText)))
 			}
 		}
 		path := modules[name].Package.Path
 		if len(path) > maxName {
 			out = append(out, at(modules[name].Package.Location, CodeLimit, fmt.Sprintf("the name of the package has more than %d parts", maxName-1))) // data is not written
 		}
+		prefix := textOf(path)
+		if prefix > maxNameText {
+			out = append(out, at(modules[name].Package.Location, CodeLimit, fmt.Sprintf("the name of the package has more than %d bytes", maxNameText)))
+			prefix = 0 // which is said
+		}
 		for _, r := range modules[name].Rules {
 			c := measure(r)
-			c.name = len(path) + len(r.Head.Ref())
+			c.name, c.text = len(path)+len(r.Head.Ref()), prefix+textOf(r.Head.Ref())
 			rules, work = rules+1, work+min(c.work, maxRuleWork)*min(c.work, maxRuleWork)
 			if message := c.excess(); message != "" {
 				out = append(out, at(r.Location, CodeLimit, message))
@@ -77,6 +89,19 @@ func (m Modules) tooComplex(modules map[string]*ast.Module) []Problem {
 		out = m.tooEntangled(modules)
 	}
 	return out
+}
+
+// textOf is how many bytes the parts of a reference have, with something between them.
+func textOf(path ast.Ref) (bytes int) {
+	for _, part := range path {
+		switch v := part.Value.(type) {
+		case ast.String:
+			bytes += len(v) + 1
+		case ast.Var:
+			bytes += len(v) + 1
+		}
+	}
+	return bytes
 }
 
 // tooEntangled reports the rule with the most dependencies, of those that were added if any were, if all modules have too many. A rule depends on each branch of what it refers to.
@@ -190,6 +215,7 @@ func nameOf(t *ast.Term) string {
 type complexity struct {
 	work, closures, branches int
 	name, reference          int // parts of the rule's full name, and of the longest reference in it
+	text                     int // bytes of the full name
 	depth, weight            int // where measure is
 }
 
@@ -197,6 +223,8 @@ func (c *complexity) excess() string {
 	switch {
 	case c.closures > maxClosures:
 		return fmt.Sprintf("more than %d comprehensions, every blocks or templates inside one another", maxClosures)
+	case c.text > maxNameText:
+		return fmt.Sprintf("the name of the rule with its package has more than %d bytes", maxNameText)
 	case c.name > maxName:
 		return fmt.Sprintf("the name of the rule with its package has %d parts, and at most %d are taken", c.name-1, maxName-1)
 	case c.reference > maxReference:

@@ -143,6 +143,47 @@ func TestModulesThatHangTheCompilerAreRefusedBeforeIt(t *testing.T) {
 	}
 }
 
+// Short names stand for long ones in many places: the compiler writes them all.
+func TestTheTextOfNamesIsBounded(t *testing.T) {
+	ring := repeated(1100, "\nh%d := h%p") + "\nh0 := h1099\n"
+	for what, c := range map[string]struct {
+		text string
+		most int // bytes that the name may have
+	}{
+		"a package":          {"package %s\n\nx := 1\n", maxNameText - len("data.x..")},
+		"a rule":             {"package b\n\n%s := 1\n", maxNameText - len("data.b..")},
+		"a part of a rule":   {"package b\n\nx[\"%s\"] := 1\n", maxNameText - len("data.b.x..")},
+		"an import":          {"package b\n\nimport data.c[\"%s\"] as z\n\nx := z\n", maxNameText - len("data.c..")},
+		"a ring of rules":    {"package %s\n" + ring, -1},
+		"an import in rules": {"package b\n\nimport data.c[\"%s\"] as z\n" + repeated(100, "\nx if z.h%d == %d"), maxNameText - len("data.c..")},
+	} {
+		for extra := range 2 {
+			n := c.most + extra
+			if c.most < 0 {
+				n = 10_000
+			}
+			problems := Validate(small().with(map[string]string{"b.rego": fmt.Sprintf(c.text, strings.Repeat("a", n))}), Options{})
+			isRefused := len(problems) > 0 && problems[0].Code == CodeLimit && strings.HasPrefix(problems[0].String(), "b.rego:") && strings.Contains(problems[0].Message, "256 bytes")
+			if want := extra > 0 || c.most < 0; isRefused != want {
+				t.Errorf("%s of %d bytes: %.300v", what, n, problems)
+			}
+		}
+	}
+}
+
+// A module may have a fault in each word.
+func TestNoMoreProblemsAreListedThanAnyoneReads(t *testing.T) {
+	for what, text := range map[string]string{
+		"of the parser":   "package b\n\n" + strings.Repeat("h ", 5000) + "\n",
+		"of the compiler": "package b\n" + repeated(500, "\nx%d := y%d"),
+	} {
+		problems := Validate(small().with(map[string]string{"b.rego": text}), Options{})
+		if len(problems) <= 1 || len(problems) > maxProblems+1 || len(problems) == maxProblems+1 && !strings.Contains(problems[maxProblems].Message, "not listed") {
+			t.Errorf("%s: %d problems, the last %.300v", what, len(problems), problems[max(0, len(problems)-1):])
+		}
+	}
+}
+
 func TestANameOfAPackageIsBounded(t *testing.T) {
 	for parts, wanted := range map[int]bool{maxName - 2: true, maxName - 1: false, 120_000: false} {
 		text := "package b" + strings.Repeat(".b", parts-1) + "\n\nx := 1\n"
