@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
@@ -24,7 +26,9 @@ func newAuditTail() *cobra.Command {
 		Use:   "tail LOG",
 		Short: "Print the last audit records, and with -f those that come",
 		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
-names what is no record, and where records are missing, at once; what is verified are those that were there at the beginning.
+names what is no record, and where records are missing, at once. With --keys, the records of a directory are shown when they are signed, which their
+writer does each second: those that are not signed for longer are counted on standard error. Of a log that is changed while it is followed standard
+error says so; what comes then is shown all the same, and is not verified.
 
 ` + aboutLogs + `
 
@@ -52,30 +56,86 @@ Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records w
 		}
 		in := trust.reading(cmd, f)
 		s := newSink(cmd.OutOrStdout(), out.value)
-		if follows && !trust.isAsked() {
+		switch {
+		case !follows:
+			records, err := in.records(args)
+			if err != nil {
+				return err
+			}
+			return written(s, in, tail(records, s, count))
+		case !trust.isAsked():
 			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
 			in.isLive = true
 			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), s, count))
 		}
-		records, err := in.records(args)
-		if err != nil {
-			return err
-		}
-		shown := map[string]int{}
-		err = tail(noting(records, shown), s, count)
-		if !follows || err != nil {
-			return written(s, in, err)
-		}
-		if err := in.judged(nil); err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
-		in = trust.reading(cmd, f)
-		in.isLive = true
-		more := beyond(in.over(query.Follow(cmd.Context(), args[0], followEvery)), shown)
-		return written(s, in, tail(more, s, maxTail))
+		return followVerified(cmd, trust, f, s, args[0], count)
 	}
 	return cmd
+}
+
+// followVerified shows the records that a log has, and those that come: of a directory as they are signed.
+func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, name string, count int) error {
+	in := trust.reading(cmd, f)
+	records, err := in.records([]string{name})
+	if err != nil {
+		return err
+	}
+	var signed evidence.Position
+	if in.source.Kinds().Directories > 0 {
+		signed = in.source.Logs()[0].Report.Position
+	}
+	shown := map[string]int{}
+	if err := tail(noting(upTo(records, signed.Last()), shown), s, count); err != nil {
+		return written(s, in, err)
+	}
+	if err := in.judged(nil); err != nil {
+		return err
+	}
+	live := trust.reading(cmd, f)
+	live.isLive = true
+	follow := func() iter.Seq2[query.Record, error] {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
+		return beyond(live.over(query.Follow(cmd.Context(), name, followEvery)), shown)
+	}
+	if signed.Last() == 0 {
+		return written(s, live, tail(follow(), s, maxTail))
+	}
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
+	o := trust.o
+	o.Progress = nil
+	err = tail(counting(live, noting(live.over(query.FollowVerified(cmd.Context(), name, o, signed, followEvery)), shown)), s, maxTail)
+	changed, ok := errors.AsType[*query.Changed](err)
+	if !ok {
+		return written(s, live, err)
+	}
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), inert.Line(changed.Error()))
+	return no(errors.Join(written(s, live, tail(follow(), s, maxTail)), errors.New("the log was changed while it was followed")))
+}
+
+// upTo leaves out records behind one, unless that is 0: they are not signed yet.
+func upTo(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || last == 0 || r.Seq <= last) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// counting takes what is not signed for missing records.
+func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if errors.As(err, new(*query.Unsigned)) {
+				in.note(err)
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // noting keeps the last line of each file that holds a record which fits.
@@ -118,6 +178,9 @@ func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
 		case errors.Is(err, query.ErrEnd):
 			drain()
 			isLive = true
+		case errors.As(err, new(*query.Changed)):
+			drain()
+			return err
 		case err != nil: // what was read last is not what was written last
 			return badInput(err)
 		case isLive:

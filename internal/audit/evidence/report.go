@@ -64,6 +64,8 @@ type Report struct {
 	Parts []Part `json:"-"`
 	Read  Sum    `json:"-"`
 	Torn  int64  `json:"-"`
+	// Position is where a later verification may go on, the zero one if nothing behind VerifyOptions.After is signed.
+	Position Position `json:"-"`
 	// Unheld says which records are present that no checkpoint covers, since the log counts them as removed; empty if there are none. See overlap.
 	Unheld string `json:"-"`
 	// HadKeys says that keys were given: without them, nothing is proven.

@@ -27,6 +27,9 @@ type VerifyOptions struct {
 	RequireWitness bool
 	// Origin is the log that it must be; empty for the one that the checkpoints name.
 	Origin string
+	// After is a Position that an earlier verification of Dir came to: what lies before the segment that it ends in is not read again, and checkpoints up to it
+	// are not compared again. If records behind it are gone or covered by the file start, all is verified. The zero Position is the beginning.
+	After Position
 	// AllowPruned takes a log that says that it removed its oldest records for whole.
 	AllowPruned bool
 	// Progress is told how many bytes of how many were read; nil if nobody wants to know.
@@ -79,6 +82,7 @@ type verification struct {
 	start    string // file with the tree of what was pruned
 	notRead  string // a segment that holds something, and that no other one declares void, though no record in it counts
 	first    span   // that tree
+	after    span   // the tree of what was verified before and is not compared again
 
 	lastBefore expected // the last checkpoint of records that were pruned
 
@@ -137,6 +141,7 @@ func (v *verification) run(ctx context.Context) error {
 	if v.first, err = readStart(v.start); err != nil {
 		return err
 	}
+	v.goOn()
 	return v.walk(ctx)
 }
 
@@ -292,6 +297,14 @@ func (v *verification) walk(ctx context.Context) error {
 func (v *verification) begin(w *walk, first uint64) error {
 	v.tree, v.isRoot = span{}, true
 	gone := v.first.end // records of which no checkpoint is looked at
+	if v.after.end > 0 {
+		if first == 0 || first > v.after.end+1 {
+			return &Fault{v.segments[0].Path, 0, v.after.end, "records up to this one were verified, and are gone with what followed on them"}
+		}
+		v.tree = v.after.clone()
+		v.expect = slices.DeleteFunc(v.expect, func(e expected) bool { return e.Size <= v.after.end })
+		return nil
+	}
 	switch {
 	case first == 1:
 		gone = 0
@@ -386,6 +399,8 @@ func (v *verification) fits(at place) error {
 		}
 		v.matched = place{}
 		v.covered(e)
+		s, _ := parseSegment(at.file)
+		v.report.Position = Position{v.tree.clone(), s.First}
 	}
 	return nil
 }
@@ -425,7 +440,10 @@ func (v *verification) end(w *walk, first uint64) error {
 		r.Overruled = append(r.Overruled, o)
 	}
 	v.judgeOpenings(w.order, covered)
-	if first > 1 && r.PrunedUntil < first-1 {
+	if r.LastSeq < v.after.end {
+		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified, and those behind %d are gone", v.after.end, r.LastSeq)}
+	}
+	if v.after.end == 0 && first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}
 		isUnsigned := len(v.o.Keys.all) > 0 && covered == 0 // no checkpoint says anything, also not that they were removed by others
 		switch {

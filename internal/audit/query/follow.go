@@ -237,6 +237,15 @@ func (f *follower) begin(next part) error {
 	case err != nil:
 		return err
 	}
+	for _, other := range f.heads {
+		if other.First <= next.First && next.First-other.First < uint64(other.lines.number) && other.chain.seq >= next.First {
+			text := fmt.Sprintf("begins with record %d, which was read in %s: one of the two is not the log's", next.First, filepath.Base(other.Path))
+			if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: errors.New(text)}}) {
+				return errStopped
+			}
+			break
+		}
+	}
 	f.heads = append(f.heads, h)
 	return nil
 }
@@ -250,11 +259,7 @@ func (f *follower) leave(h *head) error {
 		h.size = max(h.size, info.Size())
 	}
 	l := h.lines
-	why := l.ended
-	if why == nil {
-		why = audit.ErrTorn
-	}
-	if l.length > 0 && l.whole < limit && !f.give(h, Record{}, l.bad(why)) {
+	if l.ended == nil && l.length > 0 && l.whole < limit && !f.give(h, Record{}, l.bad(audit.ErrTorn)) {
 		return errStopped
 	}
 	l.in, l.begun = nil, nil
@@ -272,6 +277,13 @@ func (f *follower) read(h *head) error {
 			}
 		case h.lines.ended == nil && !errors.Is(err, io.EOF):
 			return err
+		case h.lines.ended != nil: // whatever comes behind it
+			bad := h.lines.bad(h.lines.ended)
+			bad.IsEnd = true
+			if !f.give(h, Record{}, bad) {
+				return errStopped
+			}
+			return nil
 		default:
 			return nil
 		}

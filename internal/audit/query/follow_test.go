@@ -126,7 +126,7 @@ func TestAPlantedSegmentHidesNothingOfTheLog(t *testing.T) {
 		"one that ends the segment": {func(dir string) {
 			log := fmt.Sprintf(`"log":{"previous_segment":%q,"previous_bytes":%d,"torn_bytes":0},"prev"`, segmentName(1), len(line(1))+1)
 			write(t, filepath.Join(dir, segmentName(2)), strings.Replace(strings.Replace(line(2), `"request","stage":"ResponseComplete"`, `"log","stage":"LogOpen"`, 1), `"prev"`, log, 1))
-		}, "1 2 end 2 end bad 3 4 end 5 end 6 7 end 8"},
+		}, "1 2 end bad 2 end bad 3 4 end 5 end 6 7 end 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

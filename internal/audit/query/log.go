@@ -40,6 +40,8 @@ type Log struct {
 	isUntold bool
 
 	isAsked bool // a verification was wanted
+
+	passed map[string]int // by the path of a part, how many of its lines were returned before
 }
 
 // isEmpty says that nothing in the directory is read, and why.
@@ -259,7 +261,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 	}
 	defer f.Close() //nolint:errcheck // only read
 	in := p.lines(f)
-	in.seen = func(raw []byte) { l.sum.Add(evidence.Leaf(raw)) }
+	in.seen, in.passed = func(raw []byte) { l.sum.Add(evidence.Leaf(raw)) }, l.passed[p.Path]
 	if !each(in.all(atEnd), tell) {
 		return false
 	}

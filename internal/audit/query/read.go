@@ -48,6 +48,7 @@ var (
 // lines reads a stream line by line. At its end it can be asked again, for a file that grows.
 type lines struct {
 	name      string
+	passed    int              // so many lines are seen and not read: their records were returned before
 	isSegment bool             // it ends at the first line with a NUL: no record has one, and a hole may be longer than any disk
 	seen      func(raw []byte) // is told of each whole line, if it is not too long for a record
 	in        *bufio.Reader
@@ -116,6 +117,17 @@ func (l *lines) rest(behind func(read int64) (int64, error)) error {
 // next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream. Once ended is set,
 // nothing more comes.
 func (l *lines) next() (Record, error) {
+	for {
+		if r, err := l.line(); err != errPassed { //nolint:errorlint // line returns it as it is
+			return r, err
+		}
+	}
+}
+
+var errPassed = errors.New("the line was passed")
+
+// line is next, and may be errPassed.
+func (l *lines) line() (Record, error) {
 	if l.isSegment && l.strange > segment.MaxLost {
 		l.ended = errStrange
 		return Record{}, l.ended
@@ -171,6 +183,9 @@ func (l *lines) keep(part []byte) {
 // record judges a whole line. Packed files can hold any number of lines that are no records of their segment: a reader bounds what it does for these.
 func (l *lines) record(rest []byte) (Record, error) {
 	r, err := l.parse(rest)
+	if err == errPassed { //nolint:errorlint // parse returns it as it is
+		return r, err
+	}
 	seq := r.Seq
 	if bad, ok := errors.AsType[*BadLine](err); ok {
 		seq = bad.seq
@@ -194,6 +209,9 @@ func (l *lines) parse(rest []byte) (Record, error) {
 		line = l.begun
 	}
 	l.seen(line)
+	if l.number <= l.passed {
+		return Record{}, errPassed
+	}
 	e, err := l.event(line)
 	if err != nil {
 		bad := l.bad(err)

@@ -206,7 +206,8 @@ func TestOnlyWhatAnotherSegmentDeclaresVoidIsLeftOut(t *testing.T) {
 		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if diff := cmp.Diff(c.want+" end", strings.Join(follow(t, dir, func() {}), " ")); diff != "" {
+		followed := strings.Replace(c.want, " 9", " bad 9", 1) + " end" // while it is followed, one that begins as another does is told
+		if diff := cmp.Diff(followed, strings.Join(follow(t, dir, func() {}), " ")); diff != "" {
 			t.Errorf("%s, followed: %s", name, diff)
 		}
 	}

@@ -1,0 +1,194 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+)
+
+// Changed ends FollowVerified: a verification found that the log was changed, and found it again.
+type Changed struct{ Problem string }
+
+func (c *Changed) Error() string { return "the log was changed: " + c.Problem }
+
+// Unsigned comes from FollowVerified when records wait for a signature for longer than their writer takes, and again while they become more.
+type Unsigned struct{ First, Last uint64 }
+
+func (u *Unsigned) Error() string {
+	return fmt.Sprintf("records %d to %d are there and not signed, so they are not shown: their writer was killed, or does not sign", u.First, u.Last)
+}
+
+// How long what FollowVerified finds must last before it is told.
+const (
+	lastingFault    = 2 * time.Second  // a segment is begun before it is signed, and removed while it is listed
+	lastingUnsigned = 10 * time.Second // a writer signs each second
+)
+
+// FollowVerified returns the records of a directory behind a Position as they are signed, until ctx is done: of a log that is followed by Follow nothing is
+// proven. It looks each interval, at most a tenth of the time, and verifies what was not verified yet as o says.
+func FollowVerified(ctx context.Context, dir string, o evidence.VerifyOptions, after evidence.Position, interval time.Duration) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		f := verifiedFollower{ctx: ctx, dir: dir, o: o, at: after, last: after.Last(), interval: interval, yield: yield}
+		if err := f.run(); err != nil && !errors.Is(err, errStopped) {
+			yield(Record{}, err)
+		}
+	}
+}
+
+type verifiedFollower struct {
+	ctx      context.Context // of one FollowVerified
+	dir      string
+	o        evidence.VerifyOptions
+	at       evidence.Position
+	last     uint64         // the record that was returned last
+	passed   map[string]int // the line of it, by its file
+	interval time.Duration
+	yield    func(Record, error) bool
+
+	seen     string // what the directory held at the last look
+	fault    error  // that the last look found, and since when
+	since    time.Time
+	unsigned uint64 // the last record of those that are not signed, and since when there are any
+	waiting  time.Time
+	told     uint64
+}
+
+func (f *verifiedFollower) run() error {
+	if !f.yield(Record{}, ErrEnd) {
+		return errStopped
+	}
+	for {
+		begun := time.Now()
+		if err := f.look(); err != nil {
+			return err
+		}
+		if !f.yield(Record{}, ErrEnd) {
+			return errStopped
+		}
+		timer := time.NewTimer(max(f.interval, 9*time.Since(begun)))
+		select {
+		case <-f.ctx.Done():
+			timer.Stop()
+			return errStopped
+		case <-timer.C:
+		}
+	}
+}
+
+// look returns what was signed since the last one.
+func (f *verifiedFollower) look() error {
+	seen, err := contents(f.dir)
+	if err != nil {
+		return err
+	}
+	if seen != f.seen || f.fault != nil {
+		if err := f.verify(); err != nil {
+			return err
+		}
+		f.seen = seen
+	}
+	switch now := time.Now(); {
+	case f.fault != nil && now.Sub(f.since) >= lastingFault:
+		return f.fault
+	case f.unsigned > f.told && now.Sub(f.waiting) >= lastingUnsigned:
+		f.told, f.waiting = f.unsigned, now
+		if !f.yield(Record{}, &Unsigned{f.last + 1, f.unsigned}) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// verify verifies what follows, and returns the records that are signed. What does not fit is told when it lasts.
+func (f *verifiedFollower) verify() error {
+	o := f.o
+	o.After = f.at
+	source, err := OpenVerified(f.ctx, []string{f.dir}, nil, o)
+	if err == nil {
+		err = f.read(source.logs[0])
+	}
+	switch {
+	case errors.Is(err, errStopped) || f.ctx.Err() != nil:
+		return errStopped
+	case err != nil && f.fault == nil:
+		f.since = time.Now()
+	}
+	if f.fault = err; err != nil {
+		f.at = evidence.Position{} // the next look is at the whole log
+	}
+	return nil
+}
+
+func (f *verifiedFollower) read(l *Log) error {
+	r := l.Report
+	if r.Fault != nil {
+		return &Changed{r.Fault.Error()}
+	}
+	signed, stopped, isWhole := r.Position.Last(), false, f.at.Last() == 0
+	switch {
+	case isWhole && signed < f.last:
+		return &Changed{fmt.Sprintf("records up to %d were signed, and now those up to %d are", f.last, signed)}
+	case signed <= f.last:
+		if isWhole {
+			f.at = r.Position
+		}
+		f.note(r.LastSeq)
+		return nil
+	}
+	before := f.last
+	l.passed = f.passed
+	l.read(f.ctx, nil, func(record Record, err error) bool {
+		if err != nil { // what fits its signatures and is no record does not count, as the log says
+			return errors.As(err, new(*BadLine))
+		}
+		if record.Seq > f.last && record.Seq <= signed {
+			f.passed = map[string]int{record.File: record.Line}
+			record.Missing, before = record.Seq-before-1, record.Seq
+			stopped = !f.yield(record, nil)
+		}
+		return !stopped
+	})
+	switch {
+	case stopped || f.ctx.Err() != nil:
+		return errStopped
+	case !l.isAll || l.sum != r.Read:
+		return &Changed{NotTheSame}
+	}
+	f.at, f.last = r.Position, signed
+	f.note(r.LastSeq)
+	return nil
+}
+
+// note remembers since when there are records that are not signed.
+func (f *verifiedFollower) note(last uint64) {
+	switch {
+	case last <= f.last:
+		f.unsigned = 0
+	case f.unsigned <= f.last: // those that waited before are signed
+		f.unsigned, f.waiting = last, time.Now()
+	default:
+		f.unsigned = last
+	}
+}
+
+// contents tells one state of a directory from another: the names of its files, their lengths and times.
+func contents(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var sum evidence.Sum
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil { // it was removed since
+			continue
+		}
+		sum.Add(evidence.Leaf(fmt.Appendf(nil, "%s %d %d", e.Name(), info.Size(), info.ModTime().UnixNano())))
+	}
+	return fmt.Sprint(sum), nil
+}
