@@ -56,7 +56,8 @@ type ACL struct {
 	// Pipes sets the mode of pipes. A pipe in LogOnly mode serves everybody who can open it: use it to learn
 	// what a driver calls, on nodes that could do without the guard for that time.
 	Pipes []acl.PipeMode `yaml:"pipes"`
-	// Rules allow; what no rule allows is denied. The first that covers a call is recorded, and its permits and limits hold.
+	// Rules allow; what no rule allows is denied. The first that covers a call is recorded, and its permits and limits hold;
+	// rules that name the caller for it come before those that do not.
 	Rules []acl.Rule `yaml:"rules"`
 	// Profiles are ready-made rules for known drivers, which come after Rules.
 	Profiles []Profile `yaml:"profiles"`

@@ -117,15 +117,19 @@ func TestASpelledOutMethodIsPermittedByTheDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Who is named is said by one rule, and who decides by the first that allows the call, as before.
-func TestTheRuleThatDecidesStaysWhereAnotherNames(t *testing.T) {
+// A subject that names the caller decides before one that does not, whatever their policies are called: what the other permits is not its own.
+func TestASubjectThatNamesDecides(t *testing.T) {
 	clock := now
 	l := live(t, &clock,
-		object("a", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy*"} }),
+		object("a", func(s *spec) {
+			s.Pipes = []v1alpha1.PipePattern{"csi-proxy*"}
+			s.Subjects[0].Node.Permits = []v1alpha1.Permit{"SystemDisk"}
+		}),
 		object("b", func(s *spec) { s.Node.Methods = []string{"PartitionDisk"} }),
 	)
-	for operation, want := range map[string]bool{"PartitionDisk": true, "ListDiskIDs": false} {
-		if d := l.Decide(call("disk", "v1beta3", operation, driver())); d.Rule != "a/node" || d.Named != want {
+	for operation, want := range map[string]string{"PartitionDisk": "b/node", "ListDiskIDs": "a/node"} {
+		d := l.Decide(call("disk", "v1beta3", operation, driver()))
+		if d.Rule != want || d.Named != (want == "b/node") || (len(d.Permits) > 0) == d.Named {
 			t.Errorf("%s: %+v", operation, d)
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Decide answers a request: the first rule that covers pipe, operation, paths and caller allows it, and nothing else does.
+// Decide answers a request: the first rule that covers pipe, operation, paths and caller allows it, and nothing else does. Rules that name the caller for it
+// come before those that do not: what one of two rules permits to callers whom it does not name would else be permitted to those whom the other names.
 // What it costs does not depend on how many rules there are that do not cover it.
 func (p *Policy) Decide(r Request) Decision {
 	d := Decision{Effect: Deny, Mode: p.mode(r.Group, r.Version), Limits: p.limits}
@@ -15,10 +16,14 @@ func (p *Policy) Decide(r Request) Decision {
 	q := queryOf(r)
 	if i, ok := p.find(&q); ok {
 		rule := &p.rules[i]
+		if d.Named = rule.names(&q, q.found); !d.Named {
+			if i, ok := p.findNaming(&q); ok {
+				rule, d.Named = &p.rules[i], true
+			}
+		}
 		d.Allowed, d.Effect, d.Rule, d.Permits, d.Reason = true, Allow, rule.name, rule.permits, rule.reason
 		d.Services = rule.services
 		d.Limits, d.CountedAs = rule.limits.Or(p.limits), rule.countedAs
-		d.Named = p.isNamed(&q, rule)
 		return d
 	}
 	d.Allowed = d.Mode == LogOnly

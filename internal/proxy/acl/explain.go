@@ -18,22 +18,30 @@ type Verdict struct {
 func (p *Policy) Explain(r Request) []Verdict {
 	q := queryOf(r)
 	verdicts := make([]Verdict, len(p.rules))
-	decided, at, isNamed := "", 0, false
+	at := -1 // the one that decides
 	for i := range p.rules {
-		v := p.explain(i, r, &q)
-		isNamed = isNamed || v.Names
-		switch {
-		case v.Covers && decided == "":
-			v.Decides, decided, at = true, v.Rule, i
-		case v.Covers:
-			v.Why += "; but rule " + decided + " comes before it"
+		verdicts[i] = p.explain(i, r, &q)
+		if v := &verdicts[i]; v.Covers && (at < 0 || v.Names && !verdicts[at].Names) {
+			at = i
 		}
-		verdicts[i] = v
 	}
-	if decided != "" && !isNamed && !isFullName(r.Group) {
-		verdicts[at].Why += "; no rule names this caller for " + r.Operation
+	if at < 0 {
+		return verdicts
+	}
+	decides := &verdicts[at]
+	decides.Decides = true
+	for i := range verdicts {
+		switch v := &verdicts[i]; {
+		case i < at && v.Covers:
+			v.Why += "; but rule " + decides.Rule + " names this caller for " + r.Operation
+		case i > at && v.Covers:
+			v.Why += "; but rule " + decides.Rule + " comes before it"
+		}
+	}
+	if !decides.Names && !isFullName(r.Group) {
+		decides.Why += "; no rule names this caller for " + r.Operation
 		if r.Caller.Doubt && q.caller.level == levelProcess {
-			verdicts[at].Why += ": whether it is in a container is not known"
+			decides.Why += ": whether it is in a container is not known"
 		}
 	}
 	return verdicts

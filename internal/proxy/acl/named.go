@@ -48,18 +48,13 @@ func (r *rule) names(q *query, by int) bool {
 	return q.caller.level == levelProcess && !q.caller.mayBeInside
 }
 
-// isNamed says whether any rule that covers the call names its caller: the one that was found, or another, which is looked for
-// only where some rule names anybody for the operation.
-func (p *Policy) isNamed(q *query, found *rule) bool {
-	switch {
-	case found.names(q, q.found):
-		return true
-	case !p.spelled[spelling{q.group, q.operation}]:
-		return false
+// findNaming returns the first rule that covers the call and names its caller. It is looked for only where some rule names anybody for the operation.
+func (p *Policy) findNaming(q *query) (rule int, ok bool) {
+	if !p.spelled[spelling{q.group, q.operation}] {
+		return 0, false
 	}
 	q.goal = goalNamed
-	_, ok := p.find(q)
-	return ok
+	return p.find(q)
 }
 
 // spell adds what the rule names anybody for.

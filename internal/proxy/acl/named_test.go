@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // agent is a process of the node.
@@ -283,7 +285,7 @@ func TestNamingSaysWhomRulesNameAndWhomNot(t *testing.T) {
 	}
 }
 
-// A rule of many callers, behind another that decides, names each of them and nobody else.
+// A rule of many callers, behind another that allows, names each of them and nobody else.
 func TestOneOfManyCallersIsNamed(t *testing.T) {
 	const callers = 20_000
 	rule := Rule{Name: "many", Pipes: []string{"volume-*"}, Operations: []string{"FormatVolume"}}
@@ -294,9 +296,9 @@ func TestOneOfManyCallersIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range map[int]bool{0: true, callers - 1: true, callers: false} {
+	for i, want := range map[int]string{0: "many", callers - 1: "many", callers: "everything"} {
 		r := Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *Caller) { c.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
-		if d := policy.Decide(r); d.Rule != "everything" || d.Named != want {
+		if d := policy.Decide(r); d.Rule != want || d.Named != (want == "many") {
 			t.Errorf("caller %d: %+v", i, d)
 		}
 	}
@@ -310,7 +312,7 @@ func TestExplainSaysWhoIsNamed(t *testing.T) {
 		why   string
 	}{
 		{[]Rule{everything}, []bool{false}, "callers[0] agrees; no rule names this caller for FormatVolume"},
-		{[]Rule{everything, names}, []bool{false, true}, "callers[0] agrees"},
+		{[]Rule{everything, names}, []bool{false, true}, "callers[0] agrees; but rule names names this caller for FormatVolume"},
 		{[]Rule{names, everything}, []bool{true, false}, "callers[0] agrees"},
 	} {
 		policy, err := New(Spec{Rules: c.rules})
@@ -321,6 +323,30 @@ func TestExplainSaysWhoIsNamed(t *testing.T) {
 			if v.Names != c.names[i] || i == 0 && v.Why != c.why {
 				t.Errorf("%+v", v)
 			}
+		}
+	}
+}
+
+// What one rule permits to callers whom it does not name is not permitted to those whom another names, whichever of them is first.
+func TestTwoRulesDoNotAddUpToMoreThanEach(t *testing.T) {
+	permits := Rule{Name: "permits", Pipes: []string{"volume-*", "system-*"}, Operations: []string{"*"}, Callers: []CallerPattern{{Namespace: "kube-system"}}, Permits: []string{access.Reformat}}
+	names := Rule{Name: "names", Pipes: []string{"volume-*", "system-*"}, Operations: []string{"FormatVolume", "StopService"}, Callers: []CallerPattern{podPattern}, Services: []string{"msiscsi"}}
+	for _, rules := range [][]Rule{{permits, names}, {names, permits}} {
+		policy, err := New(Spec{Rules: rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := policy.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller})
+		if d.Rule != "names" || !d.Named || len(d.Permits) > 0 {
+			t.Errorf("%+v", d)
+		}
+		d = policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"winrm"}})
+		if d.Rule != "permits" || d.Named || len(d.Services) > 0 {
+			t.Errorf("%+v", d)
+		}
+		d = policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}})
+		if d.Rule != "names" || !d.Named || len(d.Services) != 1 {
+			t.Errorf("%+v", d)
 		}
 	}
 }

@@ -52,7 +52,7 @@ type Rule struct {
 	// configurations.
 	Subject *access.Subject `json:",omitempty" yaml:"-"`
 	// Permits are those of package access: dangerous steps that no operation includes, "*" neither. NodeAccount needs Shares.
-	// The first rule that allows a call decides what is permitted to it.
+	// The rule that allows a call decides what is permitted to it.
 	Permits []string `yaml:"permits"`
 	// Paths are directories (`+"`C:\var\lib\kubelet\plugins`"+`). If there are any, the rule covers a call only if it names all the
 	// paths that its operation takes, and each of them is one of the directories or lies in one: both ends of a link, and
@@ -162,12 +162,12 @@ type Decision struct {
 	Allowed bool // the call may proceed: a rule allows it, or the pipe's mode is LogOnly
 	Effect  Effect
 	Mode    Mode
-	Rule    string   // the first rule that allows, empty in a denial
+	Rule    string   // the rule that allows, empty in a denial
 	Reason  string   // for the caller and the record
 	Permits []string // of that rule; not to be changed
 	// Services are those that the rule names; not to be changed. None means that the rule does not name any.
 	Services []string
-	// Named says that a rule which covers the call, not necessarily the one that decides, names the caller for it. Such a rule
+	// Named says that the rule names the caller for the call. Such a rule
 	// spells out the operation, the group of the pipe, and either the namespace with the service account or the container, or, of a
 	// process of the node that is in no container without doubt, the account and one program. An author who writes FormatVolume beside a service account means it, and one
 	// who writes "*" may not have thought of it.

@@ -23,7 +23,7 @@ func (p *Policy) Warnings() Faults {
 	for i := range p.rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		if by := p.shadow(i); by >= 0 {
-			w.add(field, "never decides: rule %s comes before it and covers all that it does%s%s", p.rules[by].name, p.lost(i, by), p.kept(i, by))
+			w.add(field, "never decides: rule %s comes before it and covers all that it does%s", p.rules[by].name, p.lost(i, by))
 			continue
 		}
 		p.warnPaths(field, i, &w)
@@ -39,7 +39,7 @@ func (p *Policy) Warnings() Faults {
 func (p *Policy) shadow(i int) int {
 	r := &p.rules[i]
 	for _, by := range p.namedBefore(i) {
-		if p.rules[by].includes(r) {
+		if p.rules[by].includes(r) && p.rules[by].namesAllOf(r) {
 			return by
 		}
 	}
@@ -137,17 +137,19 @@ func (p *Policy) lost(i, by int) string {
 	return ", and does not permit " + strings.Join(lost, ", ")
 }
 
-// kept says what a rule that never decides is still good for.
-func (p *Policy) kept(i, by int) string {
-	mine, theirs := map[spelling]bool{}, map[spelling]bool{}
-	p.rules[i].spell(mine)
-	p.rules[by].spell(theirs)
-	for s := range mine {
-		if !theirs[s] {
-			return ", and yet it names its callers for what it spells out"
-		}
+// namesAllOf says whether r, which includes o, names every caller that o names, for whatever o names it.
+func (r *rule) namesAllOf(o *rule) bool {
+	of := map[spelling]bool{}
+	if o.spell(of); len(of) == 0 {
+		return true
 	}
-	return ""
+	return !slices.ContainsFunc(o.spelled, func(pipe pipePattern) bool {
+		return !slices.ContainsFunc(r.spelled, func(by pipePattern) bool { return by.includes(pipe) })
+	}) && !slices.ContainsFunc(o.operations, func(op string) bool {
+		return isOperation(op) && !slices.Contains(r.operations, op)
+	}) && !slices.ContainsFunc(o.callers, func(c callerPattern) bool {
+		return c.isName && !slices.ContainsFunc(r.callers, func(by callerPattern) bool { return by.isName && by.includes(&c) })
+	})
 }
 
 func (p *Policy) warnPermits(field string, i int, w *Faults) {
