@@ -238,7 +238,7 @@ func (f *follower) begin(next part) error {
 		return err
 	}
 	for _, other := range f.heads {
-		if other.First <= next.First && next.First-other.First < uint64(other.lines.number) && other.chain.seq >= next.First {
+		if other.First <= next.First && next.First-other.First < uint64(max(0, other.lines.number)) && other.chain.seq >= next.First {
 			text := fmt.Sprintf("begins with record %d, which was read in %s: one of the two is not the log's", next.First, filepath.Base(other.Path))
 			if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: errors.New(text)}}) {
 				return errStopped

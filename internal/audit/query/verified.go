@@ -51,8 +51,9 @@ type verifiedFollower struct {
 	yield    func(Record, error) bool
 
 	seen     string // what the directory held at the last look
-	fault    error  // that the last look found, and since when
+	fault    error  // that the last look found, since when, and that it is one of the whole log and lasts
 	since    time.Time
+	isSure   bool
 	unsigned uint64 // the last record of those that are not signed, and since when there are any
 	waiting  time.Time
 	told     uint64
@@ -93,7 +94,7 @@ func (f *verifiedFollower) look() error {
 		f.seen = seen
 	}
 	switch now := time.Now(); {
-	case f.fault != nil && now.Sub(f.since) >= lastingFault:
+	case f.isSure:
 		return f.fault
 	case f.unsigned > f.told && now.Sub(f.waiting) >= lastingUnsigned:
 		f.told, f.waiting = f.unsigned, now
@@ -117,10 +118,11 @@ func (f *verifiedFollower) verify() error {
 		return errStopped
 	case err != nil && f.fault == nil:
 		f.since = time.Now()
-	}
-	if f.fault = err; err != nil {
+	case err != nil && time.Since(f.since) >= lastingFault:
+		f.isSure = f.at.Last() == 0
 		f.at = evidence.Position{} // the next look is at the whole log
 	}
+	f.fault = err
 	return nil
 }
 

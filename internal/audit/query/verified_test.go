@@ -51,7 +51,7 @@ func (l *living) start() {
 	}
 	var tree *evidence.Log
 	w, err := segment.Open(context.Background(), l.dir, segment.Options{
-		Covered: last.Head.Size, Fits: evidence.Fits(l.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 8 * audit.MaxRecord,
+		Covered: last.Size, Fits: evidence.Fits(l.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 8 * audit.MaxRecord,
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
 			tree, err = evidence.Open(context.Background(), evidence.Options{Dir: l.dir, Keys: []*evidence.Key{l.key}, Prunes: true})
