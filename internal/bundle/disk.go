@@ -32,19 +32,8 @@ type seen struct {
 	Ended bool `json:"ended"`
 }
 
-// stateV1 did not say which key had signed.
-type stateV1 struct {
-	Schema   string `json:"schema"`
-	Audience string `json:"audience"`
-	Oldest   uint64 `json:"oldest"`
-	Revision uint64 `json:"revision"`
-	Digest   string `json:"digest"`
-	Ended    bool   `json:"ended"`
-}
-
 const (
-	stateSchema   = "pipeguard.dev/bundle-state/v2"
-	stateSchemaV1 = "pipeguard.dev/bundle-state/v1"
+	stateSchema = "pipeguard.dev/bundle-state/v2"
 	// maxState bounds the file in bytes.
 	maxState = 4 << 10
 	// maxSeen bounds the keys of a state: as many as can be pinned, and as many that were.
@@ -126,8 +115,7 @@ func (d disk) stateFile(audience string) string {
 }
 
 // load returns an empty state if nothing was kept for the audience yet. raw is nil if there is no bundle; it is not verified.
-// A state of the first form is held to be that of all keys that are pinned now, and kept so.
-func (d disk) load(audience string, pinned Keys) (s state, raw []byte, err error) {
+func (d disk) load(audience string) (s state, raw []byte, err error) {
 	fresh := state{Schema: stateSchema, Audience: audience, Keys: []seen{}}
 	if err := winsvc.MakePrivate(d.dir); err != nil {
 		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
@@ -136,14 +124,8 @@ func (d disk) load(audience string, pinned Keys) (s state, raw []byte, err error
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil, nil
 	}
-	text = bytes.TrimSuffix(text, []byte("\n"))
-	var old stateV1
-	converted := err == nil && decode(text, &old) == nil && old.Schema == stateSchemaV1
-	switch {
-	case converted:
-		s = old.of(pinned)
-	case err == nil:
-		err = decode(text, &s)
+	if err == nil {
+		err = decode(bytes.TrimSuffix(text, []byte("\n")), &s)
 	}
 	if err == nil && s.Schema != stateSchema {
 		err = fmt.Errorf("schema %q: want %q", s.Schema, stateSchema)
@@ -154,25 +136,11 @@ func (d disk) load(audience string, pinned Keys) (s state, raw []byte, err error
 	if err != nil {
 		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
-	if converted {
-		if err := d.saveState(s); err != nil {
-			return state{}, nil, err
-		}
-	}
 	raw, err = readFile(d.bundle(s), MaxCompressed)
 	if err != nil { // a bundle that is lost is offered again; what was seen still counts
 		return s, nil, nil //nolint:nilerr // as said
 	}
 	return s, raw, nil
-}
-
-// of is the state as if each of these keys had signed what was seen.
-func (old stateV1) of(keys Keys) state {
-	s := state{Schema: stateSchema, Audience: old.Audience, Keys: []seen{}}
-	for _, id := range keys.IDs() {
-		s.Keys = append(s.Keys, seen{Key: id, Revision: max(old.Oldest, old.Revision), Digest: old.Digest, Ended: old.Ended})
-	}
-	return s
 }
 
 // bundle is the name of a state's bundle. It follows from a digest that was read back from the disk, so only its base counts.

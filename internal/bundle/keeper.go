@@ -87,7 +87,7 @@ func NewKeeper(ctx context.Context, o Options) (*Keeper, error) {
 		o.Log = zap.NewNop()
 	}
 	k := &Keeper{o: o, disk: disk{o.Dir}}
-	seen, raw, err := k.disk.load(o.Audience, o.Keys)
+	seen, raw, err := k.disk.load(o.Audience)
 	if err != nil {
 		return nil, fmt.Errorf("bundles: %w", err)
 	}

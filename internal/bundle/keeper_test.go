@@ -155,7 +155,8 @@ func TestAStateThatCannotBeReadStopsTheStart(t *testing.T) {
 		"empty":              "",
 		"half":               `{"schema":`,
 		"of another form":    `{"schema":"v2","audience":"windows","oldest":0,"revision":0,"digest":"","ended":false}`,
-		"with unknown words": `{"schema":"pipeguard.dev/bundle-state/v1","audience":"windows","oldest":0,"revision":0,"digest":"","ended":false,"x":1}`,
+		"with unknown words": `{"schema":"pipeguard.dev/bundle-state/v2","audience":"windows","keys":[],"x":1}`,
+		"of the form before": `{"schema":"pipeguard.dev/bundle-state/v1","audience":"windows","oldest":0,"revision":0,"digest":"","ended":false}`,
 		"too long":           strings.Repeat(" ", maxState+1),
 	} {
 		n := newNode(t)

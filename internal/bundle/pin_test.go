@@ -3,12 +3,9 @@ package bundle
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,52 +185,6 @@ func TestManyKeysLeaveRoomForThoseThatArePinned(t *testing.T) {
 	if len(k.seen.Keys) != maxSeen {
 		t.Errorf("%d keys", len(k.seen.Keys))
 	}
-}
-
-func TestAStateOfTheFirstFormIsOfAllKeysThatArePinned(t *testing.T) {
-	n := newNode(t)
-	first, next := n.key, newTestKey(t)
-	offer(t, n.start(t), build(t, first), "")
-	_, seal, err := pin(t, first).Verify(build(t, first))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := disk{n.dir}.stateFile("windows")
-	write := func(revision uint64, ended bool) {
-		t.Helper()
-		text := fmt.Sprintf(`{"schema":"pipeguard.dev/bundle-state/v1","audience":"windows","oldest":%d,"revision":%d,"digest":%q,"ended":%t}`+"\n", revision, revision, seal.Digest, ended)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(7, false)
-	k := n.start(t)
-	if s := k.Status(); k.Valid() != nil || s.Revision != 7 || s.Oldest != 7 {
-		t.Errorf("%v, %+v", k.Valid(), s)
-	}
-	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), stateSchema) {
-		t.Errorf("kept as %s, %v", text, err)
-	}
-	offer(t, k, build(t, first, revision(6)), ReasonRollback)
-	offer(t, k, build(t, first, func(b *Bundle) { b.PolicyRevision = "x" }), ReasonTwice)
-
-	write(7, true)
-	k = n.start(t)
-	if s := k.Status(); k.Valid() == nil || s.Refused == nil || s.Refused.Reason != ReasonExpired {
-		t.Errorf("of one that has ended: %v, %+v", k.Valid(), s)
-	}
-
-	write(math.MaxUint64, false)
-	k = n.start(t)
-	offer(t, k, build(t, first, revision(farAhead)), ReasonRollback)
-	n.key = next
-	if s := n.start(t).Status(); s.Oldest != 0 {
-		t.Errorf("a key that came later: %+v", s)
-	}
-	write(8, false)
-	k = n.start(t)
-	offer(t, k, build(t, next), ReasonRollback) // who signed it was not written down
-	offer(t, k, build(t, next, revision(9)), "")
 }
 
 func TestAKeyThatIsPinnedAgainBringsItsBundleBack(t *testing.T) {
