@@ -59,6 +59,7 @@ func (v *verification) collect() error {
 // leaked. Checkpoints of one size are judged together, because removing the line of one signature from a checkpoint needs no key.
 func (v *verification) retire() {
 	var newest, first expected // by the last key so far; the first that is left out
+	newest.rank = v.o.After.rank
 	out, left := v.expect[:0], 0
 	for rest := v.expect; len(rest) > 0; {
 		n, best := 1, rest[0]
@@ -111,6 +112,9 @@ func (v *verification) ownCheckpoints() error {
 			return nil
 		case errors.As(err, &bad):
 			return &Fault{v.own, bad.Line, 0, bad.Err.Error()}
+		}
+		if head, err := Inspect(n.Raw); err == nil && head.Size <= v.o.After.Last() && head.Size > 0 { // it is not compared, so its signature does not count
+			continue
 		}
 		c, err := v.o.Keys.Open(n.Raw)
 		switch {

@@ -28,7 +28,7 @@ type VerifyOptions struct {
 	// Origin is the log that it must be; empty for the one that the checkpoints name.
 	Origin string
 	// After is a Position that an earlier verification of Dir came to: what lies before the segment that it ends in is not read again, and checkpoints up to it
-	// are not compared again. If records behind it are gone or covered by the file start, all is verified. The zero Position is the beginning.
+	// are not compared again. If records behind it are gone or covered by the file start, all is verified. The zero Position is the beginning, and the one for Files.
 	After Position
 	// AllowPruned takes a log that says that it removed its oldest records for whole.
 	AllowPruned bool
@@ -52,6 +52,11 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 		v := newVerification(o)
 		v.isLast = o.Dir == "" || attempt == attempts
 		err := v.run(ctx)
+		if errors.Is(err, errFromStart) {
+			o.After = Position{}
+			attempt--
+			continue
+		}
 		var fault *Fault
 		if errors.As(err, &fault) {
 			v.report.Fault, err = fault, nil
@@ -141,7 +146,9 @@ func (v *verification) run(ctx context.Context) error {
 	if v.first, err = readStart(v.start); err != nil {
 		return err
 	}
-	v.goOn()
+	if err := v.goOn(); err != nil {
+		return err
+	}
 	return v.walk(ctx)
 }
 
@@ -400,7 +407,7 @@ func (v *verification) fits(at place) error {
 		v.matched = place{}
 		v.covered(e)
 		s, _ := parseSegment(at.file)
-		v.report.Position = Position{v.tree.clone(), s.First}
+		v.report.Position = Position{v.tree.clone(), s.First, max(v.o.After.rank, v.report.Position.rank, e.rank)}
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (f *verifiedFollower) read(l *Log) error {
 	}
 	signed, stopped, isWhole := r.Position.Last(), false, f.at.Last() == 0
 	switch {
-	case isWhole && signed < f.last:
+	case r.LastSeq < f.last, (isWhole || signed > 0) && signed < f.last:
 		return &Changed{fmt.Sprintf("records up to %d were signed, and now those up to %d are", f.last, signed)}
 	case signed <= f.last:
 		if isWhole {
