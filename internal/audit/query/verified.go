@@ -94,6 +94,8 @@ func (f *verifiedFollower) look() error {
 		f.seen = seen
 	}
 	switch now := time.Now(); {
+	case f.isSure && !errors.As(f.fault, new(*Changed)): // somebody put something there that cannot be read
+		return &Changed{fmt.Sprintf("it cannot be verified any more: %v", f.fault)}
 	case f.isSure:
 		return f.fault
 	case f.unsigned > f.told && now.Sub(f.waiting) >= lastingUnsigned:
