@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,8 +28,8 @@ func newAuditTail() *cobra.Command {
 		Short: "Print the last audit records, and with -f those that come",
 		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
 names what is no record, and where records are missing, at once. With --keys, the records of a directory are shown when they are signed, which their
-writer does each second: those that are not signed for longer are counted on standard error. Of a log that is changed while it is followed standard
-error says so; what comes then is shown all the same, and is not verified.
+writer does each second: those that are not signed for longer are counted on standard error. If what comes does not follow on what was shown, or does not
+fit its signatures, standard error says so; what comes then is shown all the same, and is not verified. What was shown before is not looked at again.
 
 ` + aboutLogs + `
 
@@ -102,7 +103,7 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	}
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
 	o := trust.o
-	o.Progress = nil
+	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
 	err = tail(counting(live, noting(live.over(query.FollowVerified(cmd.Context(), name, o, signed, followEvery)), shown)), s, maxTail)
 	changed, ok := errors.AsType[*query.Changed](err)
 	if !ok {

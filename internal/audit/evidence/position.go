@@ -22,7 +22,7 @@ var errFromStart = errors.New("all is to be verified")
 func (v *verification) goOn() error {
 	after := v.o.After
 	isBehind := func(s Segment) bool { return s.First >= after.first }
-	if after.Last() == 0 {
+	if after.Last() == 0 || v.o.Again {
 		return nil
 	}
 	if v.first.end > after.Last() || !slices.ContainsFunc(v.segments, func(s Segment) bool { return isBehind(s) && s.First <= after.Last()+1 }) {

@@ -27,9 +27,13 @@ type VerifyOptions struct {
 	RequireWitness bool
 	// Origin is the log that it must be; empty for the one that the checkpoints name.
 	Origin string
-	// After is a Position that an earlier verification of Dir came to: what lies before the segment that it ends in is not read again, and checkpoints up to it
-	// are not compared again. If records behind it are gone or covered by the file start, all is verified. The zero Position is the beginning, and the one for Files.
+	// After is a Position that an earlier verification of Dir came to: the log must go on from there. What lies before the segment that it ends in is not read
+	// again, and checkpoints up to it are not compared again, unless Again says so, or records behind it are gone or covered by the file start. The zero
+	// Position is the beginning, and the one for Files.
 	After Position
+	Again bool
+	// Visit is told the number and the leaf hash of each record that is read; nil if nobody wants to know. A reading that is begun anew tells them anew.
+	Visit func(seq uint64, leaf [32]byte)
 	// AllowPruned takes a log that says that it removed its oldest records for whole.
 	AllowPruned bool
 	// Progress is told how many bytes of how many were read; nil if nobody wants to know.
@@ -53,7 +57,7 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 		v.isLast = o.Dir == "" || attempt == attempts
 		err := v.run(ctx)
 		if errors.Is(err, errFromStart) {
-			o.After = Position{}
+			o.Again = true
 			attempt--
 			continue
 		}
@@ -350,6 +354,9 @@ func (v *verification) visit(r *Record) error {
 	v.report.Records++
 	v.report.LastSeq = r.Seq
 	v.report.Read.Add(r.Leaf)
+	if v.o.Visit != nil {
+		v.o.Visit(r.Seq, r.Leaf)
+	}
 	v.claims.add(r)
 	v.declared(r)
 	switch {
@@ -363,6 +370,9 @@ func (v *verification) visit(r *Record) error {
 		v.matched = place{r.File, r.Line, r.Seq}
 	}
 	v.tree.append(r.Leaf)
+	if after := &v.o.After.tree; v.o.Again && v.tree.end == after.end && v.tree.root() != after.root() {
+		return &Fault{r.File, r.Line, r.Seq, "the records up to this one are not those that were verified before"}
+	}
 	return v.fits(place{r.File, r.Line, r.Seq})
 }
 
@@ -447,8 +457,8 @@ func (v *verification) end(w *walk, first uint64) error {
 		r.Overruled = append(r.Overruled, o)
 	}
 	v.judgeOpenings(w.order, covered)
-	if r.LastSeq < v.after.end {
-		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified, and those behind %d are gone", v.after.end, r.LastSeq)}
+	if after := v.o.After.Last(); r.LastSeq < after {
+		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified, and those behind %d are gone", after, r.LastSeq)}
 	}
 	if v.after.end == 0 && first > 1 && r.PrunedUntil < first-1 {
 		gone := Range{r.PrunedUntil + 1, first - 1}

@@ -54,7 +54,10 @@ type verifiedFollower struct {
 	fault    error  // that the last look found, since when, and that it is one of the whole log and lasts
 	since    time.Time
 	isSure   bool
-	unsigned uint64 // the last record of those that are not signed, and since when there are any
+	isAgain  bool        // the next look is at the whole log
+	info     os.FileInfo // of the directory
+	leaves   leaves      // of the records that the last verification read
+	unsigned uint64      // the last record of those that are not signed, and since when there are any
 	waiting  time.Time
 	told     uint64
 }
@@ -83,6 +86,14 @@ func (f *verifiedFollower) run() error {
 
 // look returns what was signed since the last one.
 func (f *verifiedFollower) look() error {
+	info, err := os.Stat(f.dir)
+	if err != nil {
+		return err
+	}
+	if f.info != nil && !os.SameFile(info, f.info) {
+		return &Changed{"its directory is another one than before"}
+	}
+	f.info = info
 	seen, err := contents(f.dir)
 	if err != nil {
 		return err
@@ -110,7 +121,12 @@ func (f *verifiedFollower) look() error {
 // verify verifies what follows, and returns the records that are signed. What does not fit is told when it lasts.
 func (f *verifiedFollower) verify() error {
 	o := f.o
-	o.After = f.at
+	o.After, o.Again, o.Visit = f.at, f.isAgain, func(seq uint64, leaf [32]byte) {
+		if seq > f.last {
+			f.leaves.add(seq, leaf)
+		}
+	}
+	f.leaves = leaves{}
 	source, err := OpenVerified(f.ctx, []string{f.dir}, nil, o)
 	if err == nil {
 		err = f.read(source.logs[0])
@@ -121,10 +137,11 @@ func (f *verifiedFollower) verify() error {
 	case err != nil && f.fault == nil:
 		f.since = time.Now()
 	case err != nil && time.Since(f.since) >= lastingFault:
-		f.isSure = f.at.Last() == 0
-		f.at = evidence.Position{} // the next look is at the whole log
+		f.isSure, f.isAgain = f.isAgain, true
 	}
-	f.fault = err
+	if f.fault = err; err == nil {
+		f.isAgain = false
+	}
 	return nil
 }
 
@@ -133,39 +150,63 @@ func (f *verifiedFollower) read(l *Log) error {
 	if r.Fault != nil {
 		return &Changed{r.Fault.Error()}
 	}
-	signed, stopped, isWhole := r.Position.Last(), false, f.at.Last() == 0
+	signed := r.Position.Last()
 	switch {
-	case r.LastSeq < f.last, (isWhole || signed > 0) && signed < f.last:
+	case r.LastSeq < f.last, signed > 0 && signed < f.last:
 		return &Changed{fmt.Sprintf("records up to %d were signed, and now those up to %d are", f.last, signed)}
 	case signed <= f.last:
-		if isWhole {
-			f.at = r.Position
-		}
 		f.note(r.LastSeq)
 		return nil
 	}
-	before := f.last
+	var failed error
 	l.passed = f.passed
 	l.read(f.ctx, nil, func(record Record, err error) bool {
-		if err != nil { // what fits its signatures and is no record does not count, as the log says
-			return errors.As(err, new(*BadLine))
+		switch {
+		case failed != nil:
+		case err != nil: // what fits its signatures and is no record does not count, as the log says
+			if !errors.As(err, new(*BadLine)) {
+				failed = err
+			}
+		case record.Seq <= f.last || record.Seq > signed:
+		case !f.leaves.has(record.Seq, evidence.Leaf(record.Raw)): // it was changed since it was verified: another look decides
+			failed = &Changed{NotTheSame}
+		default:
+			record.Missing = record.Seq - f.last - 1
+			f.last, f.passed = record.Seq, map[string]int{record.File: record.Line}
+			if !f.yield(record, nil) {
+				failed = errStopped
+			}
 		}
-		if record.Seq > f.last && record.Seq <= signed {
-			f.passed = map[string]int{record.File: record.Line}
-			record.Missing, before = record.Seq-before-1, record.Seq
-			stopped = !f.yield(record, nil)
-		}
-		return !stopped
+		return failed == nil
 	})
 	switch {
-	case stopped || f.ctx.Err() != nil:
+	case failed != nil:
+		return failed
+	case f.ctx.Err() != nil:
 		return errStopped
-	case !l.isAll || l.sum != r.Read:
+	case !l.isAll || l.sum != r.Read || f.last != signed:
 		return &Changed{NotTheSame}
 	}
-	f.at, f.last = r.Position, signed
+	f.at = r.Position
 	f.note(r.LastSeq)
 	return nil
+}
+
+// leaves are hashes of records without a gap.
+type leaves struct {
+	first  uint64
+	hashes [][32]byte
+}
+
+func (l *leaves) add(seq uint64, leaf [32]byte) {
+	if seq != l.first+uint64(len(l.hashes)) {
+		l.first, l.hashes = seq, l.hashes[:0]
+	}
+	l.hashes = append(l.hashes, leaf)
+}
+
+func (l *leaves) has(seq uint64, leaf [32]byte) bool {
+	return seq >= l.first && seq-l.first < uint64(len(l.hashes)) && l.hashes[seq-l.first] == leaf
 }
 
 // note remembers since when there are records that are not signed.

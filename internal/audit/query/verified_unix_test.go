@@ -180,6 +180,38 @@ func TestWhatIsFollowedIsWhatWasSigned(t *testing.T) {
 			l.write(2, 10)
 			time.Sleep(5 * time.Second)
 		}, "changed"},
+		"another log of the key, which is longer": {func(l *living) {
+			l.write(3, 10)
+			l.stop()
+			time.Sleep(2 * time.Second)
+			for _, e := range must(os.ReadDir(l.dir)) {
+				if err := os.Remove(filepath.Join(l.dir, e.Name())); err != nil {
+					l.t.Error(err)
+				}
+			}
+			l.start()
+			l.write(20, 10)
+			time.Sleep(5 * time.Second)
+		}, "3 4 5 6 changed"},
+		"the last segment is gone, and its checkpoints": {func(l *living) {
+			before := must(os.ReadFile(filepath.Join(l.dir, evidence.CheckpointFile)))
+			l.write(1, 10)
+			l.stop()
+			l.start()
+			l.write(1, 10)
+			l.stop()
+			time.Sleep(2 * time.Second)
+			if err := errors.Join(os.Remove(l.last()), os.WriteFile(filepath.Join(l.dir, evidence.CheckpointFile), before, 0o600)); err != nil {
+				l.t.Error(err)
+			}
+			time.Sleep(6 * time.Second)
+			l.start()
+		}, "3 4 5 6 7 changed"},
+		"another directory": {func(l *living) {
+			if err := errors.Join(os.Rename(l.dir, l.dir+"-old"), os.CopyFS(l.dir, os.DirFS(l.dir+"-old"))); err != nil {
+				l.t.Error(err)
+			}
+		}, "changed"},
 		"an older state": {func(l *living) {
 			before := map[string][]byte{}
 			for _, e := range must(os.ReadDir(l.dir)) {
