@@ -86,7 +86,7 @@ func (s state) has(seal Seal) bool {
 	return slices.ContainsFunc(s.Keys, func(one seen) bool { return one.Key == seal.Key && one.Digest == seal.Digest })
 }
 
-// ended notes the end of a bundle, whoever signed it. It returns false if nothing is new.
+// ended notes the end of a bundle for every key that signed it. It returns false if that was known.
 func (s state) ended(digest string) (_ state, changed bool) {
 	s.Keys = slices.Clone(s.Keys)
 	for i, one := range s.Keys {

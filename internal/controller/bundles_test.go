@@ -164,7 +164,7 @@ func TestAStatusSaysWhatHoldsAtAdmissionAlone(t *testing.T) {
 	o.Spec.Subjects = []v1alpha1.Subject{{Name: "s", Namespace: "n"}}
 	got, _ := p.pipePolicyStatus(&o, nil)
 	c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionExpressedOnNodes)
-	const want = "a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*\n" +
+	const want = "a pattern covers csi-proxy-system-v1alpha1 without spelling out the group system: they are guarded, and no node permits anything there; write csi-proxy-system-*\n" +
 		"no pipe that it opens has the method StartService: it is one of csi-proxy-system-*"
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != ReasonInPart || c.Message != want {
 		t.Errorf("%+v", c)

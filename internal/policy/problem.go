@@ -100,7 +100,7 @@ func problemsOf(file string, err error) []Problem {
 	return out
 }
 
-// sortProblems puts problems into the order of their places, and leaves out those that nobody would read.
+// sortProblems sorts problems by place, and cuts the list at maxProblems.
 func sortProblems(ps []Problem) []Problem {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Message, b.Message))

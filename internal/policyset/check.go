@@ -257,16 +257,10 @@ func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 	groups := access.Groups()
 	for _, pattern := range spec.Pipes {
-		guard, err := pipepath.NewGuard(string(pattern))
-		if err != nil {
-			return nil // a fault, of which CheckPipePolicy tells
-		}
-		known := false
-		for _, g := range groups {
-			if slices.ContainsFunc(g.Pipes(), func(pipe string) bool { return guard.Judge(`\\.\pipe\` + pipe).Match }) {
-				known = true
-			}
-		}
+		one := access.Policy{Pipes: []string{pipepath.Fold(string(pattern))}}
+		known := slices.ContainsFunc(groups, func(g access.Group) bool {
+			return slices.ContainsFunc(g.Versions, func(version string) bool { return one.Guards(access.Pipe{Group: g.Name, Version: version}) })
+		})
 		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), access.PipePrefix)
 		if ours && !known {
 			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(access.PipePrefix, nearestPipe(name, groups))))

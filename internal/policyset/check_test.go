@@ -161,12 +161,15 @@ func TestPipesAndMethodsThatCSIProxyDoesNotHaveAreWarnings(t *testing.T) {
 		"a pipe":             {[]string{"csi-proxy-disk-v1"}, nil, nil},
 		"a pipe in capitals": {[]string{"CSI-Proxy-SMB-v1beta2"}, nil, nil},
 		"all pipes": {[]string{"csi-proxy*"}, []string{"FormatVolume"}, []string{
-			"a pattern covers the pipes of iscsi and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-iscsi-*",
-			"a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*",
+			"a pattern covers csi-proxy-iscsi-v1alpha1 and csi-proxy-iscsi-v1alpha2 without spelling out the group iscsi: they are guarded, and no node permits anything there; write csi-proxy-iscsi-*",
+			"a pattern covers csi-proxy-system-v1alpha1 without spelling out the group system: they are guarded, and no node permits anything there; write csi-proxy-system-*",
 		}},
 		"all pipes, and a group spelled out": {[]string{"CSI-proxy-*", "csi-proxy-System-v1alpha1", "csi-proxy-iscsi-*"}, []string{"StartService"}, nil},
+		"a version spelled out": {[]string{"csi-proxy*", "csi-proxy-system-*", "csi-proxy-iscsi-v1alpha2"}, nil, []string{
+			"a pattern covers csi-proxy-iscsi-v1alpha1 without spelling out the group iscsi: they are guarded, and no node permits anything there; write csi-proxy-iscsi-*",
+		}},
 		"a method of a group that is implied": {[]string{"csi-proxy-s*"}, []string{"StartService"}, []string{
-			"a pattern covers the pipes of system and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-system-*",
+			"a pattern covers csi-proxy-system-v1alpha1 without spelling out the group system: they are guarded, and no node permits anything there; write csi-proxy-system-*",
 			"no pipe that it opens has the method StartService: it is one of csi-proxy-system-*",
 		}},
 		"the pipes of a group":               {[]string{"csi-proxy-volume-*"}, []string{"FormatVolume"}, nil},

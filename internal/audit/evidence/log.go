@@ -30,7 +30,7 @@ type Options struct {
 	Prunes bool
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// OnError is told of what sinks and checkpoints that the log goes on without have failed with. It may be called by several goroutines. Nil means that nobody wants to know.
+	// OnError receives the errors of sinks and of checkpoints that do not stop the log. It may be called by several goroutines. Nil ignores them.
 	OnError func(error)
 }
 

@@ -3,6 +3,8 @@ package evidence
 import (
 	"errors"
 	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
 )
 
 // Position is the end of what a verification found signed: the tree of the records up to there.
@@ -15,10 +17,10 @@ type Position struct {
 // Last is the number of the last record, 0 of the beginning.
 func (p Position) Last() uint64 { return p.tree.end }
 
-// errFromStart means that what follows on VerifyOptions.After is not there.
-var errFromStart = errors.New("all is to be verified")
+// errFromStart means that the records behind VerifyOptions.After cannot be verified by themselves.
+var errFromStart = errors.New("the whole log must be verified")
 
-// goOn leaves out what was verified, if what follows on it is there.
+// goOn leaves out the segments that were verified before, if the next record, or the segment that it would be in, is there.
 func (v *verification) goOn() error {
 	after := v.o.After
 	isBehind := func(s Segment) bool { return s.First >= after.first }
@@ -31,4 +33,23 @@ func (v *verification) goOn() error {
 	v.after = after.tree.clone()
 	v.segments = slices.DeleteFunc(v.segments, func(s Segment) bool { return !isBehind(s) })
 	return nil
+}
+
+// held are leaf hashes of records whose numbers have no gap.
+type held struct {
+	first  uint64
+	leaves []tlog.Hash
+}
+
+func (h *held) add(r *Record) {
+	if h.first+uint64(len(h.leaves)) != r.Seq {
+		h.first, h.leaves = r.Seq, nil
+	}
+	h.leaves = append(h.leaves, r.Leaf)
+}
+
+// Holds says whether the record of a number had this hash when it was verified. Only what VerifyOptions.Hold kept is known.
+func (r *Report) Holds(seq uint64, leaf [32]byte) bool {
+	h := &r.held
+	return seq >= h.first && seq-h.first < uint64(len(h.leaves)) && h.leaves[seq-h.first] == leaf
 }

@@ -71,6 +71,7 @@ type Report struct {
 	// HadKeys says that keys were given: without them, nothing is proven.
 	HadKeys bool `json:"-"`
 
+	held      held     // with VerifyOptions.Hold
 	takenOver []Range  // records that were not signed when the process that wrote them ended, and that the next one signed
 	ended     []uint64 // records by which that one ended the intents among them
 	begun     string   // what the first record of the log says was wrong

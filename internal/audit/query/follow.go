@@ -93,7 +93,14 @@ func (f *follower) run() error {
 				if h.in == nil {
 					continue
 				}
-				if err := notShorter(h.Path, h.place()); err != nil {
+				err := notShorter(h.Path, h.place())
+				switch {
+				case errors.Is(err, fs.ErrNotExist): // it was packed, or taken away; what is missing is told with the next record
+					h.close()
+					if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: errGone}}) {
+						return errStopped
+					}
+				case err != nil:
 					return err
 				}
 			}
@@ -203,6 +210,8 @@ func (f *follower) look() error {
 	}
 	return nil
 }
+
+var errGone = errors.New("the segment is not there any more, and was not read to its end")
 
 var errGoesOn = errors.New("the segment goes on behind this line, after another one was begun: one of the two is not the log's")
 

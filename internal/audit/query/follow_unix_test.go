@@ -32,3 +32,22 @@ func TestALeftSegmentThatIsSomethingElseNowIsNamedAndLeftAlone(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Whoever takes the file away that is read ends the reading of that file, and of no other.
+func TestASegmentThatIsTakenAwayEndsNothing(t *testing.T) {
+	dir := t.TempDir()
+	first := filepath.Join(dir, segmentName(1))
+	write(t, first, line(1), line(2))
+	got := follow(t, dir,
+		func() {
+			if err := os.Remove(first); err != nil {
+				t.Error(err)
+			}
+		},
+		func() { write(t, filepath.Join(dir, segmentName(3)), line(3), line(4)) },
+		func() { appendTo(t, filepath.Join(dir, segmentName(3)), line(5)+"\n") },
+	)
+	if diff := cmp.Diff("1 2 end bad end 3 4 end 5", strings.Join(got, " ")); diff != "" {
+		t.Error(diff)
+	}
+}

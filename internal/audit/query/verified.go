@@ -56,7 +56,6 @@ type verifiedFollower struct {
 	isSure   bool
 	isAgain  bool        // the next look is at the whole log
 	info     os.FileInfo // of the directory
-	leaves   leaves      // of the records that the last verification read
 	unsigned uint64      // the last record of those that are not signed, and since when there are any
 	waiting  time.Time
 	told     uint64
@@ -105,7 +104,7 @@ func (f *verifiedFollower) look() error {
 		f.seen = seen
 	}
 	switch now := time.Now(); {
-	case f.isSure && !errors.As(f.fault, new(*Changed)): // somebody put something there that cannot be read
+	case f.isSure && !errors.As(f.fault, new(*Changed)): // such as a file that cannot be read
 		return &Changed{fmt.Sprintf("it cannot be verified any more: %v", f.fault)}
 	case f.isSure:
 		return f.fault
@@ -118,15 +117,10 @@ func (f *verifiedFollower) look() error {
 	return nil
 }
 
-// verify verifies what follows, and returns the records that are signed. What does not fit is told when it lasts.
+// verify verifies the records behind the position, and returns those that are signed. A fault is told when it lasts.
 func (f *verifiedFollower) verify() error {
 	o := f.o
-	o.After, o.Again, o.Visit = f.at, f.isAgain, func(seq uint64, leaf [32]byte) {
-		if seq > f.last {
-			f.leaves.add(seq, leaf)
-		}
-	}
-	f.leaves = leaves{}
+	o.After, o.Again, o.Hold = f.at, f.isAgain, true
 	source, err := OpenVerified(f.ctx, []string{f.dir}, nil, o)
 	if err == nil {
 		err = f.read(source.logs[0])
@@ -168,7 +162,7 @@ func (f *verifiedFollower) read(l *Log) error {
 				failed = err
 			}
 		case record.Seq <= f.last || record.Seq > signed:
-		case !f.leaves.has(record.Seq, evidence.Leaf(record.Raw)): // it was changed since it was verified: another look decides
+		case !r.Holds(record.Seq, evidence.Leaf(record.Raw)): // it was changed since it was verified: another look decides
 			failed = &Changed{NotTheSame}
 		default:
 			record.Missing = record.Seq - f.last - 1
@@ -190,23 +184,6 @@ func (f *verifiedFollower) read(l *Log) error {
 	f.at = r.Position
 	f.note(r.LastSeq)
 	return nil
-}
-
-// leaves are hashes of records without a gap.
-type leaves struct {
-	first  uint64
-	hashes [][32]byte
-}
-
-func (l *leaves) add(seq uint64, leaf [32]byte) {
-	if seq != l.first+uint64(len(l.hashes)) {
-		l.first, l.hashes = seq, l.hashes[:0]
-	}
-	l.hashes = append(l.hashes, leaf)
-}
-
-func (l *leaves) has(seq uint64, leaf [32]byte) bool {
-	return seq >= l.first && seq-l.first < uint64(len(l.hashes)) && l.hashes[seq-l.first] == leaf
 }
 
 // note remembers since when there are records that are not signed.

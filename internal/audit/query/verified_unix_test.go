@@ -3,6 +3,7 @@
 package query_test
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -31,15 +32,16 @@ type living struct {
 	w    *segment.Writer
 	tree *evidence.Log
 	n    int
+	keep int64 // bytes; 0 keeps all
 }
 
-func live(t *testing.T) *living {
+func live(t *testing.T, keep int64) *living {
 	t.Helper()
 	key, err := evidence.NewKey(evidence.Origin("node-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &living{t: t, dir: filepath.Join(t.TempDir(), "log"), key: key}
+	l := &living{t: t, dir: filepath.Join(t.TempDir(), "log"), key: key, keep: keep}
 	l.start()
 	return l
 }
@@ -53,7 +55,7 @@ func (l *living) start() {
 	}
 	var tree *evidence.Log
 	w, err := segment.Open(context.Background(), l.dir, segment.Options{
-		Covered: last.Size, Fits: evidence.Fits(l.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 8 * audit.MaxRecord,
+		Covered: last.Size, Fits: evidence.Fits(l.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: l.keep,
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
 			tree, err = evidence.Open(context.Background(), evidence.Options{Dir: l.dir, Keys: []*evidence.Key{l.key}, Prunes: true})
@@ -244,7 +246,7 @@ func TestWhatIsFollowedIsWhatWasSigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := live(t)
+				l := live(t, 8*audit.MaxRecord)
 				l.write(1, 10)
 				keys := must(evidence.ParseKeys(l.key.LogKey()))
 				at := must(evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: l.dir, Keys: keys})).Position
@@ -306,4 +308,54 @@ func TestWhatIsFollowedIsWhatWasSigned(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record is read twice, to be verified and to be shown. What stood there only the second time is not shown, and what stands there in the end is.
+func TestWhatIsChangedBetweenItsVerificationAndItsReadingIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := live(t, 0)
+		l.write(1, 10)
+		keys := must(evidence.ParseKeys(l.key.LogKey()))
+		at := must(evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: l.dir, Keys: keys})).Position
+		l.write(200, 6000)
+		records := len(l.lines()) - int(at.Last()) //nolint:gosec // two
+		first := must(filepath.Glob(filepath.Join(l.dir, "audit-*.jsonl")))[0]
+		replace := func(old, new string) (isThere bool) {
+			text := must(os.ReadFile(first))
+			i := bytes.LastIndex(text, []byte(old))
+			if i < 0 {
+				return false
+			}
+			f := must(os.OpenFile(first, os.O_WRONLY, 0))
+			defer f.Close() //nolint:errcheck // a test's
+			must(f.WriteAt([]byte(new), int64(i)))
+			return true
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		isChanged := false
+		o := evidence.VerifyOptions{Keys: keys, Progress: func(int64, int64) { // the first segment was read by then
+			if !isChanged && replace("MMMM", "EVIL") {
+				isChanged = true
+				time.AfterFunc(1500*time.Millisecond, func() { replace("EVIL", "MMMM") })
+			}
+		}}
+		time.AfterFunc(10*time.Second, stop)
+		var got []uint64
+		for r, err := range query.FollowVerified(ctx, l.dir, o, at, time.Second) {
+			switch {
+			case errors.Is(err, query.ErrEnd):
+			case err != nil:
+				t.Error(err)
+			case bytes.Contains(r.Raw, []byte("EVIL")):
+				t.Errorf("record %d was shown as nobody wrote it", r.Seq)
+			default:
+				got = append(got, r.Seq)
+			}
+		}
+		if !isChanged || len(got) != records || got[0] != at.Last()+1 || got[len(got)-1] != at.Last()+uint64(len(got)) {
+			t.Errorf("changed: %t; %d records", isChanged, len(got))
+		}
+		l.stop()
+	})
 }

@@ -179,9 +179,9 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 			t.Errorf("%s: the reason names no revision: %s", name, d.Reason)
 		}
 	}
-	const implied = "PipePolicy everything: a pattern covers the pipes of %[1]s and does not spell the group out: they are guarded, and nothing is permitted there; write csi-proxy-%[1]s-*"
+	const implied = "PipePolicy everything: a pattern covers %[2]s without spelling out the group %[1]s: they are guarded, and no node permits anything there; write csi-proxy-%[1]s-*"
 	if want := []string{
-		fmt.Sprintf(implied, "iscsi"), fmt.Sprintf(implied, "system"), "PipePolicy listing: no pipe that it opens has the method Mkdir: it is one of csi-proxy-filesystem-*",
+		fmt.Sprintf(implied, "iscsi", "csi-proxy-iscsi-v1alpha1 and csi-proxy-iscsi-v1alpha2"), fmt.Sprintf(implied, "system", "csi-proxy-system-v1alpha1"), "PipePolicy listing: no pipe that it opens has the method Mkdir: it is one of csi-proxy-filesystem-*",
 	}; !slices.Equal(l.Notes(), want) {
 		t.Errorf("notes %q", l.Notes())
 	}

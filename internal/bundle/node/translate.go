@@ -93,7 +93,7 @@ func (t *translation) paths(s *access.Subject) []string {
 	return out
 }
 
-// caller is the subject with what a caller could have; nil if nobody could be it.
+// caller is the subject without the values that no caller could have; nil if no caller could match it.
 func (t *translation) caller(s *access.Subject) *access.Subject {
 	is := &access.Subject{Namespace: s.Namespace, Permission: access.Permission{RequireToken: s.RequireToken}}
 	if !isFitCaller(*is) {

@@ -20,7 +20,8 @@ type Permission struct {
 	Limits Limits `json:"limits,omitzero"`
 }
 
-// NamesOperations says whether it is told by the operations of the node API, or by what they name. On a pipe of another service nobody knows those, and nothing is permitted.
+// NamesOperations says whether the permission depends on operations of the node API, or on what they name. The operations of other services' pipes are not
+// known, so it permits nothing there.
 func (p *Permission) NamesOperations() bool {
 	return len(p.Methods)+len(p.PathPrefixes)+len(p.Shares)+len(p.Services) > 0
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// fullName is what the full name of a pipe begins with.
-const fullName = `\\.\pipe\`
+// FullName is what the full name of a pipe begins with.
+const FullName = `\\.\pipe\`
 
 // Pipe is a pipe of a node: a version of a group of the node API, or one that is forwarded, whose group is its full name and which has no version.
 type Pipe struct{ Group, Version string }
 
 // Name is the name that PipePolicies use, in lower case.
 func (p Pipe) Name() string {
-	if full, ok := strings.CutPrefix(p.Group, fullName); ok {
+	if full, ok := strings.CutPrefix(p.Group, FullName); ok {
 		return strings.ToLower(full)
 	}
 	return PipePrefix + p.Group + "-" + p.Version
 }
 
 // IsForwarded says whether the pipe is none of the node API.
-func (p Pipe) IsForwarded() bool { return strings.HasPrefix(p.Group, fullName) }
+func (p Pipe) IsForwarded() bool { return strings.HasPrefix(p.Group, FullName) }
 
 // Guards says whether the policy guards a pipe, as at admission.
 func (p *Policy) Guards(pipe Pipe) bool { return slices.ContainsFunc(p.Pipes, pipe.isGuardedBy) }
@@ -48,17 +48,19 @@ func (p Pipe) isOpenedBy(pattern string) bool {
 }
 
 // ForAdmissionAlone says in sentences what of the policy no node can express, so that a caller which admission lets in is permitted less there: groups
-// that a pattern covers without spelling them out, methods that belong to no pipe which the policy opens, and and what the operations of CSI Proxy name where pipes
+// that a pattern covers without spelling them out, methods that belong to no pipe which the policy opens, and what the operations of CSI Proxy name where pipes
 // of others are meant.
 func (p *Policy) ForAdmissionAlone() (notes []string) {
 	for _, g := range groups {
-		guarded, opened := false, false
+		var closed []string
 		for _, version := range g.Versions {
-			pipe := Pipe{g.Name, version}
-			guarded, opened = guarded || p.Guards(pipe), opened || p.Opens(pipe)
+			if pipe := (Pipe{g.Name, version}); p.Guards(pipe) && !p.Opens(pipe) {
+				closed = append(closed, pipe.Name())
+			}
 		}
-		if guarded && !opened {
-			notes = append(notes, fmt.Sprintf("a pattern covers the pipes of %s and does not spell the group out: they are guarded, and nothing is permitted there; write %s%s-*", g.Name, PipePrefix, g.Name))
+		if len(closed) > 0 {
+			notes = append(notes, fmt.Sprintf("a pattern covers %s without spelling out the group %s: they are guarded, and no node permits anything there; write %s%s-*",
+				strings.Join(closed, " and "), g.Name, PipePrefix, g.Name))
 		}
 	}
 	isForeign := slices.ContainsFunc(p.Pipes, func(pattern string) bool {

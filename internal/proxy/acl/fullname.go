@@ -7,24 +7,21 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
-// fullName is what names of pipes that are not of the node API begin with.
-const fullName = `\\.\pipe\`
-
 // longestPipe keeps a full name below the 256 characters that CreateNamedPipe takes.
 const longestPipe = 200
 
-func isFullName(group string) bool { return strings.HasPrefix(group, fullName) }
+func isFullName(group string) bool { return access.Pipe{Group: group}.IsForwarded() }
 
 func parseFullName(text string) (pipePattern, error) {
-	name := foldPipe(text[len(fullName):])
+	name := foldPipe(text[len(access.FullName):])
 	switch {
 	case !isPipeName(name):
 		return pipePattern{}, fmt.Errorf("pipe %q: want up to %d letters, digits, dots, dashes and underscores after %s, a letter or digit first and no dot last",
-			text, longestPipe, fullName)
+			text, longestPipe, access.FullName)
 	case strings.HasPrefix(name, access.PipePrefix):
 		return pipePattern{}, fmt.Errorf("pipe %q: pipes of the node API are written GROUP-VERSION", text)
 	}
-	return pipePattern{group: fullName + name}, nil
+	return pipePattern{group: access.FullName + name}, nil
 }
 
 // isPipeName accepts what needs no second thought, in lower case; the names of pipes could be nearly anything.
