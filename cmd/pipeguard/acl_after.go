@@ -70,17 +70,11 @@ func notAsked(err error) string {
 func eventOf(r acl.Request) *audit.Event {
 	e := &audit.Event{
 		Type: audit.TypeRequest, Time: time.Now(),
-		Who: &audit.Who{
-			Assurance: r.Caller.Assurance, Token: r.Caller.Token, Process: &audit.WhoProcess{Exe: r.Caller.Exe}, User: &audit.WhoUser{SID: r.Caller.User},
-		},
+		Who:  audit.WhoOf(r.Caller),
 		What: &audit.What{Pipe: "csi-proxy-" + r.Group + "-" + r.Version, Group: r.Group, Version: r.Version, Method: r.Operation, FullMethod: r.Operation, Params: json.RawMessage(`{}`)},
 	}
 	if name, isForwarded := strings.CutPrefix(r.Group, fullPipe); isForwarded {
 		e.What.Pipe, e.What.Params = name, nil
-	}
-	if c := r.Caller; c.Namespace != "" {
-		e.Who.Pod = &audit.WhoPod{Namespace: c.Namespace, Name: c.Pod, ServiceAccount: c.ServiceAccount}
-		e.Who.Container = &audit.WhoContainer{Name: c.Container, Image: c.Image, HostProcess: c.HostProcess}
 	}
 	return e
 }

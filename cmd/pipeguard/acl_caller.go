@@ -5,17 +5,18 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // parseCallers lays KEY=VALUE pairs over c, several in one text with commas between them. A comma that no key follows belongs
 // to the value before it, since names of programs may have some.
-func parseCallers(texts []string, c acl.Caller) (acl.Caller, error) {
+func parseCallers(texts []string, c caller.Caller) (caller.Caller, error) {
+	isInDoubt := c.Doubt != ""
 	fields := map[string]*string{
-		"assurance": &c.Assurance, "user": &c.User, "exe": &c.Exe, "namespace": &c.Namespace, "serviceAccount": &c.ServiceAccount,
-		"pod": &c.Pod, "container": &c.Container, "image": &c.Image,
+		"assurance": (*string)(&c.Assurance), "user": &c.User.SID, "exe": &c.Process.Exe, "namespace": &c.Pod.Namespace, "serviceAccount": &c.Pod.ServiceAccount,
+		"pod": &c.Pod.Name, "container": &c.Container.Name, "image": &c.Container.Image,
 	}
-	flags := map[string]*bool{"hostProcess": &c.HostProcess, "token": &c.Token, "doubt": &c.Doubt}
+	flags := map[string]*bool{"hostProcess": &c.Container.HostProcess, "token": &c.Token, "doubt": &isInDoubt}
 	isKey := func(text string) bool {
 		key, _, ok := strings.Cut(text, "=")
 		return ok && (fields[key] != nil || flags[key] != nil)
@@ -41,31 +42,37 @@ func parseCallers(texts []string, c acl.Caller) (acl.Caller, error) {
 			seen[key] = true
 		}
 	}
+	switch {
+	case !isInDoubt:
+		c.Doubt = ""
+	case c.Doubt == "":
+		c.Doubt = "as --caller says"
+	}
 	return c, completeCaller(&c, seen)
 }
 
 // completeCaller takes a service account with its namespace apart, and an assurance that is neither said nor recorded for the
 // one that the other fields come with.
-func completeCaller(c *acl.Caller, said map[string]bool) error {
-	if namespace, name, ok := strings.Cut(c.ServiceAccount, "/"); ok {
-		if said["namespace"] && c.Namespace != namespace {
-			return fmt.Errorf("--caller: service account %q is not of namespace %q", c.ServiceAccount, c.Namespace)
+func completeCaller(c *caller.Caller, said map[string]bool) error {
+	if namespace, name, ok := strings.Cut(c.Pod.ServiceAccount, "/"); ok {
+		if said["namespace"] && c.Pod.Namespace != namespace {
+			return fmt.Errorf("--caller: service account %q is not of namespace %q", c.Pod.ServiceAccount, c.Pod.Namespace)
 		}
-		c.Namespace, c.ServiceAccount = namespace, name
+		c.Pod.Namespace, c.Pod.ServiceAccount = namespace, name
 	}
 	isSaid := said["assurance"]
 	switch {
-	case isSaid && c.Assurance != "none" && c.Assurance != "sid" && c.Assurance != "process" && c.Assurance != "pod":
+	case isSaid && c.Assurance != caller.AssuranceNone && c.Assurance.Level() == caller.LevelNone:
 		return fmt.Errorf("--caller assurance=%q: want none, sid, process or pod", c.Assurance)
 	case isSaid, c.Assurance != "":
-	case c.Namespace != "":
-		c.Assurance = "pod"
-	case c.Exe != "":
-		c.Assurance = "process"
-	case c.User != "":
-		c.Assurance = "sid"
+	case c.Pod.Namespace != "":
+		c.Assurance = caller.AssurancePod
+	case c.Process.Exe != "":
+		c.Assurance = caller.AssuranceProcess
+	case c.User.SID != "":
+		c.Assurance = caller.AssuranceSID
 	default:
-		c.Assurance = "none"
+		c.Assurance = caller.AssuranceNone
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -57,6 +58,13 @@ type explainedCaller struct {
 	Doubt          bool   `json:"doubt"`
 }
 
+func explainCaller(c caller.Caller) explainedCaller {
+	return explainedCaller{
+		Assurance: string(c.Assurance), User: c.User.SID, Exe: c.Process.Exe, Namespace: c.Pod.Namespace, ServiceAccount: c.Pod.ServiceAccount, Pod: c.Pod.Name,
+		Container: c.Container.Name, Image: c.Container.Image, HostProcess: c.Container.HostProcess, Token: c.Token, Doubt: c.Doubt != "",
+	}
+}
+
 type explainedRule struct {
 	Rule    string `json:"rule"`
 	Covers  bool   `json:"covers"`
@@ -72,7 +80,7 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []s
 		Permits: append([]string{}, d.Permits...), Limits: explainedLimits(d.Limits), Revision: policy.Revision(),
 		Request: explainedRequest{
 			Group: r.Group, Version: r.Version, Operation: r.Operation, Paths: append([]string{}, r.Paths...), Shares: r.Shares, Services: r.Services,
-			Caller: explainedCaller(r.Caller),
+			Caller: explainCaller(r.Caller),
 		},
 		Rules: []explainedRule{}, Notes: append([]string{}, notes...),
 	}

@@ -49,22 +49,6 @@ func requestOf(e *audit.Event) acl.Request {
 			r.Services = append(r.Services, t.Value)
 		}
 	}
-	w := e.Who
-	if w == nil {
-		return r
-	}
-	r.Caller.Assurance, r.Caller.Token, r.Caller.Doubt = w.Assurance, w.Token, w.Doubt != ""
-	if w.Process != nil {
-		r.Caller.Exe = w.Process.Exe
-	}
-	if w.User != nil {
-		r.Caller.User = w.User.SID
-	}
-	if w.Pod != nil {
-		r.Caller.Namespace, r.Caller.ServiceAccount, r.Caller.Pod = w.Pod.Namespace, w.Pod.ServiceAccount, w.Pod.Name
-	}
-	if c := w.Container; c != nil {
-		r.Caller.Container, r.Caller.Image, r.Caller.HostProcess = c.Name, c.Image, c.HostProcess
-	}
+	r.Caller = e.Who.Caller()
 	return r
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
 
-// caller names who asked, by the most that was proven: the container of a pod, else the account and whether it is one of the
+// callerCell names who asked, by the most that was proven: the container of a pod, else the account and whether it is one of the
 // host. The pod of an admission did not ask, it was asked for.
-func caller(e audit.Event, isWide bool) string {
+func callerCell(e audit.Event, isWide bool) string {
 	who := e.Who
 	if who == nil {
 		return ""

@@ -29,7 +29,7 @@ func row(r query.Record, isWide bool) []string {
 		layout, stage = wideTime, string(e.Stage)
 	}
 	// The decision stands last: the longest reasons then widen no column.
-	cells := []string{number(r), e.Time.UTC().Format(layout), stage, caller(e, isWide), "", "", "", outcome(e, isWide), ""}
+	cells := []string{number(r), e.Time.UTC().Format(layout), stage, callerCell(e, isWide), "", "", "", outcome(e, isWide), ""}
 	if e.What != nil {
 		cells[4], cells[5], cells[6] = pipeName(e.What.Pipe, isWide), method(e.What, isWide), targets(e.What, isWide)
 	}

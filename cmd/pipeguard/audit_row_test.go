@@ -54,7 +54,7 @@ func TestCallersAreNamedByTheMostThatWasProven(t *testing.T) {
 		"nobody": {audit.Who{Assurance: "none"}, "assurance:none", "assurance:none"},
 	} {
 		e := audit.Event{Type: audit.TypeRequest, Who: &tt.who}
-		if short, wide := caller(e, false), caller(e, true); short != tt.short || wide != tt.wide {
+		if short, wide := callerCell(e, false), callerCell(e, true); short != tt.short || wide != tt.wide {
 			t.Errorf("%s: %q, want %q; wide %q, want %q", name, short, tt.short, wide, tt.wide)
 		}
 	}
@@ -114,10 +114,10 @@ func TestALongProgramWidensNoTable(t *testing.T) {
 	e := denial("a")
 	e.Who = &audit.Who{Assurance: "process", User: &audit.WhoUser{SID: "S-1-5-18"}, Process: &audit.WhoProcess{PID: 7, Exe: `C:\d\` + long}}
 	e.What.Method, e.What.FullMethod = strings.Repeat("m", 4000), "/v1.Disk/"+strings.Repeat("m", 4000)
-	if got, want := caller(e, false), `S-1-5-18 pppppppppppppp…qqqqqqqqqqqqqqqqqqqqqqqqq[7]`; got != want {
+	if got, want := callerCell(e, false), `S-1-5-18 pppppppppppppp…qqqqqqqqqqqqqqqqqqqqqqqqq[7]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := caller(e, true); !strings.Contains(got, long) {
+	if got := callerCell(e, true); !strings.Contains(got, long) {
 		t.Errorf("a wide table has no more than %s", got)
 	}
 	file := record(t, e)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Access is what the PipePolicies that govern a pipe say of the container that mounts it, or of an object that names it otherwise. It is the same for all
@@ -77,7 +78,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 		if allowance.Take(accessWeight) != nil {
 			return ungoverned
 		}
-		c := access.Container{Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, Name: who.container, Image: who.image}
+		c := caller.Declared(caller.Pod{Namespace: in.Namespace, ServiceAccount: in.ServiceAccount}, caller.Container{Name: who.container, Image: who.image})
 		a := s.access(who.by, c, who.isContainer, now, &left)
 		found[who] = a
 		return a
@@ -104,7 +105,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 }
 
 // access asks each of the policies that govern a pipe. left is what that may still take; when it is used up, nothing more is found.
-func (s *Scope) access(by *governing, c access.Container, isContainer bool, now time.Time, left *int) *Access {
+func (s *Scope) access(by *governing, c caller.Caller, isContainer bool, now time.Time, left *int) *Access {
 	a := &Access{Action: by.action, PrivilegedSuffices: by.privilegedSuffices, Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}
 	best := map[Requirement]granted{}
 	var ended granted
@@ -112,7 +113,7 @@ func (s *Scope) access(by *governing, c access.Container, isContainer bool, now 
 	var nearestPolicy string
 	for _, name := range by.names {
 		subjects := s.subjects[name]
-		if *left -= subjects.Weight(c.Namespace); *left < 0 {
+		if *left -= subjects.Weight(c.Pod.Namespace); *left < 0 {
 			break
 		}
 		match := subjects.Match

@@ -1,10 +1,12 @@
 package config
 
 import (
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -94,19 +96,19 @@ func TestEveryKeyOfTheACLHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	const path = `C:\var\lib\kubelet\plugins\own\x`
-	a := acl.Caller{Assurance: "pod", Namespace: "team-a", ServiceAccount: "node", Container: "driver", Image: "r.io/a/x:v1", Token: true}
-	b := acl.Caller{Assurance: "pod", Namespace: "team-b", ServiceAccount: "node"}
+	a := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "team-a", ServiceAccount: "node"}, Container: caller.Container{Name: "driver", Image: "r.io/a/x:v1"}, Token: true}
+	b := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "team-b", ServiceAccount: "node"}}
 	for name, tt := range map[string]struct {
-		caller     acl.Caller
+		caller     caller.Caller
 		pipe, op   string
 		path, rule string
 	}{
 		"all fields":          {a, "filesystem", "Mkdir", path, "own"},
 		"the other caller":    {b, "filesystem", "Mkdir", path, "own"},
 		"another path":        {b, "filesystem", "Mkdir", `C:\Windows\x`, ""},
-		"a profile's driver":  {acl.Caller{Assurance: "pod", Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa", Container: "smb"}, "smb", "NewSmbGlobalMapping", path, "smb@kube-system/csi-smb-node-sa:paths"},
-		"a profile elsewhere": {acl.Caller{Assurance: "pod", Namespace: "storage", Container: "azurefile"}, "smb", "NewSmbGlobalMapping", path, "azurefile@storage/*:paths"},
-		"without the token":   {acl.Caller{Assurance: "pod", Namespace: "team-a", ServiceAccount: "node", Container: "driver", Image: "r.io/a/x:v1"}, "filesystem", "Mkdir", path, ""},
+		"a profile's driver":  {caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa"}, Container: caller.Container{Name: "smb"}}, "smb", "NewSmbGlobalMapping", path, "smb@kube-system/csi-smb-node-sa:paths"},
+		"a profile elsewhere": {caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage"}, Container: caller.Container{Name: "azurefile"}}, "smb", "NewSmbGlobalMapping", path, "azurefile@storage/*:paths"},
+		"without the token":   {caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "team-a", ServiceAccount: "node"}, Container: caller.Container{Name: "driver", Image: "r.io/a/x:v1"}}, "filesystem", "Mkdir", path, ""},
 	} {
 		d := policy.Decide(acl.Request{Group: tt.pipe, Version: "v1", Operation: tt.op, Caller: tt.caller, Paths: []string{tt.path}})
 		if d.Rule != tt.rule {

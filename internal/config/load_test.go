@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -37,11 +38,11 @@ func TestSampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	driver := acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\Program Files\azuredisk\azurediskplugin.exe`}
+	driver := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\Program Files\azuredisk\azurediskplugin.exe`}}
 	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1alpha1", Operation: "Mkdir", Caller: driver}); d.Rule != "azuredisk-node" {
 		t.Errorf("the driver's Mkdir: %+v", d)
 	}
-	blob := acl.Caller{Assurance: "pod", Namespace: "storage", ServiceAccount: "csi-blob-node-sa", Container: "blob"}
+	blob := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage", ServiceAccount: "csi-blob-node-sa"}, Container: caller.Container{Name: "blob"}}
 	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods\x`}}); d.Rule != "blob-node" {
 		t.Errorf("the pod's Mkdir: %+v", d)
 	}
@@ -49,7 +50,7 @@ func TestSampleLoads(t *testing.T) {
 		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods-evil`}},
 		{Group: "filesystem", Version: "v1", Operation: "RmdirContents", Caller: driver},
 		{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: driver},
-		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\support\x.exe`}},
+		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\support\x.exe`}}},
 	} {
 		if d := policy.Decide(r); d.Allowed {
 			t.Errorf("%+v is allowed: %+v", r, d)
@@ -78,7 +79,7 @@ func TestMissingFileDeniesAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		caller := acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\x.exe`}
+		caller := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\x.exe`}}
 		if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "PathExists", Caller: caller}); d.Allowed {
 			t.Errorf("%q: %+v", file, d)
 		}

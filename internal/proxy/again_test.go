@@ -11,8 +11,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -24,7 +24,7 @@ func TestWhatWaitedIsDecidedByWhatHoldsWhenItBegins(t *testing.T) {
 		Name: "other", Pipes: []string{"filesystem-*"}, Operations: []string{"Rmdir"}, Callers: []acl.CallerPattern{{User: "S-1-5-93-2-1"}},
 	}}}
 	for name, c := range map[string]struct {
-		caller        peer.Identity
+		caller        caller.Caller
 		before, after func(*testing.T) *Rules
 		change        func(f *fixture, roles *fakeRoles)
 		policy        string // that the records name
@@ -78,7 +78,7 @@ func TestWhatWaitedIsDecidedByWhatHoldsWhenItBegins(t *testing.T) {
 					return off
 				}
 			})
-			if c.caller.Pod != nil {
+			if c.caller.HasPod() {
 				f.peers.set(func(p *fakePeers) { p.identity = c.caller })
 			}
 			g := newGate(f)

@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -143,11 +143,11 @@ var podRules = acl.Spec{Rules: []acl.Rule{{
 }}}
 
 // of is a caller in a container of the pod storage/csi-0.
-func of(uid, account string) peer.Identity {
-	return peer.Identity{
-		Assurance: peer.AssurancePod, Process: driver.Process, User: peer.User{SID: "S-1-5-93-2-1"},
-		Pod:       &peer.Pod{Namespace: "storage", Name: "csi-0", UID: uid, ServiceAccount: account},
-		Container: &peer.Container{ID: "container-" + uid, Name: "driver"},
+func of(uid, account string) caller.Caller {
+	return caller.Caller{
+		Assurance: caller.AssurancePod, Process: driver.Process, User: caller.User{SID: "S-1-5-93-2-1"},
+		Pod:       caller.Pod{Namespace: "storage", Name: "csi-0", UID: uid, ServiceAccount: account},
+		Container: caller.Container{ID: "container-" + uid, Name: "driver"},
 	}
 }
 
@@ -185,20 +185,20 @@ func TestAPodThatIsReplacedUnderItsNameIsNotTheOld(t *testing.T) {
 
 // Whatever is missing of an identity makes no rule for pods hold.
 func TestWhatIsNotProvenIsNoPod(t *testing.T) {
-	for name, change := range map[string]func(*peer.Identity){
-		"the runtime did not answer": func(i *peer.Identity) {
-			i.Assurance, i.Pod, i.Container, i.Doubt = peer.AssuranceProcess, nil, nil, "x"
+	for name, change := range map[string]func(*caller.Caller){
+		"the runtime did not answer": func(i *caller.Caller) {
+			i.Assurance, i.Pod, i.Container, i.Doubt = caller.AssuranceProcess, caller.Pod{}, caller.Container{}, "x"
 		},
-		"a pod that is only claimed":     func(i *peer.Identity) { i.Assurance = peer.AssuranceProcess },
-		"a step that nobody knows":       func(i *peer.Identity) { i.Assurance = "POD" },
-		"no step":                        func(i *peer.Identity) { i.Assurance = "" },
-		"the kubelet did not answer":     func(i *peer.Identity) { i.Pod.ServiceAccount, i.Doubt = "", "x" },
-		"a pod without a container":      func(i *peer.Identity) { i.Container = nil },
-		"a container without a pod":      func(i *peer.Identity) { i.Pod = nil },
-		"an account in capitals":         func(i *peer.Identity) { i.Pod.ServiceAccount = "CSI-node" },
-		"an account that is a pair":      func(i *peer.Identity) { i.Pod.Namespace, i.Pod.ServiceAccount = "", "storage/csi-node" },
-		"a namespace with a line behind": func(i *peer.Identity) { i.Pod.Namespace = "storage\n" },
-		"a star":                         func(i *peer.Identity) { i.Pod.Namespace, i.Pod.ServiceAccount = "*", "*" },
+		"a pod that is only claimed":     func(i *caller.Caller) { i.Assurance = caller.AssuranceProcess },
+		"a step that nobody knows":       func(i *caller.Caller) { i.Assurance = "POD" },
+		"no step":                        func(i *caller.Caller) { i.Assurance = "" },
+		"the kubelet did not answer":     func(i *caller.Caller) { i.Pod.ServiceAccount, i.Doubt = "", "x" },
+		"a pod without a container":      func(i *caller.Caller) { i.Container = caller.Container{} },
+		"a container without a pod":      func(i *caller.Caller) { i.Pod = caller.Pod{} },
+		"an account in capitals":         func(i *caller.Caller) { i.Pod.ServiceAccount = "CSI-node" },
+		"an account that is a pair":      func(i *caller.Caller) { i.Pod.Namespace, i.Pod.ServiceAccount = "", "storage/csi-node" },
+		"a namespace with a line behind": func(i *caller.Caller) { i.Pod.Namespace = "storage\n" },
+		"a star":                         func(i *caller.Caller) { i.Pod.Namespace, i.Pod.ServiceAccount = "*", "*" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := start(t, "memory", func(o *Options) {

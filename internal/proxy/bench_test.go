@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // bareServer serves the same messages without any guard.
@@ -98,10 +98,10 @@ func BenchmarkIdentityAndList(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			identity := peer.Identity{
-				Assurance: peer.AssurancePod, Process: driver.Process, User: peer.User{SID: "S-1-5-93-2-1"},
-				Pod:       &peer.Pod{Namespace: "kube-system", Name: "driver-abcde", UID: "6ad0", ServiceAccount: "driver"},
-				Container: &peer.Container{ID: "c0ffee", Name: "driver", Image: "registry.example/driver:v1"},
+			identity := caller.Caller{
+				Assurance: caller.AssurancePod, Process: driver.Process, User: caller.User{SID: "S-1-5-93-2-1"},
+				Pod:       caller.Pod{Namespace: "kube-system", Name: "driver-abcde", UID: "6ad0", ServiceAccount: "driver"},
+				Container: caller.Container{ID: "c0ffee", Name: "driver", Image: "registry.example/driver:v1"},
 			}
 			rules := Listed(list)
 			c := &conn{peer: &fakePeer{identity: identity}}
@@ -110,7 +110,7 @@ func BenchmarkIdentityAndList(b *testing.B) {
 			paths := []string{`C:\var\lib\kubelet\plugins\driver\globalmount`}
 			b.ReportAllocs()
 			for b.Loop() {
-				d := p.now().List.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: r.caller(c.identity()), Paths: paths})
+				d := p.now().List.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: r.caller(), Paths: paths})
 				if !d.Allowed {
 					b.Fatal(d.Reason)
 				}

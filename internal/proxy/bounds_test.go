@@ -15,9 +15,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
@@ -161,7 +162,7 @@ func (s *seats) accept(client uint32) (*conn, error) {
 }
 
 // sit takes a connection and names its caller.
-func (s *seats) sit(who callerKey, stranger bool) (c, victim *conn, err error) {
+func (s *seats) sit(who caller.Principal, stranger bool) (c, victim *conn, err error) {
 	s.t.Helper()
 	c, err = s.accept(1)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *seats) sit(who callerKey, stranger bool) (c, victim *conn, err error) {
 }
 
 func TestTableGivesWayInOrder(t *testing.T) {
-	s, who := newSeats(t, Limits{Connections: 3, ConnectionsPerCaller: 3}), callerKey{User: "a", Exe: "a"}
+	s, who := newSeats(t, Limits{Connections: 3, ConnectionsPerCaller: 3}), caller.Principal{User: "a", Exe: "a"}
 	first, _, _ := s.sit(who, false)
 	second, _, _ := s.sit(who, false)
 	third, _, err := s.sit(who, false)
@@ -191,7 +192,7 @@ func TestTableGivesWayInOrder(t *testing.T) {
 	if victim != third || err != nil {
 		t.Errorf("victim %p, error %v; want the next silent connection", victim, err)
 	}
-	_, victim, err = s.sit(callerKey{User: "b", Exe: "b"}, false)
+	_, victim, err = s.sit(caller.Principal{User: "b", Exe: "b"}, false)
 	if victim != fourth || err != nil {
 		t.Errorf("victim %p, error %v; want a silent connection of the caller that has most", victim, err)
 	}
@@ -208,14 +209,14 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 	s := newSeats(t, Limits{Connections: 64, ConnectionsPerCaller: 64})
 	var seated []*conn
 	for i := range 4 {
-		c, victim, err := s.sit(callerKey{User: "x", Exe: strconv.Itoa(i)}, true)
+		c, victim, err := s.sit(caller.Principal{User: "x", Exe: strconv.Itoa(i)}, true)
 		if victim != nil || err != nil {
 			t.Fatal(victim, err)
 		}
 		seated = append(seated, c)
 	}
 	seated[0].busy.Add(1) // a request of it is being denied
-	if _, victim, err := s.sit(callerKey{}, true); victim != seated[1] || err != nil {
+	if _, victim, err := s.sit(caller.Principal{}, true); victim != seated[1] || err != nil {
 		t.Errorf("victim %p, error %v; want the oldest stranger on whose connection nothing is going on", victim, err)
 	}
 	for _, c := range seated {
@@ -224,22 +225,22 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 	for c := range s.table.conns {
 		c.busy.Store(1)
 	}
-	if _, _, err := s.sit(callerKey{}, true); err == nil {
+	if _, _, err := s.sit(caller.Principal{}, true); err == nil {
 		t.Error("strangers have more than their share")
 	}
 	for i := range 64 {
-		if _, victim, err := s.sit(callerKey{User: "driver", Exe: "d"}, false); victim != nil || err != nil {
+		if _, victim, err := s.sit(caller.Principal{User: "driver", Exe: "d"}, false); victim != nil || err != nil {
 			t.Fatalf("connection %d of a driver: victim %v, %v", i, victim, err)
 		}
 	}
 }
 
 func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
-	for name, who := range map[string]func(i int) callerKey{
-		"containers of one namespace": func(i int) callerKey {
-			return callerKey{PodUID: strconv.Itoa(i), Container: strconv.Itoa(i), Namespace: "tenant"}
+	for name, who := range map[string]func(i int) caller.Principal{
+		"containers of one namespace": func(i int) caller.Principal {
+			return caller.Principal{PodUID: strconv.Itoa(i), Container: strconv.Itoa(i), Namespace: "tenant"}
 		},
-		"programs of one account": func(i int) callerKey { return callerKey{User: "S-1-5-18", Exe: strconv.Itoa(i)} },
+		"programs of one account": func(i int) caller.Principal { return caller.Principal{User: "S-1-5-18", Exe: strconv.Itoa(i)} },
 	} {
 		s, got := newSeats(t, Limits{Connections: 32, ConnectionsPerCaller: 4}), 0
 		for i := range 64 {
@@ -252,7 +253,7 @@ func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
 		if got != 16 {
 			t.Errorf("%s have %d of 32 places", name, got)
 		}
-		if _, _, err := s.sit(callerKey{PodUID: "d", Container: "d", Namespace: "kube-system"}, false); err != nil {
+		if _, _, err := s.sit(caller.Principal{PodUID: "d", Container: "d", Namespace: "kube-system"}, false); err != nil {
 			t.Errorf("beside %s: %v", name, err)
 		}
 	}
@@ -262,10 +263,10 @@ func TestNoNamespaceAndNoAccountFillsAPipe(t *testing.T) {
 func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
 	for name, tc := range map[string]struct {
 		limits  Limits // with 16 places
-		holders [3]callerKey
+		holders [3]caller.Principal
 	}{
-		"of an account": {Limits{Connections: 32, ConnectionsPerCaller: 6}, [3]callerKey{{User: "x", Exe: "a"}, {User: "x", Exe: "b"}, {User: "x", Exe: "c"}}},
-		"of a pipe":     {Limits{Connections: 16, ConnectionsPerCaller: 6}, [3]callerKey{{User: "u", Exe: "a"}, {User: "v", Exe: "b"}, {User: "w", Exe: "c"}}},
+		"of an account": {Limits{Connections: 32, ConnectionsPerCaller: 6}, [3]caller.Principal{{User: "x", Exe: "a"}, {User: "x", Exe: "b"}, {User: "x", Exe: "c"}}},
+		"of a pipe":     {Limits{Connections: 16, ConnectionsPerCaller: 6}, [3]caller.Principal{{User: "u", Exe: "a"}, {User: "v", Exe: "b"}, {User: "w", Exe: "c"}}},
 	} {
 		s := newSeats(t, tc.limits)
 		var held []*conn // in turn, so that a has six of them, b and c five
@@ -284,7 +285,7 @@ func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
 			held[4], // all have five: nothing was ever asked on it
 			held[2], // a and c have five, and this is the oldest
 		} {
-			c, victim, err := s.sit(callerKey{User: "x", Exe: "new" + strconv.Itoa(i)}, false)
+			c, victim, err := s.sit(caller.Principal{User: "x", Exe: "new" + strconv.Itoa(i)}, false)
 			if victim != want || err != nil {
 				t.Errorf("%s: newcomer %d takes the place of %d, %v", name, i, slices.Index(held, victim), err)
 			}
@@ -296,7 +297,7 @@ func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
 		for c := range s.table.conns {
 			c.busy.Store(1)
 		}
-		if _, victim, err := s.sit(callerKey{User: "x", Exe: "late"}, false); err == nil {
+		if _, victim, err := s.sit(caller.Principal{User: "x", Exe: "late"}, false); err == nil {
 			t.Errorf("%s: %d gave way although it was in use", name, slices.Index(held, victim))
 		}
 	}
@@ -304,8 +305,8 @@ func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
 
 func TestTwoNamespacesWithManyContainersKeepNoThirdOut(t *testing.T) {
 	s := newSeats(t, Limits{Connections: 32, ConnectionsPerCaller: 4})
-	of := func(namespace string, i int) callerKey {
-		return callerKey{PodUID: strconv.Itoa(i), Container: namespace + strconv.Itoa(i), Namespace: namespace}
+	of := func(namespace string, i int) caller.Principal {
+		return caller.Principal{PodUID: strconv.Itoa(i), Container: namespace + strconv.Itoa(i), Namespace: namespace}
 	}
 	var held []*conn
 	for i := range 16 {

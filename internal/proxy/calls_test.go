@@ -14,15 +14,15 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
 	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // mkdirs makes the same directory through the published client of every version.
@@ -157,7 +157,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"another user", func(p *fakePeers) { p.identity.User.SID = "S-1-5-19" }, "names this caller"},
 		{"another program", func(p *fakePeers) { p.identity.Process.Exe = `C:\driver-evil\node.exe` }, "names this caller"},
-		{"an identity without proof", func(p *fakePeers) { p.identity.Assurance = peer.AssuranceNone }, "not identified"},
+		{"an identity without proof", func(p *fakePeers) { p.identity.Assurance = caller.AssuranceNone }, "not identified"},
 		{"a process that has ended", func(p *fakePeers) { p.dead = errors.New("it has exited") }, "it has exited"},
 	}
 	for _, tt := range tests {

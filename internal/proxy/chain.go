@@ -98,7 +98,7 @@ func (r *request) diagnose(code string) {
 
 // noteDenial has the line about a call say that it is denied, or would be.
 func (r *request) noteDenial(text, reason string) {
-	r.note = note{zap.InfoLevel, text, []zap.Field{zap.String(logkeys.Caller, caller(r)), zap.String(logkeys.Reason, shorter(reason))}}
+	r.note = note{zap.InfoLevel, text, []zap.Field{zap.String(logkeys.Caller, callerText(r)), zap.String(logkeys.Reason, shorter(reason))}}
 }
 
 type requestKey struct{}
@@ -204,7 +204,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	who := r.stream.conn.identity()
 	d := r.rules.List.Decide(acl.Request{
 		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
-		Caller: r.caller(who), Paths: named(r.targets, "path"), Shares: named(r.targets, "share"), Services: named(r.targets, "service"),
+		Caller: r.caller(), Paths: named(r.targets, "path"), Shares: named(r.targets, "share"), Services: named(r.targets, "service"),
 	})
 	d, by := p.byRole(ctx, r, call, d)
 	r.event.Decision = &audit.Decision{
@@ -222,7 +222,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), cmp.Or(d.CountedAs, d.Rule), d.Limits) {
 		r.result = audit.ResultRejected
 		p.metrics.limited.WithLabelValues(p.name).Inc()
-		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, caller(r), r.stream.id)
+		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, callerText(r), r.stream.id)
 	}
 	if !d.Allowed {
 		return nil, p.deny(r, call, d.Reason)
@@ -241,14 +241,14 @@ func (p *pipe) deny(r *request, call *apiserver.Call, reason string) error {
 		r.stream.conn.renew()
 	}
 	return status.Errorf(codes.PermissionDenied, "pipe %s: %s is denied to %s: %s (audit id %s)",
-		p.name, shorter(call.Operation.Name), caller(r), shorter(reason), r.stream.id)
+		p.name, shorter(call.Operation.Name), callerText(r), shorter(reason), r.stream.id)
 }
 
-// caller names the caller to itself and in diagnostics, with what its file system lets it choose cut to a length.
-func caller(r *request) string {
+// callerText names the caller to itself and in diagnostics, with what its file system lets it choose cut to a length.
+func callerText(r *request) string {
 	who := r.stream.conn.identity()
 	process := fmt.Sprintf("user %s, process %d, program %s", who.User.SID, who.Process.PID, shorter(strconv.Quote(shorter(who.Process.Exe))))
-	if who.Pod == nil || who.Container == nil {
+	if !who.HasPod() {
 		return process
 	}
 	return fmt.Sprintf("container %s of pod %s/%s, service account %q, %s", who.Container.Name, who.Pod.Namespace, who.Pod.Name, who.Pod.ServiceAccount, process)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -25,12 +26,12 @@ type conn struct {
 	id       string
 	corr     *audit.Corr // of all its records
 	at       peer.Arrival
-	serial   uint64                              // order of acceptance
-	busy     atomic.Int32                        // requests in progress
-	asked    atomic.Bool                         // a request has begun on it
-	done     chan struct{}                       // closed when the record is written and the place is free
-	caller   [2]atomic.Pointer[reqpolicy.Caller] // as policies are shown it, without and with a token
-	standing atomic.Pointer[standing]            // of the caller, as it was found out last
+	serial   uint64                             // order of acceptance
+	busy     atomic.Int32                       // requests in progress
+	asked    atomic.Bool                        // a request has begun on it
+	done     chan struct{}                      // closed when the record is written and the place is free
+	caller   [2]atomic.Pointer[reqpolicy.Shown] // as policies are shown it, without and with a token
+	standing atomic.Pointer[standing]           // of the caller, as it was found out last
 	once     sync.Once
 	acted    atomic.Bool // a call on it was admitted
 	expelled atomic.Bool // it is being ended, since its caller was refused too often
@@ -41,10 +42,10 @@ type conn struct {
 
 	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
-	key         *callerKey  // of the peer; nil until it was asked for
-	idle        *time.Timer // ends the connection of a stranger on which nothing happens; else nil
-	release     func()      // lets go of the caller's count of connections; may be nil
-	named       *audit.Who  // how records name the peer; nil until it was asked for
+	key         *caller.Principal // of the peer; nil until it was asked for
+	idle        *time.Timer       // ends the connection of a stranger on which nothing happens; else nil
+	release     func()            // lets go of the caller's count of connections; may be nil
+	named       *audit.Who        // how records name the peer; nil until it was asked for
 	scan        scanner
 	frames      acl.Bucket // of frameRate
 	established bool       // HTTP/2 has begun
@@ -415,25 +416,25 @@ func (c *conn) alive() error {
 }
 
 // principal is the party that the connection, and all that is asked on it, counts for.
-func (c *conn) principal() callerKey {
+func (c *conn) principal() caller.Principal {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peer == nil {
-		return asPrincipal(peer.Identity{})
+		return caller.Principal{}
 	}
 	if c.key == nil {
-		key := asPrincipal(c.peer.Identity())
+		key := c.peer.Identity().Principal()
 		c.key = &key
 	}
 	return *c.key
 }
 
 // identity returns what is known about the caller.
-func (c *conn) identity() peer.Identity {
+func (c *conn) identity() caller.Caller {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.peer == nil {
-		return peer.Identity{Assurance: peer.AssuranceNone}
+		return caller.Caller{Assurance: caller.AssuranceNone}
 	}
 	return c.peer.Identity()
 }

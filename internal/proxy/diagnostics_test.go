@@ -14,11 +14,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // lines is a diagnostic log of all levels.
@@ -68,7 +68,7 @@ func TestADiagnosticLineIsOfACallWithARecordOfItsOwn(t *testing.T) {
 	long := intruder
 	long.Process.Exe = "/" + strings.Repeat("\x01", 3800)
 	for name, c := range map[string]struct {
-		who  peer.Identity
+		who  caller.Caller
 		does func(context.Context, v1.FilesystemClient, int)
 	}{
 		"stranger": {long, func(ctx context.Context, c v1.FilesystemClient, _ int) {

@@ -11,6 +11,7 @@ import (
 	grpcpeer "google.golang.org/grpc/peer"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -45,8 +46,8 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 
 // seat finds a connection a place now that its caller is known. It waits for the record of one that gives way: of connections that
 // have not been named there are few, so that few records wait for the log.
-func (c *conn) seat(who peer.Identity) error {
-	p, key, stranger := c.pipe, asPrincipal(who), c.isStranger()
+func (c *conn) seat(who caller.Caller) error {
+	p, key, stranger := c.pipe, who.Principal(), c.isStranger()
 	if !p.newcomers.admit(key, stranger, client{p.name, c.at.PID}) {
 		return errCrowded
 	}
@@ -67,9 +68,9 @@ func (c *conn) seat(who peer.Identity) error {
 }
 
 // count counts the connection for its caller, as far as the access list bounds those.
-func (c *conn) count(who peer.Identity) error {
+func (c *conn) count(who caller.Caller) error {
 	most := c.pipe.now().List.Connections(c.pipe.gv.Group, c.pipe.gv.Version, c.pipe.couldBe(who))
-	release, ok := c.pipe.limiter.Connect(asPrincipal(who), c.pipe.name, most)
+	release, ok := c.pipe.limiter.Connect(who.Principal(), c.pipe.name, most)
 	if !ok {
 		return fmt.Errorf("the caller holds %d connections to this pipe, the most that the access list lets it hold", most)
 	}

@@ -20,9 +20,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
@@ -81,18 +82,18 @@ func (d *doors) Close() error {
 func (d *doors) Addr() net.Addr { return d.first.Addr() }
 
 // container is a pod's container whose every connection is another process's.
-func container(id string) peer.Identity {
+func container(id string) caller.Caller {
 	who := driver
-	who.Assurance = peer.AssurancePod
-	who.Container = &peer.Container{ID: id, Name: "driver"}
-	who.Pod = &peer.Pod{Namespace: "storage", Name: "driver-x", UID: "uid-" + id}
+	who.Assurance = caller.AssurancePod
+	who.Container = caller.Container{ID: id, Name: "driver"}
+	who.Pod = caller.Pod{Namespace: "storage", Name: "driver-x", UID: "uid-" + id}
 	return who
 }
 
 // twoCallers names those of the second door as a container, each connection as a process of its own.
 type twoCallers struct {
 	*fakePeers
-	other peer.Identity
+	other caller.Caller
 	next  *atomic.Uint32
 }
 
@@ -108,7 +109,7 @@ func (c twoCallers) Resolve(conn net.Conn, at peer.Arrival) (peer.Peer, error) {
 }
 
 // startDoors runs a server whose filesystem-v1 has two doors; stranger opens a connection through the second.
-func startDoors(t *testing.T, other peer.Identity, change ...func(*Options)) (f *fixture, dialStranger func(testing.TB) net.Conn) {
+func startDoors(t *testing.T, other caller.Caller, change ...func(*Options)) (f *fixture, dialStranger func(testing.TB) net.Conn) {
 	t.Helper()
 	d := newDoors()
 	dial := make(chan func(context.Context) (net.Conn, error), 1)
@@ -197,7 +198,7 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 		}
 	}
 	for _, p := range f.server.pipes {
-		if n := held(p, asPrincipal(container("flood"))); p.name == "csi-proxy-filesystem-v1" && (n == 0 || n > defaultConnectionsPerCaller) {
+		if n := held(p, container("flood").Principal()); p.name == "csi-proxy-filesystem-v1" && (n == 0 || n > defaultConnectionsPerCaller) {
 			t.Errorf("the caller holds %d connections", n)
 		}
 	}
@@ -211,7 +212,7 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 }
 
 // held counts a caller's connections that are identified.
-func held(p *pipe, who callerKey) int {
+func held(p *pipe, who caller.Principal) int {
 	p.table.mu.Lock()
 	defer p.table.mu.Unlock()
 	return p.table.callers[who]

@@ -23,6 +23,7 @@ import (
 	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -106,7 +107,7 @@ func connection(e audit.Event) bool { return e.Type == audit.TypeConnection }
 // fakePeers names every caller as it is told.
 type fakePeers struct {
 	mu       sync.Mutex
-	identity peer.Identity
+	identity caller.Caller
 	err      error
 	dead     error
 	held     int
@@ -114,7 +115,7 @@ type fakePeers struct {
 
 type fakePeer struct {
 	peers    *fakePeers
-	identity peer.Identity
+	identity caller.Caller
 	once     sync.Once
 }
 
@@ -128,7 +129,7 @@ func (f *fakePeers) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) {
 	return &fakePeer{peers: f, identity: f.identity}, nil
 }
 
-func (p *fakePeer) Identity() peer.Identity { return p.identity }
+func (p *fakePeer) Identity() caller.Caller { return p.identity }
 
 func (p *fakePeer) Alive() error {
 	p.peers.mu.Lock()
@@ -152,10 +153,10 @@ func (f *fakePeers) set(change func(*fakePeers)) {
 }
 
 // driver is the caller of all tests that do not say otherwise.
-var driver = peer.Identity{
-	Assurance: peer.AssuranceProcess,
-	Process:   peer.Process{PID: 4711, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Exe: `C:\driver\node.exe`},
-	User:      peer.User{SID: "S-1-5-18"},
+var driver = caller.Caller{
+	Assurance: caller.AssuranceProcess,
+	Process:   caller.Process{PID: 4711, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Exe: `C:\driver\node.exe`},
+	User:      caller.User{SID: "S-1-5-18"},
 }
 
 // allowDriver lets the driver do everything but Rmdir on the filesystem pipes; RmdirContents on v2alpha1 is LogOnly.

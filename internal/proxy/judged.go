@@ -14,7 +14,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -60,7 +59,7 @@ func revisionOf(p *audit.Policy) string {
 
 // subject is what the request policy is told of a call beside the call itself.
 func (p *pipe) subject(r *request) *reqpolicy.Subject {
-	s := &reqpolicy.Subject{Caller: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
+	s := &reqpolicy.Subject{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node
 	}
@@ -68,7 +67,7 @@ func (p *pipe) subject(r *request) *reqpolicy.Subject {
 }
 
 // shown is the caller in the form that policies are shown, made once for a connection, and once more if it sends a token.
-func (c *conn) shown(hasToken bool) *reqpolicy.Caller {
+func (c *conn) shown(hasToken bool) *reqpolicy.Shown {
 	i := 0
 	if hasToken {
 		i = 1
@@ -76,23 +75,9 @@ func (c *conn) shown(hasToken bool) *reqpolicy.Caller {
 	if made := c.caller[i].Load(); made != nil {
 		return made
 	}
-	made := reqpolicy.NewCaller(asPeer(c.identity(), hasToken))
+	who := c.identity()
+	who.Token = hasToken
+	made := reqpolicy.Show(who)
 	c.caller[i].Store(made)
 	return made
-}
-
-// asPeer puts an identity into the words of the request policy.
-func asPeer(i peer.Identity, hasToken bool) reqpolicy.Peer {
-	p := reqpolicy.Peer{
-		Assurance: string(i.Assurance), Token: hasToken,
-		Process: reqpolicy.Process{PID: i.Process.PID, Start: i.Process.Start, Exe: i.Process.Exe},
-		User:    reqpolicy.User{SID: i.User.SID, Name: i.User.Name},
-	}
-	if pod := i.Pod; pod != nil {
-		p.Pod = &reqpolicy.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ServiceAccount: pod.ServiceAccount}
-	}
-	if k := i.Container; k != nil {
-		p.Container = &reqpolicy.Container{ID: k.ID, Name: k.Name, Image: k.Image, HostProcess: k.HostProcess}
-	}
-	return p
 }

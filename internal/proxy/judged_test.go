@@ -13,9 +13,9 @@ import (
 	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
 )
 
@@ -104,7 +104,7 @@ func TestWhatTheListAllowsIsJudged(t *testing.T) {
 				t.Errorf("asked %d times", len(asked))
 			}
 			for _, s := range asked {
-				if s.Pipe != "csi-proxy-filesystem-"+c.version || s.Node != "node-1" || s.Now.IsZero() || s.Caller == nil {
+				if s.Pipe != "csi-proxy-filesystem-"+c.version || s.Node != "node-1" || s.Now.IsZero() || s.Shown == nil {
 					t.Errorf("subject %+v", s)
 				}
 			}
@@ -127,7 +127,7 @@ func TestACallerIsShownOnceForAConnection(t *testing.T) {
 		}
 	}
 	s := judge.asked()
-	if len(s) != 4 || s[0].Caller != s[1].Caller || s[2].Caller != s[3].Caller || s[1].Caller == s[2].Caller {
+	if len(s) != 4 || s[0].Shown != s[1].Shown || s[2].Shown != s[3].Shown || s[1].Shown == s[2].Shown {
 		t.Errorf("callers are made %v", s)
 	}
 }
@@ -148,7 +148,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 	onHost, inDoubt, ofUnknown := driver, driver, of("u", "")
 	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: nobody knows it"
 	for name, c := range map[string]struct {
-		caller peer.Identity
+		caller caller.Caller
 		list   acl.Spec
 		want   bool
 	}{

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -60,7 +61,7 @@ func (p *pipe) turnAway(raw net.Conn) {
 // turnedAwayRecord is the record of every connection that is turned away from a pipe at its accept. They differ in their times alone.
 func (p *pipe) turnedAwayRecord() *alike {
 	e := audit.Event{
-		Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, Who: who(peer.Identity{Assurance: peer.AssuranceNone}),
+		Type: audit.TypeConnection, Stage: audit.StageConnectionClosed, Who: audit.WhoOf(caller.Caller{Assurance: caller.AssuranceNone}),
 		What:    &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
 		Outcome: &audit.Outcome{Result: audit.ResultRejected, Code: codes.Unavailable.String(), Error: errCrowded.Error()},
 		Where:   p.where,

@@ -1,10 +1,12 @@
 package proxy
 
 import (
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -30,7 +32,7 @@ func newNewcomers() *newcomers {
 
 // admit says whether a connection is served. If not, its process is turned away at the accept from then on, which asks
 // nobody who it is, but for one connection in awayFor that shows whether the rules, or the process of that number, are others by now.
-func (n *newcomers) admit(who callerKey, stranger bool, at client) bool {
+func (n *newcomers) admit(who caller.Principal, stranger bool, at client) bool {
 	if !stranger {
 		if !n.named.Call(who, "", access.Limits{CallsPerSecond: newPerSecond, Burst: newBurst}) {
 			n.turnAway(at)
@@ -40,7 +42,7 @@ func (n *newcomers) admit(who callerKey, stranger bool, at client) bool {
 		return true
 	}
 	if n.each.Call(who, "", access.Limits{CallsPerSecond: 1, Burst: strangersBurst}) &&
-		n.all.Call(callerKey{}, "", access.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
+		n.all.Call(caller.Principal{}, "", access.Limits{CallsPerSecond: strangersPerSecond, Burst: strangersPerSecond * strangersBurst}) {
 		return true
 	}
 	n.turnAway(at)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"

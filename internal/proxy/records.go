@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // record returns what all records of a connection have in common.
@@ -33,29 +33,11 @@ func (c *conn) who() *audit.Who {
 	defer c.mu.Unlock()
 	if c.named == nil {
 		if c.peer == nil {
-			return who(peer.Identity{Assurance: peer.AssuranceNone})
+			return audit.WhoOf(caller.Caller{Assurance: caller.AssuranceNone})
 		}
-		c.named = who(c.peer.Identity())
+		c.named = audit.WhoOf(c.peer.Identity())
 	}
 	return c.named
-}
-
-func who(i peer.Identity) *audit.Who {
-	w := &audit.Who{Assurance: string(i.Assurance)}
-	if i.Process.PID != 0 {
-		w.Process = &audit.WhoProcess{PID: i.Process.PID, Start: i.Process.Start.UTC(), Exe: i.Process.Exe}
-	}
-	if i.User != (peer.User{}) {
-		w.User = &audit.WhoUser{SID: i.User.SID, Name: i.User.Name}
-	}
-	if p := i.Pod; p != nil {
-		w.Pod = &audit.WhoPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
-	}
-	if c := i.Container; c != nil {
-		w.Container = &audit.WhoContainer{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
-	}
-	w.Host, w.Doubt = i.IsHost, i.Doubt
-	return w
 }
 
 // describe adds what a decoded call asks for, and returns what it names.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -22,7 +23,7 @@ type book struct {
 
 // class is callers that have budgets of the same kind: those that rules name, or strangers, who have one in common beside their own.
 type class struct {
-	callers map[callerKey]*refused
+	callers map[caller.Principal]*refused
 	kinds   int        // of all callers
 	swept   time.Time  // when idle callers were last forgotten
 	shared  acl.Bucket // of strangers
@@ -49,12 +50,12 @@ type kindOfRefusal struct {
 const sweepInterval = time.Second
 
 func newBook(b budgets) *book {
-	return &book{budgets: b, named: class{callers: map[callerKey]*refused{}}, strangers: class{callers: map[callerKey]*refused{}}}
+	return &book{budgets: b, named: class{callers: map[caller.Principal]*refused{}}, strangers: class{callers: map[caller.Principal]*refused{}}}
 }
 
 // refusal is one refusal and whom it counts for.
 type refusal struct {
-	who        callerKey
+	who        caller.Principal
 	isStranger bool
 	kind       refusalKind
 	event      *audit.Event
@@ -164,7 +165,7 @@ func (b *book) pay(c *class, caller *refused, isStranger bool, size int, inAnyCa
 }
 
 // caller finds or makes the account of a caller. Those that do not fit share one.
-func (c *class) caller(who callerKey, b budgets, now time.Time) *refused {
+func (c *class) caller(who caller.Principal, b budgets, now time.Time) *refused {
 	if found := c.callers[who]; found != nil {
 		return found
 	}
@@ -173,7 +174,7 @@ func (c *class) caller(who callerKey, b budgets, now time.Time) *refused {
 			c.forget(b, now)
 		}
 		if len(c.callers) >= maxRefused {
-			who = callerKey{User: "*"} // no account is called so
+			who = caller.Principal{User: "*"} // no account is called so
 			if found := c.callers[who]; found != nil {
 				return found
 			}
@@ -238,7 +239,7 @@ func (c *class) forget(b budgets, now time.Time) {
 }
 
 // isSpent says whether a stranger has used up its budget, so that it is not worth listening to.
-func (b *book) isSpent(who callerKey) bool {
+func (b *book) isSpent(who caller.Principal) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	caller := b.strangers.callers[who]

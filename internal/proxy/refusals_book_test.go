@@ -12,9 +12,9 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // weighing is a log that keeps only lengths and counts.
@@ -44,9 +44,9 @@ func (l *weighing) Append(_ context.Context, e *audit.Event) (uint64, error) {
 
 // strangeConn is a connection of a container that no rule names.
 func strangeConn(n int) *conn {
-	identity := peer.Identity{
-		Assurance: peer.AssurancePod, Process: peer.Process{PID: uint32(100 + n), Start: time.Now()}, User: peer.User{SID: "S-1-5-93-2-1"},
-		Pod: &peer.Pod{Namespace: "evil", Name: "pod", UID: "1"}, Container: &peer.Container{ID: fmt.Sprint("container-", n), Name: "c"},
+	identity := caller.Caller{
+		Assurance: caller.AssurancePod, Process: caller.Process{PID: uint32(100 + n), Start: time.Now()}, User: caller.User{SID: "S-1-5-93-2-1"},
+		Pod: caller.Pod{Namespace: "evil", Name: "pod", UID: "1"}, Container: caller.Container{ID: fmt.Sprint("container-", n), Name: "c"},
 	}
 	return &conn{pipe: strangersPipe, peer: &fakePeer{identity: identity, peers: &fakePeers{}}, id: "CONN", corr: &audit.Corr{Conn: "CONN"}}
 }
@@ -202,7 +202,7 @@ func TestStartingProcessesWinsNoBudget(t *testing.T) {
 		l := testLedger(t, log)
 		for i := range 300 {
 			c := strangeConn(1) // the container is the same
-			c.peer = &fakePeer{identity: peer.Identity{User: peer.User{SID: "S-1-5-21"}, Process: peer.Process{PID: uint32(i + 1)}}, peers: &fakePeers{}}
+			c.peer = &fakePeer{identity: caller.Caller{User: caller.User{SID: "S-1-5-21"}, Process: caller.Process{PID: uint32(i + 1)}}, peers: &fakePeers{}}
 			_ = l.final(t.Context(), denied(c, "Mkdir", "x", "no rule"))
 		}
 		if log.single != 60 {

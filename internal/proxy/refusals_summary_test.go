@@ -12,8 +12,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // Fields of the record itself, which has another value than those it stands for.
@@ -119,17 +119,17 @@ func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values
 // randomRefusal is one of those that the chain can make, with few values of each field, so that some are alike.
 func randomRefusal(r *rand.Rand, n int) lastRecord {
 	long := strings.Repeat("long", 80)
-	i := peer.Identity{Assurance: peer.AssuranceProcess, User: peer.User{SID: oneOf(r, "S-1-5-18", "S-1-5-21-7"), Name: oneOf(r, "", `NT AUTHORITY\SYSTEM`)}}
-	i.Process = peer.Process{PID: uint32(oneOf(r, 7, 8)), Exe: oneOf(r, `C:\a.exe`, `C:\dir\b.exe`, `C:\`+long+`\c.exe`, `C:\`+long+`\d.exe`)}
+	i := caller.Caller{Assurance: caller.AssuranceProcess, User: caller.User{SID: oneOf(r, "S-1-5-18", "S-1-5-21-7"), Name: oneOf(r, "", `NT AUTHORITY\SYSTEM`)}}
+	i.Process = caller.Process{PID: uint32(oneOf(r, 7, 8)), Exe: oneOf(r, `C:\a.exe`, `C:\dir\b.exe`, `C:\`+long+`\c.exe`, `C:\`+long+`\d.exe`)}
 	i.IsHost, i.Doubt = r.IntN(2) == 0, oneOf(r, "", "the runtime does not answer")
 	switch r.IntN(4) {
 	case 0:
-		i.Assurance, i.IsHost = peer.AssurancePod, false
+		i.Assurance, i.IsHost = caller.AssurancePod, false
 		name := oneOf(r, "a", "b")
-		i.Pod = &peer.Pod{Namespace: oneOf(r, "kube-system", "evil"), Name: name, UID: "uid-" + name, ServiceAccount: oneOf(r, "", "driver", "default")}
-		i.Container = &peer.Container{ID: "container-" + name, Name: oneOf(r, "main", "side"), Image: oneOf(r, "registry/x", "registry/y")}
+		i.Pod = caller.Pod{Namespace: oneOf(r, "kube-system", "evil"), Name: name, UID: "uid-" + name, ServiceAccount: oneOf(r, "", "driver", "default")}
+		i.Container = caller.Container{ID: "container-" + name, Name: oneOf(r, "main", "side"), Image: oneOf(r, "registry/x", "registry/y")}
 	case 1:
-		i = peer.Identity{Assurance: peer.AssuranceNone}
+		i = caller.Caller{Assurance: caller.AssuranceNone}
 	}
 	p := oneOf(r, strangersPipe, anotherPipe)
 	c := &conn{pipe: p, peer: &fakePeer{identity: i, peers: &fakePeers{}}, id: fmt.Sprint("CONN", n), corr: &audit.Corr{Conn: fmt.Sprint("CONN", n)}}

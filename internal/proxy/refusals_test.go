@@ -13,16 +13,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // intruder is a process that no rule of allowDriver names.
-var intruder = peer.Identity{
-	Assurance: peer.AssuranceProcess, Process: peer.Process{PID: 666, Start: time.Now(), Exe: `C:\evil.exe`}, User: peer.User{SID: "S-1-5-21-666"},
+var intruder = caller.Caller{
+	Assurance: caller.AssuranceProcess, Process: caller.Process{PID: 666, Start: time.Now(), Exe: `C:\evil.exe`}, User: caller.User{SID: "S-1-5-21-666"},
 }
 
 // strict gives callers a budget that a test can use up.

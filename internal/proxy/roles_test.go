@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -26,7 +26,7 @@ type fakeRoles struct {
 }
 
 func (*fakeRoles) Resolved(f token.Facts) token.Identity {
-	return token.Identity{Namespace: f.Namespace, ServiceAccount: f.ServiceAccount, PodUID: f.PodUID}
+	return token.Identity{Namespace: f.Pod.Namespace, ServiceAccount: f.Pod.ServiceAccount, PodUID: f.Pod.UID}
 }
 
 func (r *fakeRoles) Authorize(_ context.Context, id token.Identity, pipe, method string, f token.Facts) (token.Access, error) {
@@ -45,13 +45,13 @@ func (r *fakeRoles) Authorize(_ context.Context, id token.Identity, pipe, method
 
 func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 	pod := driver
-	pod.Assurance, pod.User.SID, pod.Process.Exe = peer.AssurancePod, "S-1-5-93-2-1", `C:\app.exe`
-	pod.Pod = &peer.Pod{Namespace: "kube-system", Name: "p", UID: "u", ServiceAccount: "driver"}
-	pod.Container = &peer.Container{ID: "c", Name: "app"}
+	pod.Assurance, pod.User.SID, pod.Process.Exe = caller.AssurancePod, "S-1-5-93-2-1", `C:\app.exe`
+	pod.Pod = caller.Pod{Namespace: "kube-system", Name: "p", UID: "u", ServiceAccount: "driver"}
+	pod.Container = caller.Container{ID: "c", Name: "app"}
 	unnamed := driver
 	unnamed.Process.Exe = `C:\app.exe`
 	for name, c := range map[string]struct {
-		caller  peer.Identity
+		caller  caller.Caller
 		roles   fakeRoles
 		without bool // the pipe asks no roles
 		cluster bool // the cluster's policies decide
@@ -95,7 +95,7 @@ func TestRolesAllowWhatTheNodesOwnListLeavesOut(t *testing.T) {
 			if status.Code(err) != want || f.ran.Load() == 1 != c.allowed || c.roles.asked != c.asked {
 				t.Fatalf("%v; ran %d, asked %d", err, f.ran.Load(), c.roles.asked)
 			}
-			if isStranger := c.caller.Process.Exe == unnamed.Process.Exe && c.caller.Pod == nil; (c.roles.strangers > 0) != isStranger {
+			if isStranger := c.caller.Process.Exe == unnamed.Process.Exe && !c.caller.HasPod(); (c.roles.strangers > 0) != isStranger {
 				t.Errorf("asked about %d strangers", c.roles.strangers)
 			}
 			d := f.log.await(t, 1, terminal)[0].Decision

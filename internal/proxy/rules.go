@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -14,9 +15,9 @@ type List interface {
 	// Decide answers a request.
 	Decide(acl.Request) acl.Decision
 	// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
-	Connections(group, version string, who acl.Caller) int
+	Connections(group, version string, who caller.Caller) int
 	// Admits says whether the list could allow the caller any call on a pipe.
-	Admits(group, version string, who acl.Caller) bool
+	Admits(group, version string, who caller.Caller) bool
 	// Names says whether a rule for the pipe has the method by its own name.
 	Names(group, version, method string) bool
 }

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // shares divide the requests in progress, from their headers to their answers, over all pipes. Each holds up to a window of
@@ -19,7 +21,7 @@ type shares struct {
 	passed            int // of calls that are passed on unread
 	byStrangers       int
 	passedByStrangers int // of those, calls that would be passed on unread
-	byCaller          map[shareOf[callerKey]]int
+	byCaller          map[shareOf[caller.Principal]]int
 	byHouse           map[shareOf[string]]int
 }
 
@@ -31,13 +33,13 @@ type shareOf[T comparable] struct {
 
 // newShares leaves a caller as much as the queue of operations lets it have, and some more for what is being refused.
 func newShares(perOwner int) *shares {
-	caller := perOwner + spareRequests
-	return &shares{strangers: strangersRequests, caller: caller, total: callersAtOnce * caller, byCaller: map[shareOf[callerKey]]int{}, byHouse: map[shareOf[string]]int{}}
+	each := perOwner + spareRequests
+	return &shares{strangers: strangersRequests, caller: each, total: callersAtOnce * each, byCaller: map[shareOf[caller.Principal]]int{}, byHouse: map[shareOf[string]]int{}}
 }
 
 // take counts a request until release is called, once. An error says whose share is used up. Of calls that are passed on unread there are
 // fewer, since their messages are large, also of strangers': under LogOnly they are served. Such a call of a stranger takes both of their shares.
-func (s *shares) take(who callerKey, stranger, passed bool) (release func(), err error) {
+func (s *shares) take(who caller.Principal, stranger, passed bool) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stranger {
@@ -55,7 +57,7 @@ func (s *shares) take(who callerKey, stranger, passed bool) (release func(), err
 			*used--
 		}, nil
 	}
-	key, house := shareOf[callerKey]{who, passed}, shareOf[string]{houseOf(who), passed}
+	key, house := shareOf[caller.Principal]{who, passed}, shareOf[string]{houseOf(who), passed}
 	caller, total, used := s.caller, s.total, &s.used
 	if passed {
 		caller, total, used = forwardedRequests, forwardedTotal, &s.passed

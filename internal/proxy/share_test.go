@@ -17,16 +17,16 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // outsider is a container that no rule of the tests names.
-func outsider(id string) peer.Identity {
+func outsider(id string) caller.Caller {
 	who := container(id)
 	who.User.SID, who.Process.Exe, who.Pod.Namespace = "S-1-5-93-2-2", `C:\outside\app.exe`, "tenant"
 	return who
@@ -73,7 +73,7 @@ func heldBytes() uint64 {
 // 16 connections of 64 requests each, of which the last byte never comes.
 func TestUnfinishedMessagesHoldLittle(t *testing.T) {
 	const mostBytes = 32 << 20 // the heap grows to twice of what it holds
-	for name, who := range map[string]peer.Identity{"of a stranger": outsider("a"), "of a caller that a rule names": container("a")} {
+	for name, who := range map[string]caller.Caller{"of a stranger": outsider("a"), "of a caller that a rule names": container("a")} {
 		t.Run(name, func(t *testing.T) {
 			f, dial := startDoors(t, who)
 			f.mustWork(t)
@@ -227,7 +227,9 @@ func TestTheLongestPathsFitWellIntoAMessage(t *testing.T) {
 
 // An account that runs several copies of its program is as many callers.
 func TestTheCallersOfOneAccountDoNotHoldAllCalls(t *testing.T) {
-	of := func(user string, program int) callerKey { return callerKey{User: user, Exe: strconv.Itoa(program)} }
+	of := func(user string, program int) caller.Principal {
+		return caller.Principal{User: user, Exe: strconv.Itoa(program)}
+	}
 	for name, passed := range map[string]bool{"forwarded": true, "others": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newShares(4)

@@ -1,13 +1,14 @@
 package proxy
 
 import (
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -27,7 +28,7 @@ func TestACallerThatARuleNamesWithATokenIsNoStranger(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		guard    *token.Guard
-		who      peer.Identity
+		who      caller.Caller
 		stranger bool
 	}{
 		"in the pod":                          {&token.Guard{}, container("a"), false},

@@ -9,18 +9,18 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // longest is the longest path that Windows gives a program, about.
 const longest = 30_000
 
 // farAway is a stranger whose program has a path of some length.
-func farAway(account, length int) peer.Identity {
-	return peer.Identity{
-		Assurance: peer.AssuranceProcess, User: peer.User{SID: fmt.Sprint("uid:", account)},
-		Process: peer.Process{PID: 7, Start: time.Now(), Exe: "/" + strings.Repeat("\x01", length) + fmt.Sprint(account)},
+func farAway(account, length int) caller.Caller {
+	return caller.Caller{
+		Assurance: caller.AssuranceProcess, User: caller.User{SID: fmt.Sprint("uid:", account)},
+		Process: caller.Process{PID: 7, Start: time.Now(), Exe: "/" + strings.Repeat("\x01", length) + fmt.Sprint(account)},
 	}
 }
 
@@ -73,15 +73,15 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 	long := strings.Repeat("\x01", 8000)
 	for account := range maxRefused + maxRefused/2 {
 		caller := farAway(account, longest)
-		key := asPrincipal(caller)
-		if key == asPrincipal(farAway(account+1, longest)) {
+		key := caller.Principal()
+		if key == farAway(account+1, longest).Principal() {
 			t.Fatal("two programs are one caller")
 		}
 		s.admit(key, true, client{"a", uint32(account)}) //nolint:gosec // below 2^32
 		calls.Call(key, "", access.Limits{CallsPerSecond: 1})
 		for n := range 3 {
 			e := audit.Event{
-				Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: time.Now(), ID: "id", Who: who(caller),
+				Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: time.Now(), ID: "id", Who: audit.WhoOf(caller),
 				What:     &audit.What{Pipe: "csi-proxy-disk-v1", Method: long, FullMethod: long, Targets: []audit.Target{{Kind: "path", Value: fmt.Sprint(n, long[:200])}}},
 				Decision: &audit.Decision{Effect: audit.EffectDeny, Reason: fmt.Sprint(n, long)},
 				Outcome:  &audit.Outcome{Result: audit.ResultDenied, Error: fmt.Sprint(n, long)},
@@ -97,7 +97,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 	if n := l.unwritten(); n == 0 {
 		t.Error("nothing is counted")
 	}
-	if n := s.each.Call(asPrincipal(farAway(0, longest)), "", access.Limits{CallsPerSecond: 1}); n && calls == nil {
+	if n := s.each.Call(farAway(0, longest).Principal(), "", access.Limits{CallsPerSecond: 1}); n && calls == nil {
 		t.Error("the limiters are gone")
 	}
 }
@@ -105,7 +105,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 // The length of a refusal's record is found out for each refusal, so it must not take memory in proportion to what the caller sent.
 func TestTheLengthOfARecordIsFoundOutInLittleMemory(t *testing.T) {
 	e := audit.Event{
-		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: time.Now(), ID: "id", Who: who(farAway(1, longest)),
+		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: time.Now(), ID: "id", Who: audit.WhoOf(farAway(1, longest)),
 		What: &audit.What{Pipe: "csi-proxy-disk-v1", FullMethod: strings.Repeat("\u202e", 1000)},
 	}
 	result := testing.Benchmark(func(b *testing.B) {

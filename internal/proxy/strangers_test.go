@@ -122,7 +122,7 @@ func TestHeadersThatDoNotEndAreBoundedInTimeForStrangersAlone(t *testing.T) {
 // What a stranger does seldom is recorded in full, whatever other strangers do.
 func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 	s := newNewcomers()
-	storm, seldom := asPrincipal(outsider("storm")), asPrincipal(outsider("seldom"))
+	storm, seldom := outsider("storm").Principal(), outsider("seldom").Principal()
 	for range 1000 {
 		s.admit(storm, true, client{"a", 1})
 	}
@@ -143,7 +143,7 @@ func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 // A caller that rules name, and that connects in a loop, is served at a rate of its own.
 func TestACallerThatConnectsInALoopIsTurnedAwayAndOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, loop, other := newNewcomers(), asPrincipal(container("loop")), asPrincipal(container("other"))
+		n, loop, other := newNewcomers(), container("loop").Principal(), container("other").Principal()
 		served := 0
 		for range 10 * newBurst {
 			if at := (client{"a", 1}); !n.isAway(at) && n.admit(loop, false, at) {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // table divides the places of one pipe among connections. A connection waits in the lobby until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
@@ -24,10 +24,10 @@ type table struct {
 	mu       sync.Mutex // guards what follows
 	serial   uint64
 	conns    map[*conn]place
-	strange  int               // of strangers
-	named    int               // of callers that rules name
-	callers  map[callerKey]int // of those, by caller
-	houses   map[string]int    // and by the account or namespace that a caller belongs to
+	strange  int                      // of strangers
+	named    int                      // of callers that rules name
+	callers  map[caller.Principal]int // of those, by caller
+	houses   map[string]int           // and by the account or namespace that a caller belongs to
 	stopping bool
 }
 
@@ -35,7 +35,7 @@ type table struct {
 type place struct {
 	stage  stage
 	client uint32 // the process as it was noted at the accept
-	caller callerKey
+	caller caller.Principal
 }
 
 type stage int
@@ -47,11 +47,8 @@ const (
 	ofACaller
 )
 
-// callerKey is the party that connections, requests and operations count for.
-type callerKey = acl.Principal
-
 // houseOf is what several callers may belong to: a namespace, or an account of the host. It may not fill a pipe either.
-func houseOf(who callerKey) string {
+func houseOf(who caller.Principal) string {
 	if who.Container != "" {
 		return "namespace " + who.Namespace
 	}
@@ -74,7 +71,7 @@ func resultOf(err error) string {
 }
 
 func newTable(limits Limits, l *lobby) *table {
-	return &table{limits: limits, lobby: l, conns: map[*conn]place{}, callers: map[callerKey]int{}, houses: map[string]int{}}
+	return &table{limits: limits, lobby: l, conns: map[*conn]place{}, callers: map[caller.Principal]int{}, houses: map[string]int{}}
 }
 
 // add takes in a connection that has entered the lobby.
@@ -92,7 +89,7 @@ func (t *table) add(c *conn) error {
 }
 
 // identify gives a connection a place of its caller's. The victim, if there is one, is out of the table and must be ended.
-func (t *table) identify(c *conn, who callerKey, stranger bool) (victim *conn, err error) {
+func (t *table) identify(c *conn, who caller.Principal, stranger bool) (victim *conn, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p, ok := t.conns[c]
@@ -132,14 +129,14 @@ func (t *table) roomForStranger(c *conn) (victim *conn, err error) {
 }
 
 // roomFor makes room for a caller that rules name. t.mu must be held.
-func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
+func (t *table) roomFor(c *conn, who caller.Principal) (victim *conn, err error) {
 	house := houseOf(who)
 	switch {
 	case t.callers[who] >= t.limits.ConnectionsPerCaller:
 		victim = t.oldest(c, func(other *conn, p place) bool { return p.stage == ofACaller && p.caller == who && !other.asked.Load() })
 		err = fmt.Errorf("the caller holds %d connections to this pipe, the most it may hold", t.callers[who])
 	case t.houses[house] >= t.limits.perHouse():
-		victim = t.ofTheLargest(c, who, func(other callerKey) int {
+		victim = t.ofTheLargest(c, who, func(other caller.Principal) int {
 			if houseOf(other) != house {
 				return 0
 			}
@@ -147,7 +144,7 @@ func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
 		})
 		err = fmt.Errorf("callers of %s hold %d connections to this pipe, the most they may hold", house, t.houses[house])
 	case t.named >= t.limits.Connections:
-		victim = t.ofTheLargest(c, who, func(other callerKey) int { return t.houses[houseOf(other)] })
+		victim = t.ofTheLargest(c, who, func(other caller.Principal) int { return t.houses[houseOf(other)] })
 		err = fmt.Errorf("the pipe has %d connections, the most it may have", t.named)
 	default:
 		return nil, nil
@@ -162,7 +159,7 @@ func (t *table) roomFor(c *conn, who callerKey) (victim *conn, err error) {
 // ofTheLargest is the connection without a request in progress that gives way to c, of who. It is one of those that size, which counts what a caller
 // or its house has, is largest for. That is more than for who, also afterwards if something was asked on the connection; of who's own, one gives way
 // on which nothing was. t.mu must be held.
-func (t *table) ofTheLargest(c *conn, who callerKey, size func(callerKey) int) (found *conn) {
+func (t *table) ofTheLargest(c *conn, who caller.Principal, size func(caller.Principal) int) (found *conn) {
 	most, has := 0, size(who)
 	for other, p := range t.conns {
 		if other == c || p.stage != ofACaller || other.busy.Load() > 0 {

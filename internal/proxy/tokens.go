@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"fmt"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -10,9 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -59,19 +58,14 @@ func withToken(who *audit.Who, valid bool, result token.Result) *audit.Who {
 	return &w
 }
 
-// caller puts the caller of a request into the words of the access list.
-func (r *request) caller(who peer.Identity) acl.Caller {
-	c := asCaller(who)
+// caller is the caller of a request, with its token.
+func (r *request) caller() caller.Caller {
+	c := r.stream.conn.identity()
 	c.Token = r.hasToken
 	return c
 }
 
 // facts are what the kernel and the runtime say of a caller, for its token to agree with.
 func (c *conn) facts() token.Facts {
-	i := c.identity()
-	f := token.Facts{Process: fmt.Sprintf("%d/%d", i.Process.PID, i.Process.Start.UnixNano()), Stranger: c.isStranger(), Alive: c.alive}
-	if i.Pod != nil {
-		f.PodUID, f.Namespace, f.Pod, f.ServiceAccount = i.Pod.UID, i.Pod.Namespace, i.Pod.Name, i.Pod.ServiceAccount
-	}
-	return f
+	return token.Facts{Caller: c.identity(), Stranger: c.isStranger(), Alive: c.alive}
 }

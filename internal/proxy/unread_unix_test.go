@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
 
@@ -169,18 +170,18 @@ func TestStrangersShareWhatIsPassedOnUnread(t *testing.T) {
 	var release func()
 	for range forwardedRequests {
 		var err error
-		if release, err = s.take(callerKey{}, true, true); err != nil {
+		if release, err = s.take(caller.Principal{}, true, true); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.take(callerKey{}, true, true); status.Code(err) != codes.ResourceExhausted {
+	if _, err := s.take(caller.Principal{}, true, true); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("one more: %v", err)
 	}
-	if _, err := s.take(callerKey{}, true, false); err != nil {
+	if _, err := s.take(caller.Principal{}, true, false); err != nil {
 		t.Errorf("another call: %v", err)
 	}
 	release()
-	if _, err := s.take(callerKey{}, true, true); err != nil {
+	if _, err := s.take(caller.Principal{}, true, true); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -49,7 +50,7 @@ func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
 					t.Errorf("%s-%s: records name %+v", api.Group, api.Version, rules.Policy)
 				}
 				for _, operation := range append([]string{"/a.B/C", "Mkdir"}, api.Operations...) {
-					for _, who := range []acl.Caller{ours, theirs, {}} {
+					for _, who := range []caller.Caller{ours, theirs, {}} {
 						d := rules.List.Decide(acl.Request{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
 						if d.Allowed || d.Effect != acl.Deny || d.Mode != acl.Enforce || !strings.Contains(d.Reason, c.reason) {
 							t.Fatalf("%s of %s-%s: %+v", operation, api.Group, api.Version, d)
@@ -84,14 +85,14 @@ func TestAGuardedPipeIsTheClustersAlone(t *testing.T) {
 	m.offer(7)
 	for _, c := range []struct {
 		name, group, version, operation string
-		who                             acl.Caller
+		who                             caller.Caller
 		allowed                         bool
 		rule, policy                    string
 	}{
 		{"whom the cluster names", "disk", "v1", "ListDiskIDs", theirs, true, "azuredisk/node", BundlePolicy},
 		{"by an older version too", "disk", "v1beta2", "ListDiskIDs", theirs, true, "azuredisk/node", BundlePolicy},
 		{"whom the node alone names, on a pipe that it would only watch", "disk", "v1", "ListDiskIDs", ours, false, "", BundlePolicy},
-		{"nobody", "disk", "v1", "ListDiskIDs", acl.Caller{}, false, "", BundlePolicy},
+		{"nobody", "disk", "v1", "ListDiskIDs", caller.Caller{}, false, "", BundlePolicy},
 		{"a forwarded pipe, whom the cluster names", front, "", "/a.B/C", theirs, true, "azuredisk/node", BundlePolicy},
 		{"a forwarded pipe, whom the node alone names", front, "", "/a.B/C", ours, false, "", BundlePolicy},
 		{"a pipe that no policy guards, whom the node names", "filesystem", "v1", "Mkdir", ours, true, "agent", "acl"},
@@ -128,12 +129,12 @@ func TestAPolicyGuardsWhatItOpensToNobody(t *testing.T) {
 	}), object("nobody", func(s *spec) { s.Pipes, s.Subjects = []v1alpha1.PipePattern{"back"}, nil }))
 	for _, c := range []struct {
 		group, version, operation string
-		who                       acl.Caller
+		who                       caller.Caller
 		allowed                   bool
 		mode                      acl.Mode
 	}{
 		{"filesystem", "v1", "Mkdir", theirs, true, acl.LogOnly},
-		{"filesystem", "v1", "Mkdir", acl.Caller{}, true, acl.LogOnly}, // it is only watched
+		{"filesystem", "v1", "Mkdir", caller.Caller{}, true, acl.LogOnly}, // it is only watched
 		{"system", "v1alpha1", "StopService", theirs, false, acl.Enforce},
 		{"iscsi", "v1alpha2", "ConnectTarget", theirs, false, acl.Enforce},
 		{back, "", "/a.B/C", ours, false, acl.Enforce},

@@ -10,6 +10,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy"
@@ -28,8 +29,8 @@ const (
 
 // theirs is a caller whom the cluster's policies name, ours one whom the node's own rules do.
 var (
-	theirs = acl.Caller{Assurance: "pod", User: "S-1-5-93-2-1", Namespace: "storage", ServiceAccount: "csi-node", Container: "driver", Image: "registry.example/driver:v1"}
-	ours   = acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\agent.exe`}
+	theirs = caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "storage", ServiceAccount: "csi-node"}, Container: caller.Container{Name: "driver", Image: "registry.example/driver:v1"}}
+	ours   = caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\agent.exe`}}
 )
 
 // machine is a node with a clock that a test sets: its keeper, its bundle and its book are the real ones.
@@ -147,7 +148,7 @@ func (m *machine) offer(revision uint64, objects ...v1alpha1.PipePolicy) {
 }
 
 // ask is what the book's rules say of a call.
-func (m *machine) ask(group, version, operation string, who acl.Caller) acl.Decision {
+func (m *machine) ask(group, version, operation string, who caller.Caller) acl.Decision {
 	m.t.Helper()
 	rules := m.book.Rules(group, version)
 	if rules == nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -68,11 +69,11 @@ type pod struct{}
 func (pod) Resolve(net.Conn, peer.Arrival) (peer.Peer, error) { return pod{}, nil }
 func (pod) Alive() error                                      { return nil }
 func (pod) Close() error                                      { return nil }
-func (pod) Identity() peer.Identity {
-	return peer.Identity{
-		Assurance: peer.AssurancePod, Process: peer.Process{PID: 4711, Start: issued, Exe: `\Device\x\driver.exe`}, User: peer.User{SID: theirs.User},
-		Pod:       &peer.Pod{Namespace: theirs.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.ServiceAccount},
-		Container: &peer.Container{ID: "c", Name: theirs.Container, Image: theirs.Image},
+func (pod) Identity() caller.Caller {
+	return caller.Caller{
+		Assurance: caller.AssurancePod, Process: caller.Process{PID: 4711, Start: issued, Exe: `\Device\x\driver.exe`}, User: caller.User{SID: theirs.User.SID},
+		Pod:       caller.Pod{Namespace: theirs.Pod.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.Pod.ServiceAccount},
+		Container: caller.Container{ID: "c", Name: theirs.Container.Name, Image: theirs.Container.Image},
 	}
 }
 
@@ -295,9 +296,9 @@ func TestAMethodIsNamedForAsLongAsItsSubject(t *testing.T) {
 			Operation: &apiserver.Operation{Group: "disk", Name: "PartitionDisk"}, Version: "v1", Method: "PartitionDisk", FullMethod: "/v1.Disk/PartitionDisk",
 			Request: protoadapt.MessageV2Of(&diskapi.PartitionDiskRequest{DiskNumber: 1}),
 		}
-		d := rules.Judge.Decide(t.Context(), call, &request.Subject{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Peer: request.Peer{
-			Assurance: theirs.Assurance, User: request.User{SID: theirs.User},
-			Pod: &request.Pod{Namespace: theirs.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.ServiceAccount}, Container: &request.Container{ID: "c", Name: theirs.Container},
+		d := rules.Judge.Decide(t.Context(), call, &request.Subject{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Caller: caller.Caller{
+			Assurance: theirs.Assurance, User: caller.User{SID: theirs.User.SID},
+			Pod: caller.Pod{Namespace: theirs.Pod.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.Pod.ServiceAccount}, Container: caller.Container{ID: "c", Name: theirs.Container.Name},
 		}})
 		if d.Allowed() != c.allowed || !c.allowed && d.Rule != "PN002" {
 			t.Errorf("at %s: %+v", c.when, d)

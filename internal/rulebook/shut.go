@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -28,10 +29,10 @@ func (r refusal) Decide(acl.Request) acl.Decision {
 }
 
 // Connections implements proxy.List.
-func (refusal) Connections(string, string, acl.Caller) int { return 0 }
+func (refusal) Connections(string, string, caller.Caller) int { return 0 }
 
 // Admits implements proxy.List.
-func (refusal) Admits(string, string, acl.Caller) bool { return false }
+func (refusal) Admits(string, string, caller.Caller) bool { return false }
 
 // Names implements proxy.List.
 func (refusal) Names(string, string, string) bool { return false }

@@ -8,6 +8,7 @@ import (
 	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -32,10 +33,10 @@ func TestInputsAreOfTheSchema(t *testing.T) {
 	matches := policytest.Matcher(t, node.InputSchema())
 	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "filesystem", Name: "Mkdir"}, Version: "v1", Method: "Mkdir", Request: &fsapi.MkdirRequest{Path: `C:\x`}}
 	for name, s := range map[string]*request.Subject{
-		"nothing known": {Peer: request.Peer{Assurance: "none"}},
-		"all known": {Named: true, Peer: request.Peer{
-			Assurance: "pod", Process: request.Process{PID: 1, Start: time.Now(), Exe: "x"}, User: request.User{SID: "s", Name: "n"},
-			Pod: &request.Pod{Namespace: "a", Name: "b", UID: "c", ServiceAccount: "d"}, Container: &request.Container{ID: "e", Name: "f", Image: "g", HostProcess: true}, Token: true,
+		"nothing known": {Caller: caller.Caller{Assurance: "none"}},
+		"all known": {Named: true, Caller: caller.Caller{
+			Assurance: "pod", Process: caller.Process{PID: 1, Start: time.Now(), Exe: "x"}, User: caller.User{SID: "s", Name: "n"},
+			Pod: caller.Pod{Namespace: "a", Name: "b", UID: "c", ServiceAccount: "d"}, Container: caller.Container{ID: "e", Name: "f", Image: "g", HostProcess: true}, Token: true,
 		}, Pipe: "p", Node: "n", Now: time.Now()},
 	} {
 		in, err := request.Input(call, s)

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // scene is what one caller does on one connection.
@@ -23,7 +23,7 @@ type scene struct {
 	at    string // time of the day
 	list  string // the access list that is put in force before; empty leaves it
 	away  bool   // the API server goes away before
-	who   peer.Identity
+	who   caller.Caller
 	pipe  string // as in disk-v1
 	token bool   // with the token of the caller's pod
 	calls []call // none: the connection is closed again

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -16,12 +17,12 @@ func (names) Resolve(c net.Conn, _ peer.Arrival) (peer.Peer, error) {
 	if !ok {
 		return nil, fmt.Errorf("nobody is known behind a connection of type %T", c)
 	}
-	return caller(v), nil
+	return process(v), nil
 }
 
-// caller is a process that runs as long as its connection.
-type caller visit
+// process is one that runs as long as its connection.
+type process visit
 
-func (c caller) Identity() peer.Identity { return c.who }
-func (caller) Alive() error              { return nil }
-func (caller) Close() error              { return nil }
+func (p process) Identity() caller.Caller { return p.who }
+func (process) Alive() error              { return nil }
+func (process) Close() error              { return nil }

@@ -5,7 +5,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // pipes are those of the node, in memory: each connection knows whose it is, as the kernel does of a real one.
@@ -25,7 +25,7 @@ type pipe struct {
 // visit is the node's end of a connection.
 type visit struct {
 	net.Conn
-	who peer.Identity
+	who caller.Caller
 }
 
 func newPipes() *pipes { return &pipes{all: map[string]*pipe{}} }
@@ -43,7 +43,7 @@ func (p *pipes) get(name string) *pipe {
 func (p *pipes) Listen(name string) (net.Listener, error) { return p.get(name), nil }
 
 // Dial opens a connection of somebody.
-func (p *pipes) Dial(ctx context.Context, name string, who peer.Identity) (net.Conn, error) {
+func (p *pipes) Dial(ctx context.Context, name string, who caller.Caller) (net.Conn, error) {
 	to := p.get(name)
 	ours, theirs := net.Pipe()
 	select {

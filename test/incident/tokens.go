@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -29,7 +29,7 @@ type cluster struct {
 }
 
 // startCluster begins an API server that accepts the token of one pod. Its files are for this process alone.
-func startCluster(of peer.Identity, dir string) (*cluster, error) {
+func startCluster(of caller.Caller, dir string) (*cluster, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // the one of a node that was killed is still there
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (c *cluster) guard() (token.Guard, error) {
 }
 
 // review is how an API server accepts a token.
-func review(of peer.Identity) object {
+func review(of caller.Caller) object {
 	return object{
 		"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
 		"status": object{"authenticated": true, "audiences": []string{audience}, "user": object{
@@ -86,12 +86,12 @@ func review(of peer.Identity) object {
 	}
 }
 
-func username(of peer.Identity) string {
+func username(of caller.Caller) string {
 	return "system:serviceaccount:" + of.Pod.Namespace + ":" + of.Pod.ServiceAccount
 }
 
 // tokenOf is a token of a pod. Its signature is the API server's business.
-func tokenOf(of peer.Identity) (string, error) {
+func tokenOf(of caller.Caller) (string, error) {
 	now := time.Now()
 	text := ""
 	for _, part := range []object{

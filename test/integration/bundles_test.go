@@ -21,6 +21,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/request"
@@ -203,9 +204,7 @@ func on(t *testing.T, b bundle.Bundle) *bundlenode.Live {
 
 // lists is a call of ListDiskIDs by a pod's container.
 func lists(namespace, account string) acl.Request {
-	return acl.Request{Group: "disk", Version: "v1", Operation: "ListDiskIDs", Caller: acl.Caller{
-		Assurance: "pod", User: "S-1-5-93-2-1", Namespace: namespace, ServiceAccount: account, Pod: "x", Container: "app", Image: image,
-	}}
+	return acl.Request{Group: "disk", Version: "v1", Operation: "ListDiskIDs", Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: namespace, ServiceAccount: account, Name: "x"}, Container: caller.Container{Name: "app", Image: image}}}
 }
 
 // named12 is a revision of policies as refusals write it.

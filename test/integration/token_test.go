@@ -22,6 +22,7 @@ import (
 
 	"google.golang.org/grpc/metadata"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -41,7 +42,8 @@ func boundPod(t *testing.T, namespace, account, node string) bound {
 	created(t, p)
 	deleted(t, p)
 	return bound{p, token.Facts{
-		Process: "412/1", PodUID: string(p.UID), Namespace: namespace, Pod: p.Name, ServiceAccount: account, Alive: func() error { return nil },
+		Caller: caller.Caller{Process: caller.Process{PID: 412}, Pod: caller.Pod{Namespace: namespace, Name: p.Name, UID: string(p.UID), ServiceAccount: account}},
+		Alive:  func() error { return nil },
 	}}
 }
 

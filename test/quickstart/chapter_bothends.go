@@ -150,7 +150,7 @@ func (b *pair) build(ctx context.Context, s *story, st *stage) error {
 
 // takeUp starts a proxy with the bundle and waits until it decides by it.
 func (b *pair) takeUp(ctx context.Context, s *story, st *stage) (err error) {
-	me, err := caller()
+	me, err := thisCaller()
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -29,8 +30,8 @@ func (b *pair) ask(ctx context.Context, s *story) error {
 		{"kube-system/csi-azuredisk-node-sa", "liveness-probe", "PartitionDisk", false},
 		{"shop/web", "iis", "ListDiskIDs", false},
 	} {
-		who := acl.Caller{Assurance: "pod", User: "S-1-5-93-2-1", Container: c.container}
-		who.Namespace, who.ServiceAccount, _ = strings.Cut(c.account, "/")
+		who := caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Container: caller.Container{Name: c.container}}
+		who.Pod.Namespace, who.Pod.ServiceAccount, _ = strings.Cut(c.account, "/")
 		d := live.Decide(acl.Request{Group: "disk", Version: "v1", Operation: c.operation, Caller: who})
 		verdict := "denied"
 		if d.Allowed {

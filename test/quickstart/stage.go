@@ -46,7 +46,7 @@ func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
 	if err != nil {
 		return st, err
 	}
-	me, err := caller()
+	me, err := thisCaller()
 	if err != nil {
 		return st, err
 	}
@@ -67,8 +67,8 @@ func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
 	return st, nil
 }
 
-// caller is this very program, in the words of a proxy's configuration.
-func caller() (string, error) {
+// thisCaller is this very program, in the words of a proxy's configuration.
+func thisCaller() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return "", err

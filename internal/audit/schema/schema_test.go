@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 const root = "../../.."
@@ -104,7 +104,7 @@ func TestWordsAreThoseOfWhoeverWritesThem(t *testing.T) {
 		want  []string
 	}{
 		"assurance": {who.field("assurance"), []string{
-			string(peer.AssurancePod), string(peer.AssuranceProcess), string(peer.AssuranceSID), string(peer.AssuranceNone), "apiserver",
+			string(caller.AssurancePod), string(caller.AssuranceProcess), string(caller.AssuranceSID), string(caller.AssuranceNone), "apiserver",
 		}},
 		"mode":        {decision.field("mode"), []string{string(acl.Enforce), string(acl.LogOnly)}},
 		"effect":      {decision.field("effect"), []string{string(acl.Allow), string(acl.Deny)}},

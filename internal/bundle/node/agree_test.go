@@ -19,6 +19,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -220,9 +221,7 @@ func TestBothEndsSayTheSame(t *testing.T) {
 					if !governed {
 						continue
 					}
-					decision := node.Decide(call(api.Group, api.Version, api.Operations[0], acl.Caller{
-						Assurance: "pod", User: "S-1-5-93-2-1", Namespace: pod.Namespace, ServiceAccount: pod.Spec.ServiceAccountName, Pod: "x", Container: c.Name, Image: c.Image,
-					}))
+					decision := node.Decide(call(api.Group, api.Version, api.Operations[0], caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: pod.Namespace, ServiceAccount: pod.Spec.ServiceAccountName, Name: "x"}, Container: caller.Container{Name: c.Name, Image: c.Image}}))
 					field := fmt.Sprintf("spec.containers[%d].volumeMounts[%d]", i, j)
 					pairs++
 					switch {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -133,7 +134,7 @@ func BenchmarkDecide(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		last := driver(func(c *acl.Caller) { c.Namespace, c.Container = fmt.Sprintf("team-%d", n-2), "driver" })
+		last := driver(func(c *caller.Caller) { c.Pod.Namespace, c.Container.Name = fmt.Sprintf("team-%d", n-2), "driver" })
 		for _, c := range []struct {
 			name string
 			r    acl.Request
@@ -154,8 +155,8 @@ func BenchmarkDecide(b *testing.B) {
 		input, err := policy.ToValue(map[string]any{
 			"peer": map[string]any{
 				"assurance": "pod", "process": map[string]any{"pid": 4242, "start": "", "exe": `C:\driver.exe`}, "user": map[string]any{"sid": "S-1-5-93-2-1", "name": ""},
-				"pod":       map[string]any{"namespace": last.Namespace, "name": "x", "uid": "u", "serviceAccount": last.ServiceAccount},
-				"container": map[string]any{"id": "c0ffee", "name": "driver", "image": last.Image, "hostProcess": false}, "token": false,
+				"pod":       map[string]any{"namespace": last.Pod.Namespace, "name": "x", "uid": "u", "serviceAccount": last.Pod.ServiceAccount},
+				"container": map[string]any{"id": "c0ffee", "name": "driver", "image": last.Container.Image, "hostProcess": false}, "token": false,
 			},
 			"named": live.Decide(call("disk", "v1", "PartitionDisk", last)).Named, "pipe": "csi-proxy-disk-v1", "group": "disk", "version": "v1", "method": "PartitionDisk", "operation": "PartitionDisk",
 			"request": map[string]any{"disk_number": 7}, "node": "win-1", "now": "2026-01-02T03:04:05Z",

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policyset"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
@@ -64,7 +64,7 @@ func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 	}{{"kube-system", "csi-azuredisk-node-sa", true}, {"kube-system", "default", false}, {"default", "csi-azuredisk-node-sa", false}} {
 		result := reviewer.Review(t.Context(), pod(t, c.namespace, c.account))
 		review := result.Response("u")
-		decision := l.Decide(call("disk", "v1", "ListDiskIDs", driver(func(who *acl.Caller) { who.Namespace, who.ServiceAccount = c.namespace, c.account })))
+		decision := l.Decide(call("disk", "v1", "ListDiskIDs", driver(func(who *caller.Caller) { who.Pod.Namespace, who.Pod.ServiceAccount = c.namespace, c.account })))
 		if review.Allowed != c.allowed || decision.Allowed != c.allowed {
 			t.Errorf("%s/%s: admission %t, node %t, want %t", c.namespace, c.account, review.Allowed, decision.Allowed, c.allowed)
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	nodepolicies "github.com/pipeguard/pipeguard/policies/node"
 )
 
@@ -24,8 +24,8 @@ func partitions(t *testing.T, l *Live) bool {
 	if err := json.Unmarshal(text, &example); err != nil {
 		t.Fatal(err)
 	}
-	d := l.Decide(call("disk", "v1", "PartitionDisk", driver(func(c *acl.Caller) {
-		c.ServiceAccount, c.Container, c.Image = "driver", "plugin", "registry.example/driver:1"
+	d := l.Decide(call("disk", "v1", "PartitionDisk", driver(func(c *caller.Caller) {
+		c.Pod.ServiceAccount, c.Container.Name, c.Container.Image = "driver", "plugin", "registry.example/driver:1"
 	})))
 	example["named"] = d.Named
 	input, err := policy.ToValue(example)

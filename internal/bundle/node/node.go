@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -113,11 +114,11 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 var errNoRego = errors.New("there is no Rego: neither in the bundle nor built in")
 
 // strangers are callers that no policy can name: nobody, a pod of a namespace that cannot be, and a process of the node.
-var strangers = []acl.Caller{
+var strangers = []caller.Caller{
 	{},
-	{Assurance: "pod", User: "S-1-5-93-2-1", Namespace: "pipeguard-canary-", ServiceAccount: "canary", Container: "canary", Image: "canary", Token: true},
-	{Assurance: "pod", User: "S-1-5-18"},
-	{Assurance: "process", User: "S-1-5-18", Exe: `C:\canary.exe`},
+	{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "pipeguard-canary-", ServiceAccount: "canary"}, Container: caller.Container{Name: "canary", Image: "canary"}, Token: true},
+	{Assurance: "pod", User: caller.User{SID: "S-1-5-18"}},
+	{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\canary.exe`}},
 }
 
 func (l *Live) refusesStrangers() error {
@@ -209,12 +210,12 @@ func (l *Live) fresh() *table {
 }
 
 // Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
-func (l *Live) Connections(group, version string, who acl.Caller) int {
+func (l *Live) Connections(group, version string, who caller.Caller) int {
 	return l.fresh().policy.Connections(group, version, who)
 }
 
 // Admits says whether the list could allow the caller any call on a pipe.
-func (l *Live) Admits(group, version string, who acl.Caller) bool {
+func (l *Live) Admits(group, version string, who caller.Caller) bool {
 	return l.fresh().policy.Admits(group, version, who)
 }
 

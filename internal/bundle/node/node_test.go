@@ -14,6 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -97,18 +98,15 @@ func live(t testing.TB, clock *time.Time, objects ...v1alpha1.PipePolicy) *Live 
 	return l
 }
 
-func driver(change ...func(*acl.Caller)) acl.Caller {
-	c := acl.Caller{
-		Assurance: "pod", User: "S-1-5-93-2-1", Namespace: "kube-system", ServiceAccount: "csi-azuredisk-node-sa",
-		Pod: "driver-x", Container: "azuredisk", Image: "registry.example/azuredisk-csi:v1",
-	}
+func driver(change ...func(*caller.Caller)) caller.Caller {
+	c := caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "csi-azuredisk-node-sa", Name: "driver-x"}, Container: caller.Container{Name: "azuredisk", Image: "registry.example/azuredisk-csi:v1"}}
 	for _, f := range change {
 		f(&c)
 	}
 	return c
 }
 
-func call(group, version, operation string, who acl.Caller, paths ...string) acl.Request {
+func call(group, version, operation string, who caller.Caller, paths ...string) acl.Request {
 	return acl.Request{Group: group, Version: version, Operation: operation, Caller: who, Paths: paths}
 }
 
@@ -136,31 +134,35 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 		}),
 		object("spire", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"spire*"} }),
 	)
-	in := func(namespace string) func(*acl.Caller) { return func(c *acl.Caller) { c.Namespace = namespace } }
-	token := func(c *acl.Caller) { c.Token = true }
-	m := driver(in("storage"), func(c *acl.Caller) { c.ServiceAccount = "m" })
+	in := func(namespace string) func(*caller.Caller) {
+		return func(c *caller.Caller) { c.Pod.Namespace = namespace }
+	}
+	token := func(c *caller.Caller) { c.Token = true }
+	m := driver(in("storage"), func(c *caller.Caller) { c.Pod.ServiceAccount = "m" })
 	for name, c := range map[string]struct {
 		request acl.Request
 		rule    string // that allows; empty: refused
 	}{
-		"its driver":                          {call("disk", "v1", "PartitionDisk", driver()), "azuredisk/node"},
-		"its driver, an older version":        {call("disk", "v1beta3", "ListDiskIDs", driver()), "azuredisk/node"},
-		"an image with a digest":              {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "registry.example/azuredisk-csi@sha256:" + strings.Repeat("a", 64) })), "azuredisk/node"},
+		"its driver":                   {call("disk", "v1", "PartitionDisk", driver()), "azuredisk/node"},
+		"its driver, an older version": {call("disk", "v1beta3", "ListDiskIDs", driver()), "azuredisk/node"},
+		"an image with a digest": {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) {
+			c.Container.Image = "registry.example/azuredisk-csi@sha256:" + strings.Repeat("a", 64)
+		})), "azuredisk/node"},
 		"a subject that ends":                 {call("disk", "v1", "ListDiskIDs", m), "azuredisk/migration"},
 		"a method that is listed":             {call("disk", "v1", "ListDiskIDs", driver(in("lists"))), "listing/node"},
 		"a group that is named":               {call("system", "v1alpha1", "StartService", driver(in("control"))), "control/node"},
 		"a path with a token":                 {call("filesystem", "v1", "Mkdir", driver(token), `C:\var\lib\kubelet\plugins\x`), "files/node/paths"},
 		"a forwarded pipe":                    {call(spire, "", "/spire.api.Agent/Attest", driver()), "spire/node"},
 		"any group that need not be named":    {call("filesystem", "v1", "Mkdir", driver(in("everywhere")), `C:\x`), "everything/node"},
-		"nobody":                              {call("disk", "v1", "ListDiskIDs", acl.Caller{}), ""},
+		"nobody":                              {call("disk", "v1", "ListDiskIDs", caller.Caller{}), ""},
 		"another namespace":                   {call("disk", "v1", "ListDiskIDs", driver(in("default"))), ""},
-		"another service account":             {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.ServiceAccount = "default" })), ""},
-		"a service account that is not known": {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.ServiceAccount = "" })), ""},
-		"another container of the pod":        {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Container = "sidecar" })), ""},
-		"another image":                       {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "evil/azuredisk-csi:v1" })), ""},
-		"an image whose name goes on":         {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Image = "registry.example/azuredisk-csi-evil:v1" })), ""},
-		"the same names without proof":        {call("disk", "v1", "ListDiskIDs", driver(func(c *acl.Caller) { c.Assurance = "process" })), ""},
-		"a process of the node":               {call("disk", "v1", "ListDiskIDs", acl.Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\x.exe`}), ""},
+		"another service account":             {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Pod.ServiceAccount = "default" })), ""},
+		"a service account that is not known": {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })), ""},
+		"another container of the pod":        {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Container.Name = "sidecar" })), ""},
+		"another image":                       {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Container.Image = "evil/azuredisk-csi:v1" })), ""},
+		"an image whose name goes on":         {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Container.Image = "registry.example/azuredisk-csi-evil:v1" })), ""},
+		"the same names without proof":        {call("disk", "v1", "ListDiskIDs", driver(func(c *caller.Caller) { c.Assurance = "process" })), ""},
+		"a process of the node":               {call("disk", "v1", "ListDiskIDs", caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\x.exe`}}), ""},
 		"a method that is not listed":         {call("disk", "v1", "PartitionDisk", driver(in("lists"))), ""},
 		"a pipe that is not listed":           {call("disk", "v1beta3", "ListDiskIDs", driver(in("lists"))), ""},
 		"a group that is not named":           {call("system", "v1alpha1", "StartService", driver(in("everywhere"))), ""},
@@ -234,7 +236,7 @@ func TestASubjectDoesNotOutliveItsTimeByAClockThatIsSet(t *testing.T) {
 func TestTheStricterOfTwoPoliciesCounts(t *testing.T) {
 	clock := now
 	lenient := func(s *spec) { s.Node.Action = v1alpha1.NodeLogOnly }
-	stranger := driver(func(c *acl.Caller) { c.Namespace = "default" })
+	stranger := driver(func(c *caller.Caller) { c.Pod.Namespace = "default" })
 	l := live(t, &clock, object("a", lenient), object("b", func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-v1"} }),
 		object("c", lenient, func(s *spec) { s.Pipes = []v1alpha1.PipePattern{"csi-proxy*"} }))
 	for _, c := range []struct {
@@ -269,7 +271,9 @@ func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
 			{Name: "services", Namespace: "services", Node: v1alpha1.SubjectRules{Services: []string{"MSiSCSI"}}}, {Name: "some", Namespace: "own", Node: v1alpha1.SubjectRules{Methods: []string{"Mkdir"}}},
 		}
 	}))
-	in := func(namespace string) acl.Caller { return driver(func(c *acl.Caller) { c.Namespace = namespace }) }
+	in := func(namespace string) caller.Caller {
+		return driver(func(c *caller.Caller) { c.Pod.Namespace = namespace })
+	}
 	service := func(r acl.Request, names ...string) acl.Request { r.Services = names; return r }
 	for name, c := range map[string]struct {
 		request acl.Request
@@ -334,13 +338,13 @@ func TestASubjectMayHaveFullLists(t *testing.T) {
 			Name: "s", Namespace: "kube-system", ServiceAccounts: values("account-%d"), Containers: values("container-%d"), Images: values("registry.example/driver-%d*"),
 		}}
 	}))
-	who := func(account, container, image int) acl.Caller {
-		return driver(func(c *acl.Caller) {
-			c.ServiceAccount, c.Container, c.Image = fmt.Sprintf("account-%d", account), fmt.Sprintf("container-%d", container), fmt.Sprintf("registry.example/driver-%d:v1", image)
+	who := func(account, container, image int) caller.Caller {
+		return driver(func(c *caller.Caller) {
+			c.Pod.ServiceAccount, c.Container.Name, c.Container.Image = fmt.Sprintf("account-%d", account), fmt.Sprintf("container-%d", container), fmt.Sprintf("registry.example/driver-%d:v1", image)
 		})
 	}
 	for _, c := range []struct {
-		who     acl.Caller
+		who     caller.Caller
 		allowed bool
 	}{
 		{who(0, 0, 0), true}, {who(most-1, 0, most/2), true}, {who(most/2, most-1, most-1), true},

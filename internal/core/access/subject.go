@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Subject is containers of pods in one namespace, narrowed by each list that is not empty; until when it is one, and what it may do.
@@ -36,13 +38,6 @@ func (s *Subject) HasEnded(now time.Time) bool {
 // outlasts says whether a permission ends later than another one.
 func (s *Subject) outlasts(o *Subject) bool {
 	return !o.ExpiresAt.IsZero() && (s.ExpiresAt.IsZero() || s.ExpiresAt.After(o.ExpiresAt))
-}
-
-// Container is what is known of a container: what its pod declares, or what a node has proven. What is empty is not known, and matches only where
-// nothing is asked of it; nobody is known without a namespace and a service account.
-type Container struct {
-	Namespace, ServiceAccount string
-	Name, Image               string
 }
 
 // Field is what a subject asks of a container.
@@ -129,13 +124,13 @@ func NewSubjects(list []Subject) *Subjects {
 func (s *Subjects) Weight(namespace string) int { return 1 + s.weights[namespace] }
 
 // Match returns the subject that a container is and whose permission lasts longest. If it is none, that is nil, with the nearest one.
-// ended is the last of those that it was.
-func (s *Subjects) Match(c Container, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(c.Namespace, c.ServiceAccount, now, func(m *matcher) Field {
+// ended is the last of those that it was. Nobody is known without a namespace and a service account; what else is not known matches only where nothing is asked of it.
+func (s *Subjects) Match(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
+	return s.match(&c, now, func(m *matcher) Field {
 		switch {
-		case len(m.Containers) > 0 && !slices.Contains(m.Containers, c.Name):
+		case len(m.Containers) > 0 && !slices.Contains(m.Containers, c.Container.Name):
 			return FieldContainer
-		case len(m.Images) > 0 && !(IsImage(c.Image) && slices.ContainsFunc(m.images, func(p string) bool { return CoversImage(p, c.Image) })):
+		case len(m.Images) > 0 && !(IsImage(c.Container.Image) && slices.ContainsFunc(m.images, func(p string) bool { return CoversImage(p, c.Container.Image) })):
 			return FieldImage
 		}
 		return ""
@@ -143,12 +138,13 @@ func (s *Subjects) Match(c Container, now time.Time) (is, ended *Subject, miss M
 }
 
 // MatchAccount is Match without regard to the container and its image.
-func (s *Subjects) MatchAccount(c Container, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(c.Namespace, c.ServiceAccount, now, func(*matcher) Field { return "" })
+func (s *Subjects) MatchAccount(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
+	return s.match(&c, now, func(*matcher) Field { return "" })
 }
 
-func (s *Subjects) match(namespace, account string, now time.Time, rest func(*matcher) Field) (is, ended *Subject, miss Miss) {
-	if namespace == "" || account == "" {
+func (s *Subjects) match(c *caller.Caller, now time.Time, rest func(*matcher) Field) (is, ended *Subject, miss Miss) {
+	namespace, account := c.Pod.Namespace, c.Pod.ServiceAccount
+	if namespace == "" || account == "" || c.Assurance != caller.AssurancePod && c.Assurance != caller.AssuranceDeclared {
 		return nil, nil, Miss{}
 	}
 	list := s.byNamespace[namespace]

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -15,31 +17,31 @@ const (
 )
 
 // driver is a subject and a container that is it.
-func driver() (Subject, Container) {
+func driver() (Subject, caller.Caller) {
 	return Subject{Name: "driver", Namespace: "kube-system", ServiceAccounts: []string{"node"}, Containers: []string{"app"}, Images: []string{"r.io/a/driver:*"}},
-		Container{Namespace: "kube-system", ServiceAccount: "node", Name: "app", Image: "r.io/a/driver:v1"}
+		caller.Declared(caller.Pod{Namespace: "kube-system", ServiceAccount: "node"}, caller.Container{Name: "app", Image: "r.io/a/driver:v1"})
 }
 
 func TestASubjectIsWhatItsListsSay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subject   func(*Subject)
-		container func(*Container)
+		container func(*caller.Caller)
 		field     Field // that does not fit
 	}{
 		"itself":                    {},
-		"any account":               {subject: func(s *Subject) { s.ServiceAccounts = nil }, container: func(c *Container) { c.ServiceAccount = "x" }},
-		"any container":             {subject: func(s *Subject) { s.Containers = nil }, container: func(c *Container) { c.Name = "" }},
-		"any image":                 {subject: func(s *Subject) { s.Images = nil }, container: func(c *Container) { c.Image = "" }},
+		"any account":               {subject: func(s *Subject) { s.ServiceAccounts = nil }, container: func(c *caller.Caller) { c.Pod.ServiceAccount = "x" }},
+		"any container":             {subject: func(s *Subject) { s.Containers = nil }, container: func(c *caller.Caller) { c.Container.Name = "" }},
+		"any image":                 {subject: func(s *Subject) { s.Images = nil }, container: func(c *caller.Caller) { c.Container.Image = "" }},
 		"one of several":            {subject: func(s *Subject) { s.Images = []string{"b", "r.io/a/driver:v1"} }},
-		"another namespace":         {container: func(c *Container) { c.Namespace = "Kube-system" }, field: FieldNamespace},
-		"another account":           {container: func(c *Container) { c.ServiceAccount = "Node" }, field: FieldServiceAccount},
-		"another container":         {container: func(c *Container) { c.Name = "App" }, field: FieldContainer},
-		"another image":             {container: func(c *Container) { c.Image = "r.io/a/driver-of-others:v1" }, field: FieldImage},
-		"no container's name":       {container: func(c *Container) { c.Name = "" }, field: FieldContainer},
-		"no image":                  {container: func(c *Container) { c.Image = "" }, field: FieldImage},
-		"an image that is none":     {container: func(c *Container) { c.Image = "r.io/a/driver:v1 " }, field: FieldImage},
+		"another namespace":         {container: func(c *caller.Caller) { c.Pod.Namespace = "Kube-system" }, field: FieldNamespace},
+		"another account":           {container: func(c *caller.Caller) { c.Pod.ServiceAccount = "Node" }, field: FieldServiceAccount},
+		"another container":         {container: func(c *caller.Caller) { c.Container.Name = "App" }, field: FieldContainer},
+		"another image":             {container: func(c *caller.Caller) { c.Container.Image = "r.io/a/driver-of-others:v1" }, field: FieldImage},
+		"no container's name":       {container: func(c *caller.Caller) { c.Container.Name = "" }, field: FieldContainer},
+		"no image":                  {container: func(c *caller.Caller) { c.Container.Image = "" }, field: FieldImage},
+		"an image that is none":     {container: func(c *caller.Caller) { c.Container.Image = "r.io/a/driver:v1 " }, field: FieldImage},
 		"no image that is any":      {subject: func(s *Subject) { s.Images = []string{"*", "r.io*", "/*", "", "r.io/a/d**"} }, field: FieldImage},
-		"a container's empty entry": {subject: func(s *Subject) { s.Containers = []string{"x"} }, container: func(c *Container) { c.Name = "" }, field: FieldContainer},
+		"a container's empty entry": {subject: func(s *Subject) { s.Containers = []string{"x"} }, container: func(c *caller.Caller) { c.Container.Name = "" }, field: FieldContainer},
 	} {
 		s, c := driver()
 		if tt.subject != nil {
@@ -54,8 +56,11 @@ func TestASubjectIsWhatItsListsSay(t *testing.T) {
 		}
 	}
 	// Nobody is a subject of whom the namespace or the account is not known, even if all are.
-	for _, c := range []Container{{Namespace: "a"}, {ServiceAccount: "a"}} {
-		if is, _, _ := NewSubjects([]Subject{{Name: "all", Namespace: c.Namespace}}).Match(c, now); is != nil {
+	for _, c := range []caller.Caller{
+		{Assurance: caller.AssurancePod, Pod: caller.Pod{Namespace: "a"}}, {Assurance: caller.AssurancePod, Pod: caller.Pod{ServiceAccount: "a"}},
+		{Assurance: caller.AssuranceProcess, Pod: caller.Pod{Namespace: "a", ServiceAccount: "a"}}, {Pod: caller.Pod{Namespace: "a", ServiceAccount: "a"}},
+	} {
+		if is, _, _ := NewSubjects([]Subject{{Name: "all", Namespace: c.Pod.Namespace}}).Match(c, now); is != nil {
 			t.Errorf("%+v is a subject", c)
 		}
 	}
@@ -120,10 +125,10 @@ func TestTheNearestSubjectIsTheOneThatFitsInMostFields(t *testing.T) {
 	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "image" || miss.Field != FieldImage || !slices.Equal(miss.Want(), []string{"r.io/b:v1", "r.io/c:v1"}) {
 		t.Errorf("%+v", miss)
 	}
-	if _, _, miss := subjects.MatchAccount(Container{Namespace: "kube-system", ServiceAccount: "y"}, now); miss.Subject != nil {
+	if _, _, miss := subjects.MatchAccount(caller.Declared(caller.Pod{Namespace: "kube-system", ServiceAccount: "y"}, caller.Container{}), now); miss.Subject != nil {
 		t.Errorf("%+v beside a subject for any account", miss)
 	}
-	c.Namespace = "shop"
+	c.Pod.Namespace = "shop"
 	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "elsewhere" || !slices.Equal(miss.Want(), []string{"team"}) {
 		t.Errorf("%+v", miss)
 	}
@@ -168,7 +173,7 @@ func TestABeginningThatEndsWithinANameIsNoOtherName(t *testing.T) {
 		"r.io/driver-of-others:v1": false, "r.io/drivers": false, "r.io/driver.x": false, "r.io/drive": false, "r.io/driver_x/y": false, "": false,
 	} {
 		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{"r.io/driver*"}}})
-		if is, _, _ := s.Match(Container{Namespace: "a", ServiceAccount: "b", Image: image}, now); (is != nil) != want {
+		if is, _, _ := s.Match(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: image}), now); (is != nil) != want {
 			t.Errorf("%q: %t", image, is != nil)
 		}
 	}
@@ -182,7 +187,7 @@ func TestAPatternOfTagsCoversNoDigest(t *testing.T) {
 		"r.io/d@*": false, "r.io/d": false, // of names without a tag
 	} {
 		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{text}}})
-		if is, _, _ := s.Match(Container{Namespace: "a", ServiceAccount: "b", Image: "r.io/d:v1.0@" + digest}, now); (is != nil) != want {
+		if is, _, _ := s.Match(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: "r.io/d:v1.0@" + digest}), now); (is != nil) != want {
 			t.Errorf("%q: %t", text, is != nil)
 		}
 	}

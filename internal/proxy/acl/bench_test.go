@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // pod is where the kubelet puts what belongs to a pod, which is as long as paths in requests usually are.
@@ -26,7 +27,7 @@ var benchmarks = []struct {
 		},
 		func(n int) Request {
 			return Request{Group: "filesystem", Version: "v1", Operation: "Rmdir",
-				Caller: Caller{Assurance: "process", User: "S-1-5-18", Exe: fmt.Sprintf(`C:\drivers\%d\node.exe`, n-1)}}
+				Caller: caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: fmt.Sprintf(`C:\drivers\%d\node.exe`, n-1)}}}
 		},
 	},
 	{
@@ -73,8 +74,7 @@ var benchmarks = []struct {
 
 func benchRequest(namespace string) Request {
 	return Request{Group: "filesystem", Version: "v1", Operation: "Rmdir", Paths: []string{`C:\var\lib\kubelet\plugins\driver\x`},
-		Caller: Caller{Assurance: "pod", User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Namespace: namespace, ServiceAccount: "node", Container: "driver",
-			Image: "r.io/drivers/node:v1"}}
+		Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Process: caller.Process{Exe: `C:\driver\node.exe`}, Pod: caller.Pod{Namespace: namespace, ServiceAccount: "node"}, Container: caller.Container{Name: "driver", Image: "r.io/drivers/node:v1"}}}
 }
 
 // BenchmarkDecide asks about the first rule of a list, the last, none, and a rule that holds but for its paths: of a path as
@@ -128,11 +128,11 @@ func BenchmarkNew(b *testing.B) {
 func BenchmarkLimiter(b *testing.B) {
 	l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 1_000_000}
 	for i := range 4096 {
-		l.Call(Principal{Exe: strconv.Itoa(i)}, "r", limits)
+		l.Call(caller.Principal{Exe: strconv.Itoa(i)}, "r", limits)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Call(Principal{PodUID: "x", Container: "y"}, "r", limits)
+		l.Call(caller.Principal{PodUID: "x", Container: "y"}, "r", limits)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestIndexStaysBounded(t *testing.T) {
 	policy := benchPolicy(t, func(int) Rule {
 		return Rule{Pipes: pipes, Operations: operations, Callers: []CallerPattern{{Namespace: "a"}}}
 	}, 20)
-	c := Caller{Assurance: "pod", Namespace: "a"}
+	c := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "a"}}
 	if d := policy.Decide(Request{Group: `\\.\pipe\p999`, Operation: "/a.B/C999", Caller: c}); d.Rule != "rule-0" {
 		t.Errorf("%+v", d)
 	}

@@ -7,26 +7,8 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
-
-// Steps of assurance in rising order; 0 is unknown and is covered by no pattern.
-const (
-	levelUser    = 1
-	levelProcess = 2
-	levelPod     = 3
-)
-
-func level(assurance string) int {
-	switch assurance {
-	case "sid":
-		return levelUser
-	case "process":
-		return levelProcess
-	case "pod":
-		return levelPod
-	}
-	return 0
-}
 
 // callerPattern is a parsed CallerPattern, or the subject of a rule. What is empty is not asked for; of a list the caller has one.
 type callerPattern struct {
@@ -55,8 +37,8 @@ func (p *callerPattern) keys() []who {
 	return keys
 }
 
-// caller is a Caller with its fields folded, and without those that its assurance does not carry. An empty one is unknown.
-type caller struct {
+// folded is a Caller with its fields folded, and without those that its assurance does not carry. An empty one is unknown.
+type folded struct {
 	who
 	container, image string
 	hostProcess      bool
@@ -65,29 +47,29 @@ type caller struct {
 	mayBeInside      bool // something is said of a pod or a container, whether or not the assurance carries it, or is in doubt
 }
 
-func foldCaller(c Caller) caller {
-	out := caller{level: level(c.Assurance), token: c.Token}
-	out.mayBeInside = c.Doubt || c.Namespace != "" || c.ServiceAccount != "" || c.Pod != "" || c.Container != "" || c.Image != "" || c.HostProcess
+func foldCaller(c caller.Caller) folded {
+	out := folded{level: c.Assurance.Level(), token: c.Token}
+	out.mayBeInside = c.Doubt != "" || c.HasPod()
 	if out.level == 0 {
 		return out
 	}
-	out.user = foldUser(c.User)
-	if out.level >= levelProcess {
-		out.exe = string(foldExe(c.Exe))
+	out.user = foldUser(c.User.SID)
+	if out.level >= caller.LevelProcess {
+		out.exe = string(foldExe(c.Process.Exe))
 	}
-	if out.level < levelPod || !isLabel(c.Namespace) {
+	if out.level < caller.LevelPod || !isLabel(c.Pod.Namespace) {
 		return out
 	}
-	out.namespace, out.container, out.hostProcess = c.Namespace, c.Container, c.HostProcess
-	out.account = c.ServiceAccount
-	if access.IsImage(c.Image) {
-		out.image = c.Image
+	out.namespace, out.container, out.hostProcess = c.Pod.Namespace, c.Container.Name, c.Container.HostProcess
+	out.account = c.Pod.ServiceAccount
+	if access.IsImage(c.Container.Image) {
+		out.image = c.Container.Image
 	}
 	return out
 }
 
 func parseCaller(c CallerPattern) (callerPattern, []error) {
-	p := callerPattern{token: c.Token, least: levelUser}
+	p := callerPattern{token: c.Token, least: caller.LevelSID}
 	if c.HostProcess != nil {
 		value := *c.HostProcess // not to follow the spec
 		p.hostProcess = &value
@@ -101,7 +83,7 @@ func parseCaller(c CallerPattern) (callerPattern, []error) {
 		exe, err := parseExe(c.Exe)
 		p.exe = exe
 		errs = append(errs, err)
-		p.least = levelProcess
+		p.least = caller.LevelProcess
 	}
 	errs = append(errs, p.parsePod(c)...)
 	p.isName = len(p.names()) > 0
@@ -166,14 +148,14 @@ func (p *callerPattern) parseContainer(namespace string, accounts, containers, i
 	}
 	p.namespace, p.accounts, p.containers = namespace, slices.Clone(accounts), slices.Clone(containers)
 	if p.needsPod() {
-		p.least = levelPod
+		p.least = caller.LevelPod
 	}
 	return errs
 }
 
 // parseSubject is for a subject of a PipePolicy.
 func parseSubject(s *access.Subject) (callerPattern, []error) {
-	p := callerPattern{token: s.RequireToken, least: levelPod}
+	p := callerPattern{token: s.RequireToken, least: caller.LevelPod}
 	errs := p.parseContainer(s.Namespace, s.ServiceAccounts, s.Containers, s.Images, access.SpellImage)
 	p.isName = len(p.names()) > 0
 	if s.Namespace == "" {
@@ -190,7 +172,7 @@ func (p *callerPattern) parseAssurance(text string) error {
 	if text == "" {
 		return nil
 	}
-	n := level(text)
+	n := caller.Assurance(text).Level()
 	switch {
 	case n == 0:
 		return fmt.Errorf("assurance %q: want sid, process or pod", text)
@@ -204,10 +186,10 @@ func (p *callerPattern) parseAssurance(text string) error {
 }
 
 // covers is the whole comparison, one field after the other.
-func (p *callerPattern) covers(c *caller) bool { return p.differs(c) == "" }
+func (p *callerPattern) covers(c *folded) bool { return p.differs(c) == "" }
 
 // differs names the first field in which the caller does not agree; empty if it agrees in all. c.level must not be 0.
-func (p *callerPattern) differs(c *caller) string {
+func (p *callerPattern) differs(c *folded) string {
 	switch {
 	case c.level < p.least || c.level == 0:
 		return "assurance"

@@ -3,18 +3,17 @@ package acl
 import (
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func isTrue() *bool  { yes := true; return &yes }
 func isFalse() *bool { yes := false; return &yes }
 
 // podCaller is a driver of which everything is known.
-var podCaller = Caller{
-	Assurance: "pod", User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Namespace: "kube-system", ServiceAccount: "node-sa", Pod: "node-x",
-	Container: "driver", Image: "r.io/team-a/driver:v1@" + digest,
-}
+var podCaller = caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Process: caller.Process{Exe: `C:\driver\node.exe`}, Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "node-sa", Name: "node-x"}, Container: caller.Container{Name: "driver", Image: "r.io/team-a/driver:v1@" + digest}}
 
-func with(change func(*Caller)) Caller {
+func with(change func(*caller.Caller)) caller.Caller {
 	c := podCaller
 	change(&c)
 	return c
@@ -35,46 +34,46 @@ func TestPodPatterns(t *testing.T) {
 	tests := []struct {
 		name    string
 		pattern CallerPattern
-		caller  Caller
+		caller  caller.Caller
 		want    bool
 	}{
 		{"a namespace alone", namespace, podCaller, true},
 		{"a service account with its namespace", account, podCaller, true},
 		{"a service account beside its namespace", CallerPattern{Namespace: "kube-system", ServiceAccount: "node-sa"}, podCaller, true},
-		{"a namespace of a caller whose service account is not known", namespace, with(func(c *Caller) { c.ServiceAccount = "" }), true},
+		{"a namespace of a caller whose service account is not known", namespace, with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" }), true},
 		{"every field", CallerPattern{
 			User: "S-1-5-93-2-1", Exe: `C:\driver\*`, Assurance: "pod", Namespace: "kube-system", ServiceAccount: "node-sa", Container: "driver",
 			Image: "r.io/team-a/*", HostProcess: isFalse(),
 		}, podCaller, true},
-		{"a HostProcess container", CallerPattern{Namespace: "kube-system", HostProcess: isTrue()}, with(func(c *Caller) { c.HostProcess = true }), true},
-		{"a caller with a token", CallerPattern{Namespace: "kube-system", Token: true}, with(func(c *Caller) { c.Token = true }), true},
+		{"a HostProcess container", CallerPattern{Namespace: "kube-system", HostProcess: isTrue()}, with(func(c *caller.Caller) { c.Container.HostProcess = true }), true},
+		{"a caller with a token", CallerPattern{Namespace: "kube-system", Token: true}, with(func(c *caller.Caller) { c.Token = true }), true},
 
-		{"another namespace", namespace, with(func(c *Caller) { c.Namespace = "default" }), false},
-		{"a namespace that begins alike", CallerPattern{Namespace: "team-a"}, with(func(c *Caller) { c.Namespace = "team-ab" }), false},
-		{"a namespace that the pattern begins with", CallerPattern{Namespace: "team-ab"}, with(func(c *Caller) { c.Namespace = "team-a" }), false},
-		{"a namespace in capitals", namespace, with(func(c *Caller) { c.Namespace = "Kube-System" }), false},
-		{"a namespace with the Kelvin sign", namespace, with(func(c *Caller) { c.Namespace = "\u212aube-system" }), false},
-		{"a namespace with the long s", namespace, with(func(c *Caller) { c.Namespace = "kube-\u017fystem" }), false},
-		{"a namespace with a space", namespace, with(func(c *Caller) { c.Namespace = "kube-system " }), false},
-		{"a namespace that is not known", namespace, with(func(c *Caller) { c.Namespace = "" }), false},
-		{"a pod that is not proven", namespace, with(func(c *Caller) { c.Assurance = "process" }), false},
-		{"an assurance nobody has heard of", namespace, with(func(c *Caller) { c.Assurance = "Pod" }), false},
-		{"a service account that is not known", account, with(func(c *Caller) { c.ServiceAccount = "" }), false},
-		{"a service account of the same name in another namespace", account, with(func(c *Caller) { c.Namespace = "team-a" }), false},
-		{"a service account that begins alike", account, with(func(c *Caller) { c.ServiceAccount = "node-sa2" }), false},
-		{"a service account with its namespace for a name", account, with(func(c *Caller) { c.ServiceAccount = "kube-system/node-sa" }), false},
-		{"a sidecar", CallerPattern{Namespace: "kube-system", Container: "driver"}, with(func(c *Caller) { c.Container = "sidecar" }), false},
-		{"a container that is not known", CallerPattern{Namespace: "kube-system", Container: "driver"}, with(func(c *Caller) { c.Container = "" }), false},
-		{"an image that is not known", CallerPattern{Namespace: "kube-system", Image: "r.io/team-a/*"}, with(func(c *Caller) { c.Image = "" }), false},
-		{"a HostProcess container where none is wanted", CallerPattern{Namespace: "kube-system", HostProcess: isFalse()}, with(func(c *Caller) { c.HostProcess = true }), false},
+		{"another namespace", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "default" }), false},
+		{"a namespace that begins alike", CallerPattern{Namespace: "team-a"}, with(func(c *caller.Caller) { c.Pod.Namespace = "team-ab" }), false},
+		{"a namespace that the pattern begins with", CallerPattern{Namespace: "team-ab"}, with(func(c *caller.Caller) { c.Pod.Namespace = "team-a" }), false},
+		{"a namespace in capitals", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "Kube-System" }), false},
+		{"a namespace with the Kelvin sign", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "\u212aube-system" }), false},
+		{"a namespace with the long s", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "kube-\u017fystem" }), false},
+		{"a namespace with a space", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "kube-system " }), false},
+		{"a namespace that is not known", namespace, with(func(c *caller.Caller) { c.Pod.Namespace = "" }), false},
+		{"a pod that is not proven", namespace, with(func(c *caller.Caller) { c.Assurance = "process" }), false},
+		{"an assurance nobody has heard of", namespace, with(func(c *caller.Caller) { c.Assurance = "Pod" }), false},
+		{"a service account that is not known", account, with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" }), false},
+		{"a service account of the same name in another namespace", account, with(func(c *caller.Caller) { c.Pod.Namespace = "team-a" }), false},
+		{"a service account that begins alike", account, with(func(c *caller.Caller) { c.Pod.ServiceAccount = "node-sa2" }), false},
+		{"a service account with its namespace for a name", account, with(func(c *caller.Caller) { c.Pod.ServiceAccount = "kube-system/node-sa" }), false},
+		{"a sidecar", CallerPattern{Namespace: "kube-system", Container: "driver"}, with(func(c *caller.Caller) { c.Container.Name = "sidecar" }), false},
+		{"a container that is not known", CallerPattern{Namespace: "kube-system", Container: "driver"}, with(func(c *caller.Caller) { c.Container.Name = "" }), false},
+		{"an image that is not known", CallerPattern{Namespace: "kube-system", Image: "r.io/team-a/*"}, with(func(c *caller.Caller) { c.Container.Image = "" }), false},
+		{"a HostProcess container where none is wanted", CallerPattern{Namespace: "kube-system", HostProcess: isFalse()}, with(func(c *caller.Caller) { c.Container.HostProcess = true }), false},
 		{"no HostProcess container where one is wanted", CallerPattern{Namespace: "kube-system", HostProcess: isTrue()}, podCaller, false},
 		{"a process of the node is not a container that is no HostProcess container", CallerPattern{User: "S-1-5-18", HostProcess: isFalse()},
-			Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\x.exe`}, false},
+			caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\x.exe`}}, false},
 		{"a caller without the token", CallerPattern{Namespace: "kube-system", Token: true}, podCaller, false},
 		{"a user alone says nothing of other users", CallerPattern{User: "S-1-5-18", Namespace: "kube-system"}, podCaller, false},
 		{"an exe that Unicode folds to the pattern's", CallerPattern{Namespace: "kube-system", Exe: `C:\disks\x.exe`},
-			with(func(c *Caller) { c.Exe = "C:\\di\u017f\u212as\\x.exe" }), false},
-		{"nothing at all", namespace, Caller{}, false},
+			with(func(c *caller.Caller) { c.Process.Exe = "C:\\di\u017f\u212as\\x.exe" }), false},
+		{"nothing at all", namespace, caller.Caller{}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -132,7 +131,7 @@ func TestImages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		p := policyFor(t, CallerPattern{Namespace: "kube-system", Image: tt.pattern})
-		c := with(func(c *Caller) { c.Image = tt.image })
+		c := with(func(c *caller.Caller) { c.Container.Image = tt.image })
 		if got := p.Decide(Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}).Allowed; got != tt.want {
 			t.Errorf("pattern %q, image %q: allowed %v, want %v", tt.pattern, tt.image, got, tt.want)
 		}

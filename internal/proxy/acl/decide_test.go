@@ -3,6 +3,8 @@ package acl
 import (
 	"errors"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 const driver = `C:\Program Files\driver\csi-node.exe`
@@ -24,7 +26,7 @@ func request(pipe, operation, assurance, user, exe string) Request {
 	if err != nil {
 		panic(err)
 	}
-	return Request{Group: p.group, Version: p.version, Operation: operation, Caller: Caller{Assurance: assurance, User: user, Exe: exe}}
+	return Request{Group: p.group, Version: p.version, Operation: operation, Caller: caller.Caller{Assurance: caller.Assurance(assurance), User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}
 }
 
 func TestDecide(t *testing.T) {
@@ -110,9 +112,9 @@ func TestUnixPathsMindCase(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	caller := []CallerPattern{{User: "S-1-5-18"}}
+	system := []CallerPattern{{User: "S-1-5-18"}}
 	good := func(change func(*Rule)) Spec {
-		r := Rule{Name: "r", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Callers: caller}
+		r := Rule{Name: "r", Pipes: []string{"filesystem-v1"}, Operations: []string{"Mkdir"}, Callers: system}
 		change(&r)
 		return Spec{Rules: []Rule{r}}
 	}
@@ -183,15 +185,15 @@ func TestNewReportsEveryFault(t *testing.T) {
 
 func TestCheckRefusesNamesThatDoNotExist(t *testing.T) {
 	known := []API{{"filesystem", "v1", []string{"Mkdir", "CreateSymlink"}}, {"filesystem", "v1alpha1", []string{"Mkdir", "CreateSymlink"}}, {"volume", "v1", []string{"MountVolume"}}}
-	caller := []CallerPattern{{User: "S-1-5-18"}}
+	system := []CallerPattern{{User: "S-1-5-18"}}
 	policy, err := New(Spec{
 		Modes: []PipeMode{{"disk-v1", LogOnly}, {"*", Enforce}},
 		Rules: []Rule{
-			{Name: "good", Pipes: []string{"*"}, Operations: []string{"Mkdir", "MountVolume", "*"}, Callers: caller},
-			{Name: "no such pipe", Pipes: []string{"filesystem-v1", "filesystem-v7"}, Operations: []string{"Mkdir"}, Callers: caller},
-			{Name: "older name", Pipes: []string{"filesystem-*"}, Operations: []string{"LinkPath", "Mkdir"}, Callers: caller},
-			{Name: "other group's name", Pipes: []string{"volume-*"}, Operations: []string{"Mkdir"}, Callers: caller},
-			{Name: "system by star", Pipes: []string{"*-v1"}, Operations: []string{"StopService"}, Callers: caller},
+			{Name: "good", Pipes: []string{"*"}, Operations: []string{"Mkdir", "MountVolume", "*"}, Callers: system},
+			{Name: "no such pipe", Pipes: []string{"filesystem-v1", "filesystem-v7"}, Operations: []string{"Mkdir"}, Callers: system},
+			{Name: "older name", Pipes: []string{"filesystem-*"}, Operations: []string{"LinkPath", "Mkdir"}, Callers: system},
+			{Name: "other group's name", Pipes: []string{"volume-*"}, Operations: []string{"Mkdir"}, Callers: system},
+			{Name: "system by star", Pipes: []string{"*-v1"}, Operations: []string{"StopService"}, Callers: system},
 		},
 	})
 	if err != nil {

@@ -3,6 +3,8 @@ package acl
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Verdict is what one rule says to a request.
@@ -40,7 +42,7 @@ func (p *Policy) Explain(r Request) []Verdict {
 	}
 	if !decides.Names && !isFullName(r.Group) {
 		decides.Why += "; no rule names this caller for " + r.Operation
-		if r.Caller.Doubt && q.caller.level == levelProcess {
+		if r.Caller.Doubt != "" && q.caller.level == caller.LevelProcess {
 			decides.Why += ": whether it is in a container is not known"
 		}
 	}
@@ -88,7 +90,7 @@ func (p *Policy) explain(i int, r Request, q *query) Verdict {
 }
 
 // difference says in words what the pattern asks for and what the caller has.
-func (p *callerPattern) difference(field string, want CallerPattern, have Caller, folded *caller) string {
+func (p *callerPattern) difference(field string, want CallerPattern, have caller.Caller, folded *folded) string {
 	text := func(want, have string) string {
 		if have == "" {
 			return fmt.Sprintf("%s is not known, and must be %q", field, want)
@@ -99,19 +101,19 @@ func (p *callerPattern) difference(field string, want CallerPattern, have Caller
 	case "assurance":
 		return fmt.Sprintf("assurance is %q, and must be %s", have.Assurance, []string{"", "sid", "process", "pod"}[p.least])
 	case "user":
-		return text(want.User, have.User)
+		return text(want.User, have.User.SID)
 	case "exe":
-		return text(want.Exe, have.Exe)
+		return text(want.Exe, have.Process.Exe)
 	case "namespace":
-		return text(p.namespace, have.Namespace)
+		return text(p.namespace, have.Pod.Namespace)
 	case "serviceAccount":
 		return text(strings.Join(p.accounts, ", "), folded.account)
 	case "container":
-		return text(want.Container, have.Container)
+		return text(want.Container, have.Container.Name)
 	case "image":
-		return text(want.Image, have.Image)
+		return text(want.Image, have.Container.Image)
 	case "hostProcess":
-		return fmt.Sprintf("hostProcess is %v, not %v", have.HostProcess, *p.hostProcess)
+		return fmt.Sprintf("hostProcess is %v, not %v", have.Container.HostProcess, *p.hostProcess)
 	}
 	return "no valid token was shown"
 }

@@ -3,6 +3,8 @@ package acl
 import (
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func TestExplainSaysOfEachRuleWhyNot(t *testing.T) {
@@ -27,7 +29,7 @@ func TestExplainSaysOfEachRuleWhyNot(t *testing.T) {
 		{"no", "operations: Mkdir is not among them"},
 		{"no", `paths: "C:\\b" is not within its paths`},
 		{"no", `callers[0]: namespace is "kube-system", not "team-a"; callers[1]: user is "S-1-5-93-2-1", not "S-1-5-18"; ` +
-			`callers[2]: container is "driver", not "other"; callers[3]: image is "` + podCaller.Image + `", not "r.io/b/*"; ` +
+			`callers[2]: container is "driver", not "other"; callers[3]: image is "` + podCaller.Container.Image + `", not "r.io/b/*"; ` +
 			`callers[4]: hostProcess is false, not true; callers[5]: no valid token was shown; callers[6]: exe is "C:\\driver\\node.exe", not "C:\\other\\*"; ` +
 			`callers[7]: serviceAccount is "node-sa", not "other"`},
 		{"decides", "callers[0] agrees"},
@@ -45,11 +47,11 @@ func TestExplainSaysOfEachRuleWhyNot(t *testing.T) {
 			t.Errorf("rule %s: %s, %s\nwant %s, %s", got[i].Rule, result, got[i].Why, w.result, w.why)
 		}
 	}
-	unknown := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *Caller) { c.ServiceAccount = "" })})
+	unknown := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })})
 	if !strings.Contains(unknown[4].Why, `serviceAccount is not known, and must be "node-sa"`) {
 		t.Errorf("an unknown service account: %s", unknown[4].Why)
 	}
-	process := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *Caller) { c.Assurance = "process" })})
+	process := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Assurance = "process" })})
 	if !strings.Contains(process[4].Why, `assurance is "process", and must be pod`) {
 		t.Errorf("an unproven pod: %s", process[4].Why)
 	}

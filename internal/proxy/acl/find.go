@@ -14,7 +14,7 @@ const (
 // query is a request with its fields folded.
 type query struct {
 	group, version, operation string
-	caller                    caller
+	caller                    folded
 	paths                     pathArguments
 	shares, services          []string
 	goal                      goal

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 const other = `\\.\pipe\other-Server.v1`
@@ -77,13 +78,13 @@ func TestFullNamesAndMethods(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := policy.Decide(Request{Group: tt.group, Version: tt.version, Operation: tt.op, Caller: Caller{Assurance: "process", User: tt.user, Exe: ""}})
+			d := policy.Decide(Request{Group: tt.group, Version: tt.version, Operation: tt.op, Caller: caller.Caller{Assurance: "process", User: caller.User{SID: tt.user}, Process: caller.Process{Exe: ""}}})
 			if d.Rule != tt.rule || d.Allowed != (tt.rule != "") {
 				t.Errorf("got %+v, want rule %q", d, tt.rule)
 			}
 		})
 	}
-	open := policy.Decide(Request{Group: `\\.\pipe\open`, Version: "", Operation: "/a.B/C", Caller: Caller{Assurance: "none", User: "", Exe: ""}})
+	open := policy.Decide(Request{Group: `\\.\pipe\open`, Version: "", Operation: "/a.B/C", Caller: caller.Caller{Assurance: "none", User: caller.User{SID: ""}, Process: caller.Process{Exe: ""}}})
 	if !open.Allowed || open.Effect != Deny || open.Mode != LogOnly {
 		t.Errorf("a forwarded pipe in LogOnly: %+v", open)
 	}

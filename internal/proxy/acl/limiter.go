@@ -5,21 +5,8 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
-
-// Principal is the party that a bound counts: a container of a pod where that is proven, else an account and the program that
-// runs as it. Starting more processes gains nothing. The program is part of it because rules for the host name programs: the
-// drivers and agents of a node are all SYSTEM, and one of them must not use up what another one needs.
-type Principal struct {
-	PodUID, Container string // set together, and then the rest is empty
-	Namespace         string // of the pod
-	User, Exe         string // SID, and full path in one case
-}
-
-// String is a text that no other principal has.
-func (p Principal) String() string {
-	return p.Namespace + "/" + p.PodUID + "/" + p.Container + "/" + p.User + "/" + p.Exe
-}
 
 // Limiter counts what principals use up. It may be used by many goroutines.
 //
@@ -37,12 +24,12 @@ type Limiter struct {
 }
 
 type bucketKey struct {
-	who  Principal
+	who  caller.Principal
 	rule string
 }
 
 type connectionKey struct {
-	who  Principal
+	who  caller.Principal
 	pipe string
 }
 
@@ -71,7 +58,7 @@ func NewLimiter(most int) *Limiter {
 
 // Call says whether a call of who, that rule has allowed, is within the limits, and counts it if it is. The rule is a Decision's
 // CountedAs or Rule; an empty one stands for all calls that no rule has allowed.
-func (l *Limiter) Call(who Principal, rule string, limits access.Limits) bool {
+func (l *Limiter) Call(who caller.Principal, rule string, limits access.Limits) bool {
 	if limits.CallsPerSecond <= 0 {
 		return true
 	}
@@ -129,7 +116,7 @@ func (b *bucket) take(limits access.Limits, now time.Time) bool {
 
 // Connect counts a connection of who to a pipe, unless there are most of them already; 0 is no bound. The connection
 // counts until release is called, which may be done more than once.
-func (l *Limiter) Connect(who Principal, pipe string, most int) (release func(), ok bool) {
+func (l *Limiter) Connect(who caller.Principal, pipe string, most int) (release func(), ok bool) {
 	key := connectionKey{who, pipe}
 	l.mu.Lock()
 	defer l.mu.Unlock()

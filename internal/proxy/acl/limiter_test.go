@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func TestLimiterRefusesCallsBeyondTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 2, Burst: 3}
-		driver, other := Principal{PodUID: "u1", Container: "c"}, Principal{PodUID: "u1", Container: "sidecar"}
-		count := func(who Principal, rule string) (n int) {
+		driver, other := caller.Principal{PodUID: "u1", Container: "c"}, caller.Principal{PodUID: "u1", Container: "sidecar"}
+		count := func(who caller.Principal, rule string) (n int) {
 			for range 10 {
 				if l.Call(who, rule, limits) {
 					n++
@@ -46,12 +47,12 @@ func TestLimiterFollowsChangedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLimiter(0)
 		for range 50 {
-			l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 100})
+			l.Call(caller.Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 100})
 		}
-		if !l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) || l.Call(Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) {
+		if !l.Call(caller.Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) || l.Call(caller.Principal{Exe: "1"}, "r", access.Limits{CallsPerSecond: 1}) {
 			t.Error("a lower limit leaves the calls of the higher one")
 		}
-		if !l.Call(Principal{Exe: "1"}, "r", access.Limits{}) {
+		if !l.Call(caller.Principal{Exe: "1"}, "r", access.Limits{}) {
 			t.Error("no limit refuses")
 		}
 	})
@@ -59,7 +60,7 @@ func TestLimiterFollowsChangedLimits(t *testing.T) {
 
 func TestLimiterTellsProgramsOfOneAccountApart(t *testing.T) {
 	l, limits := NewLimiter(0), access.Limits{CallsPerSecond: 1}
-	if !l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) || !l.Call(Principal{User: "S-1-5-18", Exe: "b"}, "", limits) || l.Call(Principal{User: "S-1-5-18", Exe: "a"}, "", limits) {
+	if !l.Call(caller.Principal{User: "S-1-5-18", Exe: "a"}, "", limits) || !l.Call(caller.Principal{User: "S-1-5-18", Exe: "b"}, "", limits) || l.Call(caller.Principal{User: "S-1-5-18", Exe: "a"}, "", limits) {
 		t.Error("two programs of one account share a bound, or one has it twice")
 	}
 }
@@ -67,11 +68,11 @@ func TestLimiterTellsProgramsOfOneAccountApart(t *testing.T) {
 func TestLimiterStaysBoundedAgainstManyPrincipals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, limits := NewLimiter(100), access.Limits{CallsPerSecond: 1, Burst: 2}
-		old := Principal{PodUID: "old"}
+		old := caller.Principal{PodUID: "old"}
 		l.Call(old, "r", limits)
 		passed := 0
 		for i := range 10_000 {
-			if l.Call(Principal{Exe: strconv.Itoa(i + 1)}, "r", limits) {
+			if l.Call(caller.Principal{Exe: strconv.Itoa(i + 1)}, "r", limits) {
 				passed++
 			}
 		}
@@ -85,14 +86,14 @@ func TestLimiterStaysBoundedAgainstManyPrincipals(t *testing.T) {
 			t.Error("one that was there before is refused")
 		}
 		time.Sleep(3 * time.Second)
-		if !l.Call(Principal{Exe: "99999"}, "r", limits) || len(l.buckets) != 1 || len(l.shared) != 0 {
+		if !l.Call(caller.Principal{Exe: "99999"}, "r", limits) || len(l.buckets) != 1 || len(l.shared) != 0 {
 			t.Errorf("after a pause there are still %d principals, %d shared", len(l.buckets), len(l.shared))
 		}
 	})
 }
 
 func TestLimiterRefusesConnectionsBeyondTheNumber(t *testing.T) {
-	l, who := NewLimiter(0), Principal{PodUID: "u"}
+	l, who := NewLimiter(0), caller.Principal{PodUID: "u"}
 	var mu sync.Mutex
 	var releases []func()
 	var wait sync.WaitGroup

@@ -3,6 +3,8 @@ package acl
 import (
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // spelling is an operation of a group, both spelled out.
@@ -43,9 +45,9 @@ func (r *rule) names(q *query, by int) bool {
 		return false
 	}
 	if c.namespace != "" {
-		return q.caller.level == levelPod
+		return q.caller.level == caller.LevelPod
 	}
-	return q.caller.level == levelProcess && !q.caller.mayBeInside
+	return q.caller.level == caller.LevelProcess && !q.caller.mayBeInside
 }
 
 // findNaming returns the first rule that covers the call and names its caller. It is looked for only where some rule names anybody for the operation.

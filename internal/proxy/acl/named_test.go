@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // agent is a process of the node.
-var agent = Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`}
+var agent = caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\Tools\Agent.exe`}}
 
-func withAgent(change func(*Caller)) Caller {
+func withAgent(change func(*caller.Caller)) caller.Caller {
 	c := agent
 	change(&c)
 	return c
@@ -48,14 +49,14 @@ func naming(t *testing.T, rule Rule, r Request) bool {
 }
 
 func TestRulesNameWhomTheySpellOut(t *testing.T) {
-	ask := func(pipe, operation string, c Caller) Request {
+	ask := func(pipe, operation string, c caller.Caller) Request {
 		group, version, _ := strings.Cut(pipe, "-")
 		return Request{Group: group, Version: version, Operation: operation, Caller: c}
 	}
 	rule := func(pipe, operation string, callers ...CallerPattern) Rule {
 		return Rule{Pipes: []string{pipe}, Operations: []string{operation}, Callers: callers}
 	}
-	format := func(c Caller) Request { return ask("volume-v1", "FormatVolume", c) }
+	format := func(c caller.Caller) Request { return ask("volume-v1", "FormatVolume", c) }
 	account := CallerPattern{ServiceAccount: "kube-system/node-sa"}
 	anyAccount := CallerPattern{Namespace: "kube-system", Container: "driver"}
 	for _, c := range []struct {
@@ -85,7 +86,9 @@ func TestRulesNameWhomTheySpellOut(t *testing.T) {
 		{"a user alone", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18"}), format(agent), false},
 		{"a program of an image", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Image: "r.io/team-a/*"}), format(podCaller), false},
 		{"a program of a HostProcess container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`, HostProcess: isTrue()}),
-			format(with(func(c *Caller) { c.User, c.Exe, c.HostProcess = agent.User, agent.Exe, true })), false},
+			format(with(func(c *caller.Caller) {
+				c.User.SID, c.Process.Exe, c.Container.HostProcess = agent.User.SID, agent.Process.Exe, true
+			})), false},
 		{"a program of no HostProcess container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, HostProcess: isFalse()}), format(podCaller), false},
 		{"a program of a container", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-93-2-1", Exe: `C:\driver\node.exe`, Container: "driver"}), format(podCaller), false},
 		{"a program alone", rule("volume-v1", "FormatVolume", CallerPattern{Exe: `C:\Tools\Agent.exe`}), format(agent), false},
@@ -105,39 +108,39 @@ func TestRulesNameWhomTheySpellOut(t *testing.T) {
 		{"another group for a program", rule("disk-*", "FormatVolume", agentPattern), format(agent), false},
 		{"a group that must be spelled out", rule("system-*", "StopService", podPattern), ask("system-v1alpha1", "StopService", podCaller), true},
 
-		{"another namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "shop" })), false},
-		{"no namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "" })), false},
-		{"a namespace in capitals", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Namespace = "Kube-System" })), false},
-		{"another account", rule("volume-v1", "FormatVolume", account), format(with(func(c *Caller) { c.ServiceAccount = "default" })), false},
-		{"an account that is not known", rule("volume-v1", "FormatVolume", account), format(with(func(c *Caller) { c.ServiceAccount = "" })), false},
-		{"a container of another account", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.ServiceAccount = "other" })), true},
-		{"a container of an account that is not known", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.ServiceAccount = "" })), true},
-		{"another container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "other" })), false},
-		{"no container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "" })), false},
-		{"a container in capitals", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *Caller) { c.Container = "Driver" })), false},
-		{"another container of the account", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *Caller) { c.Container = "other" })), false},
+		{"another namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *caller.Caller) { c.Pod.Namespace = "shop" })), false},
+		{"no namespace", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *caller.Caller) { c.Pod.Namespace = "" })), false},
+		{"a namespace in capitals", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *caller.Caller) { c.Pod.Namespace = "Kube-System" })), false},
+		{"another account", rule("volume-v1", "FormatVolume", account), format(with(func(c *caller.Caller) { c.Pod.ServiceAccount = "default" })), false},
+		{"an account that is not known", rule("volume-v1", "FormatVolume", account), format(with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })), false},
+		{"a container of another account", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *caller.Caller) { c.Pod.ServiceAccount = "other" })), true},
+		{"a container of an account that is not known", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })), true},
+		{"another container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *caller.Caller) { c.Container.Name = "other" })), false},
+		{"no container", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *caller.Caller) { c.Container.Name = "" })), false},
+		{"a container in capitals", rule("volume-v1", "FormatVolume", anyAccount), format(with(func(c *caller.Caller) { c.Container.Name = "Driver" })), false},
+		{"another container of the account", rule("volume-v1", "FormatVolume", podPattern), format(with(func(c *caller.Caller) { c.Container.Name = "other" })), false},
 		{"a process for a container", rule("volume-v1", "FormatVolume", anyAccount), format(agent), false},
 
-		{"another user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.User = "S-1-5-19" })), false},
-		{"no user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.User = "" })), false},
-		{"another program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = `C:\Tools\Agent.exe.exe` })), false},
-		{"a program on another drive", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = `D:\Tools\Agent.exe` })), false},
-		{"the name of the program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = "Agent.exe" })), false},
-		{"no program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Exe = "" })), false},
-		{"a program in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(with(func(c *Caller) { c.User, c.Exe = agent.User, agent.Exe })), false},
-		{"a program that may be in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Namespace = "kube-system" })), false},
-		{"a program that may be a pod's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Pod = "x" })), false},
-		{"a program that may be an account's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.ServiceAccount = "x" })), false},
-		{"a program that may be in a container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Container = "x" })), false},
-		{"a program that may be an image's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.Image = "x" })), false},
-		{"a program that may be in a HostProcess container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *Caller) { c.HostProcess = true })), false},
+		{"another user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.User.SID = "S-1-5-19" })), false},
+		{"no user", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.User.SID = "" })), false},
+		{"another program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Process.Exe = `C:\Tools\Agent.exe.exe` })), false},
+		{"a program on another drive", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Process.Exe = `D:\Tools\Agent.exe` })), false},
+		{"the name of the program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Process.Exe = "Agent.exe" })), false},
+		{"no program", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Process.Exe = "" })), false},
+		{"a program in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(with(func(c *caller.Caller) { c.User.SID, c.Process.Exe = agent.User.SID, agent.Process.Exe })), false},
+		{"a program that may be in a pod", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Pod.Namespace = "kube-system" })), false},
+		{"a program that may be a pod's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Pod.Name = "x" })), false},
+		{"a program that may be an account's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Pod.ServiceAccount = "x" })), false},
+		{"a program that may be in a container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Container.Name = "x" })), false},
+		{"a program that may be an image's", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Container.Image = "x" })), false},
+		{"a program that may be in a HostProcess container", rule("volume-v1", "FormatVolume", agentPattern), format(withAgent(func(c *caller.Caller) { c.Container.HostProcess = true })), false},
 		{"a program of a rule for pods", rule("volume-v1", "FormatVolume", CallerPattern{User: "S-1-5-18", Exe: `C:\Tools\Agent.exe`, Assurance: "pod"}),
-			format(with(func(c *Caller) { c.User, c.Exe = agent.User, agent.Exe })), false},
+			format(with(func(c *caller.Caller) { c.User.SID, c.Process.Exe = agent.User.SID, agent.Process.Exe })), false},
 
 		// All of the rule counts.
 		{"an image", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Image: "r.io/team-a/*"}), format(podCaller), true},
 		{"another image", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Image: "r.io/team-b/*"}), format(podCaller), false},
-		{"a token", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Token: true}), format(with(func(c *Caller) { c.Token = true })), true},
+		{"a token", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Token: true}), format(with(func(c *caller.Caller) { c.Token = true })), true},
 		{"no token", rule("volume-v1", "FormatVolume", CallerPattern{ServiceAccount: "kube-system/node-sa", Token: true}), format(podCaller), false},
 		{"an operation without paths", Rule{Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}, Paths: []string{`C:\k`}}, format(podCaller), false},
 	} {
@@ -148,13 +151,13 @@ func TestRulesNameWhomTheySpellOut(t *testing.T) {
 }
 
 func TestANameNeedsItsAssurance(t *testing.T) {
-	for pattern, c := range map[*CallerPattern]Caller{&podPattern: podCaller, &agentPattern: agent} {
+	for pattern, c := range map[*CallerPattern]caller.Caller{&podPattern: podCaller, &agentPattern: agent} {
 		rule := Rule{Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{*pattern}}
 		for _, assurance := range []string{"none", "sid", "process", "pod", "", "Pod", "Process", "kernel"} {
 			asked := c
-			asked.Assurance = assurance
+			asked.Assurance = caller.Assurance(assurance)
 			got := naming(t, rule, Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: asked})
-			if got != (assurance == c.Assurance) {
+			if got != (asked.Assurance == c.Assurance) {
 				t.Errorf("%v at assurance %q: named %v", pattern, assurance, got)
 			}
 		}
@@ -170,7 +173,10 @@ func TestADoubtNamesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, inDoubt := range []bool{false, true} {
-		who := Caller{Assurance: "process", User: "S-1-5-18", Exe: `C:\agent.exe`, Doubt: inDoubt}
+		who := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\agent.exe`}}
+		if inDoubt {
+			who.Doubt = "the runtime does not answer"
+		}
 		if d := p.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: who}); !d.Allowed || d.Named == inDoubt {
 			t.Errorf("in doubt %t: %+v", inDoubt, d)
 		}
@@ -180,7 +186,7 @@ func TestADoubtNamesNobody(t *testing.T) {
 func TestServicesOfARuleLimitWhomItNames(t *testing.T) {
 	for _, c := range []struct {
 		pattern CallerPattern
-		caller  Caller
+		caller  caller.Caller
 	}{{podPattern, podCaller}, {agentPattern, agent}} {
 		rule := Rule{Pipes: []string{"system-*"}, Operations: []string{"StopService"}, Callers: []CallerPattern{c.pattern}, Services: []string{"lanmanworkstation", "msiscsi"}}
 		for _, services := range [][]string{{"MSiSCSI"}, {"winrm"}, {""}, {"msiscsi "}, nil, {"msiscsi", "winrm"}} {
@@ -223,7 +229,7 @@ func TestNobodyIsNamedOnAForwardedPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []Caller{podCaller, agent} {
+	for _, c := range []caller.Caller{podCaller, agent} {
 		for _, operation := range []string{"FormatVolume", "/a.B/C", "/a.B/FormatVolume"} {
 			if d := policy.Decide(Request{Group: pipe, Operation: operation, Caller: c}); d.Named {
 				t.Errorf("%s: %+v", operation, d)
@@ -297,7 +303,7 @@ func TestOneOfManyCallersIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range map[int]string{0: "many", callers - 1: "many", callers: "everything"} {
-		r := Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *Caller) { c.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
+		r := Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *caller.Caller) { c.Process.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
 		if d := policy.Decide(r); d.Rule != want || d.Named != (want == "many") {
 			t.Errorf("caller %d: %+v", i, d)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func TestPathsConfine(t *testing.T) {
@@ -130,13 +131,13 @@ func TestNewRefusesPathsAndLimits(t *testing.T) {
 }
 
 func TestLimitsOfTheRuleGoBeforeThoseOfAll(t *testing.T) {
-	caller := []CallerPattern{{User: "S-1-5-18"}}
+	system := []CallerPattern{{User: "S-1-5-18"}}
 	policy, err := New(Spec{
 		Limits: access.Limits{Connections: 9, CallsPerSecond: 90, Burst: 99},
 		Rules: []Rule{
-			{Name: "own", Pipes: []string{"disk-v1"}, Operations: []string{"Rescan"}, Callers: caller, Limits: access.Limits{Connections: 2, CallsPerSecond: 5}},
-			{Name: "none", Pipes: []string{"disk-*"}, Operations: []string{"*"}, Callers: caller},
-			{Name: "some", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: caller, Limits: access.Limits{Connections: 3}},
+			{Name: "own", Pipes: []string{"disk-v1"}, Operations: []string{"Rescan"}, Callers: system, Limits: access.Limits{Connections: 2, CallsPerSecond: 5}},
+			{Name: "none", Pipes: []string{"disk-*"}, Operations: []string{"*"}, Callers: system},
+			{Name: "some", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: system, Limits: access.Limits{Connections: 3}},
 		},
 	})
 	if err != nil {
@@ -159,7 +160,7 @@ func TestLimitsOfTheRuleGoBeforeThoseOfAll(t *testing.T) {
 		group, version, user string
 		want                 int
 	}{{"disk", "v1", "S-1-5-18", 2}, {"disk", "v1beta1", "S-1-5-18", 9}, {"volume", "v1", "S-1-5-18", 3}, {"disk", "v1", "S-1-5-19", 9}} {
-		if got := policy.Connections(tt.group, tt.version, Caller{Assurance: "sid", User: tt.user}); got != tt.want {
+		if got := policy.Connections(tt.group, tt.version, caller.Caller{Assurance: "sid", User: caller.User{SID: tt.user}}); got != tt.want {
 			t.Errorf("%+v: %d connections", tt, got)
 		}
 	}
@@ -176,11 +177,11 @@ func TestARuleThatHoldsButForItsPathsIsNamedWhereverItStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Paths: []string{`D:\x`},
-			Caller: Caller{Assurance: "pod", Namespace: "a", ServiceAccount: "node"}}
+			Caller: caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "a", ServiceAccount: "node"}}}
 		if d := p.Decide(r); d.Allowed || d.Reason != want {
 			t.Errorf("%v: %s", list, d.Reason)
 		}
-		r.Caller.Namespace = "c"
+		r.Caller.Pod.Namespace = "c"
 		if d := p.Decide(r); d.Allowed || d.Reason != "no rule that allows Mkdir here names this caller" {
 			t.Errorf("%v: a stranger: %s", list, d.Reason)
 		}

@@ -163,18 +163,18 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 	out.all = slices.Contains(r.Operations, "*")
 	out.operations = slices.DeleteFunc(slices.Clone(r.Operations), func(name string) bool { return name == "*" })
 	for j, text := range r.Callers {
-		caller, wrong := parseCaller(text)
+		c, wrong := parseCaller(text)
 		for _, err := range wrong {
 			faults.add(fmt.Sprintf("%s.callers[%d]", field, j), "%v", err)
 		}
-		out.callers = append(out.callers, caller)
+		out.callers = append(out.callers, c)
 	}
 	if r.Subject != nil {
-		caller, wrong := parseSubject(r.Subject)
+		c, wrong := parseSubject(r.Subject)
 		for _, err := range wrong {
 			faults.add(field+".subject", "%v", err)
 		}
-		out.callers = append(out.callers, caller)
+		out.callers = append(out.callers, c)
 	}
 	for j, name := range r.Permits {
 		if err := access.CheckPermit(name, r.Shares); err != nil {

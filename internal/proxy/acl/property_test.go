@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // straightforward is what a decision means where no rule names the caller: the first rule, in their order, all of whose parts cover the request.
@@ -68,7 +69,7 @@ func straightforwardlyNaming(p *Policy, r Request) (rule string) {
 }
 
 // checkSubjects compares what rules say of their subjects with what package access does.
-func checkSubjects(t *testing.T, p *Policy, c Caller) (matches int) {
+func checkSubjects(t *testing.T, p *Policy, c caller.Caller) (matches int) {
 	t.Helper()
 	who := foldCaller(c)
 	for i, written := range p.spec.Rules {
@@ -76,13 +77,10 @@ func checkSubjects(t *testing.T, p *Policy, c Caller) (matches int) {
 			continue
 		}
 		want := false
-		if c.Assurance == "pod" && c.Namespace != "" && (c.Token || !written.Subject.RequireToken) {
-			account := c.ServiceAccount
-			if account == "" { // on a node it may be unknown, and then fits where none is asked for
-				account = "?"
-			}
-			is, _, _ := access.NewSubjects([]access.Subject{*written.Subject}).Match(access.Container{
-				Namespace: c.Namespace, ServiceAccount: account, Name: c.Container, Image: c.Image}, time.Time{})
+		if c.Assurance == "pod" && c.Pod.Namespace != "" && (c.Token || !written.Subject.RequireToken) {
+			whole := c
+			whole.Pod.ServiceAccount = cmp.Or(c.Pod.ServiceAccount, "?") // on a node it may be unknown, and then fits where none is asked for
+			is, _, _ := access.NewSubjects([]access.Subject{*written.Subject}).Match(whole, time.Time{})
 			want = is != nil
 		}
 		if got := p.rules[i].callers[len(written.Callers)].covers(&who); got != want {
@@ -95,8 +93,8 @@ func checkSubjects(t *testing.T, p *Policy, c Caller) (matches int) {
 	return matches
 }
 
-func isOnNode(c Caller) bool {
-	return c == Caller{Assurance: "process", User: c.User, Exe: c.Exe, Token: c.Token}
+func isOnNode(c caller.Caller) bool {
+	return c == caller.Caller{Assurance: "process", User: caller.User{SID: c.User.SID}, Process: caller.Process{Exe: c.Process.Exe}, Token: c.Token}
 }
 
 // words are few, so that rules and requests meet.
@@ -204,13 +202,16 @@ func randomSubject(r *rand.Rand) *access.Subject {
 	return s
 }
 
+var doubts = []string{"", "", "", "the runtime does not answer"}
+
 func randomRequest(r *rand.Rand) Request {
 	q := Request{
 		Group: pick(r, words.groups), Version: pick(r, words.versions), Operation: pick(r, words.operations[1:8]),
-		Caller: Caller{
-			Assurance: pick(r, words.assurances), User: pick(r, words.users), Exe: pick(r, words.exes), Namespace: pick(r, words.namespaces),
-			ServiceAccount: pick(r, words.accounts), Container: pick(r, words.containers), Image: pick(r, words.images),
-			HostProcess: r.IntN(2) == 0, Token: r.IntN(2) == 0, Doubt: r.IntN(4) == 0,
+		Caller: caller.Caller{
+			Assurance: caller.Assurance(pick(r, words.assurances)), User: caller.User{SID: pick(r, words.users)}, Process: caller.Process{Exe: pick(r, words.exes)},
+			Pod:       caller.Pod{Namespace: pick(r, words.namespaces), ServiceAccount: pick(r, words.accounts)},
+			Container: caller.Container{Name: pick(r, words.containers), Image: pick(r, words.images), HostProcess: r.IntN(2) == 0},
+			Token:     r.IntN(2) == 0, Doubt: doubts[r.IntN(4)],
 		},
 	}
 	for range r.IntN(3) {
@@ -239,14 +240,14 @@ func aimedRequest(r *rand.Rand, s Spec) Request {
 		})
 	}
 	c := of[r.IntN(len(of))]
-	who := Caller{Assurance: "process", User: c.User, Exe: strings.Replace(c.Exe, "*", "a.exe", 1), Token: c.Token}
+	who := caller.Caller{Assurance: "process", User: caller.User{SID: c.User}, Process: caller.Process{Exe: strings.Replace(c.Exe, "*", "a.exe", 1)}, Token: c.Token}
 	if c.Namespace != "" {
-		who = Caller{
-			Assurance: "pod", User: c.User, Exe: who.Exe, Token: c.Token, Namespace: c.Namespace, ServiceAccount: c.ServiceAccount, Container: c.Container,
-			Image: strings.Replace(c.Image, "*", "x", 1), HostProcess: c.HostProcess != nil && *c.HostProcess,
+		who = caller.Caller{
+			Assurance: "pod", User: caller.User{SID: c.User}, Process: caller.Process{Exe: who.Process.Exe}, Token: c.Token, Pod: caller.Pod{Namespace: c.Namespace, ServiceAccount: c.ServiceAccount},
+			Container: caller.Container{Name: c.Container, Image: strings.Replace(c.Image, "*", "x", 1), HostProcess: c.HostProcess != nil && *c.HostProcess},
 		}
 	}
-	who.Doubt = r.IntN(4) == 0
+	who.Doubt = doubts[r.IntN(4)]
 	if r.IntN(4) > 0 {
 		q.Caller = who
 	}

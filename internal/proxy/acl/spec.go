@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Spec is an access list as it is written down. The zero Spec allows nothing.
@@ -118,30 +119,12 @@ type CallerPattern struct {
 	Token bool `json:",omitempty" yaml:"token"`
 }
 
-// Caller is who asks. An empty string is something that is not known.
-type Caller struct {
-	Assurance string // "none", "sid", "process" or "pod"; anything else is none
-	User      string // SID or uid:N
-	Exe       string
-
-	// The following are believed at assurance "pod" alone.
-	Namespace, ServiceAccount, Pod string // names; ServiceAccount without its namespace
-	Container, Image               string
-	HostProcess                    bool // the container is a HostProcess container
-
-	Token bool // a token was verified, and is that of the pod
-
-	// Doubt says that something about the caller could not be found out. No more than a process, it may be in a container: rules
-	// cover it as ever, and none names it.
-	Doubt bool
-}
-
 // Request is what is asked, in the words of the newest API version, with the served version beside them. For a pipe that is
 // not of the node API, Group is its full name, `\\.\pipe\NAME`, and Version is empty. Operation is a full method name,
 // "/package.Service/Method", where the method has no other.
 type Request struct {
 	Group, Version, Operation string
-	Caller                    Caller
+	Caller                    caller.Caller
 	// Paths are all the path arguments of the call, empty ones too.
 	Paths []string
 	// Shares and Services are the SMB shares (`\\server\share`, without what follows) and the services that the call names.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
@@ -91,18 +92,18 @@ func TestCallerIsNamedFromItsProcessToItsServiceAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	resolver := peer.New(peer.Options{Containers: c, Accounts: kubelet.NewSnapshot(file)})
-	resolve := func(pipe string) (peer.Identity, error) {
+	resolve := func(pipe string) (caller.Caller, error) {
 		accepted := callOurselves(t, `\\.\pipe\`+strings.ToLower(t.Name())+pipe)
 		p, err := resolver.Resolve(accepted, peer.Note(accepted))
 		if err != nil {
-			return peer.Identity{}, err
+			return caller.Caller{}, err
 		}
 		t.Cleanup(func() { _ = p.Close() })
 		return p.Identity(), nil
 	}
 
 	before, err := resolve("-before")
-	if err != nil || !before.IsHost || before.Pod != nil || before.Assurance != peer.AssuranceProcess {
+	if err != nil || !before.IsHost || before.HasPod() || before.Assurance != caller.AssuranceProcess {
 		t.Errorf("outside of containers: %+v, %v", before, err)
 	}
 
@@ -111,8 +112,8 @@ func TestCallerIsNamedFromItsProcessToItsServiceAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := within.Principal(); got != "pod:storage/csi-a/driver" || within.Pod.ServiceAccount != "csi-node" || !within.Container.HostProcess {
-		t.Errorf("in a container: %s, %+v, %+v", got, within.Container, within.Pod)
+	if within.Pod.Namespace != "storage" || within.Pod.Name != "csi-a" || within.Container.Name != "driver" || within.Pod.ServiceAccount != "csi-node" || !within.Container.HostProcess {
+		t.Errorf("in a container: %+v, %+v", within.Container, within.Pod)
 	}
 
 	f.change(func() { f.containers[0].State = runtimeapi.ContainerState_CONTAINER_EXITED })
@@ -122,7 +123,7 @@ func TestCallerIsNamedFromItsProcessToItsServiceAccount(t *testing.T) {
 	if after, err := resolve("-after"); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("in a container that has ended: %+v, %v", after, err)
 	}
-	if before.Pod != nil || within.Pod.Name != "csi-a" {
+	if before.HasPod() || within.Pod.Name != "csi-a" {
 		t.Error("an identity has changed")
 	}
 }

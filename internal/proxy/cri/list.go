@@ -5,6 +5,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -21,7 +22,7 @@ func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodS
 			return
 		}
 		if i, ok := at[id]; ok {
-			list[i] = peer.Candidate{Container: peer.Container{ID: id}, Fault: "the runtime lists its id twice"}
+			list[i] = peer.Candidate{Container: caller.Container{ID: id}, Fault: "the runtime lists its id twice"}
 			return
 		}
 		at[id] = len(list)
@@ -31,7 +32,7 @@ func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodS
 	for _, s := range sandboxes {
 		pods.add(s)
 		// The sandbox has a process of its own, which has no business here.
-		add(peer.Candidate{Container: peer.Container{ID: s.GetId()}, Fault: "it is the sandbox of a pod"})
+		add(peer.Candidate{Container: caller.Container{ID: s.GetId()}, Fault: "it is the sandbox of a pod"})
 	}
 	for _, c := range containers {
 		add(pods.candidate(c))
@@ -42,17 +43,17 @@ func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodS
 // pods are the pods of the listed sandboxes.
 type pods struct {
 	sandboxes map[string]peer.Candidate // by sandbox id; the container is empty
-	uids      map[string]peer.Pod
+	uids      map[string]caller.Pod
 	torn      map[string]bool // uids of which two pods make use
 }
 
 func newPods() *pods {
-	return &pods{sandboxes: map[string]peer.Candidate{}, uids: map[string]peer.Pod{}, torn: map[string]bool{}}
+	return &pods{sandboxes: map[string]peer.Candidate{}, uids: map[string]caller.Pod{}, torn: map[string]bool{}}
 }
 
 func (p *pods) add(s *runtimeapi.PodSandbox) {
 	meta, labels := s.GetMetadata(), s.GetLabels()
-	pod := peer.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid()}
+	pod := caller.Pod{Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: meta.GetUid()}
 	c := peer.Candidate{Pod: pod}
 	switch {
 	case !isUID(pod.UID):
@@ -74,14 +75,14 @@ func (p *pods) add(s *runtimeapi.PodSandbox) {
 	p.uids[pod.UID] = pod
 }
 
-func agree(labels map[string]string, pod peer.Pod) bool {
+func agree(labels map[string]string, pod caller.Pod) bool {
 	return labels[labelUID] == pod.UID && labels[labelNamespace] == pod.Namespace && labels[labelPod] == pod.Name
 }
 
 // candidate describes a container. Its name and pod are told more than once, and have to be the same each time.
 func (p *pods) candidate(c *runtimeapi.Container) peer.Candidate {
 	image := imageOf(c.GetImage())
-	found := peer.Candidate{Container: peer.Container{ID: c.GetId()}}
+	found := peer.Candidate{Container: caller.Container{ID: c.GetId()}}
 	sandbox, ok := p.sandboxes[c.GetPodSandboxId()]
 	labels, name := c.GetLabels(), c.GetMetadata().GetName()
 	switch state := c.GetState(); {

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 var (
-	driver     = peer.Container{ID: id("a"), Name: "driver", Image: "registry.example/driver:v1"}
-	driversPod = peer.Pod{Namespace: "storage", Name: "csi-a", UID: uid("a")}
+	driver     = caller.Container{ID: id("a"), Name: "driver", Image: "registry.example/driver:v1"}
+	driversPod = caller.Pod{Namespace: "storage", Name: "csi-a", UID: uid("a")}
 )
 
 func TestCandidatesNameNobodyByAnAnswerThatDoesNotHold(t *testing.T) {
@@ -91,7 +92,7 @@ func TestCandidatesNameNobodyByAnAnswerThatDoesNotHold(t *testing.T) {
 			}
 			found := false
 			for _, c := range list {
-				if c.Pod != (peer.Pod{}) || c.Container != (peer.Container{ID: c.Container.ID}) || c.Fault == "" {
+				if c.Pod != (caller.Pod{}) || c.Container != (caller.Container{ID: c.Container.ID}) || c.Fault == "" {
 					t.Errorf("somebody can be taken for %+v", c)
 				}
 				if c.Container.ID == id("a") {
@@ -133,7 +134,7 @@ func TestAnIDThatIsListedTwiceIsNobodysAndHurtsNoOther(t *testing.T) {
 				seen[c.Container.ID] = c
 			}
 			for _, id := range test.ids {
-				if c := seen[id]; !strings.Contains(c.Fault, "twice") || c.Pod != (peer.Pod{}) {
+				if c := seen[id]; !strings.Contains(c.Fault, "twice") || c.Pod != (caller.Pod{}) {
 					t.Errorf("somebody can be taken for %+v", c)
 				}
 			}
@@ -204,7 +205,7 @@ func TestCandidatesNameThePod(t *testing.T) {
 			}
 			want := peer.Candidate{Container: driver, Pod: driversPod}
 			test.want(&want)
-			if diff := cmp.Diff([]peer.Candidate{{Container: peer.Container{ID: id("1")}, Fault: "it is the sandbox of a pod"}, want}, list); diff != "" {
+			if diff := cmp.Diff([]peer.Candidate{{Container: caller.Container{ID: id("1")}, Fault: "it is the sandbox of a pod"}, want}, list); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // named says of every process that it is the one of its identity.
 type named struct {
 	mu       sync.Mutex
-	identity peer.Identity
+	identity caller.Caller
 	err      error
 	dead     error
 	held     int
@@ -54,11 +55,11 @@ func (n *named) settle(t testing.TB, who string) {
 
 type namedPeer struct {
 	of       *named
-	identity peer.Identity
+	identity caller.Caller
 	once     sync.Once
 }
 
-func (p *namedPeer) Identity() peer.Identity { return p.identity }
+func (p *namedPeer) Identity() caller.Caller { return p.identity }
 
 func (p *namedPeer) Alive() error {
 	p.of.mu.Lock()
@@ -74,15 +75,15 @@ func (p *namedPeer) Close() error {
 const serverExe = `C:\server\server.exe`
 
 func driver() *named {
-	return &named{identity: peer.Identity{
-		Assurance: peer.AssuranceProcess, User: peer.User{SID: "S-1-5-18"},
-		Process: peer.Process{PID: 4711, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Exe: `C:\driver\node.exe`},
+	return &named{identity: caller.Caller{
+		Assurance: caller.AssuranceProcess, User: caller.User{SID: "S-1-5-18"},
+		Process: caller.Process{PID: 4711, Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Exe: `C:\driver\node.exe`},
 	}}
 }
 
 func server() *named {
-	return &named{identity: peer.Identity{
-		Assurance: peer.AssuranceProcess, User: peer.User{SID: "S-1-5-18"}, Process: peer.Process{PID: 815, Exe: serverExe},
+	return &named{identity: caller.Caller{
+		Assurance: caller.AssuranceProcess, User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{PID: 815, Exe: serverExe},
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -95,7 +96,7 @@ func New(o Options) (*Client, error) {
 }
 
 // ServiceAccount implements peer.Accounts.
-func (c *Client) ServiceAccount(ctx context.Context, pod peer.Pod) (string, error) {
+func (c *Client) ServiceAccount(ctx context.Context, pod caller.Pod) (string, error) {
 	asked := time.Now()
 	c.mu.RLock()
 	account := c.known.find(pod)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -12,7 +13,7 @@ func First(sources ...peer.Accounts) peer.Accounts { return first(sources) }
 
 type first []peer.Accounts
 
-func (f first) ServiceAccount(ctx context.Context, pod peer.Pod) (string, error) {
+func (f first) ServiceAccount(ctx context.Context, pod caller.Pod) (string, error) {
 	var errs []error
 	for _, source := range f {
 		account, err := source.ServiceAccount(ctx, pod)

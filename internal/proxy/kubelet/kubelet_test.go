@@ -27,14 +27,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-var csi = peer.Pod{Namespace: "storage", Name: "csi-a", UID: "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"}
+var csi = caller.Pod{Namespace: "storage", Name: "csi-a", UID: "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"}
 
 // item is a pod as the kubelet prints it, with a part of what nobody here reads.
-func item(p peer.Pod, account string) string {
+func item(p caller.Pod, account string) string {
 	return fmt.Sprintf(`{"metadata":{"name":%q,"namespace":%q,"uid":%q,"annotations":{"serviceAccountName":"admin","UID":"x"}},
 	"spec":{"serviceAccountName":%q,"serviceAccount":"old","nodeName":"n","containers":[{"name":"c"}]},"status":{"phase":"Running"}}`,
 		p.Name, p.Namespace, p.UID, account)
@@ -176,21 +176,21 @@ func TestServiceAccountIsThePods(t *testing.T) {
 }
 
 func TestServiceAccountIsNeverAnotherPods(t *testing.T) {
-	other := peer.Pod{Namespace: "storage", Name: "csi-b", UID: "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"}
-	with := func(change func(*peer.Pod)) string {
+	other := caller.Pod{Namespace: "storage", Name: "csi-b", UID: "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb"}
+	with := func(change func(*caller.Pod)) string {
 		p := csi
 		change(&p)
 		return podsOf(item(p, "csi-node"))
 	}
 	tests := []struct{ name, body string }{
 		{"another pod", podsOf(item(other, "csi-node"))},
-		{"a pod of the same name and another uid", with(func(p *peer.Pod) { p.UID = other.UID })},
-		{"a pod of the same uid and another name", with(func(p *peer.Pod) { p.Name = "csi-b" })},
-		{"a pod of the same uid and another namespace", with(func(p *peer.Pod) { p.Namespace = "kube-system" })},
-		{"a pod without a uid", with(func(p *peer.Pod) { p.UID = "" })},
-		{"a uid in capital letters", with(func(p *peer.Pod) { p.UID = strings.ToUpper(p.UID) })},
+		{"a pod of the same name and another uid", with(func(p *caller.Pod) { p.UID = other.UID })},
+		{"a pod of the same uid and another name", with(func(p *caller.Pod) { p.Name = "csi-b" })},
+		{"a pod of the same uid and another namespace", with(func(p *caller.Pod) { p.Namespace = "kube-system" })},
+		{"a pod without a uid", with(func(p *caller.Pod) { p.UID = "" })},
+		{"a uid in capital letters", with(func(p *caller.Pod) { p.UID = strings.ToUpper(p.UID) })},
 		{"two pods of one uid", podsOf(item(csi, "csi-node"), item(csi, "csi-node"))},
-		{"two pods of one uid and two names", podsOf(item(csi, "csi-node"), item(peer.Pod{Namespace: "x", Name: "y", UID: csi.UID}, "z"))},
+		{"two pods of one uid and two names", podsOf(item(csi, "csi-node"), item(caller.Pod{Namespace: "x", Name: "y", UID: csi.UID}, "z"))},
 		{"no service account", podsOf(item(csi, ""))},
 		{"a service account with a slash", podsOf(item(csi, "kube-system/admin"))},
 		{"a service account with a colon", podsOf(item(csi, "system:admin"))},

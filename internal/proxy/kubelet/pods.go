@@ -6,23 +6,23 @@ import (
 
 	"sigs.k8s.io/json"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // maxPods is several times what a kubelet runs.
 const maxPods = 4096
 
 // pods are service accounts by pod. What is here never changes in Kubernetes while the pod exists.
-type pods map[peer.Pod]string
+type pods map[caller.Pod]string
 
 // find returns "" for a pod that is not there. Nothing of it but uid, namespace and name is looked at.
-func (p pods) find(pod peer.Pod) string {
+func (p pods) find(pod caller.Pod) string {
 	pod.ServiceAccount = ""
 	return p[pod]
 }
 
 // collect keeps one account for each uid: where two pods claim one, neither has an account.
-func collect(listed []peer.Pod) (pods, error) {
+func collect(listed []caller.Pod) (pods, error) {
 	if len(listed) > maxPods {
 		return nil, fmt.Errorf("%d pods; %d are the bound", len(listed), maxPods)
 	}
@@ -80,9 +80,9 @@ func decodeList(content []byte) (pods, error) {
 	if list.APIVersion != "v1" || list.Kind != "PodList" {
 		return nil, fmt.Errorf("%.100q of %.100q, and not a list of pods", list.Kind, list.APIVersion)
 	}
-	listed := make([]peer.Pod, len(list.Items))
+	listed := make([]caller.Pod, len(list.Items))
 	for i, item := range list.Items {
-		listed[i] = peer.Pod{
+		listed[i] = caller.Pod{
 			Namespace: item.Metadata.Namespace, Name: item.Metadata.Name, UID: item.Metadata.UID,
 			ServiceAccount: item.Spec.ServiceAccountName,
 		}

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/json"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
@@ -34,7 +35,7 @@ var _ peer.Accounts = (*Snapshot)(nil)
 func NewSnapshot(path string) *Snapshot { return &Snapshot{path: path} }
 
 // ServiceAccount implements peer.Accounts. A file that does not hold is worth nothing, also for pods that were in it before.
-func (s *Snapshot) ServiceAccount(_ context.Context, pod peer.Pod) (string, error) {
+func (s *Snapshot) ServiceAccount(_ context.Context, pod caller.Pod) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info, err := os.Stat(s.path)
@@ -73,9 +74,9 @@ func load(path string) (pods, error) {
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	listed := make([]peer.Pod, len(file.Pods))
+	listed := make([]caller.Pod, len(file.Pods))
 	for i, p := range file.Pods {
-		listed[i] = peer.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
+		listed[i] = caller.Pod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
 	}
 	return collect(listed)
 }

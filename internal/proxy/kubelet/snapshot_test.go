@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -20,7 +21,7 @@ func TestSnapshotNamesThePodsAccount(t *testing.T) {
 			t.Errorf("got %q, %v", account, err)
 		}
 	}
-	for name, other := range map[string]peer.Pod{
+	for name, other := range map[string]caller.Pod{
 		"another uid":       {Namespace: csi.Namespace, Name: csi.Name, UID: "b"},
 		"another name":      {Namespace: csi.Namespace, Name: "b", UID: csi.UID},
 		"another namespace": {Namespace: "b", Name: csi.Name, UID: csi.UID},
@@ -113,7 +114,7 @@ type source struct {
 	err     error
 }
 
-func (s source) ServiceAccount(context.Context, peer.Pod) (string, error) { return s.account, s.err }
+func (s source) ServiceAccount(context.Context, caller.Pod) (string, error) { return s.account, s.err }
 
 func TestFirstAsksTheNextOnlyForWhatIsNotKnown(t *testing.T) {
 	away := errors.New("away")

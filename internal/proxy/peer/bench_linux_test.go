@@ -5,6 +5,8 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // inOne is the real kernel, but that the caller is in one container: this process cannot be put into one here. All
@@ -61,7 +63,7 @@ func node(containers int) []Candidate {
 
 // BenchmarkResolveNewCaller is what a connection costs before its first byte is read; "process" is without containers.
 func BenchmarkResolveNewCaller(b *testing.B) {
-	resolve := func(b *testing.B, r Resolver, want Assurance) {
+	resolve := func(b *testing.B, r Resolver, want caller.Assurance) {
 		conn := accepted(b)
 		b.ReportAllocs()
 		for b.Loop() {
@@ -77,12 +79,12 @@ func BenchmarkResolveNewCaller(b *testing.B) {
 			}
 		}
 	}
-	b.Run("process", func(b *testing.B) { resolve(b, NewResolver(), AssuranceProcess) })
+	b.Run("process", func(b *testing.B) { resolve(b, NewResolver(), caller.AssuranceProcess) })
 	for _, n := range []int{1, 20, 220} {
 		b.Run(fmt.Sprintf("containers=%d", n), func(b *testing.B) {
 			list := node(n)
 			p := &placer{containers: &fakeContainers{known: list}, accounts: &fakeAccounts{account: "csi"}, timeout: defaultTimeout}
-			resolve(b, resolver{kernel: inOne{container: list[n/2].Container.ID}, placer: p}, AssurancePod)
+			resolve(b, resolver{kernel: inOne{container: list[n/2].Container.ID}, placer: p}, caller.AssurancePod)
 		})
 	}
 }
@@ -99,7 +101,7 @@ func BenchmarkResolvedCaller(b *testing.B) {
 	b.Run("identity", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if !held.Identity().Assurance.AtLeast(AssurancePod) {
+			if held.Identity().Assurance != caller.AssurancePod {
 				b.Fatal("no pod")
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // TestMain lets this binary stand in for a caller of its own: with PEER_DIAL set it opens
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestResolveNamesAnotherProcess(t *testing.T) {
-	accepted, caller := call(t)
+	accepted, child := call(t)
 	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +37,8 @@ func TestResolveNamesAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := peer.Identity()
-	if int(got.Process.PID) != caller.Process.Pid {
-		t.Errorf("PID %d, want %d", got.Process.PID, caller.Process.Pid)
+	if int(got.Process.PID) != child.Process.Pid {
+		t.Errorf("PID %d, want %d", got.Process.PID, child.Process.Pid)
 	}
 	if !sameProgram(got.Process.Exe, self) {
 		t.Errorf("image %q, want %q", got.Process.Exe, self)
@@ -45,13 +47,13 @@ func TestResolveNamesAnotherProcess(t *testing.T) {
 	if age := time.Since(got.Process.Start); age < 0 || age > time.Minute {
 		t.Errorf("it started %s ago", age)
 	}
-	if got.Assurance != AssuranceProcess {
+	if got.Assurance != caller.AssuranceProcess {
 		t.Errorf("assurance %q", got.Assurance)
 	}
 }
 
 func TestAliveSeesTheCallerEnd(t *testing.T) {
-	accepted, caller := call(t)
+	accepted, child := call(t)
 	peer, err := NewResolver().Resolve(accepted, Note(accepted))
 	if err != nil {
 		t.Fatal(err)
@@ -60,21 +62,21 @@ func TestAliveSeesTheCallerEnd(t *testing.T) {
 	if err := peer.Alive(); err != nil {
 		t.Fatalf("while it runs: %v", err)
 	}
-	if err := caller.Process.Kill(); err != nil {
+	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = caller.Wait() // "killed", and that is the point
+	_ = child.Wait() // "killed", and that is the point
 	if err := peer.Alive(); !errors.Is(err, errEnded) {
 		t.Errorf("after its end: %v", err)
 	}
 }
 
 func TestResolveRefusesACallerThatHasEnded(t *testing.T) {
-	accepted, caller := call(t)
-	if err := caller.Process.Kill(); err != nil {
+	accepted, child := call(t)
+	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = caller.Wait() // "killed", and that is the point
+	_ = child.Wait() // "killed", and that is the point
 	if peer, err := NewResolver().Resolve(accepted, Note(accepted)); err == nil {
 		t.Errorf("resolved %+v", peer.Identity())
 	}

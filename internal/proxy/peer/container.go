@@ -3,33 +3,16 @@ package peer
 import (
 	"context"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
-
-// Container is what a container runtime says of a container.
-type Container struct {
-	// ID is 64 hexadecimal digits that the runtime drew. Nobody else has had them or will.
-	ID string
-	// Name is the container's in its pod.
-	Name string
-	// Image is the reference in the pod's specification, as the kubelet passed it on.
-	Image string
-	// HostProcess is a container whose processes are the host's own, in a job (Windows alone).
-	HostProcess bool
-}
-
-// Pod is what a container belongs to.
-type Pod struct {
-	Namespace, Name, UID string
-	// ServiceAccount is empty if it is not known.
-	ServiceAccount string
-}
 
 // Candidate is a container that a process may turn out to be in.
 type Candidate struct {
 	// Container has no HostProcess yet: the job that holds the process says that.
-	Container Container
+	Container caller.Container
 	// Pod has no ServiceAccount yet.
-	Pod Pod
+	Pod caller.Pod
 	// Fault is why nobody may be taken for this container. A process that is in it is refused, since it is neither
 	// that container nor a process of the host.
 	Fault string
@@ -61,7 +44,7 @@ type Containers interface {
 // Accounts knows the service accounts of this machine's pods.
 type Accounts interface {
 	// ServiceAccount returns "" if it does not know that very pod, and ends with ctx at the latest.
-	ServiceAccount(ctx context.Context, pod Pod) (string, error)
+	ServiceAccount(ctx context.Context, pod caller.Pod) (string, error)
 }
 
 // Options say how far callers are to be named.

@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 var (
@@ -51,7 +53,7 @@ type fakeProcess struct {
 	started    time.Time
 	startedErr error
 	alive      []error // one for every question, the last one for all after it
-	user       User
+	user       caller.User
 	userErr    error
 	image      string
 	imageErr   error
@@ -69,7 +71,7 @@ func (p *fakeProcess) InJob(name string) (bool, error) {
 
 func (p *fakeProcess) PID() (uint32, error)        { return p.pid, p.pidErr }
 func (p *fakeProcess) Started() (time.Time, error) { return p.started, p.startedErr }
-func (p *fakeProcess) User() (User, error)         { return p.user, p.userErr }
+func (p *fakeProcess) User() (caller.User, error)  { return p.user, p.userErr }
 func (p *fakeProcess) Image() (string, error)      { return p.image, p.imageErr }
 
 func (p *fakeProcess) Alive() error {
@@ -91,7 +93,7 @@ func honest() *fakeKernel {
 			pid:     4711,
 			started: accept.Add(-time.Hour),
 			alive:   []error{nil},
-			user:    User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`},
+			user:    caller.User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`},
 			image:   `C:\csi\driver.exe`,
 		},
 	}

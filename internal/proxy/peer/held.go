@@ -3,6 +3,8 @@ package peer
 import (
 	"errors"
 	"sync"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // errEnded means that the process that opened the connection runs no more. What still holds the
@@ -14,7 +16,7 @@ var errReleased = errors.New("the process is no longer held")
 
 // held is a caller whose process is held open.
 type held struct {
-	identity Identity
+	identity caller.Caller
 
 	// mu keeps Close from happening while Alive asks: a closed handle's number may by then be
 	// another handle's, and the answer would be about another process.
@@ -22,7 +24,7 @@ type held struct {
 	process process // nil once closed
 }
 
-func (h *held) Identity() Identity { return h.identity }
+func (h *held) Identity() caller.Caller { return h.identity }
 
 func (h *held) Alive() error {
 	h.mu.RLock()

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // These tests put real processes into real named jobs, and play no part but the runtime's.
@@ -85,9 +87,9 @@ func hostJobOf(t *testing.T, id, owner string) windows.Handle {
 	return job
 }
 
-func assign(t *testing.T, caller *exec.Cmd, jobs ...windows.Handle) {
+func assign(t *testing.T, child *exec.Cmd, jobs ...windows.Handle) {
 	t.Helper()
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(caller.Process.Pid))
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(child.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,36 +102,36 @@ func assign(t *testing.T, caller *exec.Cmd, jobs ...windows.Handle) {
 }
 
 // place resolves a connection with the runtime's word on some containers.
-func placed(t *testing.T, accepted net.Conn, ids ...string) (Identity, error) {
+func placed(t *testing.T, accepted net.Conn, ids ...string) (caller.Caller, error) {
 	t.Helper()
 	var list []Candidate
 	for _, id := range ids {
-		list = append(list, Candidate{Container: Container{ID: id, Name: "c"}, Pod: Pod{Namespace: "n", Name: "p-" + id, UID: "u-" + id}})
+		list = append(list, Candidate{Container: caller.Container{ID: id, Name: "c"}, Pod: caller.Pod{Namespace: "n", Name: "p-" + id, UID: "u-" + id}})
 	}
 	peer, err := New(Options{Containers: &fakeContainers{known: list, fresh: list}}).Resolve(accepted, Note(accepted))
 	if err != nil {
-		return Identity{}, err
+		return caller.Caller{}, err
 	}
 	t.Cleanup(func() { _ = peer.Close() })
 	return peer.Identity(), nil
 }
 
-func wantContainer(t *testing.T, got Identity, err error, id string, isHostProcess bool) {
+func wantContainer(t *testing.T, got caller.Caller, err error, id string, isHostProcess bool) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Assurance != AssurancePod || got.Container.ID != id || got.Pod.UID != "u-"+id || got.Container.HostProcess != isHostProcess {
+	if got.Assurance != caller.AssurancePod || got.Container.ID != id || got.Pod.UID != "u-"+id || got.Container.HostProcess != isHostProcess {
 		t.Errorf("got %+v of %+v (host process %t), want container %s", got.Container, got.Pod, isHostProcess, id)
 	}
 }
 
-func wantHost(t *testing.T, got Identity, err error) {
+func wantHost(t *testing.T, got caller.Caller, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Assurance != AssuranceProcess || !got.IsHost || got.Container != nil || got.Pod != nil {
+	if got.Assurance != caller.AssuranceProcess || !got.IsHost || got.HasPod() {
 		t.Errorf("a process of the host became %+v of %+v", got.Container, got.Pod)
 	}
 }
@@ -140,8 +142,8 @@ func TestCallerIsInItsOwnContainer(t *testing.T) {
 			mine, other := drawn(t), drawn(t)
 			job := make(t, mine)
 			siloJob(t, other)
-			accepted, caller := call(t)
-			assign(t, caller, job)
+			accepted, child := call(t)
+			assign(t, child, job)
 			got, err := placed(t, accepted, other, mine)
 			wantContainer(t, got, err, mine, name == "host process")
 		})
@@ -154,9 +156,9 @@ func TestCallersOfTwoContainersAreNotMistaken(t *testing.T) {
 	accepted := map[string]net.Conn{}
 	for id, job := range jobs {
 		t.Run("caller in "+id[:8], func(t *testing.T) {
-			var caller *exec.Cmd
-			accepted[id], caller = call(t)
-			assign(t, caller, job)
+			var child *exec.Cmd
+			accepted[id], child = call(t)
+			assign(t, child, job)
 			got, err := placed(t, accepted[id], first, second, third)
 			wantContainer(t, got, err, id, id == third)
 		})
@@ -175,8 +177,8 @@ func TestCallerInANestedJobIsInTheContainer(t *testing.T) {
 	t.Cleanup(func() { _ = windows.CloseHandle(inner) })
 	job := siloJob(t, mine)
 	siloJob(t, other)
-	accepted, caller := call(t)
-	assign(t, caller, job, inner)
+	accepted, child := call(t)
+	assign(t, child, job, inner)
 	got, err := placed(t, accepted, other, mine)
 	wantContainer(t, got, err, mine, false)
 }
@@ -184,8 +186,8 @@ func TestCallerInANestedJobIsInTheContainer(t *testing.T) {
 func TestCallerInNestedContainersIsRefused(t *testing.T) {
 	outer, inner := drawn(t), drawn(t)
 	jobs := []windows.Handle{siloJob(t, outer), hostJob(t, inner)}
-	accepted, caller := call(t)
-	assign(t, caller, jobs...)
+	accepted, child := call(t)
+	assign(t, child, jobs...)
 	if got, err := placed(t, accepted, outer, inner); err == nil || !strings.Contains(err.Error(), "as well") {
 		t.Errorf("got %+v, %v", got.Container, err)
 	}
@@ -213,8 +215,8 @@ func TestCallerInNoContainerIsTheHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			id := drawn(t)
 			jobs := make(t, id)
-			accepted, caller := call(t)
-			assign(t, caller, jobs...)
+			accepted, child := call(t)
+			assign(t, child, jobs...)
 			got, err := placed(t, accepted, id)
 			wantHost(t, got, err)
 		})
@@ -224,12 +226,12 @@ func TestCallerInNoContainerIsTheHosts(t *testing.T) {
 func TestDeadCallerOfAContainerIsRefused(t *testing.T) {
 	mine := drawn(t)
 	job := siloJob(t, mine)
-	accepted, caller := call(t)
-	assign(t, caller, job)
-	if err := caller.Process.Kill(); err != nil {
+	accepted, child := call(t)
+	assign(t, child, job)
+	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = caller.Wait() // "killed", and that is the point
+	_ = child.Wait() // "killed", and that is the point
 	if got, err := placed(t, accepted, mine); err == nil {
 		t.Errorf("got %+v", got)
 	}
@@ -237,10 +239,10 @@ func TestDeadCallerOfAContainerIsRefused(t *testing.T) {
 
 func TestIdentityOutlivesTheJobsName(t *testing.T) {
 	mine := drawn(t)
-	accepted, caller := call(t)
+	accepted, child := call(t)
 	job := hostJob(t, mine)
-	assign(t, caller, job)
-	list := []Candidate{{Container: Container{ID: mine}, Pod: Pod{Namespace: "n", Name: "p", UID: "u"}}}
+	assign(t, child, job)
+	list := []Candidate{{Container: caller.Container{ID: mine}, Pod: caller.Pod{Namespace: "n", Name: "p", UID: "u"}}}
 	containers := &fakeContainers{known: list, fresh: list}
 	peer, err := New(Options{Containers: containers}).Resolve(accepted, Note(accepted))
 	if err != nil {
@@ -262,8 +264,8 @@ func TestJobThatSomebodyElseMadeIsRefused(t *testing.T) {
 		t.Run(owner, func(t *testing.T) {
 			mine := drawn(t)
 			job := hostJobOf(t, mine, owner)
-			accepted, caller := call(t)
-			assign(t, caller, job)
+			accepted, child := call(t)
+			assign(t, child, job)
 			if got, err := placed(t, accepted, mine); err == nil || !strings.Contains(err.Error(), "and not the system") {
 				t.Errorf("got %+v, %v", got.Container, err)
 			}
@@ -287,8 +289,8 @@ func TestJobOfTheSystemIsBelieved(t *testing.T) {
 		t.Run(owner, func(t *testing.T) {
 			mine := drawn(t)
 			job := hostJobOf(t, mine, owner)
-			accepted, caller := call(t)
-			assign(t, caller, job)
+			accepted, child := call(t)
+			assign(t, child, job)
 			got, err := placed(t, accepted, mine)
 			wantContainer(t, got, err, mine, true)
 		})
@@ -333,12 +335,12 @@ func link(t *testing.T, name, target string) {
 }
 
 // wantDoubt is for a caller that is in no container that is known, while one of those cannot be asked about.
-func wantDoubt(t *testing.T, got Identity, err error) {
+func wantDoubt(t *testing.T, got caller.Caller, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Assurance != AssuranceProcess || got.IsHost || got.Doubt == "" || got.Container != nil || got.Pod != nil {
+	if got.Assurance != caller.AssuranceProcess || got.IsHost || got.Doubt == "" || got.HasPod() {
 		t.Errorf("got %+v of %+v (host %t, doubt %q), want a process that is in doubt", got.Container, got.Pod, got.IsHost, got.Doubt)
 	}
 }
@@ -354,8 +356,8 @@ func TestALinkFromOneContainersNameToAnothersJobNamesNobody(t *testing.T) {
 			driver, attacker, other := drawn(t), drawn(t), drawn(t)
 			job, full := target(t, attacker)
 			link(t, `\BaseNamedObjects\JobContainer_`+driver, full)
-			accepted, caller := call(t)
-			assign(t, caller, job)
+			accepted, child := call(t)
+			assign(t, child, job)
 			got, err := placed(t, accepted, driver, other)
 			wantDoubt(t, got, err)
 			got, err = placed(t, accepted, driver, attacker)
@@ -385,8 +387,8 @@ func TestAJobThatCannotBeOpenedDecidesAboutNoOtherCaller(t *testing.T) {
 		_ = windows.CloseHandle(opened)
 		t.Skip("this system opens a job whose access list denies everybody")
 	}
-	accepted, caller := call(t)
-	assign(t, caller, siloJob(t, mine))
+	accepted, child := call(t)
+	assign(t, child, siloJob(t, mine))
 	got, err := placed(t, accepted, closed, mine)
 	wantContainer(t, got, err, mine, false)
 	outside, _ := call(t)

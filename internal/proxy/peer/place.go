@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // ContainerAccounts begin the SIDs of ContainerAdministrator and ContainerUser, as which nothing runs outside of a
@@ -28,7 +30,7 @@ type placer struct {
 // place completes an identity that was proven as far as the process. Only the kernel says which container that is, and
 // only of the process that is held: the runtime contributes names of jobs to ask for. If the runtime cannot be asked,
 // the identity stays what it is; a caller about whom the answers contradict each other is refused.
-func (p *placer) place(k kernel, proc process, who *Identity) error {
+func (p *placer) place(k kernel, proc process, who *caller.Caller) error {
 	if isVirtualMachine(who.Process.Exe) {
 		return fmt.Errorf("it is %s, behind which are all processes of a virtual machine", who.Process.Exe)
 	}
@@ -79,8 +81,8 @@ func (p *placer) refresh(ctx context.Context) (List, error) {
 	return p.containers.Refresh(ctx)
 }
 
-func (p *placer) settle(ctx context.Context, who *Identity, c *Candidate) {
-	who.Assurance, who.Container, who.Pod = AssurancePod, &c.Container, &c.Pod
+func (p *placer) settle(ctx context.Context, who *caller.Caller, c *Candidate) {
+	who.Assurance, who.Container, who.Pod = caller.AssurancePod, c.Container, c.Pod
 	if p.accounts == nil {
 		return
 	}
@@ -91,7 +93,7 @@ func (p *placer) settle(ctx context.Context, who *Identity, c *Candidate) {
 	case account == "":
 		who.Doubt = "the pod's service account: nobody knows it"
 	default:
-		c.Pod.ServiceAccount = account
+		who.Pod.ServiceAccount = account
 	}
 }
 

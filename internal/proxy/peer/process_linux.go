@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // errReplaced means that the process runs another program by now (execve(2)).
@@ -120,19 +122,19 @@ func startTicks(stat []byte) (uint64, error) {
 }
 
 // User is the one who connected. A process that has become somebody else since (a set-user-ID program) is nobody.
-func (p *linuxProcess) User() (User, error) {
+func (p *linuxProcess) User() (caller.User, error) {
 	line, err := field(fmt.Sprintf("/proc/%d/status", p.pid), "Uid:")
 	if err != nil {
-		return User{}, err
+		return caller.User{}, err
 	}
 	ids := strings.Fields(line) // real, effective, saved, file system
 	if len(ids) != 4 {
-		return User{}, fmt.Errorf("user ids %q", line)
+		return caller.User{}, fmt.Errorf("user ids %q", line)
 	}
 	if ids[1] != strconv.FormatUint(uint64(p.uid), 10) {
-		return User{}, fmt.Errorf("connected as user %d and is now user %s", p.uid, ids[1])
+		return caller.User{}, fmt.Errorf("connected as user %d and is now user %s", p.uid, ids[1])
 	}
-	return User{SID: "uid:" + ids[1]}, nil
+	return caller.User{SID: "uid:" + ids[1]}, nil
 }
 
 // Image is the path by which this process, too, finds the file that runs. A file that was removed, or that another mount

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // windowsProcess is an open handle of a process.
@@ -39,15 +41,15 @@ func (p windowsProcess) Alive() error {
 
 // User is the account of the process's primary token. The name is for people, so a SID that
 // has none here (a container's, for one) is no fault.
-func (p windowsProcess) User() (user User, err error) {
+func (p windowsProcess) User() (user caller.User, err error) {
 	var token windows.Token
 	if err := windows.OpenProcessToken(windows.Handle(p), windows.TOKEN_QUERY, &token); err != nil {
-		return User{}, fmt.Errorf("open its token: %w", err)
+		return caller.User{}, fmt.Errorf("open its token: %w", err)
 	}
 	defer func() { err = errors.Join(err, token.Close()) }()
 	owner, err := token.GetTokenUser()
 	if err != nil {
-		return User{}, fmt.Errorf("read its token: %w", err)
+		return caller.User{}, fmt.Errorf("read its token: %w", err)
 	}
 	user.SID = owner.User.Sid.String()
 	if account, domain, _, err := owner.User.Sid.LookupAccount(""); err == nil {

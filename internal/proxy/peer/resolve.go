@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // kernel is what is asked of the operating system about a connection. It is cut so thin that every refusal
@@ -24,7 +26,7 @@ type process interface {
 	Started() (time.Time, error)
 	// Alive returns nil while the process runs.
 	Alive() error
-	User() (User, error)
+	User() (caller.User, error)
 	Image() (string, error)
 	// InJob says whether the process belongs to a job of that name. There may be no such job. True with an error means that it
 	// belongs to one that others than the system have made.
@@ -89,55 +91,55 @@ func (r resolver) clientPID(conn net.Conn) (uint32, error) {
 	return pid, nil
 }
 
-func (r resolver) identify(conn net.Conn, proc process, pid uint32, accepted time.Time) (Identity, error) {
+func (r resolver) identify(conn net.Conn, proc process, pid uint32, accepted time.Time) (caller.Caller, error) {
 	if opened, err := proc.PID(); err != nil {
-		return Identity{}, fmt.Errorf("ask process %d for its id: %w", pid, err)
+		return caller.Caller{}, fmt.Errorf("ask process %d for its id: %w", pid, err)
 	} else if opened != pid {
-		return Identity{}, fmt.Errorf("opened process %d and got process %d", pid, opened)
+		return caller.Caller{}, fmt.Errorf("opened process %d and got process %d", pid, opened)
 	}
 	started, err := proc.Started()
 	if err != nil {
-		return Identity{}, fmt.Errorf("ask when process %d started: %w", pid, err)
+		return caller.Caller{}, fmt.Errorf("ask when process %d started: %w", pid, err)
 	}
 	if started.After(accepted) {
-		return Identity{}, fmt.Errorf("process %d started at %s, after its connection was accepted: the id was given away again",
+		return caller.Caller{}, fmt.Errorf("process %d started at %s, after its connection was accepted: the id was given away again",
 			pid, started.UTC().Format(time.RFC3339Nano))
 	}
 	if err := proc.Alive(); err != nil {
-		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
+		return caller.Caller{}, fmt.Errorf("process %d: %w", pid, err)
 	}
 	if again, err := r.clientPID(conn); err != nil {
-		return Identity{}, fmt.Errorf("second question: %w", err)
+		return caller.Caller{}, fmt.Errorf("second question: %w", err)
 	} else if again != pid {
-		return Identity{}, fmt.Errorf("the caller's process id was %d and is now %d", pid, again)
+		return caller.Caller{}, fmt.Errorf("the caller's process id was %d and is now %d", pid, again)
 	}
 	user, image, err := describe(proc)
 	if err != nil {
-		return Identity{}, fmt.Errorf("process %d: %w", pid, err)
+		return caller.Caller{}, fmt.Errorf("process %d: %w", pid, err)
 	}
-	return Identity{
-		Assurance: AssuranceProcess,
-		Process:   Process{PID: pid, Start: started, Exe: image},
+	return caller.Caller{
+		Assurance: caller.AssuranceProcess,
+		Process:   caller.Process{PID: pid, Start: started, Exe: image},
 		User:      user,
 	}, nil
 }
 
 // describe reads what rules are written about. The process must outlive the reading: where the answers are found
 // by number, they are its own only if the number was its own until the end.
-func describe(proc process) (User, string, error) {
+func describe(proc process) (caller.User, string, error) {
 	user, err := proc.User()
 	if err != nil {
-		return User{}, "", fmt.Errorf("read its user: %w", err)
+		return caller.User{}, "", fmt.Errorf("read its user: %w", err)
 	}
 	if user.SID == "" {
-		return User{}, "", errors.New("its user has no identifier")
+		return caller.User{}, "", errors.New("its user has no identifier")
 	}
 	image, err := proc.Image()
 	if err != nil {
-		return User{}, "", fmt.Errorf("read the path of its image: %w", err)
+		return caller.User{}, "", fmt.Errorf("read the path of its image: %w", err)
 	}
 	if image == "" {
-		return User{}, "", errors.New("its image has no path")
+		return caller.User{}, "", errors.New("its image has no path")
 	}
 	return user, image, proc.Alive()
 }

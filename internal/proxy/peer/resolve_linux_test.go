@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func callAndWait(address string) error {
@@ -213,7 +215,7 @@ func FuzzStartTicks(f *testing.F) {
 
 func sameProgram(a, b string) bool { return a == b }
 
-func checkUser(t *testing.T, got User) {
+func checkUser(t *testing.T, got caller.User) {
 	t.Helper()
 	if want := fmt.Sprintf("uid:%d", os.Getuid()); got.SID != want {
 		t.Errorf("user %q, want %q", got.SID, want)

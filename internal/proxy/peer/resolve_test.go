@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func conn(t *testing.T) net.Conn {
@@ -42,7 +44,7 @@ func TestResolveRefusesWhoeverIsNotProven(t *testing.T) {
 		{"it is not told whether the process runs", func(k *fakeKernel) { k.process.alive = []error{errAsked} }, "does not say"},
 		{"the process ends while it is described", func(k *fakeKernel) { k.process.alive = []error{nil, errEnded} }, "has ended"},
 		{"the token cannot be read", func(k *fakeKernel) { k.process.userErr = errAsked }, "read its user"},
-		{"the user has no identifier", func(k *fakeKernel) { k.process.user = User{Name: "SYSTEM"} }, "no identifier"},
+		{"the user has no identifier", func(k *fakeKernel) { k.process.user = caller.User{Name: "SYSTEM"} }, "no identifier"},
 		{"the image cannot be read", func(k *fakeKernel) { k.process.imageErr = errAsked }, "image"},
 		{"the image has no path", func(k *fakeKernel) { k.process.image = "" }, "no path"},
 		{"the process is unknown and cannot be let go of", func(k *fakeKernel) { k.process.userErr, k.process.closeErr = errAsked, errors.New("stuck") }, "stuck"},
@@ -72,11 +74,11 @@ func TestResolveNamesTheCaller(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*fakeKernel)
-		user   User
+		user   caller.User
 	}{
-		{"a process that started long ago", func(*fakeKernel) {}, User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}},
-		{"a process that started at the very accept", func(k *fakeKernel) { k.process.started = accept }, User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}},
-		{"an account that has no name", func(k *fakeKernel) { k.process.user = User{SID: "S-1-5-93-2-1"} }, User{SID: "S-1-5-93-2-1"}},
+		{"a process that started long ago", func(*fakeKernel) {}, caller.User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}},
+		{"a process that started at the very accept", func(k *fakeKernel) { k.process.started = accept }, caller.User{SID: "S-1-5-18", Name: `NT AUTHORITY\SYSTEM`}},
+		{"an account that has no name", func(k *fakeKernel) { k.process.user = caller.User{SID: "S-1-5-93-2-1"} }, caller.User{SID: "S-1-5-93-2-1"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,9 +88,9 @@ func TestResolveNamesTheCaller(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Identity{
-				Assurance: AssuranceProcess,
-				Process:   Process{PID: 4711, Start: kernel.process.started, Exe: `C:\csi\driver.exe`},
+			want := caller.Caller{
+				Assurance: caller.AssuranceProcess,
+				Process:   caller.Process{PID: 4711, Start: kernel.process.started, Exe: `C:\csi\driver.exe`},
 				User:      test.user,
 			}
 			if diff := cmp.Diff(want, peer.Identity()); diff != "" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/Microsoft/go-winio"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func callAndWait(address string) error {
@@ -95,7 +97,7 @@ func TestResolveOfOurselvesIsUs(t *testing.T) {
 
 func sameProgram(a, b string) bool { return strings.EqualFold(a, b) }
 
-func checkUser(t *testing.T, got User) {
+func checkUser(t *testing.T, got caller.User) {
 	t.Helper()
 	if !strings.HasPrefix(got.SID, "S-1-5-") || got.Name == "" {
 		t.Errorf("user %+v", got)

@@ -28,7 +28,7 @@ func BenchmarkInput(b *testing.B) {
 		b.Run(fmt.Sprintf("caller-kept=%v", isKept), func(b *testing.B) {
 			call, s := mkdir(), driver()
 			if isKept {
-				s.Caller = NewCaller(s.Peer)
+				s.Shown = Show(s.Caller)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkDecide(b *testing.B) {
 		{"guarded-not-named", format(b), false, "PN004"},
 	} {
 		s := driver()
-		s.Named, s.Caller = c.isNamed, NewCaller(s.Peer)
+		s.Named, s.Shown = c.isNamed, Show(s.Caller)
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -21,10 +22,10 @@ var arrived = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
 func driver() *Subject {
 	return &Subject{
-		Peer: Peer{
-			Assurance: "pod", Process: Process{PID: 4242, Start: arrived.Add(-time.Hour), Exe: `\Device\HarddiskVolume3\driver.exe`},
-			User: User{SID: "S-1-5-93-2-1"}, Pod: &Pod{Namespace: "kube-system", Name: "driver-x", UID: "u", ServiceAccount: "driver"},
-			Container: &Container{ID: "c0ffee", Name: "plugin", Image: "registry.example/driver:1"},
+		Caller: caller.Caller{
+			Assurance: "pod", Process: caller.Process{PID: 4242, Start: arrived.Add(-time.Hour), Exe: `\Device\HarddiskVolume3\driver.exe`},
+			User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "kube-system", Name: "driver-x", UID: "u", ServiceAccount: "driver"},
+			Container: caller.Container{ID: "c0ffee", Name: "plugin", Image: "registry.example/driver:1"},
 		},
 		Pipe: "csi-proxy-disk-v1", Node: "win-1", Now: arrived,
 	}
@@ -162,20 +163,10 @@ func record(t testing.TB, call *apiserver.Call, s *Subject) *audit.Event {
 	t.Helper()
 	e := &audit.Event{
 		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: s.Now.Add(1500 * time.Millisecond),
-		Who: &audit.Who{
-			Assurance: s.Peer.Assurance, Token: s.Peer.Token,
-			Process: &audit.WhoProcess{PID: s.Peer.Process.PID, Start: s.Peer.Process.Start, Exe: s.Peer.Process.Exe},
-			User:    &audit.WhoUser{SID: s.Peer.User.SID, Name: s.Peer.User.Name},
-		},
+		Who:     audit.WhoOf(s.Caller),
 		What:    &audit.What{Pipe: s.Pipe, Group: call.Operation.Group, Version: call.Version, Method: call.Operation.Name, FullMethod: call.FullMethod},
 		Outcome: &audit.Outcome{LatencyUS: 1_500_000},
 		Where:   &audit.Where{Node: s.Node},
-	}
-	if p := s.Peer.Pod; p != nil {
-		e.Who.Pod = &audit.WhoPod{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ServiceAccount: p.ServiceAccount}
-	}
-	if c := s.Peer.Container; c != nil {
-		e.Who.Container = &audit.WhoContainer{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
 	}
 	if call.Request != nil {
 		e.What.Params, e.What.Redacted = apiserver.Params(call)

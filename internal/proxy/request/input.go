@@ -5,14 +5,15 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 // Subject is what a policy is told of a call beside the call itself.
 type Subject struct {
-	// Peer is the caller. Caller is the same caller in the form that policies are shown, if it was made before; nil if not.
-	Peer   Peer
-	Caller *Caller
+	// Shown is the caller in the form that policies are shown, if it was made before; nil if not.
+	Caller caller.Caller
+	Shown  *Shown
 	// Sender is the party that waits for the decision, by any name: the decisions of one party hold up no other's.
 	Sender string
 	Named  bool      // the access list names the caller for this call: see acl.Decision
@@ -21,18 +22,18 @@ type Subject struct {
 	Now    time.Time // when the call arrived; the record must be able to tell it
 }
 
-// Caller is a Peer in the form that policies are shown: a connection makes it once and not for each of its calls. It may be
+// Shown is a caller in the form that policies are shown: a connection makes it once and not for each of its calls. It may be
 // used by many at once.
-type Caller struct {
+type Shown struct {
 	term *ast.Term
 	err  error
 }
 
-// NewCaller returns p as policies are shown it. What of p cannot be shown is the fault of each call.
-func NewCaller(p Peer) *Caller {
+// Show returns a caller as policies are shown it. What of it cannot be shown is the fault of each call.
+func Show(p caller.Caller) *Shown {
 	var b builder
 	term := b.peer(&p)
-	return &Caller{term, b.err}
+	return &Shown{term, b.err}
 }
 
 // types are shared by all evaluators: a request type has the same shape for each of them.
@@ -59,12 +60,12 @@ func Input(call *apiserver.Call, s *Subject) (ast.Value, error) {
 func (b *builder) input(request *ast.Term, s *Subject, group, version, method, operation string) (ast.Value, error) {
 	peer := null
 	switch {
-	case s.Caller == nil:
-		peer = b.peer(&s.Peer)
-	case s.Caller.err != nil && b.err == nil:
-		b.err = s.Caller.err
+	case s.Shown == nil:
+		peer = b.peer(&s.Caller)
+	case s.Shown.err != nil && b.err == nil:
+		b.err = s.Shown.err
 	default:
-		peer = s.Caller.term
+		peer = s.Shown.term
 	}
 	in := ast.NewObject(
 		item{keyPeer, peer},

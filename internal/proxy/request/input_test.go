@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -107,10 +108,10 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 		"no number":                      {callOf("nfs", "X", wrapperspb.Double(nan())), driver(), "request.value is not a finite number"},
 		"no operation":                   {&apiserver.Call{}, driver(), "no operation"},
 		"no call":                        {nil, driver(), "no operation"},
-		"a program that is not UTF-8":    {mkdir(""), of(func(s *Subject) { s.Peer.Process.Exe = "\xff" }), "peer.process.exe is not UTF-8"},
-		"a long image":                   {mkdir(""), of(func(s *Subject) { s.Peer.Container.Image = long + "x" }), "peer.container.image has"},
-		"a long account":                 {mkdir(""), of(func(s *Subject) { s.Peer.User.Name = long + "x" }), "peer.user.name has"},
-		"a long namespace":               {mkdir(""), of(func(s *Subject) { s.Peer.Pod.Namespace = long + "x" }), "peer.pod.namespace has"},
+		"a program that is not UTF-8":    {mkdir(""), of(func(s *Subject) { s.Caller.Process.Exe = "\xff" }), "peer.process.exe is not UTF-8"},
+		"a long image":                   {mkdir(""), of(func(s *Subject) { s.Caller.Container.Image = long + "x" }), "peer.container.image has"},
+		"a long account":                 {mkdir(""), of(func(s *Subject) { s.Caller.User.Name = long + "x" }), "peer.user.name has"},
+		"a long namespace":               {mkdir(""), of(func(s *Subject) { s.Caller.Pod.Namespace = long + "x" }), "peer.pod.namespace has"},
 		"a long method":                  {callOf("x", long+"x", nil), driver(), "has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +204,7 @@ func TestInputAndRecordAgree(t *testing.T) {
 func TestACallerThatWasMadeBeforeIsTheSame(t *testing.T) {
 	e := evaluator(t, policy.Options{}, nil)
 	without, with := driver(), driver()
-	with.Caller, with.Peer = NewCaller(with.Peer), Peer{}
+	with.Shown, with.Caller = Show(with.Caller), caller.Caller{}
 	a, errA := Input(mkdir(), without)
 	b, errB := Input(mkdir(), with)
 	if errA != nil || errB != nil || a.Compare(b) != 0 {
@@ -220,7 +221,7 @@ func TestACallerThatWasMadeBeforeIsTheSame(t *testing.T) {
 		})
 	}
 	all.Wait()
-	with.Caller = NewCaller(Peer{Assurance: "pod", Process: Process{Exe: "\xff"}})
+	with.Shown = Show(caller.Caller{Assurance: "pod", Process: caller.Process{Exe: "\xff"}})
 	if d := e.Decide(t.Context(), mkdir(), with); d.Allowed() || d.Rule != CodeInput || !strings.Contains(d.Reason, "peer.process.exe is not UTF-8") {
 		t.Errorf("%+v", d)
 	}

@@ -5,36 +5,9 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
-
-// Peer is the caller as far as it was proven. What is not known is empty or nil.
-type Peer struct {
-	Assurance string // none, sid, process or pod
-	Process   Process
-	User      User
-	Pod       *Pod
-	Container *Container
-	Token     bool // it sent a token, which was verified and belongs to the pod
-}
-
-// Process is the caller's process.
-type Process struct {
-	PID   uint32
-	Start time.Time // zero if not known
-	Exe   string    // its program as the kernel names it
-}
-
-// User is the account of a process.
-type User struct{ SID, Name string }
-
-// Pod is the pod of a container that was proven.
-type Pod struct{ Namespace, Name, UID, ServiceAccount string }
-
-// Container is the container that the kernel says the process is in.
-type Container struct {
-	ID, Name, Image string
-	HostProcess     bool
-}
 
 // Keys of the input as terms. They are made once: a term is never changed after it was built.
 var (
@@ -71,9 +44,9 @@ var (
 
 type item = [2]*ast.Term
 
-func (b *builder) peer(p *Peer) *ast.Term {
+func (b *builder) peer(p *caller.Caller) *ast.Term {
 	pod, container := null, null
-	if p.Pod != nil {
+	if p.Pod != (caller.Pod{}) {
 		pod = ast.ObjectTerm(
 			item{keyNamespace, b.text("peer.pod.namespace", p.Pod.Namespace)},
 			item{keyName, b.text("peer.pod.name", p.Pod.Name)},
@@ -81,7 +54,7 @@ func (b *builder) peer(p *Peer) *ast.Term {
 			item{keyServiceAccount, b.text("peer.pod.serviceAccount", p.Pod.ServiceAccount)},
 		)
 	}
-	if p.Container != nil {
+	if p.Container != (caller.Container{}) {
 		container = ast.ObjectTerm(
 			item{keyID, b.text("peer.container.id", p.Container.ID)},
 			item{keyName, b.text("peer.container.name", p.Container.Name)},
@@ -90,7 +63,7 @@ func (b *builder) peer(p *Peer) *ast.Term {
 		)
 	}
 	return ast.ObjectTerm(
-		item{keyAssurance, b.text("peer.assurance", p.Assurance)},
+		item{keyAssurance, b.text("peer.assurance", string(p.Assurance))},
 		item{keyProcess, ast.ObjectTerm(
 			item{keyPID, number(strconv.FormatUint(uint64(p.Process.PID), 10))},
 			item{keyStart, b.text("peer.process.start", when(p.Process.Start))},

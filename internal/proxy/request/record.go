@@ -40,7 +40,7 @@ func FromRecord(e *audit.Event, named bool) (ast.Value, error) {
 	if method != e.What.Method { // else it was passed on, and is known by its full name only
 		method = method[strings.LastIndexByte(method, '/')+1:]
 	}
-	s := Subject{Peer: peerOf(e.Who), Named: named, Pipe: e.What.Pipe, Now: Arrival(e)}
+	s := Subject{Caller: e.Who.Caller(), Named: named, Pipe: e.What.Pipe, Now: Arrival(e)}
 	if e.Where != nil {
 		s.Node = e.Where.Node
 	}
@@ -63,23 +63,6 @@ func Arrival(e *audit.Event) time.Time {
 		return e.Time
 	}
 	return e.Time.Add(-time.Duration(e.Outcome.LatencyUS) * time.Microsecond)
-}
-
-func peerOf(w *audit.Who) Peer {
-	p := Peer{Assurance: w.Assurance, Token: w.Token}
-	if w.Process != nil {
-		p.Process = Process{PID: w.Process.PID, Start: w.Process.Start, Exe: w.Process.Exe}
-	}
-	if w.User != nil {
-		p.User = User{SID: w.User.SID, Name: w.User.Name}
-	}
-	if w.Pod != nil {
-		p.Pod = &Pod{Namespace: w.Pod.Namespace, Name: w.Pod.Name, UID: w.Pod.UID, ServiceAccount: w.Pod.ServiceAccount}
-	}
-	if c := w.Container; c != nil {
-		p.Container = &Container{ID: c.ID, Name: c.Name, Image: c.Image, HostProcess: c.HostProcess}
-	}
-	return p
 }
 
 // recorded reads the parameters of a record. They have the same values as an input has, beside what was withheld.

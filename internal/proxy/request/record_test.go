@@ -12,6 +12,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -38,23 +39,25 @@ func TestARecordGivesTheDecisionThatTheCallWasGiven(t *testing.T) {
 // What a rule can ask of a caller is the same from its record: each of these differs from the others in the input.
 func TestCallersAreTheSameFromTheirRecords(t *testing.T) {
 	inputs := map[string]string{}
-	for name, change := range map[string]func(*Peer){
-		"a driver":                      func(*Peer) {},
-		"with a token":                  func(p *Peer) { p.Token = true },
-		"in a HostProcess container":    func(p *Peer) { p.Container.HostProcess = true },
-		"in another container":          func(p *Peer) { p.Container.Name = "sidecar" },
-		"of another image":              func(p *Peer) { p.Container.Image = "registry.example/driver@sha256:00" },
-		"whose account is not known":    func(p *Peer) { p.Pod.ServiceAccount = "" },
-		"whose container is not known":  func(p *Peer) { p.Container = nil },
-		"of the node":                   func(p *Peer) { p.Assurance, p.Pod, p.Container = "process", nil, nil },
-		"of the node, without a name":   func(p *Peer) { p.Assurance, p.Pod, p.Container, p.User = "process", nil, nil, User{SID: "uid:0"} },
-		"nobody":                        func(p *Peer) { *p = Peer{Assurance: "none"} },
-		"started within a second":       func(p *Peer) { p.Process.Start = p.Process.Start.Add(-999 * time.Millisecond) },
-		"with a name that acts":         func(p *Peer) { p.Process.Exe = "C:\\\u202e\x1b\\<&>\u2028.exe" },
-		"in a container without a name": func(p *Peer) { *p.Container = Container{ID: "c0ffee"} },
+	for name, change := range map[string]func(*caller.Caller){
+		"a driver":                     func(*caller.Caller) {},
+		"with a token":                 func(p *caller.Caller) { p.Token = true },
+		"in a HostProcess container":   func(p *caller.Caller) { p.Container.HostProcess = true },
+		"in another container":         func(p *caller.Caller) { p.Container.Name = "sidecar" },
+		"of another image":             func(p *caller.Caller) { p.Container.Image = "registry.example/driver@sha256:00" },
+		"whose account is not known":   func(p *caller.Caller) { p.Pod.ServiceAccount = "" },
+		"whose container is not known": func(p *caller.Caller) { p.Container = caller.Container{} },
+		"of the node":                  func(p *caller.Caller) { p.Assurance, p.Pod, p.Container = "process", caller.Pod{}, caller.Container{} },
+		"of the node, without a name": func(p *caller.Caller) {
+			p.Assurance, p.Pod, p.Container, p.User = "process", caller.Pod{}, caller.Container{}, caller.User{SID: "uid:0"}
+		},
+		"nobody":                        func(p *caller.Caller) { *p = caller.Caller{Assurance: "none"} },
+		"started within a second":       func(p *caller.Caller) { p.Process.Start = p.Process.Start.Add(-999 * time.Millisecond) },
+		"with a name that acts":         func(p *caller.Caller) { p.Process.Exe = "C:\\\u202e\x1b\\<&>\u2028.exe" },
+		"in a container without a name": func(p *caller.Caller) { p.Container = caller.Container{ID: "c0ffee"} },
 	} {
 		s := driver()
-		change(&s.Peer)
+		change(&s.Caller)
 		live, err := Input(mkdir(), s)
 		if err != nil {
 			t.Fatal(err)

@@ -63,11 +63,12 @@ type Access struct {
 // Resolved returns the identity of a caller whose pod and service account are known without a token, so that Authorize can be
 // asked about callers that send none. It is the zero value, which Authorize refuses, if any of them is not known.
 func (v *Verifier) Resolved(caller Facts) Identity {
-	if caller.PodUID == "" || caller.Namespace == "" || caller.Pod == "" || caller.ServiceAccount == "" {
+	p := caller.Pod
+	if p.UID == "" || p.Namespace == "" || p.Name == "" || p.ServiceAccount == "" {
 		return Identity{}
 	}
 	return Identity{
-		Namespace: caller.Namespace, ServiceAccount: caller.ServiceAccount, PodName: caller.Pod, PodUID: caller.PodUID,
+		Namespace: p.Namespace, ServiceAccount: p.ServiceAccount, PodName: p.Name, PodUID: p.UID,
 		Node: v.config.Node, Expires: v.now().Add(v.config.MaxLifetime), // the process ends it, see Facts.Alive
 	}
 }
@@ -79,7 +80,7 @@ func (v *Verifier) Authorize(ctx context.Context, id Identity, pipe, method stri
 	switch {
 	case v.api == nil:
 		last = refuse(Unconfigured, "this proxy knows no API server to ask about access")
-	case !isName(id.Namespace, maxName) || !isName(id.ServiceAccount, maxName) || !isName(id.PodUID, maxUID) || caller.Process == "":
+	case !isName(id.Namespace, maxName) || !isName(id.ServiceAccount, maxName) || !isName(id.PodUID, maxUID) || caller.Process.PID == 0:
 		last = refuse(Unbound, "there is no service account to ask about")
 	case !v.now().Before(id.Expires.Add(v.config.Leeway)):
 		last = refuse(WrongTime, "it has expired since it was checked")

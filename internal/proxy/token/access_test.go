@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 const driverUser = "system:serviceaccount:storage:driver"
@@ -80,18 +82,18 @@ func TestAccessRefuses(t *testing.T) {
 	a.grant(driverUser+" disk-v1 connect", true)
 	v, id := online(t, c, a), driverIdentity(c)
 	thief := driver()
-	thief.PodUID = "pod-2"
+	thief.Pod.UID = "pod-2"
 	keysOnly, _ := offline(t, c)
 	wantForbidden(t, v, Identity{}, "disk-v1", "X", driver(), Unbound)
 	wantForbidden(t, v, id, "disk-v1", "X", Facts{}, Unbound)
-	wantForbidden(t, v, id, "disk-v1", "X", Facts{Process: "1"}, Unbound)
+	wantForbidden(t, v, id, "disk-v1", "X", Facts{Caller: caller.Caller{Process: caller.Process{PID: 1}}}, Unbound)
 	wantForbidden(t, v, id, "disk-v1", "X", thief, WrongPod)
 	wantForbidden(t, v, id, "", "X", driver(), Forbidden)
 	wantForbidden(t, v, id, "disk-v1", "", driver(), Forbidden)
 	wantForbidden(t, keysOnly, id, "disk-v1", "X", driver(), Unconfigured)
 	colon := id
 	colon.Namespace, colon.ServiceAccount = "storage:driver", "x"
-	wantForbidden(t, v, colon, "disk-v1", "X", Facts{Process: "1", PodUID: "pod-1"}, Unbound)
+	wantForbidden(t, v, colon, "disk-v1", "X", Facts{Caller: caller.Caller{Process: caller.Process{PID: 1}, Pod: caller.Pod{UID: "pod-1"}}}, Unbound)
 	ended := driver()
 	ended.Alive = func() error { return errors.New("ended") }
 	wantForbidden(t, v, id, "disk-v1", "X", ended, Ended)
@@ -134,7 +136,7 @@ func TestAccessGoesStaleAndEnds(t *testing.T) {
 	}
 	wantForbidden(t, v, id, "disk-v1", "Y", driver(), Unavailable)
 	other := driver()
-	other.Process = "9/9"
+	other.Process.PID = 9
 	wantForbidden(t, v, id, "disk-v1", "X", other, Unavailable)
 	c.pass(8 * time.Minute)
 	wantForbidden(t, v, id, "disk-v1", "X", driver(), Unavailable)
@@ -149,10 +151,10 @@ func TestAccessOfCallersWithoutATokenNeedsTheirServiceAccount(t *testing.T) {
 	v := online(t, c, a)
 	wantAccess(t, v, v.Resolved(driver()), "disk-v1", "X")
 	for _, forget := range []func(*Facts){
-		func(f *Facts) { f.PodUID = "" },
-		func(f *Facts) { f.Namespace = "" },
-		func(f *Facts) { f.Pod = "" },
-		func(f *Facts) { f.ServiceAccount = "" },
+		func(f *Facts) { f.Pod.UID = "" },
+		func(f *Facts) { f.Pod.Namespace = "" },
+		func(f *Facts) { f.Pod.Name = "" },
+		func(f *Facts) { f.Pod.ServiceAccount = "" },
 	} {
 		f := driver()
 		forget(&f)

@@ -146,16 +146,16 @@ func (r rules) check(c *claims, now time.Time) *Refusal {
 // binds compares what a token says with what is known of the caller that sent it. The pod's uid must be known.
 func (i Identity) binds(f Facts) *Refusal {
 	switch {
-	case f.PodUID == "":
+	case f.Pod.UID == "":
 		return refuse(Unbound, "the pod of the caller is not known, so the token may be anybody's")
-	case i.PodUID != f.PodUID:
-		return refuse(WrongPod, "it was made for pod %q with uid %q, and the caller runs in the pod with uid %q", i.PodName, i.PodUID, f.PodUID)
-	case f.Pod != "" && i.PodName != f.Pod:
-		return refuse(WrongPod, "it was made for pod %q, and the caller runs in %q", i.PodName, f.Pod)
-	case f.Namespace != "" && i.Namespace != f.Namespace:
-		return refuse(WrongAccount, "it was made for namespace %q, and the caller runs in %q", i.Namespace, f.Namespace)
-	case f.ServiceAccount != "" && i.ServiceAccount != f.ServiceAccount:
-		return refuse(WrongAccount, "it was made for service account %q, and the caller's is %q", i.ServiceAccount, f.ServiceAccount)
+	case i.PodUID != f.Pod.UID:
+		return refuse(WrongPod, "it was made for pod %q with uid %q, and the caller runs in the pod with uid %q", i.PodName, i.PodUID, f.Pod.UID)
+	case f.Pod.Name != "" && i.PodName != f.Pod.Name:
+		return refuse(WrongPod, "it was made for pod %q, and the caller runs in %q", i.PodName, f.Pod.Name)
+	case f.Pod.Namespace != "" && i.Namespace != f.Pod.Namespace:
+		return refuse(WrongAccount, "it was made for namespace %q, and the caller runs in %q", i.Namespace, f.Pod.Namespace)
+	case f.Pod.ServiceAccount != "" && i.ServiceAccount != f.Pod.ServiceAccount:
+		return refuse(WrongAccount, "it was made for service account %q, and the caller's is %q", i.ServiceAccount, f.Pod.ServiceAccount)
 	}
 	return nil
 }

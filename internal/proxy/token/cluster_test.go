@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 const (
@@ -163,7 +165,10 @@ func bearer(tokens ...string) metadata.MD {
 // driver is the caller that the token of claimsAt was made for.
 func driver() Facts {
 	return Facts{
-		Process: "412/133700000000000000", PodUID: "pod-1", Namespace: "storage", Pod: "driver-x7", ServiceAccount: "driver",
+		Caller: caller.Caller{
+			Process: caller.Process{PID: 412, Start: time.Unix(1337, 0)},
+			Pod:     caller.Pod{Namespace: "storage", Name: "driver-x7", UID: "pod-1", ServiceAccount: "driver"},
+		},
 		Alive: func() error { return nil },
 	}
 }

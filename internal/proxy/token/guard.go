@@ -58,9 +58,9 @@ func (g Guard) check(ctx context.Context, md metadata.MD, caller Facts) (Identit
 		return Identity{}, Result{}, refuse(Missing, "pipe %s serves callers with a token alone, and none came", g.pipe)
 	case !present:
 		return Identity{}, Result{}, nil
-	case (caller.PodUID == "" || caller.Process == "") && g.mode == Required:
+	case (caller.Pod.UID == "" || caller.Process.PID == 0) && g.mode == Required:
 		return Identity{}, Result{Present: true}, refuse(Unbound, "the pod of the caller is not known, so the token may be anybody's")
-	case caller.PodUID == "" || caller.Process == "":
+	case caller.Pod.UID == "" || caller.Process.PID == 0:
 		return Identity{}, Result{Present: true, Unbound: true}, nil
 	}
 	return g.verifier.verify(ctx, text, caller)

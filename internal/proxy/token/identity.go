@@ -3,6 +3,8 @@ package token
 import (
 	"log/slog"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Mode says what a pipe does about tokens.
@@ -40,13 +42,8 @@ func (i Identity) Username() string {
 // Facts are what is known of a caller without its token. They come from the kernel, the container runtime and the kubelet.
 // Strings of Facts are compared byte by byte.
 type Facts struct {
-	// Process stands for one process of this boot and no other, for instance its id and its start time. What was found
-	// out for one process is not used for another.
-	Process string
-	// PodUID is that of the pod in which the process runs, empty if it could not be proven.
-	PodUID string
-	// Namespace, Pod and ServiceAccount may be empty, which is: not known.
-	Namespace, Pod, ServiceAccount string
+	// Caller has its process, by which one of this boot is told from all others, and its pod if that could be proven. What was found out for one process is not used for another.
+	caller.Caller
 	// Stranger says that no rule names the caller. All such callers together may have as many questions open as one pod.
 	Stranger bool
 	// Alive returns nil while the process runs. Without it nothing is vouched for while the API server is away.

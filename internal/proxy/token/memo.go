@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 const (
@@ -23,10 +25,14 @@ type key struct {
 }
 
 // factsKey are the facts that an answer depends on.
-type factsKey struct{ process, podUID, namespace, pod, account string }
+type factsKey struct {
+	pid     uint32
+	started int64
+	pod     caller.Pod
+}
 
 func (f Facts) key() factsKey {
-	return factsKey{f.Process, f.PodUID, f.Namespace, f.Pod, f.ServiceAccount}
+	return factsKey{f.Process.PID, f.Process.Start.UnixNano(), f.Pod}
 }
 
 // asker is what a question counts for.
@@ -37,7 +43,7 @@ func (f Facts) asker() asker {
 	if f.Stranger {
 		return asker{"strangers", "strangers"}
 	}
-	return asker{"uid " + f.PodUID, "namespace " + f.Namespace}
+	return asker{"uid " + f.Pod.UID, "namespace " + f.Pod.Namespace}
 }
 
 // answer is what was found out, and when.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/metadata"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func TestKeysAcceptTheCallersOwnToken(t *testing.T) {
@@ -39,7 +41,7 @@ func TestKeysAcceptTheCallersOwnToken(t *testing.T) {
 		})
 	}
 	t.Run("with only the pod's uid known", func(t *testing.T) {
-		wantDriver(t, guard(t, v, Required), bearer(sign(t, rsaHeader(), own, clusterRSA())), Facts{Process: "1", PodUID: "pod-1"})
+		wantDriver(t, guard(t, v, Required), bearer(sign(t, rsaHeader(), own, clusterRSA())), Facts{Caller: caller.Caller{Process: caller.Process{PID: 1}, Pod: caller.Pod{UID: "pod-1"}}})
 	})
 }
 
@@ -229,7 +231,11 @@ func TestModes(t *testing.T) {
 		wantRefusal(t, guard(t, v, Required), metadata.Pairs("proxy-authorization", "Bearer "+good), driver(), Missing)
 	})
 	t.Run("a caller of no known pod", func(t *testing.T) {
-		for _, caller := range []Facts{{}, {Process: "7"}, {PodUID: "pod-1"}, {Process: "7", Namespace: "storage", ServiceAccount: "driver"}} {
+		for _, c := range []caller.Caller{
+			{}, {Process: caller.Process{PID: 7}}, {Pod: caller.Pod{UID: "pod-1"}},
+			{Process: caller.Process{PID: 7}, Pod: caller.Pod{Namespace: "storage", ServiceAccount: "driver"}},
+		} {
+			caller := Facts{Caller: c}
 			wantRefusal(t, guard(t, v, Required), bearer(good), caller, Unbound)
 			if got := nobody(t, IfPresent, bearer(good), caller); !got.Present || !got.Unbound {
 				t.Errorf("got %+v, want a token that does not count", got)
@@ -360,21 +366,21 @@ func TestOneCallersAnswerIsNotAnothers(t *testing.T) {
 	text := bearer(sign(t, rsaHeader(), claimsAt(c.Now()), clusterRSA()))
 	wantDriver(t, g, text, driver())
 	thief := driver()
-	thief.Process, thief.PodUID, thief.Pod = "900/2", "pod-2", "thief"
+	thief.Process.PID, thief.Pod.UID, thief.Pod.Name = 900, "pod-2", "thief"
 	wantRefusal(t, g, text, thief, WrongPod)
-	thief.Pod = "driver-x7" // a pod that was made anew under the same name
+	thief.Pod.Name = "driver-x7" // a pod that was made anew under the same name
 	wantRefusal(t, g, text, thief, WrongPod)
 	thief.Process = driver().Process
 	wantRefusal(t, g, text, thief, WrongPod)
 	wantDriver(t, g, text, driver()) // whom the thief's refusals do not lock out
 	other := driver()
-	other.Process = "413/5"
+	other.Process.PID = 413
 	if got := wantDriver(t, g, text, other); got.Cached {
 		t.Error("what was found out for one process was used for another")
 	}
 	for _, change := range []func(*Facts){
-		func(f *Facts) { f.Namespace = "dev" },
-		func(f *Facts) { f.ServiceAccount = "default" },
+		func(f *Facts) { f.Pod.Namespace = "dev" },
+		func(f *Facts) { f.Pod.ServiceAccount = "default" },
 	} {
 		f := driver()
 		change(&f)

@@ -221,7 +221,7 @@ func TestLastAllowStandsInWhileTheAPIServerIsAway(t *testing.T) {
 	})
 	t.Run("not for another process of the same pod", func(t *testing.T) {
 		f := driver()
-		f.Process = "777/1"
+		f.Process.PID = 777
 		wantRefusal(t, g, md, f, Unavailable)
 	})
 	t.Run("not for another token", func(t *testing.T) {
@@ -350,8 +350,8 @@ func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 	made := func(caller Facts) metadata.MD { // each is another token, for the caller's pod
 		n++
 		claims := with(claimsAt(c.Now()), fields{
-			"jti": strconv.Itoa(n), "sub": "system:serviceaccount:" + caller.Namespace + ":driver",
-			"kubernetes.io/namespace": caller.Namespace, "kubernetes.io/pod/uid": caller.PodUID,
+			"jti": strconv.Itoa(n), "sub": "system:serviceaccount:" + caller.Pod.Namespace + ":driver",
+			"kubernetes.io/namespace": caller.Pod.Namespace, "kubernetes.io/pod/uid": caller.Pod.UID,
 		})
 		return bearer(sign(t, rsaHeader(), claims, strangerRSA()))
 	}
@@ -374,7 +374,7 @@ func TestOpenQuestionsAreDividedAmongPodsAndNamespaces(t *testing.T) {
 	}
 	of := func(namespace, uid string, process int) Facts {
 		f := driver()
-		f.Namespace, f.PodUID, f.Process = namespace, namespace+uid, strconv.Itoa(process)
+		f.Pod.Namespace, f.Pod.UID, f.Process.PID = namespace, namespace+uid, uint32(process+1)
 		return f
 	}
 	most := func(count int, caller func(i int) Facts) {

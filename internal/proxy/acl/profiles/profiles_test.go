@@ -1,13 +1,15 @@
 package profiles
 
 import (
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -94,8 +96,8 @@ func policy(t *testing.T, o Options) *acl.Policy {
 
 func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 	const in, out = `C:\var\lib\kubelet\pods\x`, `C:\Windows\x`
-	driver := acl.Caller{Assurance: "pod", Namespace: "kube-system", ServiceAccount: "csi-azuredisk-node-sa", Container: "azuredisk"}
-	other := func(change func(*acl.Caller)) acl.Caller {
+	driver := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "csi-azuredisk-node-sa"}, Container: caller.Container{Name: "azuredisk"}}
+	other := func(change func(*caller.Caller)) caller.Caller {
 		c := driver
 		change(&c)
 		return c
@@ -104,7 +106,7 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 	for _, tt := range []struct {
 		name, group, operation string
 		paths                  []string
-		caller                 acl.Caller
+		caller                 caller.Caller
 		want                   bool
 	}{
 		{"a directory of a pod", "filesystem", "Mkdir", []string{in}, driver, true},
@@ -120,11 +122,11 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 		{"a group that it does not use", "smb", "NewSmbGlobalMapping", []string{in}, driver, false},
 		{"services", "system", "StopService", nil, driver, false},
 		{"iSCSI", "iscsi", "ConnectTarget", nil, driver, false},
-		{"a sidecar", "disk", "PartitionDisk", nil, other(func(c *acl.Caller) { c.Container = "liveness-probe" }), false},
-		{"another pod of the namespace", "disk", "PartitionDisk", nil, other(func(c *acl.Caller) { c.ServiceAccount = "default" }), false},
-		{"a service account that is not known", "disk", "PartitionDisk", nil, other(func(c *acl.Caller) { c.ServiceAccount = "" }), false},
-		{"the same names in another namespace", "disk", "PartitionDisk", nil, other(func(c *acl.Caller) { c.Namespace = "team-a" }), false},
-		{"a pod that is not proven", "disk", "PartitionDisk", nil, other(func(c *acl.Caller) { c.Assurance = "process" }), false},
+		{"a sidecar", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Container.Name = "liveness-probe" }), false},
+		{"another pod of the namespace", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Pod.ServiceAccount = "default" }), false},
+		{"a service account that is not known", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Pod.ServiceAccount = "" }), false},
+		{"the same names in another namespace", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Pod.Namespace = "team-a" }), false},
+		{"a pod that is not proven", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Assurance = "process" }), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := p.Decide(acl.Request{Group: tt.group, Version: "v1", Operation: tt.operation, Caller: tt.caller, Paths: tt.paths})
@@ -141,7 +143,7 @@ func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
 	asked := 0
 	for _, d := range drivers {
 		p := policy(t, Options{Name: d.name})
-		caller := acl.Caller{Assurance: "pod", Namespace: d.namespace, ServiceAccount: d.account, Container: d.container}
+		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.account}, Container: caller.Container{Name: d.container}}
 		for _, s := range d.uses {
 			for _, op := range s.operations {
 				which := access.ReplacesPath(op)
@@ -150,7 +152,7 @@ func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
 				}
 				for _, shared := range []string{kubelet + `\pods`, kubelet + `\plugins`, `c:\VAR\\lib\kubelet\PODS\`, kubelet + `\\plugins\\`, kubelet} {
 					paths := slices.Repeat([]string{kubelet + `\plugins\x\y`}, access.TakesPaths(op))
-					r := acl.Request{Group: s.group, Version: "v1", Operation: op, Caller: caller, Paths: paths}
+					r := acl.Request{Group: s.group, Version: "v1", Operation: op, Caller: who, Paths: paths}
 					if d := p.Decide(r); !d.Allowed {
 						t.Errorf("%s of %q: %s", op, paths, d.Reason)
 					}
@@ -206,10 +208,10 @@ func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
 		"smb": slices.DeleteFunc(file(byName), func(c call) bool { return c.operation == "RmdirContents" }), "azurefile": file(`C:\` + byHash),
 	} {
 		d := drivers[slices.IndexFunc(drivers, func(d driver) bool { return d.name == name })]
-		caller := acl.Caller{Assurance: "pod", Namespace: d.namespace, ServiceAccount: d.account, Container: d.container}
+		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.account}, Container: caller.Container{Name: d.container}}
 		p := policy(t, Options{Name: name})
 		for _, c := range calls {
-			if decision := p.Decide(acl.Request{Group: c.group, Version: "v1", Operation: c.operation, Caller: caller, Paths: c.paths}); !decision.Allowed {
+			if decision := p.Decide(acl.Request{Group: c.group, Version: "v1", Operation: c.operation, Caller: who, Paths: c.paths}); !decision.Allowed {
 				t.Errorf("%s: %+v: %s", name, c, decision.Reason)
 			}
 			check := roots.Check
@@ -229,17 +231,17 @@ func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
 func filepathDir(path string) string { return path[:strings.LastIndexByte(path, '\\')] }
 
 func TestOptionsOfAProfile(t *testing.T) {
-	caller := acl.Caller{Assurance: "pod", Namespace: "storage", Container: "main", Image: "r.io/smb/driver:v1"}
+	who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage"}, Container: caller.Container{Name: "main", Image: "r.io/smb/driver:v1"}}
 	o := Options{Name: "smb", Namespace: "storage", ServiceAccount: AnyServiceAccount, Container: "main", Image: "r.io/smb/*", KubeletDir: `D:\kubelet\`}
-	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Caller: caller, Paths: []string{`D:\kubelet\plugins\a`}}
+	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Caller: who, Paths: []string{`D:\kubelet\plugins\a`}}
 	if d := policy(t, o).Decide(r); d.Rule != "smb@storage/*:paths" {
 		t.Errorf("%+v", d)
 	}
-	r.Caller.Image = "r.io/evil/driver:v1"
+	r.Caller.Container.Image = "r.io/evil/driver:v1"
 	if d := policy(t, o).Decide(r); d.Allowed {
 		t.Errorf("another image: %+v", d)
 	}
-	r.Caller, r.Paths = caller, []string{`C:\var\lib\kubelet\plugins\a`}
+	r.Caller, r.Paths = who, []string{`C:\var\lib\kubelet\plugins\a`}
 	if d := policy(t, o).Decide(r); d.Allowed {
 		t.Errorf("the usual directory where another is said: %+v", d)
 	}
@@ -273,7 +275,7 @@ func TestSharesAndServicesAreThoseOfTheAPI(t *testing.T) {
 func TestAProfileIsConfinedToShares(t *testing.T) {
 	p := policy(t, Options{Name: "smb", Shares: []string{`\\files.example\*`}})
 	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Paths: []string{`C:\var\lib\kubelet\plugins\a`},
-		Caller: acl.Caller{Assurance: "pod", Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa", Container: "smb"}}
+		Caller: caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa"}, Container: caller.Container{Name: "smb"}}}
 	for share, want := range map[string]bool{`\\files.example\data`: true, `\\evil.example\data`: false} {
 		r.Shares = []string{share}
 		if d := p.Decide(r); d.Allowed != want {

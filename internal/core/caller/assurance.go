@@ -1,9 +1,8 @@
-package peer
+package caller
 
 // Assurance says how far the identity of a caller was proven.
 type Assurance string
 
-// The steps of assurance, strongest first.
 const (
 	// AssurancePod means that the held process belongs to a job of exactly one container, and that the container runtime
 	// named exactly one pod for it. The service account may still be unknown.
@@ -11,29 +10,31 @@ const (
 	// AssuranceProcess means that the kernel named the caller's process and that
 	// the process was held open while its user and image were read.
 	AssuranceProcess Assurance = "process"
-	// AssuranceSID means that the account is known and the process is not. Nothing in this package ends there.
+	// AssuranceSID means that the account is known and the process is not.
 	AssuranceSID Assurance = "sid"
 	// AssuranceNone means that nothing is known about the caller.
 	AssuranceNone Assurance = "none"
+	// AssuranceDeclared means that nothing was proven, and that a pod was read before it ran. Nobody calls a pipe with it.
+	AssuranceDeclared Assurance = "declared"
 )
 
-// AtLeast says whether a proves all that least asks for. An assurance that nobody has heard of proves nothing,
-// and is reached by nobody.
-func (a Assurance) AtLeast(least Assurance) bool {
-	want := least.step()
-	return want >= 0 && max(a.step(), 0) >= want
-}
+// Steps of Assurance.Level.
+const (
+	LevelNone = iota
+	LevelSID
+	LevelProcess
+	LevelPod
+)
 
-func (a Assurance) step() int {
+// Level is the step of what was proven, in rising order. An assurance that nobody has heard of proves nothing.
+func (a Assurance) Level() int {
 	switch a {
 	case AssurancePod:
-		return 3
+		return LevelPod
 	case AssuranceProcess:
-		return 2
+		return LevelProcess
 	case AssuranceSID:
-		return 1
-	case AssuranceNone:
-		return 0
+		return LevelSID
 	}
-	return -1
+	return LevelNone
 }
