@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/internal/audit/report"
 )
 
 func TestAuditSearchOfALogThatChangesAfterItsVerificationExitsWithOne(t *testing.T) {
@@ -33,6 +35,9 @@ func TestAuditSearchOfALogThatChangesAfterItsVerificationExitsWithOne(t *testing
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if code, message := verdict(in.reported(report.Verdict{Status: report.Unverified}, 0, true)); code != exitNo {
+		t.Errorf("of a page: exit code %d, %q", code, message)
 	}
 	if code, message := verdict(in.done(nil)); code != exitNo || !strings.Contains(said.String(), "not verified: what was read is not what was verified") {
 		t.Errorf("exit code %d, %q; said %q", code, message, said.String())

@@ -75,20 +75,25 @@ verified or written.`,
 		if err := writePage(cmd, file, overwrites, summary, about, verdict); err != nil {
 			return badInput(fmt.Errorf("write output: %w", err))
 		}
-		if unverified == nil || !trust.isAsked() {
-			in.tell()
-		}
-		switch {
-		case verdict.Status == report.Tampered:
-			return no(errors.New("the log was changed; the page says where"))
-		case verdict.Status == report.Unverified && trust.isAsked():
-			return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
-		case summary.Bad() > 0:
-			return badInput(fmt.Errorf("%d lines are no records, or places where records are missing; the page names them", summary.Bad()))
-		}
-		return nil
+		return in.reported(verdict, summary.Bad(), unverified == nil || !trust.isAsked())
 	}
 	return cmd
+}
+
+// reported is how a page that was written ends. What was read may be another log than the one that was verified.
+func (r *reading) reported(verdict report.Verdict, bad int, tells bool) error {
+	isChanged := tells && r.tell()
+	switch {
+	case verdict.Status == report.Tampered:
+		return no(errors.New("the log was changed; the page says where"))
+	case isChanged:
+		return no(errors.New("the log was changed while it was read"))
+	case verdict.Status == report.Unverified && r.trust.isAsked():
+		return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
+	case bad > 0:
+		return badInput(fmt.Errorf("%d lines are no records, or places where records are missing; the page names them", bad))
+	}
+	return nil
 }
 
 // given are the filters of the command line, for whoever reads the page.

@@ -104,7 +104,8 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
 	o := trust.o
 	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
-	err = tail(counting(live, noting(live.over(query.FollowVerified(cmd.Context(), name, o, signed, followEvery)), shown)), s, maxTail)
+	followed := takenOver(cmd, query.FollowVerified(cmd.Context(), name, o, signed, followEvery))
+	err = tail(counting(live, noting(live.over(followed), shown)), s, maxTail)
 	changed, ok := errors.AsType[*query.Changed](err)
 	if !ok {
 		return written(s, live, err)
@@ -131,6 +132,20 @@ func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[que
 			if errors.As(err, new(*query.Unsigned)) {
 				in.note(err)
 				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// takenOver tells of records that were not signed when the process that wrote them ended: whoever can write to the directory may have added them, or cut others off.
+func takenOver(cmd *cobra.Command, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
 			}
 			if !yield(r, err) {
 				return

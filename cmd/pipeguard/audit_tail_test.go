@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
@@ -49,6 +51,28 @@ func TestNumbersOfAForgedTailHideNoRecordThatComes(t *testing.T) {
 	}
 	if want, all := "bad b:3 b:4 a:3", strings.Join(got, " "); all != want {
 		t.Errorf("got %s, want %s", all, want)
+	}
+}
+
+func TestRecordsThatNobodySignedBeforeTheirProcessEndedAreNamed(t *testing.T) {
+	cmd := &cobra.Command{}
+	var said strings.Builder
+	cmd.SetErr(&said)
+	opening := func(unsigned uint64) query.Record {
+		r := query.Record{File: "a", Line: 1}
+		r.Seq, r.Log = 9, &audit.Log{Unsigned: unsigned}
+		return r
+	}
+	n := 0
+	for _, err := range takenOver(cmd, func(yield func(query.Record, error) bool) {
+		_ = yield(query.Record{}, nil) && yield(opening(0), nil) && yield(query.Record{}, errors.New("bad")) && yield(opening(3), nil)
+	}) {
+		if n++; (err != nil) != (n == 3) {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+	if got := said.String(); n != 4 || strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "record 9 signs 3 records before it as they were found") {
+		t.Errorf("%d records, said %q", n, got)
 	}
 }
 

@@ -139,6 +139,16 @@ func (k Keys) rank(origin string, hash uint32) int {
 	})
 }
 
+// newest returns the place of the key that replaced the others of a log, as rank does, and its id.
+func (k Keys) newest(origin string) (rank int, hash uint32) {
+	for i, v := range k.all {
+		if v.alg == algLog && v.name == origin {
+			rank, hash = i+1, v.KeyHash()
+		}
+	}
+	return rank, hash
+}
+
 // of returns what verifies notes of one origin: the keys of the log, each also for the time that the log signs with, and of all witnesses.
 func (k Keys) of(origin string) note.Verifiers {
 	var list []note.Verifier

@@ -96,6 +96,30 @@ func TestAReplacedKeySignsNothing(t *testing.T) {
 	})
 }
 
+// Whoever has a replaced key and removes all that the new one signed leaves nothing in the log that tells of the rotation but the keys that the reader has.
+func TestALogThatTheNewestKeyDidNotSignIsSaidToBeOne(t *testing.T) {
+	m, old, _ := rotated(t)
+	both, says := keysOf(t, old.LogKey(), m.key.LogKey()), fmt.Sprintf("no checkpoint is signed by %s+%s, the last key that is given", origin, keysOf(t, m.key.LogKey()).Describe()[0].Hash)
+	isSaid := func(keys Keys) bool {
+		r := verify(t, VerifyOptions{Dir: m.dir, Keys: keys})
+		if r.Fault != nil || r.OwnCovered != m.seq {
+			t.Errorf("covered to %d of %d, %v", r.OwnCovered, m.seq, r.Fault)
+		}
+		return slices.ContainsFunc(r.Incomplete, func(s string) bool { return strings.HasPrefix(s, says) })
+	}
+	if isSaid(both) {
+		t.Error("it is said of a log that the new key has signed")
+	}
+	writeFile(t, filepath.Join(m.dir, CheckpointFile), nil)
+	signedBy(t, m, old)
+	if !isSaid(both) {
+		t.Error("nothing is said of a log that the replaced key alone has signed")
+	}
+	if isSaid(keysOf(t, old.LogKey())) {
+		t.Error("it is said to a reader who has the old key alone")
+	}
+}
+
 // prunedBy removes the first segment of a log, with a LogPrune that the keys sign.
 func prunedBy(t *testing.T, m *madeLog, keys ...*Key) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"time"
@@ -86,10 +87,12 @@ func (f *verifiedFollower) run() error {
 // look returns what was signed since the last one.
 func (f *verifiedFollower) look() error {
 	info, err := os.Stat(f.dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &Changed{"its directory is gone"}
+	case err != nil:
 		return err
-	}
-	if f.info != nil && !os.SameFile(info, f.info) {
+	case f.info != nil && !os.SameFile(info, f.info):
 		return &Changed{"its directory is another one than before"}
 	}
 	f.info = info

@@ -259,6 +259,7 @@ func TestWhatIsFollowedIsWhatWasSigned(t *testing.T) {
 				go func() {
 					defer close(done)
 					defer stop()
+					time.Sleep(time.Millisecond) // the first look knows the directory
 					c.act(l)
 					time.Sleep(3 * time.Second)
 				}()
