@@ -304,19 +304,19 @@ type CallLimits struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=4096
 	// +optional
-	Connections int32 `json:"connections,omitempty"`
+	Connections *int32 `json:"connections,omitempty"`
 	// CallsPerSecond on average.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	CallsPerSecond int32 `json:"callsPerSecond,omitempty"`
+	CallsPerSecond *int32 `json:"callsPerSecond,omitempty"`
 	// Burst is how many calls may come at once after a pause; if not set, callsPerSecond.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	Burst int32 `json:"burst,omitempty"`
+	Burst *int32 `json:"burst,omitempty"`
 }
 
 // PipePolicyStatus is what became of a PipePolicy.

@@ -69,7 +69,7 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 	s := policyset.Sources{Parameters: admission.DefaultParameters()}
 	var err error
 	if with.params != "" {
-		if s.Parameters, err = admission.LoadParameters(with.params); err != nil {
+		if s.Parameters, err = admission.LoadParameters(with.params, policyset.ReadPipePolicy); err != nil {
 			return sources{}, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
@@ -43,7 +44,7 @@ func (s *source) parameters() (admission.Parameters, error) {
 	if s.params == "" {
 		return admission.DefaultParameters(), nil
 	}
-	return admission.LoadParameters(s.params)
+	return admission.LoadParameters(s.params, policyset.ReadPipePolicy)
 }
 
 // files reads the base policy.

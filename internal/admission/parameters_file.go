@@ -21,7 +21,7 @@ import (
 const maxParameters = 1 << 20
 
 // LoadParameters reads a file of parameters in YAML. Errors name the file and list every fault in it.
-func LoadParameters(file string) (Parameters, error) {
+func LoadParameters(file string, policies PolicyReader) (Parameters, error) {
 	f, err := os.Open(file) // #nosec G304 -- the operator names the file
 	if err != nil {
 		return Parameters{}, fmt.Errorf("read parameters: %w", err)
@@ -30,7 +30,7 @@ func LoadParameters(file string) (Parameters, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return Parameters{}, fmt.Errorf("read parameters %s: %w", file, err)
 	}
-	p, err := ParseParameters(data)
+	p, err := ParseParameters(data, policies)
 	if err != nil {
 		return Parameters{}, fmt.Errorf("parameters %s: %w", file, err)
 	}
@@ -55,7 +55,7 @@ func oneDocument(data []byte) error {
 
 // ParseParameters reads parameters in YAML. A key that is left out keeps its default, an unknown or duplicate key is
 // an error, and so is a file without content: it is more likely half-written than meant.
-func ParseParameters(data []byte) (Parameters, error) {
+func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 	if len(data) > maxParameters {
 		return Parameters{}, fmt.Errorf("more than %d bytes", maxParameters)
 	}
@@ -96,7 +96,7 @@ func ParseParameters(data []byte) (Parameters, error) {
 		},
 		"equalPowerPipes": func(path string, v any) { p.EqualPowerPipes = f.patterns(path, v) },
 		"equalPowerPaths": func(path string, v any) { p.EqualPowerPaths = f.paths(path, v) },
-		"pipePolicies":    func(path string, v any) { p.PipePolicies = f.pipePolicies(path, v) },
+		"pipePolicies":    func(path string, v any) { p.PipePolicies = f.pipePolicies(path, v, policies) },
 	})
 	if err := errors.Join(f...); err != nil {
 		return Parameters{}, err
@@ -204,7 +204,10 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 }
 
 func (f *faults) serviceAccounts(path string, v any) []string {
-	accounts := f.optionalTexts(path, v)
+	var accounts []string
+	if v != nil {
+		accounts = f.texts(path, v)
+	}
 	f.names(path, "service account", accounts, accountName)
 	for i, a := range accounts {
 		if a == "" || len(a) > maxSubdomain {

@@ -1,121 +1,67 @@
 package admission
 
-import (
-	"time"
+import "encoding/json"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/pipeguard/pipeguard/internal/core/access"
-)
+// PolicyReader reads a PipePolicy by its name and its spec in JSON, as an object of the API is read. An error names the field that it is about.
+type PolicyReader func(name string, spec []byte) (PipePolicy, []error)
 
 // pipePolicies reads PipePolicies by name. Each has the shape of the API's spec.
-func (f *faults) pipePolicies(path string, v any) map[string]PipePolicy {
+func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]PipePolicy {
 	out := map[string]PipePolicy{}
 	if v == nil {
 		return out
 	}
 	m, ok := v.(map[string]any)
-	if !ok {
+	switch {
+	case read == nil:
+		f.add(path, "no PipePolicies are read here")
+		return nil
+	case !ok:
 		f.add(path, "%s where a mapping of policies is expected", typeName(v))
 		return nil
 	}
 	for _, name := range sortedKeys(m) {
 		at := join(path, name)
-		for _, fault := range validation.IsDNS1123Subdomain(name) {
-			f.add(at, "not the name of a policy: %s", fault)
+		spec, ok := m[name].(map[string]any)
+		if !ok {
+			f.add(at, "%s where a mapping is expected", typeName(m[name]))
+			continue
 		}
-		p, before := PipePolicy{}, len(*f)
-		f.members(at, m[name], map[string]func(string, any){
-			"pipes":     func(path string, v any) { p.Pipes = f.texts(path, v) },
-			"admission": func(path string, v any) { f.admissionRules(path, v, &p) },
-			"node":      func(path string, v any) { f.nodeRules(path, v, "action") },
-			"subjects":  func(path string, v any) { p.Subjects = f.subjects(path, v) },
-		})
-		if len(*f) == before { // a fault of the shape would be reported a second time in other words
-			p.check(f, at)
+		f.nulls(at, spec)
+		text, err := json.Marshal(spec)
+		if err != nil {
+			f.add(at, "%v", err)
+			continue
 		}
-		out[name] = p.withDefaults()
+		p, errs := read(name, text)
+		for _, err := range errs {
+			f.add(at, "%v", err)
+		}
+		out[name] = p
 	}
 	return out
 }
 
-func (f *faults) admissionRules(path string, v any, p *PipePolicy) {
-	if v == nil {
-		return
+// nulls refuses keys without a value, but those of parts and lists that may be left out: they would be taken as not there, and the end of a permission that is not
+// there is never.
+func (f *faults) nulls(path string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			at := join(path, key)
+			if v[key] != nil {
+				f.nulls(at, v[key])
+				continue
+			}
+			switch key {
+			case "admission", "node", "subjects", "serviceAccounts", "containers", "images":
+			default:
+				f.add(at, "there is no value; leave it out, or give it one")
+			}
+		}
+	case []any:
+		for i := range v {
+			f.nulls(element(path, i), v[i])
+		}
 	}
-	f.members(path, v, map[string]func(string, any){
-		"action": func(path string, v any) { p.Action = choice(f, path, v, ActionDeny, ActionWarn, ActionAudit) },
-		"requirement": func(path string, v any) {
-			p.Requirement = choice(f, path, v, AllowedNamespace, PrivilegedAndAllowedNamespace, PrivilegedOrAllowedNamespace)
-		},
-	})
-}
-
-// nodeRules are for the proxies on the nodes. Nothing here depends on them, but a misspelt key is a fault all the same.
-func (f *faults) nodeRules(path string, v any, own ...string) {
-	if v == nil {
-		return
-	}
-	known := map[string]func(string, any){}
-	for _, key := range append(own, "methods", "pathPrefixes", "requireToken") {
-		known[key] = func(string, any) {}
-	}
-	f.members(path, v, known)
-}
-
-func (f *faults) subjects(path string, v any) []access.Subject {
-	if v == nil {
-		return nil
-	}
-	entries, ok := v.([]any)
-	if !ok {
-		f.add(path, "%s where a list of subjects is expected", typeName(v))
-		return nil
-	}
-	out := make([]access.Subject, len(entries))
-	for i, entry := range entries {
-		s := &out[i]
-		f.members(element(path, i), entry, map[string]func(string, any){
-			"name":            func(path string, v any) { s.Name = f.text(path, v) },
-			"namespace":       func(path string, v any) { s.Namespace = f.text(path, v) },
-			"serviceAccounts": func(path string, v any) { s.ServiceAccounts = f.optionalTexts(path, v) },
-			"containers":      func(path string, v any) { s.Containers = f.optionalTexts(path, v) },
-			"images":          func(path string, v any) { s.Images = f.optionalTexts(path, v) },
-			"owner":           func(path string, v any) { s.Owner = f.text(path, v) },
-			"reason":          func(path string, v any) { s.Reason = f.text(path, v) },
-			"expiresAt":       func(path string, v any) { s.ExpiresAt = f.instant(path, v) },
-			"node":            func(path string, v any) { f.nodeRules(path, v, "permits", "shares", "services", "limits") },
-		})
-	}
-	return out
-}
-
-func (f *faults) text(path string, v any) string {
-	s, ok := v.(string)
-	if !ok {
-		f.add(path, "%s where a string is expected", typeName(v))
-	}
-	return s
-}
-
-func (f *faults) optionalTexts(path string, v any) []string {
-	if v == nil {
-		return nil
-	}
-	return f.texts(path, v)
-}
-
-// instant reads a time as the API writes it. The zero time would mean that the permission never ends.
-func (f *faults) instant(path string, v any) time.Time {
-	s, ok := v.(string)
-	if !ok {
-		f.add(path, "%s where a time is expected, as in 2026-01-02T15:04:05Z", typeName(v))
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || t.IsZero() {
-		f.add(path, "%s is not a time as in 2026-01-02T15:04:05Z", quote(s, maxName))
-		return time.Time{}
-	}
-	return t.UTC()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,7 +21,8 @@ import (
 const maxFaults = 10
 
 // Check returns an error with the line of each character that editors show otherwise than YAML reads it, or not at all (a
-// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, of each key that has an anchor or is an alias, and of each that stands there twice.
+// comment may end in the middle of what looks like one), of each explicit tag, under which a value is another than its text, of each number that is not in decimal digits, of each key that has an anchor or is an alias, of each that is read as another text,
+// and of each that stands there twice.
 func Check(text []byte) error {
 	if err := characters(text); err != nil {
 		return err
@@ -65,6 +67,20 @@ func characters(text []byte) error {
 // decimal is how a whole number is written. YAML takes 0400 for 256, 0x10 for 16 and 1_0 for 10 as well.
 var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
 
+// isNoText says whether a plain key is read as a truth value, a fraction or nothing, and becomes the text of that. YAML 1.1 has more words for these than what
+// parses here: https://yaml.org/type/bool.html
+func isNoText(key *yaml.Node) bool {
+	switch key.Tag {
+	case "!!bool", "!!float", "!!null":
+		return true
+	}
+	switch strings.ToLower(key.Value) {
+	case "y", "yes", "on", "n", "no", "off":
+		return true
+	}
+	return false
+}
+
 // quoted is short whatever the text is.
 func quoted(s string) string {
 	const most = 64
@@ -92,6 +108,9 @@ func tags(n *yaml.Node, faults []error) []error {
 				faults = append(faults, fmt.Errorf("line %d: key %s is already defined", child.Line, quoted(child.Value)))
 			}
 			keys[child.Value] = true
+			if child.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 && isNoText(child) {
+				faults = append(faults, fmt.Errorf("line %d: key %s is read as another than it looks: write it in quotes", child.Line, quoted(child.Value)))
+			}
 		}
 		if n.Kind == yaml.MappingNode && i%2 == 0 && (child.Kind == yaml.AliasNode || child.Anchor != "") {
 			faults = append(faults, fmt.Errorf("line %d: anchors and aliases are not taken as keys, one of which could stand there twice: write the key itself", child.Line))

@@ -32,6 +32,12 @@ func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
 		"a tag by a handle":     {"%TAG !e! tag:yaml.org,2002:\n---\na: !e!binary Kg==\n", "line 3: the tag !!binary"},
 		"a key again":           {"a: {b: 1}\nb: 1\na: 2\n", `line 3: key "a" is already defined`},
 		"a key twice within":    {"a: {b: 1, 'b': 1}\n", `line 1: key "b" is already defined`},
+		"a word for true":       {"a: {on: 1}\n", `line 1: key "on" is read as another`},
+		"a word for false":      {"No: {}\n", `line 1: key "No" is read as another`},
+		"a letter for true":     {"y: {}\n", `line 1: key "y" is read as another`},
+		"true":                  {"True: {}\n", `line 1: key "True" is read as another`},
+		"a key of a fraction":   {"a: {1e3: {}}\n", `line 1: key "1e3" is read as another`},
+		"a key of nothing":      {"~: {}\n", `line 1: key "~" is read as another`},
 		"an octal number":       {"a: 1\nb: 0400\n", "line 2: 0400 is a number of another base"},
 		"a new octal number":    {"a: [0o17]\n", "line 1: 0o17"},
 		"a hexadecimal number":  {"a: 0x10\n", "line 1: 0x10"},
@@ -60,6 +66,7 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		"a JSON document":         `{"a": ["!!binary"]}`,
 		"numbers":                 "a: [0, 1, -20, +3, 1.5, 0.10]\n",
 		"a text of digits":        "a: '0400'\nb: 2026-01-02\nc: 12:30\n",
+		"words as keys":           "'on': 1\n\"true\": 1\n12: 1\nyesterday: 1\n2026-01-02: on\n",
 		"a mark in a quoted text": "a: '!!binary Kg=='\n",
 	} {
 		if err := Check([]byte(text)); err != nil {

@@ -24,7 +24,7 @@ func azuredisk(change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
 			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"b", "a"}, Containers: []string{"azuredisk"}, Images: []string{"registry.example/azuredisk*"}},
 			{Name: "migration", Namespace: "storage", Owner: "o", Reason: "r", ExpiresAt: &end, Node: v1alpha1.SubjectRules{
 				Methods: []string{"PartitionDisk", "ListDiskIDs"}, PathPrefixes: []string{`C:\migration`}, Permits: []v1alpha1.Permit{"SystemDisk", "Reformat"},
-				Shares: []string{`\\c\*`, `\\a\b`}, Services: []string{"y", "x"}, Limits: v1alpha1.CallLimits{Connections: 1, CallsPerSecond: 2, Burst: 3},
+				Shares: []string{`\\c\*`, `\\a\b`}, Services: []string{"y", "x"}, Limits: v1alpha1.CallLimits{Connections: new(int32(1)), CallsPerSecond: new(int32(2)), Burst: new(int32(3))},
 			}},
 		},
 	}}

@@ -166,6 +166,14 @@ func checkSubjectRules(n *v1alpha1.SubjectRules, at *field.Path) (faults field.E
 			}
 		}
 	}
+	for _, l := range []struct {
+		name string
+		n    *int32
+	}{{"connections", n.Limits.Connections}, {"callsPerSecond", n.Limits.CallsPerSecond}, {"burst", n.Limits.Burst}} {
+		if l.n != nil && *l.n == 0 { // elsewhere a 0 sets no bound
+			faults = append(faults, field.Invalid(at.Child("limits", l.name), 0, "want 1 or more; leave it out to set no bound here"))
+		}
+	}
 	p.Check(func(name, format string, args ...any) {
 		faults = append(faults, field.Invalid(at.Child(name), field.OmitValueType{}, fmt.Sprintf(format, args...)))
 	})

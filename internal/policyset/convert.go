@@ -3,6 +3,8 @@ package policyset
 import (
 	"cmp"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
@@ -33,7 +35,7 @@ func accessPolicy(p *v1alpha1.PipePolicy) access.Policy {
 func permission(of v1alpha1.NodeRules, own v1alpha1.SubjectRules) access.Permission {
 	out := access.Permission{
 		Methods: own.Methods, PathPrefixes: own.PathPrefixes, RequireToken: of.RequireToken || own.RequireToken, Shares: own.Shares, Services: own.Services,
-		Limits: access.Limits{Connections: int(own.Limits.Connections), CallsPerSecond: int(own.Limits.CallsPerSecond), Burst: int(own.Limits.Burst)},
+		Limits: access.Limits{Connections: int(ptr.Deref(own.Limits.Connections, 0)), CallsPerSecond: int(ptr.Deref(own.Limits.CallsPerSecond, 0)), Burst: int(ptr.Deref(own.Limits.Burst, 0))},
 	}
 	if len(out.Methods) == 0 {
 		out.Methods = of.Methods

@@ -3,11 +3,13 @@ package policyset
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // Add takes a policy object as JSON. An object of another kind, or with fields that its type does not have, is an error.
@@ -50,4 +52,22 @@ func Decode(raw []byte, into any) error {
 		return fmt.Errorf("read the object: %w", err)
 	}
 	return nil
+}
+
+// ReadPipePolicy reads the spec of a PipePolicy in JSON, by the rules of an object of the API. It is the admission.PolicyReader of parameters.
+func ReadPipePolicy(name string, spec []byte) (admission.PipePolicy, []error) {
+	p := v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := Decode(spec, &p.Spec); err != nil {
+		return admission.PipePolicy{}, []error{err}
+	}
+	var faults []error
+	for _, fault := range CheckPipePolicy(&p) {
+		if at, isWithin := strings.CutPrefix(fault.Field, "spec."); isWithin {
+			fault.Field = at
+			faults = append(faults, fault)
+		} else { // the text names the field
+			faults = append(faults, errors.New(fault.Detail))
+		}
+	}
+	return pipePolicy(&p), faults
 }

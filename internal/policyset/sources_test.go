@@ -45,7 +45,7 @@ func TestEqualSourcesHaveOneRevisionInWhateverOrder(t *testing.T) {
 	}
 	onNodes := pipes("a", func(s *v1alpha1.PipePolicySpec) {
 		s.Node = v1alpha1.NodeRules{Action: v1alpha1.NodeLogOnly, Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true}
-		s.Subjects[0].Node = v1alpha1.SubjectRules{Methods: []string{"Rmdir"}, Permits: []v1alpha1.Permit{"Reformat"}, Limits: v1alpha1.CallLimits{Connections: 1}}
+		s.Subjects[0].Node = v1alpha1.SubjectRules{Methods: []string{"Rmdir"}, Permits: []v1alpha1.Permit{"Reformat"}, Limits: v1alpha1.CallLimits{Connections: new(int32(1))}}
 	})
 	if x, y := revision(t, one), revision(t, sources(t, onNodes, b, m, n)); x != y {
 		t.Error("what nodes do changes the revision of admission")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // driver is what a profile lets pass.
@@ -52,7 +53,7 @@ func (d driver) pipePolicy() admission.PipePolicy {
 func parameters(t *testing.T, all []object, name string) admission.Parameters {
 	t.Helper()
 	text, _ := one(t, all, "ConfigMap", name).at("data", "parameters.yaml").(string)
-	p, err := admission.ParseParameters([]byte(text))
+	p, err := admission.ParseParameters([]byte(text), policyset.ReadPipePolicy)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

@@ -61,7 +61,8 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 			"spec.subjects[0]", "name its owner and reason"},
 		"the node's account without shares": {with(func(s *v1alpha1.Subject) { s.Node.Permits = []v1alpha1.Permit{"NodeAccount"} }), "spec.subjects[0].node", "NodeAccount needs shares"},
 		"an unknown permit":                 {with(func(s *v1alpha1.Subject) { s.Node.Permits = []v1alpha1.Permit{"All"} }), "spec.subjects[0].node.permits[0]", "Unsupported value"},
-		"a burst without a rate":            {with(func(s *v1alpha1.Subject) { s.Node.Limits.Burst = 1 }), "spec.subjects[0].node.limits", "without callsPerSecond"},
+		"no calls at all":                   {with(func(s *v1alpha1.Subject) { s.Node.Limits.CallsPerSecond = new(int32(0)) }), "spec.subjects[0].node.limits.callsPerSecond", "greater than or equal to 1"},
+		"a burst without a rate":            {with(func(s *v1alpha1.Subject) { s.Node.Limits.Burst = new(int32(1)) }), "spec.subjects[0].node.limits", "without callsPerSecond"},
 		"a share that is too short":         {with(func(s *v1alpha1.Subject) { s.Node.Shares = []string{"x"} }), "spec.subjects[0].node.shares[0]", "at least 5"},
 		"two subjects of one name":          {pipePolicy("bad", pipes, subject("a"), subject("b")), "spec.subjects[1]", "Duplicate"},
 

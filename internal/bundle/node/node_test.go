@@ -260,7 +260,7 @@ func TestASubjectMayDoWhatItSaysOfItself(t *testing.T) {
 			{Name: "as-all", Namespace: "all", ServiceAccounts: []string{"csi-azuredisk-node-sa"}},
 			{Name: "own", Namespace: "own", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Node: v1alpha1.SubjectRules{
 				Methods: []string{"PartitionDisk", "Mkdir", "StartService"}, PathPrefixes: []string{`C:\var\own`}, Permits: []v1alpha1.Permit{"SystemDisk", "Reformat"},
-				Services: []string{"MSiSCSI"}, Limits: v1alpha1.CallLimits{Connections: 3, CallsPerSecond: 5, Burst: 7},
+				Services: []string{"MSiSCSI"}, Limits: v1alpha1.CallLimits{Connections: new(int32(3)), CallsPerSecond: new(int32(5)), Burst: new(int32(7))},
 			}},
 			{Name: "token", Namespace: "token", ServiceAccounts: []string{"csi-azuredisk-node-sa"}, Node: v1alpha1.SubjectRules{RequireToken: true}},
 		}

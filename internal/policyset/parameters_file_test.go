@@ -1,0 +1,168 @@
+package policyset
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/policy"
+)
+
+func TestPoliciesOfParametersAreReadAsObjectsAre(t *testing.T) {
+	_, err := admission.ParseParameters([]byte(`
+pipePolicies:
+  Bad_Name: {pipes: [x]}
+  a: {pipes: [], Admission: {}, subjects: {}}
+  b: {pipes: ["a*b"], admission: {action: deny, requirement: None, mode: x}, node: {path: x}, subjects: [{nam: x, expiresAt: tomorrow}, x]}
+  c: [x]
+  d: {pipes: [x], node: {methods: [mkdir]}, subjects: [{name: x, namespace: x, node: {limits: {callsPerSecond: 0}}}]}
+`), ReadPipePolicy)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{
+		`pipePolicies.Bad_Name: a lowercase RFC 1123 subdomain`,
+		`pipePolicies.a: read the object: json: cannot unmarshal object into Go struct field PipePolicySpec.subjects`,
+		"pipePolicies.b: read the object: ",
+		"pipePolicies.c: a list where a mapping is expected",
+		`pipePolicies.d: node.methods[0]: Invalid value: "mkdir": not a method of the node API: did you mean "Mkdir"?`,
+		"pipePolicies.d: subjects[0].node.limits.callsPerSecond: Invalid value: 0: want 1 or more",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestPoliciesOfParametersAreRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"policies as a list":             "pipePolicies: [a]",
+		"a policy that is null":          "pipePolicies: {a: }",
+		"a policy twice":                 "pipePolicies:\n  a: {pipes: [x]}\n  a: {pipes: [x]}",
+		"a policy without pipes":         "pipePolicies: {a: {subjects: []}}",
+		"a policy's pipes that are null": "pipePolicies: {a: {pipes: }}",
+		"an action that is null":         "pipePolicies: {a: {pipes: [x], admission: {action: }}}",
+		"a subject without namespace":    "pipePolicies: {a: {pipes: [x], subjects: [{name: b}]}}",
+		"a subject without name":         "pipePolicies: {a: {pipes: [x], subjects: [{namespace: b}]}}",
+		"an end that is null":            "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: }]}}",
+		"an end that is empty":           "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: ''}]}}",
+		"an end without time":            "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: 2026-01-02}]}}",
+		"an end that would mean never":   "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: '0001-01-01T00:00:00Z'}]}}",
+		"an end that is a number":        "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: 2026}]}}",
+		"an end without owner":           "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, reason: d, expiresAt: 2026-01-02T15:04:05Z}]}}",
+		"an unknown action":              "pipePolicies: {a: {pipes: [x], admission: {action: deny}}}",
+		"an unknown requirement":         "pipePolicies: {a: {pipes: [x], admission: {requirement: None}}}",
+		"a mode of admission":            "pipePolicies: {a: {pipes: [x], admission: {mode: x}}}",
+		"a path of nodes":                "pipePolicies: {a: {pipes: [x], node: {path: x}}}",
+		"a misspelt name":                "pipePolicies: {a: {pipes: [x], subjects: [{nam: x, namespace: b}]}}",
+		"a subject that is a text":       "pipePolicies: {a: {pipes: [x], subjects: [x]}}",
+		"an end that is a word":          "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: tomorrow}]}}",
+	} {
+		if p, err := admission.ParseParameters([]byte(text), ReadPipePolicy); err == nil {
+			t.Errorf("%s: accepted as %+v", name, p)
+		}
+	}
+}
+
+func TestPoliciesOfParametersSayWhatTheyShow(t *testing.T) {
+	type Parameters = admission.Parameters
+	for text, change := range map[string]func(*Parameters){
+		"pipePolicies:": func(*Parameters) {},
+		"pipePolicies: {a: {pipes: [x]}}": func(p *Parameters) {
+			p.PipePolicies = map[string]admission.PipePolicy{"a": {Pipes: []string{"x"}, Action: admission.ActionDeny, Requirement: admission.AllowedNamespace}}
+		},
+		`pipePolicies:
+  exceptions.storage:
+    pipes: [csi-proxy-*, "{0}"]
+    admission: {action: Warn, requirement: PrivilegedAndAllowedNamespace}
+    node: {action: LogOnly, methods: [Mkdir], pathPrefixes: ['C:\x'], requireToken: true}
+    subjects:
+      - {name: a, namespace: b, serviceAccounts: [c], containers: [d], images: ["e/f:*"]}
+      - {name: g, namespace: h, serviceAccounts: , owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
+			p.PipePolicies = map[string]admission.PipePolicy{"exceptions.storage": {
+				Pipes: []string{"csi-proxy-*", "{0}"}, Action: admission.ActionWarn, Requirement: admission.PrivilegedAndAllowedNamespace,
+				Subjects: []access.Subject{
+					{Name: "a", Namespace: "b", ServiceAccounts: []string{"c"}, Containers: []string{"d"}, Images: []string{"e/f:*"}},
+					{Name: "g", Namespace: "h", Owner: "i", Reason: "j", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)},
+				},
+			}}
+		},
+	} {
+		want := admission.DefaultParameters()
+		change(&want)
+		got, err := admission.ParseParameters([]byte(text), ReadPipePolicy)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
+	const sample = "../../config/samples/parameters.yaml"
+	p, err := admission.LoadParameters(sample, ReadPipePolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := admission.Parameters{
+		GuardedPipes: admission.DefaultParameters().GuardedPipes, // it says that this is the default
+		Requirement:  admission.AllowedNamespace,
+		AllowedNamespaces: map[string]admission.Subjects{
+			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
+			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},
+		},
+		HostProcess:        admission.HostProcessWarn,
+		HostProcessAllowed: map[string]admission.Subjects{"pipeguard-node": {ServiceAccounts: []string{"pipeguard-node"}}},
+		EqualPower:         admission.EqualPowerAudit,
+		EqualPowerPipes:    admission.DefaultParameters().EqualPowerPipes,
+		EqualPowerPaths:    admission.DefaultParameters().EqualPowerPaths,
+		PipePolicies: map[string]admission.PipePolicy{"smb": {
+			Pipes: []string{"csi-proxy-smb-*"}, Action: admission.ActionDeny, Requirement: admission.AllowedNamespace,
+			Subjects: []access.Subject{{
+				Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"csi-smb-node-sa"}, Containers: []string{"smb"},
+			}},
+		}},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	text, err := os.ReadFile(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.FieldsFunc(string(text), func(r rune) bool { return !unicode.IsLetter(r) })
+	for _, word := range []string{
+		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess", "hostProcessAllowed",
+		string(admission.PrivilegedOrAllowedNamespace), string(admission.AllowedNamespace), string(admission.PrivilegedAndAllowedNamespace),
+		"equalPower", "equalPowerPipes", "equalPowerPaths", "pipePolicies",
+		string(admission.HostProcessIgnore), string(admission.HostProcessAudit), string(admission.HostProcessWarn), string(admission.HostProcessDeny),
+	} {
+		if !slices.Contains(words, word) {
+			t.Errorf("it does not mention %s", word)
+		}
+	}
+}
+
+func FuzzPoliciesOfParameters(f *testing.F) {
+	f.Add("pipePolicies: {a: {pipes: [b*], admission: {action: Warn}, subjects: [{name: c, namespace: d, images: [e/*], owner: f, reason: g, expiresAt: 2026-01-02T15:04:05Z}]}}")
+	f.Add("pipePolicies: {a: {pipes: [b], node: {methods: [Mkdir]}}}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := admission.ParseParameters([]byte(text), ReadPipePolicy)
+		if err != nil {
+			return
+		}
+		if _, err := (admission.Policies{Parameters: p}).Bind(policy.Modules{}); err != nil {
+			t.Errorf("accepted parameters that nothing can decide with: %v", err)
+		}
+	})
+}
