@@ -12,7 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // afterList says what the request policy of the same configuration makes of a call that the list allows, and names the caller
@@ -27,7 +27,7 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 		}
 		added = m
 	}
-	input, err := request.FromRecord(e, named)
+	input, err := requestpolicy.FromRecord(e, named)
 	if text := notAsked(err); text != "" {
 		return text, nil
 	}
@@ -35,7 +35,7 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 	if len(s.problems) > 0 {
 		return "", fmt.Errorf("request policy: %s", s.problems[0].Message)
 	}
-	evaluator, err := request.New(policy.Options{BaseTested: true})
+	evaluator, err := requestpolicy.New(policy.Options{BaseTested: true})
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 	return "", nil
 }
 
-func refusedNext(d request.Decision) string {
+func refusedNext(d requestpolicy.Decision) string {
 	return fmt.Sprintf("the request policy is asked next, and refuses: %s: %s", d.Rule, d.Reason)
 }
 
@@ -60,8 +60,8 @@ func notAsked(err error) string {
 	switch {
 	case err == nil:
 		return ""
-	case errors.Is(err, request.ErrNotShown):
-		return refusedNext(request.NotShown(err))
+	case errors.Is(err, requestpolicy.ErrNotShown):
+		return refusedNext(requestpolicy.NotShown(err))
 	}
 	return "the request policy is asked next, and this record does not tell enough for that: " + err.Error()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 func newBundleVerify() *cobra.Command {
@@ -161,6 +161,6 @@ func tryBundle(ctx context.Context, b bundle.Bundle, now func() time.Time) (*nod
 		return nil, err
 	}
 	return node.Try(ctx, node.Options{
-		Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true}), Now: now,
+		Known: config.Proxy{}.Known(apis), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true}), Now: now,
 	}, b)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // maxEvalInput bounds an input file. The proxy refuses larger ones before it asks a policy.
@@ -35,12 +35,12 @@ type evalOptions struct {
 
 // evalReport is the JSON form of the result; its fields are promised to users.
 type evalReport struct {
-	Schema      string           `json:"schema"` // pipeguard.dev/policy-eval/v1
-	Decision    request.Decision `json:"decision"`
-	Recorded    *recordedCall    `json:"recorded,omitempty"`
-	Differences []difference     `json:"differences"`
-	Notes       []string         `json:"notes"`
-	Input       any              `json:"input"`
+	Schema      string                 `json:"schema"` // pipeguard.dev/policy-eval/v1
+	Decision    requestpolicy.Decision `json:"decision"`
+	Recorded    *recordedCall          `json:"recorded,omitempty"`
+	Differences []difference           `json:"differences"`
+	Notes       []string               `json:"notes"`
+	Input       any                    `json:"input"`
 
 	isOfBundle bool // what is asked now came in a bundle
 }
@@ -134,7 +134,7 @@ func (r *evalReport) ask(cmd *cobra.Command, o evalOptions) error {
 	if err != nil {
 		return err
 	}
-	n, err := o.node(cmd, func() time.Time { return request.Arrival(event) })
+	n, err := o.node(cmd, func() time.Time { return requestpolicy.Arrival(event) })
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *evalReport) ask(cmd *cobra.Command, o evalOptions) error {
 
 // judging is what decides about calls on a node.
 type judging struct {
-	evaluator *request.Evaluator
+	evaluator *requestpolicy.Evaluator
 	list      accessList // nil if none is named
 }
 
@@ -167,7 +167,7 @@ func (o evalOptions) node(cmd *cobra.Command, now func() time.Time) (judging, er
 		if err != nil {
 			return judging{}, err
 		}
-		return judging{request.Over(live.Engine), live}, nil
+		return judging{requestpolicy.Over(live.Engine), live}, nil
 	}
 	var n judging
 	if o.config != "" {
@@ -184,7 +184,7 @@ func (o evalOptions) node(cmd *cobra.Command, now func() time.Time) (judging, er
 	if len(s.problems) > 0 {
 		return judging{}, errors.New(s.problems[0].Message)
 	}
-	if n.evaluator, err = request.New(policy.Options{BaseTested: s.isBuiltIn}); err != nil {
+	if n.evaluator, err = requestpolicy.New(policy.Options{BaseTested: s.isBuiltIn}); err != nil {
 		return judging{}, err
 	}
 	_, err = n.evaluator.Activate(cmd.Context(), s.modules)
@@ -227,7 +227,7 @@ func loadConfig(file string) (config.Proxy, *acl.Policy, error) {
 	return settings, list, err
 }
 
-func (r *evalReport) ofInput(cmd *cobra.Command, e *request.Evaluator, file string) error {
+func (r *evalReport) ofInput(cmd *cobra.Command, e *requestpolicy.Evaluator, file string) error {
 	var document any
 	err := withFile(cmd, file, func(in io.Reader) error {
 		text, err := io.ReadAll(io.LimitReader(in, maxEvalInput+1))
@@ -257,7 +257,7 @@ func (r *evalReport) ofInput(cmd *cobra.Command, e *request.Evaluator, file stri
 	return r.decide(cmd, e, input)
 }
 
-func (r *evalReport) decide(cmd *cobra.Command, e *request.Evaluator, input ast.Value) error {
+func (r *evalReport) decide(cmd *cobra.Command, e *requestpolicy.Evaluator, input ast.Value) error {
 	r.Decision = e.DecideInput(cmd.Context(), input)
 	var err error
 	r.Input, err = ast.JSON(input)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // recordedCall is what a record says was decided.
@@ -31,10 +31,10 @@ type difference struct {
 }
 
 func (r *evalReport) ofRecord(cmd *cobra.Command, n judging, event *audit.Event) error {
-	input, err := request.FromRecord(event, r.isNamed(n.list, event))
+	input, err := requestpolicy.FromRecord(event, r.isNamed(n.list, event))
 	switch {
-	case errors.Is(err, request.ErrNotShown):
-		r.Decision = request.NotShown(err)
+	case errors.Is(err, requestpolicy.ErrNotShown):
+		r.Decision = requestpolicy.NotShown(err)
 	case err != nil:
 		return fmt.Errorf("call %s: %w", event.ID, err)
 	default:
@@ -87,7 +87,7 @@ func (r *evalReport) compare(event *audit.Event) {
 	if r.Recorded.Bundle != 0 && !r.isOfBundle {
 		r.note(fmt.Sprintf("the rules of a bundle decided then, revision %d: --bundle asks them again", r.Recorded.Bundle))
 	}
-	isOurs := r.Recorded.Policy == request.PolicyName
+	isOurs := r.Recorded.Policy == requestpolicy.PolicyName
 	switch {
 	case d.Effect != audit.EffectDeny || isOurs:
 	case d.Policy == nil:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
@@ -190,11 +190,11 @@ func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Even
 
 func builtInRevision(t *testing.T) string {
 	t.Helper()
-	m, err := request.Modules(nil)
+	m, err := requestpolicy.Modules(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := request.New(policy.Options{})
+	e, err := requestpolicy.New(policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/internal/rulebook"
 )
 
@@ -35,7 +35,7 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 		return nil, nil, err
 	}
 	log = log.With(event(eventBundle))
-	n := node.New(node.Options{Known: known, Modules: request.Modules, Policy: request.Options(requestOptions(log))})
+	n := node.New(node.Options{Known: known, Modules: requestpolicy.Modules, Policy: requestpolicy.Options(requestOptions(log))})
 	keeper, err := bundle.NewKeeper(ctx, bundle.Options{
 		Keys: keys, Audience: c.Pool, MinimumRevision: c.MinimumRevision, Dir: c.Directory(), Prepare: noted(n, log), Log: log,
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // localRules are what the node's own configuration says, compared with what there is and tried.
@@ -23,7 +23,7 @@ func localRules(ctx context.Context, settings config.Proxy, log *zap.Logger) (*p
 	if err != nil {
 		return nil, err
 	}
-	judge, err := request.New(requestOptions(log))
+	judge, err := requestpolicy.New(requestOptions(log))
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func requestModules(settings config.Proxy) (policy.Modules, error) {
 	if err != nil {
 		return policy.Modules{}, err
 	}
-	return request.Modules(added)
+	return requestpolicy.Modules(added)
 }
 
 func addedModules(dir string) (map[string]string, error) {

@@ -161,7 +161,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a revision below none", head + "bundle: {pool: a, keys: /k, file: /b, minimumRevision: -1}\n", []string{"line 3"}},
 		{"tokens that nothing verifies", head + "tokens: {pipes: {disk-v1: required}}\n", []string{"f.yaml:3:9: tokens.verify.method", "tokens.verify.audience"}},
 		{"roles without an API server", head + "tokens: {roles: [disk-v1]}\n", []string{"f.yaml:3:17: tokens.roles"}},
-		{"who is named", head + "requestPolicy: {named: {disk: {PartitionDisk: {pods: {n: {a: [{}]}}}}}}\n", []string{"f.yaml:3:24: requestPolicy.named: is gone: a rule in acl.rules that spells out the operation"}},
+		{"who is named", head + "requestPolicy: {named: {disk: {PartitionDisk: {pods: {x: {a: [{}]}}}}}}\n", []string{"f.yaml:3:24: requestPolicy.named: is gone: a rule in acl.rules that spells out the operation"}},
 		{"who is named, beside modules", head + "requestPolicy:\n  modules: 'C:\\m'\n  named: [disk]\n", []string{"f.yaml:5:10: requestPolicy.named: is gone", "services"}},
 		{"who is named, a text", head + "requestPolicy: {named: everybody}\n", []string{"f.yaml:3:24: requestPolicy.named: is gone"}},
 		{"who is named, twice", head + "requestPolicy: {named: {disk: {}, disk: {}}}\n", []string{"disk"}},

@@ -15,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // The caller has opened a stream, given the connection away and ended. Whoever has it hears no more on it, as they could ask
@@ -57,13 +57,13 @@ func TestAStreamOfACallerThatHasEndedSaysNothingMore(t *testing.T) {
 // A stream is open, and its caller may send. What allowed it ends; the stream goes on until then, and no further.
 func TestAStreamEndsWithWhatAllowedIt(t *testing.T) {
 	var verdict atomic.Bool
-	turns := judgeFunc(func() reqpolicy.Decision {
+	turns := judgeFunc(func() requestpolicy.Decision {
 		if verdict.Load() {
 			return yes()
 		}
 		return no()
 	})
-	panics := judgeFunc(func() reqpolicy.Decision {
+	panics := judgeFunc(func() requestpolicy.Decision {
 		if verdict.Load() {
 			return yes()
 		}

@@ -17,23 +17,23 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // These tests try to get a yes by accident: from rules that change at the wrong moment, from a judge that does not work, and
 // from names that come back.
 
 // judgeFunc is a Judge.
-type judgeFunc func() reqpolicy.Decision
+type judgeFunc func() requestpolicy.Decision
 
-func (f judgeFunc) Decide(context.Context, *apiserver.Call, *reqpolicy.Subject) reqpolicy.Decision {
+func (f judgeFunc) Decide(context.Context, *apiserver.Call, *requestpolicy.Circumstances) requestpolicy.Decision {
 	return f()
 }
 
 var (
-	yes = judgeFunc(func() reqpolicy.Decision { return reqpolicy.Decision{Effect: audit.EffectAllow} })
-	no  = judgeFunc(func() reqpolicy.Decision {
-		return reqpolicy.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Revision: "sha256:00"}
+	yes = judgeFunc(func() requestpolicy.Decision { return requestpolicy.Decision{Effect: audit.EffectAllow} })
+	no  = judgeFunc(func() requestpolicy.Decision {
+		return requestpolicy.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Revision: "sha256:00"}
 	})
 )
 
@@ -78,7 +78,7 @@ func TestRulesThatChangeAllTheTimeAreNeverMixed(t *testing.T) {
 }
 
 func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
-	empty, err := reqpolicy.New(policy.Options{})
+	empty, err := requestpolicy.New(policy.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,12 +87,12 @@ func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
 		code  codes.Code
 		rule  string // of the record
 	}{
-		"it panics":                      {judgeFunc(func() reqpolicy.Decision { panic("secret") }), codes.Internal, ""},
-		"it was never given a policy":    {empty, codes.PermissionDenied, reqpolicy.CodeNoPolicy},
-		"it is there and is none":        {(*reqpolicy.Evaluator)(nil), codes.Internal, ""},
-		"its answer is nothing":          {judgeFunc(func() (d reqpolicy.Decision) { return d }), codes.PermissionDenied, ""},
-		"its answer is almost a yes":     {judgeFunc(func() reqpolicy.Decision { return reqpolicy.Decision{Effect: "allow "} }), codes.PermissionDenied, ""},
-		"it allows and says that it did": {judgeFunc(func() reqpolicy.Decision { return reqpolicy.Decision{Rule: "allow", Reason: "allow"} }), codes.PermissionDenied, "allow"},
+		"it panics":                      {judgeFunc(func() requestpolicy.Decision { panic("secret") }), codes.Internal, ""},
+		"it was never given a policy":    {empty, codes.PermissionDenied, requestpolicy.CodeNoPolicy},
+		"it is there and is none":        {(*requestpolicy.Evaluator)(nil), codes.Internal, ""},
+		"its answer is nothing":          {judgeFunc(func() (d requestpolicy.Decision) { return d }), codes.PermissionDenied, ""},
+		"its answer is almost a yes":     {judgeFunc(func() requestpolicy.Decision { return requestpolicy.Decision{Effect: "allow "} }), codes.PermissionDenied, ""},
+		"it allows and says that it did": {judgeFunc(func() requestpolicy.Decision { return requestpolicy.Decision{Rule: "allow", Reason: "allow"} }), codes.PermissionDenied, "allow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := judgedBy(t, c.judge)
@@ -113,7 +113,7 @@ func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
 		})
 	}
 	// Not to enforce is to let pass what was refused, not what nobody has looked at.
-	f := judgedBy(t, judgeFunc(func() reqpolicy.Decision { panic("secret") }))
+	f := judgedBy(t, judgeFunc(func() requestpolicy.Decision { panic("secret") }))
 	if err := mkdirs["v2alpha1"](within(t), f.client(t, "filesystem-v2alpha1")); status.Code(err) != codes.Internal || f.ran.Load() != 0 {
 		t.Errorf("a panic in mode LogOnly: %v, %d ran", err, f.ran.Load())
 	}
@@ -123,9 +123,9 @@ func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
 func TestACallerThatDiesWhileItIsJudgedIsRefused(t *testing.T) {
 	for _, version := range []string{"v1", "v2alpha1"} { // the second is in mode LogOnly
 		var f *fixture
-		f = judgedBy(t, judgeFunc(func() reqpolicy.Decision {
+		f = judgedBy(t, judgeFunc(func() requestpolicy.Decision {
 			f.peers.set(func(p *fakePeers) { p.dead = errors.New("it has exited") })
-			return reqpolicy.Decision{Effect: audit.EffectAllow}
+			return requestpolicy.Decision{Effect: audit.EffectAllow}
 		}))
 		if err := mkdirs[version](within(t), f.client(t, "filesystem-"+version)); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("%s: %v", version, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // conn is an accepted connection. It holds the caller's process from the handshake to the end, and leaves exactly
@@ -26,12 +26,12 @@ type conn struct {
 	id       string
 	corr     *audit.Corr // of all its records
 	at       peer.Arrival
-	serial   uint64                             // order of acceptance
-	busy     atomic.Int32                       // requests in progress
-	asked    atomic.Bool                        // a request has begun on it
-	done     chan struct{}                      // closed when the record is written and the place is free
-	caller   [2]atomic.Pointer[reqpolicy.Shown] // as policies are shown it, without and with a token
-	standing atomic.Pointer[standing]           // of the caller, as it was found out last
+	serial   uint64                                 // order of acceptance
+	busy     atomic.Int32                           // requests in progress
+	asked    atomic.Bool                            // a request has begun on it
+	done     chan struct{}                          // closed when the record is written and the place is free
+	caller   [2]atomic.Pointer[requestpolicy.Shown] // as policies are shown it, without and with a token
+	standing atomic.Pointer[standing]               // of the caller, as it was found out last
 	once     sync.Once
 	acted    atomic.Bool // a call on it was admitted
 	expelled atomic.Bool // it is being ended, since its caller was refused too often

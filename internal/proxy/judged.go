@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // judged asks the request policy about a call that the access list has allowed. On a pipe in mode LogOnly its denial is
@@ -30,7 +30,7 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 	}
 	d.Record(r.event.Decision)
 	r.event.Decision.Policy.Bundle = r.rules.Policy.Bundle
-	if d.Err != nil && d.Rule != reqpolicy.CodeCanceled { // no rule refused: something does not work
+	if d.Err != nil && d.Rule != requestpolicy.CodeCanceled { // no rule refused: something does not work
 		text := errors.New(cut(d.Err.Error(), maxFaultText))
 		r.fault = note{zap.ErrorLevel, "the request policy gave no decision", []zap.Field{zap.String(logkeys.Code, d.Rule), zap.Error(text)}}
 	}
@@ -58,8 +58,8 @@ func revisionOf(p *audit.Policy) string {
 }
 
 // subject is what the request policy is told of a call beside the call itself.
-func (p *pipe) subject(r *request) *reqpolicy.Subject {
-	s := &reqpolicy.Subject{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
+func (p *pipe) subject(r *request) *requestpolicy.Circumstances {
+	s := &requestpolicy.Circumstances{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node
 	}
@@ -67,7 +67,7 @@ func (p *pipe) subject(r *request) *reqpolicy.Subject {
 }
 
 // shown is the caller in the form that policies are shown, made once for a connection, and once more if it sends a token.
-func (c *conn) shown(hasToken bool) *reqpolicy.Shown {
+func (c *conn) shown(hasToken bool) *requestpolicy.Shown {
 	i := 0
 	if hasToken {
 		i = 1
@@ -77,7 +77,7 @@ func (c *conn) shown(hasToken bool) *reqpolicy.Shown {
 	}
 	who := c.identity()
 	who.Token = hasToken
-	made := reqpolicy.Show(who)
+	made := requestpolicy.Show(who)
 	c.caller[i].Store(made)
 	return made
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // fakeJudge says the same of every call, and keeps what it was asked.
 type fakeJudge struct {
-	decision reqpolicy.Decision
+	decision requestpolicy.Decision
 
 	mu       sync.Mutex // guards subjects
-	subjects []reqpolicy.Subject
+	subjects []requestpolicy.Circumstances
 }
 
-func (f *fakeJudge) Decide(_ context.Context, _ *apiserver.Call, s *reqpolicy.Subject) reqpolicy.Decision {
+func (f *fakeJudge) Decide(_ context.Context, _ *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.subjects = append(f.subjects, *s)
 	return f.decision
 }
 
-func (f *fakeJudge) asked() []reqpolicy.Subject {
+func (f *fakeJudge) asked() []requestpolicy.Circumstances {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.subjects
@@ -52,25 +52,25 @@ func judgedBy(t *testing.T, judge Judge) *fixture {
 }
 
 func TestWhatTheListAllowsIsJudged(t *testing.T) {
-	refused := reqpolicy.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Revision: "sha256:00"}
-	broken := reqpolicy.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeInternal, Reason: "gave no decision", Err: errors.New("secret")}
+	refused := requestpolicy.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Revision: "sha256:00"}
+	broken := requestpolicy.Decision{Effect: audit.EffectDeny, Rule: requestpolicy.CodeInternal, Reason: "gave no decision", Err: errors.New("secret")}
 	for name, c := range map[string]struct {
 		version  string // v2alpha1 is LogOnly
 		rmdir    bool   // which the list denies
-		decision reqpolicy.Decision
+		decision requestpolicy.Decision
 		asked    bool
 		code     codes.Code
 		want     audit.Decision
 	}{
-		"allowed":                          {"v1", false, reqpolicy.Decision{Effect: audit.EffectAllow}, true, codes.OK, audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
+		"allowed":                          {"v1", false, requestpolicy.Decision{Effect: audit.EffectAllow}, true, codes.OK, audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
 		"refused":                          {"v1", false, refused, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
 		"refused where that is recorded":   {"v2alpha1", false, refused, true, codes.OK, audit.Decision{Effect: audit.EffectDeny, Rule: "PN002", Reason: "not named", Mode: "LogOnly", Policy: &audit.Policy{Name: "request"}}},
-		"not decided":                      {"v1", false, broken, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeInternal, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
-		"no time to decide":                {"v1", false, reqpolicy.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeTimeout, Reason: "time"}, true, codes.Unavailable, audit.Decision{Effect: audit.EffectDeny, Rule: reqpolicy.CodeTimeout, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
-		"nothing said":                     {"v1", false, reqpolicy.Decision{}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
-		"an effect that there is not":      {"v1", false, reqpolicy.Decision{Effect: "Allow"}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
-		"denied by the list":               {"v1", true, reqpolicy.Decision{Effect: audit.EffectAllow}, false, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
-		"denied where that is recorded":    {"v2alpha1", true, reqpolicy.Decision{Effect: audit.EffectAllow}, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
+		"not decided":                      {"v1", false, broken, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Rule: requestpolicy.CodeInternal, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"no time to decide":                {"v1", false, requestpolicy.Decision{Effect: audit.EffectDeny, Rule: requestpolicy.CodeTimeout, Reason: "time"}, true, codes.Unavailable, audit.Decision{Effect: audit.EffectDeny, Rule: requestpolicy.CodeTimeout, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"nothing said":                     {"v1", false, requestpolicy.Decision{}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"an effect that there is not":      {"v1", false, requestpolicy.Decision{Effect: "Allow"}, true, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "request"}}},
+		"denied by the list":               {"v1", true, requestpolicy.Decision{Effect: audit.EffectAllow}, false, codes.PermissionDenied, audit.Decision{Effect: audit.EffectDeny, Mode: "Enforce", Policy: &audit.Policy{Name: "acl"}}},
+		"denied where that is recorded":    {"v2alpha1", true, requestpolicy.Decision{Effect: audit.EffectAllow}, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
 		"denied and would be refused, too": {"v2alpha1", true, refused, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestWhatTheListAllowsIsJudged(t *testing.T) {
 }
 
 func TestACallerIsShownOnceForAConnection(t *testing.T) {
-	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	f := judgedBy(t, judge)
 	for range 2 {
 		conn := f.client(t, "filesystem-v1")
@@ -169,7 +169,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 		)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+			judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 			rules := listed(t, c.list, judge)
 			f := start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
 			f.peers.set(func(p *fakePeers) { p.identity = c.caller })
@@ -188,7 +188,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 
 // A role of the cluster allows what the list denies, and names nobody for it.
 func TestARoleNamesNobody(t *testing.T) {
-	judge := &fakeJudge{decision: reqpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	rules := listed(t, namingDriver(func(r *acl.Rule) {
 		r.Callers, r.Paths = []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}, []string{`C:\elsewhere`}
 	}), judge)

@@ -7,7 +7,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // List is an access list. *acl.Policy is one.
@@ -25,7 +25,7 @@ type List interface {
 // Judge is asked about calls that the list has allowed. *request.Evaluator is one.
 type Judge interface {
 	// Decide judges a call. Whatever keeps it from deciding is a denial.
-	Decide(ctx context.Context, call *apiserver.Call, s *reqpolicy.Subject) reqpolicy.Decision
+	Decide(ctx context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision
 }
 
 // Rules are what decides about the calls of a pipe. They do not change: what decides next is another Rules.

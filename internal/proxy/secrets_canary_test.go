@@ -23,7 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/internal/proxy/secret"
 )
 
@@ -101,8 +101,8 @@ var outcomes = map[string]func(t *testing.T, k *keyring, m apiserver.Method, can
 	},
 	"denied by the request policy": func(t *testing.T, k *keyring, m apiserver.Method, canary string) {
 		defer k.judge.Store(nil)
-		for _, rule := range []string{"PN002", reqpolicy.CodeInternal, reqpolicy.CodeTimeout} {
-			k.judge.Store(&reqpolicy.Decision{Effect: audit.EffectDeny, Rule: rule, Reason: "no", Err: errors.New("evaluation")})
+		for _, rule := range []string{"PN002", requestpolicy.CodeInternal, requestpolicy.CodeTimeout} {
+			k.judge.Store(&requestpolicy.Decision{Effect: audit.EffectDeny, Rule: rule, Reason: "no", Err: errors.New("evaluation")})
 			if err := k.call(t.Context(), m, canary); err == nil {
 				t.Error("allowed")
 			}

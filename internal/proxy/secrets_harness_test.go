@@ -26,7 +26,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // keyring is a server of the APIs that take secrets, with everything that it lets out.
@@ -41,7 +41,7 @@ type keyring struct {
 	registry *prometheus.Registry
 	failing  atomic.Bool // the log takes nothing
 	handle   atomic.Pointer[apiserver.Handler]
-	judge    atomic.Pointer[reqpolicy.Decision]
+	judge    atomic.Pointer[requestpolicy.Decision]
 	denying  atomic.Bool // the access list allows nothing
 	stop     func()
 
@@ -72,13 +72,13 @@ func (k *keyring) read(b *bytes.Buffer) string {
 }
 
 // Decide implements Judge: it keeps what a policy would see, and says what it is told to.
-func (k *keyring) Decide(_ context.Context, call *apiserver.Call, s *reqpolicy.Subject) reqpolicy.Decision {
-	in, err := reqpolicy.Input(call, s)
+func (k *keyring) Decide(_ context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision {
+	in, err := requestpolicy.Input(call, s)
 	_, _ = fmt.Fprintf(locked{k, &k.inputs}, "%v %v\n", in, err)
 	if d := k.judge.Load(); d != nil {
 		return *d
 	}
-	return reqpolicy.Decision{Effect: audit.EffectAllow}
+	return requestpolicy.Decision{Effect: audit.EffectAllow}
 }
 
 // Append implements audit.Writer.

@@ -15,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/hunt"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 	"github.com/pipeguard/pipeguard/internal/audit/report"
-	reqpolicy "github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // outputsOf are what readers of a log see of it: the files, and what each tool makes of them.
@@ -77,7 +77,7 @@ func outputsOf(t *testing.T, dir string) map[string]string {
 		tally.Add(&r.Event)
 		if r.Type == audit.TypeRequest {
 			fmt.Fprintf(&stories, "%s %s %+v\n", query.Caller(&r.Event), query.Decision(&r.Event), r.What)
-			in, err := reqpolicy.FromRecord(&r.Event, true)
+			in, err := requestpolicy.FromRecord(&r.Event, true)
 			fmt.Fprintf(&inputs, "%v %v\n", in, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // BundlePolicy is how records name the access list of a bundle.
@@ -89,7 +89,7 @@ func (b *Book) Rules(group, version string) *proxy.Rules {
 	if last := b.last.Load(); last != nil && last.live == live && last.list == list {
 		return last.rules
 	}
-	rules := &proxy.Rules{List: live, Judge: request.Over(live.Engine), Policy: &audit.Policy{
+	rules := &proxy.Rules{List: live, Judge: requestpolicy.Over(live.Engine), Policy: &audit.Policy{
 		Name: BundlePolicy, Revision: cmp.Or(live.PolicyRevision, strconv.FormatUint(live.Revision, 10)), Bundle: live.Revision,
 	}}
 	b.last.Store(&bound{live, list, rules})

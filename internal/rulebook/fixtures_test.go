@@ -16,7 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 var issued = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -82,7 +82,7 @@ func (m *machine) restart(key *bundle.Key) {
 		m.t.Fatal(err)
 	}
 	now := func() time.Time { return *m.clock.Load() }
-	n := node.New(node.Options{Known: m.known, Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true, Timeout: 20 * time.Second}), Now: now})
+	n := node.New(node.Options{Known: m.known, Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true, Timeout: 20 * time.Second}), Now: now})
 	m.keeper, err = bundle.NewKeeper(m.t.Context(), bundle.Options{Keys: keys, Audience: "default", Dir: m.dir, Prepare: n.Prepare, Now: now})
 	if err != nil {
 		m.t.Fatal(err)

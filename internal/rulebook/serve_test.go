@@ -27,7 +27,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // served is a machine whose disk pipes and forwarded pipes are open.
@@ -296,7 +296,7 @@ func TestAMethodIsNamedForAsLongAsItsSubject(t *testing.T) {
 			Operation: &apiserver.Operation{Group: "disk", Name: "PartitionDisk"}, Version: "v1", Method: "PartitionDisk", FullMethod: "/v1.Disk/PartitionDisk",
 			Request: protoadapt.MessageV2Of(&diskapi.PartitionDiskRequest{DiskNumber: 1}),
 		}
-		d := rules.Judge.Decide(t.Context(), call, &request.Subject{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Caller: caller.Caller{
+		d := rules.Judge.Decide(t.Context(), call, &requestpolicy.Circumstances{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Caller: caller.Caller{
 			Assurance: theirs.Assurance, User: caller.User{SID: theirs.User.SID},
 			Pod: caller.Pod{Namespace: theirs.Pod.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.Pod.ServiceAccount}, Container: caller.Container{ID: "c", Name: theirs.Container.Name},
 		}})

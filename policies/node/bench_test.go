@@ -9,7 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 var sizes = []int{10, 1_000, 10_000}
@@ -79,9 +79,9 @@ func rules(condition string, file, n int) string {
 
 func decide(b *testing.B, m policy.Modules, in ast.Value, isAllowed bool) {
 	b.Helper()
-	o := request.Options(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
+	o := requestpolicy.Options(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
 	o.Limits = policy.Limits{Files: 2_000, TotalBytes: 16 << 20, FileBytes: 1 << 20}
-	e, err := request.New(o)
+	e, err := requestpolicy.New(o)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,11 +13,11 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
-var patient = request.Options(policy.Options{Timeout: 20 * time.Second})
+var patient = requestpolicy.Options(policy.Options{Timeout: 20 * time.Second})
 
 func modules(t testing.TB) policy.Modules {
 	t.Helper()
@@ -28,9 +28,9 @@ func modules(t testing.TB) policy.Modules {
 	return m
 }
 
-func activate(t testing.TB, m policy.Modules) (*request.Evaluator, policy.Snapshot) {
+func activate(t testing.TB, m policy.Modules) (*requestpolicy.Evaluator, policy.Snapshot) {
 	t.Helper()
-	e, err := request.New(patient)
+	e, err := requestpolicy.New(patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,14 +132,14 @@ func TestAdditionsCannotPermit(t *testing.T) {
 		"a function that replaces findings": "package pipeguard.node\n\nfindings(_) := set()",
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := request.Modules(map[string]string{
+			m, err := requestpolicy.Modules(map[string]string{
 				"added/a.rego":      text,
 				"added/a_test.rego": "package added_test\n\ntest_it if true",
 			})
 			if err != nil {
 				return
 			}
-			e, err := request.New(patient)
+			e, err := requestpolicy.New(patient)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestAdditionsCannotPermit(t *testing.T) {
 }
 
 func TestAnAdditionRefusesMore(t *testing.T) {
-	m, err := request.Modules(map[string]string{
+	m, err := requestpolicy.Modules(map[string]string{
 		"added/a.rego": `package pipeguard.node
 
 findings contains {"code": "ACME-1", "effect": "deny", "message": "no links here"} if {
@@ -178,7 +178,7 @@ test_it if "ACME-1" in {f.code | some f in node.findings} with input as {"operat
 	if d := e.DecideInput(t.Context(), input(t, example(t, "service_control"))); d.Rule != "PN001" {
 		t.Errorf("%+v", d)
 	}
-	if _, err := request.Modules(map[string]string{"input.rego": "package x"}); err == nil {
+	if _, err := requestpolicy.Modules(map[string]string{"input.rego": "package x"}); err == nil {
 		t.Error("an addition took the name of a built-in file")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
@@ -32,14 +32,14 @@ func TestExamplesAreOfTheSchema(t *testing.T) {
 func TestInputsAreOfTheSchema(t *testing.T) {
 	matches := policytest.Matcher(t, node.InputSchema())
 	call := &apiserver.Call{Operation: &apiserver.Operation{Group: "filesystem", Name: "Mkdir"}, Version: "v1", Method: "Mkdir", Request: &fsapi.MkdirRequest{Path: `C:\x`}}
-	for name, s := range map[string]*request.Subject{
+	for name, s := range map[string]*requestpolicy.Circumstances{
 		"nothing known": {Caller: caller.Caller{Assurance: "none"}},
 		"all known": {Named: true, Caller: caller.Caller{
 			Assurance: "pod", Process: caller.Process{PID: 1, Start: time.Now(), Exe: "x"}, User: caller.User{SID: "s", Name: "n"},
 			Pod: caller.Pod{Namespace: "a", Name: "b", UID: "c", ServiceAccount: "d"}, Container: caller.Container{ID: "e", Name: "f", Image: "g", HostProcess: true}, Token: true,
 		}, Pipe: "p", Node: "n", Now: time.Now()},
 	} {
-		in, err := request.Input(call, s)
+		in, err := requestpolicy.Input(call, s)
 		if err != nil {
 			t.Fatal(err)
 		}

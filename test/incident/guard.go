@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
@@ -92,11 +92,11 @@ func (g *guard) use(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	modules, err := request.Modules(nil)
+	modules, err := requestpolicy.Modules(nil)
 	if err != nil {
 		return err
 	}
-	judge, err := request.New(policy.Options{BaseTested: true})
+	judge, err := requestpolicy.New(policy.Options{BaseTested: true})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -194,7 +194,7 @@ func on(t *testing.T, b bundle.Bundle) *bundlenode.Live {
 	t.Helper()
 	live, err := bundlenode.Try(t.Context(), bundlenode.Options{
 		Known:   []acl.API{{Group: "disk", Version: "v1", Operations: []string{"ListDiskIDs"}}},
-		Modules: request.Modules, Policy: request.Options(policy.Options{}),
+		Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{}),
 	}, b)
 	if err != nil {
 		t.Fatal(err)

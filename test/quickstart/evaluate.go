@@ -12,7 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // ask asks the access list of the bundle about callers in pods, as a node does once it knows who they are.
@@ -59,5 +59,5 @@ func (b *pair) live(ctx context.Context) (*bundlenode.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bundlenode.Try(ctx, bundlenode.Options{Known: config.Proxy{}.Known(apis), Modules: request.Modules, Policy: request.Options(policy.Options{})}, content)
+	return bundlenode.Try(ctx, bundlenode.Options{Known: config.Proxy{}.Known(apis), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{})}, content)
 }

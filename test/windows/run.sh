@@ -42,7 +42,7 @@ packages=( # those that take longest first
 	./internal/proxy/order
 	./client/token
 	./internal/proxy/report
-	./internal/proxy/request
+	./internal/proxy/requestpolicy
 	./internal/rulebook
 	./internal/proxy/token
 	./cmd/proxy

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/request"
+	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // many are n policies, each for the driver of a namespace of its own: half of them for disks, with a method that is spelled out,
@@ -54,7 +54,7 @@ func served(b *testing.B) (out []acl.API) {
 func likeTheProxy(b *testing.B) Options {
 	b.Helper()
 	return Options{
-		Known: served(b), Modules: request.Modules, Policy: request.Options(policy.Options{BaseTested: true}),
+		Known: served(b), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true}),
 		Now: func() time.Time { return now },
 	}
 }

@@ -249,7 +249,7 @@ func leaveBehind(t *testing.T, address string) {
 func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 	ctx := context.Background()
 	own := Options{SocketDir: privateDir(t)}
-	if err := VerifyOwner(ctx, name, own); err == nil {
+	if err := verifyOwner(ctx, name, own, 0); err == nil {
 		t.Error("nobody serves, and it is ours")
 	}
 	listener, err := Listen(name, own)
@@ -257,13 +257,13 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	if err := VerifyOwner(ctx, name, own); err != nil {
+	if err := verifyOwner(ctx, name, own, 0); err != nil {
 		t.Errorf("our own listener: %v", err)
 	}
 
 	other := Options{SocketDir: privateDir(t)}
 	squat(t, other.SocketDir)
-	if err := VerifyOwner(ctx, name, other); !errors.Is(err, ErrTaken) {
+	if err := verifyOwner(ctx, name, other, 0); !errors.Is(err, ErrTaken) {
 		t.Errorf("another process's listener: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func Address(name string, _ Options) string { return `\\.\pipe\` + name }
 
 // Listen makes the pipe and returns its listener. The pipe is a byte stream, is closed to remote clients, and
 // its first instance must be ours: a name that exists already is ErrTaken. Once it accepts, the listener opens
-// the pipe itself and ends with ErrTaken if another process answers (VerifyOwner).
+// the pipe itself and ends with ErrTaken if another process answers (verifyOwner).
 func Listen(name string, o Options) (Listener, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -171,7 +171,7 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	own := pipeName(t)
-	if err := VerifyOwner(ctx, own, Options{}); err == nil {
+	if err := verifyOwner(ctx, own, Options{}, 0); err == nil {
 		t.Error("nobody serves, and it is ours")
 	}
 	listener, err := Listen(own, Options{})
@@ -180,16 +180,16 @@ func TestVerifyOwnerTellsAnotherServerFromThisOne(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	go acceptAll(listener)
-	if err := VerifyOwner(ctx, own, Options{}); err != nil {
+	if err := verifyOwner(ctx, own, Options{}, 0); err != nil {
 		t.Errorf("our own pipe: %v", err)
 	}
 
 	taken := own + "-taken"
 	squat(t, taken)
-	if err := VerifyOwner(ctx, taken, Options{}); !errors.Is(err, ErrTaken) {
+	if err := verifyOwner(ctx, taken, Options{}, 0); !errors.Is(err, ErrTaken) {
 		t.Errorf("another process's pipe: %v", err)
 	}
-	if isWindows() { // Wine lets a second first instance be made, which is what VerifyOwner is for
+	if isWindows() { // Wine lets a second first instance be made, which is what verifyOwner is for
 		if second, err := Listen(taken, Options{}); !errors.Is(err, ErrTaken) {
 			t.Errorf("a second first instance: %v, %v", second, err)
 		}

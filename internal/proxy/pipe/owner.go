@@ -9,14 +9,10 @@ import (
 	"time"
 )
 
-// VerifyOwner opens the pipe as a client would and returns ErrTaken unless this very process is at the other
+// verifyOwner opens the pipe as a client would and returns ErrTaken unless this very process is at the other
 // end. It needs somebody to be accepting on the listener. Windows already refuses a second first instance; this
 // finds the case in which it did not. Listen does it by itself on Windows; a socket is kept by its directory.
-func VerifyOwner(ctx context.Context, name string, o Options) error {
-	return verifyOwner(ctx, name, o, 0)
-}
-
-// verifyOwner keeps its connection until the other end closes it, or for as long as that may take.
+// It keeps its connection until the other end closes it, or for as long as that may take.
 func verifyOwner(ctx context.Context, name string, o Options, linger time.Duration) error {
 	address := Address(name, o)
 	conn, err := Dial(ctx, name, o)

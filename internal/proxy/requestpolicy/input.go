@@ -1,4 +1,4 @@
-package request
+package requestpolicy
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// Subject is what a policy is told of a call beside the call itself.
-type Subject struct {
+// Circumstances are what a policy is told of a call beside the call itself.
+type Circumstances struct {
 	// Shown is the caller in the form that policies are shown, if it was made before; nil if not.
 	Caller caller.Caller
 	Shown  *Shown
@@ -40,7 +40,7 @@ func Show(p caller.Caller) *Shown {
 var types shapes
 
 // Input returns what a policy is shown of a call. An error says which part cannot be shown; what it was is not said.
-func Input(call *apiserver.Call, s *Subject) (ast.Value, error) {
+func Input(call *apiserver.Call, s *Circumstances) (ast.Value, error) {
 	if call == nil || call.Operation == nil {
 		return nil, errNoOperation
 	}
@@ -57,7 +57,7 @@ func Input(call *apiserver.Call, s *Subject) (ast.Value, error) {
 	return b.input(request, s, call.Operation.Group, call.Version, call.Method, call.Operation.Name)
 }
 
-func (b *builder) input(request *ast.Term, s *Subject, group, version, method, operation string) (ast.Value, error) {
+func (b *builder) input(request *ast.Term, s *Circumstances, group, version, method, operation string) (ast.Value, error) {
 	peer := null
 	switch {
 	case s.Shown == nil:

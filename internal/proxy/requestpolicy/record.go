@@ -1,4 +1,4 @@
-package request
+package requestpolicy
 
 import (
 	"encoding/json"
@@ -40,7 +40,7 @@ func FromRecord(e *audit.Event, named bool) (ast.Value, error) {
 	if method != e.What.Method { // else it was passed on, and is known by its full name only
 		method = method[strings.LastIndexByte(method, '/')+1:]
 	}
-	s := Subject{Caller: e.Who.Caller(), Named: named, Pipe: e.What.Pipe, Now: Arrival(e)}
+	s := Circumstances{Caller: e.Who.Caller(), Named: named, Pipe: e.What.Pipe, Now: Arrival(e)}
 	if e.Where != nil {
 		s.Node = e.Where.Node
 	}

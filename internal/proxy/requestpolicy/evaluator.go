@@ -1,4 +1,4 @@
-package request
+package requestpolicy
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (e *Evaluator) Watch(ctx context.Context, dir string, bind func(policy.Modu
 func (e *Evaluator) Active() (policy.Snapshot, bool) { return e.engine.Active() }
 
 // Decide judges a call. Whatever keeps the policy from answering is a denial.
-func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Subject) Decision {
+func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Circumstances) Decision {
 	var sender turns.Sender
 	if s != nil {
 		sender = turns.Sender{s.Sender}

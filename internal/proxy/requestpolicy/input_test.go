@@ -1,4 +1,4 @@
-package request
+package requestpolicy
 
 import (
 	"errors"
@@ -85,7 +85,7 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 	many := func(n int) *apiserver.Call {
 		return callOf("volume", "List", &volapi.ListVolumesOnDiskResponse{VolumeIds: make([]string, n)})
 	}
-	of := func(change func(*Subject)) *Subject {
+	of := func(change func(*Circumstances)) *Circumstances {
 		s := driver()
 		change(s)
 		return s
@@ -93,7 +93,7 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 	e := evaluator(t, policy.Options{}, nil)
 	for name, c := range map[string]struct {
 		call *apiserver.Call
-		s    *Subject
+		s    *Circumstances
 		want string
 	}{
 		"a text of one byte too many":    {mkdir(long + "x"), driver(), "request.path has more than 1024 bytes"},
@@ -108,10 +108,10 @@ func TestWhatCannotBeShownWholeIsNotShown(t *testing.T) {
 		"no number":                      {callOf("nfs", "X", wrapperspb.Double(nan())), driver(), "request.value is not a finite number"},
 		"no operation":                   {&apiserver.Call{}, driver(), "no operation"},
 		"no call":                        {nil, driver(), "no operation"},
-		"a program that is not UTF-8":    {mkdir(""), of(func(s *Subject) { s.Caller.Process.Exe = "\xff" }), "peer.process.exe is not UTF-8"},
-		"a long image":                   {mkdir(""), of(func(s *Subject) { s.Caller.Container.Image = long + "x" }), "peer.container.image has"},
-		"a long account":                 {mkdir(""), of(func(s *Subject) { s.Caller.User.Name = long + "x" }), "peer.user.name has"},
-		"a long namespace":               {mkdir(""), of(func(s *Subject) { s.Caller.Pod.Namespace = long + "x" }), "peer.pod.namespace has"},
+		"a program that is not UTF-8":    {mkdir(""), of(func(s *Circumstances) { s.Caller.Process.Exe = "\xff" }), "peer.process.exe is not UTF-8"},
+		"a long image":                   {mkdir(""), of(func(s *Circumstances) { s.Caller.Container.Image = long + "x" }), "peer.container.image has"},
+		"a long account":                 {mkdir(""), of(func(s *Circumstances) { s.Caller.User.Name = long + "x" }), "peer.user.name has"},
+		"a long namespace":               {mkdir(""), of(func(s *Circumstances) { s.Caller.Pod.Namespace = long + "x" }), "peer.pod.namespace has"},
 		"a long method":                  {callOf("x", long+"x", nil), driver(), "has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {

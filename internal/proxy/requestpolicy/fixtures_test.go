@@ -1,4 +1,4 @@
-package request
+package requestpolicy
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 
 var arrived = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
 
-func driver() *Subject {
-	return &Subject{
+func driver() *Circumstances {
+	return &Circumstances{
 		Caller: caller.Caller{
 			Assurance: "pod", Process: caller.Process{PID: 4242, Start: arrived.Add(-time.Hour), Exe: `\Device\HarddiskVolume3\driver.exe`},
 			User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "kube-system", Name: "driver-x", UID: "u", ServiceAccount: "driver"},
@@ -159,7 +159,7 @@ func set(m protoreflect.Message, text string, list int) {
 }
 
 // record is what the chain writes of a call, as a reader of the log has it.
-func record(t testing.TB, call *apiserver.Call, s *Subject) *audit.Event {
+func record(t testing.TB, call *apiserver.Call, s *Circumstances) *audit.Event {
 	t.Helper()
 	e := &audit.Event{
 		Type: audit.TypeRequest, Stage: audit.StageResponseComplete, Time: s.Now.Add(1500 * time.Millisecond),
