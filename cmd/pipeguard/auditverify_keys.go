@@ -76,8 +76,13 @@ func makeAuditKey(file, name, old string, isWitness bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		isReplaced := false
 		for _, k := range keys.Describe() {
 			lines = append(lines, k.Key)
+			isReplaced = isReplaced || k.Name == name && (k.Kind == "witness") == isWitness
+		}
+		if !isReplaced {
+			return "", fmt.Errorf("%s holds no key of %s: a key replaces those of its own name", old, name)
 		}
 	}
 	key, err := evidence.NewKey(name)

@@ -184,6 +184,8 @@ func TestAuditKeysNeverPrintThePrivateHalf(t *testing.T) {
 		"a name with a blank":         {"generate", filepath.Join(dir, "3"), "--name", "a b"},
 		"a name with a plus":          {"generate", filepath.Join(dir, "3"), "--name", "a+b"},
 		"old keys that are private":   {"generate", filepath.Join(dir, "3"), "--name", "n", "--old", first},
+		"old keys of another log":     {"generate", filepath.Join(dir, "3"), "--name", "node-2", "--old", first + ".pub"},
+		"old keys of no witness":      {"generate", filepath.Join(dir, "3"), "--name", "node-1", "--witness", "--old", first + ".pub"},
 		"show of nothing":             {"show"},
 		"show of a directory":         {"show", dir},
 		"show of a file of no keys":   {"show", "main.go"},

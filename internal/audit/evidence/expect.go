@@ -84,12 +84,12 @@ func (v *verification) retire() {
 	}
 	v.expect = out
 	if rank, hash := v.o.Keys.newest(v.report.Origin); newest.rank > 0 && newest.rank < rank { // who has a key that was replaced can put the log back to before the first signature of the new one, and go on
-		v.report.incomplete("no checkpoint is signed by %s+%08x, the last key that is given: it has signed nothing yet, or its signatures were removed and a replaced key signed what is here", v.report.Origin, hash)
+		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("no checkpoint is signed by %s+%08x, the last key that is given: it has signed nothing yet, or its signatures were removed and a replaced key signed what is here", v.report.Origin, hash))
 	}
 	if left > 0 {
-		v.report.incomplete("%d checkpoints count for nothing, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
+		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("%d checkpoints count for nothing, the first of them of %d records in %s line %d: only %s+%08x signed it, which %s+%08x had replaced at %d records. "+
 			"The old key was used again, signatures of the new one were removed, or the keys were not given in the order in which they replaced each other",
-			left, first.Size, first.file, first.line, first.Origin, first.by, newest.Origin, newest.by, newest.Size)
+			left, first.Size, first.file, first.line, first.Origin, first.by, newest.Origin, newest.by, newest.Size))
 	}
 }
 

@@ -3,6 +3,7 @@ package evidence
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,8 +77,9 @@ type Report struct {
 	ended     []uint64 // records by which that one ended the intents among them
 	begun     string   // what the first record of the log says was wrong
 
-	lacksOwn    bool   // no checkpoint lies in the directory of the log
-	newest      uint64 // size of the newest checkpoint that was held elsewhere
+	lacksOwn    bool     // no checkpoint lies in the directory of the log
+	newest      uint64   // size of the newest checkpoint that was held elsewhere
+	byKeys      []string // doubts about which keys signed: whatever else is found stands behind them
 	uncompared  uncompared
 	witnessedBy map[string]byWitness // what each witness cosigned of this log
 	cosignings  cosignings
@@ -125,6 +127,7 @@ func (r *Report) limit(format string, args ...any) {
 // conclude says what the counts amount to.
 func (r *Report) conclude(o VerifyOptions) {
 	defer r.limits(o)
+	r.Incomplete = slices.Concat(r.byKeys, r.Incomplete)
 	if r.Fault != nil {
 		r.Verdict = VerdictTampered
 		return

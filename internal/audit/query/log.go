@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
@@ -169,9 +170,7 @@ func (l *Log) Standing() Standing {
 		return Standing{Why: r.Unheld}
 	}
 	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
-	if len(r.Incomplete) > 0 {
-		s.Why = r.Incomplete[0]
-	}
+	s.Why = strings.Join(r.Incomplete, "; ") // all of it: one reason must not hide another
 	return s
 }
 
