@@ -76,6 +76,17 @@ func TestRecordsThatNobodySignedBeforeTheirProcessEndedAreNamed(t *testing.T) {
 	}
 }
 
+func TestLinesThatAreNoRecordsHideNoGap(t *testing.T) {
+	in := reading{cmd: &cobra.Command{}}
+	for i := range 5 * maxNamedLines {
+		in.note(&query.BadLine{File: "a", LineError: audit.LineError{Line: i, Err: errors.New("no record")}})
+	}
+	in.note(missing(query.Record{File: "a", Line: 99, Event: audit.Event{Seq: 9}, Missing: 3}))
+	if _, message := verdict(in.told(nil)); !strings.Contains(message, "records 6 to 8 are missing") || strings.Count(message, "no record") > maxNamedLines+1 {
+		t.Errorf("said %q", message)
+	}
+}
+
 // onText calls seen when a text was written.
 type onText struct {
 	bytes.Buffer

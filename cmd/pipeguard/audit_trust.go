@@ -174,7 +174,7 @@ func (r *reading) note(err error) {
 	switch r.bad++; {
 	case r.bad <= maxNamedLines:
 		r.named = errors.Join(r.named, err)
-	case ok && bad.IsEnd && r.ended < maxNamedLines:
+	case ok && bad.IsGap && r.ended < maxNamedLines:
 		r.ended++
 		r.ends = errors.Join(r.ends, err)
 	default:
@@ -240,7 +240,7 @@ func (r *reading) silent() (bad []error) {
 }
 
 func badLine(file string, line int, problem string) error {
-	return &query.BadLine{File: file, LineError: audit.LineError{Line: line, Err: errors.New(problem)}}
+	return &query.BadLine{File: file, LineError: audit.LineError{Line: line, Err: errors.New(problem)}, IsGap: true}
 }
 
 // tell says on standard error how the logs stand, and whether one of them was changed.

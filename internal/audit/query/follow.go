@@ -288,7 +288,7 @@ func (f *follower) read(h *head) error {
 			return err
 		case h.lines.ended != nil: // whatever comes behind it
 			bad := h.lines.bad(h.lines.ended)
-			bad.IsEnd = true
+			bad.IsGap = true
 			if !f.give(h, Record{}, bad) {
 				return errStopped
 			}

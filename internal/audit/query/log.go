@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -152,6 +153,18 @@ const NotTheSame = "what was read is not what was verified: the log was changed 
 
 // Standing says what is proven of the records that were read, once all were.
 func (l *Log) Standing() Standing {
+	s := l.standing()
+	if r := l.Report; r != nil && r.HadKeys && r.Unheld == "" { // all of it: one reason must not hide another
+		why := r.Incomplete
+		if s.Why != "" {
+			why = slices.Concat([]string{s.Why}, why)
+		}
+		s.Why = strings.Join(why, "; ")
+	}
+	return s
+}
+
+func (l *Log) standing() Standing {
 	r := l.Report
 	switch {
 	case r == nil && !l.isAsked:
@@ -169,9 +182,7 @@ func (l *Log) Standing() Standing {
 	case r.Unheld != "":
 		return Standing{Why: r.Unheld}
 	}
-	s := Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
-	s.Why = strings.Join(r.Incomplete, "; ") // all of it: one reason must not hide another
-	return s
+	return Standing{Verified: max(r.OwnCovered, r.OutsideCovered), ByItself: r.OutsideCovered < r.OwnCovered}
 }
 
 // Reported is the log of a report of which nothing is shown but what the report itself has read.
@@ -273,7 +284,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		return false
 	}
 	if overruled != "" {
-		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errors.New(overruled)}})
+		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errors.New(overruled)}, IsGap: true})
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
@@ -290,7 +301,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		}
 	}
 	if behind > 0 {
-		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}}
+		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}, IsGap: true}
 		return tell(Record{}, bad)
 	}
 	return true

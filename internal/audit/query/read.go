@@ -19,8 +19,8 @@ import (
 type BadLine struct {
 	File string
 	audit.LineError
-	// IsEnd says that nothing of the file is read from this line on.
-	IsEnd bool
+	// IsGap says that records may not be read: nothing of the file is from this line on, or they are missing. Such lines are named whatever the number of others.
+	IsGap bool
 
 	// What it says of its place, if it stands in that of a record: it is one, which this version does not read.
 	seq        uint64
@@ -95,7 +95,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 // rest is all that is not read, as one bad line.
 func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	bad := l.bad(l.ended)
-	bad.IsEnd = true
+	bad.IsGap = true
 	if l.isDamaged {
 		return bad
 	}
