@@ -154,9 +154,9 @@ const NotTheSame = "what was read is not what was verified: the log was changed 
 // Standing says what is proven of the records that were read, once all were.
 func (l *Log) Standing() Standing {
 	s := l.standing()
-	if r := l.Report; r != nil && r.HadKeys && r.Unheld == "" { // all of it: one reason must not hide another
+	if r := l.Report; r != nil && r.HadKeys { // all of it: one reason must not hide another
 		why := r.Incomplete
-		if s.Why != "" {
+		if s.Why != "" && !slices.ContainsFunc(why, func(text string) bool { return strings.HasPrefix(text, s.Why) }) {
 			why = slices.Concat([]string{s.Why}, why)
 		}
 		s.Why = strings.Join(why, "; ")

@@ -13,6 +13,10 @@ func TestOneReasonHidesNoOther(t *testing.T) {
 	if !changed.Changed || changed.Verified != 0 || !strings.HasPrefix(changed.Why, "the log was changed: ") || !strings.HasSuffix(changed.Why, "x; a; b") {
 		t.Errorf("%+v", changed)
 	}
+	unheld := Reported(evidence.Report{HadKeys: true, Unheld: "b", Incomplete: []string{"a", "b. More"}}).Standing()
+	if unheld.Changed || unheld.Verified != 0 || unheld.Why != "a; b. More" {
+		t.Errorf("%+v", unheld)
+	}
 	if s.Verified != 5 || !s.ByItself || s.Why != "a; b; c" {
 		t.Errorf("%+v", s)
 	}
