@@ -140,7 +140,7 @@ func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[que
 	}
 }
 
-// takenOver tells of records that were not signed when the process that wrote them ended: whoever can write to the directory may have added them, or cut others off.
+// takenOver reports records that were still unsigned when their process ended. An attacker with write access to the directory could have added or removed such records.
 func takenOver(cmd *cobra.Command, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range records {

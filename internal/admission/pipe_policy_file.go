@@ -42,8 +42,8 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 	return out
 }
 
-// nulls refuses keys without a value, but those of parts and lists that may be left out: they would be taken as not there, and the end of a permission that is not
-// there is never.
+// nulls refuses keys without a value: they would be taken as not there, and a list that is not there permits anything, as an end that is not there is never. Parts of a
+// policy that permit nothing by themselves may be empty.
 func (f *faults) nulls(path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -54,7 +54,7 @@ func (f *faults) nulls(path string, v any) {
 				continue
 			}
 			switch key {
-			case "admission", "node", "subjects", "serviceAccounts", "containers", "images":
+			case "admission", "node", "subjects":
 			default:
 				f.add(at, "there is no value; leave it out, or give it one")
 			}

@@ -58,6 +58,10 @@ func TestPoliciesOfParametersAreRefused(t *testing.T) {
 		"an end that would mean never":   "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: '0001-01-01T00:00:00Z'}]}}",
 		"an end that is a number":        "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, owner: c, reason: d, expiresAt: 2026}]}}",
 		"an end without owner":           "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, reason: d, expiresAt: 2026-01-02T15:04:05Z}]}}",
+		"accounts that are null":         "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, serviceAccounts: }]}}",
+		"containers that are null":       "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, containers: }]}}",
+		"images that are null":           "pipePolicies: {a: {pipes: [x], subjects: [{name: b, namespace: b, images: }]}}",
+		"methods that are null":          "pipePolicies: {a: {pipes: [x], node: {methods: }}}",
 		"an unknown action":              "pipePolicies: {a: {pipes: [x], admission: {action: deny}}}",
 		"an unknown requirement":         "pipePolicies: {a: {pipes: [x], admission: {requirement: None}}}",
 		"a mode of admission":            "pipePolicies: {a: {pipes: [x], admission: {mode: x}}}",
@@ -86,7 +90,7 @@ func TestPoliciesOfParametersSayWhatTheyShow(t *testing.T) {
     node: {action: LogOnly, methods: [Mkdir], pathPrefixes: ['C:\x'], requireToken: true}
     subjects:
       - {name: a, namespace: b, serviceAccounts: [c], containers: [d], images: ["e/f:*"]}
-      - {name: g, namespace: h, serviceAccounts: , owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
+      - {name: g, namespace: h, owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
 			p.PipePolicies = map[string]admission.PipePolicy{"exceptions.storage": {
 				Pipes: []string{"csi-proxy-*", "{0}"}, Action: admission.ActionWarn, Requirement: admission.PrivilegedAndAllowedNamespace,
 				Subjects: []access.Subject{

@@ -67,7 +67,7 @@ func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
 	return st, nil
 }
 
-// thisCaller is this very program, in the words of a proxy's configuration.
+// thisCaller describes this program as a caller in a proxy's configuration.
 func thisCaller() (string, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -83,7 +83,7 @@ func (v *verification) retire() {
 		rest = rest[n:]
 	}
 	v.expect = out
-	if rank, hash := v.o.Keys.newest(v.report.Origin); newest.rank > 0 && newest.rank < rank { // who has a key that was replaced can put the log back to before the first signature of the new one, and go on
+	if rank, hash := v.o.Keys.newest(v.report.Origin); newest.rank > 0 && newest.rank < rank { // the holder of a replaced key can cut the log back to before the rotation and extend it
 		v.report.byKeys = append(v.report.byKeys, fmt.Sprintf("no checkpoint is signed by %s+%08x, the last key that is given: it has signed nothing yet, or its signatures were removed and a replaced key signed what is here", v.report.Origin, hash))
 	}
 	if left > 0 {

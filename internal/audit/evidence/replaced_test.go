@@ -96,7 +96,7 @@ func TestAReplacedKeySignsNothing(t *testing.T) {
 	})
 }
 
-// Whoever has a replaced key and removes all that the new one signed leaves nothing in the log that tells of the rotation but the keys that the reader has.
+// The holder of a replaced key can remove every signature of the new key. Only the reader's keys then show that there was a rotation.
 func TestALogThatTheNewestKeyDidNotSignIsSaidToBeOne(t *testing.T) {
 	m, old, _ := rotated(t)
 	both, says := keysOf(t, old.LogKey(), m.key.LogKey()), fmt.Sprintf("no checkpoint is signed by %s+%s, the last key that is given", origin, keysOf(t, m.key.LogKey()).Describe()[0].Hash)

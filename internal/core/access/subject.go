@@ -124,7 +124,7 @@ func NewSubjects(list []Subject) *Subjects {
 func (s *Subjects) Weight(namespace string) int { return 1 + s.weights[namespace] }
 
 // Match returns the subject that a container is and whose permission lasts longest. If it is none, that is nil, with the nearest one.
-// ended is the last of those that it was. Nobody is known without a namespace and a service account; what else is not known matches only where nothing is asked of it.
+// ended is the last of those that it was. A caller without a namespace and a service account matches no subject; another unknown field matches only a subject that does not restrict it.
 func (s *Subjects) Match(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
 	return s.match(&c, now, func(m *matcher) Field {
 		switch {

@@ -14,7 +14,7 @@ const (
 	AssuranceSID Assurance = "sid"
 	// AssuranceNone means that nothing is known about the caller.
 	AssuranceNone Assurance = "none"
-	// AssuranceDeclared means that nothing was proven, and that a pod was read before it ran. Nobody calls a pipe with it.
+	// AssuranceDeclared means that admission read a pod and proved nothing. No caller of a pipe has it.
 	AssuranceDeclared Assurance = "declared"
 )
 
@@ -26,7 +26,7 @@ const (
 	LevelPod
 )
 
-// Level is the step of what was proven, in rising order. An assurance that nobody has heard of proves nothing.
+// Level orders assurances by what they prove. An unknown assurance proves nothing.
 func (a Assurance) Level() int {
 	switch a {
 	case AssurancePod:

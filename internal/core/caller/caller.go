@@ -45,7 +45,7 @@ type Pod struct {
 
 // Container is one of a pod.
 type Container struct {
-	// ID is 64 hexadecimal digits that the runtime drew. Nobody else has had them or will.
+	// ID is 64 random hexadecimal digits from the container runtime, never used twice.
 	ID string
 	// Name is the container's in its pod.
 	Name string

@@ -9,6 +9,6 @@ func (p *Policy) Admits(group, version string, who caller.Caller) bool {
 	if p.mode(group, version) == LogOnly {
 		return true
 	}
-	_, ok := p.find(&query{group: group, version: version, caller: foldCaller(who), goal: goalCaller})
+	_, ok := p.find(&query{group: group, version: version, caller: foldCaller(&who), goal: goalCaller})
 	return ok
 }

@@ -47,7 +47,7 @@ type folded struct {
 	mayBeInside      bool // something is said of a pod or a container, whether or not the assurance carries it, or is in doubt
 }
 
-func foldCaller(c caller.Caller) folded {
+func foldCaller(c *caller.Caller) folded {
 	out := folded{level: c.Assurance.Level(), token: c.Token}
 	out.mayBeInside = c.Doubt != "" || c.HasPod()
 	if out.level == 0 {

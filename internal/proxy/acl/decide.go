@@ -33,7 +33,7 @@ func (p *Policy) Decide(r Request) Decision {
 
 func queryOf(r Request) query {
 	return query{
-		group: r.Group, version: r.Version, operation: r.Operation, caller: foldCaller(r.Caller),
+		group: r.Group, version: r.Version, operation: r.Operation, caller: foldCaller(&r.Caller),
 		paths: argumentsOf(r), shares: r.Shares, services: r.Services,
 	}
 }

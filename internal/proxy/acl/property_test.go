@@ -15,7 +15,7 @@ import (
 
 // straightforward is what a decision means where no rule names the caller: the first rule, in their order, all of whose parts cover the request.
 func straightforward(p *Policy, r Request) (rule string) {
-	who := foldCaller(r.Caller)
+	who := foldCaller(&r.Caller)
 	for i := range p.rules {
 		rule := &p.rules[i]
 		if !coversAny(rule.pipes, r.Group, r.Version) || !rule.coversOperation(r.Group, r.Operation) {
@@ -51,7 +51,7 @@ func straightforwardlyNaming(p *Policy, r Request) (rule string) {
 		})
 		for j := range p.rules[i].callers {
 			c := written.caller(j)
-			who := foldCaller(r.Caller)
+			who := foldCaller(&r.Caller)
 			if !isGroup || !p.rules[i].callers[j].covers(&who) {
 				continue
 			}
@@ -71,7 +71,7 @@ func straightforwardlyNaming(p *Policy, r Request) (rule string) {
 // checkSubjects compares what rules say of their subjects with what package access does.
 func checkSubjects(t *testing.T, p *Policy, c caller.Caller) (matches int) {
 	t.Helper()
-	who := foldCaller(c)
+	who := foldCaller(&c)
 	for i, written := range p.spec.Rules {
 		if written.Subject == nil || who.level == 0 {
 			continue
@@ -321,7 +321,7 @@ func TestDecideIsTheFirstRuleOfAStraightforwardLoop(t *testing.T) {
 
 func checkConnections(t *testing.T, p *Policy, r Request) {
 	t.Helper()
-	who, want := foldCaller(r.Caller), 0
+	who, want := foldCaller(&r.Caller), 0
 	for i := range p.rules {
 		rule := &p.rules[i]
 		if want != 0 || rule.limits.Connections == 0 || !coversAny(rule.pipes, r.Group, r.Version) {
@@ -340,7 +340,7 @@ func checkConnections(t *testing.T, p *Policy, r Request) {
 
 func checkAdmits(t *testing.T, p *Policy, r Request) {
 	t.Helper()
-	who, want := foldCaller(r.Caller), p.mode(r.Group, r.Version) == LogOnly
+	who, want := foldCaller(&r.Caller), p.mode(r.Group, r.Version) == LogOnly
 	for i := range p.rules {
 		for j := range p.rules[i].callers {
 			want = want || who.level > 0 && coversAny(p.rules[i].pipes, r.Group, r.Version) && p.rules[i].callers[j].covers(&who)
