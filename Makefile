@@ -42,7 +42,7 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 	go test -tags e2e -count=1 -timeout 30m -v ./test/e2e
 
 agree: ## Hold a million generated pairs of a policy and a caller against each other, at admission and on a node.
-	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/bundle/node
+	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/nodepolicy
 
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh

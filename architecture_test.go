@@ -120,7 +120,6 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/nodepolicy", "k8s.io", "nodes know no Kubernetes types"},
 	{"internal/bundle", "k8s.io", "bundles are read on nodes, which know no Kubernetes types"},
 	{"internal/bundle", "internal/proxy", "a bundle is carried and verified, whatever it says"},
-	{"internal/bundle/node", "k8s.io", "nodes know no Kubernetes types"},
 	{"api/v1alpha1", "internal", "types hold no logic"},
 	{"api/v1alpha1", "sigs.k8s.io/controller-runtime", "types are read by programs that reach no cluster"},
 	{"internal/admission", "api", "policy objects are put into the words of admission elsewhere"},

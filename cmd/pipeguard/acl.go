@@ -9,6 +9,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -104,7 +105,7 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 const longestList = 16 << 20
 
 // known are the pipes that rules may name.
-func (l *list) known() []acl.API {
+func (l *list) known() []access.API {
 	return l.settings.Known(l.apis)
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
@@ -67,7 +67,7 @@ func notAsked(err error) string {
 }
 
 // eventOf is a record of a call of which no more is known than the list is told: its fields are empty.
-func eventOf(r acl.Request) *audit.Event {
+func eventOf(r access.Call) *audit.Event {
 	e := &audit.Event{
 		Type: audit.TypeRequest, Time: time.Now(),
 		Who:  audit.WhoOf(r.Caller),

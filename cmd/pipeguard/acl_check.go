@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // aclCheckReport is the JSON form of the result; its fields are promised to users.
@@ -78,7 +78,7 @@ func aclCheck(cmd *cobra.Command, l list, out format) error {
 		report.Warnings = append(report.Warnings, l.settings.Warnings()...)
 	}
 	for _, m := range spec.Modes {
-		if m.Mode == acl.LogOnly {
+		if m.Mode == access.LogOnly {
 			report.LogOnly++
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
@@ -113,7 +113,7 @@ func (q *question) answer(cmd *cobra.Command, l *list, file string, out format, 
 }
 
 // notes are what else decides about a call. The record is nil for a call that was not recorded.
-func (l *list) notes(ctx context.Context, r acl.Request, e *audit.Event) (notes []string, err error) {
+func (l *list) notes(ctx context.Context, r access.Call, e *audit.Event) (notes []string, err error) {
 	switch {
 	case e != nil && e.Decision != nil && e.Decision.Policy != nil && e.Decision.Policy.Bundle != 0:
 		notes = append(notes, fmt.Sprintf("this call was decided by a bundle, revision %d, and not by such a list", e.Decision.Policy.Bundle))
@@ -121,7 +121,7 @@ func (l *list) notes(ctx context.Context, r acl.Request, e *audit.Event) (notes 
 		notes = append(notes, "on a pipe that the bundle's PipePolicies guard, the bundle decides and not this list")
 	}
 	d := l.policy.Decide(r)
-	if d.Effect != acl.Allow { // then nobody asks further
+	if d.Effect != access.Allow { // then nobody asks further
 		return notes, nil
 	}
 	if e == nil {
@@ -134,7 +134,7 @@ func (l *list) notes(ctx context.Context, r acl.Request, e *audit.Event) (notes 
 	return notes, err
 }
 
-func (q *question) request(cmd *cobra.Command, l *list, file string) (r acl.Request, e *audit.Event, err error) {
+func (q *question) request(cmd *cobra.Command, l *list, file string) (r access.Call, e *audit.Event, err error) {
 	switch {
 	case q.audit == "" && q.id != "":
 		return r, nil, errors.New("--id needs --from-audit")
@@ -162,13 +162,13 @@ func (q *question) request(cmd *cobra.Command, l *list, file string) (r acl.Requ
 }
 
 // request finds the pipe and puts the method in the words of the newest version.
-func (l *list) request(pipe, method string) (acl.Request, error) {
+func (l *list) request(pipe, method string) (access.Call, error) {
 	if pipe == "" || method == "" {
-		return acl.Request{}, errors.New("name a pipe with --pipe and a method with --method, or a record with --from-audit and --id")
+		return access.Call{}, errors.New("name a pipe with --pipe and a method with --method, or a record with --from-audit and --id")
 	}
 	for _, f := range l.settings.Forward {
 		if strings.EqualFold(pipe, fullPipe+f.Pipe) || strings.EqualFold(pipe, f.Pipe) {
-			return acl.Request{Group: fullPipe + f.Pipe, Operation: method}, nil
+			return access.Call{Group: fullPipe + f.Pipe, Operation: method}, nil
 		}
 	}
 	name := pipe
@@ -180,7 +180,7 @@ func (l *list) request(pipe, method string) (acl.Request, error) {
 		if !strings.EqualFold(name, gv.String()) && !strings.EqualFold(name, gv.Pipe()) {
 			continue
 		}
-		r := acl.Request{Group: gv.Group, Version: gv.Version}
+		r := access.Call{Group: gv.Group, Version: gv.Version}
 		if strings.HasPrefix(method, "/") { // what an upstream may have and this program does not know
 			r.Operation = method
 			for _, m := range api.Methods() {
@@ -200,7 +200,7 @@ func (l *list) request(pipe, method string) (acl.Request, error) {
 				return r, nil
 			}
 		}
-		return acl.Request{}, fmt.Errorf("%s has no method %q; \"pipeguard call --list --pipe %s\" names those it has", gv, method, gv)
+		return access.Call{}, fmt.Errorf("%s has no method %q; \"pipeguard call --list --pipe %s\" names those it has", gv, method, gv)
 	}
-	return acl.Request{}, fmt.Errorf("no pipe %q is known; \"pipeguard call --list\" names those that are, beside the forwarded ones of the file", pipe)
+	return access.Call{}, fmt.Errorf("no pipe %q is known; \"pipeguard call --list\" names those that are, beside the forwarded ones of the file", pipe)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -16,8 +17,8 @@ type aclExplainReport struct {
 	Schema   string           `json:"schema"` // pipeguard.dev/acl-explain/v1
 	Allowed  bool             `json:"allowed"`
 	Named    bool             `json:"named"`
-	Effect   acl.Effect       `json:"effect"`
-	Mode     acl.Mode         `json:"mode"`
+	Effect   access.Effect    `json:"effect"`
+	Mode     access.Mode      `json:"mode"`
 	Rule     string           `json:"rule"`
 	Reason   string           `json:"reason"`
 	Permits  []string         `json:"permits"`
@@ -73,7 +74,7 @@ type explainedRule struct {
 	Why     string `json:"why"`
 }
 
-func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []string, out format, print func(*printer, aclExplainReport)) error {
+func aclExplain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []string, out format, print func(*printer, aclExplainReport)) error {
 	d := policy.Decide(r)
 	report := aclExplainReport{
 		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Named: d.Named, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
@@ -103,7 +104,7 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r acl.Request, notes []s
 func printVerdict(p *printer, r aclExplainReport) {
 	verdict := "denied"
 	switch {
-	case r.Effect == acl.Allow:
+	case r.Effect == access.Allow:
 		verdict = "allowed"
 	case r.Allowed:
 		verdict = "would be denied, and passes because the pipe is in mode LogOnly"

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // recordedRequest asks again what a record says was asked. Each record of a call has all that the access list was told.
-func recordedRequest(cmd *cobra.Command, file, id string) (r acl.Request, e *audit.Event, err error) {
+func recordedRequest(cmd *cobra.Command, file, id string) (r access.Call, e *audit.Event, err error) {
 	var found *audit.Event
 	bad, err := eachRecord(cmd, file, func(event audit.Event) bool {
 		if event.ID == id && event.Type == audit.TypeRequest && event.What != nil && event.What.Method != "" {
@@ -37,8 +37,8 @@ func isCut(e *audit.Event) bool {
 }
 
 // requestOf puts a record into the words of the access list, as the proxy puts a call.
-func requestOf(e *audit.Event) acl.Request {
-	r := acl.Request{Group: e.What.Group, Version: e.What.Version, Operation: e.What.Method}
+func requestOf(e *audit.Event) access.Call {
+	r := access.Call{Group: e.What.Group, Version: e.What.Version, Operation: e.What.Method}
 	for _, t := range e.What.Targets {
 		switch t.Kind {
 		case "path":

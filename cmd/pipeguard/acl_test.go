@@ -10,7 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // aclFile has a rule for a driver of a pod, one for a process of the node, a profile and a forwarded pipe.
@@ -170,7 +170,7 @@ func TestACLExplainInJSON(t *testing.T) {
 		t.Fatal(err, got)
 	}
 	caller := explainedCaller{Assurance: "pod", Namespace: "team-a", ServiceAccount: "node", Pod: "p", Container: "driver", Image: "r.io/a:v1", HostProcess: true, Token: true}
-	if got.code != exitYes || !r.Allowed || r.Effect != acl.Allow || r.Mode != acl.Enforce || r.Rule != "late" || r.Request.Caller != caller || len(r.Rules) != 5 ||
+	if got.code != exitYes || !r.Allowed || r.Effect != access.Allow || r.Mode != access.Enforce || r.Rule != "late" || r.Request.Caller != caller || len(r.Rules) != 5 ||
 		!strings.HasPrefix(r.Rules[0].Why, "paths: ") || !r.Rules[2].Decides || r.Schema != "pipeguard.dev/acl-explain/v1" || r.Permits == nil {
 		t.Errorf("%+v", r)
 	}

@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 func newBundleVerify() *cobra.Command {
@@ -155,12 +154,12 @@ func selfTest(ctx context.Context, b bundle.Bundle) error {
 
 // tryBundle is what a node makes of a bundle: its list beside the pipes of the node API, and its Rego beside the policy that
 // is built in.
-func tryBundle(ctx context.Context, b bundle.Bundle, now func() time.Time) (*node.Live, error) {
+func tryBundle(ctx context.Context, b bundle.Bundle, now func() time.Time) (*nodepolicy.Live, error) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return nil, err
 	}
-	return node.Try(ctx, node.Options{
-		Known: config.Proxy{}.Known(apis), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true}), Now: now,
+	return nodepolicy.Try(ctx, nodepolicy.Options{
+		Served: config.Proxy{}.Known(apis), Policy: nodepolicy.EngineOptions(policy.Options{BaseTested: true}), Now: now,
 	}, b)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -149,7 +150,7 @@ type judging struct {
 
 // accessList is that of a configuration, or of a bundle.
 type accessList interface {
-	Decide(acl.Request) acl.Decision
+	Decide(access.Call) access.Decision
 }
 
 // node is what the options name, as the proxy would activate it.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
@@ -57,7 +57,7 @@ func (r *evalReport) isNamed(list accessList, event *audit.Event) bool {
 		return false
 	}
 	d := list.Decide(requestOf(event))
-	if d.Effect != acl.Allow {
+	if d.Effect != access.Allow {
 		r.note("the access list that was asked denies this call, and names nobody: " + d.Reason)
 	}
 	return d.Named

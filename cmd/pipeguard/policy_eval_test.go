@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
@@ -190,7 +191,7 @@ func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Even
 
 func builtInRevision(t *testing.T) string {
 	t.Helper()
-	m, err := requestpolicy.Modules(nil)
+	m, err := nodepolicy.Modules(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // Policies judge objects at admission or calls on a node. The package of a module says which; one that is of neither may serve both.
@@ -87,15 +86,15 @@ func isWhole(m policy.Modules) bool {
 // nodeSources are what a directory adds to the built-in request policy, or a request policy of its own.
 func nodeSources(modules policy.Modules) sources {
 	if isWhole(modules) {
-		return sources{modules: nodepolicy.Whole(modules.Files), options: requestpolicy.Options(policy.Options{}), isWholeNode: true, isOfNode: true}
+		return sources{modules: nodepolicy.Whole(modules.Files), options: nodepolicy.EngineOptions(policy.Options{}), isWholeNode: true, isOfNode: true}
 	}
 	return besideBuiltIn(modules)
 }
 
 // besideBuiltIn are modules that add to the built-in request policy.
 func besideBuiltIn(modules policy.Modules) sources {
-	s := sources{modules: modules, options: requestpolicy.Options(policy.Options{}), isBuiltIn: true, isOfNode: true}
-	with, err := requestpolicy.Modules(modules.Files)
+	s := sources{modules: modules, options: nodepolicy.EngineOptions(policy.Options{}), isBuiltIn: true, isOfNode: true}
+	with, err := nodepolicy.Modules(modules.Files)
 	if err != nil {
 		s.problems = []policy.Problem{{Code: "addition", Message: err.Error()}}
 		return s

@@ -10,11 +10,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/config"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
-	"github.com/pipeguard/pipeguard/internal/rulebook"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
+	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 )
 
 // bundleInterval is how often the files of bundle and keys are read.
@@ -22,7 +21,7 @@ const bundleInterval = 10 * time.Second
 
 // newBundles returns the cluster's rules, and what brings them and keeps them fresh until its context is done. They are nil
 // if the configuration asks for none.
-func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.Logger) (*rulebook.Bundles, func(context.Context), error) {
+func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *zap.Logger) (*rulebook.Bundles, func(context.Context), error) {
 	if !c.IsSet() {
 		return nil, func(context.Context) {}, nil
 	}
@@ -35,7 +34,7 @@ func newBundles(ctx context.Context, c config.Bundle, known []acl.API, log *zap.
 		return nil, nil, err
 	}
 	log = log.With(event(eventBundle))
-	n := node.New(node.Options{Known: known, Modules: requestpolicy.Modules, Policy: requestpolicy.Options(requestOptions(log))})
+	n := nodepolicy.New(nodepolicy.Options{Served: known, Policy: nodepolicy.EngineOptions(requestOptions(log))})
 	keeper, err := bundle.NewKeeper(ctx, bundle.Options{
 		Keys: keys, Audience: c.Pool, MinimumRevision: c.MinimumRevision, Dir: c.Directory(), Prepare: noted(n, log), Log: log,
 	})
@@ -70,7 +69,7 @@ func bundleKeys(c config.Bundle) (text []byte, keys bundle.Keys, err error) {
 }
 
 // noted also logs what a bundle says that this node cannot express.
-func noted(n *node.Node, log *zap.Logger) func(context.Context, bundle.Bundle, bundle.Seal) (func(), error) {
+func noted(n *nodepolicy.Node, log *zap.Logger) func(context.Context, bundle.Bundle, bundle.Seal) (func(), error) {
 	return func(ctx context.Context, b bundle.Bundle, s bundle.Seal) (func(), error) {
 		commit, err := n.Prepare(ctx, b, s)
 		if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 const checkConfigUsage = `proxy check-config reads a configuration file as the service would, and prints what it says, or every fault with its place.
@@ -57,7 +56,7 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	if err == nil && settings.IsMissing() {
 		err = errors.New("there is no such file: " + set.Arg(0))
 	}
-	var known []acl.API
+	var known []access.API
 	if err == nil {
 		known, err = knownAPIs(settings)
 	}

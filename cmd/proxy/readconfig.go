@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -14,7 +15,7 @@ import (
 )
 
 // knownAPIs are the pipes that the rules of a configuration may name.
-func knownAPIs(settings config.Proxy) ([]acl.API, error) {
+func knownAPIs(settings config.Proxy) ([]access.API, error) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 )
 
 // live is what the node's own configuration says of callers, and how it came to.

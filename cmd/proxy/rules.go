@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
@@ -46,7 +47,7 @@ func requestModules(settings config.Proxy) (policy.Modules, error) {
 	if err != nil {
 		return policy.Modules{}, err
 	}
-	return requestpolicy.Modules(added)
+	return nodepolicy.Modules(added)
 }
 
 func addedModules(dir string) (map[string]string, error) {

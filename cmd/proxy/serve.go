@@ -19,7 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 

@@ -84,7 +84,7 @@ func tryModules(ctx context.Context, b bundle.Bundle) error {
 	if err != nil {
 		return err
 	}
-	engine, err := policy.New(nodepolicy.Options(policy.Options{Timeout: time.Second, BaseTested: true}))
+	engine, err := policy.New(nodepolicy.EngineOptions(policy.Options{Timeout: time.Second, BaseTested: true}))
 	if err != nil {
 		return err
 	}

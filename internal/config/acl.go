@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
@@ -16,7 +17,7 @@ import (
 
 // ParseACL reads an access list that stands alone, as in a bundle: what the key acl of a configuration holds, in YAML or
 // JSON. The error names every fault with its line in file.
-func ParseACL(file string, text []byte, known []acl.API) (*acl.Policy, error) {
+func ParseACL(file string, text []byte, known []access.API) (*acl.Policy, error) {
 	var list ACL
 	root, err := decode(file, text, &list)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
-
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -110,7 +109,7 @@ func TestEveryKeyOfTheACLHolds(t *testing.T) {
 		"a profile elsewhere": {caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage"}, Container: caller.Container{Name: "azurefile"}}, "smb", "NewSmbGlobalMapping", path, "azurefile@storage/*:paths"},
 		"without the token":   {caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "team-a", ServiceAccount: "node"}, Container: caller.Container{Name: "driver", Image: "r.io/a/x:v1"}}, "filesystem", "Mkdir", path, ""},
 	} {
-		d := policy.Decide(acl.Request{Group: tt.pipe, Version: "v1", Operation: tt.op, Caller: tt.caller, Paths: []string{tt.path}})
+		d := policy.Decide(access.Call{Group: tt.pipe, Version: "v1", Operation: tt.op, Caller: tt.caller, Paths: []string{tt.path}})
 		if d.Rule != tt.rule {
 			t.Errorf("%s: %+v, want rule %q", name, d, tt.rule)
 		}

@@ -117,7 +117,7 @@ func (u Upstream) leadsTo(name string) bool {
 
 // checkExe accepts the full path of a program, and none.
 func checkExe(add report, field, exe string) {
-	if exe != "" && !acl.SameExe(exe, exe) {
+	if exe != "" && !access.SameExe(exe, exe) {
 		add(field, "%q: want the full path of a program", exe)
 	}
 }

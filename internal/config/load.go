@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
@@ -48,7 +49,7 @@ func (p Proxy) IsMissing() bool { return p.source.root == nil }
 func (p Proxy) Digest() Digest { return p.source.digest }
 
 // Policy returns the access list, after comparing it with the APIs that exist.
-func (p Proxy) Policy(known []acl.API) (*acl.Policy, error) {
+func (p Proxy) Policy(known []access.API) (*acl.Policy, error) {
 	if p.policy == nil {
 		return acl.DenyAll(), nil
 	}

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // known are the APIs that the sample may name.
-var known = []acl.API{
+var known = []access.API{
 	{Group: "filesystem", Version: "v1", Operations: []string{"PathExists", "Mkdir", "Rmdir", "CreateSymlink", "IsSymlink", "RmdirContents"}},
 	{Group: "disk", Version: "v1", Operations: []string{"ListDiskLocations", "ListDiskIDs", "PartitionDisk", "Rescan", "GetDiskStats", "GetDiskState", "SetDiskState"}},
 	{Group: "volume", Version: "v1", Operations: []string{"ListVolumesOnDisk", "MountVolume", "UnmountVolume", "IsVolumeFormatted", "FormatVolume",
@@ -39,14 +39,14 @@ func TestSampleLoads(t *testing.T) {
 		t.Fatal(err)
 	}
 	driver := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\Program Files\azuredisk\azurediskplugin.exe`}}
-	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1alpha1", Operation: "Mkdir", Caller: driver}); d.Rule != "azuredisk-node" {
+	if d := policy.Decide(access.Call{Group: "filesystem", Version: "v1alpha1", Operation: "Mkdir", Caller: driver}); d.Rule != "azuredisk-node" {
 		t.Errorf("the driver's Mkdir: %+v", d)
 	}
 	blob := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage", ServiceAccount: "csi-blob-node-sa"}, Container: caller.Container{Name: "blob"}}
-	if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods\x`}}); d.Rule != "blob-node" {
+	if d := policy.Decide(access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods\x`}}); d.Rule != "blob-node" {
 		t.Errorf("the pod's Mkdir: %+v", d)
 	}
-	for _, r := range []acl.Request{
+	for _, r := range []access.Call{
 		{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: blob, Paths: []string{`C:\var\lib\kubelet\pods-evil`}},
 		{Group: "filesystem", Version: "v1", Operation: "RmdirContents", Caller: driver},
 		{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: driver},
@@ -80,7 +80,7 @@ func TestMissingFileDeniesAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		caller := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\x.exe`}}
-		if d := policy.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "PathExists", Caller: caller}); d.Allowed {
+		if d := policy.Decide(access.Call{Group: "filesystem", Version: "v1", Operation: "PathExists", Caller: caller}); d.Allowed {
 			t.Errorf("%q: %+v", file, d)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
@@ -33,13 +34,13 @@ func (a PipeAccess) accounts() []string {
 	return a.Allow
 }
 
-func (a PipeAccess) covers(api acl.API) bool { return a.policy.Check([]acl.API{api}) == nil }
+func (a PipeAccess) covers(api access.API) bool { return a.policy.Check([]access.API{api}) == nil }
 
 func (p *Proxy) checkPipes(add report) {
 	for i := range p.Pipes {
 		entry := &p.Pipes[i]
 		field := fmt.Sprintf("pipes[%d]", i)
-		policy, err := acl.New(acl.Spec{Modes: []acl.PipeMode{{Pipe: entry.Pipe, Mode: acl.Enforce}}})
+		policy, err := acl.New(acl.Spec{Modes: []acl.PipeMode{{Pipe: entry.Pipe, Mode: access.Enforce}}})
 		if err != nil {
 			add(field+".pipe", "%s", problemOf(err))
 		}
@@ -72,7 +73,7 @@ func problemOf(err error) string {
 
 // Accounts returns the SIDs that are added to each pipe, by the pipe's name without \\.\pipe\, after comparing the patterns with
 // the pipes that exist. A pattern that covers none is a fault.
-func (p Proxy) Accounts(known []acl.API) (map[string][]string, error) {
+func (p Proxy) Accounts(known []access.API) (map[string][]string, error) {
 	var faults acl.Faults
 	added := map[string][]string{}
 	for i, entry := range p.Pipes {
@@ -105,9 +106,9 @@ func (p Proxy) Accounts(known []acl.API) (map[string][]string, error) {
 }
 
 // unserved are the faults of entries under tokens that do not name a served pipe exactly, as "disk-v1" does. Patterns are not taken there.
-func (t Tokens) unserved(known []acl.API) (faults acl.Faults) {
+func (t Tokens) unserved(known []access.API) (faults acl.Faults) {
 	isServed := func(name string) bool {
-		return slices.ContainsFunc(known, func(api acl.API) bool {
+		return slices.ContainsFunc(known, func(api access.API) bool {
 			return !strings.HasPrefix(api.Group, `\\.\pipe\`) && name == api.Group+"-"+api.Version
 		})
 	}
@@ -125,7 +126,7 @@ func (t Tokens) unserved(known []acl.API) (faults acl.Faults) {
 }
 
 // pipeName is the name under which an API is served.
-func pipeName(api acl.API) string {
+func pipeName(api access.API) string {
 	if name, forwarded := strings.CutPrefix(api.Group, `\\.\pipe\`); forwarded {
 		return name
 	}

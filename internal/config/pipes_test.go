@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
 // served are pipes of each kind.
-var served = []acl.API{
+var served = []access.API{
 	{Group: "disk", Version: "v1"}, {Group: "disk", Version: "v1beta1"}, {Group: "volume", Version: "v1"},
 	{Group: "system", Version: "v1alpha1"}, {Group: "iscsi", Version: "v1alpha2"}, {Group: `\\.\pipe\Other-Server`},
 }

@@ -44,7 +44,7 @@ func TestAModuleThatReadsWhatIsGoneIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		problems := policy.Validate(m, Options(policy.Options{}))
+		problems := policy.Validate(m, EngineOptions(policy.Options{}))
 		var said []string
 		for _, p := range problems {
 			said = append(said, p.File+": "+p.Message)
@@ -68,7 +68,7 @@ func TestAPolicyOfItsOwnReadsNothingThatIsGone(t *testing.T) {
 		"site.rego":      "package pipeguard.node\n\ndecision := {\"allowed\": false, \"findings\": [x | some x in data.pipeguard.policies]}\n",
 		"site_test.rego": "package site_test\n\ntest_site if true\n",
 	})
-	problems := policy.Validate(m, Options(policy.Options{}))
+	problems := policy.Validate(m, EngineOptions(policy.Options{}))
 	if len(problems) != 1 || !strings.Contains(problems[0].Message, "data.pipeguard.policies is gone") {
 		t.Errorf("%v", problems)
 	}

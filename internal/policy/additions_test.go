@@ -42,7 +42,7 @@ func enforcements(t testing.TB) []enforcement {
 	patient := policy.Options{Timeout: 20 * time.Second, BaseTested: true}
 	return []enforcement{
 		{"admission", admitting, patient, strings.NewReplacer("HOME", "pipeguard.admission", "LAST", "admission", "RULE", "namespace_suffices", "FUNCTION", "privilege_permits", "PARAMETER", "requirement")},
-		{"node", calling, nodepolicy.Options(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "well_formed", "PARAMETER", "anything")},
+		{"node", calling, nodepolicy.EngineOptions(patient), strings.NewReplacer("HOME", "pipeguard.node", "LAST", "node", "RULE", "is_named", "FUNCTION", "well_formed", "PARAMETER", "anything")},
 	}
 }
 

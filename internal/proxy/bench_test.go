@@ -7,13 +7,13 @@ import (
 	"net"
 	"testing"
 
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -110,7 +110,7 @@ func BenchmarkIdentityAndList(b *testing.B) {
 			paths := []string{`C:\var\lib\kubelet\plugins\driver\globalmount`}
 			b.ReportAllocs()
 			for b.Loop() {
-				d := p.now().List.Decide(acl.Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: r.caller(), Paths: paths})
+				d := p.now().List.Decide(access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: r.caller(), Paths: paths})
 				if !d.Allowed {
 					b.Fatal(d.Reason)
 				}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -202,7 +200,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	r := requestFrom(ctx)
 	r.rules = p.now()
 	who := r.stream.conn.identity()
-	d := r.rules.List.Decide(acl.Request{
+	d := r.rules.List.Decide(access.Call{
 		Group: call.Operation.Group, Version: call.Version, Operation: call.Operation.Name,
 		Caller: r.caller(), Paths: named(r.targets, "path"), Shares: named(r.targets, "share"), Services: named(r.targets, "service"),
 	})
@@ -219,7 +217,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	r.isNamed = d.Named
 	call.Permits.Services, call.Caller = d.Services, inWords(who)
 	p.metrics.decisions.WithLabelValues(p.name, string(d.Effect), string(d.Mode)).Inc()
-	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), cmp.Or(d.CountedAs, d.Rule), d.Limits) {
+	if !r.waited && !p.limiter.Call(r.stream.conn.principal(), d.Rule, d.Limits) {
 		r.result = audit.ResultRejected
 		p.metrics.limited.WithLabelValues(p.name).Inc()
 		return nil, status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, callerText(r), r.stream.id)
@@ -227,7 +225,7 @@ func (p *pipe) authorized(ctx context.Context, call *apiserver.Call, next apiser
 	if !d.Allowed {
 		return nil, p.deny(r, call, d.Reason)
 	}
-	if d.Effect == acl.Deny {
+	if d.Effect == access.Deny {
 		r.noteDenial("call would be denied", d.Reason)
 	}
 	return next(ctx, call)
@@ -259,7 +257,7 @@ func (p *pipe) alive(ctx context.Context, call *apiserver.Call, next apiserver.H
 	r := requestFrom(ctx)
 	if err := r.stream.conn.alive(); err != nil {
 		reason := "the caller cannot be vouched for any more: " + err.Error()
-		r.event.Decision.Effect, r.event.Decision.Reason, r.event.Decision.Mode = audit.EffectDeny, reason, string(acl.Enforce)
+		r.event.Decision.Effect, r.event.Decision.Reason, r.event.Decision.Mode = audit.EffectDeny, reason, string(access.Enforce)
 		return nil, p.deny(r, call, reason)
 	}
 	return next(ctx, call)

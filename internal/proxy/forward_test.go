@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
@@ -18,7 +19,7 @@ import (
 
 // forwardSpec allows the driver one service of the pipe "front", and one unknown method of filesystem-v1.
 var forwardSpec = acl.Spec{
-	Modes: []acl.PipeMode{{Pipe: "filesystem-v2alpha1", Mode: acl.LogOnly}},
+	Modes: []acl.PipeMode{{Pipe: "filesystem-v2alpha1", Mode: access.LogOnly}},
 	Rules: []acl.Rule{
 		{Name: "front", Pipes: []string{`\\.\pipe\front`}, Operations: []string{"/a.B/*"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}},
 		{Name: "new", Pipes: []string{"filesystem-*"}, Operations: []string{"*", "/v1.Filesystem/New"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}},

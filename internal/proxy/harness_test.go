@@ -14,15 +14,15 @@ import (
 	"testing"
 	"time"
 
+	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
-
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
@@ -161,7 +161,7 @@ var driver = caller.Caller{
 
 // allowDriver lets the driver do everything but Rmdir on the filesystem pipes; RmdirContents on v2alpha1 is LogOnly.
 var allowDriver = acl.Spec{
-	Modes: []acl.PipeMode{{Pipe: "filesystem-v2alpha1", Mode: acl.LogOnly}},
+	Modes: []acl.PipeMode{{Pipe: "filesystem-v2alpha1", Mode: access.LogOnly}},
 	Rules: []acl.Rule{{
 		Name: "driver", Pipes: []string{"filesystem-*"}, Operations: []string{"PathExists", "Mkdir", "IsSymlink"},
 		Callers: []acl.CallerPattern{{User: "S-1-5-18", Exe: `C:\driver\*`}},

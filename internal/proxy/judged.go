@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
@@ -21,7 +21,7 @@ import (
 // recorded and not enforced; a call that the list has denied there is denied already, and is not asked about.
 func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
 	r := requestFrom(ctx)
-	if r.rules.Judge == nil || acl.Effect(r.event.Decision.Effect) != acl.Allow {
+	if r.rules.Judge == nil || access.Effect(r.event.Decision.Effect) != access.Allow {
 		return next(ctx, call)
 	}
 	d := r.rules.Judge.Decide(ctx, call, p.subject(r))
@@ -36,7 +36,7 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 	}
 	p.metrics.judged.WithLabelValues(p.name, d.Label(), r.event.Decision.Mode).Inc()
 	reason := d.Rule + ": " + d.Reason + " (" + revisionOf(r.event.Decision.Policy) + ")"
-	if acl.Mode(r.event.Decision.Mode) != acl.LogOnly {
+	if access.Mode(r.event.Decision.Mode) != access.LogOnly {
 		err := p.deny(r, call, reason)
 		if d.MayChange() { // drivers ask again, and do not after PermissionDenied
 			err = status.Error(codes.Unavailable, status.Convert(err).Message())

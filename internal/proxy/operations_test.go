@@ -10,6 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc"
@@ -17,11 +21,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
-
-	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
-	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
-	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
@@ -343,31 +342,5 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	records := f.log.await(t, 2, terminal)
 	if records[0].Decision.Permits != nil || !slices.Equal(records[1].Decision.Permits, []string{access.Reformat}) {
 		t.Errorf("recorded %v, then %v", records[0].Decision.Permits, records[1].Decision.Permits)
-	}
-}
-
-func TestCallsOfRulesThatAreCountedAsOneShareARate(t *testing.T) {
-	for countedAs, want := range map[string]codes.Code{"subject": codes.ResourceExhausted, "": codes.OK} {
-		spec := allowDriver
-		rule := acl.Rule{
-			Name: "subject", Pipes: []string{"filesystem-v1"}, Operations: []string{"PathExists"}, Callers: spec.Rules[0].Callers,
-			Limits: access.Limits{CallsPerSecond: 1}, CountedAs: countedAs,
-		}
-		paths := rule
-		paths.Name, paths.Operations = "subject/paths", []string{"Mkdir"}
-		spec.Rules = []acl.Rule{rule, paths}
-		policy, err := acl.New(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return Listed(policy) } })
-		c, began := f.client(t, "filesystem-v1"), time.Now()
-		if err := lookAt(within(t), c); err != nil {
-			t.Fatal(err)
-		}
-		err = mkdir(within(t), c, `C:\a`)
-		if status.Code(err) != want && time.Since(began) < time.Second { // after which there is another call
-			t.Errorf("counted as %q: %v, want %v", countedAs, err, want)
-		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -23,8 +23,8 @@ var byRoles = &audit.Policy{Name: "roles", Revision: "none"}
 
 // byRole asks the cluster's roles about a call that the access list does not allow, on pipes where they may. They allow what
 // the node's own list leaves out, and name nobody; where the cluster's policies decide, those have the last word.
-func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d acl.Decision) (acl.Decision, *audit.Policy) {
-	if p.roles == nil || !r.rules.HasRoles || call.Request == nil || d.Effect == acl.Allow {
+func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d access.Decision) (access.Decision, *audit.Policy) {
+	if p.roles == nil || !r.rules.HasRoles || call.Request == nil || d.Effect == access.Allow {
 		return d, r.rules.Policy
 	}
 	facts := r.stream.conn.facts()
@@ -32,7 +32,7 @@ func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d a
 	if id == (token.Identity{}) {
 		id = p.roles.Resolved(facts)
 	}
-	access, err := p.roles.Authorize(ctx, id, p.gv.String(), call.Operation.Name, facts)
+	granted, err := p.roles.Authorize(ctx, id, p.gv.String(), call.Operation.Name, facts)
 	if err != nil {
 		why := "they cannot be asked"
 		if refusal, ok := errors.AsType[*token.Refusal](err); ok {
@@ -41,9 +41,9 @@ func (p *pipe) byRole(ctx context.Context, r *request, call *apiserver.Call, d a
 		d.Reason += ", nor do the cluster's roles allow it: " + why
 		return d, r.rules.Policy
 	}
-	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services, d.Named = true, acl.Allow, "roles/"+access.Verb, nil, nil, false
-	d.Reason = "the cluster's roles let the service account " + id.Namespace + "/" + id.ServiceAccount + " " + access.Verb + " " + p.gv.String()
-	if access.Stale {
+	d.Allowed, d.Effect, d.Rule, d.Permits, d.Services, d.Named = true, access.Allow, "roles/"+granted.Verb, nil, nil, false
+	d.Reason = "the cluster's roles let the service account " + id.Namespace + "/" + id.ServiceAccount + " " + granted.Verb + " " + p.gv.String()
+	if granted.Stale {
 		d.Reason += ", by what the API server said before it was away"
 	}
 	return d, byRoles

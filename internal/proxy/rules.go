@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -13,7 +14,7 @@ import (
 // List is an access list. *acl.Policy is one.
 type List interface {
 	// Decide answers a request.
-	Decide(acl.Request) acl.Decision
+	Decide(access.Call) access.Decision
 	// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
 	Connections(group, version string, who caller.Caller) int
 	// Admits says whether the list could allow the caller any call on a pipe.

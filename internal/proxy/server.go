@@ -36,7 +36,7 @@ type Options struct {
 	Listen func(name string) (net.Listener, error)
 	// Peers names callers.
 	Peers peer.Resolver
-	// Rules are what decides about the calls of a pipe, in the words of acl.Request. It is asked once for each call, and may
+	// Rules are what decides about the calls of a pipe, in the words of access.Call. It is asked once for each call, and may
 	// return others each time; nil denies all.
 	Rules func(group, version string) *Rules
 	// Tokens looks at the tokens of a pipe's callers, by the pipe's name; nil looks at none.

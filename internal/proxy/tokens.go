@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -34,7 +34,7 @@ func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver
 		if code == codes.PermissionDenied || code == codes.Unauthenticated {
 			r.result = audit.ResultDenied
 		}
-		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: "token: " + err.Error(), Mode: string(acl.Enforce)}
+		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: "token: " + err.Error(), Mode: string(access.Enforce)}
 		return nil, status.Errorf(code, "pipe %s: %v (audit id %s)", p.name, err, r.stream.id)
 	}
 	r.hasToken, r.token = id.PodUID != "", id

@@ -8,6 +8,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
@@ -79,7 +80,7 @@ func rules(condition string, file, n int) string {
 
 func decide(b *testing.B, m policy.Modules, in ast.Value, isAllowed bool) {
 	b.Helper()
-	o := requestpolicy.Options(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
+	o := nodepolicy.EngineOptions(policy.Options{Timeout: time.Minute, TestTimeout: 5 * time.Minute})
 	o.Limits = policy.Limits{Files: 2_000, TotalBytes: 16 << 20, FileBytes: 1 << 20}
 	e, err := requestpolicy.New(o)
 	if err != nil {

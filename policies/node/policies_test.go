@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
 )
 
-var patient = requestpolicy.Options(policy.Options{Timeout: 20 * time.Second})
+var patient = nodepolicy.EngineOptions(policy.Options{Timeout: 20 * time.Second})
 
 func modules(t testing.TB) policy.Modules {
 	t.Helper()
@@ -132,7 +133,7 @@ func TestAdditionsCannotPermit(t *testing.T) {
 		"a function that replaces findings": "package pipeguard.node\n\nfindings(_) := set()",
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := requestpolicy.Modules(map[string]string{
+			m, err := nodepolicy.Modules(map[string]string{
 				"added/a.rego":      text,
 				"added/a_test.rego": "package added_test\n\ntest_it if true",
 			})
@@ -156,7 +157,7 @@ func TestAdditionsCannotPermit(t *testing.T) {
 }
 
 func TestAnAdditionRefusesMore(t *testing.T) {
-	m, err := requestpolicy.Modules(map[string]string{
+	m, err := nodepolicy.Modules(map[string]string{
 		"added/a.rego": `package pipeguard.node
 
 findings contains {"code": "ACME-1", "effect": "deny", "message": "no links here"} if {
@@ -178,7 +179,7 @@ test_it if "ACME-1" in {f.code | some f in node.findings} with input as {"operat
 	if d := e.DecideInput(t.Context(), input(t, example(t, "service_control"))); d.Rule != "PN001" {
 		t.Errorf("%+v", d)
 	}
-	if _, err := requestpolicy.Modules(map[string]string{"input.rego": "package x"}); err == nil {
+	if _, err := nodepolicy.Modules(map[string]string{"input.rego": "package x"}); err == nil {
 		t.Error("an addition took the name of a built-in file")
 	}
 }

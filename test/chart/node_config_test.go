@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -28,16 +29,16 @@ func proxyConfig(t *testing.T, all []object, name string) (config.Proxy, *acl.Po
 	if err != nil {
 		t.Fatal(err)
 	}
-	var known []acl.API
+	var known []access.API
 	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
+		entry := access.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
 		for _, operation := range api.Operations() {
 			entry.Operations = append(entry.Operations, operation.Name)
 		}
 		known = append(known, entry)
 	}
 	for _, f := range p.Forward {
-		known = append(known, acl.API{Group: `\\.\pipe\` + f.Pipe})
+		known = append(known, access.API{Group: `\\.\pipe\` + f.Pipe})
 	}
 	policy, err := p.Policy(known)
 	if err != nil {

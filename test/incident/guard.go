@@ -9,6 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -92,7 +93,7 @@ func (g *guard) use(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	modules, err := requestpolicy.Modules(nil)
+	modules, err := nodepolicy.Modules(nil)
 	if err != nil {
 		return err
 	}

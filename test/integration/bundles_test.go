@@ -20,11 +20,10 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -190,11 +189,11 @@ func newer(t *testing.T, keys bundle.Keys, pool string, than uint64) (b bundle.B
 }
 
 // on is the bundle as a node takes it.
-func on(t *testing.T, b bundle.Bundle) *bundlenode.Live {
+func on(t *testing.T, b bundle.Bundle) *nodepolicy.Live {
 	t.Helper()
-	live, err := bundlenode.Try(t.Context(), bundlenode.Options{
-		Known:   []acl.API{{Group: "disk", Version: "v1", Operations: []string{"ListDiskIDs"}}},
-		Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{}),
+	live, err := nodepolicy.Try(t.Context(), nodepolicy.Options{
+		Served: []access.API{{Group: "disk", Version: "v1", Operations: []string{"ListDiskIDs"}}},
+		Policy: nodepolicy.EngineOptions(policy.Options{}),
 	}, b)
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +202,8 @@ func on(t *testing.T, b bundle.Bundle) *bundlenode.Live {
 }
 
 // lists is a call of ListDiskIDs by a pod's container.
-func lists(namespace, account string) acl.Request {
-	return acl.Request{Group: "disk", Version: "v1", Operation: "ListDiskIDs", Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: namespace, ServiceAccount: account, Name: "x"}, Container: caller.Container{Name: "app", Image: image}}}
+func lists(namespace, account string) access.Call {
+	return access.Call{Group: "disk", Version: "v1", Operation: "ListDiskIDs", Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: namespace, ServiceAccount: account, Name: "x"}, Container: caller.Container{Name: "app", Image: image}}}
 }
 
 // named12 is a revision of policies as refusals write it.
@@ -230,7 +229,7 @@ func refusesBoth(t *testing.T, s *signed) {
 	}
 
 	live := on(t, b)
-	if d := live.Decide(lists(mine, driver)); d.Effect != acl.Allow || d.Rule != "disk/node" {
+	if d := live.Decide(lists(mine, driver)); d.Effect != access.Allow || d.Rule != "disk/node" {
 		t.Errorf("the subject: %+v", d)
 	}
 	pods := refused(t, at(t).api.Client.Create(t.Context(), pod(mine, "", diskPipe)), "PG010").Message
@@ -238,11 +237,11 @@ func refusesBoth(t *testing.T, s *signed) {
 	if at == "" || !strings.HasPrefix(status.Revision, at) || !strings.Contains(pods, "disk") {
 		t.Errorf("admission names %q, and the status %s: %s", at, status.Revision, pods)
 	}
-	for name, call := range map[string]acl.Request{
+	for name, call := range map[string]access.Call{
 		"another service account": lists(mine, "default"), "another namespace": lists("default", driver), "nobody": {Group: "disk", Version: "v1", Operation: "ListDiskIDs"},
 	} {
 		d := live.Decide(call)
-		if want := fmt.Sprintf("PipePolicy disk, policy %s, revision %d: ", at, b.Revision); d.Effect != acl.Deny || !strings.HasPrefix(d.Reason, want) {
+		if want := fmt.Sprintf("PipePolicy disk, policy %s, revision %d: ", at, b.Revision); d.Effect != access.Deny || !strings.HasPrefix(d.Reason, want) {
 			t.Errorf("%s: %+v, want %s", name, d, want)
 		}
 	}
@@ -255,10 +254,10 @@ func refusesBoth(t *testing.T, s *signed) {
 		after = newer(t, keys, "default", after.Revision)
 	}
 	live = on(t, after)
-	if d := live.Decide(lists(mine, driver)); d.Effect != acl.Deny {
+	if d := live.Decide(lists(mine, driver)); d.Effect != access.Deny {
 		t.Errorf("who was the subject: %+v", d)
 	}
-	if d := live.Decide(lists(mine, "default")); d.Effect != acl.Allow {
+	if d := live.Decide(lists(mine, "default")); d.Effect != access.Allow {
 		t.Errorf("who is the subject: %+v", d)
 	}
 }

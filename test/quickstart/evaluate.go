@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	bundlenode "github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // ask asks the access list of the bundle about callers in pods, as a node does once it knows who they are.
@@ -32,7 +31,7 @@ func (b *pair) ask(ctx context.Context, s *story) error {
 	} {
 		who := caller.Caller{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Container: caller.Container{Name: c.container}}
 		who.Pod.Namespace, who.Pod.ServiceAccount, _ = strings.Cut(c.account, "/")
-		d := live.Decide(acl.Request{Group: "disk", Version: "v1", Operation: c.operation, Caller: who})
+		d := live.Decide(access.Call{Group: "disk", Version: "v1", Operation: c.operation, Caller: who})
 		verdict := "denied"
 		if d.Allowed {
 			verdict = "allowed by " + d.Rule
@@ -46,7 +45,7 @@ func (b *pair) ask(ctx context.Context, s *story) error {
 }
 
 // live is what a node that serves the node API makes of the bundle.
-func (b *pair) live(ctx context.Context) (*bundlenode.Live, error) {
+func (b *pair) live(ctx context.Context) (*nodepolicy.Live, error) {
 	raw, err := bundle.ReadFile(b.bundle)
 	if err != nil {
 		return nil, err
@@ -59,5 +58,5 @@ func (b *pair) live(ctx context.Context) (*bundlenode.Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bundlenode.Try(ctx, bundlenode.Options{Known: config.Proxy{}.Known(apis), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{})}, content)
+	return nodepolicy.Try(ctx, nodepolicy.Options{Served: config.Proxy{}.Known(apis), Policy: nodepolicy.EngineOptions(policy.Options{})}, content)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 const root = "../../.."
@@ -106,8 +106,8 @@ func TestWordsAreThoseOfWhoeverWritesThem(t *testing.T) {
 		"assurance": {who.field("assurance"), []string{
 			string(caller.AssurancePod), string(caller.AssuranceProcess), string(caller.AssuranceSID), string(caller.AssuranceNone), "apiserver",
 		}},
-		"mode":        {decision.field("mode"), []string{string(acl.Enforce), string(acl.LogOnly)}},
-		"effect":      {decision.field("effect"), []string{string(acl.Allow), string(acl.Deny)}},
+		"mode":        {decision.field("mode"), []string{string(access.Enforce), string(access.LogOnly)}},
+		"effect":      {decision.field("effect"), []string{string(access.Allow), string(access.Deny)}},
 		"token_state": {who.field("token_state"), []string{audit.TokenStale, audit.TokenUnbound, audit.TokenSeveral}},
 		"pruned":      {record.field("log").Object.field("pruned").Object.field("reason"), []string{audit.CauseAge, audit.CauseSize}},
 	} {

@@ -55,3 +55,14 @@ func Methods() []string {
 	}
 	return out
 }
+
+// groupOf has the group of each operation.
+var groupOf = func() map[string]string {
+	of := map[string]string{}
+	for _, g := range groups {
+		for _, m := range g.Methods {
+			of[m] = g.Name
+		}
+	}
+	return of
+}()

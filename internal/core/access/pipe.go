@@ -21,7 +21,7 @@ func (p Pipe) Name() string {
 }
 
 // IsForwarded says whether the pipe is none of the node API.
-func (p Pipe) IsForwarded() bool { return strings.HasPrefix(p.Group, FullName) }
+func (p Pipe) IsForwarded() bool { return IsFullName(p.Group) }
 
 // Guards says whether the policy guards a pipe, as at admission.
 func (p *Policy) Guards(pipe Pipe) bool { return slices.ContainsFunc(p.Pipes, pipe.isGuardedBy) }
@@ -84,10 +84,10 @@ func (p *Policy) ForAdmissionAlone() (notes []string) {
 
 // Beyond says whether a method belongs to a group of which the policy opens no pipe, and to which. A method that no group has is none of those.
 func (p *Policy) Beyond(method string) (group string, ok bool) {
-	for _, g := range groups {
-		if slices.Contains(g.Methods, method) {
-			return g.Name, !slices.ContainsFunc(g.Versions, func(version string) bool { return p.Opens(Pipe{g.Name, version}) })
-		}
+	at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == groupOf[method] })
+	if at < 0 {
+		return "", false
 	}
-	return "", false
+	g := groups[at]
+	return g.Name, !slices.ContainsFunc(g.Versions, func(version string) bool { return p.Opens(Pipe{g.Name, version}) })
 }

@@ -40,18 +40,8 @@ func (s *Subject) outlasts(o *Subject) bool {
 	return !o.ExpiresAt.IsZero() && (s.ExpiresAt.IsZero() || s.ExpiresAt.After(o.ExpiresAt))
 }
 
-// Field is what a subject asks of a container.
-type Field string
-
-// Fields in the order in which they are compared.
-const (
-	FieldNamespace      Field = "namespace"
-	FieldServiceAccount Field = "serviceAccount"
-	FieldContainer      Field = "container"
-	FieldImage          Field = "image"
-)
-
-var fields = []Field{FieldNamespace, FieldServiceAccount, FieldContainer, FieldImage}
+// subjectFields are those that a subject asks of a container, in the order in which they are compared.
+var subjectFields = []Field{FieldNamespace, FieldServiceAccount, FieldContainer, FieldImage}
 
 // Miss is the subject that comes nearest to a container which is none: it fits in more fields than others do, and of those that fit in as many it
 // is the first.
@@ -63,7 +53,7 @@ type Miss struct {
 
 // nearer says whether m comes nearer than o does. No miss at all is the farthest.
 func (m Miss) nearer(o Miss) bool {
-	return m.Subject != nil && (o.Subject == nil || slices.Index(fields, m.Field) > slices.Index(fields, o.Field))
+	return m.Subject != nil && (o.Subject == nil || slices.Index(subjectFields, m.Field) > slices.Index(subjectFields, o.Field))
 }
 
 // Nearer is the nearer of two misses, the first of two that are as near.
@@ -96,23 +86,33 @@ type Subjects struct {
 	weights     map[string]int
 }
 
-// matcher is a subject with its images as patterns.
+// matcher is a subject with its pattern.
 type matcher struct {
 	*Subject
-	images []string
+	Pattern
 }
 
-// NewSubjects makes subjects ready. An image that SpellImage does not take matches none.
+// Pattern is what the subject asks of a caller of a pipe. An image that SpellImage does not take means none.
+func (s *Subject) Pattern() Pattern {
+	p := Pattern{Namespace: s.Namespace, Accounts: s.ServiceAccounts, Containers: s.Containers, Token: s.RequireToken, Least: caller.LevelPod}
+	for _, text := range s.Images {
+		patterns, err := SpellImage(text)
+		if err != nil {
+			patterns = []string{""}
+		}
+		p.Images = append(p.Images, patterns...)
+	}
+	return p
+}
+
+// NewSubjects makes subjects ready for Match.
 func NewSubjects(list []Subject) *Subjects {
 	s := &Subjects{byNamespace: map[string][]matcher{}, weights: map[string]int{}}
 	for i := range list {
-		m := matcher{Subject: &list[i]}
-		for _, text := range m.Images {
-			patterns, _ := SpellImage(text)
-			m.images = append(m.images, patterns...)
-		}
-		s.byNamespace[m.Namespace] = append(s.byNamespace[m.Namespace], m)
-		s.weights[m.Namespace] += 1 + len(m.ServiceAccounts) + len(m.Containers) + len(m.images)
+		m := matcher{&list[i], list[i].Pattern()}
+		m.Token = false // a pod shows none
+		s.byNamespace[m.Subject.Namespace] = append(s.byNamespace[m.Subject.Namespace], m)
+		s.weights[m.Subject.Namespace] += 1 + len(m.Accounts) + len(m.Pattern.Containers) + len(m.Pattern.Images)
 	}
 	if len(list) > 0 {
 		s.first = &list[0]
@@ -126,23 +126,20 @@ func (s *Subjects) Weight(namespace string) int { return 1 + s.weights[namespace
 // Match returns the subject that a container is and whose permission lasts longest. If it is none, that is nil, with the nearest one.
 // ended is the last of those that it was. A caller without a namespace and a service account matches no subject; another unknown field matches only a subject that does not restrict it.
 func (s *Subjects) Match(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(&c, now, func(m *matcher) Field {
-		switch {
-		case len(m.Containers) > 0 && !slices.Contains(m.Containers, c.Container.Name):
-			return FieldContainer
-		case len(m.Images) > 0 && !(IsImage(c.Container.Image) && slices.ContainsFunc(m.images, func(p string) bool { return CoversImage(p, c.Container.Image) })):
-			return FieldImage
-		}
-		return ""
-	})
+	return s.match(&c, now, func(field Field) Field { return field })
 }
 
 // MatchAccount is Match without regard to the container and its image.
 func (s *Subjects) MatchAccount(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(&c, now, func(*matcher) Field { return "" })
+	return s.match(&c, now, func(field Field) Field {
+		if field == FieldContainer || field == FieldImage {
+			return ""
+		}
+		return field
+	})
 }
 
-func (s *Subjects) match(c *caller.Caller, now time.Time, rest func(*matcher) Field) (is, ended *Subject, miss Miss) {
+func (s *Subjects) match(c *caller.Caller, now time.Time, counts func(Field) Field) (is, ended *Subject, miss Miss) {
 	namespace, account := c.Pod.Namespace, c.Pod.ServiceAccount
 	if namespace == "" || account == "" || c.Assurance != caller.AssurancePod && c.Assurance != caller.AssuranceDeclared {
 		return nil, nil, Miss{}
@@ -151,12 +148,11 @@ func (s *Subjects) match(c *caller.Caller, now time.Time, rest func(*matcher) Fi
 	if len(list) == 0 && s.first != nil {
 		return nil, nil, Miss{s.first, FieldNamespace}
 	}
+	declared := known{level: caller.LevelPod}
+	declared.foldPod(c)
 	for i := range list {
 		m := &list[i]
-		field := FieldServiceAccount
-		if len(m.ServiceAccounts) == 0 || slices.Contains(m.ServiceAccounts, account) {
-			field = rest(m)
-		}
+		field := counts(m.differs(&declared))
 		switch {
 		case field != "":
 			miss = miss.Nearer(Miss{m.Subject, field})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
@@ -77,7 +78,7 @@ func TestPodPatterns(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := policyFor(t, tt.pattern).Decide(Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: tt.caller})
+			d := policyFor(t, tt.pattern).Decide(access.Call{Group: "disk", Version: "v1", Operation: "Rescan", Caller: tt.caller})
 			if d.Allowed != tt.want {
 				t.Errorf("allowed %v, want %v: %s", d.Allowed, tt.want, d.Reason)
 			}
@@ -132,7 +133,7 @@ func TestImages(t *testing.T) {
 	for _, tt := range tests {
 		p := policyFor(t, CallerPattern{Namespace: "kube-system", Image: tt.pattern})
 		c := with(func(c *caller.Caller) { c.Container.Image = tt.image })
-		if got := p.Decide(Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}).Allowed; got != tt.want {
+		if got := p.Decide(access.Call{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}).Allowed; got != tt.want {
 			t.Errorf("pattern %q, image %q: allowed %v, want %v", tt.pattern, tt.image, got, tt.want)
 		}
 	}

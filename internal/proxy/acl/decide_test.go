@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
@@ -11,7 +12,7 @@ const driver = `C:\Program Files\driver\csi-node.exe`
 
 // spec is the list that the tables below ask.
 var spec = Spec{
-	Modes: []PipeMode{{"volume-v1beta1", LogOnly}, {"volume-*", LogOnly}, {"volume-v1", Enforce}, {"*-v9", LogOnly}},
+	Modes: []PipeMode{{"volume-v1beta1", access.LogOnly}, {"volume-*", access.LogOnly}, {"volume-v1", access.Enforce}, {"*-v9", access.LogOnly}},
 	Rules: []Rule{
 		{Name: "driver", Pipes: []string{"filesystem-*", "volume-v1"}, Operations: []string{"Mkdir", "MountVolume", "CreateSymlink"}, Callers: []CallerPattern{{User: "S-1-5-18", Exe: driver}}},
 		{Name: "plugins", Pipes: []string{"filesystem-v1"}, Operations: []string{"*"}, Callers: []CallerPattern{{Exe: `D:\plugins\*`}, {User: "uid:1000"}}},
@@ -21,12 +22,12 @@ var spec = Spec{
 	},
 }
 
-func request(pipe, operation, assurance, user, exe string) Request {
-	p, err := parsePipe(pipe)
+func request(pipe, operation, assurance, user, exe string) access.Call {
+	p, err := access.ParsePipe(pipe)
 	if err != nil {
 		panic(err)
 	}
-	return Request{Group: p.group, Version: p.version, Operation: operation, Caller: caller.Caller{Assurance: caller.Assurance(assurance), User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}
+	return access.Call{Group: p.Group, Version: p.Version, Operation: operation, Caller: caller.Caller{Assurance: caller.Assurance(assurance), User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}
 }
 
 func TestDecide(t *testing.T) {
@@ -36,7 +37,7 @@ func TestDecide(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		request Request
+		request access.Call
 		rule    string // empty: denied
 		reason  string
 		allowed bool
@@ -83,13 +84,13 @@ func TestDecide(t *testing.T) {
 			if d.Rule != tt.rule || d.Allowed != tt.allowed || d.Reason != tt.reason {
 				t.Errorf("got %+v, want rule %q, allowed %v, reason %q", d, tt.rule, tt.allowed, tt.reason)
 			}
-			if (d.Effect == Allow) != (tt.rule != "") {
+			if (d.Effect == access.Allow) != (tt.rule != "") {
 				t.Errorf("effect %s with rule %q", d.Effect, d.Rule)
 			}
-			if tt.allowed && tt.rule == "" && d.Mode != LogOnly {
+			if tt.allowed && tt.rule == "" && d.Mode != access.LogOnly {
 				t.Errorf("a denied call passes in mode %s", d.Mode)
 			}
-			if got := DenyAll().Decide(tt.request); got.Allowed || got.Effect != Deny || got.Mode != Enforce {
+			if got := DenyAll().Decide(tt.request); got.Allowed || got.Effect != access.Deny || got.Mode != access.Enforce {
 				t.Errorf("DenyAll: %+v", got)
 			}
 		})
@@ -155,8 +156,8 @@ func TestNewRefuses(t *testing.T) {
 		{"an assurance nobody has heard of", good(func(r *Rule) { r.Callers = []CallerPattern{{User: "S-1-5-18", Assurance: "Process"}} }), "rules[0].callers[0]"},
 		{"the assurance of nothing", good(func(r *Rule) { r.Callers = []CallerPattern{{User: "S-1-5-18", Assurance: "none"}} }), "rules[0].callers[0]"},
 		{"a mode nobody has heard of", Spec{Modes: []PipeMode{{"*", "logonly"}}}, "pipes[0].mode"},
-		{"a mode for no pipe", Spec{Modes: []PipeMode{{"", LogOnly}}}, "pipes[0].pipe"},
-		{"two modes for one pattern", Spec{Modes: []PipeMode{{"*", LogOnly}, {"*", Enforce}}}, "pipes[1].pipe"},
+		{"a mode for no pipe", Spec{Modes: []PipeMode{{"", access.LogOnly}}}, "pipes[0].pipe"},
+		{"two modes for one pattern", Spec{Modes: []PipeMode{{"*", access.LogOnly}, {"*", access.Enforce}}}, "pipes[1].pipe"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,10 +185,10 @@ func TestNewReportsEveryFault(t *testing.T) {
 }
 
 func TestCheckRefusesNamesThatDoNotExist(t *testing.T) {
-	known := []API{{"filesystem", "v1", []string{"Mkdir", "CreateSymlink"}}, {"filesystem", "v1alpha1", []string{"Mkdir", "CreateSymlink"}}, {"volume", "v1", []string{"MountVolume"}}}
+	known := []access.API{{Group: "filesystem", Version: "v1", Operations: []string{"Mkdir", "CreateSymlink"}}, {Group: "filesystem", Version: "v1alpha1", Operations: []string{"Mkdir", "CreateSymlink"}}, {Group: "volume", Version: "v1", Operations: []string{"MountVolume"}}}
 	system := []CallerPattern{{User: "S-1-5-18"}}
 	policy, err := New(Spec{
-		Modes: []PipeMode{{"disk-v1", LogOnly}, {"*", Enforce}},
+		Modes: []PipeMode{{"disk-v1", access.LogOnly}, {"*", access.Enforce}},
 		Rules: []Rule{
 			{Name: "good", Pipes: []string{"*"}, Operations: []string{"Mkdir", "MountVolume", "*"}, Callers: system},
 			{Name: "no such pipe", Pipes: []string{"filesystem-v1", "filesystem-v7"}, Operations: []string{"Mkdir"}, Callers: system},

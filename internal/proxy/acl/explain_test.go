@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
@@ -23,7 +24,7 @@ func TestExplainSaysOfEachRuleWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: podCaller, Paths: []string{`C:\b`}})
+	got := policy.Explain(access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: podCaller, Paths: []string{`C:\b`}})
 	want := []struct{ result, why string }{
 		{"no", "pipes: none of disk-*, volume-v1 covers this pipe"},
 		{"no", "operations: Mkdir is not among them"},
@@ -47,11 +48,11 @@ func TestExplainSaysOfEachRuleWhyNot(t *testing.T) {
 			t.Errorf("rule %s: %s, %s\nwant %s, %s", got[i].Rule, result, got[i].Why, w.result, w.why)
 		}
 	}
-	unknown := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })})
+	unknown := policy.Explain(access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Pod.ServiceAccount = "" })})
 	if !strings.Contains(unknown[4].Why, `serviceAccount is not known, and must be "node-sa"`) {
 		t.Errorf("an unknown service account: %s", unknown[4].Why)
 	}
-	process := policy.Explain(Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Assurance = "process" })})
+	process := policy.Explain(access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Caller: with(func(c *caller.Caller) { c.Assurance = "process" })})
 	if !strings.Contains(process[4].Why, `assurance is "process", and must be pod`) {
 		t.Errorf("an unproven pod: %s", process[4].Why)
 	}

@@ -16,7 +16,7 @@ const other = `\\.\pipe\other-Server.v1`
 
 // forwarding has rules for pipes with full names beside rules for the node API.
 var forwarding = Spec{
-	Modes: []PipeMode{{"*", Enforce}, {"disk-v1", LogOnly}, {`\\.\pipe\open`, LogOnly}},
+	Modes: []PipeMode{{"*", access.Enforce}, {"disk-v1", access.LogOnly}, {`\\.\pipe\open`, access.LogOnly}},
 	Rules: []Rule{
 		{Name: "one", Pipes: []string{other}, Operations: []string{"/pkg.v1.Service/Get", "/pkg.v1.Watch/*"}, Callers: []CallerPattern{{User: "S-1-5-18"}}},
 		{Name: "all of it", Pipes: []string{other}, Operations: []string{"*"}, Callers: []CallerPattern{{User: "S-1-5-19"}}},
@@ -39,7 +39,7 @@ func TestFullNamesAndMethods(t *testing.T) {
 		{"a method by its service", other, "", "/pkg.v1.Watch/Anything_9", "S-1-5-18", "one"},
 		{"the case of a pipe does not count", `\\.\pipe\OTHER-server.V1`, "", "/pkg.v1.Service/Get", "S-1-5-18", "one"},
 		{"a star covers every method of a pipe with a full name", other, "", "/x.Y/Z", "S-1-5-19", "all of it"},
-		{"an unknown method of the node API by its name", "disk", "v1", "/v1.Disk/New", "S-1-5-21-1", "newer"},
+		{"an unknown method of the node access.API by its name", "disk", "v1", "/v1.Disk/New", "S-1-5-21-1", "newer"},
 		{"and by its service", "volume", "v1", "/v9.Volume/Shrink", "S-1-5-21-1", "newer"},
 		{"a star beside method names covers operations", "disk", "v1", "Rescan", "S-1-5-21-1", "newer"},
 
@@ -78,14 +78,14 @@ func TestFullNamesAndMethods(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := policy.Decide(Request{Group: tt.group, Version: tt.version, Operation: tt.op, Caller: caller.Caller{Assurance: "process", User: caller.User{SID: tt.user}, Process: caller.Process{Exe: ""}}})
+			d := policy.Decide(access.Call{Group: tt.group, Version: tt.version, Operation: tt.op, Caller: caller.Caller{Assurance: "process", User: caller.User{SID: tt.user}, Process: caller.Process{Exe: ""}}})
 			if d.Rule != tt.rule || d.Allowed != (tt.rule != "") {
 				t.Errorf("got %+v, want rule %q", d, tt.rule)
 			}
 		})
 	}
-	open := policy.Decide(Request{Group: `\\.\pipe\open`, Version: "", Operation: "/a.B/C", Caller: caller.Caller{Assurance: "none", User: caller.User{SID: ""}, Process: caller.Process{Exe: ""}}})
-	if !open.Allowed || open.Effect != Deny || open.Mode != LogOnly {
+	open := policy.Decide(access.Call{Group: `\\.\pipe\open`, Version: "", Operation: "/a.B/C", Caller: caller.Caller{Assurance: "none", User: caller.User{SID: ""}, Process: caller.Process{Exe: ""}}})
+	if !open.Allowed || open.Effect != access.Deny || open.Mode != access.LogOnly {
 		t.Errorf("a forwarded pipe in LogOnly: %+v", open)
 	}
 	for method, want := range map[string]bool{
@@ -112,7 +112,7 @@ func TestNewRefusesFullNamesMethodsAndPermits(t *testing.T) {
 		"nothing after the prefix": `\\.\pipe\`, "a star": `\\.\pipe\*`, "a star within": `\\.\pipe\a*b`, "a directory": `\\.\pipe\a\b`,
 		"a slash": `\\.\pipe\a/b`, "the parent": `\\.\pipe\..`, "a dot at the end": `\\.\pipe\a.`, "a space": `\\.\pipe\a b`,
 		"a letter beyond ASCII": "\\\\.\\pipe\\\u212a", "two separators": `\\.\pipe\\a`, "another machine's": `\\host\pipe\a`, "long": `\\.\pipe\` + strings.Repeat("a", 201),
-		"of the node API": `\\.\pipe\csi-proxy-disk-v1`, "of the node API in capitals": `\\.\pipe\CSI-Proxy-disk-v1`, "doubled": `\\.\\pipe\\a-b`,
+		"of the node API": `\\.\pipe\csi-proxy-disk-v1`, "of the node access.API in capitals": `\\.\pipe\CSI-Proxy-disk-v1`, "doubled": `\\.\\pipe\\a-b`,
 	} {
 		tests = append(tests, test{"pipe: " + name, "rules[0].pipes[0]", rule(func(r *Rule) { r.Pipes = []string{pipe} })})
 	}
@@ -140,7 +140,7 @@ func TestNewRefusesFullNamesMethodsAndPermits(t *testing.T) {
 func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 	callers := func(user string) []CallerPattern { return []CallerPattern{{User: user}} }
 	policy, err := New(Spec{
-		Modes: []PipeMode{{"disk-*", LogOnly}},
+		Modes: []PipeMode{{"disk-*", access.LogOnly}},
 		Rules: []Rule{
 			{Name: "plain", Pipes: []string{"volume-v1"}, Operations: []string{"MountVolume"}, Callers: callers("S-1-5-18")},
 			{Name: "format", Pipes: []string{"volume-*"}, Operations: []string{"*"}, Callers: callers("S-1-5-18"), Permits: []string{access.Reformat}},
@@ -173,16 +173,16 @@ func TestPermitsComeFromTheRuleThatAllows(t *testing.T) {
 }
 
 func TestCheckKnowsForwardedPipes(t *testing.T) {
-	known := []API{{"disk", "v1", []string{"Rescan"}}, {other, "", nil}}
+	known := []access.API{{Group: "disk", Version: "v1", Operations: []string{"Rescan"}}, {Group: other}}
 	callers := []CallerPattern{{User: "S-1-5-18"}}
 	policy, err := New(Spec{
-		Modes: []PipeMode{{`\\.\pipe\OTHER-SERVER.V1`, LogOnly}, {`\\.\pipe\nobody`, Enforce}},
+		Modes: []PipeMode{{`\\.\pipe\OTHER-SERVER.V1`, access.LogOnly}, {`\\.\pipe\nobody`, access.Enforce}},
 		Rules: []Rule{
 			{Name: "methods", Pipes: []string{other, "disk-v1"}, Operations: []string{"/a.B/C", "/a.B/*", "*", "Rescan"}, Callers: callers},
 			{Name: "a pipe that nobody serves", Pipes: []string{`\\.\pipe\other`}, Operations: []string{"*"}, Callers: callers},
 			{Name: "an operation on a forwarded pipe", Pipes: []string{other}, Operations: []string{"Rescan"}, Callers: callers},
 			{Name: "an operation that neither has", Pipes: []string{other, "*"}, Operations: []string{"Format"}, Callers: callers},
-			{Name: "the star stands for the node API alone", Pipes: []string{"*-v2"}, Operations: []string{"*"}, Callers: callers},
+			{Name: "the star stands for the node access.API alone", Pipes: []string{"*-v2"}, Operations: []string{"*"}, Callers: callers},
 			{Name: "a known operation by a method's name", Pipes: []string{"disk-v1"}, Operations: []string{"/v1.Disk/New", "/v1.Disk/Rescan", "/v1.Disk/*"}, Callers: callers},
 			{Name: "a method of that name on another server", Pipes: []string{other}, Operations: []string{"/v1.Disk/Rescan"}, Callers: callers},
 		},
@@ -222,7 +222,7 @@ func TestSameExe(t *testing.T) {
 		{"proxy.exe", "proxy.exe", false},
 		{"", "", false},
 	} {
-		if SameExe(tt.a, tt.b) != tt.want || SameExe(tt.b, tt.a) != tt.want {
+		if access.SameExe(tt.a, tt.b) != tt.want || access.SameExe(tt.b, tt.a) != tt.want {
 			t.Errorf("%q and %q: want %v", tt.a, tt.b, tt.want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
@@ -18,7 +19,7 @@ func FuzzExe(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, exe string) {
-		if !policy.Decide(Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: caller.Caller{Assurance: "process", User: caller.User{SID: ""}, Process: caller.Process{Exe: exe}}}).Allowed {
+		if !policy.Decide(access.Call{Group: "disk", Version: "v1", Operation: "Rescan", Caller: caller.Caller{Assurance: "process", User: caller.User{SID: ""}, Process: caller.Process{Exe: exe}}}).Allowed {
 			return
 		}
 		if len(exe) < 8 || !strings.EqualFold(exe[:7], `C:\dir\`) || strings.Contains(exe, `\..`) && strings.Contains(exe+`\`, `\..\`) || strings.Contains(exe, "/") {
@@ -37,10 +38,10 @@ func FuzzPatterns(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if policy.Decide(Request{Group: "filesystem", Version: "v1", Operation: operation, Caller: caller.Caller{Assurance: "none", User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}).Allowed {
+		if policy.Decide(access.Call{Group: "filesystem", Version: "v1", Operation: operation, Caller: caller.Caller{Assurance: "none", User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}).Allowed {
 			t.Error("an unidentified caller is allowed")
 		}
-		if !strings.HasPrefix(pipe, "system-") && policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: operation, Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}).Allowed {
+		if !strings.HasPrefix(pipe, "system-") && policy.Decide(access.Call{Group: "system", Version: "v1alpha1", Operation: operation, Caller: caller.Caller{Assurance: "pod", User: caller.User{SID: user}, Process: caller.Process{Exe: exe}}}).Allowed {
 			t.Errorf("pipe pattern %q covers system", pipe)
 		}
 	})
@@ -59,13 +60,13 @@ func FuzzMethod(f *testing.F) {
 	}
 	who := caller.Caller{Assurance: "sid", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: ""}}
 	f.Fuzz(func(t *testing.T, method, group string) {
-		if policy.Decide(Request{Group: other, Version: "", Operation: method, Caller: who}).Allowed && (strings.Count(method, "/") != 2 || method[0] != '/' || strings.ContainsAny(method, "%?*\\ \n") || strings.Contains(method, "..")) {
+		if policy.Decide(access.Call{Group: other, Version: "", Operation: method, Caller: who}).Allowed && (strings.Count(method, "/") != 2 || method[0] != '/' || strings.ContainsAny(method, "%?*\\ \n") || strings.Contains(method, "..")) {
 			t.Errorf("method %q is allowed", method)
 		}
-		if !isFullName(group) && strings.Contains(method, "/") && policy.Decide(Request{Group: group, Version: "v1", Operation: method, Caller: who}).Allowed && !strings.HasPrefix(method, "/a.B/") {
+		if !access.IsFullName(group) && strings.Contains(method, "/") && policy.Decide(access.Call{Group: group, Version: "v1", Operation: method, Caller: who}).Allowed && !strings.HasPrefix(method, "/a.B/") {
 			t.Errorf("unknown method %q of %q is allowed", method, group)
 		}
-		if isFullName(group) && policy.Decide(Request{Group: group, Version: "", Operation: "/a.B/C", Caller: who}).Allowed && !strings.EqualFold(group, other) {
+		if access.IsFullName(group) && policy.Decide(access.Call{Group: group, Version: "", Operation: "/a.B/C", Caller: who}).Allowed && !strings.EqualFold(group, other) {
 			t.Errorf("pipe %q is covered", group)
 		}
 	})
@@ -90,7 +91,7 @@ func FuzzPaths(f *testing.F) {
 		return len(path) >= 6 && strings.ToUpper(path[:6]) == `C:\DIR` && (len(path) == 6 || path[6] == '\\') && !strings.Contains(path+`\`, `\..\`) && !strings.Contains(path, "/")
 	}
 	f.Fuzz(func(t *testing.T, source, target string) {
-		r := Request{Group: "filesystem", Version: "v1", Operation: "CreateSymlink", Caller: caller.Caller{Assurance: "sid", User: caller.User{SID: "S-1-5-18"}}, Paths: []string{source, target}}
+		r := access.Call{Group: "filesystem", Version: "v1", Operation: "CreateSymlink", Caller: caller.Caller{Assurance: "sid", User: caller.User{SID: "S-1-5-18"}}, Paths: []string{source, target}}
 		if policy.Decide(r).Allowed && (!isWithin(source) || !isWithin(target) || strings.EqualFold(strings.Trim(severalSeparators.ReplaceAllString(target, `\`), `\`), `C:\dir`)) {
 			t.Errorf("a link from %q to %q is allowed", source, target)
 		}
@@ -118,9 +119,9 @@ func FuzzPods(f *testing.F) {
 		}
 		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: namespace, ServiceAccount: name}, Container: caller.Container{Name: container, Image: image}}
 		ask := func(c caller.Caller) bool {
-			r := Request{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}
+			r := access.Call{Group: "disk", Version: "v1", Operation: "Rescan", Caller: c}
 			d := policy.Decide(r)
-			if (straightforward(policy, r) != "") != d.Allowed {
+			if (straightforward(policy.rules, r) != "") != d.Allowed {
 				t.Errorf("%+v: the index and the loop differ", c)
 			}
 			return d.Allowed

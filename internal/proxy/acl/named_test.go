@@ -31,7 +31,7 @@ var everything = Rule{
 }
 
 // naming is whether a rule, behind one that allows everything and before it, names the caller of a request.
-func naming(t *testing.T, rule Rule, r Request) bool {
+func naming(t *testing.T, rule Rule, r access.Call) bool {
 	t.Helper()
 	rule.Name = "names"
 	var answers []bool
@@ -49,20 +49,20 @@ func naming(t *testing.T, rule Rule, r Request) bool {
 }
 
 func TestRulesNameWhomTheySpellOut(t *testing.T) {
-	ask := func(pipe, operation string, c caller.Caller) Request {
+	ask := func(pipe, operation string, c caller.Caller) access.Call {
 		group, version, _ := strings.Cut(pipe, "-")
-		return Request{Group: group, Version: version, Operation: operation, Caller: c}
+		return access.Call{Group: group, Version: version, Operation: operation, Caller: c}
 	}
 	rule := func(pipe, operation string, callers ...CallerPattern) Rule {
 		return Rule{Pipes: []string{pipe}, Operations: []string{operation}, Callers: callers}
 	}
-	format := func(c caller.Caller) Request { return ask("volume-v1", "FormatVolume", c) }
+	format := func(c caller.Caller) access.Call { return ask("volume-v1", "FormatVolume", c) }
 	account := CallerPattern{ServiceAccount: "kube-system/node-sa"}
 	anyAccount := CallerPattern{Namespace: "kube-system", Container: "driver"}
 	for _, c := range []struct {
 		name string
 		rule Rule
-		ask  Request
+		ask  access.Call
 		want bool
 	}{
 		{"a pod", rule("volume-v1", "FormatVolume", podPattern), format(podCaller), true},
@@ -98,8 +98,6 @@ func TestRulesNameWhomTheySpellOut(t *testing.T) {
 		{"the operation beside a star", Rule{Pipes: []string{"volume-v1"}, Operations: []string{"*", "FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
 		{"the pipe beside a star", Rule{Pipes: []string{"*", "volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
 		{"another version than the one spelled out", Rule{Pipes: []string{"*", "volume-v1beta1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), false},
-		{"a pipe that is implied", Rule{Pipes: []string{"volume-v1", "disk-v1"}, Implied: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), false},
-		{"a pipe beside one that is implied", Rule{Pipes: []string{"volume-v1", "disk-v1"}, Implied: []string{"disk-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}, format(podCaller), true},
 
 		{"another operation", rule("volume-*", "ResizeVolume", podPattern), format(podCaller), false},
 		{"another operation of a program", rule("volume-*", "ResizeVolume", agentPattern), format(agent), false},
@@ -156,7 +154,7 @@ func TestANameNeedsItsAssurance(t *testing.T) {
 		for _, assurance := range []string{"none", "sid", "process", "pod", "", "Pod", "Process", "kernel"} {
 			asked := c
 			asked.Assurance = caller.Assurance(assurance)
-			got := naming(t, rule, Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: asked})
+			got := naming(t, rule, access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: asked})
 			if got != (asked.Assurance == c.Assurance) {
 				t.Errorf("%v at assurance %q: named %v", pattern, assurance, got)
 			}
@@ -177,7 +175,7 @@ func TestADoubtNamesNobody(t *testing.T) {
 		if inDoubt {
 			who.Doubt = "the runtime does not answer"
 		}
-		if d := p.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: who}); !d.Allowed || d.Named == inDoubt {
+		if d := p.Decide(access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: who}); !d.Allowed || d.Named == inDoubt {
 			t.Errorf("in doubt %t: %+v", inDoubt, d)
 		}
 	}
@@ -190,7 +188,7 @@ func TestServicesOfARuleLimitWhomItNames(t *testing.T) {
 	}{{podPattern, podCaller}, {agentPattern, agent}} {
 		rule := Rule{Pipes: []string{"system-*"}, Operations: []string{"StopService"}, Callers: []CallerPattern{c.pattern}, Services: []string{"lanmanworkstation", "msiscsi"}}
 		for _, services := range [][]string{{"MSiSCSI"}, {"winrm"}, {""}, {"msiscsi "}, nil, {"msiscsi", "winrm"}} {
-			r := Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: c.caller, Services: services}
+			r := access.Call{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: c.caller, Services: services}
 			if got := naming(t, rule, r); got != slices.Equal(services, []string{"MSiSCSI"}) {
 				t.Errorf("%v, %q: named %v", c.pattern, services, got)
 			}
@@ -212,7 +210,7 @@ func TestOneRuleOfSeveralSufficesToNameAndTwoHalvesDoNot(t *testing.T) {
 		return p
 	}
 	other := CallerPattern{Namespace: "kube-system", ServiceAccount: "node-sa", Container: "other"}
-	r := Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}}
+	r := access.Call{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}}
 	if !rules(Rule{Callers: []CallerPattern{other}}, Rule{Callers: []CallerPattern{podPattern}, Services: []string{"msiscsi"}}).Decide(r).Named {
 		t.Error("the second rule names nobody")
 	}
@@ -231,7 +229,7 @@ func TestNobodyIsNamedOnAForwardedPipe(t *testing.T) {
 	}
 	for _, c := range []caller.Caller{podCaller, agent} {
 		for _, operation := range []string{"FormatVolume", "/a.B/C", "/a.B/FormatVolume"} {
-			if d := policy.Decide(Request{Group: pipe, Operation: operation, Caller: c}); d.Named {
+			if d := policy.Decide(access.Call{Group: pipe, Operation: operation, Caller: c}); d.Named {
 				t.Errorf("%s: %+v", operation, d)
 			}
 		}
@@ -241,24 +239,17 @@ func TestNobodyIsNamedOnAForwardedPipe(t *testing.T) {
 // Who is named is a matter of the rules: a mode lets pass, and names nobody.
 func TestADenialNamesNobody(t *testing.T) {
 	policy, err := New(Spec{
-		Modes: []PipeMode{{"volume-v1", LogOnly}},
+		Modes: []PipeMode{{"volume-v1", access.LogOnly}},
 		Rules: []Rule{{Name: "r", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{{ServiceAccount: "kube-system/node-sa", Token: true}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := policy.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); !d.Allowed || d.Named {
+	if d := policy.Decide(access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); !d.Allowed || d.Named {
 		t.Errorf("%+v", d)
 	}
-	if d := DenyAll().Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); d.Named {
+	if d := DenyAll().Decide(access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}); d.Named {
 		t.Errorf("without rules: %+v", d)
-	}
-}
-
-func TestWhatIsImpliedIsAmongThePipes(t *testing.T) {
-	_, err := New(Spec{Rules: []Rule{{Name: "r", Pipes: []string{"volume-v1"}, Implied: []string{"volume-*"}, Operations: []string{"FormatVolume"}, Callers: []CallerPattern{podPattern}}}})
-	if err == nil || !strings.Contains(err.Error(), "rules[0].implied[0]") {
-		t.Errorf("%v", err)
 	}
 }
 
@@ -303,7 +294,7 @@ func TestOneOfManyCallersIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range map[int]string{0: "many", callers - 1: "many", callers: "everything"} {
-		r := Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *caller.Caller) { c.Process.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
+		r := access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: withAgent(func(c *caller.Caller) { c.Process.Exe = fmt.Sprintf(`C:\%d.exe`, i) })}
 		if d := policy.Decide(r); d.Rule != want || d.Named != (want == "many") {
 			t.Errorf("caller %d: %+v", i, d)
 		}
@@ -325,7 +316,7 @@ func TestExplainSaysWhoIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, v := range policy.Explain(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}) {
+		for i, v := range policy.Explain(access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller}) {
 			if v.Names != c.names[i] || i == 0 && v.Why != c.why {
 				t.Errorf("%+v", v)
 			}
@@ -342,15 +333,15 @@ func TestTwoRulesDoNotAddUpToMoreThanEach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := policy.Decide(Request{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller})
+		d := policy.Decide(access.Call{Group: "volume", Version: "v1", Operation: "FormatVolume", Caller: podCaller})
 		if d.Rule != "names" || !d.Named || len(d.Permits) > 0 {
 			t.Errorf("%+v", d)
 		}
-		d = policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"winrm"}})
+		d = policy.Decide(access.Call{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"winrm"}})
 		if d.Rule != "permits" || d.Named || len(d.Services) > 0 {
 			t.Errorf("%+v", d)
 		}
-		d = policy.Decide(Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}})
+		d = policy.Decide(access.Call{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"MSiSCSI"}})
 		if d.Rule != "names" || !d.Named || len(d.Services) != 1 {
 			t.Errorf("%+v", d)
 		}

@@ -51,7 +51,7 @@ func TestSharesConfine(t *testing.T) {
 	for _, tt := range tests {
 		p := oneRule(t, func(r *Rule) { r.Shares = []string{tt.pattern} })
 		for _, operation := range []string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"} {
-			d := p.Decide(Request{Group: "smb", Version: "v1", Operation: operation, Caller: podCaller, Shares: []string{tt.share}})
+			d := p.Decide(access.Call{Group: "smb", Version: "v1", Operation: operation, Caller: podCaller, Shares: []string{tt.share}})
 			if d.Allowed != tt.want {
 				t.Errorf("%s, %s of %q: allowed %v: %s", tt.pattern, operation, tt.share, d.Allowed, d.Reason)
 			}
@@ -66,13 +66,13 @@ func TestServicesConfine(t *testing.T) {
 	p := oneRule(t, func(r *Rule) { r.Services = []string{"MSiSCSI", "Spooler"} })
 	for name, want := range map[string]bool{"MSiSCSI": true, "msiscsi": true, "SPOOLER": true, "RpcSs": false, "MSiSCSI2": false, "": false, "m\u017fiscsi": false, "MS\u0130SCSI": false} {
 		for _, operation := range []string{"StartService", "StopService", "GetService"} {
-			d := p.Decide(Request{Group: "system", Version: "v1alpha1", Operation: operation, Caller: podCaller, Services: []string{name}})
+			d := p.Decide(access.Call{Group: "system", Version: "v1alpha1", Operation: operation, Caller: podCaller, Services: []string{name}})
 			if d.Allowed != want {
 				t.Errorf("%s of %q: allowed %v: %s", operation, name, d.Allowed, d.Reason)
 			}
 		}
 	}
-	d := p.Decide(Request{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"msiscsi"}})
+	d := p.Decide(access.Call{Group: "system", Version: "v1alpha1", Operation: "StopService", Caller: podCaller, Services: []string{"msiscsi"}})
 	if !slices.Equal(d.Services, []string{"MSiSCSI", "Spooler"}) {
 		t.Errorf("the decision names the services %q", d.Services)
 	}
@@ -86,12 +86,12 @@ func TestListsOfNamesAffectOnlyOperationsThatNameOne(t *testing.T) {
 		"NewSmbGlobalMapping": false, "RemoveSmbGlobalMapping": false, "StopService": false, "StartService": false, "GetService": false,
 	} {
 		group := map[bool]string{true: "smb", false: "system"}[access.TakesShares(operation)]
-		d := p.Decide(Request{Group: group, Version: "v1", Operation: operation, Caller: podCaller, Paths: []string{`C:\a`}})
+		d := p.Decide(access.Call{Group: group, Version: "v1", Operation: operation, Caller: podCaller, Paths: []string{`C:\a`}})
 		if d.Allowed != want {
 			t.Errorf("%s: allowed %v: %s", operation, d.Allowed, d.Reason)
 		}
 	}
-	two := Request{Group: "smb", Version: "v1", Operation: "RemoveSmbGlobalMapping", Caller: podCaller, Shares: []string{`\\a\b`, `\\evil\b`}}
+	two := access.Call{Group: "smb", Version: "v1", Operation: "RemoveSmbGlobalMapping", Caller: podCaller, Shares: []string{`\\a\b`, `\\evil\b`}}
 	if p.Decide(two).Allowed {
 		t.Error("a call with a second share is allowed")
 	}

@@ -92,7 +92,7 @@ func TestPathsDoNotReachForwardedPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, method := range []string{"/a.B/C", "Mkdir"} {
-		if policy.Decide(Request{Group: other, Operation: method, Caller: podCaller, Paths: []string{`C:\a\b`}}).Allowed {
+		if policy.Decide(access.Call{Group: other, Operation: method, Caller: podCaller, Paths: []string{`C:\a\b`}}).Allowed {
 			t.Errorf("%s is allowed", method)
 		}
 	}
@@ -176,7 +176,7 @@ func TestARuleThatHoldsButForItsPathsIsNamedWhereverItStands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Request{Group: "filesystem", Version: "v1", Operation: "Mkdir", Paths: []string{`D:\x`},
+		r := access.Call{Group: "filesystem", Version: "v1", Operation: "Mkdir", Paths: []string{`D:\x`},
 			Caller: caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "a", ServiceAccount: "node"}}}
 		if d := p.Decide(r); d.Allowed || d.Reason != want {
 			t.Errorf("%v: %s", list, d.Reason)

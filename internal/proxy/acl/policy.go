@@ -13,39 +13,11 @@ import (
 
 // Policy is a compiled Spec. It never changes, and may be asked by many goroutines.
 type Policy struct {
+	*access.List
 	spec     Spec
 	revision string
-	modes    []pipeMode
-	rules    []rule
-	limits   access.Limits
-
-	// What follows is derived from the above, so that a decision need not look at every rule.
-	modeOf     map[pipePattern]Mode
-	pipes      map[pipePattern]*pipeOperations
-	callers    index
-	isConfined bool              // some rule has paths, shares or services
-	spelled    map[spelling]bool // what rules name somebody for
-}
-
-type pipeMode struct {
-	pipe pipePattern
-	mode Mode
-}
-
-type rule struct {
-	name       string
-	pipes      []pipePattern
-	spelled    []pipePattern // those of pipes whose group is spelled out
-	all        bool          // "*" is among the operations
-	operations []string      // the others
-	callers    []callerPattern
-	permits    []string
-	paths      []place
-	shares     []access.Share
-	services   []string
-	limits     access.Limits
-	countedAs  string
-	reason     string
+	modes    []access.PipePattern // of spec.Modes
+	rules    []access.Rule        // of spec.Rules
 }
 
 // Fault is something wrong with a Spec.
@@ -87,18 +59,18 @@ func (f *Faults) below(field string) func(name, format string, args ...any) {
 
 // DenyAll is the policy without rules.
 func DenyAll() *Policy {
-	return &Policy{revision: revisionOf(Spec{})} // empty maps hold nothing
+	return &Policy{List: access.NewList(nil, nil, access.Limits{}), revision: revisionOf(Spec{})}
 }
 
 // New compiles spec. The error is of type Faults and names every fault.
 func New(spec Spec) (*Policy, error) {
 	var faults Faults
-	p := &Policy{spec: spec.clone(), revision: revisionOf(spec), limits: spec.Limits}
+	p := &Policy{spec: spec.clone(), revision: revisionOf(spec)}
 	spec.Limits.Check(faults.below("limits"))
-	seen := map[string]bool{}
+	seen, modes := map[string]bool{}, map[access.PipePattern]access.Mode{}
 	for i, m := range spec.Modes {
 		field := fmt.Sprintf("pipes[%d]", i)
-		pipe, err := parsePipe(m.Pipe)
+		pipe, err := access.ParsePipe(m.Pipe)
 		if err != nil {
 			faults.add(field+".pipe", "%v", err)
 		}
@@ -106,10 +78,13 @@ func New(spec Spec) (*Policy, error) {
 			faults.add(field+".pipe", "pipe %q has a mode already", m.Pipe)
 		}
 		seen[m.Pipe] = true
-		if m.Mode != Enforce && m.Mode != LogOnly {
-			faults.add(field+".mode", "mode %q: want %s or %s", m.Mode, Enforce, LogOnly)
+		if m.Mode != access.Enforce && m.Mode != access.LogOnly {
+			faults.add(field+".mode", "mode %q: want %s or %s", m.Mode, access.Enforce, access.LogOnly)
 		}
-		p.modes = append(p.modes, pipeMode{pipe, m.Mode})
+		p.modes = append(p.modes, pipe)
+		if modes[pipe] != access.Enforce { // of two spellings of one pattern the stricter holds
+			modes[pipe] = m.Mode
+		}
 	}
 	names := map[string]bool{}
 	for i, r := range spec.Rules {
@@ -118,11 +93,11 @@ func New(spec Spec) (*Policy, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	p.derive()
+	p.List = access.NewList(p.rules, modes, spec.Limits)
 	return p, nil
 }
 
-func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
+func compile(field string, r Rule, names map[string]bool, faults *Faults) access.Rule {
 	switch {
 	case strings.TrimSpace(r.Name) == "":
 		faults.add(field+".name", "a rule needs a name: audit records refer to it")
@@ -130,81 +105,80 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) rule {
 		faults.add(field+".name", "name %q is taken by another rule", r.Name)
 	}
 	names[r.Name] = true
-	out := rule{name: r.Name, limits: r.Limits, countedAs: r.CountedAs, reason: "allowed by rule " + r.Name}
+	out := access.Rule{Name: r.Name, Limits: r.Limits, Permits: slices.Clone(r.Permits)}
 	if len(r.Pipes) == 0 {
 		faults.add(field+".pipes", "is empty: the rule would allow nothing")
 	}
 	if len(r.Operations) == 0 {
 		faults.add(field+".operations", "is empty: the rule would allow nothing")
 	}
-	if len(r.Callers) == 0 && r.Subject == nil {
+	if len(r.Callers) == 0 {
 		faults.add(field+".callers", "is empty: the rule would allow nothing")
 	}
 	for j, text := range r.Pipes {
-		pipe, err := parsePipe(text)
+		pipe, err := access.ParsePipe(text)
 		if err != nil {
 			faults.add(fmt.Sprintf("%s.pipes[%d]", field, j), "%v", err)
 		}
-		out.pipes = append(out.pipes, pipe)
-		if pipe.group != "" && !isFullName(pipe.group) && !slices.Contains(r.Implied, text) {
-			out.spelled = append(out.spelled, pipe)
-		}
-	}
-	for j, text := range r.Implied {
-		if !slices.Contains(r.Pipes, text) { // spelled in another way it would imply nothing
-			faults.add(fmt.Sprintf("%s.implied[%d]", field, j), "pipe %q is not among the pipes of the rule", text)
+		out.Pipes = append(out.Pipes, pipe)
+		if pipe.Group != "" && !access.IsFullName(pipe.Group) {
+			out.Spelled = append(out.Spelled, pipe)
 		}
 	}
 	for j, name := range r.Operations {
-		if name != "*" && !isOperation(name) && !isMethod(name) {
+		if name != "*" && !access.IsOperation(name) && !access.IsMethod(name) {
 			faults.add(fmt.Sprintf("%s.operations[%d]", field, j), "operation %q: want *, a name such as CreateSymlink, or /package.Service/Method", name)
 		}
 	}
-	out.all = slices.Contains(r.Operations, "*")
-	out.operations = slices.DeleteFunc(slices.Clone(r.Operations), func(name string) bool { return name == "*" })
+	out.All = slices.Contains(r.Operations, "*")
+	out.Operations = slices.DeleteFunc(slices.Clone(r.Operations), func(name string) bool { return name == "*" })
 	for j, text := range r.Callers {
 		c, wrong := parseCaller(text)
 		for _, err := range wrong {
 			faults.add(fmt.Sprintf("%s.callers[%d]", field, j), "%v", err)
 		}
-		out.callers = append(out.callers, c)
-	}
-	if r.Subject != nil {
-		c, wrong := parseSubject(r.Subject)
-		for _, err := range wrong {
-			faults.add(field+".subject", "%v", err)
-		}
-		out.callers = append(out.callers, c)
+		out.Callers = append(out.Callers, c)
 	}
 	for j, name := range r.Permits {
 		if err := access.CheckPermit(name, r.Shares); err != nil {
 			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "%v", err)
 		}
 	}
-	out.permits = slices.Clone(r.Permits)
 	for j, text := range r.Paths {
-		path, err := parsePath(text)
+		path, err := access.ParseDirectory(text)
 		if err != nil {
 			faults.add(fmt.Sprintf("%s.paths[%d]", field, j), "%v", err)
 		}
-		out.paths = append(out.paths, path)
+		out.Paths = append(out.Paths, path)
 	}
 	if r.Paths != nil && len(r.Paths) == 0 {
 		faults.add(field+".paths", "is empty: leave it out to allow every path")
 	}
-	out.compileNames(field, r, faults)
+	compileNames(field, r, &out, faults)
 	r.Limits.Check(faults.below(field + ".limits"))
 	return out
 }
 
-func isOperation(s string) bool {
-	for i, r := range s {
-		upper, lower, digit := r >= 'A' && r <= 'Z', r >= 'a' && r <= 'z', r >= '0' && r <= '9'
-		if i == 0 && !upper || !upper && !lower && !digit {
-			return false
+func compileNames(field string, spec Rule, r *access.Rule, faults *Faults) {
+	for j, text := range spec.Shares {
+		s, err := access.ParseShare(text)
+		if err != nil {
+			faults.add(fmt.Sprintf("%s.shares[%d]", field, j), "%v", err)
 		}
+		r.Shares = append(r.Shares, s)
 	}
-	return s != ""
+	for j, name := range spec.Services {
+		if err := access.CheckService(name); err != nil {
+			faults.add(fmt.Sprintf("%s.services[%d]", field, j), "%v", err)
+		}
+		r.Services = append(r.Services, name)
+	}
+	if spec.Shares != nil && len(spec.Shares) == 0 {
+		faults.add(field+".shares", "is empty: leave it out to allow every share")
+	}
+	if spec.Services != nil && len(spec.Services) == 0 {
+		faults.add(field+".services", "is empty: leave it out to allow every service")
+	}
 }
 
 // Revision names the content of the policy: "sha256:" and the first 16 hexadecimal digits.
@@ -224,12 +198,7 @@ func (s Spec) clone() Spec {
 	for i := range s.Rules {
 		r := &s.Rules[i]
 		r.Pipes, r.Operations, r.Callers, r.Permits = slices.Clone(r.Pipes), slices.Clone(r.Operations), slices.Clone(r.Callers), slices.Clone(r.Permits)
-		r.Paths, r.Shares, r.Services, r.Implied = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services), slices.Clone(r.Implied)
-		if r.Subject != nil {
-			subject := *r.Subject
-			subject.ServiceAccounts, subject.Containers, subject.Images = slices.Clone(subject.ServiceAccounts), slices.Clone(subject.Containers), slices.Clone(subject.Images)
-			r.Subject = &subject
-		}
+		r.Paths, r.Shares, r.Services = slices.Clone(r.Paths), slices.Clone(r.Shares), slices.Clone(r.Services)
 	}
 	return s
 }

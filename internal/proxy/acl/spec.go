@@ -1,10 +1,10 @@
 package acl
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Spec is an access list as it is written down. The zero Spec allows nothing.
@@ -18,18 +18,9 @@ type Spec struct {
 // PipeMode sets the mode of the pipes that a pattern covers. Where patterns overlap, Enforce wins.
 type PipeMode struct {
 	// Pipe is a pattern as in Rule.Pipes. "*" leaves out system and iscsi here too.
-	Pipe string `yaml:"pipe"`
-	Mode Mode   `yaml:"mode"`
+	Pipe string      `yaml:"pipe"`
+	Mode access.Mode `yaml:"mode"`
 }
-
-// Mode says what becomes of a denial.
-type Mode string
-
-// Modes. A pipe that no PipeMode covers, and one that is covered by both, is enforced.
-const (
-	Enforce Mode = "Enforce" // a denied call is refused
-	LogOnly Mode = "LogOnly" // a denied call passes and is recorded as denied
-)
 
 // Rule allows callers to use operations of pipes. Rules only allow; what no rule allows is denied. Its keys are those of an access list in YAML.
 type Rule struct {
@@ -39,9 +30,6 @@ type Rule struct {
 	// so that to name a version only narrows a rule. A pattern without a group never covers those that access.MustBeSpelled. A pipe that is not of the node
 	// API has its full name, `+"`\\.\pipe\NAME`"+`, which no pattern covers.
 	Pipes []string `yaml:"pipes"`
-	// Implied are those of Pipes that stand for a pattern without their group, or for all operations, where the rule was
-	// written: the rule names nobody on them, see Decision.Named. It is not for configurations.
-	Implied []string `json:",omitempty" yaml:"-"`
 	// Operations are names of the newest version of the group, such as "CreateSymlink", or "*", which covers FormatVolume and what a later version of the proxy
 	// adds. A call that arrives by an older name ("LinkPath") is judged by the newest one. Methods without such a name, of a forwarded pipe or of an upstream
 	// that this proxy does not know, are written "/package.Service/Method" or "/package.Service/*"; "*" covers them on pipes that have a full name only, and
@@ -49,9 +37,6 @@ type Rule struct {
 	Operations []string `yaml:"operations"`
 	// Callers are those whom the rule allows.
 	Callers []CallerPattern `yaml:"callers"`
-	// Subject is one more caller, a subject of a PipePolicy. Of its Permission RequireToken alone counts here, and its end not at all. It is not for
-	// configurations.
-	Subject *access.Subject `json:",omitempty" yaml:"-"`
 	// Permits are those of package access: dangerous steps that no operation includes, "*" neither. NodeAccount needs Shares.
 	// The rule that allows a call decides what is permitted to it.
 	Permits []string `yaml:"permits"`
@@ -70,21 +55,6 @@ type Rule struct {
 	Services []string `json:",omitempty" yaml:"services"`
 	// Limits are what each caller of the rule may use up.
 	Limits access.Limits `json:",omitzero" yaml:"limits"`
-	// CountedAs has the calls of all rules that say the same counted together, for Limits.CallsPerSecond. If empty, each rule counts its own. It is not for
-	// configurations.
-	CountedAs string `json:",omitempty" yaml:"-"`
-}
-
-// caller is the caller with a number as it is written; a subject, which is the last, in the words of a pattern.
-func (r *Rule) caller(i int) CallerPattern {
-	if i < len(r.Callers) {
-		return r.Callers[i]
-	}
-	s := r.Subject
-	return CallerPattern{
-		Namespace: s.Namespace, ServiceAccount: strings.Join(s.ServiceAccounts, ","), Container: strings.Join(s.Containers, ","),
-		Image: strings.Join(s.Images, ","), Assurance: "pod", Token: s.RequireToken,
-	}
 }
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
@@ -119,42 +89,22 @@ type CallerPattern struct {
 	Token bool `json:",omitempty" yaml:"token"`
 }
 
-// Request is what is asked, in the words of the newest API version, with the served version beside them. For a pipe that is
-// not of the node API, Group is its full name, `\\.\pipe\NAME`, and Version is empty. Operation is a full method name,
-// "/package.Service/Method", where the method has no other.
-type Request struct {
-	Group, Version, Operation string
-	Caller                    caller.Caller
-	// Paths are all the path arguments of the call, empty ones too.
-	Paths []string
-	// Shares and Services are the SMB shares (`\\server\share`, without what follows) and the services that the call names.
-	Shares, Services []string
-}
-
-// Effect is what the rules say, whatever the mode makes of it.
-type Effect string
-
-// Effects.
-const (
-	Allow Effect = "allow"
-	Deny  Effect = "deny"
-)
-
-// Decision is the answer to a Request.
-type Decision struct {
-	Allowed bool // the call may proceed: a rule allows it, or the pipe's mode is LogOnly
-	Effect  Effect
-	Mode    Mode
-	Rule    string   // the rule that allows, empty in a denial
-	Reason  string   // for the caller and the record
-	Permits []string // of that rule; not to be changed
-	// Services are those that the rule names; not to be changed. None means that the rule does not name any.
-	Services []string
-	// Named says that the rule names the caller for the call. Such a rule
-	// spells out the operation, the group of the pipe, and either the namespace with the service account or the container, or, of a
-	// process of the node that is in no container without doubt, the account and one program. An author who writes FormatVolume beside a service account means it, and one
-	// who writes "*" may not have thought of it.
-	Named     bool
-	Limits    access.Limits // to be kept by the caller: those of the rule, and where it sets none those of all callers
-	CountedAs string        // what the calls of several rules count as for CallsPerSecond; if empty, those of Rule count alone
+// String is the pattern as it is written: the fields that are set, as KEY=VALUE with spaces between them.
+func (c CallerPattern) String() string {
+	var parts []string
+	for _, f := range []struct{ key, value string }{
+		{"user", c.User}, {"exe", c.Exe}, {"namespace", c.Namespace}, {"serviceAccount", c.ServiceAccount}, {"container", c.Container},
+		{"image", c.Image}, {"assurance", c.Assurance},
+	} {
+		if f.value != "" {
+			parts = append(parts, f.key+"="+f.value)
+		}
+	}
+	if c.HostProcess != nil {
+		parts = append(parts, fmt.Sprintf("hostProcess=%v", *c.HostProcess))
+	}
+	if c.Token {
+		parts = append(parts, "token=true")
+	}
+	return strings.Join(parts, " ")
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
 // Warnings are faults that stop nothing: rules that never decide, steps that are never permitted, and callers that are
 // more than they may seem. They are in the order of the rules.
 func (p *Policy) Warnings() Faults {
 	var w Faults
-	for i, m := range p.modes {
-		if m.mode == LogOnly {
-			w.add(fmt.Sprintf("pipes[%d]", i), "%s is in mode LogOnly: whoever can open it is served", p.spec.Modes[i].Pipe)
+	for i, m := range p.spec.Modes {
+		if m.Mode == access.LogOnly {
+			w.add(fmt.Sprintf("pipes[%d]", i), "%s is in mode LogOnly: whoever can open it is served", m.Pipe)
 		}
 	}
 	if len(p.rules) == 0 {
@@ -23,7 +24,7 @@ func (p *Policy) Warnings() Faults {
 	for i := range p.rules {
 		field := fmt.Sprintf("rules[%d]", i)
 		if by := p.shadow(i); by >= 0 {
-			w.add(field, "never decides: rule %s comes before it and covers all that it does%s", p.rules[by].name, p.lost(i, by))
+			w.add(field, "never decides: rule %s comes before it and covers all that it does%s", p.rules[by].Name, p.lost(i, by))
 			continue
 		}
 		p.warnPaths(field, i, &w)
@@ -37,97 +38,75 @@ func (p *Policy) Warnings() Faults {
 // shadow returns a rule before i that covers every call that i does, or -1. It looks for one rule alone: what several
 // cover together goes unnoticed.
 func (p *Policy) shadow(i int) int {
-	r := &p.rules[i]
-	for _, by := range p.namedBefore(i) {
-		if p.rules[by].includes(r) && p.rules[by].namesAllOf(r) {
+	r, compared := &p.rules[i], 0
+	for by := range p.rules[:i] {
+		before := &p.rules[by]
+		if !slices.ContainsFunc(before.Callers, func(c access.Pattern) bool { return c.Includes(&r.Callers[0]) }) {
+			continue
+		}
+		if compared++; compared > mostCompared {
+			break
+		}
+		if includes(before, r) && namesAllOf(before, r) {
 			return by
 		}
 	}
 	return -1
 }
 
-// namedBefore returns the rules before i that have a caller who includes the first caller of i. A pattern is looked up
-// as if it were a caller.
-func (p *Policy) namedBefore(i int) (rules []int) {
-	p.callers.each(p.rules[i].callers[0].keys()[0], func(b *bucketOfRules) {
-		for _, e := range b.entries {
-			if e.rule >= i || len(rules) > mostCompared {
-				break
-			}
-			rules = append(rules, e.rule)
-		}
-	})
-	slices.Sort(rules)
-	return rules
-}
-
 // mostCompared bounds the work on lists in which thousands of rules name one caller.
 const mostCompared = 2000
 
 // includes says that r covers every call that o does. It may say no where yes would be right.
-func (r *rule) includes(o *rule) bool {
-	for _, pipe := range o.pipes {
-		if !slices.ContainsFunc(r.pipes, func(p pipePattern) bool { return p.includes(pipe) }) {
+func includes(r, o *access.Rule) bool {
+	for _, pipe := range o.Pipes {
+		if !slices.ContainsFunc(r.Pipes, func(p access.PipePattern) bool { return pipeIncludes(p, pipe) }) {
 			return false
 		}
 	}
-	if o.all && !r.all {
+	if o.All && !r.All {
 		return false
 	}
-	for _, op := range o.operations {
-		known := r.all && !strings.Contains(op, "/")
-		if !known && !slices.Contains(r.operations, op) {
+	for _, op := range o.Operations {
+		known := r.All && !strings.Contains(op, "/")
+		if !known && !slices.Contains(r.Operations, op) {
 			return false
 		}
 	}
-	for i := range o.paths {
-		if len(r.paths) > 0 && !r.holdsPath(&o.paths[i], false) {
+	for i := range o.Paths {
+		if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(dir access.Directory) bool { return dir.Holds(&o.Paths[i]) }) {
 			return false
 		}
 	}
-	if len(o.paths) == 0 && len(r.paths) > 0 {
+	if len(o.Paths) == 0 && len(r.Paths) > 0 {
 		return false
 	}
-	for i := range o.callers {
-		if !slices.ContainsFunc(r.callers, func(c callerPattern) bool { return c.includes(&o.callers[i]) }) {
+	for i := range o.Callers {
+		if !slices.ContainsFunc(r.Callers, func(c access.Pattern) bool { return c.Includes(&o.Callers[i]) }) {
 			return false
 		}
 	}
-	return r.includesNames(o)
+	return includesNames(r, o)
 }
 
-func (p pipePattern) includes(o pipePattern) bool {
-	if isFullName(p.group) || isFullName(o.group) {
+func pipeIncludes(p, o access.PipePattern) bool {
+	if access.IsFullName(p.Group) || access.IsFullName(o.Group) {
 		return p == o
 	}
-	if o.group == "" {
-		return p.group == "" && (p.version == "" || p.version == o.version)
+	if o.Group == "" {
+		return p.Group == "" && (p.Version == "" || p.Version == o.Version)
 	}
-	version := o.version
-	if version == "" && p.version != "" {
+	if o.Version == "" && p.Version != "" {
 		return false
 	}
-	return p.covers(o.group, version)
-}
-
-func (p *callerPattern) includes(o *callerPattern) bool {
-	exe := o.exe == p.exe || isExeDir(p.exe) && strings.HasPrefix(o.exe, p.exe)
-	within := func(list, wanted []string, covers func(pattern, value string) bool) bool {
-		return len(list) == 0 || len(wanted) > 0 && !slices.ContainsFunc(wanted, func(value string) bool {
-			return !slices.ContainsFunc(list, func(pattern string) bool { return pattern == value || covers(pattern, value) })
-		})
-	}
-	no := func(string, string) bool { return false }
-	return p.least <= o.least && (p.user == "" || p.user == o.user) && (p.exe == "" || exe) && (p.namespace == "" || p.namespace == o.namespace) &&
-		within(p.accounts, o.accounts, no) && within(p.containers, o.containers, no) && within(p.images, o.images, access.CoversImage) &&
-		(p.hostProcess == nil || o.hostProcess != nil && *p.hostProcess == *o.hostProcess) && (!p.token || o.token)
+	return p.Covers(o.Group, o.Version)
 }
 
 // lost names what a rule that never decides would have permitted.
 func (p *Policy) lost(i, by int) string {
 	var lost []string
-	for _, name := range p.rules[i].permits {
-		if !slices.Contains(p.rules[by].permits, name) {
+	for _, name := range p.rules[i].Permits {
+		if !slices.Contains(p.rules[by].Permits, name) {
 			lost = append(lost, name)
 		}
 	}
@@ -138,25 +117,25 @@ func (p *Policy) lost(i, by int) string {
 }
 
 // namesAllOf says whether r, which includes o, names every caller that o names, for whatever o names it.
-func (r *rule) namesAllOf(o *rule) bool {
-	of := map[spelling]bool{}
-	if o.spell(of); len(of) == 0 {
+func namesAllOf(r, o *access.Rule) bool {
+	isName := func(c access.Pattern) bool { return len(c.Names()) > 0 }
+	if !slices.ContainsFunc(o.Callers, isName) || len(o.Spelled) == 0 || !slices.ContainsFunc(o.Operations, access.IsOperation) {
 		return true
 	}
-	return !slices.ContainsFunc(o.spelled, func(pipe pipePattern) bool {
-		return !slices.ContainsFunc(r.spelled, func(by pipePattern) bool { return by.includes(pipe) })
-	}) && !slices.ContainsFunc(o.operations, func(op string) bool {
-		return isOperation(op) && !slices.Contains(r.operations, op)
-	}) && !slices.ContainsFunc(o.callers, func(c callerPattern) bool {
-		return c.isName && !slices.ContainsFunc(r.callers, func(by callerPattern) bool { return by.isName && by.includes(&c) })
+	return !slices.ContainsFunc(o.Spelled, func(pipe access.PipePattern) bool {
+		return !slices.ContainsFunc(r.Spelled, func(by access.PipePattern) bool { return pipeIncludes(by, pipe) })
+	}) && !slices.ContainsFunc(o.Operations, func(op string) bool {
+		return access.IsOperation(op) && !slices.Contains(r.Operations, op)
+	}) && !slices.ContainsFunc(o.Callers, func(c access.Pattern) bool {
+		return isName(c) && !slices.ContainsFunc(r.Callers, func(by access.Pattern) bool { return isName(by) && by.Includes(&c) })
 	})
 }
 
 func (p *Policy) warnPermits(field string, i int, w *Faults) {
 	r := &p.rules[i]
-	for j, name := range r.permits {
+	for j, name := range r.Permits {
 		reachable := slices.ContainsFunc(access.PermitUses(name), func(op string) bool {
-			return (r.all || slices.Contains(r.operations, op)) && (len(r.paths) == 0 || access.TakesPaths(op) > 0)
+			return (r.All || slices.Contains(r.Operations, op)) && (len(r.Paths) == 0 || access.TakesPaths(op) > 0)
 		})
 		if !reachable {
 			w.add(fmt.Sprintf("%s.permits[%d]", field, j), "%s is for %s, which this rule does not allow", name, strings.Join(access.PermitUses(name), ", "))
@@ -166,10 +145,10 @@ func (p *Policy) warnPermits(field string, i int, w *Faults) {
 
 func (p *Policy) warnPaths(field string, i int, w *Faults) {
 	r := &p.rules[i]
-	if len(r.paths) == 0 {
+	if len(r.Paths) == 0 {
 		return
 	}
-	if r.all {
+	if r.All {
 		w.add(field+".operations", "* with paths covers only operations that name a path: not Rescan, FormatVolume and others")
 	}
 	for j, name := range p.spec.Rules[i].Operations {
@@ -185,26 +164,57 @@ var containerUsers = map[string]string{"S-1-5-93-2-1": "ContainerAdministrator",
 
 func (p *Policy) warnCallers(field string, i int, w *Faults) {
 	r := &p.rules[i]
-	for j := range r.callers {
-		at, c := fmt.Sprintf("%s.callers[%d]", field, j), &r.callers[j]
-		name, isContainer := containerUsers[c.user]
-		hasAccount := len(c.accounts) > 0
+	for j := range r.Callers {
+		at, c := fmt.Sprintf("%s.callers[%d]", field, j), &r.Callers[j]
+		name, isContainer := containerUsers[c.User]
+		hasAccount := len(c.Accounts) > 0
 		switch {
-		case isContainer && c.namespace == "" && c.exe == "":
+		case isContainer && c.Namespace == "" && c.Exe == "":
 			w.add(at, "is every process-isolated container of the node that runs as %s, of whatever pod: name a namespace", name)
-		case isContainer && c.namespace == "":
+		case isContainer && c.Namespace == "":
 			w.add(at, "a path within a container is the choice of whoever made its image: name a namespace")
-		case c.user == "" && c.namespace == "" && c.exe != "":
+		case c.User == "" && c.Namespace == "" && c.Exe != "":
 			w.add(at, "is that program under any account, in a container that has it mounted too: name a user")
-		case c.namespace != "" && !hasAccount && r.all:
-			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", c.namespace)
-		case c.namespace != "" && !hasAccount:
-			w.add(at, "is every pod of namespace %s: name a service account", c.namespace)
-		case c.namespace != "" && r.all:
+		case c.Namespace != "" && !hasAccount && r.All:
+			w.add(at, "* for every pod of namespace %s: name a service account, or the operations", c.Namespace)
+		case c.Namespace != "" && !hasAccount:
+			w.add(at, "is every pod of namespace %s: name a service account", c.Namespace)
+		case c.Namespace != "" && r.All:
 			w.add(field+".operations", "* for a container covers FormatVolume and what a later version adds: name the operations")
 		}
-		if slices.ContainsFunc(c.images, func(image string) bool { return !strings.Contains(image, "sha256:") }) {
+		if slices.ContainsFunc(c.Images, func(image string) bool { return !strings.Contains(image, "sha256:") }) {
 			w.add(at+".image", "a name is what the registry says it is today: a digest cannot be moved")
 		}
+	}
+}
+
+// includesNames says that r holds every share and service that o does.
+func includesNames(r, o *access.Rule) bool {
+	if len(r.Shares) > 0 {
+		for _, s := range o.Shares {
+			if !slices.ContainsFunc(r.Shares, func(t access.Share) bool { return t.Includes(s) }) {
+				return false
+			}
+		}
+	}
+	if len(r.Services) > 0 {
+		for _, s := range o.Services {
+			if !slices.ContainsFunc(r.Services, func(t string) bool { return safepath.EqualFold(s, t) }) {
+				return false
+			}
+		}
+	}
+	return (len(r.Shares) == 0 || len(o.Shares) > 0) && (len(r.Services) == 0 || len(o.Services) > 0)
+}
+
+// warnNames finds lists that confine nothing.
+func (p *Policy) warnNames(field string, i int, w *Faults) {
+	r := &p.rules[i]
+	has := func(takes func(operation string) bool) bool { return r.All || slices.ContainsFunc(r.Operations, takes) }
+	if len(r.Shares) > 0 && !has(access.TakesShares) {
+		w.add(field+".shares", "confines nothing: no operation of this rule names a share")
+	}
+	if len(r.Services) > 0 && !has(access.TakesServices) {
+		w.add(field+".services", "confines nothing: no operation of this rule names a service")
 	}
 }

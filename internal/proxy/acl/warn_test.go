@@ -12,7 +12,7 @@ func TestWarnings(t *testing.T) {
 	namespace := []CallerPattern{{Namespace: "kube-system"}}
 	token := []CallerPattern{{Namespace: "kube-system", Token: true}}
 	policy, err := New(Spec{
-		Modes: []PipeMode{{"disk-v1", LogOnly}, {"volume-v1", Enforce}},
+		Modes: []PipeMode{{"disk-v1", access.LogOnly}, {"volume-v1", access.Enforce}},
 		Rules: []Rule{
 			{Name: "wide", Pipes: []string{"volume-*", "filesystem-*"}, Operations: []string{"FormatVolume", "Mkdir"}, Callers: namespace},
 			{Name: "shadowed", Pipes: []string{"volume-v1"}, Operations: []string{"FormatVolume"}, Callers: token, Permits: []string{access.Reformat}},
@@ -67,7 +67,7 @@ func TestShadowedRulesNeverDecide(t *testing.T) {
 		said := map[string]bool{}
 		for _, w := range policy.Warnings() {
 			if strings.Contains(w.Problem, "never decides") {
-				said[policy.rules[numberOf(w.Field)].name] = true
+				said[policy.rules[numberOf(w.Field)].Name] = true
 				shadowed++
 			}
 		}

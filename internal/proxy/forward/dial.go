@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
@@ -53,7 +53,7 @@ func newDialer(t Target, o Options) (*dialer, error) {
 	if err := pipe.CheckName(t.Pipe); err != nil {
 		return nil, fmt.Errorf("server behind a pipe: %w", err)
 	}
-	if t.Exe != "" && !acl.SameExe(t.Exe, t.Exe) {
+	if t.Exe != "" && !access.SameExe(t.Exe, t.Exe) {
 		return nil, fmt.Errorf("server of pipe %s: exe %q is not the full path of a program", t.Pipe, t.Exe)
 	}
 	if o.Servers == nil {
@@ -99,7 +99,7 @@ func (d *dialer) check(conn net.Conn) (peer.Peer, error) {
 	switch {
 	case who.PID == uint32(os.Getpid()): // #nosec G115 -- process ids are 32 bits
 		err = errors.New("this process serves it: calls would go round in a circle")
-	case d.Exe != "" && !acl.SameExe(who.Exe, d.Exe):
+	case d.Exe != "" && !access.SameExe(who.Exe, d.Exe):
 		err = fmt.Errorf("process %d runs %q and not %q", who.PID, who.Exe, d.Exe)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -81,7 +82,7 @@ func BenchmarkActivate(b *testing.B) {
 
 func activated(b *testing.B, o policy.Options) *Evaluator {
 	b.Helper()
-	m, err := Modules(nil)
+	m, err := nodepolicy.Modules(nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,22 +21,15 @@ type Evaluator struct{ engine *policy.Engine }
 // New returns an evaluator without policies. Entrypoint of o is replaced, and the checks of package nodepolicy are added;
 // Timeout and MaxConcurrent bound each evaluation and their number.
 func New(o policy.Options) (*Evaluator, error) {
-	o = Options(o)
-	engine, err := policy.New(o)
+	engine, err := policy.New(nodepolicy.EngineOptions(o))
 	if err != nil {
 		return nil, fmt.Errorf("request policy: %w", err)
 	}
 	return &Evaluator{engine}, nil
 }
 
-// Over returns an evaluator that asks an engine of Options. What the engine has activated decides.
+// Over returns an evaluator that asks an engine of nodepolicy.EngineOptions. What the engine has activated decides.
 func Over(engine *policy.Engine) *Evaluator { return &Evaluator{engine} }
-
-// Options returns o as New uses it, for tools that compile and test the same policies.
-func Options(o policy.Options) policy.Options { return nodepolicy.Options(o) }
-
-// Modules are the built-in policy and what is added to it: see nodepolicy.Modules.
-func Modules(added map[string]string) (policy.Modules, error) { return nodepolicy.Modules(added) }
 
 // Activate compiles m, runs its tests and the checks, and only then lets it decide. On error what was active before goes on
 // deciding.

@@ -81,7 +81,7 @@ func evaluator(t testing.TB, o policy.Options, files map[string]string) *Evaluat
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Modules(files)
+	m, err := nodepolicy.Modules(files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,25 +5,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/internal/core/access"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-func known(t *testing.T) []acl.API {
+func known(t *testing.T) []access.API {
 	t.Helper()
 	apis, err := apiserver.Load("disk", "filesystem", "volume", "smb", "iscsi", "system")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var known []acl.API
+	var known []access.API
 	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
+		entry := access.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
 		for _, op := range api.Operations() {
 			entry.Operations = append(entry.Operations, op.Name)
 		}
@@ -129,7 +128,7 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 		{"a pod that is not proven", "disk", "PartitionDisk", nil, other(func(c *caller.Caller) { c.Assurance = "process" }), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := p.Decide(acl.Request{Group: tt.group, Version: "v1", Operation: tt.operation, Caller: tt.caller, Paths: tt.paths})
+			d := p.Decide(access.Call{Group: tt.group, Version: "v1", Operation: tt.operation, Caller: tt.caller, Paths: tt.paths})
 			if d.Allowed != tt.want || len(d.Permits) > 0 {
 				t.Errorf("allowed %v, want %v, permits %q: %s", d.Allowed, tt.want, d.Permits, d.Reason)
 			}
@@ -152,7 +151,7 @@ func TestNoProfileLetsADriverRemoveTheKubeletsDirectories(t *testing.T) {
 				}
 				for _, shared := range []string{kubelet + `\pods`, kubelet + `\plugins`, `c:\VAR\\lib\kubelet\PODS\`, kubelet + `\\plugins\\`, kubelet} {
 					paths := slices.Repeat([]string{kubelet + `\plugins\x\y`}, access.TakesPaths(op))
-					r := acl.Request{Group: s.group, Version: "v1", Operation: op, Caller: who, Paths: paths}
+					r := access.Call{Group: s.group, Version: "v1", Operation: op, Caller: who, Paths: paths}
 					if d := p.Decide(r); !d.Allowed {
 						t.Errorf("%s of %q: %s", op, paths, d.Reason)
 					}
@@ -211,7 +210,7 @@ func TestWhatDriversSendForOneVolumeIsAllowedAndDeepEnough(t *testing.T) {
 		who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.account}, Container: caller.Container{Name: d.container}}
 		p := policy(t, Options{Name: name})
 		for _, c := range calls {
-			if decision := p.Decide(acl.Request{Group: c.group, Version: "v1", Operation: c.operation, Caller: who, Paths: c.paths}); !decision.Allowed {
+			if decision := p.Decide(access.Call{Group: c.group, Version: "v1", Operation: c.operation, Caller: who, Paths: c.paths}); !decision.Allowed {
 				t.Errorf("%s: %+v: %s", name, c, decision.Reason)
 			}
 			check := roots.Check
@@ -233,7 +232,7 @@ func filepathDir(path string) string { return path[:strings.LastIndexByte(path, 
 func TestOptionsOfAProfile(t *testing.T) {
 	who := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "storage"}, Container: caller.Container{Name: "main", Image: "r.io/smb/driver:v1"}}
 	o := Options{Name: "smb", Namespace: "storage", ServiceAccount: AnyServiceAccount, Container: "main", Image: "r.io/smb/*", KubeletDir: `D:\kubelet\`}
-	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Caller: who, Paths: []string{`D:\kubelet\plugins\a`}}
+	r := access.Call{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Caller: who, Paths: []string{`D:\kubelet\plugins\a`}}
 	if d := policy(t, o).Decide(r); d.Rule != "smb@storage/*:paths" {
 		t.Errorf("%+v", d)
 	}
@@ -274,7 +273,7 @@ func TestSharesAndServicesAreThoseOfTheAPI(t *testing.T) {
 
 func TestAProfileIsConfinedToShares(t *testing.T) {
 	p := policy(t, Options{Name: "smb", Shares: []string{`\\files.example\*`}})
-	r := acl.Request{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Paths: []string{`C:\var\lib\kubelet\plugins\a`},
+	r := access.Call{Group: "smb", Version: "v1", Operation: "NewSmbGlobalMapping", Paths: []string{`C:\var\lib\kubelet\plugins\a`},
 		Caller: caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: "kube-system", ServiceAccount: "csi-smb-node-sa"}, Container: caller.Container{Name: "smb"}}}
 	for share, want := range map[string]bool{`\\files.example\data`: true, `\\evil.example\data`: false} {
 		r.Shares = []string{share}
@@ -282,7 +281,7 @@ func TestAProfileIsConfinedToShares(t *testing.T) {
 			t.Errorf("%s: %+v", share, d)
 		}
 		r.Operation = "RemoveSmbGlobalMapping"
-		if d := p.Decide(acl.Request{Group: "smb", Version: "v1", Operation: r.Operation, Caller: r.Caller, Shares: r.Shares}); d.Allowed != want {
+		if d := p.Decide(access.Call{Group: "smb", Version: "v1", Operation: r.Operation, Caller: r.Caller, Shares: r.Shares}); d.Allowed != want {
 			t.Errorf("remove %s: %+v", share, d)
 		}
 		r.Operation = "NewSmbGlobalMapping"

@@ -1,4 +1,4 @@
-package node
+package nodepolicy
 
 import (
 	"encoding/json"
@@ -19,11 +19,11 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/policyset"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	builtin "github.com/pipeguard/pipeguard/policies"
 )
 
@@ -216,7 +216,7 @@ func TestBothEndsSayTheSame(t *testing.T) {
 			refused := refusedMounts(t, reviewer, pod)
 			for i, c := range pod.Spec.Containers {
 				for j, pipe := range agreePipes {
-					api := known[slices.IndexFunc(known, func(a acl.API) bool { return "csi-proxy-"+a.Group+"-"+a.Version == pipe })]
+					api := known[slices.IndexFunc(known, func(a access.API) bool { return "csi-proxy-"+a.Group+"-"+a.Version == pipe })]
 					governed, isTold := governedPipe(objects, pipe)
 					if !governed {
 						continue

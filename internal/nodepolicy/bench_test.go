@@ -1,4 +1,4 @@
-package node
+package nodepolicy
 
 import (
 	"fmt"
@@ -7,11 +7,10 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 // many are n policies, each for the driver of a namespace of its own: half of them for disks, with a method that is spelled out,
@@ -34,14 +33,14 @@ func many(n int) []v1alpha1.PipePolicy {
 }
 
 // served are all pipes of a node.
-func served(b *testing.B) (out []acl.API) {
+func served(b *testing.B) (out []access.API) {
 	b.Helper()
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, a := range apis {
-		one := acl.API{Group: a.GroupVersion().Group, Version: a.GroupVersion().Version}
+		one := access.API{Group: a.GroupVersion().Group, Version: a.GroupVersion().Version}
 		for _, op := range a.Operations() {
 			one.Operations = append(one.Operations, op.Name)
 		}
@@ -54,7 +53,7 @@ func served(b *testing.B) (out []acl.API) {
 func likeTheProxy(b *testing.B) Options {
 	b.Helper()
 	return Options{
-		Known: served(b), Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true}),
+		Served: served(b), Policy: EngineOptions(policy.Options{BaseTested: true}),
 		Now: func() time.Time { return now },
 	}
 }
@@ -137,11 +136,11 @@ func BenchmarkDecide(b *testing.B) {
 		last := driver(func(c *caller.Caller) { c.Pod.Namespace, c.Container.Name = fmt.Sprintf("team-%d", n-2), "driver" })
 		for _, c := range []struct {
 			name string
-			r    acl.Request
-			want acl.Effect
+			r    access.Call
+			want access.Effect
 		}{
-			{"allowed", call("disk", "v1", "PartitionDisk", last), acl.Allow},
-			{"denied", call("disk", "v1", "PartitionDisk", driver()), acl.Deny},
+			{"allowed", call("disk", "v1", "PartitionDisk", last), access.Allow},
+			{"denied", call("disk", "v1", "PartitionDisk", driver()), access.Deny},
 		} {
 			b.Run(fmt.Sprintf("list/%s/policies=%d", c.name, n), func(b *testing.B) {
 				b.ReportAllocs()

@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 var errNotLive = errors.New("no bundle decides yet")
@@ -24,8 +24,8 @@ func (b *Book) shut(err error) *proxy.Rules {
 type refusal struct{ reason string }
 
 // Decide implements proxy.List.
-func (r refusal) Decide(acl.Request) acl.Decision {
-	return acl.Decision{Effect: acl.Deny, Mode: acl.Enforce, Reason: r.reason}
+func (r refusal) Decide(access.Call) access.Decision {
+	return access.Decision{Effect: access.Deny, Mode: access.Enforce, Reason: r.reason}
 }
 
 // Connections implements proxy.List.

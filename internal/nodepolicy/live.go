@@ -1,4 +1,4 @@
-package node
+package nodepolicy
 
 import (
 	"context"
@@ -14,19 +14,28 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // Options say what a bundle meets on this node.
 type Options struct {
-	// Known are the pipes that this node serves.
-	Known []acl.API
-	// Modules are the Rego of a bundle beside what is built into the node.
+	// Served are the pipes that this node serves.
+	Served []access.API
+	// Modules are the Rego of a bundle beside what is built into the node, those of Modules if not set.
 	Modules func(files map[string]string) (policy.Modules, error)
 	// Policy are the options of the engine that tries and then judges: its entry point, limits and checks.
 	Policy policy.Options
 	// Now is the clock of the node, time.Now if not set.
 	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Modules == nil {
+		o.Modules = Modules
+	}
+	return o
 }
 
 // Node holds what decides now. Its methods may be called by many at once.
@@ -36,12 +45,7 @@ type Node struct {
 }
 
 // New returns a Node that nothing decides on yet.
-func New(o Options) *Node {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Node{o: o}
-}
+func New(o Options) *Node { return &Node{o: o.withDefaults()} }
 
 // Current returns what decides; nil before a bundle was taken. Load it once for each call.
 func (n *Node) Current() *Live { return n.current.Load() }
@@ -64,39 +68,30 @@ type Live struct {
 	Engine *policy.Engine
 
 	document access.Document
-	known    []acl.API
+	served   []access.API
 	now      func() time.Time
 	tried    time.Time // by the wall clock alone
 	began    time.Time // the same moment by the clock that nobody sets
-	table    atomic.Pointer[table]
-	again    sync.Mutex // one compilation at a time
+	table    atomic.Pointer[access.Table]
+	again    sync.Mutex // one table is made at a time
 }
 
 // Try makes a Live of a bundle. It fails if the bundle does not compile, if a test or check fails, or if it permits
 // anything to a caller that nobody named.
 func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+	o = o.withDefaults()
 	document, err := access.ParseDocument(b.ACL)
 	if err != nil {
 		return nil, err
 	}
 	began, tried := time.Now(), o.Now().Round(0)
-	t, err := newTable(document, o.Known, tried)
-	if err != nil {
-		return nil, err
-	}
-	live := &Live{Revision: b.Revision, PolicyRevision: b.PolicyRevision, document: document, known: o.Known, now: o.Now, tried: tried, began: began}
-	live.table.Store(t)
+	live := &Live{Revision: b.Revision, PolicyRevision: b.PolicyRevision, document: document, served: o.Served, now: o.Now, tried: tried, began: began}
+	live.table.Store(access.NewTable(document, o.Served, tried))
 	if err := live.refusesStrangers(); err != nil {
 		return nil, err
 	}
 	if live.Engine, err = policy.New(o.Policy); err != nil {
 		return nil, err
-	}
-	if o.Modules == nil {
-		return nil, errNoRego
 	}
 	modules, err := o.Modules(b.Modules)
 	if err != nil {
@@ -123,11 +118,11 @@ var strangers = []caller.Caller{
 
 func (l *Live) refusesStrangers() error {
 	t := l.table.Load()
-	for _, api := range l.known {
+	for _, api := range l.served {
 		for _, operation := range append([]string{"/canary.Canary/Call"}, api.Operations...) {
 			for _, who := range strangers {
-				d := t.policy.Decide(acl.Request{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
-				if d.Effect != acl.Deny {
+				d := t.Decide(access.Call{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
+				if d.Effect != access.Deny {
 					return fmt.Errorf("rule %s allows %s on %s-%s to a caller that nobody named", d.Rule, operation, api.Group, api.Version)
 				}
 			}
@@ -137,11 +132,11 @@ func (l *Live) refusesStrangers() error {
 }
 
 // Decide answers a request by the subjects that have not ended. A denial names the policies that guard the pipe.
-func (l *Live) Decide(r acl.Request) acl.Decision {
+func (l *Live) Decide(c access.Call) access.Decision {
 	t := l.fresh()
-	d := t.policy.Decide(r)
-	if d.Effect == acl.Deny {
-		if by := t.guardedBy[access.Pipe{Group: r.Group, Version: r.Version}]; len(by) > 0 {
+	d := t.Decide(c)
+	if d.Effect == access.Deny {
+		if by := t.GuardedBy(c.Group, c.Version); len(by) > 0 {
 			d.Reason = fmt.Sprintf("PipePolicy %s, %s: %s", shown(by), l.revision(), d.Reason)
 		} else {
 			d.Reason = "no PipePolicy names this pipe, " + l.revision()
@@ -170,14 +165,14 @@ func shown(names []string) string {
 
 // Guards returns the names of the policies that guard a pipe.
 func (l *Live) Guards(group, version string) []string {
-	return slices.Clone(l.table.Load().guardedBy[access.Pipe{Group: group, Version: version}])
+	return slices.Clone(l.table.Load().GuardedBy(group, version))
 }
 
 // Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
-func (l *Live) Notes() []string { return slices.Clone(l.table.Load().notes) }
+func (l *Live) Notes() []string { return slices.Clone(l.table.Load().Notes) }
 
-// Policy is the access list as it is now, for the other questions that it answers.
-func (l *Live) Policy() *acl.Policy { return l.fresh().policy }
+// List is the access list as it is now, for the other questions that it answers.
+func (l *Live) List() *access.List { return l.fresh().List }
 
 // time is the wall clock's, and never earlier than the clock that nobody sets makes it: setting the wall clock back gives a
 // subject no longer life, as it gives the bundle none.
@@ -189,42 +184,39 @@ func (l *Live) time() time.Time {
 	return steady
 }
 
-// fresh returns the table, compiled again if a subject has ended since. A clock that is set back brings nobody back.
-func (l *Live) fresh() *table {
+// fresh returns the table, made again if a subject has ended since. A clock that is set back brings nobody back.
+func (l *Live) fresh() *access.Table {
 	t := l.table.Load()
-	if t.until.IsZero() || l.time().Before(t.until) {
+	if t.Until.IsZero() || l.time().Before(t.Until) {
 		return t
 	}
 	l.again.Lock()
 	defer l.again.Unlock()
 	now := l.time()
-	if t = l.table.Load(); t.until.IsZero() || now.Before(t.until) {
+	if t = l.table.Load(); t.Until.IsZero() || now.Before(t.Until) {
 		return t
 	}
-	next, err := newTable(l.document, l.known, now)
-	if err != nil { // it was compiled before, with more in it
-		next = &table{policy: acl.DenyAll(), guardedBy: t.guardedBy, notes: []string{err.Error()}}
-	}
+	next := access.NewTable(l.document, l.served, now)
 	l.table.Store(next)
 	return next
 }
 
 // Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
 func (l *Live) Connections(group, version string, who caller.Caller) int {
-	return l.fresh().policy.Connections(group, version, who)
+	return l.fresh().Connections(group, version, who)
 }
 
 // Admits says whether the list could allow the caller any call on a pipe.
 func (l *Live) Admits(group, version string, who caller.Caller) bool {
-	return l.fresh().policy.Admits(group, version, who)
+	return l.fresh().Admits(group, version, who)
 }
 
 // Names says whether a rule for the pipe has the method by its own name.
 func (l *Live) Names(group, version, method string) bool {
-	return l.fresh().policy.Names(group, version, method)
+	return l.fresh().Names(group, version, method)
 }
 
 // IsGuarded says whether a policy guards a pipe. What it permits there is Decide's to say.
 func (l *Live) IsGuarded(group, version string) bool {
-	return len(l.table.Load().guardedBy[access.Pipe{Group: group, Version: version}]) > 0
+	return len(l.table.Load().GuardedBy(group, version)) > 0
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
 var issued = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -39,7 +39,7 @@ type machine struct {
 	dir    string
 	key    *bundle.Key
 	clock  atomic.Pointer[time.Time]
-	known  []acl.API
+	known  []access.API
 	keeper *bundle.Keeper
 	book   *Book
 }
@@ -55,14 +55,14 @@ func newKey(t *testing.T) *bundle.Key {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	m := &machine{t: t, dir: t.TempDir(), key: newKey(t), known: []acl.API{{Group: front}, {Group: back}}}
+	m := &machine{t: t, dir: t.TempDir(), key: newKey(t), known: []access.API{{Group: front}, {Group: back}}}
 	m.set(issued.Add(time.Hour))
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, api := range apis {
-		entry := acl.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
+		entry := access.API{Group: api.GroupVersion().Group, Version: api.GroupVersion().Version}
 		for _, op := range api.Operations() {
 			entry.Operations = append(entry.Operations, op.Name)
 		}
@@ -82,7 +82,7 @@ func (m *machine) restart(key *bundle.Key) {
 		m.t.Fatal(err)
 	}
 	now := func() time.Time { return *m.clock.Load() }
-	n := node.New(node.Options{Known: m.known, Modules: requestpolicy.Modules, Policy: requestpolicy.Options(policy.Options{BaseTested: true, Timeout: 20 * time.Second}), Now: now})
+	n := nodepolicy.New(nodepolicy.Options{Served: m.known, Policy: nodepolicy.EngineOptions(policy.Options{BaseTested: true, Timeout: 20 * time.Second}), Now: now})
 	m.keeper, err = bundle.NewKeeper(m.t.Context(), bundle.Options{Keys: keys, Audience: "default", Dir: m.dir, Prepare: n.Prepare, Now: now})
 	if err != nil {
 		m.t.Fatal(err)
@@ -95,7 +95,7 @@ func (m *machine) restart(key *bundle.Key) {
 func local(t *testing.T) *proxy.Rules {
 	t.Helper()
 	list, err := acl.New(acl.Spec{
-		Modes: []acl.PipeMode{{Pipe: "disk-*", Mode: acl.LogOnly}, {Pipe: front, Mode: acl.LogOnly}, {Pipe: back, Mode: acl.LogOnly}},
+		Modes: []acl.PipeMode{{Pipe: "disk-*", Mode: access.LogOnly}, {Pipe: front, Mode: access.LogOnly}, {Pipe: back, Mode: access.LogOnly}},
 		Rules: []acl.Rule{
 			{Name: "agent", Pipes: []string{"filesystem-*", "disk-*", "volume-*"}, Operations: []string{"*"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}},
 			{Name: "forwarded", Pipes: []string{front, back}, Operations: []string{"*"}, Callers: []acl.CallerPattern{{User: "S-1-5-18"}}},
@@ -148,11 +148,11 @@ func (m *machine) offer(revision uint64, objects ...v1alpha1.PipePolicy) {
 }
 
 // ask is what the book's rules say of a call.
-func (m *machine) ask(group, version, operation string, who caller.Caller) acl.Decision {
+func (m *machine) ask(group, version, operation string, who caller.Caller) access.Decision {
 	m.t.Helper()
 	rules := m.book.Rules(group, version)
 	if rules == nil {
 		m.t.Fatal("no rules")
 	}
-	return rules.List.Decide(acl.Request{Group: group, Version: version, Operation: operation, Caller: who})
+	return rules.List.Decide(access.Call{Group: group, Version: version, Operation: operation, Caller: who})
 }

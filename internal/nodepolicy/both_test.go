@@ -1,4 +1,4 @@
-package node
+package nodepolicy
 
 import (
 	"encoding/json"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
@@ -31,14 +31,14 @@ type Bundles struct {
 		Status() bundle.Status
 	}
 	// Node has the bundle that was activated last.
-	Node interface{ Current() *node.Live }
+	Node interface{ Current() *nodepolicy.Live }
 }
 
 // bound are the rules of a bundle, made once for each, and again when one of its permissions has ended: a caller that nobody names
 // any more is a stranger on its open connections too.
 type bound struct {
-	live  *node.Live
-	list  *acl.Policy // as it was then
+	live  *nodepolicy.Live
+	list  *access.List // as it was then
 	rules *proxy.Rules
 }
 
@@ -85,7 +85,7 @@ func (b *Book) Rules(group, version string) *proxy.Rules {
 	case !live.IsGuarded(group, version):
 		return b.local.Load()
 	}
-	list := live.Policy()
+	list := live.List()
 	if last := b.last.Load(); last != nil && last.live == live && last.list == list {
 		return last.rules
 	}

@@ -1,18 +1,18 @@
-package acl
+package access
 
 import "strings"
 
-// isLabel accepts what Kubernetes takes for the name of a namespace or container (RFC 1123, label). There is no case to
+// IsLabel accepts what Kubernetes takes for the name of a namespace or container (RFC 1123, label). There is no case to
 // fold and no second spelling in it.
-func isLabel(s string) bool {
+func IsLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
 	}
 	return isLowerOrDash(s)
 }
 
-// isSubdomain accepts what Kubernetes takes for the name of a service account (RFC 1123, subdomain).
-func isSubdomain(s string) bool {
+// IsSubdomain accepts what Kubernetes takes for the name of a service account (RFC 1123, subdomain).
+func IsSubdomain(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || !isLowerOrDash(label) {
 			return false

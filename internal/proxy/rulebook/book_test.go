@@ -10,9 +10,9 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 )
 
 // Which pipes the cluster guards is not known then, so that none is open: not those of the node's own rules, not those that
@@ -51,8 +51,8 @@ func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
 				}
 				for _, operation := range append([]string{"/a.B/C", "Mkdir"}, api.Operations...) {
 					for _, who := range []caller.Caller{ours, theirs, {}} {
-						d := rules.List.Decide(acl.Request{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
-						if d.Allowed || d.Effect != acl.Deny || d.Mode != acl.Enforce || !strings.Contains(d.Reason, c.reason) {
+						d := rules.List.Decide(access.Call{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
+						if d.Allowed || d.Effect != access.Deny || d.Mode != access.Enforce || !strings.Contains(d.Reason, c.reason) {
 							t.Fatalf("%s of %s-%s: %+v", operation, api.Group, api.Version, d)
 						}
 					}
@@ -131,15 +131,15 @@ func TestAPolicyGuardsWhatItOpensToNobody(t *testing.T) {
 		group, version, operation string
 		who                       caller.Caller
 		allowed                   bool
-		mode                      acl.Mode
+		mode                      access.Mode
 	}{
-		{"filesystem", "v1", "Mkdir", theirs, true, acl.LogOnly},
-		{"filesystem", "v1", "Mkdir", caller.Caller{}, true, acl.LogOnly}, // it is only watched
-		{"system", "v1alpha1", "StopService", theirs, false, acl.Enforce},
-		{"iscsi", "v1alpha2", "ConnectTarget", theirs, false, acl.Enforce},
-		{back, "", "/a.B/C", ours, false, acl.Enforce},
-		{back, "", "/a.B/C", theirs, false, acl.Enforce},
-		{front, "", "/a.B/C", ours, true, acl.LogOnly}, // the node's own
+		{"filesystem", "v1", "Mkdir", theirs, true, access.LogOnly},
+		{"filesystem", "v1", "Mkdir", caller.Caller{}, true, access.LogOnly}, // it is only watched
+		{"system", "v1alpha1", "StopService", theirs, false, access.Enforce},
+		{"iscsi", "v1alpha2", "ConnectTarget", theirs, false, access.Enforce},
+		{back, "", "/a.B/C", ours, false, access.Enforce},
+		{back, "", "/a.B/C", theirs, false, access.Enforce},
+		{front, "", "/a.B/C", ours, true, access.LogOnly}, // the node's own
 	} {
 		if d := m.ask(c.group, c.version, c.operation, c.who); d.Allowed != c.allowed || d.Mode != c.mode {
 			t.Errorf("%s on %s: %+v", c.operation, c.group, d)
@@ -157,7 +157,7 @@ func TestWithoutBundlesTheNodeDecides(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	m := newMachine(t)
-	m.book = New(&Bundles{Keeper: m.keeper, Node: node.New(node.Options{})})
+	m.book = New(&Bundles{Keeper: m.keeper, Node: nodepolicy.New(nodepolicy.Options{})})
 	m.offer(7) // taken, and not by the node that is asked
 	if d := m.ask("filesystem", "v1", "Mkdir", ours); d.Allowed || !strings.Contains(d.Reason, "no bundle decides yet") {
 		t.Errorf("%+v", d)
@@ -201,7 +201,7 @@ func TestWhileBundlesChangeRulesAreOfOneBundle(t *testing.T) {
 				default:
 				}
 				r := m.book.Rules("disk", "v1")
-				live, ok := r.List.(*node.Live)
+				live, ok := r.List.(*nodepolicy.Live)
 				if !ok || live.Revision != r.Policy.Bundle {
 					t.Errorf("the list is %T, the record names %+v", r.List, r.Policy)
 					return

@@ -1,4 +1,4 @@
-package acl
+package access
 
 import (
 	"fmt"
@@ -6,9 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 )
-
-// image is the folded path of a caller's program; empty if there is none that can be compared.
-type image string
 
 // coversExe compares with a folded path, or with a directory, which ends in its separator and stands for what is beneath it.
 func coversExe(pattern, exe string) bool {
@@ -22,14 +19,16 @@ func isExeDir(pattern string) bool {
 	return pattern != "" && (pattern[len(pattern)-1] == '\\' || pattern[len(pattern)-1] == '/')
 }
 
-func parseExe(text string) (string, error) {
+// ParseExe takes the full path of a program, or a directory and a separator with a star, which stands for all programs beneath it. It returns the one spelling by
+// which programs are compared, of a directory with a separator at the end.
+func ParseExe(text string) (string, error) {
 	path, beneath := text, false
 	for _, end := range []string{`\*`, `/*`} {
 		if dir, ok := strings.CutSuffix(text, end); ok && sameSeparator(dir, end[0]) {
 			path, beneath = dir, true
 		}
 	}
-	folded := string(foldExe(path))
+	folded := foldExe(path)
 	if folded == "" {
 		return "", fmt.Errorf("exe %q: want the full path of a program (C:\\dir\\driver.exe), or C:\\dir\\* for all programs beneath a directory that is not the root of a drive", text)
 	}
@@ -52,17 +51,17 @@ func separator(path string) string {
 
 // foldExe returns the one spelling by which a full path is compared, or "" for anything else: a relative path,
 // a root, one with wildcards, empty, "." or ".." segments. Paths beginning with a slash keep their case.
-func foldExe(path string) image {
+func foldExe(path string) string {
 	if strings.HasPrefix(path, "/") {
 		if !hasOnlySegments(path[1:], '/') {
 			return ""
 		}
-		return image(path)
+		return path
 	}
 	if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || !hasOnlySegments(path[3:], '\\') {
 		return ""
 	}
-	return image(upperCase(path))
+	return upperCase(path)
 }
 
 // hasOnlySegments says whether a path is names with one separator between them. It is asked about every caller, so it looks

@@ -1,4 +1,4 @@
-package node
+package nodepolicy
 
 import (
 	"encoding/json"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	nodepolicies "github.com/pipeguard/pipeguard/policies/node"
 )
@@ -45,7 +44,7 @@ func partitions(t *testing.T, l *Live) bool {
 func likeANode(t *testing.T, clock *time.Time) Options {
 	t.Helper()
 	o := options(clock)
-	o.Modules, o.Policy = nodepolicy.Modules, nodepolicy.Options(policy.Options{BaseTested: true, Timeout: 20 * time.Second})
+	o.Modules, o.Policy = Modules, EngineOptions(policy.Options{BaseTested: true, Timeout: 20 * time.Second})
 	return o
 }
 

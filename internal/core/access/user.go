@@ -1,4 +1,4 @@
-package acl
+package access
 
 import (
 	"fmt"
@@ -13,7 +13,12 @@ func foldUser(user string) string {
 	return user
 }
 
-// checkUser accepts S-1-… as Microsoft's "SID string format" has it, and uid:N.
+// ParseUser accepts S-1-… as Microsoft's "SID string format" has it, and uid:N. It returns the one spelling by which users are compared.
+func ParseUser(text string) (string, error) {
+	user := foldUser(text)
+	return user, checkUser(user)
+}
+
 func checkUser(user string) error {
 	if n, ok := strings.CutPrefix(user, "uid:"); ok {
 		if !isNumber(n) {

@@ -1,0 +1,134 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// API is a pipe that could be served, with its operations under their newest names. A pipe that is not of the node API
+// has its full name for Group, and no operations: its methods are not known.
+type API struct {
+	Group, Version string
+	Operations     []string
+}
+
+// Pipe is that of the API.
+func (a API) Pipe() Pipe { return Pipe{a.Group, a.Version} }
+
+// Table is a Document for the pipes of one node at a time.
+type Table struct {
+	*List
+	// Until is when the next subject ends; zero if none does.
+	Until time.Time
+	// Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
+	Notes []string
+
+	guardedBy map[Pipe][]string
+}
+
+// NewTable makes a checked document ready. Each subject that has not ended is a rule, POLICY/SUBJECT.
+func NewTable(d Document, served []API, now time.Time) *Table {
+	t := &Table{guardedBy: map[Pipe][]string{}}
+	modes := map[PipePattern]Mode{}
+	var rules []Rule
+	for i := range d.Policies {
+		p := &d.Policies[i]
+		t.note(p, served)
+		var open, spelled []PipePattern
+		for _, a := range served {
+			pipe := a.Pipe()
+			if !p.Guards(pipe) {
+				continue
+			}
+			t.guardedBy[pipe] = append(t.guardedBy[pipe], p.Name)
+			patterns, _ := patternsOf(a.Group, a.Version)
+			exact, isOpen := patterns[0], p.Opens(pipe)
+			if isOpen {
+				open = append(open, exact)
+			}
+			if isOpen && p.Spells(pipe) {
+				spelled = append(spelled, exact)
+			}
+			if !isOpen || !p.LogOnly {
+				modes[exact] = Enforce
+			} else if modes[exact] == "" { // of several policies the strictest counts
+				modes[exact] = LogOnly
+			}
+		}
+		for i := range p.Subjects {
+			s := &p.Subjects[i]
+			if s.HasEnded(now) {
+				continue
+			}
+			if !s.ExpiresAt.IsZero() && (t.Until.IsZero() || s.End().Before(t.Until)) {
+				t.Until = s.End()
+			}
+			if rule := s.rule(p.Name, open, spelled); len(rule.Pipes) > 0 {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	t.List = NewList(rules, modes, Limits{})
+	return t
+}
+
+// rule is the subject's. What it says of operations, and of what they name, permits nothing on pipes of which they are not known.
+func (s *Subject) rule(policy string, open, spelled []PipePattern) Rule {
+	r := Rule{
+		Name: policy + "/" + s.Name, Pipes: open, Spelled: spelled, Callers: []Pattern{s.Pattern()}, All: len(s.Methods) == 0, OthersFree: true,
+		Permits: s.Permits, Services: s.Services, Limits: s.Limits,
+	}
+	if s.NamesOperations() {
+		r.Pipes = slices.DeleteFunc(slices.Clone(open), func(p PipePattern) bool { return IsFullName(p.Group) })
+	}
+	for _, m := range s.Methods {
+		if IsOperation(m) {
+			r.Operations = append(r.Operations, m)
+		}
+	}
+	for _, text := range s.PathPrefixes {
+		path, _ := ParseDirectory(text) // what is none holds nothing
+		r.Paths = append(r.Paths, path)
+	}
+	for _, text := range s.Shares {
+		share, _ := ParseShare(text)
+		r.Shares = append(r.Shares, share)
+	}
+	return r
+}
+
+// note says what permits nothing on this node: what no node can express, what no caller and no path could be, and methods that its proxy is too old for.
+func (t *Table) note(p *Policy, served []API) {
+	add := func(format string, args ...any) {
+		if text := "PipePolicy " + p.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(t.Notes, text) {
+			t.Notes = append(t.Notes, text)
+		}
+	}
+	for _, text := range p.ForAdmissionAlone() {
+		add("%s", text)
+	}
+	open := slices.DeleteFunc(slices.Clone(served), func(a API) bool { return !p.Opens(a.Pipe()) })
+	for i := range p.Subjects {
+		s := &p.Subjects[i]
+		for _, m := range s.Methods {
+			_, isBeyond := p.Beyond(m)
+			if len(open) > 0 && !isBeyond && !slices.ContainsFunc(open, func(a API) bool { return slices.Contains(a.Operations, m) }) {
+				add("no pipe of this node has a method %s, so it permits nothing", m)
+			}
+		}
+		for _, text := range s.Images {
+			if _, err := SpellImage(text); err != nil {
+				add("%v, so it permits nothing", err)
+			}
+		}
+		for _, text := range s.PathPrefixes {
+			if _, err := ParseDirectory(text); err != nil {
+				add("%v, so it permits nothing", err)
+			}
+		}
+	}
+}
+
+// GuardedBy returns the names of the policies that guard a pipe. The caller does not change them.
+func (t *Table) GuardedBy(group, version string) []string { return t.guardedBy[Pipe{group, version}] }
