@@ -76,6 +76,14 @@ type NodeReport struct {
 	// +kubebuilder:validation:MaxLength=384
 	// +optional
 	AuditKey string `json:"auditKey,omitempty"`
+	// Schemas are the forms of bundles and of their access lists that the service reads. One that lists none is of an earlier
+	// release.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=atomic
+	// +optional
+	Schemas []string `json:"schemas,omitempty"`
 	// Bundle is the node's bundle of policies.
 	//
 	// +optional

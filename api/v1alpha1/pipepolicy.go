@@ -351,7 +351,7 @@ type NodeCounts struct {
 	Silent int32 `json:"silent"`
 	// Summary is "current/total".
 	Summary string `json:"summary"`
-	// Others names nodes that are not current, at most ten: those first that deny or refuse.
+	// Others names nodes that are not current, at most ten: those first that deny or refuse, or will.
 	//
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=map
@@ -364,7 +364,7 @@ type NodeCounts struct {
 type OtherNode struct {
 	// Name of the GuardedNode.
 	Name string `json:"name"`
-	// Standing is Denying, Refusing, Unreachable, Silent, Local or Behind.
+	// Standing is Denying, Refusing, Unreadable, Unreachable, Silent, Local or Behind.
 	Standing string `json:"standing"`
 	// Revision is the number of its bundle; 0 if it has none.
 	Revision int64 `json:"revision"`

@@ -218,6 +218,11 @@ func (in *NodeCounts) DeepCopy() *NodeCounts {
 func (in *NodeReport) DeepCopyInto(out *NodeReport) {
 	*out = *in
 	in.ReportedAt.DeepCopyInto(&out.ReportedAt)
+	if in.Schemas != nil {
+		in, out := &in.Schemas, &out.Schemas
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Bundle != nil {
 		in, out := &in.Bundle, &out.Bundle
 		*out = new(NodeBundle)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
@@ -13,6 +14,8 @@ import (
 type nodeState struct {
 	Node    string `json:"node"`
 	Version string `json:"version"`
+	// Schemas are the forms of bundles and of their access lists that this program reads.
+	Schemas []string `json:"schemas"`
 	// ACL is the access list of the node's own configuration.
 	ACL struct {
 		Revision string `json:"revision"`
@@ -48,7 +51,7 @@ func (a *auditLog) state() *auditState {
 // serveState adds the endpoint. It holds no secrets, and nothing that a metric does not say too.
 func serveState(mux *http.ServeMux, node string, book *rulebook.Book, records *auditLog) {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		s := nodeState{Node: node, Version: version.Number(), Bundle: book.Bundle(), Audit: records.state()}
+		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: book.Bundle(), Audit: records.state()}
 		if local := book.Local(); local != nil {
 			s.ACL.Revision = local.Policy.Revision
 		}

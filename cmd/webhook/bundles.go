@@ -34,6 +34,7 @@ type bundles struct {
 	serve     bool
 	activated func() (controller.Activated, bool)
 	refresh   func() // has statuses looked at
+	unread    func(context.Context, publish.Result) ([]string, error)
 	metrics   *publish.Metrics
 
 	attempt string // that the content is of which Source returned last; of the publisher's goroutine
@@ -63,6 +64,7 @@ func newBundles(o clusterOptions, config *rest.Config, registry prometheus.Regis
 	if b.publisher, err = publish.New(publish.Options{
 		Store: store, Key: b.signing.readKey, Pools: o.bundles.pools, Life: o.bundles.life, MinimumRevision: o.bundles.minimum,
 		Source: b.content, Tell: b.tell, Log: log,
+		Unread: func(ctx context.Context, r publish.Result) ([]string, error) { return b.unread(ctx, r) },
 	}); err != nil {
 		return nil, err
 	}

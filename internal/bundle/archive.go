@@ -122,7 +122,7 @@ func checkName(name string) error {
 	case strings.HasSuffix(name, "patch.json"):
 		what = "makes this a delta bundle; only whole ones are taken"
 	case name == "/data.json":
-		what = "makes this a bundle of an older release: have it made again by one of this release, in the form " + schema
+		what = "makes this a bundle of an older release: have it made again by one of this release, in the form " + Schema
 	}
 	return fmt.Errorf("%q %s", name, what)
 }

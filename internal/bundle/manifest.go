@@ -26,16 +26,16 @@ type metadata struct {
 	Schema          string `json:"schema"`
 }
 
-// schema is the form of the bundle, so that another one is refused and not half understood. The first had data beside the
+// Schema is the form of the bundle, so that another one is refused and not half understood. The first had data beside the
 // access list, which said a second time who is named.
-const schema = "pipeguard.dev/bundle/v2"
+const Schema = "pipeguard.dev/bundle/v2"
 
 func (b Bundle) manifest() manifest {
 	return manifest{
 		Revision: strconv.FormatUint(b.Revision, 10), Roots: roots, RegoVersion: 1,
 		Metadata: metadata{
 			Audience: b.Audience, IssuedAt: stamp(b.IssuedAt), ExpiresAt: stamp(b.ExpiresAt),
-			MinimumRevision: strconv.FormatUint(b.MinimumRevision, 10), PolicyRevision: b.PolicyRevision, Schema: schema,
+			MinimumRevision: strconv.FormatUint(b.MinimumRevision, 10), PolicyRevision: b.PolicyRevision, Schema: Schema,
 		},
 	}
 }
@@ -76,8 +76,8 @@ func fromFiles(files map[string][]byte) (Bundle, error) {
 	if err := decode(files[manifestFile], &m); err != nil {
 		return Bundle{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
-	if m.Metadata.Schema != schema || m.RegoVersion != 1 || !slices.Equal(m.Roots, roots) {
-		return Bundle{}, fmt.Errorf("%s: schema %q, Rego %d, roots %q: want %q, 1 and %q", manifestFile, m.Metadata.Schema, m.RegoVersion, m.Roots, schema, roots)
+	if m.Metadata.Schema != Schema || m.RegoVersion != 1 || !slices.Equal(m.Roots, roots) {
+		return Bundle{}, fmt.Errorf("%s: schema %q, Rego %d, roots %q: want %q, 1 and %q", manifestFile, m.Metadata.Schema, m.RegoVersion, m.Roots, Schema, roots)
 	}
 	b := Bundle{Audience: m.Metadata.Audience, PolicyRevision: m.Metadata.PolicyRevision, Modules: map[string]string{}, ACL: files[aclFile]}
 	var err error

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,12 +23,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/report"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
@@ -69,7 +72,11 @@ type member struct {
 	token string
 	// state is what its service answers; nil if it does not.
 	state atomic.Pointer[bundle.Status]
+	// dated says that its proxy does not say which schemas it reads.
+	dated atomic.Bool
 }
+
+var schemas = append(access.Schemas(), bundle.Schema)
 
 func newMember(t *testing.T) *member {
 	t.Helper()
@@ -99,7 +106,11 @@ func (n *member) reports(t *testing.T, about string) <-chan string {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"node": n.name, "version": "v1.2.3", "acl": map[string]string{"revision": "sha256:ac"}, "bundle": state})
+		answer := map[string]any{"node": n.name, "version": "v1.2.3", "acl": map[string]string{"revision": "sha256:ac"}, "bundle": state}
+		if !n.dated.Load() {
+			answer["schemas"] = schemas
+		}
+		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	t.Cleanup(service.Close)
 	dir := t.TempDir()
@@ -130,7 +141,7 @@ func (n *member) reports(t *testing.T, about string) <-chan string {
 // said is a report that somebody writes by hand.
 func said(node string) *v1alpha1.GuardedNode {
 	return &v1alpha1.GuardedNode{ObjectMeta: metav1.ObjectMeta{Name: node}, NodeReport: v1alpha1.NodeReport{
-		ReportedAt: metav1.Now(), State: v1alpha1.NodeGuarding, Bundle: &v1alpha1.NodeBundle{Pool: "default", Revision: 9, PolicyRevision: "sha256:0"},
+		ReportedAt: metav1.Now(), State: v1alpha1.NodeGuarding, Schemas: schemas, Bundle: &v1alpha1.NodeBundle{Pool: "default", Revision: 9, PolicyRevision: "sha256:0"},
 	}}
 }
 
@@ -156,7 +167,7 @@ func TestANodeReportsByWhichBundleItDecides(t *testing.T) {
 	failures := n.reports(t, n.name)
 	o := reportOf(t, n.name, func(o *v1alpha1.GuardedNode) bool { return o.State == v1alpha1.NodeGuarding })
 	want := &v1alpha1.NodeBundle{Pool: "default", Revision: 1767323045, PolicyRevision: "sha256:ab", Key: "es256:cd", ExpiresAt: o.Bundle.ExpiresAt}
-	if diff := cmp.Diff(want, o.Bundle); diff != "" || !o.Bundle.ExpiresAt.Time.Equal(ends) || o.Version != "v1.2.3" || o.Message != "" {
+	if diff := cmp.Diff(want, o.Bundle); diff != "" || !o.Bundle.ExpiresAt.Time.Equal(ends) || !slices.Equal(o.Schemas, schemas) || o.Version != "v1.2.3" || o.Message != "" {
 		t.Errorf("%+v\n%s", o.NodeReport, diff)
 	}
 	// Labels of others stay, and what it does not know is in nobody's way.
@@ -388,6 +399,18 @@ func isCurrent(t *testing.T, s *signed) {
 	counts(t, p, &v1alpha1.NodeCounts{Total: 1, Behind: 1, Summary: "0/1", Others: []v1alpha1.OtherNode{
 		{Name: n.name, Standing: "Behind", Revision: int64(first.Revision)},
 	}})
+	n.dated.Store(true)
+	counts(t, p, &v1alpha1.NodeCounts{Total: 1, Behind: 1, Summary: "0/1", Others: []v1alpha1.OtherNode{
+		{Name: n.name, Standing: "Unreadable", Revision: int64(first.Revision)},
+	}})
+	eventually(t, "the condition names it", func(ctx context.Context) error {
+		status, _, err := at(t).statusOf(ctx, p)
+		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBundlesPublished)
+		if err == nil && (c == nil || c.Reason != "Unreadable" || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, n.name)) {
+			err = fmt.Errorf("it says %+v", c)
+		}
+		return err
+	})
 	if p.Status.Revision != revision {
 		t.Errorf("admission has another revision: the test says little")
 	}
@@ -403,6 +426,8 @@ func TestAReportIsBounded(t *testing.T) {
 		"a message without end":     func(o *v1alpha1.GuardedNode) { o.Message = strings.Repeat("x", 1025) },
 		"a version without end":     func(o *v1alpha1.GuardedNode) { o.Version = strings.Repeat("x", 129) },
 		"a revision that cannot be": func(o *v1alpha1.GuardedNode) { o.Bundle.Revision = -1 },
+		"schemas without end":       func(o *v1alpha1.GuardedNode) { o.Schemas = slices.Repeat(schemas, 5) },
+		"a schema without end":      func(o *v1alpha1.GuardedNode) { o.Schemas = []string{strings.Repeat("x", 65)} },
 		"a pool without end":        func(o *v1alpha1.GuardedNode) { o.Bundle.Pool = strings.Repeat("x", 64) },
 	} {
 		o := said("bounded")

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -12,22 +13,24 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
+	"github.com/pipeguard/pipeguard/internal/controller/publish"
 )
 
-// Add gives the leader the part. The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
+// Add gives the leader the part, and returns what a publisher asks of nodes (publish.Options.Unread). The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
 // may do what the table in this package's doc.go lists.
-func Add(mgr manager.Manager, leads *leader.Group, o Options) error {
+func Add(mgr manager.Manager, leads *leader.Group, o Options) (unread func(context.Context, publish.Result) ([]string, error), err error) {
 	o = o.withDefaults()
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
-		return fmt.Errorf("count nodes: %w", err)
+		return nil, fmt.Errorf("count nodes: %w", err)
 	}
-	leads.Add(&counter{
+	c := &counter{
 		metrics: m, Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
 		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
-	})
-	return nil
+	}
+	leads.Add(c)
+	return c.unread, nil
 }
 
 // follow returns when all that exist are in the cache, and has every change heard afterwards, until ctx is done.
@@ -87,5 +90,5 @@ func sameReport(a, b v1alpha1.NodeReport) bool {
 			Pool: r.Bundle.Pool, Revision: r.Bundle.Revision, PolicyRevision: r.Bundle.PolicyRevision, Invalid: r.Bundle.Invalid, Refused: r.Bundle.Refused,
 		}
 	}
-	return a.State == b.State && (a.Bundle == nil) == (b.Bundle == nil) && of(a) == of(b)
+	return a.State == b.State && slices.Equal(a.Schemas, b.Schemas) && (a.Bundle == nil) == (b.Bundle == nil) && of(a) == of(b)
 }

@@ -23,6 +23,7 @@ const maxOthers = 10
 const (
 	standingDenying     = "Denying"     // denies every call for want of a bundle
 	standingRefusing    = "Refusing"    // did not take what it was offered
+	standingUnreadable  = "Unreadable"  // does not read the schemas of what it is to take
 	standingUnreachable = "Unreachable" // its service does not answer
 	standingSilent      = "Silent"      // has not reported for long
 	standingLocal       = "Local"       // decides by its own configuration alone
@@ -30,7 +31,7 @@ const (
 	standingCurrent     = "Current"
 )
 
-var order = []string{standingDenying, standingRefusing, standingUnreachable, standingSilent, standingLocal, standingBehind}
+var order = []string{standingDenying, standingRefusing, standingUnreadable, standingUnreachable, standingSilent, standingLocal, standingBehind}
 
 // census is what is known of all nodes at one time.
 type census struct {
@@ -114,6 +115,8 @@ func (c *census) standing(n *v1alpha1.GuardedNode, w wanted) string {
 		return standingLocal
 	case n.State == v1alpha1.NodeGuarding && n.Bundle != nil && n.Bundle.Invalid == "" && c.isNewest(n.Bundle, w):
 		return standingCurrent
+	case n.Bundle != nil && cannotRead(n, c.published[n.Bundle.Pool]): // whatever follows from it
+		return standingUnreadable
 	case isRefusing: // which is why it may be denying, too
 		return standingRefusing
 	case n.State == v1alpha1.NodeDenying:
@@ -130,6 +133,25 @@ func (c *census) isNewest(b *v1alpha1.NodeBundle, w wanted) bool {
 	}
 	r, ok := c.published[b.Pool]
 	return !ok || r.Err == nil && b.Revision >= 0 && uint64(b.Revision) >= r.Revision
+}
+
+// unread names the nodes that report and cannot read what was published for their pool.
+func (c *census) unread(r publish.Result) (names []string) {
+	for i := range c.nodes {
+		if n := &c.nodes[i]; n.Bundle != nil && n.Bundle.Pool == r.Pool && !c.isSilent(n) && cannotRead(n, r) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// cannotRead says whether a node with a bundle reads what was published for its pool, by its own word: what it decides by
+// it reads, and of anything else it must list the schemas.
+func cannotRead(n *v1alpha1.GuardedNode, r publish.Result) bool {
+	if n.State == v1alpha1.NodeGuarding && n.Bundle.Invalid == "" && n.Bundle.Revision >= 0 && uint64(n.Bundle.Revision) == r.Revision {
+		return false
+	}
+	return slices.ContainsFunc(r.Schemas, func(s string) bool { return !slices.Contains(n.Schemas, s) })
 }
 
 func (c *census) isSilent(n *v1alpha1.GuardedNode) bool { return c.now.Sub(c.heard(n)) >= silentAfter }

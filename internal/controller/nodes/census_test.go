@@ -20,10 +20,12 @@ const (
 	decides = "sha256:1"
 )
 
+var form = []string{"bundle/v2", "rules/v2"}
+
 // node is one that decides by the newest bundle, and has just said so.
 func node(name string, changes ...func(*v1alpha1.GuardedNode)) v1alpha1.GuardedNode {
 	n := v1alpha1.GuardedNode{ObjectMeta: metav1.ObjectMeta{Name: name}, NodeReport: v1alpha1.NodeReport{
-		ReportedAt: metav1.NewTime(noon.Add(-time.Minute)), State: v1alpha1.NodeGuarding,
+		ReportedAt: metav1.NewTime(noon.Add(-time.Minute)), State: v1alpha1.NodeGuarding, Schemas: form,
 		Bundle: &v1alpha1.NodeBundle{Pool: "default", Revision: newest, PolicyRevision: decides},
 	}}
 	n.UID = "1"
@@ -36,7 +38,7 @@ func node(name string, changes ...func(*v1alpha1.GuardedNode)) v1alpha1.GuardedN
 func censusOf(nodes ...v1alpha1.GuardedNode) *census {
 	return &census{
 		nodes: nodes, heard: func(n *v1alpha1.GuardedNode) time.Time { return n.ReportedAt.Time }, publishes: true, now: noon,
-		published: map[string]publish.Result{"default": {Pool: "default", Revision: uint64(newest)}, "failing": {Pool: "failing", Err: errors.New("x")}},
+		published: map[string]publish.Result{"default": {Pool: "default", Revision: uint64(newest), Schemas: form}, "failing": {Pool: "failing", Err: errors.New("x")}},
 	}
 }
 
@@ -44,6 +46,7 @@ func refuses(n *v1alpha1.GuardedNode) { n.Bundle.Refused = "signature" }
 func denies(n *v1alpha1.GuardedNode) {
 	n.State, n.Bundle.Invalid = v1alpha1.NodeDenying, "expired"
 }
+func isDated(n *v1alpha1.GuardedNode) { n.Schemas = []string{"bundle/v2", "rules/v1"} }
 func isOlder(n *v1alpha1.GuardedNode) { n.Bundle.Revision-- }
 func isQuiet(n *v1alpha1.GuardedNode) { n.ReportedAt = metav1.NewTime(noon.Add(-silentAfter)) }
 func isLocal(n *v1alpha1.GuardedNode) { n.State, n.Bundle = v1alpha1.NodeLocal, nil }
@@ -73,6 +76,17 @@ func TestStandingOfANode(t *testing.T) {
 		"denying, and no bundle in the report":      {func(n *v1alpha1.GuardedNode) { n.State, n.Bundle = v1alpha1.NodeDenying, nil }, all, standingDenying},
 		"a revision that cannot be":                 {func(n *v1alpha1.GuardedNode) { n.Bundle.Revision = -1 }, all, standingBehind},
 		"a state of a later version":                {func(n *v1alpha1.GuardedNode) { n.State = "Dreaming" }, all, standingBehind},
+		"an older one, and reads no other":          {func(n *v1alpha1.GuardedNode) { isOlder(n); isDated(n) }, all, standingUnreadable},
+		"an older one, and says not what it reads":  {func(n *v1alpha1.GuardedNode) { isOlder(n); n.Schemas = nil }, all, standingUnreadable},
+		"refused, as it cannot be read":             {func(n *v1alpha1.GuardedNode) { isOlder(n); refuses(n); isDated(n) }, all, standingUnreadable},
+		"ended, and the newest cannot be read":      {func(n *v1alpha1.GuardedNode) { denies(n); isDated(n) }, all, standingUnreadable},
+		"one more form than there is":               {func(n *v1alpha1.GuardedNode) { n.Schemas = append([]string{"rules/v3"}, form...); isOlder(n) }, all, standingBehind},
+		"the newest, of a form it does not list":    {isDated, all, standingCurrent},
+		"the same, in no policy's words":            {isDated, wanted{decides, false}, standingBehind},
+		"nothing published that it could read":      {func(n *v1alpha1.GuardedNode) { n.Bundle.Pool = "failing"; isDated(n) }, all, standingBehind},
+		"reads nothing, of a pool of others":        {func(n *v1alpha1.GuardedNode) { n.Bundle.Pool, n.Schemas = "own", nil; refuses(n); denies(n) }, all, standingRefusing},
+		"its own rules, and reads none":             {func(n *v1alpha1.GuardedNode) { isLocal(n); n.Schemas = nil }, all, standingLocal},
+		"silence of one that reads none":            {func(n *v1alpha1.GuardedNode) { isOlder(n); isDated(n); isQuiet(n) }, all, standingSilent},
 		"its own rules":                             {isLocal, all, standingLocal},
 		"its own rules, with a bundle aside":        {func(n *v1alpha1.GuardedNode) { n.State = v1alpha1.NodeLocal }, all, standingLocal},
 		"no answer":                                 {isDown, all, standingUnreachable},
@@ -93,19 +107,19 @@ func TestStandingOfANode(t *testing.T) {
 func TestCountsNameThoseThatAreNotCurrent(t *testing.T) {
 	c := censusOf(
 		node("win-1"), node("win-2"), node("behind", isOlder), node("quiet", isQuiet), node("down", isDown), node("local", isLocal),
-		node("refuses", isOlder, refuses), node("denies", denies), node("also-denies", denies))
+		node("refuses", isOlder, refuses), node("denies", denies), node("also-denies", denies), node("dated", isOlder, isDated))
 	want := &v1alpha1.NodeCounts{
-		Total: 9, Current: 2, Behind: 5, Refusing: 1, Silent: 1, Summary: "2/9",
+		Total: 10, Current: 2, Behind: 6, Refusing: 1, Silent: 1, Summary: "2/10",
 		Others: []v1alpha1.OtherNode{
 			{Name: "also-denies", Standing: "Denying", Revision: newest}, {Name: "denies", Standing: "Denying", Revision: newest},
-			{Name: "refuses", Standing: "Refusing", Revision: newest - 1}, {Name: "down", Standing: "Unreachable"},
+			{Name: "refuses", Standing: "Refusing", Revision: newest - 1}, {Name: "dated", Standing: "Unreadable", Revision: newest - 1}, {Name: "down", Standing: "Unreachable"},
 			{Name: "quiet", Standing: "Silent", Revision: newest}, {Name: "local", Standing: "Local"}, {Name: "behind", Standing: "Behind", Revision: newest - 1},
 		},
 	}
 	if diff := cmp.Diff(want, c.counts(wanted{decides, true})); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.counts(wanted{"sha256:2", true}); got.Summary != "0/9" || got.Total != got.Current+got.Behind+got.Refusing+got.Silent {
+	if got := c.counts(wanted{"sha256:2", true}); got.Summary != "0/10" || got.Total != got.Current+got.Behind+got.Refusing+got.Silent {
 		t.Errorf("another revision: %+v", got)
 	}
 }

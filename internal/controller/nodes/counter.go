@@ -27,6 +27,8 @@ const (
 	perWrite = 50 * time.Millisecond
 	// every is how often it counts without a reason: nodes fall silent without a word.
 	every = 30 * time.Second
+	// listTimeout bounds the wait of a publisher for a cache that is not filled.
+	listTimeout = 10 * time.Second
 	// fieldOwner is whom the API server notes for what is written.
 	fieldOwner = client.FieldOwner("pipeguard-nodes")
 )
@@ -143,6 +145,17 @@ func (c *counter) count(ctx context.Context) (written int, err error) {
 		written++
 	}
 	return written, nil
+}
+
+// unread is publish.Options.Unread. What cannot be listed in time is unknown.
+func (c *counter) unread(ctx context.Context, r publish.Result) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	var nodes v1alpha1.GuardedNodeList
+	if err := c.cached.List(ctx, &nodes); err != nil {
+		return nil, fmt.Errorf("list GuardedNodes: %w", err)
+	}
+	return c.census(nodes.Items).unread(r), nil
 }
 
 func (c *counter) census(nodes []v1alpha1.GuardedNode) *census {

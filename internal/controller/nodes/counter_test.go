@@ -199,6 +199,7 @@ func TestOnlyNewsHasACountMade(t *testing.T) {
 		"a heartbeat":       {&n, with(func(n *v1alpha1.GuardedNode) { n.ReportedAt = metav1.NewTime(noon); n.ResourceVersion = "9" }), false},
 		"other words":       {&n, with(func(n *v1alpha1.GuardedNode) { n.Message = "x" }), false},
 		"another bundle":    {&n, with(isOlder), true},
+		"other schemas":     {&n, with(isDated), true},
 		"a refusal":         {&n, with(refuses), true},
 		"its end":           {&n, with(denies), true},
 		"no bundle":         {&n, with(func(n *v1alpha1.GuardedNode) { n.Bundle = nil }), true},
@@ -218,6 +219,31 @@ func TestOnlyNewsHasACountMade(t *testing.T) {
 	if len(c.ear.seen) != 0 || !asked() {
 		t.Error("a node that is gone is remembered")
 	}
+}
+
+func TestAPublisherIsToldWhoCannotReadABundle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		c := newCounter(s, atNoon)
+		r := publish.Result{Pool: "default", Revision: uint64(newest) + 1, Schemas: form}
+		for name, changes := range map[string][]func(*v1alpha1.GuardedNode){
+			"reads": nil, "dated": {isDated}, "silent": {isDated, isQuiet}, "local": {isLocal, isDated}, "an-older": {func(n *v1alpha1.GuardedNode) { n.Schemas = nil }},
+			"another-pool": {isDated, func(n *v1alpha1.GuardedNode) { n.Bundle.Pool = "gpu" }},
+			"has-it":       {isDated, func(n *v1alpha1.GuardedNode) { n.Bundle.Revision++ }},
+			"has-it-ended": {isDated, denies, func(n *v1alpha1.GuardedNode) { n.Bundle.Revision++ }},
+			"leaves":       {isDated, func(n *v1alpha1.GuardedNode) { n.DeletionTimestamp = new(metav1.NewTime(noon)) }},
+		} {
+			s.put(node(name, changes...))
+		}
+		got, err := c.unread(t.Context(), r)
+		if diff := cmp.Diff([]string{"an-older", "dated", "has-it-ended"}, got); err != nil || diff != "" {
+			t.Errorf("%v\n%s", err, diff)
+		}
+		s.list = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() } // a cache that is never filled
+		if got, err := c.unread(t.Context(), r); !errors.Is(err, context.DeadlineExceeded) || got != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
 }
 
 func TestReportsOfNodesThatAreGoneAreRemoved(t *testing.T) {

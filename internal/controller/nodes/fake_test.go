@@ -26,6 +26,7 @@ type server struct {
 	looked   int             // for Nodes
 	patches  []string        // names
 	fail     error
+	list     func(context.Context) error // called first, if it is not nil
 	version  int
 }
 
@@ -65,7 +66,12 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 	return nil
 }
 
-func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (s *server) List(ctx context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if s.list != nil {
+		if err := s.list(ctx); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch list := list.(type) {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
@@ -29,6 +30,8 @@ type Options struct {
 	MinimumRevision uint64
 	// Source returns the content of the bundles, as package compile makes it.
 	Source func(context.Context) (bundle.Bundle, error)
+	// Unread names the nodes that cannot read what was published for their pool, in order. It may be nil.
+	Unread func(context.Context, Result) ([]string, error)
 	// Tell is called with what became of each pool, after each attempt. It may be nil.
 	Tell func([]Result)
 	// Now is time.Now if not set.
@@ -53,6 +56,8 @@ type Publisher struct {
 	changed chan struct{}
 	// newest is the revision that each pool had last. Somebody can put an older bundle of ours back, which nodes refuse.
 	newest map[string]uint64 // of Start's goroutine
+	// said is what was last logged of the nodes of each pool that cannot read its bundle.
+	said map[string]string // of Start's goroutine
 
 	mu      sync.Mutex // guards results
 	results []Result
@@ -77,10 +82,13 @@ func New(o Options) (*Publisher, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.Unread == nil {
+		o.Unread = func(context.Context, Result) ([]string, error) { return nil, nil }
+	}
 	if o.Tell == nil {
 		o.Tell = func([]Result) {}
 	}
-	return &Publisher{o: o, changed: make(chan struct{}, 1), newest: map[string]uint64{}}, nil
+	return &Publisher{o: o, changed: make(chan struct{}, 1), newest: map[string]uint64{}, said: map[string]string{}}, nil
 }
 
 // CheckPools reports every fault of the names of pools, and of the life of their bundles, 0 for the default.
@@ -158,6 +166,9 @@ func (p *Publisher) publish(ctx context.Context) {
 		if err == nil {
 			r = p.pool(ctx, key, pool, content)
 		}
+		if r.Err == nil {
+			r = p.readers(ctx, r, content)
+		}
 		if ctx.Err() != nil {
 			return // what was cut off did not fail
 		}
@@ -171,6 +182,21 @@ func (p *Publisher) publish(ctx context.Context) {
 	}
 	p.set(results)
 	p.o.Tell(slices.Clone(results))
+}
+
+// readers completes what has become of a pool with the nodes that cannot read it. It holds nothing back: a node can say what
+// it likes, and one must not keep the policies from all others.
+func (p *Publisher) readers(ctx context.Context, r Result, content bundle.Bundle) Result {
+	r.Schemas = []string{bundle.Schema, access.SchemaOf(content.ACL)}
+	if r.Unread, r.Unknown = p.o.Unread(ctx, r); len(r.Unread) > 0 {
+		r.Reason = ReasonUnreadable
+	}
+	note := r.unread()
+	if note != "" && note != p.said[r.Pool] {
+		p.o.Log.Warn("bundle published that not all nodes are known to read", zap.String(logkeys.Name, r.Pool), zap.String(logkeys.Note, note))
+	}
+	p.said[r.Pool] = note
+	return r
 }
 
 // pool brings one pool up to date.

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,6 +36,8 @@ type desk struct {
 	noKey   error
 	life    time.Duration
 	pools   []string
+	unread  func(Result) ([]string, error)
+	log     *zap.Logger
 }
 
 func (d *desk) signer() (*bundle.Key, error) { return d.key, d.noKey }
@@ -50,7 +55,13 @@ func (d *desk) publisher() *Publisher {
 	d.t.Helper()
 	p, err := New(Options{
 		Store: d.store, Key: d.signer, Pools: d.pools, Life: d.life, Now: func() time.Time { return d.now },
-		Source: func(context.Context) (bundle.Bundle, error) { return d.content, d.err },
+		Source: func(context.Context) (bundle.Bundle, error) { return d.content, d.err }, Log: d.log,
+		Unread: func(_ context.Context, r Result) ([]string, error) {
+			if d.unread == nil {
+				return nil, nil
+			}
+			return d.unread(r)
+		},
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -295,6 +306,57 @@ func TestWhatCannotBePublishedIsSaid(t *testing.T) {
 	}
 	if ok, _, _ := Condition(nil); ok {
 		t.Error("nothing is published, and that is called well")
+	}
+}
+
+// A node can say what it likes: it holds up nobody, but no bundle goes out without a word of those that cannot read it.
+func TestNodesThatCannotReadABundleAreSaid(t *testing.T) {
+	d := newDesk(t)
+	core, logs := observer.New(zap.WarnLevel)
+	d.log, d.pools, d.content.ACL = zap.New(core), []string{"gpu", "windows"}, []byte(`{"schema":"rules/v9"}`)
+	cannot, unknown, asked := []string{"a", "b", "c", "d"}, error(nil), 0
+	d.unread = func(r Result) ([]string, error) {
+		asked++
+		if r.Pool == "gpu" || !slices.Equal(r.Schemas, []string{bundle.Schema, "rules/v9"}) || r.Revision == 0 {
+			return nil, nil
+		}
+		return cannot, unknown
+	}
+	p := d.publisher()
+	is := func(what, want string, is Reason, lines int) []Result {
+		t.Helper()
+		p.publish(t.Context())
+		results := p.Results()
+		ok, reason, message := Condition(results)
+		if !ok || reason != is || !strings.Contains(message, want) || !strings.Contains(message, "gpu at revision") || logs.Len() != lines {
+			t.Errorf("%s: %t %s %q, %d lines", what, ok, reason, message, logs.Len())
+		}
+		return results
+	}
+	first := is("four cannot", "windows at revision 1767323045 (4 of its nodes cannot read pipeguard.dev/bundle/v2 and rules/v9, and keep the bundle before until it ends: a, b, c, …), gpu", ReasonUnreadable, 1)
+	if d.published().Revision != first[1].Revision || !first[1].Written {
+		t.Errorf("it was held back: %+v", first)
+	}
+	is("still", "(4 of its nodes", ReasonUnreadable, 1)
+	cannot = cannot[:1]
+	mixed := is("one cannot", "until it ends: a)", ReasonUnreadable, 2)
+	cannot = nil
+	is("all can", "windows at revision 1767323045", ReasonPublished, 2)
+	unknown = errors.New("no such kind")
+	is("nobody knows", "(which of its nodes read pipeguard.dev/bundle/v2 and rules/v9 is unknown: no such kind)", ReasonPublished, 3)
+
+	fault := Result{Pool: "linux", Reason: ReasonStore, Err: errors.New("away")}
+	for _, results := range [][]Result{append(mixed, fault), {fault, mixed[1]}} {
+		if ok, reason, message := Condition(results); ok || reason != ReasonStore || !strings.HasPrefix(message, "pool linux: away\nwindows at revision") || !strings.HasSuffix(message, ": a)") {
+			t.Errorf("beside a fault: %t %s %q", ok, reason, message)
+		}
+	}
+	asked = 0
+	for _, refuse := range []func(){func() { d.api.refuse = http.StatusForbidden }, func() { d.err = errors.New("unfit") }} {
+		refuse()
+		if p.publish(t.Context()); asked != 0 || p.Results()[1].Schemas != nil {
+			t.Errorf("asked %d times about what is not published", asked)
+		}
 	}
 }
 

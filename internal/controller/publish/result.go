@@ -13,12 +13,13 @@ type Reason string
 
 // Reasons.
 const (
-	ReasonPublished Reason = "Published"
-	ReasonUnfit     Reason = "Unfit"       // the policies make no bundle
-	ReasonTooLarge  Reason = "TooLarge"    // they make one that no ConfigMap holds
-	ReasonConflict  Reason = "Conflict"    // others write to the ConfigMap without end
-	ReasonStore     Reason = "StoreFailed" // the API server could not be asked
-	ReasonKey       Reason = "KeyUnfit"    // there is no key to sign with
+	ReasonPublished  Reason = "Published"
+	ReasonUnreadable Reason = "Unreadable"  // it is published, and there are nodes that cannot read it
+	ReasonUnfit      Reason = "Unfit"       // the policies make no bundle
+	ReasonTooLarge   Reason = "TooLarge"    // they make one that no ConfigMap holds
+	ReasonConflict   Reason = "Conflict"    // others write to the ConfigMap without end
+	ReasonStore      Reason = "StoreFailed" // the API server could not be asked
+	ReasonKey        Reason = "KeyUnfit"    // there is no key to sign with
 )
 
 // Result is what became of the bundle of a pool.
@@ -28,6 +29,11 @@ type Result struct {
 	Revision       uint64
 	PolicyRevision string
 	ExpiresAt      time.Time
+	// Schemas are the forms of the bundle and of its access list; none after an error.
+	Schemas []string
+	// Unread names the nodes that report and cannot read it, and Unknown says why they could not be found.
+	Unread  []string
+	Unknown error
 	// Written says that it was published now and had not been before.
 	Written bool
 	Reason  Reason
@@ -43,14 +49,41 @@ func failed(pool string, err error) Result {
 	return r
 }
 
+// maxNamed is how many nodes of a pool a message names. The counts of nodes name more.
+const maxNamed = 3
+
+// unread says that nodes cannot read what is published, or that it is unknown; empty if all can.
+func (r Result) unread() string {
+	schemas := strings.Join(r.Schemas, " and ")
+	if r.Unknown != nil {
+		return fmt.Sprintf("which of its nodes read %s is unknown: %v", schemas, r.Unknown)
+	}
+	if len(r.Unread) == 0 {
+		return ""
+	}
+	names := strings.Join(r.Unread[:min(len(r.Unread), maxNamed)], ", ")
+	if len(r.Unread) > maxNamed {
+		names += ", …"
+	}
+	return fmt.Sprintf("%d of its nodes cannot read %s, and keep the bundle before until it ends: %s", len(r.Unread), schemas, names)
+}
+
 // Condition puts the results of all pools into the words of a condition: whether all are published, and the first
-// reason why not.
+// reason why not, or why nodes have nothing of it.
 func Condition(results []Result) (ok bool, reason Reason, message string) {
-	var done, faults []string
+	var done, faults, notes []string
 	reason = ReasonPublished
 	for _, r := range results {
 		if r.Err == nil {
-			done = append(done, fmt.Sprintf("%s at revision %d", r.Pool, r.Revision))
+			line := fmt.Sprintf("%s at revision %d", r.Pool, r.Revision)
+			if note := r.unread(); note != "" {
+				notes = append(notes, line+" ("+note+")")
+			} else {
+				done = append(done, line)
+			}
+			if len(faults) == 0 && r.Reason == ReasonUnreadable {
+				reason = r.Reason
+			}
 			continue
 		}
 		if len(faults) == 0 {
@@ -59,7 +92,7 @@ func Condition(results []Result) (ok bool, reason Reason, message string) {
 		faults = append(faults, fmt.Sprintf("pool %s: %v", r.Pool, r.Err))
 	}
 	if len(faults) > 0 {
-		return false, reason, strings.Join(faults, "\n")
+		return false, reason, strings.Join(append(faults, notes...), "\n")
 	}
-	return len(done) > 0, reason, strings.Join(done, ", ")
+	return len(results) > 0, reason, strings.Join(append(notes, done...), ", ") // what is long may be cut off
 }

@@ -11,6 +11,18 @@ import (
 // Schema is the form of a Document. A later one is refused and not half understood.
 const Schema = "pipeguard.dev/node-rules/v2"
 
+// Schemas are the forms of a Document that this program reads.
+func Schemas() []string { return []string{Schema} }
+
+// SchemaOf is the form that a Document in JSON says it has; empty if it says none.
+func SchemaOf(text []byte) string {
+	var form struct{ Schema string }
+	if json.Unmarshal(text, &form) != nil {
+		return ""
+	}
+	return form.Schema
+}
+
 // Document is the access list of a bundle, in JSON. Without policies it permits nothing.
 type Document struct {
 	Schema   string   `json:"schema"`
@@ -22,9 +34,8 @@ const MaxPolicies = 10_000
 
 // ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that.
 func ParseDocument(text []byte) (Document, error) {
-	var form struct{ Schema string }
-	if err := json.Unmarshal(text, &form); err == nil && form.Schema != Schema { // its words would be called unknown
-		return Document{}, errSchema(form.Schema)
+	if s := SchemaOf(text); s != "" && !slices.Contains(Schemas(), s) { // its words would be called unknown
+		return Document{}, errSchema(s)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -38,7 +49,9 @@ func ParseDocument(text []byte) (Document, error) {
 	return out, out.Check()
 }
 
-func errSchema(is string) error { return fmt.Errorf("access list: schema %q: want %q", is, Schema) }
+func errSchema(is string) error {
+	return fmt.Errorf("access list: schema %q: want one of %q", is, Schemas())
+}
 
 // Check reports every fault at once.
 func (d Document) Check() error {
@@ -46,7 +59,7 @@ func (d Document) Check() error {
 	add := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("access list: "+format, args...))
 	}
-	if d.Schema != Schema {
+	if !slices.Contains(Schemas(), d.Schema) {
 		faults = append(faults, errSchema(d.Schema))
 	}
 	if len(d.Policies) > MaxPolicies {

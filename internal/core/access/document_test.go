@@ -30,6 +30,20 @@ func TestADocumentComesBack(t *testing.T) {
 	}
 }
 
+func TestEachSchemaThatIsNamedIsRead(t *testing.T) {
+	for _, schema := range Schemas() {
+		text := fmt.Appendf(nil, `{"schema":%q,"policies":[]}`, schema)
+		if d, err := ParseDocument(text); err != nil || d.Schema != schema || SchemaOf(text) != schema {
+			t.Errorf("%+v of %q, %v", d, SchemaOf(text), err)
+		}
+	}
+	for text, want := range map[string]string{`{"schema":"later","x":1}`: "later", `{"schema":5}`: "", `{}`: "", "x": ""} {
+		if got := SchemaOf([]byte(text)); got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
 func TestADocumentIsRefused(t *testing.T) {
 	policy := func(text string) string { return fmt.Sprintf(`{"schema":%q,"policies":[%s]}`, Schema, text) }
 	for name, text := range map[string]string{
@@ -37,6 +51,7 @@ func TestADocumentIsRefused(t *testing.T) {
 		"null":                          "null",
 		"a list":                        "[]",
 		"another form":                  `{"schema":"pipeguard.dev/node-rules/v1","policies":[]}`,
+		"no form":                       `{"policies":[]}`,
 		"two values":                    policy("") + policy(""),
 		"unknown words":                 policy(`{"name":"p","pipes":["a"],"callers":[]}`),
 		"a policy of no name":           policy(`{"name":"","pipes":["a"]}`),

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,5 +26,16 @@ func TestANewKeyOfTheAuditLogIsNews(t *testing.T) {
 	other.Audit.Key = strings.Repeat("x", 1000)
 	if got := describe(other, nil, nil).AuditKey; len(got) != maxKey {
 		t.Errorf("%d bytes, and the schema has %d", len(got), maxKey)
+	}
+}
+
+func TestOtherSchemasAreNewsAndAreBounded(t *testing.T) {
+	one, other := status{Schemas: []string{"a"}}, status{Schemas: []string{"a", "b"}}
+	if describe(one, nil, nil).isAs(describe(other, nil, nil)) {
+		t.Error("they are taken for the same report")
+	}
+	other.Schemas = slices.Repeat([]string{strings.Repeat("x", 1000)}, 100)
+	if got := describe(other, nil, nil).Schemas; len(got) != maxSchemas || len(got[0]) != maxWord {
+		t.Errorf("%d of %d bytes", len(got), len(got[0]))
 	}
 }

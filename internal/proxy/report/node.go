@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +24,7 @@ type node struct {
 	Message     string    `json:"message,omitempty"`
 	ACLRevision string    `json:"aclRevision,omitempty"`
 	AuditKey    string    `json:"auditKey,omitempty"`
+	Schemas     []string  `json:"schemas,omitempty"`
 	Bundle      *held     `json:"bundle,omitempty"`
 }
 
@@ -38,13 +40,14 @@ type held struct {
 	Refused        string    `json:"refused,omitempty"`
 }
 
-// Bounds of the schema, in bytes.
+// Bounds of the schema, in bytes; maxSchemas is a number.
 const (
 	maxMessage = 1024
 	maxText    = 128
 	maxWord    = 64
 	maxPool    = 63
 	maxKey     = 384
+	maxSchemas = 8
 )
 
 // describe puts what the service answers into the words of a report. fault is what keeps the installation from being as
@@ -56,6 +59,9 @@ func describe(s status, err, fault error) node {
 		messages = append(messages, "the service does not answer: "+err.Error())
 	} else {
 		out.State, out.Version, out.ACLRevision, out.AuditKey = local, clip(s.Version, maxText), clip(s.ACL.Revision, maxText), clip(s.Audit.Key, maxKey)
+		for _, schema := range s.Schemas[:min(len(s.Schemas), maxSchemas)] {
+			out.Schemas = append(out.Schemas, clip(schema, maxWord))
+		}
 	}
 	if b := s.Bundle; err == nil && b != nil {
 		out.State = guarding
@@ -108,5 +114,5 @@ func (n node) isAsGood(o node) bool {
 	if (n.Bundle == nil) != (o.Bundle == nil) || n.Bundle != nil && *n.Bundle != *o.Bundle {
 		return false
 	}
-	return n.State == o.State && n.Version == o.Version && n.ACLRevision == o.ACLRevision && n.AuditKey == o.AuditKey
+	return n.State == o.State && n.Version == o.Version && n.ACLRevision == o.ACLRevision && n.AuditKey == o.AuditKey && slices.Equal(n.Schemas, o.Schemas)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,8 @@ var (
 	issued  = time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	expires = issued.Add(7 * 24 * time.Hour)
 )
+
+var schemas = []string{"pipeguard.dev/node-rules/v2", "pipeguard.dev/bundle/v2"}
 
 // good is the status of a service that decides by a bundle.
 func good() bundle.Status {
@@ -49,7 +52,7 @@ func newFakeService(t *testing.T, b *bundle.Status) *fakeService {
 			fmt.Fprint(w, f.raw)
 			return
 		}
-		answer := map[string]any{"node": "win-1", "version": "v1.2.3", "acl": map[string]string{"revision": "sha256:ac"}}
+		answer := map[string]any{"node": "win-1", "version": "v1.2.3", "acl": map[string]string{"revision": "sha256:ac"}, "schemas": schemas}
 		if f.bundle != nil {
 			answer["bundle"] = f.bundle
 		}
@@ -128,6 +131,7 @@ func TestAReportSaysWhatTheServiceDecidesBy(t *testing.T) {
 			}
 			want := c.want
 			want.Version, want.ACLRevision, want.ReportedAt = "v1.2.3", "sha256:ac", got.ReportedAt
+			want.Schemas = schemas
 			b := v1alpha1.NodeBundle{Pool: "default", Revision: 1767323045, PolicyRevision: "sha256:ab", Key: "es256:cd"}
 			if want.Bundle != nil {
 				b.Invalid, b.Refused = want.Bundle.Invalid, want.Bundle.Refused
@@ -148,7 +152,7 @@ func TestAServiceWithoutABundleDecidesLocally(t *testing.T) {
 	api := newFakeAPI(t)
 	r := newReporter(t, api, newFakeService(t, nil).address())
 	r.steps(t, 0)
-	if got := api.objects["win-1"]; got.State != v1alpha1.NodeLocal || got.Bundle != nil || got.Version == "" || got.Message != "" {
+	if got := api.objects["win-1"]; got.State != v1alpha1.NodeLocal || got.Bundle != nil || got.Version == "" || got.Message != "" || !slices.Equal(got.Schemas, schemas) {
 		t.Errorf("got %+v", got)
 	}
 }

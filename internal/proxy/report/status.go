@@ -14,7 +14,8 @@ import (
 
 // status is the answer of the service at /status, as far as it is reported.
 type status struct {
-	Version string `json:"version"`
+	Version string   `json:"version"`
+	Schemas []string `json:"schemas"`
 	ACL     struct {
 		Revision string `json:"revision"`
 	} `json:"acl"`
