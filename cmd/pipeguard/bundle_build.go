@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
@@ -16,6 +17,7 @@ import (
 // buildFlags are those of "bundle build".
 type buildFlags struct {
 	key, pool, rego, out string
+	params               string
 	policyRevision       string
 	policies             []string
 	revision, minimum    uint64
@@ -27,8 +29,8 @@ func newBundleBuild() *cobra.Command {
 	var f buildFlags
 	cmd := &cobra.Command{
 		Use:   "build --key FILE --pool NAME --policies FILE --out FILE",
-		Short: "Build and sign a bundle of PipePolicy objects",
-		Long: `Reads PipePolicy objects as a cluster would take them and writes a signed bundle. Equal input gives equal bytes, so name
+		Short: "Build and sign a bundle of PipePolicies",
+		Long: `Reads PipePolicy objects as a cluster would take them, and those of a parameters file, and writes a signed bundle. Equal input gives equal bytes, so name
 --now and --revision where builds are compared. Without --revision it is the time in seconds since 1970: it rises by itself.
 One that is more than a year ahead of that is refused, here and by nodes.
 A node takes no revision twice with another content, and none that is older than one it has seen.
@@ -42,6 +44,7 @@ Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file 
 	cmd.Flags().StringVar(&f.key, "key", "", "file of the private key, as made by \"pipeguard keys generate\"")
 	cmd.Flags().StringVar(&f.pool, "pool", "", "the node pool that the bundle is for; nodes of others refuse it")
 	cmd.Flags().StringArrayVar(&f.policies, "policies", nil, "file, directory or - with PipePolicy objects; may be repeated")
+	cmd.Flags().StringVar(&f.params, "params", "", "parameters file (YAML) of the webhook, whose pipePolicies are added as parameters/NAME")
 	cmd.Flags().StringVar(&f.rego, "rego", "", "directory of Rego that adds to the request policy of nodes, with its tests")
 	cmd.Flags().Uint64Var(&f.revision, "revision", 0, "revision, at most a year ahead of the seconds since 1970; without it, just these")
 	cmd.Flags().Uint64Var(&f.minimum, "minimum-revision", 0, "oldest revision that nodes may still take after this one")
@@ -49,7 +52,8 @@ Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file 
 	cmd.Flags().DurationVar(&f.life, "expires", 7*24*time.Hour, "how long nodes may decide by it; then they permit nothing")
 	cmd.Flags().Var(&f.now, "now", "when it was issued; without it, the clock")
 	cmd.Flags().StringVar(&f.out, "out", "", "file to write; it is replaced if it is there")
-	for _, name := range []string{"key", "pool", "policies", "out"} {
+	cmd.MarkFlagsOneRequired("policies", "params")
+	for _, name := range []string{"key", "pool", "out"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // only an unknown name can get here
 		}
@@ -74,6 +78,11 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 		return badInput(fmt.Errorf("policies: PolicyModules judge objects at admission; Rego for nodes is named with --rego"))
 	}
 	source := policyset.BundleSources{PipePolicies: s.PipePolicies, PolicyRevision: f.policyRevision}
+	if f.params != "" {
+		if source.Parameters, err = admission.LoadParameters(f.params, policyset.ReadPipePolicy); err != nil {
+			return badInput(err)
+		}
+	}
 	if f.rego != "" {
 		modules, err := loadModules(f.rego)
 		if err != nil {
@@ -111,7 +120,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 
 // replaceable refuses a bundle in place of the key or of a policy.
 func (f *buildFlags) replaceable() error {
-	read := []string{f.key}
+	read := []string{f.key, f.params}
 	for _, name := range f.policies {
 		files, err := filesOf(name)
 		if err != nil {

@@ -111,6 +111,24 @@ func TestKeysAreMadeOnceAndForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
+func TestPoliciesOfParametersGoIntoABundle(t *testing.T) {
+	d := newDesk(t)
+	d.write("parameters.yaml", "pipePolicies: {smb: {pipes: [csi-proxy-smb-v1], subjects: [{name: node, namespace: storage, node: {methods: [NewSmbGlobalMapping]}}]}}")
+	d.build(0, "--params", d.file("parameters.yaml"))
+	if shown := d.verify(0); !strings.Contains(shown, "\nPipePolicy azuredisk\n") || !strings.Contains(shown, "\nPipePolicy parameters/smb\n") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	alone := []string{"bundle", "build", "--key", d.file("key"), "--pool", "windows", "--out", d.file("bundle")}
+	d.run(2, alone...)
+	d.run(0, append(alone, "--params", d.file("parameters.yaml"), "--now", "2026-01-02T03:04:05Z")...)
+	if shown := d.verify(0); strings.Contains(shown, "azuredisk") || !strings.Contains(shown, "\nPipePolicy parameters/smb\n") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	d.run(2, append(alone, "--params", d.file("parameters.yaml"), "--out", d.file("parameters.yaml"))...)
+	d.write("parameters.yaml", "pipePolicies: {smb: {pipes: [csi-proxy-smb-v1], node: {methods: [Map]}}}")
+	d.build(2, "--params", d.file("parameters.yaml"))
+}
+
 func TestARotationHasATimeOfBothKeys(t *testing.T) {
 	d := newDesk(t)
 	d.build(0)

@@ -113,7 +113,7 @@ func (b *bundles) Start(ctx context.Context) error {
 	}
 }
 
-// content is that of the bundles: the objects that decide at admission, under the revision that admission names.
+// content is that of the bundles: the PipePolicies that decide at admission, under the revision that admission names.
 func (b *bundles) content(ctx context.Context) (bundle.Bundle, error) {
 	active, ok := b.activated()
 	if !ok {
@@ -124,7 +124,9 @@ func (b *bundles) content(ctx context.Context) (bundle.Bundle, error) {
 	if err != nil {
 		return bundle.Bundle{}, err
 	}
-	content, err := policyset.BundleSources{PipePolicies: active.PipePolicies, PolicyRevision: active.Revision, Modules: modules}.Bundle()
+	content, err := policyset.BundleSources{
+		PipePolicies: active.PipePolicies, Parameters: active.Parameters, PolicyRevision: active.Revision, Modules: modules,
+	}.Bundle()
 	if err != nil {
 		return bundle.Bundle{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // newTestBundles is what a replica has whose activated policies a test sets.
@@ -60,6 +62,30 @@ func TestBundlesHoldWhatDecidesUnderTheRevisionOfDenials(t *testing.T) {
 	active.PipePolicies = append(active.PipePolicies, unfit)
 	if got, err := b.content(t.Context()); err == nil || !strings.Contains(err.Error(), `"disk"`) && !strings.Contains(err.Error(), "disk") {
 		t.Errorf("unfit: %+v, %v", got, err)
+	}
+}
+
+func TestTheFileOfParametersIsInBundlesAsItDecides(t *testing.T) {
+	active := &controller.Activated{Attempt: "a1", PipePolicies: []v1alpha1.PipePolicy{driverPolicy()}}
+	b, _ := newTestBundles(t, active)
+	s := &source{params: filepath.Join(t.TempDir(), "parameters.yaml")}
+	for _, method := range []string{"ListDiskIDs", "GetDiskStats"} {
+		write(t, s.params, "pipePolicies: {disk: {pipes: [csi-proxy-disk-v1], subjects: [{name: node, namespace: drivers, node: {methods: ["+method+"]}}]}}")
+		var err error
+		if _, active.Parameters, err = s.base(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := b.content(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := access.ParseDocument(got.ACL)
+		if err != nil || len(list.Policies) != 2 || list.Policies[0].Name != "disk" || list.Policies[1].Name != "parameters/disk" {
+			t.Fatalf("%s, %v", got.ACL, err)
+		}
+		if diff := cmp.Diff([]string{method}, list.Policies[1].Subjects[0].Methods); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

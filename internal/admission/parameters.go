@@ -1,6 +1,9 @@
 package admission
 
 import (
+	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
@@ -99,6 +102,15 @@ func (p Parameters) check(f *faults) {
 	for _, name := range sortedKeys(p.PipePolicies) {
 		p.PipePolicies[name].check(f, join("pipePolicies", name))
 	}
+}
+
+// NodePolicies are the PipePolicies in the words of nodes, under the names that refusals at admission have. Their lists of pipes and subjects are the caller's own.
+func (p Parameters) NodePolicies() []access.Policy {
+	out := make([]access.Policy, 0, len(p.PipePolicies))
+	for name, own := range p.PipePolicies {
+		out = append(out, access.Policy{Name: parameterPolicy(name), Pipes: slices.Clone(own.Pipes), LogOnly: own.LogOnly, Subjects: slices.Clone(own.Subjects)})
+	}
+	return out
 }
 
 // data is what policies see of the parameters.

@@ -31,8 +31,10 @@ type PipePolicy struct {
 	Action Action
 	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
 	Requirement Requirement
-	// Subjects may mount the pipes. Without any, nobody may.
+	// Subjects may mount the pipes. Without any, nobody may. What they may do on nodes does not count at admission.
 	Subjects []access.Subject
+	// LogOnly is for nodes alone, as in access.Policy.
+	LogOnly bool `json:",omitempty"`
 }
 
 // Bounds of a PipePolicy, the same as those of the API's schema: what the API server stores and what a parameters
@@ -77,6 +79,16 @@ func (p PipePolicy) withDefaults() PipePolicy {
 	}
 	if p.Requirement == "" {
 		p.Requirement = AllowedNamespace
+	}
+	return p
+}
+
+// forAdmission has defaults, and nothing of what is for nodes alone: the revision must not change with that.
+func (p PipePolicy) forAdmission() PipePolicy {
+	p = p.withDefaults()
+	p.LogOnly, p.Subjects = false, slices.Clone(p.Subjects)
+	for i := range p.Subjects {
+		p.Subjects[i].Permission = access.Permission{}
 	}
 	return p
 }

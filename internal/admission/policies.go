@@ -73,10 +73,10 @@ func (p Policies) validate() error {
 func (p Policies) pipePolicies() map[string]PipePolicy {
 	all := make(map[string]PipePolicy, len(p.PipePolicies)+len(p.Parameters.PipePolicies))
 	for name, own := range p.PipePolicies {
-		all[name] = own.withDefaults()
+		all[name] = own.forAdmission()
 	}
 	for name, own := range p.Parameters.PipePolicies {
-		all[parameterPolicy(name)] = own.withDefaults()
+		all[parameterPolicy(name)] = own.forAdmission()
 	}
 	return all
 }

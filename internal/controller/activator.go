@@ -167,7 +167,7 @@ func (a *Activator) conclude(next attempt, about string, s policy.Snapshot, err 
 	outcome := Outcome{Attempted: about, Err: err, Generations: next.generations(), Active: a.before.Active, ActiveAttempt: a.before.ActiveAttempt, At: a.now()}
 	if err == nil {
 		outcome.Active, outcome.ActiveAttempt = outcome.Generations, about
-		a.activated.Store(&Activated{about, s.Revision(), next.pipes})
+		a.activated.Store(&Activated{about, s.Revision(), next.pipes, next.params})
 	}
 	if active, ok := a.engine.Active(); ok {
 		outcome.Revision = active.Revision()

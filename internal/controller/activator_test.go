@@ -24,6 +24,7 @@ type running struct {
 	engine  *counted
 	told    []error // what Options.Attempted heard
 	noBase  atomic.Bool
+	params  atomic.Pointer[admission.Parameters] // nil for the defaults
 	cancel  context.CancelFunc
 	done    chan error
 }
@@ -36,6 +37,9 @@ func run(t *testing.T, objects *memory) *running {
 		base: func() (policy.Modules, admission.Parameters, error) {
 			if r.noBase.Load() {
 				return policy.Modules{}, admission.Parameters{}, errDisk
+			}
+			if p := r.params.Load(); p != nil {
+				return base(), *p, nil
 			}
 			return base(), admission.DefaultParameters(), nil
 		},

@@ -4,10 +4,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
-// Activated is what decides on this replica, and the PipePolicies that it was made of: those are for nodes as well.
+// Activated is what decides on this replica, and the PipePolicies that it was made of, objects and those of the parameters: they are for nodes as well.
 // Readers must not write to them.
 type Activated struct {
 	// Attempt is Outcome.ActiveAttempt.
@@ -16,6 +17,8 @@ type Activated struct {
 	Revision string
 	// PipePolicies are in the order of their names.
 	PipePolicies []v1alpha1.PipePolicy
+	// Parameters are those of the same attempt.
+	Parameters admission.Parameters
 }
 
 // Activated returns what decides, and false before anything does.

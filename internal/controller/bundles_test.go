@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
 // published is what a leader tells of bundles with the policies of an attempt.
@@ -136,6 +138,37 @@ func TestWhatIsActivatedIsHandedOutWithItsRevision(t *testing.T) {
 		}
 		if diff := cmp.Diff(good, after); diff != "" {
 			t.Error(diff)
+		}
+		r.stop(t)
+	})
+}
+
+// What parameters say of nodes alone changes no decision at admission, and is handed out all the same.
+func TestParametersAreHandedOutAsLongAsTheyDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, newMemory())
+		of := func(method string) *admission.Parameters {
+			p := admission.DefaultParameters()
+			p.PipePolicies = map[string]admission.PipePolicy{"p": {Subjects: []access.Subject{{Permission: access.Permission{Methods: []string{method}}}}}}
+			return &p
+		}
+		var before Activated
+		for i, method := range []string{"Mkdir", "Rmdir"} {
+			r.params.Store(of(method))
+			r.Changed()
+			calm()
+			got, _ := r.Activated()
+			if diff := cmp.Diff(*of(method), got.Parameters); diff != "" || got.Attempt == before.Attempt || len(r.told) != i+2 {
+				t.Errorf("%s: attempt %s after %s, %d told\n%s", method, got.Attempt, before.Attempt, len(r.told), diff)
+			}
+			before = got
+		}
+
+		r.noBase.Store(true) // as of a file with a fault
+		r.Changed()
+		calm()
+		if got, _ := r.Activated(); r.latest(t).Err == nil || !cmp.Equal(before, got) {
+			t.Errorf("after an attempt that failed: %+v", got)
 		}
 		r.stop(t)
 	})

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
@@ -16,6 +17,8 @@ import (
 type BundleSources struct {
 	// PipePolicies are the cluster's, or those of files.
 	PipePolicies []v1alpha1.PipePolicy
+	// Parameters are those that decide with them at admission. Their PipePolicies are in the bundle as "parameters/" and their name.
+	Parameters admission.Parameters
 	// Modules are the Rego that judges calls on nodes; none leaves the nodes with what is built into them.
 	Modules map[string]string
 	// PolicyRevision is what admission calls these policies.
@@ -25,7 +28,7 @@ type BundleSources struct {
 // Bundle returns the content of a bundle, without a revision, audience and times. Equal objects give equal content, in
 // whatever order they and their lists are. An error joins an *ObjectError for each object that is unfit.
 func (s BundleSources) Bundle() (bundle.Bundle, error) {
-	document, err := nodeDocument(s.PipePolicies)
+	document, err := nodeDocument(s.PipePolicies, s.Parameters)
 	if err != nil {
 		return bundle.Bundle{}, err
 	}
@@ -38,7 +41,7 @@ func (s BundleSources) Bundle() (bundle.Bundle, error) {
 
 // nodeDocument has the policies sorted by name. Subjects that have ended are kept: whether they have is for the node's clock to
 // say, and the content must not change because time passes.
-func nodeDocument(policies []v1alpha1.PipePolicy) (access.Document, error) {
+func nodeDocument(policies []v1alpha1.PipePolicy, parameters admission.Parameters) (access.Document, error) {
 	out := access.Document{Schema: access.Schema, Policies: make([]access.Policy, 0, len(policies))}
 	seen := map[string]bool{}
 	var faults []error
@@ -59,6 +62,9 @@ func nodeDocument(policies []v1alpha1.PipePolicy) (access.Document, error) {
 	}
 	if err := errors.Join(faults...); err != nil {
 		return access.Document{}, err
+	}
+	for _, p := range parameters.NodePolicies() { // which were checked when they were read
+		out.Policies = append(out.Policies, sorted(p))
 	}
 	slices.SortFunc(out.Policies, func(a, b access.Policy) int { return strings.Compare(a.Name, b.Name) })
 	return out, out.Check()

@@ -1,7 +1,9 @@
 package policyset
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
@@ -35,7 +38,7 @@ func azuredisk(change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
 }
 
 func TestAPolicyIsPutIntoTheWordsOfNodes(t *testing.T) {
-	got, err := nodeDocument([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })})
+	got, err := nodeDocument([]v1alpha1.PipePolicy{azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })}, admission.Parameters{})
 	want := access.Document{Schema: access.Schema, Policies: []access.Policy{{
 		Name: "azuredisk", Pipes: []string{"csi-proxy-disk-*", "csi-proxy-volume-*"}, LogOnly: true,
 		Subjects: []access.Subject{
@@ -94,5 +97,76 @@ func TestUnfitPoliciesAreNamed(t *testing.T) {
 	}
 	if b, err := (BundleSources{}).Bundle(); err != nil || !strings.Contains(string(b.ACL), `"policies":[]`) {
 		t.Errorf("no policies: %s, %v", b.ACL, err)
+	}
+}
+
+// inParameters are the parameters with the spec of an object as the policy "azuredisk".
+func inParameters(t *testing.T, p v1alpha1.PipePolicy) admission.Parameters {
+	t.Helper()
+	spec, err := json.Marshal(p.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := admission.ParseParameters(fmt.Appendf(nil, `{"pipePolicies": {%q: %s}}`, p.Name, spec), ReadPipePolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAPolicyOfTheParametersIsInTheBundleAsAnObjectIs(t *testing.T) {
+	object := azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly })
+	parameters := inParameters(t, object)
+	got, err := nodeDocument([]v1alpha1.PipePolicy{object}, parameters)
+	if err != nil || len(got.Policies) != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	want := got.Policies[0]
+	want.Name = "parameters/azuredisk"
+	if diff := cmp.Diff(want, got.Policies[1]); diff != "" {
+		t.Errorf("(-object +parameters):\n%s", diff)
+	}
+	if diff := cmp.Diff(inParameters(t, object), parameters); diff != "" {
+		t.Errorf("the parameters were changed:\n%s", diff)
+	}
+}
+
+// What a subject may do on nodes is in the bundle, and no matter of admission, whose revision is in every denial.
+func TestWhatIsForNodesChangesTheBundleAndNotTheRevision(t *testing.T) {
+	of := func(p v1alpha1.PipePolicy) (revision, list string) {
+		s := sources(t)
+		s.Parameters = inParameters(t, p)
+		modules, err := s.Assemble()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.Marshal(modules.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := BundleSources{Parameters: s.Parameters}.Bundle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data), string(b.ACL)
+	}
+	data, list := of(azuredisk())
+	for name, c := range map[string]struct {
+		change     func(*v1alpha1.PipePolicySpec)
+		isForNodes bool
+	}{
+		"nothing":          {func(*v1alpha1.PipePolicySpec) {}, false},
+		"LogOnly":          {func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly }, true},
+		"methods of all":   {func(s *v1alpha1.PipePolicySpec) { s.Node.Methods = []string{"ListDiskIDs"} }, true},
+		"a subject's path": {func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Node.PathPrefixes = []string{`C:\x`} }, true},
+		"a permit":         {func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Node.Permits = []v1alpha1.Permit{access.Reformat} }, true},
+	} {
+		otherData, otherList := of(azuredisk(c.change))
+		if otherData != data || (otherList != list) != c.isForNodes {
+			t.Errorf("%s: the data of admission is the same: %t, the list of nodes: %t", name, otherData == data, otherList == list)
+		}
+	}
+	if other, _ := of(azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Containers = nil })); other == data {
+		t.Error("a container fewer is the same at admission")
 	}
 }

@@ -50,14 +50,11 @@ func permission(of v1alpha1.NodeRules, own v1alpha1.SubjectRules) access.Permiss
 }
 
 // pipePolicy puts an object into admission's terms. Fields that the API server would have given their defaults, and that a
-// file left out, get the same ones here. What subjects may do on nodes is no part of it: the revision of admission's policies would change with it.
+// file left out, get the same ones here.
 func pipePolicy(p *v1alpha1.PipePolicy) admission.PipePolicy {
 	a := accessPolicy(p)
-	for i := range a.Subjects {
-		a.Subjects[i].Permission = access.Permission{}
-	}
 	return admission.PipePolicy{
-		Pipes: a.Pipes, Subjects: a.Subjects,
+		Pipes: a.Pipes, Subjects: a.Subjects, LogOnly: a.LogOnly,
 		Action:      cmp.Or(admission.Action(p.Spec.Admission.Action), admission.ActionDeny),
 		Requirement: cmp.Or(admission.Requirement(p.Spec.Admission.Requirement), admission.AllowedNamespace),
 	}

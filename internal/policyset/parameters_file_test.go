@@ -78,6 +78,7 @@ func TestPoliciesOfParametersAreRefused(t *testing.T) {
 
 func TestPoliciesOfParametersSayWhatTheyShow(t *testing.T) {
 	type Parameters = admission.Parameters
+	ofAll := access.Permission{Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true}
 	for text, change := range map[string]func(*Parameters){
 		"pipePolicies:": func(*Parameters) {},
 		"pipePolicies: {a: {pipes: [x]}}": func(p *Parameters) {
@@ -92,10 +93,10 @@ func TestPoliciesOfParametersSayWhatTheyShow(t *testing.T) {
       - {name: a, namespace: b, serviceAccounts: [c], containers: [d], images: ["e/f:*"]}
       - {name: g, namespace: h, owner: i, reason: j, expiresAt: 2026-01-02T16:04:05+01:00}`: func(p *Parameters) {
 			p.PipePolicies = map[string]admission.PipePolicy{"exceptions.storage": {
-				Pipes: []string{"csi-proxy-*", "{0}"}, Action: admission.ActionWarn, Requirement: admission.PrivilegedAndAllowedNamespace,
+				Pipes: []string{"csi-proxy-*", "{0}"}, Action: admission.ActionWarn, Requirement: admission.PrivilegedAndAllowedNamespace, LogOnly: true,
 				Subjects: []access.Subject{
-					{Name: "a", Namespace: "b", ServiceAccounts: []string{"c"}, Containers: []string{"d"}, Images: []string{"e/f:*"}},
-					{Name: "g", Namespace: "h", Owner: "i", Reason: "j", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)},
+					{Name: "a", Namespace: "b", ServiceAccounts: []string{"c"}, Containers: []string{"d"}, Images: []string{"e/f:*"}, Permission: ofAll},
+					{Name: "g", Namespace: "h", Owner: "i", Reason: "j", ExpiresAt: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Permission: ofAll},
 				},
 			}}
 		},
