@@ -17,14 +17,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// proxyConfig reads the configuration of a rendering's nodes as proxy.exe does, its rules compared with what there is.
-func proxyConfig(t *testing.T, all []object, name string) (config.Proxy, *acl.Policy) {
+// served are the pipes of a node with what they serve.
+func served(t *testing.T) []acl.API {
 	t.Helper()
-	content, _ := one(t, all, "ConfigMap", name).at("data", "proxy.yaml").(string)
-	p, err := config.ParseProxy("proxy.yaml", []byte(content))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, content)
-	}
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +32,18 @@ func proxyConfig(t *testing.T, all []object, name string) (config.Proxy, *acl.Po
 		}
 		known = append(known, entry)
 	}
+	return known
+}
+
+// proxyConfig reads the configuration of a rendering's nodes as proxy.exe does, its rules compared with what there is.
+func proxyConfig(t *testing.T, all []object, name string) (config.Proxy, *acl.Policy) {
+	t.Helper()
+	content, _ := one(t, all, "ConfigMap", name).at("data", "proxy.yaml").(string)
+	p, err := config.ParseProxy("proxy.yaml", []byte(content))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, content)
+	}
+	known := served(t)
 	for _, f := range p.Forward {
 		known = append(known, access.API{Group: `\\.\pipe\` + f.Pipe})
 	}

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
 )
 
 // driver is what a profile lets pass.
@@ -36,19 +38,34 @@ var drivers = map[string]driver{
 		[]string{"filesystem-v1", "volume-v1", "smb-v1", "filesystem-v1beta1", "smb-v1beta1"}},
 }
 
-// policy is what the webhook is to make of the profile.
-func (d driver) pipePolicy() admission.PipePolicy {
-	p := admission.PipePolicy{
-		Action: admission.ActionDeny, Requirement: admission.AllowedNamespace,
-		Subjects: []access.Subject{{
-			Name: "node", Namespace: d.namespace, ServiceAccounts: []string{d.serviceAccount}, Containers: []string{d.container},
-		}},
+// pipePolicy is what the webhook is to make of the profile; what it says of nodes is that of the nodes' own profile.
+func (d driver) pipePolicy(t *testing.T, o profiles.Options) admission.PipePolicy {
+	t.Helper()
+	o.Name = d.policy
+	rules, err := profiles.Rules(o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	s := access.Subject{Name: "node"}
+	for _, rule := range rules {
+		for _, who := range rule.Callers {
+			s.Namespace, s.ServiceAccounts, s.Containers = who.Namespace, []string{who.ServiceAccount}, []string{who.Container}
+		}
+		s.Methods, s.PathPrefixes = append(s.Methods, rule.Operations...), append(s.PathPrefixes, rule.Paths...)
+	}
+	s.Shares = o.Shares
+	if s.Namespace != d.namespace || s.ServiceAccounts[0] != d.serviceAccount || s.Containers[0] != d.container {
+		t.Errorf("%s is %+v on nodes", d.policy, s)
+	}
+	p := admission.PipePolicy{Action: admission.ActionDeny, Requirement: admission.AllowedNamespace, Subjects: []access.Subject{s}}
 	for _, pipe := range d.pipes {
 		p.Pipes = append(p.Pipes, "csi-proxy-"+pipe)
 	}
 	return p
 }
+
+// inAnyOrder are lists of methods, pipes and shares, whose order means nothing.
+var inAnyOrder = cmpopts.SortSlices(strings.Compare)
 
 func parameters(t *testing.T, all []object, name string) admission.Parameters {
 	t.Helper()
@@ -71,8 +88,8 @@ func TestAProfileAllowsItsDriverAndNobodyElse(t *testing.T) {
 	for value, d := range drivers {
 		got := parameters(t, render(t, set("drivers."+value+".enabled=true")...), "pipeguard-parameters")
 		want := admission.DefaultParameters()
-		want.PipePolicies = map[string]admission.PipePolicy{d.policy: d.pipePolicy()}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		want.PipePolicies = map[string]admission.PipePolicy{d.policy: d.pipePolicy(t, profiles.Options{})}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", value, diff)
 		}
 	}
@@ -93,7 +110,11 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 		PipePolicies:    map[string]admission.PipePolicy{},
 	}
 	for value, d := range drivers {
-		p := d.pipePolicy()
+		o := profiles.Options{KubeletDir: `D:\k`}
+		if value == "azurefile" {
+			o.Shares = []string{`\\*.file.example\data`, `\\files.example\*`}
+		}
+		p := d.pipePolicy(t, o)
 		switch value {
 		case "azuredisk":
 			p.Subjects[0].Images = []string{"mcr.microsoft.com/*"}
@@ -109,11 +130,13 @@ func TestEveryValueOfParametersArrives(t *testing.T) {
 		Subjects: []access.Subject{{
 			Name: "agent", Namespace: "backup", ServiceAccounts: []string{"agent"}, Containers: []string{"agent"},
 			Images: []string{"registry.example.com/backup/*"}, Owner: "storage@example.com", Reason: "until the driver takes snapshots",
-			ExpiresAt: time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC),
+			ExpiresAt:  time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC),
+			Permission: access.Permission{Methods: []string{"GetDiskStats"}, PathPrefixes: []string{`C:\var\lib\kubelet`}, RequireToken: true},
 		}},
+		LogOnly: true,
 	}
 	got := parameters(t, render(t, everything), "guard-parameters")
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), inAnyOrder); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -122,5 +145,17 @@ func TestAPolicyCannotTakeTheNameOfAProfile(t *testing.T) {
 	args := append(set("drivers.awsEbs.enabled=true"), "--set-json", `policies.aws-ebs={"pipes":["x"]}`)
 	if _, err := template(t, args...); err == nil {
 		t.Error("the profile was replaced")
+	}
+}
+
+func TestSharesOfADriverThatMapsNoneAreRefused(t *testing.T) {
+	shares := func(value, list string) []string {
+		return []string{"--set-json", "drivers." + value + ".shares=" + list}
+	}
+	if _, err := template(t, append(set("drivers.azuredisk.enabled=true"), shares("azuredisk", `["\\\\a\\b"]`)...)...); err == nil || !strings.Contains(err.Error(), "maps no shares") {
+		t.Errorf("a driver of disks: %v", err)
+	}
+	if _, err := template(t, append(set("drivers.smb.enabled=true"), shares("smb", `["\\\\*\\b"]`)...)...); err == nil {
+		t.Error("shares of every server are taken")
 	}
 }
