@@ -126,8 +126,8 @@ func TestTheSampleOfADriverIsWithinItsProfile(t *testing.T) {
 	}
 	var values struct {
 		Drivers map[string]struct {
-			Namespace                                  string
-			ServiceAccounts, Containers, Images, Pipes []string
+			Namespace                                           string
+			ServiceAccounts, Containers, Images, Pipes, Methods []string
 		}
 	}
 	if err := yaml.Unmarshal([]byte(read(t, chart, "values.yaml")["values.yaml"]), &values); err != nil {
@@ -137,6 +137,11 @@ func TestTheSampleOfADriverIsWithinItsProfile(t *testing.T) {
 	for _, pipe := range pipes[i].Spec.Pipes {
 		if !slices.Contains(profile.Pipes, string(pipe)) {
 			t.Errorf("the profile has no pipe %s", pipe)
+		}
+	}
+	for _, method := range pipes[i].Spec.Node.Methods {
+		if !slices.Contains(profile.Methods, method) {
+			t.Errorf("the profile has no method %s", method)
 		}
 	}
 	if subject.Namespace != profile.Namespace || !slices.Equal(subject.ServiceAccounts, profile.ServiceAccounts) || !slices.Equal(subject.Containers, profile.Containers) {
