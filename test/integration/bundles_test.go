@@ -41,6 +41,7 @@ func TestBundles(t *testing.T) {
 		test func(t *testing.T, s *signed)
 	}{
 		{"one object refuses the pod and the call under one revision", refusesBoth},
+		{"a changed file of parameters reaches the nodes", parametersReachNodes},
 		{"what others do to a bundle is undone", undone},
 		{"another key signs another revision and a broken one none", otherKeys},
 		{"the webhook may touch no other ConfigMap", touchesNoOther},
@@ -211,6 +212,34 @@ var named12 = regexp.MustCompile(`sha256:[0-9a-f]{12}`)
 
 func diskPolicy(namespace string) *v1alpha1.PipePolicy {
 	return pipePolicy("disk", []v1alpha1.PipePattern{"csi-proxy-disk-v1"}, subject(namespace))
+}
+
+func parametersReachNodes(t *testing.T, s *signed) {
+	before, err := os.ReadFile(s.Parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.SetParameters(string(before)); err != nil {
+			t.Error(err)
+		}
+	})
+	last, policies := newer(t, s.keys, "default", 0), ""
+	for method, effect := range map[string]acl.Effect{"ListDiskIDs": acl.Allow, "GetDiskStats": acl.Deny} {
+		if err := s.SetParameters(`{"pipePolicies": {"disk": {"pipes": ["csi-proxy-disk-v1"], "subjects": [{"name": "node", "namespace": "x", "serviceAccounts": ["y"], "node": {"methods": ["` + method + `"]}}]}}}`); err != nil {
+			t.Fatal(err)
+		}
+		for !strings.Contains(string(last.ACL), method) { // an activation of before may come between
+			last = newer(t, s.keys, "default", last.Revision)
+		}
+		if d := on(t, last).Decide(lists("x", "y")); d.Effect != effect || d.Effect == acl.Allow && d.Rule != "parameters/disk/node" || d.Effect == acl.Deny && !strings.Contains(d.Reason, "PipePolicy parameters/disk, ") {
+			t.Errorf("%s: %+v", method, d)
+		}
+		if policies != "" && last.PolicyRevision != policies {
+			t.Errorf("what is for nodes changed the revision of admission: %s, and it was %s", last.PolicyRevision, policies)
+		}
+		policies = last.PolicyRevision
+	}
 }
 
 func refusesBoth(t *testing.T, s *signed) {
