@@ -115,7 +115,6 @@ var forbidden = []struct{ from, to, because string }{
 	{"internal/proxy/requestpolicy", "internal/proxy/winhost", "calls are judged before they are carried out"},
 	{"internal/proxy/requestpolicy", "internal/proxy/fakehost", "calls are judged before they are carried out"},
 	{"internal/proxy/requestpolicy", "internal/proxy/forward", "calls are judged before they are passed on"},
-	{"internal/proxy", "internal/bundle", "the chain is told which rules decide, wherever they come from"},
 	{"internal/nodepolicy", "internal/proxy", "policies for nodes are made and tried where no node is"},
 	{"internal/nodepolicy", "k8s.io", "nodes know no Kubernetes types"},
 	{"internal/bundle", "k8s.io", "bundles are read on nodes, which know no Kubernetes types"},
@@ -152,6 +151,7 @@ var forbiddenDirect = []struct{ from, to, because string }{
 	{"internal/proxy", "internal/proxy/forward", "the chain guards any server behind it"},
 	{"internal/proxy", "internal/proxy/fakehost", "the chain guards any host"},
 	{"internal/proxy", "k8s.io", "the node's enforcement does not parse Kubernetes objects"},
+	{"internal/proxy", "internal/bundle", "the chain is told which rules decide, wherever they come from"},
 }
 
 func TestDependenciesPointOneWay(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pipeguard/pipeguard/internal/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 )
 
 func TestTheStatusSaysWhichSchemasAreReadWithoutABundleToo(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // served are the pipes of a node with what they serve.
-func served(t *testing.T) []acl.API {
+func served(t *testing.T) []access.API {
 	t.Helper()
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pipeguard/pipeguard/internal/bundle/node"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
@@ -50,8 +49,8 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := served(t)
-	live, err := node.Try(t.Context(), node.Options{
-		Known: known, Modules: nodepolicy.Modules, Policy: nodepolicy.Options(policy.Options{BaseTested: true, Timeout: 20 * time.Second}),
+	live, err := nodepolicy.Try(t.Context(), nodepolicy.Options{
+		Served: known, Policy: nodepolicy.EngineOptions(policy.Options{BaseTested: true, Timeout: 20 * time.Second}),
 	}, b)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +76,7 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 							t.Errorf("%s, caller %d, %s-%s %s %q %q: node %s, named %t; bundle %s, named %t", d.policy, i, r.Group, r.Version, operation, r.Paths, r.Shares,
 								want.Effect, want.Named, got.Effect, got.Named)
 						}
-						if got.Effect == acl.Allow && got.Named && i == 0 {
+						if got.Effect == access.Allow && got.Named && i == 0 {
 							allowed[operation] = true
 						}
 					}
@@ -92,14 +91,14 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 }
 
 // calls are those of an operation with paths and shares that a profile permits, and with others.
-func calls(operation, kubelet, share string) (out []acl.Request) {
+func calls(operation, kubelet, share string) (out []access.Call) {
 	shares := []string{share, `\\files.example\other`}
 	if !access.TakesShares(operation) {
 		shares = shares[:1]
 	}
 	for _, dir := range []string{`\plugins\x`, `\pods\x\y`, `\plugins`, `\pki`, ``, `\..\Windows`} {
 		for _, s := range shares {
-			r := acl.Request{Operation: operation}
+			r := access.Call{Operation: operation}
 			for range access.TakesPaths(operation) {
 				r.Paths = append(r.Paths, kubelet+dir)
 			}

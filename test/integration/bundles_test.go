@@ -225,14 +225,14 @@ func parametersReachNodes(t *testing.T, s *signed) {
 		}
 	})
 	last, policies := newer(t, s.keys, "default", 0), ""
-	for method, effect := range map[string]acl.Effect{"ListDiskIDs": acl.Allow, "GetDiskStats": acl.Deny} {
+	for method, effect := range map[string]access.Effect{"ListDiskIDs": access.Allow, "GetDiskStats": access.Deny} {
 		if err := s.SetParameters(`{"pipePolicies": {"disk": {"pipes": ["csi-proxy-disk-v1"], "subjects": [{"name": "node", "namespace": "x", "serviceAccounts": ["y"], "node": {"methods": ["` + method + `"]}}]}}}`); err != nil {
 			t.Fatal(err)
 		}
 		for !strings.Contains(string(last.ACL), method) { // an activation of before may come between
 			last = newer(t, s.keys, "default", last.Revision)
 		}
-		if d := on(t, last).Decide(lists("x", "y")); d.Effect != effect || d.Effect == acl.Allow && d.Rule != "parameters/disk/node" || d.Effect == acl.Deny && !strings.Contains(d.Reason, "PipePolicy parameters/disk, ") {
+		if d := on(t, last).Decide(lists("x", "y")); d.Effect != effect || d.Effect == access.Allow && d.Rule != "parameters/disk/node" || d.Effect == access.Deny && !strings.Contains(d.Reason, "PipePolicy parameters/disk, ") {
 			t.Errorf("%s: %+v", method, d)
 		}
 		if policies != "" && last.PolicyRevision != policies {
