@@ -1,4 +1,4 @@
-package nodepolicy
+package nodepolicy_test
 
 import (
 	"encoding/json"

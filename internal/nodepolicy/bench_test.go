@@ -1,4 +1,4 @@
-package nodepolicy
+package nodepolicy_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -50,10 +51,10 @@ func served(b *testing.B) (out []access.API) {
 }
 
 // likeTheProxy are the options of cmd/proxy.
-func likeTheProxy(b *testing.B) Options {
+func likeTheProxy(b *testing.B) nodepolicy.Options {
 	b.Helper()
-	return Options{
-		Served: served(b), Policy: EngineOptions(policy.Options{BaseTested: true}),
+	return nodepolicy.Options{
+		Served: served(b), Policy: nodepolicy.EngineOptions(policy.Options{BaseTested: true}),
 		Now: func() time.Time { return now },
 	}
 }
@@ -89,7 +90,7 @@ func BenchmarkActivate(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			node := New(likeTheProxy(b))
+			node := nodepolicy.New(likeTheProxy(b))
 			b.ReportAllocs()
 			for b.Loop() {
 				commit, err := node.Prepare(b.Context(), got, seal)
@@ -104,7 +105,7 @@ func BenchmarkActivate(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("all/policies=%d", n), func(b *testing.B) {
 			k, err := bundle.NewKeeper(b.Context(), bundle.Options{
-				Keys: keys, Audience: "windows", Dir: b.TempDir(), Prepare: New(likeTheProxy(b)).Prepare, Now: func() time.Time { return now },
+				Keys: keys, Audience: "windows", Dir: b.TempDir(), Prepare: nodepolicy.New(likeTheProxy(b)).Prepare, Now: func() time.Time { return now },
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -129,7 +130,7 @@ func BenchmarkActivate(b *testing.B) {
 // BenchmarkDecide asks the list of a bundle, and its Rego, about calls.
 func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{10, 1_000} {
-		live, err := Try(b.Context(), likeTheProxy(b), content(b, many(n)...))
+		live, err := nodepolicy.Try(b.Context(), likeTheProxy(b), content(b, many(n)...))
 		if err != nil {
 			b.Fatal(err)
 		}

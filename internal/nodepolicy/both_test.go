@@ -1,4 +1,4 @@
-package nodepolicy
+package nodepolicy_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -60,7 +61,7 @@ func TestAnObjectCannotHaveTheNamesOfAPolicyOfTheParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock := now
-	l, err := Try(t.Context(), options(&clock), b)
+	l, err := nodepolicy.Try(t.Context(), options(&clock), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestOnePolicyRefusesThePodAndTheCall(t *testing.T) {
 	}
 	b.Revision = 42
 	clock := now
-	l, err := Try(t.Context(), options(&clock), b)
+	l, err := nodepolicy.Try(t.Context(), options(&clock), b)
 	if err != nil {
 		t.Fatal(err)
 	}

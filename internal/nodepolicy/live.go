@@ -169,7 +169,7 @@ func (l *Live) Guards(group, version string) []string {
 }
 
 // Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
-func (l *Live) Notes() []string { return slices.Clone(l.table.Load().Notes) }
+func (l *Live) Notes() []string { return notes(l.document, l.served) }
 
 // List is the access list as it is now, for the other questions that it answers.
 func (l *Live) List() *access.List { return l.fresh().List }

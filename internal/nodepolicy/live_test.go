@@ -1,4 +1,4 @@
-package nodepolicy
+package nodepolicy_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
@@ -61,8 +62,8 @@ func object(name string, change ...func(*spec)) v1alpha1.PipePolicy {
 	return p
 }
 
-func options(clock *time.Time) Options {
-	return Options{
+func options(clock *time.Time) nodepolicy.Options {
+	return nodepolicy.Options{
 		Served: known, Modules: over(tested("node.rego", permissive)),
 		Policy: policy.Options{Entrypoint: "data.pipeguard.node.decision"}, Now: func() time.Time { return *clock },
 	}
@@ -88,9 +89,9 @@ func content(t testing.TB, objects ...v1alpha1.PipePolicy) bundle.Bundle {
 	return b
 }
 
-func live(t testing.TB, clock *time.Time, objects ...v1alpha1.PipePolicy) *Live {
+func live(t testing.TB, clock *time.Time, objects ...v1alpha1.PipePolicy) *nodepolicy.Live {
 	t.Helper()
-	l, err := Try(t.Context(), options(clock), content(t, objects...))
+	l, err := nodepolicy.Try(t.Context(), options(clock), content(t, objects...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +214,7 @@ func TestASubjectDoesNotOutliveItsTimeByAClockThatIsSet(t *testing.T) {
 		o := options(nil)
 		o.Now = func() time.Time { return time.Now().Add(-back).Round(0) } // a wall clock alone
 		ends := metav1.NewTime(time.Now().Add(time.Hour))
-		l, err := Try(t.Context(), o, content(t, object("azuredisk", func(s *spec) {
+		l, err := nodepolicy.Try(t.Context(), o, content(t, object("azuredisk", func(s *spec) {
 			s.Subjects[0].ExpiresAt, s.Subjects[0].Owner, s.Subjects[0].Reason = &ends, "o", "r"
 		})))
 		if err != nil {
@@ -379,7 +380,7 @@ func TestWhatDoesNotFitPermitsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := content(t, object("p", c.change))
 			b.ACL = bytes.ReplaceAll(b.ACL, []byte("unfit"), []byte(c.unfit))
-			l, err := Try(t.Context(), options(&clock), b)
+			l, err := nodepolicy.Try(t.Context(), options(&clock), b)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -422,12 +423,12 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 	} {
 		b := content(t, object("p"))
 		change(&b)
-		n := New(options(&clock))
+		n := nodepolicy.New(options(&clock))
 		if commit, err := n.Prepare(t.Context(), b, bundle.Seal{}); err == nil || commit != nil || n.Current() != nil {
 			t.Errorf("%s: prepared", name)
 		}
 	}
-	n := New(options(&clock))
+	n := nodepolicy.New(options(&clock))
 	commit, err := n.Prepare(t.Context(), content(t, object("p")), bundle.Seal{})
 	if err != nil || n.Current() != nil {
 		t.Fatalf("%v; decides before it was committed: %t", err, n.Current() != nil)
@@ -438,7 +439,7 @@ func TestABundleThatFailsIsNotPrepared(t *testing.T) {
 	}
 	o := options(&clock)
 	o.Modules = over(nil)
-	if _, err := Try(t.Context(), o, content(t, object("p"))); err == nil {
+	if _, err := nodepolicy.Try(t.Context(), o, content(t, object("p"))); err == nil {
 		t.Error("a node without Rego")
 	}
 }

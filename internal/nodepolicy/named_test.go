@@ -1,4 +1,4 @@
-package nodepolicy
+package nodepolicy_test
 
 import (
 	"encoding/json"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	nodepolicies "github.com/pipeguard/pipeguard/policies/node"
 )
 
 // partitions says whether the default policy permits the caller of its example to partition a disk on a node with these objects.
-func partitions(t *testing.T, l *Live) bool {
+func partitions(t *testing.T, l *nodepolicy.Live) bool {
 	t.Helper()
 	text, err := fs.ReadFile(nodepolicies.Examples(), "partition_disk/input.json")
 	if err != nil {
@@ -41,10 +42,10 @@ func partitions(t *testing.T, l *Live) bool {
 	return d.Allowed && judged.Allowed
 }
 
-func likeANode(t *testing.T, clock *time.Time) Options {
+func likeANode(t *testing.T, clock *time.Time) nodepolicy.Options {
 	t.Helper()
 	o := options(clock)
-	o.Modules, o.Policy = Modules, EngineOptions(policy.Options{BaseTested: true, Timeout: 20 * time.Second})
+	o.Modules, o.Policy = nodepolicy.Modules, nodepolicy.EngineOptions(policy.Options{BaseTested: true, Timeout: 20 * time.Second})
 	return o
 }
 
@@ -106,7 +107,7 @@ func TestASpelledOutMethodIsPermittedByTheDefaultPolicy(t *testing.T) {
 		}, true},
 		"a token that was not sent": {func(s *spec) { s.Node.Methods, s.Node.RequireToken = []string{"PartitionDisk"}, true }, false},
 	} {
-		l, err := Try(t.Context(), likeANode(t, &clock), content(t, object("p", func(s *spec) { s.Subjects[0].ServiceAccounts = []string{"driver"} }, c.change)))
+		l, err := nodepolicy.Try(t.Context(), likeANode(t, &clock), content(t, object("p", func(s *spec) { s.Subjects[0].ServiceAccounts = []string{"driver"} }, c.change)))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
+	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -255,10 +256,10 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	return out
 }
 
-// ForAdmissionAlone is what of a PipePolicy no node can express, in sentences: see access.Policy.
+// ForAdmissionAlone is what of a PipePolicy no node can express, in sentences: see package nodepolicy.
 func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
 	of := sorted(accessPolicy(p))
-	return of.ForAdmissionAlone()
+	return nodepolicy.ForAdmissionAlone(&of)
 }
 
 // pipeWarnings tell of pipes that CSI Proxy does not have. They are no faults: later versions may have more.

@@ -81,7 +81,7 @@ func TestWhatWaitedIsDecidedByWhatHoldsWhenItBegins(t *testing.T) {
 			if c.caller.HasPod() {
 				f.peers.set(func(p *fakePeers) { p.identity = c.caller })
 			}
-			g := newGate(f)
+			g := newTurnstile(f)
 			client := f.client(t, "filesystem-v1")
 			ended := make(chan error, 4)
 			call := func() { ended <- mkdirs["v1"](within(t), client) }
@@ -130,7 +130,7 @@ func oneWaits(t *testing.T, before, after *Rules) *fixture {
 	var now atomic.Pointer[Rules]
 	now.Store(before)
 	f := start(t, "unix", func(o *Options) { o.Rules = func(string, string) *Rules { return now.Load() } })
-	g := newGate(f)
+	g := newTurnstile(f)
 	client := f.client(t, "filesystem-v1")
 	ended := make(chan error, 2)
 	for i := range 2 {
@@ -166,7 +166,7 @@ func TestPermitsEndWhileACallWaits(t *testing.T) {
 func TestTheRequestPolicyIsAskedAgainAsOfNow(t *testing.T) {
 	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	f := judgedBy(t, judge)
-	g := newGate(f)
+	g := newTurnstile(f)
 	client := f.client(t, "filesystem-v1")
 	ended := make(chan error, 2)
 	go func() { ended <- mkdirs["v1"](within(t), client) }()

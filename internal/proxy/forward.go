@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/pipeguard/pipeguard/internal/core/gate"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
@@ -72,14 +73,13 @@ func (p *pipe) isNamed(fullMethod string) bool {
 	return p.now().List.Names(p.gv.Group, p.gv.Version, fullMethod)
 }
 
-// passed takes a call whose messages nobody here can read through the chain. It begins when the intent is durable.
+// passed takes a call whose messages nobody here can read through the gate. It begins when the intent is durable.
 func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 	call := &apiserver.Call{
 		Operation: &apiserver.Operation{Group: p.gv.Group, Name: s.fullMethod},
 		Version:   p.gv.Version, Method: s.fullMethod, FullMethod: s.fullMethod,
 	}
-	handle := func(ctx context.Context, _ *apiserver.Call) (proto.Message, error) {
-		r := requestFrom(ctx)
+	_, err := p.handle(ss.Context(), call, func(ctx context.Context, r *request) (proto.Message, error) {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		v := &vouched{ServerStream: ss, ctx: ctx, stream: s, call: *call, asked: *r, rules: r.rules, decided: r.now}
@@ -93,8 +93,7 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 			return nil, statusOf(err).Err()
 		}
 		return &emptypb.Empty{}, nil // the responses have been sent; this says that the call was answered
-	}
-	_, err := p.chain(handle)(ss.Context(), call)
+	})
 	return err
 }
 
@@ -124,7 +123,7 @@ const decideEvery = 10 * time.Second
 // overdueEvery is how often it is asked whether the log must keep too much for a stream: a disk is full within seconds.
 const overdueEvery = time.Second
 
-// Context returns the context of the chain.
+// Context returns the context behind the gate.
 func (v *vouched) Context() context.Context { return v.ctx }
 
 // RecvMsg implements grpc.ServerStream.
@@ -133,7 +132,7 @@ func (v *vouched) RecvMsg(m any) error {
 		return err
 	}
 	v.earn(m)
-	if v.begun.CompareAndSwap(false, true) { // the chain has just asked
+	if v.begun.CompareAndSwap(false, true) { // the gate has just asked
 		return nil
 	}
 	return v.still()
@@ -186,9 +185,9 @@ func (v *vouched) allowed() (err error) {
 		return nil
 	}
 	r, call := v.asked, v.call
-	r.now, r.waited = time.Now(), true // it was counted against the caller's limits when it began
-	v.denied = errUndecided            // should what decides panic
-	_, v.denied = chain(nothing, p.authorized, p.judged)(context.WithValue(v.ctx, requestKey{}, &r), &call)
+	r.call, r.now = &call, time.Now()
+	v.denied = errUndecided // should what decides panic
+	v.denied = gate.Ask(v.ctx, &r, &r)
 	v.rules, v.decided = rules, r.now
 	return v.denied
 }
@@ -217,9 +216,6 @@ func (v *vouched) watch(end context.CancelCauseFunc) (stop func()) {
 	}()
 	return func() { close(done) }
 }
-
-// nothing is the end of a chain that only decides.
-func nothing(context.Context, *apiserver.Call) (proto.Message, error) { return &emptypb.Empty{}, nil }
 
 // denial is why the stream is not allowed any more; nil if it is.
 func (v *vouched) denial() error {

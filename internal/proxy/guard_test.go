@@ -65,7 +65,7 @@ func TestRequestOfAConnectionThatHasEndedDoesNotRun(t *testing.T) {
 	s, ctx := streamOf(t, p)
 	s.conn.end(audit.ResultIdle, "test") // writes the terminal record of the stream
 	p.metrics.accept(p.name)
-	if _, err := p.recovered(ctx, nil, nil); status.Code(err) != codes.Canceled {
+	if _, err := p.handle(ctx, nil, nil); status.Code(err) != codes.Canceled {
 		t.Errorf("got %v", err)
 	}
 	if end := f.log.await(t, 1, terminal)[0]; end.Outcome.Code != "Canceled" {

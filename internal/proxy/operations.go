@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -17,18 +16,18 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
 
-// ordered waits until no other call acts on the same object, and no more than the bound act at once.
-func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	if call.Request == nil { // a forwarded call: its objects are not known, and the server behind has an order of its own
-		return next(ctx, call)
+// Enter implements gate.Session: it waits until no other call acts on the same object, and no more than the bound act at once.
+func (r *request) Enter(ctx context.Context) (leave func(), waited bool, err error) {
+	if r.call.Request == nil { // a forwarded call: its objects are not known, and the server behind has an order of its own
+		return func() {}, false, nil
 	}
-	r := requestFrom(ctx)
-	leave, waited, err := p.queue.Enter(ctx, order.Request{
-		Keys:   keys(call, r.targets),
-		Shared: call.Operation.ReadOnly,
+	p := r.pipe()
+	leave, waited, err = p.queue.Enter(ctx, order.Request{
+		Keys:   keys(r.call, r.targets),
+		Shared: r.call.Operation.ReadOnly,
 		Owner:  r.stream.conn.principal(),
 		House:  houseOf(r.stream.conn.principal()),
-		Name:   call.Operation.Name,
+		Name:   r.call.Operation.Name,
 		ID:     r.stream.id,
 	})
 	if err != nil {
@@ -38,25 +37,12 @@ func (p *pipe) ordered(ctx context.Context, call *apiserver.Call, next apiserver
 			code = codes.ResourceExhausted
 			p.metrics.queueFull.Inc()
 		}
-		return nil, status.Errorf(code, "%s %v (audit id %s)", call.FullMethod, err, r.stream.id)
+		return nil, false, status.Errorf(code, "%s %v (audit id %s)", r.call.FullMethod, err, r.stream.id)
 	}
-	defer leave()
-	r.waited = waited
-	return next(ctx, call)
-}
-
-// decideAgain asks token, access list and request policy anew about a call that has waited: what allowed it may have ended. The
-// record shows the decision that counts, which is the last one.
-func (p *pipe) decideAgain(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	r := requestFrom(ctx)
-	if !r.waited {
-		return next(ctx, call)
+	if waited { // then it is decided again
+		r.now = time.Now()
 	}
-	r.now, call.Permits = time.Now(), apiserver.Permits{}
-	if r.sent != nil { // as it was before the token was taken out
-		ctx = metadata.NewIncomingContext(ctx, r.sent)
-	}
-	return chain(next, p.vouched, p.authorized, p.judged)(ctx, call)
+	return leave, waited, nil
 }
 
 // keys are the objects that a call acts on. An operation that names none and changes the host is its own object.
@@ -77,16 +63,13 @@ func keys(call *apiserver.Call, targets []apiserver.Target) []order.Key {
 
 // operate carries out an operation under its own time-out. One that changes the host goes on when its caller leaves, so that
 // its end is known and recorded; it ends early only if it takes too long or the pipe is stopped by force.
-func (p *pipe) operate(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	if call.Request == nil { // a forwarded stream ends with its caller
-		return next(ctx, call)
-	}
-	if !call.Operation.ReadOnly {
+func (p *pipe) operate(ctx context.Context, r *request, handle apiserver.Handler) (proto.Message, error) {
+	if !r.call.Operation.ReadOnly {
 		ctx = detached{p.running, ctx}
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.limits.OperationTimeout)
 	defer cancel()
-	return next(ctx, call)
+	return r.redact(ctx, handle)
 }
 
 // detached has the life of one context and, beside that one's values, those of another.

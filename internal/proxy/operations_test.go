@@ -42,7 +42,7 @@ func mkdir(ctx context.Context, c grpc.ClientConnInterface, path string) error {
 
 func TestWriteGoesOnWhenItsCallerLeaves(t *testing.T) {
 	f := start(t, "unix")
-	g := newGate(f)
+	g := newTurnstile(f)
 	ctx, cancel := context.WithCancel(within(t))
 	left := make(chan error, 1)
 	c := f.client(t, "filesystem-v1")
@@ -85,7 +85,7 @@ func TestPanicOfAnOperationWhoseCallerHasLeftIsRecorded(t *testing.T) {
 
 func TestOperationsOnOnePathFollowEachOther(t *testing.T) {
 	f := start(t, "unix")
-	g := newGate(f)
+	g := newTurnstile(f)
 	c := f.client(t, "filesystem-v1")
 	old := v1alpha1.NewFilesystemClient(f.client(t, "filesystem-v1alpha1"))
 	answers := make(chan error, 8)
@@ -126,7 +126,7 @@ func (f *fixture) waiting(t *testing.T, n int) {
 
 func TestCallerThatLeavesTheQueueHasDoneNothing(t *testing.T) {
 	f := start(t, "unix")
-	g := newGate(f)
+	g := newTurnstile(f)
 	c := f.client(t, "filesystem-v1")
 	first := make(chan error, 1)
 	go func() { first <- mkdir(within(t), c, `C:\a`) }()
@@ -151,7 +151,7 @@ func TestCallerThatLeavesTheQueueHasDoneNothing(t *testing.T) {
 
 func TestCallsBeyondTheQueueAreRefused(t *testing.T) {
 	f := start(t, "unix", func(o *Options) { o.Limits.Operations, o.Limits.Waiting = 1, 3 })
-	g := newGate(f)
+	g := newTurnstile(f)
 	c := f.client(t, "filesystem-v1")
 	answers := make(chan error, 2)
 	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
@@ -176,7 +176,7 @@ func TestCallsBeyondTheQueueAreRefused(t *testing.T) {
 
 func TestCallerThatDiesWhileItWaitsIsRefused(t *testing.T) {
 	f := start(t, "unix")
-	g := newGate(f)
+	g := newTurnstile(f)
 	c := f.client(t, "filesystem-v1")
 	answers := make(chan error, 2)
 	go func() { answers <- mkdir(within(t), c, `C:\a`) }()
@@ -200,7 +200,7 @@ func TestStopWaitsForOperationsWhoseCallersHaveLeft(t *testing.T) {
 					o.Limits.StopTimeout = 100 * time.Millisecond
 				}
 			})
-			g := newGate(f)
+			g := newTurnstile(f)
 			ctx, cancel := context.WithCancel(within(t))
 			left := make(chan error, 1)
 			c := f.client(t, "filesystem-v1")
@@ -227,7 +227,7 @@ func TestStopWaitsForOperationsWhoseCallersHaveLeft(t *testing.T) {
 
 func TestOperationsHaveATimeOutOfTheirOwn(t *testing.T) {
 	f := start(t, "unix", func(o *Options) { o.Limits.OperationTimeout = 50 * time.Millisecond })
-	newGate(f)
+	newTurnstile(f)
 	err := mkdir(within(t), f.client(t, "filesystem-v1"), `C:\a`)
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("got %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
@@ -73,7 +74,9 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	for _, method := range api.Methods() {
 		p.methods[method.FullMethod] = method.Operation.Name
 	}
-	desc := api.Desc(p.chain(o.Handle), p.onBad)
+	desc := api.Desc(func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
+		return p.handle(ctx, call, func(ctx context.Context, r *request) (proto.Message, error) { return p.operate(ctx, r, o.Handle) })
+	}, p.onBad)
 	p.service = desc.ServiceName
 	for i := range desc.Methods {
 		desc.Methods[i].Handler = p.guard(desc.Methods[i].Handler)

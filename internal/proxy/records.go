@@ -73,7 +73,7 @@ func (p *pipe) connectionRecord(c *conn) lastRecord {
 // milliseconds behind.
 func since(accept time.Time) int64 { return max(0, time.Since(accept).Microseconds()) }
 
-// rejection is the terminal record of a request that did not reach the chain.
+// rejection is the terminal record of a request that did not reach the gate.
 func (p *pipe) rejection(s *stream, err error) lastRecord {
 	e := p.record(s.conn, audit.TypeRequest, audit.StageResponseComplete, s.id)
 	e.What.FullMethod, e.What.Method = s.fullMethod, s.method

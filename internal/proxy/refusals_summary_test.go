@@ -116,7 +116,7 @@ func asRead(t *testing.T, e audit.Event) (read audit.Event) {
 
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// randomRefusal is one of those that the chain can make, with few values of each field, so that some are alike.
+// randomRefusal is one of those that calls can end with, with few values of each field, so that some are alike.
 func randomRefusal(r *rand.Rand, n int) lastRecord {
 	long := strings.Repeat("long", 80)
 	i := caller.Caller{Assurance: caller.AssuranceProcess, User: caller.User{SID: oneOf(r, "S-1-5-18", "S-1-5-21-7"), Name: oneOf(r, "", `NT AUTHORITY\SYSTEM`)}}

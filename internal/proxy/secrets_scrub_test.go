@@ -8,11 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	smb "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -50,10 +49,9 @@ func TestTheErrorOfTheHostIsScrubbedAndItsCodeStays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		call := mapping(tt.password)
-		r := &request{}
+		r := &request{call: call}
 		describe(fill(&r.event), call)
-		ctx := context.WithValue(t.Context(), requestKey{}, r)
-		resp, err := (*pipe)(nil).scrubbed(ctx, call, func(context.Context, *apiserver.Call) (proto.Message, error) { return empty, tt.err })
+		resp, err := r.redact(t.Context(), func(context.Context, *apiserver.Call) (proto.Message, error) { return empty, tt.err })
 		if fmt.Sprint(err) != fmt.Sprint(tt.want) || status.Code(err) != status.Code(tt.want) || err == nil && resp != empty {
 			t.Errorf("%s: %v, %v, want %v", tt.name, resp, err, tt.want)
 		}
@@ -115,7 +113,8 @@ func TestAStackHasNoArguments(t *testing.T) {
 func TestACallWithoutSecretsPaysNothingForThem(t *testing.T) {
 	call, next := openCall(t)
 	for name, handle := range map[string]apiserver.Handler{"ok": next(nil), "error": next(errDisk)} {
-		if n := testing.AllocsPerRun(100, func() { _, _ = (*pipe)(nil).scrubbed(context.Background(), call, handle) }); n != 0 {
+		r := &request{call: call}
+		if n := testing.AllocsPerRun(100, func() { _, _ = r.redact(context.Background(), handle) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -139,7 +138,7 @@ func openCall(t testing.TB) (*apiserver.Call, func(error) apiserver.Handler) {
 	}
 }
 
-func BenchmarkScrubbed(b *testing.B) {
+func BenchmarkRedact(b *testing.B) {
 	open, next := openCall(b)
 	closed := mapping("p4ss-w0rd")
 	for _, c := range []struct {
@@ -148,10 +147,10 @@ func BenchmarkScrubbed(b *testing.B) {
 		err  error
 	}{{"no secret", open, nil}, {"no secret, error", open, errDisk}, {"a secret", closed, nil}, {"a secret, error", closed, errDisk}} {
 		b.Run(c.name, func(b *testing.B) {
-			handle, ctx := next(c.err), context.Background()
+			handle, ctx, r := next(c.err), context.Background(), &request{call: c.call}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = (*pipe)(nil).scrubbed(ctx, c.call, handle)
+				_, _ = r.redact(ctx, handle)
 			}
 		})
 	}

@@ -11,13 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
-
-	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -184,7 +183,7 @@ func TestARequestThatIsNotWholeInTimeEnds(t *testing.T) {
 func TestAWholeRequestMayTakeItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, "memory")
-		g := newGate(f)
+		g := newTurnstile(f)
 		c := f.client(t, "filesystem-v1")
 		ended := make(chan error, 2)
 		for range 2 { // one runs, one waits

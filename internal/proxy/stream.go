@@ -10,7 +10,7 @@ import (
 )
 
 // stream is one request as the transport has announced it. It ends with exactly one terminal record, written by
-// whoever claims it: the chain, or one of the hooks that see what never reaches the chain.
+// whoever claims it: the gate, or one of the hooks that see what never reaches the gate.
 type stream struct {
 	conn       *conn
 	id         string // of its audit records

@@ -6,27 +6,23 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
 // looksAtTokens says whether a token can add to what is known of a caller on this pipe.
 func (p *pipe) looksAtTokens() bool { return p.tokens != nil && p.tokens.Mode() != token.Off }
 
-// vouched looks at the caller's token, before anybody asks what the caller may do, and takes it out of the call: whoever
-// is behind the proxy has no use for it.
-func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
+// Authenticate implements gate.Session: it looks at the caller's token, and takes it out of the call: whoever is behind the proxy has no use for it.
+func (r *request) Authenticate(ctx context.Context) (context.Context, error) {
+	p := r.pipe()
 	if !p.looksAtTokens() {
-		return next(ctx, call)
+		return ctx, nil
 	}
-	r := requestFrom(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
-	r.sent = md
 	id, result, err := p.tokens.Check(ctx, md, r.stream.conn.facts())
 	if err != nil {
 		code := token.CodeOf(err)
@@ -39,7 +35,7 @@ func (p *pipe) vouched(ctx context.Context, call *apiserver.Call, next apiserver
 	}
 	r.hasToken, r.token = id.PodUID != "", id
 	r.event.Who = withToken(r.event.Who, r.hasToken, result)
-	return next(metadata.NewIncomingContext(ctx, p.tokens.Strip(md)), call)
+	return metadata.NewIncomingContext(ctx, p.tokens.Strip(md)), nil
 }
 
 // withToken is how records name a caller who has sent a token. Who is shared by the records of the connection, and stays.

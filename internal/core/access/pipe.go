@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -45,49 +44,4 @@ func (p Pipe) isGuardedBy(pattern string) bool {
 
 func (p Pipe) isOpenedBy(pattern string) bool {
 	return p.isGuardedBy(pattern) && (!MustBeSpelled(p.Group) || strings.HasPrefix(pattern, PipePrefix+p.Group))
-}
-
-// ForAdmissionAlone says in sentences what of the policy no node can express, so that a caller which admission lets in is permitted less there: groups
-// that a pattern covers without spelling them out, methods that belong to no pipe which the policy opens, and what the operations of CSI Proxy name where pipes
-// of others are meant.
-func (p *Policy) ForAdmissionAlone() (notes []string) {
-	for _, g := range groups {
-		var closed []string
-		for _, version := range g.Versions {
-			if pipe := (Pipe{g.Name, version}); p.Guards(pipe) && !p.Opens(pipe) {
-				closed = append(closed, pipe.Name())
-			}
-		}
-		if len(closed) > 0 {
-			notes = append(notes, fmt.Sprintf("a pattern covers %s without spelling out the group %s: they are guarded, and no node permits anything there; write %s%s-*",
-				strings.Join(closed, " and "), g.Name, PipePrefix, g.Name))
-		}
-	}
-	isForeign := slices.ContainsFunc(p.Pipes, func(pattern string) bool {
-		return !strings.HasPrefix(pattern, strings.TrimSuffix(PipePrefix, "-"))
-	})
-	told := map[string]bool{}
-	for i := range p.Subjects {
-		s := &p.Subjects[i]
-		for _, m := range s.Methods {
-			if of, beyond := p.Beyond(m); beyond && !told[m] {
-				told[m] = true
-				notes = append(notes, fmt.Sprintf("no pipe that it opens has the method %s: it is one of %s%s-*", m, PipePrefix, of))
-			}
-		}
-		if isForeign && s.NamesOperations() {
-			notes = append(notes, fmt.Sprintf("subject %s has methods, paths, shares or services, and is permitted nothing on pipes that are not CSI Proxy's: their operations are not known", s.Name))
-		}
-	}
-	return notes
-}
-
-// Beyond says whether a method belongs to a group of which the policy opens no pipe, and to which. A method that no group has is none of those.
-func (p *Policy) Beyond(method string) (group string, ok bool) {
-	at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == groupOf[method] })
-	if at < 0 {
-		return "", false
-	}
-	g := groups[at]
-	return g.Name, !slices.ContainsFunc(g.Versions, func(version string) bool { return p.Opens(Pipe{g.Name, version}) })
 }

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -21,8 +20,6 @@ type Table struct {
 	*List
 	// Until is when the next subject ends; zero if none does.
 	Until time.Time
-	// Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
-	Notes []string
 
 	guardedBy map[Pipe][]string
 }
@@ -34,7 +31,6 @@ func NewTable(d Document, served []API, now time.Time) *Table {
 	var rules []Rule
 	for i := range d.Policies {
 		p := &d.Policies[i]
-		t.note(p, served)
 		var open, spelled []PipePattern
 		for _, a := range served {
 			pipe := a.Pipe()
@@ -96,38 +92,6 @@ func (s *Subject) rule(policy string, open, spelled []PipePattern) Rule {
 		r.Shares = append(r.Shares, share)
 	}
 	return r
-}
-
-// note says what permits nothing on this node: what no node can express, what no caller and no path could be, and methods that its proxy is too old for.
-func (t *Table) note(p *Policy, served []API) {
-	add := func(format string, args ...any) {
-		if text := "PipePolicy " + p.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(t.Notes, text) {
-			t.Notes = append(t.Notes, text)
-		}
-	}
-	for _, text := range p.ForAdmissionAlone() {
-		add("%s", text)
-	}
-	open := slices.DeleteFunc(slices.Clone(served), func(a API) bool { return !p.Opens(a.Pipe()) })
-	for i := range p.Subjects {
-		s := &p.Subjects[i]
-		for _, m := range s.Methods {
-			_, isBeyond := p.Beyond(m)
-			if len(open) > 0 && !isBeyond && !slices.ContainsFunc(open, func(a API) bool { return slices.Contains(a.Operations, m) }) {
-				add("no pipe of this node has a method %s, so it permits nothing", m)
-			}
-		}
-		for _, text := range s.Images {
-			if _, err := SpellImage(text); err != nil {
-				add("%v, so it permits nothing", err)
-			}
-		}
-		for _, text := range s.PathPrefixes {
-			if _, err := ParseDirectory(text); err != nil {
-				add("%v, so it permits nothing", err)
-			}
-		}
-	}
 }
 
 // GuardedBy returns the names of the policies that guard a pipe. The caller does not change them.

@@ -6,27 +6,19 @@ import (
 	"strconv"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/gate"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
-	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// judged asks the request policy about a call that the access list has allowed. On a pipe in mode LogOnly its denial is
-// recorded and not enforced; a call that the list has denied there is denied already, and is not asked about.
-func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.Handler) (proto.Message, error) {
-	r := requestFrom(ctx)
-	if r.rules.Judge == nil || access.Effect(r.event.Decision.Effect) != access.Allow {
-		return next(ctx, call)
-	}
-	d := r.rules.Judge.Decide(ctx, call, p.subject(r))
+// Judge implements gate.Judge: it asks the request policy. On a pipe in mode LogOnly its denial is recorded and not enforced.
+func (r *request) Judge(ctx context.Context) *gate.Refusal {
+	p := r.pipe()
+	d := r.rules.Judge.Decide(ctx, r.call, p.circumstances(r))
 	if d.Allowed() {
-		return next(ctx, call)
+		return nil
 	}
 	d.Record(r.event.Decision)
 	r.event.Decision.Policy.Bundle = r.rules.Policy.Bundle
@@ -35,16 +27,7 @@ func (p *pipe) judged(ctx context.Context, call *apiserver.Call, next apiserver.
 		r.fault = note{zap.ErrorLevel, "the request policy gave no decision", []zap.Field{zap.String(logkeys.Code, d.Rule), zap.Error(text)}}
 	}
 	p.metrics.judged.WithLabelValues(p.name, d.Label(), r.event.Decision.Mode).Inc()
-	reason := d.Rule + ": " + d.Reason + " (" + revisionOf(r.event.Decision.Policy) + ")"
-	if access.Mode(r.event.Decision.Mode) != access.LogOnly {
-		err := p.deny(r, call, reason)
-		if d.MayChange() { // drivers ask again, and do not after PermissionDenied
-			err = status.Error(codes.Unavailable, status.Convert(err).Message())
-		}
-		return nil, err
-	}
-	r.noteDenial("call would be denied", reason)
-	return next(ctx, call)
+	return &gate.Refusal{Reason: d.Rule + ": " + d.Reason + " (" + revisionOf(r.event.Decision.Policy) + ")", MayChange: d.MayChange()}
 }
 
 // revisionOf names the revision of a request policy as refusals of the access list name theirs.
@@ -57,8 +40,8 @@ func revisionOf(p *audit.Policy) string {
 	return text
 }
 
-// subject is what the request policy is told of a call beside the call itself.
-func (p *pipe) subject(r *request) *requestpolicy.Circumstances {
+// circumstances are what the request policy is told of a call beside the call itself.
+func (p *pipe) circumstances(r *request) *requestpolicy.Circumstances {
 	s := &requestpolicy.Circumstances{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {
 		s.Node = p.where.Node

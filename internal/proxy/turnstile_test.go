@@ -12,15 +12,15 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// gate is a handler that lets operations go one by one and remembers which run.
-type gate struct {
+// turnstile is a handler that lets operations go one by one and remembers which run.
+type turnstile struct {
 	began chan string
 	mu    sync.Mutex
 	doors map[string]chan struct{}
 }
 
-func newGate(f *fixture) *gate {
-	g := &gate{began: make(chan string, 100), doors: map[string]chan struct{}{}}
+func newTurnstile(f *fixture) *turnstile {
+	g := &turnstile{began: make(chan string, 100), doors: map[string]chan struct{}{}}
 	f.handler(func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
 		path := apiserver.Targets(call)[0].Value
 		g.began <- path
@@ -34,7 +34,7 @@ func newGate(f *fixture) *gate {
 	return g
 }
 
-func (g *gate) door(path string) chan struct{} {
+func (g *turnstile) door(path string) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.doors[path] == nil {
@@ -44,7 +44,7 @@ func (g *gate) door(path string) chan struct{} {
 }
 
 // await waits until these operations have begun, in any order, and no other.
-func (g *gate) await(t *testing.T, want ...string) {
+func (g *turnstile) await(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
 	for range want {
