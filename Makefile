@@ -9,7 +9,7 @@ GOLANGCI_LINT_VERSION := v2.15.0
 # tables for debuggers a cold build takes less.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath -gcflags=all=-dwarf=false
 
-.PHONY: help agree build deps test test-linux test-windows flaky e2e bench lint generate verify run image
+.PHONY: help agree build core deps test test-linux test-windows flaky e2e bench lint generate verify run image
 
 help: ## Show this list.
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ e2e: image ## Install the chart on a whole cluster on this machine (Debian, as r
 
 agree: ## Hold a million generated pairs of a policy and a caller against each other, at admission and on a node.
 	PIPEGUARD_PAIRS=1000000 go test -count=1 -timeout 30m -v -run '^TestBothEndsSayTheSame$$' ./internal/nodepolicy
+
+core: ## Print what must be read to believe that no call runs that is not allowed, in reading order.
+	@hack/core.sh
 
 deps: ## Install what the tests need beside Go (Debian, as root), or say what that is.
 	hack/deps.sh

@@ -84,7 +84,7 @@ func TestTheAuthorityVouchesForItsOwnHostsOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := verify(other.leaf.Load().Leaf, host); err == nil {
-					t.Errorf("%s is vouched for", host)
+					t.Errorf("%s is can no longer be verified", host)
 				}
 			}
 		})

@@ -155,7 +155,7 @@ func (v *vouched) earn(m any) {
 
 func (v *vouched) still() error {
 	if err := v.stream.conn.alive(); err != nil {
-		return status.Errorf(codes.PermissionDenied, "the caller cannot be vouched for any more: %v", err)
+		return status.Errorf(codes.PermissionDenied, "the caller's identity can no longer be verified: %v", err)
 	}
 	return v.allowed()
 }

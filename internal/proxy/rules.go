@@ -4,17 +4,16 @@ import (
 	"context"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/core/gate"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// List is an access list. *acl.Policy is one.
+// List is an access list. *access.List is one.
 type List interface {
-	// Decide answers a request.
-	Decide(access.Call) access.Decision
+	gate.List
 	// Connections is how many connections to a pipe a caller may hold open; 0 sets no bound.
 	Connections(group, version string, who caller.Caller) int
 	// Admits says whether the list could allow the caller any call on a pipe.
@@ -23,7 +22,7 @@ type List interface {
 	Names(group, version, method string) bool
 }
 
-// Judge is asked about calls that the list has allowed. *request.Evaluator is one.
+// Judge is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
 type Judge interface {
 	// Decide judges a call. Whatever keeps it from deciding is a denial.
 	Decide(ctx context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision

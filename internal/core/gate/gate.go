@@ -103,7 +103,7 @@ func pass(ctx context.Context, s Session, l Ledger, act func(ctx context.Context
 		}
 	}
 	if err := s.Alive(); err != nil {
-		return l.Deny(Refusal{Reason: "the caller cannot be vouched for any more: " + err.Error(), IsGone: true})
+		return l.Deny(Refusal{Reason: "the caller's identity can no longer be verified: " + err.Error(), IsGone: true})
 	}
 	if err := l.Intend(inner); err != nil {
 		return err

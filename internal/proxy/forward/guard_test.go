@@ -95,7 +95,7 @@ func TestCallerThatIsReplacedDuringAStreamSaysNoMore(t *testing.T) {
 	if err := s.SendMsg(&raw.Message{2}); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := receive(s); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "vouched") {
+	if m, err := receive(s); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "no longer be verified") {
 		t.Errorf("got %q, %v", m, err)
 	}
 	if end := g.log.terminals(t, 1)[0]; end.Outcome.Code != "PermissionDenied" {
