@@ -38,6 +38,8 @@ type PipePolicyList struct {
 }
 
 // PipePolicySpec says which pipes are guarded and who may use them.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.node) || !has(self.node.requireToken) || !self.node.requireToken || !has(self.subjects) || !self.subjects.exists(s, has(s.process))",message="no process of the node has a token: with requireToken nothing is permitted to it"
 type PipePolicySpec struct {
 	// Pipes are names of pipes, or beginnings of names that end in "*", in any case and without \\.\pipe\ in front.
 	// Each is guarded, whether or not the parameter guardedPipes has it.
@@ -161,8 +163,11 @@ type NodeRules struct {
 	RequireToken bool `json:"requireToken,omitempty"`
 }
 
-// Subject is who may use the pipes of a policy: containers of pods in one namespace, narrowed by each list that is not empty.
+// Subject is who may use the pipes of a policy: containers of pods in one namespace, narrowed by each list that is not empty, or a process of the node.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) != has(self.process)",message="a subject is containers of a namespace or a process of the node: set namespace or process, and not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.serviceAccounts) && !has(self.containers) && !has(self.images))",message="a process of the node is in no pod: leave serviceAccounts, containers and images out"
+// +kubebuilder:validation:XValidation:rule="!has(self.process) || !has(self.node) || !has(self.node.requireToken) || !self.node.requireToken",message="no process of the node has a token: with requireToken nothing is permitted to it"
 // +kubebuilder:validation:XValidation:rule="!has(self.expiresAt) || (has(self.owner) && has(self.reason))",message="a subject that expires is an exception: name its owner and reason"
 type Subject struct {
 	// Name tells the subjects of a policy apart in messages, status and metrics.
@@ -171,12 +176,17 @@ type Subject struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// Namespace of the pods.
+	// Namespace of the pods. It is needed unless process is set.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
-	Namespace string `json:"namespace"`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Process makes the subject a process of the node in place of containers. It mounts nothing, so admission does not ask for it.
+	//
+	// +optional
+	Process *NodeProcess `json:"process,omitempty"`
 	// ServiceAccounts of the pods, by their exact names. An omitted list permits every account of the namespace, and with it
 	// everyone who can create pods there.
 	//
@@ -229,6 +239,20 @@ type Subject struct {
 	//
 	// +optional
 	Node SubjectRules `json:"node,omitzero"`
+}
+
+// NodeProcess is any process of a node that runs one program as one account, in a HostProcess container too, and in no other.
+type NodeProcess struct {
+	// Account is the SID that it runs as, such as S-1-5-18 for SYSTEM. Those of containers are no accounts of the node.
+	//
+	// +kubebuilder:validation:MaxLength=184
+	// +kubebuilder:validation:Pattern=`^S-1(-(0|[1-9][0-9]{0,14})){2,16}$`
+	Account string `json:"account"`
+	// Program is the full path of its program, such as C:\Program Files\Example\driver.exe, in any case. There are no patterns: a directory could hold anybody's program.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]:\\[^*?"<>|:/]+$`
+	Program string `json:"program"`
 }
 
 // SubjectRules is what a subject may do on the nodes. Admission does not ask for it.

@@ -31,7 +31,7 @@ type PipePolicy struct {
 	Action Action
 	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
 	Requirement Requirement
-	// Subjects may mount the pipes. Without any, nobody may. What they may do on nodes does not count at admission.
+	// Subjects may mount the pipes. Without any, nobody may. What they may do on nodes does not count at admission, nor do processes of nodes.
 	Subjects []access.Subject
 	// LogOnly is for nodes alone, as in access.Policy.
 	LogOnly bool `json:",omitempty"`
@@ -47,6 +47,8 @@ const (
 	maxSubdomain     = 253
 	maxImage         = 512
 	maxReason        = 1024
+	maxSID           = 184
+	maxProgram       = 1024
 	latestExpiry     = 9999 // years of more digits do not sort as texts
 	expiryLayout     = "2006-01-02T15:04:05Z"
 	expiryWarnBefore = 7 * 24 * time.Hour
@@ -86,10 +88,14 @@ func (p PipePolicy) withDefaults() PipePolicy {
 // forAdmission has defaults, and nothing of what is for nodes alone: the revision must not change with that.
 func (p PipePolicy) forAdmission() PipePolicy {
 	p = p.withDefaults()
-	p.LogOnly, p.Subjects = false, slices.Clone(p.Subjects)
-	for i := range p.Subjects {
-		p.Subjects[i].Permission = access.Permission{}
+	subjects := make([]access.Subject, 0, len(p.Subjects))
+	for _, s := range p.Subjects {
+		if !s.IsProcess() {
+			s.Permission = access.Permission{}
+			subjects = append(subjects, s)
+		}
 	}
+	p.LogOnly, p.Subjects = false, subjects
 	return p
 }
 
@@ -129,7 +135,14 @@ func (p PipePolicy) check(f *faults, at string) {
 
 func checkSubject(f *faults, at string, s *access.Subject) {
 	f.label(join(at, "name"), s.Name)
-	f.label(join(at, "namespace"), s.Namespace)
+	if err := s.CheckProcess(); err != nil {
+		f.add(at, "%v", err)
+	}
+	if !s.IsProcess() {
+		f.label(join(at, "namespace"), s.Namespace)
+	}
+	f.length(join(at, "process.account"), s.Account, maxSID)
+	f.length(join(at, "process.program"), s.Program, maxProgram)
 	f.entries(join(at, "serviceAccounts"), s.ServiceAccounts, maxSubdomain)
 	f.names(join(at, "serviceAccounts"), "service account", s.ServiceAccounts, accountName)
 	f.entries(join(at, "containers"), s.Containers, maxLabel)

@@ -98,15 +98,18 @@ func (r recall) withSubjects(subjects []v1alpha1.Subject, now time.Time) (recall
 }
 
 func subjectNote(s v1alpha1.Subject, now standing) (note, bool) {
-	ends := s.ExpiresAt.UTC().Format(time.RFC3339)
+	ends, of := s.ExpiresAt.UTC().Format(time.RFC3339), "namespace "+s.Namespace
+	if s.Process != nil {
+		of = "program " + s.Process.Program + " of nodes"
+	}
 	n := note{kind: corev1.EventTypeWarning, action: "Expire", subject: s.Name}
 	switch now {
 	case expiring:
 		n.reason = EventSubjectExpiring
-		n.text = fmt.Sprintf("the permission of subject %q (namespace %s) ends at %s; owner: %s; reason: %s", s.Name, s.Namespace, ends, s.Owner, s.Reason)
+		n.text = fmt.Sprintf("the permission of subject %q (%s) ends at %s; owner: %s; reason: %s", s.Name, of, ends, s.Owner, s.Reason)
 	case expired:
 		n.reason = EventSubjectExpired
-		n.text = fmt.Sprintf("the permission of subject %q (namespace %s) ended at %s; owner: %s; reason: %s", s.Name, s.Namespace, ends, s.Owner, s.Reason)
+		n.text = fmt.Sprintf("the permission of subject %q (%s) ended at %s; owner: %s; reason: %s", s.Name, of, ends, s.Owner, s.Reason)
 	case open:
 		return n, false
 	}

@@ -43,6 +43,7 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	for i := range p.Spec.Subjects {
 		s := &p.Spec.Subjects[i]
 		faults = append(faults, checkSubjectRules(&s.Node, spec.Child("subjects").Index(i).Child("node"))...)
+		faults = append(faults, checkProcess(s.Process, spec.Child("subjects").Index(i).Child("process"))...)
 		at := spec.Child("subjects").Index(i).Child("expiresAt")
 		switch {
 		case s.ExpiresAt == nil:
@@ -51,6 +52,20 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 		case s.ExpiresAt.Year() > maxYear:
 			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
 		}
+	}
+	return faults
+}
+
+// checkProcess finds a process of which nothing is said, which would else be none, and what of its program nobody sees.
+func checkProcess(p *v1alpha1.NodeProcess, at *field.Path) (faults field.ErrorList) {
+	if p == nil {
+		return nil
+	}
+	if *p == (v1alpha1.NodeProcess{}) {
+		faults = append(faults, field.Required(at, "account and program"))
+	}
+	if message := invisible(p.Program); message != "" {
+		faults = append(faults, field.Invalid(at.Child("program"), p.Program, message))
 	}
 	return faults
 }
@@ -249,7 +264,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 				warn("subject %s: image %s is %s with any tag or digest, and what lies below it, and no other name that begins so: write %s:* or %s/*", s.Name, image, name, name, name)
 			}
 		}
-		if len(s.ServiceAccounts) == 0 {
+		if len(s.ServiceAccounts) == 0 && s.Process == nil {
 			warn("subject %s names no service account: any in namespace %s may use the pipes", s.Name, s.Namespace)
 		}
 	}

@@ -24,6 +24,9 @@ func accessPolicy(p *v1alpha1.PipePolicy) access.Policy {
 			Name: s.Name, Namespace: s.Namespace, ServiceAccounts: s.ServiceAccounts, Containers: s.Containers, Images: s.Images, Owner: s.Owner, Reason: s.Reason,
 			Permission: permission(p.Spec.Node, s.Node),
 		}
+		if s.Process != nil {
+			out.Subjects[i].Account, out.Subjects[i].Program = s.Process.Account, s.Process.Program
+		}
 		if s.ExpiresAt != nil {
 			out.Subjects[i].ExpiresAt = s.ExpiresAt.UTC()
 		}

@@ -89,7 +89,10 @@ func (d Document) Check() error {
 					add("policy %q: subject %q: an entry of a list is empty", p.Name, s.Name)
 				}
 			}
-			if s.Namespace == "" {
+			if err := s.CheckProcess(); err != nil {
+				add("policy %q: subject %q: %w", p.Name, s.Name, err)
+			}
+			if s.Namespace == "" && !s.IsProcess() {
 				add("policy %q: subject %q: no namespace: it would be everybody", p.Name, s.Name)
 			}
 			s.Check(func(field, format string, args ...any) {

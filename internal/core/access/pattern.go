@@ -17,7 +17,9 @@ type Pattern struct {
 	// Images are of ParseImage and SpellImage. An empty one means no image.
 	Images      []string
 	HostProcess *bool
-	Token       bool
+	// OnNode leaves out containers, but for HostProcess ones.
+	OnNode bool
+	Token  bool
 	// Least is the least level of assurance.
 	Least int
 }
@@ -109,6 +111,8 @@ func (p *Pattern) differs(c *known) Field {
 		return FieldContainer
 	case len(p.Images) > 0 && !p.coversImage(c.image):
 		return FieldImage
+	case p.OnNode && c.level >= caller.LevelPod && !c.hostProcess:
+		return FieldContainer
 	case p.HostProcess != nil && *p.HostProcess != c.hostProcess:
 		return FieldHostProcess
 	case p.Token && !c.token:
@@ -183,5 +187,5 @@ func (p *Pattern) Includes(o *Pattern) bool {
 	return p.Least <= o.Least && (p.User == "" || p.User == o.User) && (p.Exe == "" || o.Exe == p.Exe || coversExe(p.Exe, o.Exe)) &&
 		(p.Namespace == "" || p.Namespace == o.Namespace) &&
 		within(p.Accounts, o.Accounts, no) && within(p.Containers, o.Containers, no) && within(p.Images, o.Images, CoversImage) &&
-		(p.HostProcess == nil || o.HostProcess != nil && *p.HostProcess == *o.HostProcess) && (!p.Token || o.Token)
+		(p.HostProcess == nil || o.HostProcess != nil && *p.HostProcess == *o.HostProcess) && (!p.OnNode || o.OnNode) && (!p.Token || o.Token)
 }

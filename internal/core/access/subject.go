@@ -2,23 +2,29 @@ package access
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
-// Subject is containers of pods in one namespace, narrowed by each list that is not empty; until when it is one, and what it may do.
+// Subject is containers of pods in one namespace, narrowed by each list that is not empty, or a process of the node; until when it is one, and what it may do.
 type Subject struct {
 	// Name tells the subjects of a policy apart.
 	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
+	Namespace string `json:"namespace,omitempty"`
 	// ServiceAccounts of the pods.
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
 	// Containers are names of containers.
 	Containers []string `json:"containers,omitempty"`
 	// Images as SpellImage takes them.
 	Images []string `json:"images,omitempty"`
+	// Account and Program make it a process of the node, and no container: the SID that it runs as, and the full path of its program.
+	Account string `json:"account,omitempty"`
+	Program string `json:"program,omitempty"`
 	// Owner answers for a permission that ends, Reason is why there is one. They are for people, and no node gets them.
 	Owner  string `json:"-"`
 	Reason string `json:"-"`
@@ -92,8 +98,38 @@ type matcher struct {
 	Pattern
 }
 
-// Pattern is what the subject asks of a caller of a pipe. An image that SpellImage does not take means none.
+// IsProcess says whether the subject is a process of the node, and so no container of a pod.
+func (s *Subject) IsProcess() bool { return s.Account != "" || s.Program != "" }
+
+// CheckProcess says what is wrong with a process of the node. Of containers it says nothing.
+func (s *Subject) CheckProcess() error {
+	exe, err := ParseExe(s.Program)
+	switch {
+	case !s.IsProcess():
+		return nil
+	case s.Namespace != "" || s.ServiceAccounts != nil || s.Containers != nil || s.Images != nil:
+		return errors.New("a process of the node is in no pod: leave namespace, serviceAccounts, containers and images out")
+	case s.RequireToken:
+		return errors.New("no process of the node has a token: with requireToken, its own or that of the whole policy, nothing is permitted to it on nodes")
+	case checkUser(s.Account) != nil || !strings.HasPrefix(s.Account, "S-"):
+		return fmt.Errorf("account %q of a process: want a SID (S-1-5-18)", s.Account)
+	case strings.HasPrefix(s.Account, "S-1-5-93-"):
+		return fmt.Errorf("account %q of a process: nothing but containers runs as it: name a namespace", s.Account)
+	case err != nil || isExeDir(exe) || separator(exe) == "/":
+		return fmt.Errorf(`program %q of a process: want the full path of one program (C:\dir\driver.exe); a directory could hold anybody's`, s.Program)
+	}
+	return nil
+}
+
+// Pattern is what the subject asks of a caller of a pipe. An image that SpellImage does not take means none, and a process that is at fault nobody.
 func (s *Subject) Pattern() Pattern {
+	if s.IsProcess() {
+		exe, _ := ParseExe(s.Program)
+		if s.CheckProcess() != nil {
+			return Pattern{Images: []string{""}}
+		}
+		return Pattern{User: s.Account, Exe: exe, OnNode: true, Least: caller.LevelProcess}
+	}
 	p := Pattern{Namespace: s.Namespace, Accounts: s.ServiceAccounts, Containers: s.Containers, Token: s.RequireToken, Least: caller.LevelPod}
 	for _, text := range s.Images {
 		patterns, err := SpellImage(text)
@@ -105,17 +141,18 @@ func (s *Subject) Pattern() Pattern {
 	return p
 }
 
-// NewSubjects makes subjects ready for Match.
+// NewSubjects makes subjects ready for Match. Processes of the node are no containers, so they are left out.
 func NewSubjects(list []Subject) *Subjects {
 	s := &Subjects{byNamespace: map[string][]matcher{}, weights: map[string]int{}}
 	for i := range list {
+		if list[i].IsProcess() {
+			continue
+		}
+		s.first = cmp.Or(s.first, &list[i])
 		m := matcher{&list[i], list[i].Pattern()}
 		m.Token = false // a pod shows none
 		s.byNamespace[m.Subject.Namespace] = append(s.byNamespace[m.Subject.Namespace], m)
 		s.weights[m.Subject.Namespace] += 1 + len(m.Accounts) + len(m.Pattern.Containers) + len(m.Pattern.Images)
-	}
-	if len(list) > 0 {
-		s.first = &list[0]
 	}
 	return s
 }
