@@ -241,7 +241,7 @@ type Subject struct {
 	Node SubjectRules `json:"node,omitzero"`
 }
 
-// NodeProcess is any process of a node that runs one program as one account, in a HostProcess container too, and in no other.
+// NodeProcess is any process of a node that runs one program as one account: in a HostProcess container too, in another container never.
 type NodeProcess struct {
 	// Account is the SID that it runs as, such as S-1-5-18 for SYSTEM. Those of containers are no accounts of the node.
 	//

@@ -20,6 +20,7 @@ func wholePolicy() PipePolicy {
 		Subjects: []access.Subject{
 			{Name: "node", Namespace: "kube-system", ServiceAccounts: []string{"sa"}, Containers: []string{"c"}, Images: []string{"example.com/a:*", "b"}},
 			{Name: "late", Namespace: "kube-system", Owner: "team", Reason: "moving", ExpiresAt: clock},
+			{Name: "agent", Account: "S-1-5-18", Program: `C:\agent.exe`},
 		},
 	}
 }
@@ -62,6 +63,10 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		`subjects[0].images[0]: "alpine*": a * stands`:                                            func(p *PipePolicy) { p.Subjects[0].Images[0] = "alpine*" },
 		`subjects[0].images[0]: "a/*/b": a * stands`:                                              func(p *PipePolicy) { p.Subjects[0].Images[0] = "a/*/b" },
 		`subjects[0].images[0]: "a/**": a * stands`:                                               func(p *PipePolicy) { p.Subjects[0].Images[0] = "a/**" },
+		"subjects[2]: a process of the node is in no pod":                                         func(p *PipePolicy) { p.Subjects[2].Namespace = "a" },
+		`subjects[2]: account "" of a process`:                                                    func(p *PipePolicy) { p.Subjects[2].Account = "" },
+		`subjects[2]: program "" of a process`:                                                    func(p *PipePolicy) { p.Subjects[2].Program = "" },
+		"subjects[2]: no process of the node has a token":                                         func(p *PipePolicy) { p.Subjects[2].RequireToken = true },
 		"subjects[1].owner: 254 characters":                                                       func(p *PipePolicy) { p.Subjects[1].Owner = long(254) },
 		"subjects[1].reason: 1025 characters":                                                     func(p *PipePolicy) { p.Subjects[1].Reason = long(1025) },
 		"subjects[1]: a subject that expires":                                                     func(p *PipePolicy) { p.Subjects[1].Reason = "" },

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,16 @@ func TestTheEndOfASubjectIsToldOnce(t *testing.T) {
 		r, notes = r.withSubjects(subjects, noon.Add(step.at))
 		if diff := cmp.Diff(step.want, reasons(notes)); diff != "" {
 			t.Errorf("after %s: %s", step.at, diff)
+		}
+	}
+}
+
+func TestTheEndOfAProcessNamesItsProgram(t *testing.T) {
+	s := ending("a", 0)
+	s.Namespace, s.Process = "", &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\agent.exe`}
+	for is, verb := range map[standing]string{expiring: "ends", expired: "ended"} {
+		if n, ok := subjectNote(s, is); !ok || !strings.HasPrefix(n.text, `the permission of subject "a" (program C:\agent.exe of nodes) `+verb+" at ") {
+			t.Errorf("%+v", n)
 		}
 	}
 }

@@ -28,13 +28,15 @@ import (
 )
 
 // words of generated policies and callers: few, so that many fit, and many of which one is the beginning of another.
-var words = struct{ namespaces, accounts, containers, registries, repositories, tags, digests []string }{
+var words = struct{ namespaces, accounts, containers, registries, repositories, tags, digests, sids, programs []string }{
 	namespaces:   []string{"team", "team-a"},
 	accounts:     []string{"default", "node", "node-sa"},
 	containers:   []string{"app", "app-2", "driver"},
 	registries:   []string{"", "reg.example/", "reg.example:5000/", "Reg.example/"},
 	repositories: []string{"driver", "driver-of-others", "driver/x", "team/driver", "team-a/driver", "team"},
 	tags:         []string{"", ":v1", ":v1.2", ":v1-2", ":v10", ":latest"},
+	sids:         []string{"S-1-5-18", "S-1-5-19"},
+	programs:     []string{`C:\driver.exe`, `C:\driver.exe.exe`, `C:\DRIVER\agent.exe`},
 	digests:      []string{"", "", "@sha256:" + strings.Repeat("a1", 32), "@sha256:" + strings.Repeat("b2", 32)},
 }
 
@@ -76,15 +78,18 @@ var agreePatterns = []v1alpha1.PipePattern{"csi-proxy-disk-*", "csi-proxy-disk-v
 
 func generated(r *rand.Rand, i int) v1alpha1.PipePolicy {
 	p := v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", i)}, Spec: spec{Pipes: []v1alpha1.PipePattern{pick(r, agreePatterns)}}}
-	for n := range 1 + r.IntN(3) {
-		s := v1alpha1.Subject{
-			Name: fmt.Sprint("s", n), Namespace: pick(r, words.namespaces), ServiceAccounts: some(r, words.accounts), Containers: some(r, words.containers),
-		}
+	// maybeEnding ends some of them. No permission ends within seconds: a node also goes by its monotonic clock.
+	maybeEnding := func(s v1alpha1.Subject) v1alpha1.Subject {
 		if r.IntN(4) == 0 {
-			// No permission ends within seconds: a node also goes by its monotonic clock.
 			ends := metav1.NewTime(now.Add(time.Duration(pick(r, []int{-3600e9, -1, 0, 3600e9}))))
 			s.Owner, s.Reason, s.ExpiresAt = "o", "r", &ends
 		}
+		return s
+	}
+	for n := range 1 + r.IntN(3) {
+		s := maybeEnding(v1alpha1.Subject{
+			Name: fmt.Sprint("s", n), Namespace: pick(r, words.namespaces), ServiceAccounts: some(r, words.accounts), Containers: some(r, words.containers),
+		})
 		for range r.IntN(4) {
 			if image := imagePattern(r); !slices.Contains(s.Images, image) {
 				s.Images = append(s.Images, image)
@@ -92,7 +97,42 @@ func generated(r *rand.Rand, i int) v1alpha1.PipePolicy {
 		}
 		p.Spec.Subjects = append(p.Spec.Subjects, s)
 	}
+	if r.IntN(2) == 0 { // before the containers
+		process := maybeEnding(v1alpha1.Subject{Name: "process", Process: &v1alpha1.NodeProcess{Account: pick(r, words.sids), Program: pick(r, words.programs)}})
+		p.Spec.Subjects = append([]v1alpha1.Subject{process}, p.Spec.Subjects...)
+	}
 	return p
+}
+
+// running is a process of the node, or of a container; of some it is in doubt what they are.
+func running(r *rand.Rand) caller.Caller {
+	c := caller.Caller{Assurance: "process", User: caller.User{SID: pick(r, words.sids)}, Process: caller.Process{PID: 7, Exe: pick(r, words.programs)}}
+	if r.IntN(2) == 0 {
+		c.Process.Exe = strings.ToLower(c.Process.Exe)
+	}
+	switch r.IntN(6) {
+	case 0:
+		c.Assurance = "sid"
+	case 1:
+		c.Doubt = "x"
+	case 2:
+		c.Assurance, c.Pod, c.Container = "pod", caller.Pod{Namespace: "nobodys", ServiceAccount: "x"}, caller.Container{Name: "x", HostProcess: r.IntN(2) == 0}
+	}
+	return c
+}
+
+// permitsProcess is the model: whether a policy that opens the pipe has that account with that program, and the permission has not ended.
+func permitsProcess(objects []v1alpha1.PipePolicy, pipe string, c caller.Caller) bool {
+	if c.Assurance == "sid" || c.Assurance == "pod" && !c.Container.HostProcess {
+		return false
+	}
+	return slices.ContainsFunc(objects, func(o v1alpha1.PipePolicy) bool {
+		governed, isTold := governedPipe([]v1alpha1.PipePolicy{o}, pipe)
+		return governed && !isTold && slices.ContainsFunc(o.Spec.Subjects, func(s v1alpha1.Subject) bool {
+			return s.Process != nil && s.Process.Account == c.User.SID && strings.EqualFold(s.Process.Program, c.Process.Exe) &&
+				(s.ExpiresAt == nil || s.ExpiresAt.Unix() > now.Unix())
+		})
+	})
 }
 
 // taken are generated policies that are taken when they are applied. What is not is no matter of either end.
@@ -199,7 +239,7 @@ func TestBothEndsSayTheSame(t *testing.T) {
 	if testing.Short() || goruntime.GOOS == "windows" { // where nothing of it is other
 		most = 5_000
 	}
-	pairs, permitted, byClass := 0, 0, 0
+	pairs, permitted, byClass, processes := 0, 0, 0, 0
 	for seed := 0; pairs < most; seed++ {
 		r := rand.New(rand.NewPCG(uint64(seed), 13))
 		objects := taken(r)
@@ -212,6 +252,21 @@ func TestBothEndsSayTheSame(t *testing.T) {
 			}
 		}
 		for range 60 {
+			for _, pipe := range agreePipes {
+				c := running(r)
+				if governed, _ := governedPipe(objects, pipe); !governed {
+					continue
+				}
+				api := known[slices.IndexFunc(known, func(a access.API) bool { return "csi-proxy-"+a.Group+"-"+a.Version == pipe })]
+				want := permitsProcess(objects, pipe, c)
+				if d := node.Decide(call(api.Group, api.Version, api.Operations[0], c)); d.Allowed != want {
+					text, _ := json.Marshal(objects)
+					t.Fatalf("seed %d, %+v, pipe %s: node %t (%s), want %t\n%s", seed, c, pipe, d.Allowed, d.Reason, want, text)
+				}
+				if want {
+					processes++
+				}
+			}
 			pod := mounting(r)
 			refused := refusedMounts(t, reviewer, pod)
 			for i, c := range pod.Spec.Containers {
@@ -240,8 +295,8 @@ func TestBothEndsSayTheSame(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d pairs of a policy and a caller, %d permitted, %d of the one class in which the ends differ", pairs, permitted, byClass)
-	if permitted < pairs/20 || byClass == 0 {
-		t.Errorf("of %d pairs only %d are permitted, and %d are of the class", pairs, permitted, byClass)
+	t.Logf("%d pairs of a policy and a caller, %d permitted, %d of the one class in which the ends differ; %d processes of nodes permitted", pairs, permitted, byClass, processes)
+	if permitted < pairs/20 || byClass == 0 || processes < pairs/200 {
+		t.Errorf("of %d pairs only %d are permitted, and %d are of the class; %d processes of nodes are permitted", pairs, permitted, byClass, processes)
 	}
 }

@@ -208,6 +208,69 @@ func TestASubjectMayCallAndNobodyElse(t *testing.T) {
 	}
 }
 
+// process is one of the node.
+func process(change ...func(*caller.Caller)) caller.Caller {
+	c := caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{PID: 7, Exe: `C:\Program Files\Agent\agent.exe`}, IsHost: true}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func TestAProcessOfTheNodeMayCallAndNobodyElse(t *testing.T) {
+	clock := now
+	ends := metav1.NewTime(now.Add(time.Hour))
+	l := live(t, &clock, object("disks", func(s *spec) {
+		s.Node.Methods = []string{"ListDiskIDs", "PartitionDisk"}
+		s.Subjects = append(s.Subjects,
+			v1alpha1.Subject{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `c:\program files\agent\AGENT.exe`}},
+			v1alpha1.Subject{Name: "late", Owner: "o", Reason: "r", ExpiresAt: &ends, Process: &v1alpha1.NodeProcess{Account: "S-1-5-19", Program: `C:\late.exe`}})
+	}), object("spire", func(s *spec) {
+		s.Pipes = []v1alpha1.PipePattern{"spire*"}
+		s.Subjects = []v1alpha1.Subject{{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\Program Files\Agent\agent.exe`}}}
+	}))
+	inPod := func(isHostProcess bool) func(*caller.Caller) {
+		return func(c *caller.Caller) {
+			c.Assurance, c.Pod, c.Container = "pod", caller.Pod{Namespace: "team", ServiceAccount: "a"}, caller.Container{Name: "app", HostProcess: isHostProcess}
+		}
+	}
+	late := process(func(c *caller.Caller) { c.User.SID, c.Process.Exe = "S-1-5-19", `C:\late.exe` })
+	for name, c := range map[string]struct {
+		who   caller.Caller
+		rule  string
+		named bool
+	}{
+		"the process":               {process(), "disks/agent", true},
+		"one that ends":             {late, "disks/late", true},
+		"a driver beside it":        {driver(), "disks/node", true},
+		"in doubt":                  {process(func(c *caller.Caller) { c.IsHost, c.Doubt = false, "the runtime is away" }), "disks/agent", false},
+		"in a HostProcess pod":      {process(inPod(true)), "disks/agent", false},
+		"in another container":      {process(inPod(false)), "", false},
+		"another account":           {process(func(c *caller.Caller) { c.User.SID = "S-1-5-20" }), "", false},
+		"another subject's account": {process(func(c *caller.Caller) { c.User.SID = "S-1-5-19" }), "", false},
+		"another program":           {process(func(c *caller.Caller) { c.Process.Exe = `C:\Program Files\Agent\other.exe` }), "", false},
+		"an account alone":          {process(func(c *caller.Caller) { c.Assurance = "sid" }), "", false},
+		"another container":         {driver(func(c *caller.Caller) { c.Pod.Namespace = "team" }), "", false},
+	} {
+		if d := l.Decide(call("disk", "v1", "PartitionDisk", c.who)); d.Rule != c.rule || d.Allowed != (c.rule != "") || d.Named != c.named {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	if d := l.Decide(call(spire, "", "/spire.api.Agent/Attest", process())); d.Rule != "spire/agent" {
+		t.Errorf("a forwarded pipe: %+v", d)
+	}
+	if d := l.Decide(call("disk", "v1", "PartitionDisk", process(), `C:\x`)); d.Rule != "disks/agent" {
+		t.Errorf("%+v", d)
+	}
+	clock = ends.Time
+	if d := l.Decide(call("disk", "v1", "PartitionDisk", late)); d.Allowed {
+		t.Errorf("at its end: %+v", d)
+	}
+	if l.Notes() != nil {
+		t.Errorf("notes %q", l.Notes())
+	}
+}
+
 func TestASubjectDoesNotOutliveItsTimeByAClockThatIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back time.Duration

@@ -100,6 +100,22 @@ func TestUnfitPoliciesAreNamed(t *testing.T) {
 	}
 }
 
+func TestAProcessIsPutIntoTheWordsOfNodes(t *testing.T) {
+	object := azuredisk(func(s *v1alpha1.PipePolicySpec) {
+		s.Node.RequireToken = false
+		s.Subjects = []v1alpha1.Subject{{
+			Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\Agent\agent.exe`}, Node: v1alpha1.SubjectRules{Methods: []string{"ListDiskIDs"}},
+		}}
+	})
+	got, err := BundleSources{PipePolicies: []v1alpha1.PipePolicy{object}, Parameters: inParameters(t, object)}.Bundle()
+	const policy = `{"name":%q,"pipes":["csi-proxy-disk-*","csi-proxy-volume-*"],"subjects":[` +
+		`{"name":"agent","account":"S-1-5-18","program":"C:\\Agent\\agent.exe","methods":["ListDiskIDs"],"pathPrefixes":["C:\\var\\lib\\kubelet"]}]}`
+	want := fmt.Sprintf(`{"schema":%q,"policies":[`+policy+","+policy+`]}`, access.Schema, "azuredisk", "parameters/azuredisk")
+	if diff := cmp.Diff(want, string(got.ACL)); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // inParameters are the parameters with the spec of an object as the policy "azuredisk".
 func inParameters(t *testing.T, p v1alpha1.PipePolicy) admission.Parameters {
 	t.Helper()
@@ -159,7 +175,11 @@ func TestWhatIsForNodesChangesTheBundleAndNotTheRevision(t *testing.T) {
 		"LogOnly":          {func(s *v1alpha1.PipePolicySpec) { s.Node.Action = v1alpha1.NodeLogOnly }, true},
 		"methods of all":   {func(s *v1alpha1.PipePolicySpec) { s.Node.Methods = []string{"ListDiskIDs"} }, true},
 		"a subject's path": {func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Node.PathPrefixes = []string{`C:\x`} }, true},
-		"a permit":         {func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Node.Permits = []v1alpha1.Permit{access.Reformat} }, true},
+		"a process": {func(s *v1alpha1.PipePolicySpec) {
+			s.Node.RequireToken = false
+			s.Subjects = append(s.Subjects, v1alpha1.Subject{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\agent.exe`}})
+		}, true},
+		"a permit": {func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].Node.Permits = []v1alpha1.Permit{access.Reformat} }, true},
 	} {
 		otherData, otherList := of(azuredisk(c.change))
 		if otherData != data || (otherList != list) != c.isForNodes {

@@ -33,6 +33,12 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		return func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Node = r }
 	}
 	path := func(s string) func(*v1alpha1.PipePolicySpec) { return paths(s) }
+	process := func(account, program string, change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
+		return pipes("p", append([]func(*v1alpha1.PipePolicySpec){func(p *v1alpha1.PipePolicySpec) {
+			p.Subjects = []v1alpha1.Subject{{Name: "agent", Process: &v1alpha1.NodeProcess{Account: account, Program: program}}}
+		}}, change...)...)
+	}
+	const agent = `C:\Program Files\Agent\agent.exe`
 	many := func(n int) (out []string) {
 		for i := range n {
 			out = append(out, fmt.Sprintf(`C:\%d`, i))
@@ -119,6 +125,26 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		"a path of bytes":            {pipes("p", path("C:\\var\xff")), "is not UTF-8"},
 		"a path in another script":   {pipes("p", path(`C:\данные\卷`)), ""},
 		"a path with a space":        {pipes("p", path(`C:\Program Files\x`)), ""},
+		"a process":                  {process("S-1-5-18", agent), ""},
+		"a process's methods":        {process("S-1-5-18", agent, method("ListDiskIDs"), path(`C:\x`)), ""},
+		"an empty process":           {process("", ""), "spec.subjects[0].process: Required value"},
+		"a namespace beside nothing": {process("", "", func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Namespace = "a" }), "spec.subjects[0].process: Required value"},
+		"a process of no account":    {process("", agent), `subjects[0]: account "" of a process: want a SID`},
+		"a process by its user":      {process("SYSTEM", agent), `account "SYSTEM" of a process: want a SID`},
+		"a process of no program":    {process("S-1-5-18", ""), `program "" of a process: want the full path of one program`},
+		"a process of a directory":   {process("S-1-5-18", `C:\Program Files\Agent\*`), "a directory could hold anybody's"},
+		"a process of containers":    {process("S-1-5-93-2-2", agent), "nothing but containers runs as it"},
+		"a process that is hidden":   {process("S-1-5-18", "C:\\agent\u200b.exe"), "spec.subjects[0].process.program: Invalid value"},
+		"a program of 1,025 letters": {process("S-1-5-18", `C:\`+strings.Repeat("x", 1022)), "subjects[0].process.program: 1025 characters"},
+		"an account of 185 letters":  {process("S-1"+strings.Repeat("-123456789012", 14), agent), "subjects[0].process.account: 185 characters"},
+		"a process of a namespace":   {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Namespace = "a" }), "a process of the node is in no pod"},
+		"a process in containers":    {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Containers = []string{"a"} }), "a process of the node is in no pod"},
+		"a process of no container":  {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Containers = []string{} }), "a process of the node is in no pod"},
+		"a process of an account":    {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].ServiceAccounts = []string{"a"} }), "a process of the node is in no pod"},
+		"a process of an image":      {process("S-1-5-18", agent, image("r.example/x:1")), "a process of the node is in no pod"},
+		"a process's token":          {process("S-1-5-18", agent, own(v1alpha1.SubjectRules{RequireToken: true})), "no process of the node has a token"},
+		"a token of all":             {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Node.RequireToken = true }), "no process of the node has a token"},
+		"neither kind of subject":    {pipes("p", func(p *v1alpha1.PipePolicySpec) { p.Subjects = []v1alpha1.Subject{{Name: "a"}} }), `subjects[0].namespace: "": want`},
 		"a name":                     {name("disks.of-azure"), ""},
 		"a name in capitals":         {name("Disks"), "metadata.name"},
 		"a name with a slash":        {name("a/b"), "metadata.name"},
@@ -149,6 +175,15 @@ func TestAnExpiryThatHasPassedIsAWarning(t *testing.T) {
 	}
 	if got := Warnings(&p, now.Add(-30*24*time.Hour)); len(got) > 0 {
 		t.Error(got)
+	}
+}
+
+func TestAProcessIsNoSubjectOfAnyServiceAccount(t *testing.T) {
+	p := pipes("p", func(s *v1alpha1.PipePolicySpec) {
+		s.Subjects = []v1alpha1.Subject{{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\agent.exe`}}, {Name: "all", Namespace: "a"}}
+	})
+	if got := Warnings(&p, time.Time{}); !slices.Equal(got, []string{"subject all names no service account: any in namespace a may use the pipes"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -45,6 +45,12 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a policy with an object around it":    `policies.x={"spec":{"pipes":["a"]}}`,
 		"a policy's unknown action":            `policies.x={"pipes":["a"],"admission":{"action":"Allow"}}`,
 		"a policy's subject without namespace": `policies.x={"pipes":["a"],"subjects":[{"name":"b"}]}`,
+		"a process of no account":              `policies.x={"pipes":["a"],"subjects":[{"name":"b","process":{"program":"C:\\x.exe"}}]}`,
+		"a process by its user":                `policies.x={"pipes":["a"],"subjects":[{"name":"b","process":{"account":"SYSTEM","program":"C:\\x.exe"}}]}`,
+		"programs of a directory":              `policies.x={"pipes":["a"],"subjects":[{"name":"b","process":{"account":"S-1-5-18","program":"C:\\x\\*"}}]}`,
+		"a process of a namespace":             `policies.x={"pipes":["a"],"subjects":[{"name":"b","namespace":"c","process":{"account":"S-1-5-18","program":"C:\\x.exe"}}]}`,
+		"a process in containers":              `policies.x={"pipes":["a"],"subjects":[{"name":"b","containers":[],"process":{"account":"S-1-5-18","program":"C:\\x.exe"}}]}`,
+		"a process's token":                    `policies.x={"pipes":["a"],"subjects":[{"name":"b","node":{"requireToken":true},"process":{"account":"S-1-5-18","program":"C:\\x.exe"}}]}`,
 		"an exception without an owner":        `policies.x={"pipes":["a"],"subjects":[{"name":"b","namespace":"c","reason":"d","expiresAt":"2030-01-01T00:00:00Z"}]}`,
 		"an exception that ends on a day":      `policies.x={"pipes":["a"],"subjects":[{"name":"b","namespace":"c","owner":"e","reason":"d","expiresAt":"2030-01-01"}]}`,
 		"a failure policy in lower case":       `webhook.failurePolicy="fail"`,
@@ -122,7 +128,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 func TestValuesThatMustPassPass(t *testing.T) {
 	for _, value := range []string{
 		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":null}`, `parameters.equalPowerPaths=[]`,
-		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`, `extraArgs=["--enable-http2"]`,
+		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`,
+		`policies.a={"pipes":["csi-proxy*"],"subjects":[{"name":"b","process":{"account":"S-1-5-18","program":"C:\\Program Files\\x\\x.exe"},"node":{"requireToken":false}}]}`, `extraArgs=["--enable-http2"]`,
 		`image.repository="registry.example.com:5000/a/b"`, `webhook.timeoutSeconds=30`, `podDisruptionBudget.maxUnavailable="50%"`,
 		`parameters.equalPowerPaths=["C:\\", "d:\\Program Files (x86)\\a.b\\"]`, `resources={}`, `affinity={"podAntiAffinity":{}}`,
 		`node.config.acl.pipes=[{"pipe":"*","mode":"LogOnly"}]`, `node.config.backend="upstream"`, `node.workingDirs=["C:\\Program Files (x86)\\a.b"]`,

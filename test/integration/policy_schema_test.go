@@ -31,6 +31,14 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 		change(&s)
 		return pipePolicy("bad", pipes, s)
 	}
+	process := func(account, program string, change func(*v1alpha1.Subject)) *v1alpha1.PipePolicy {
+		s := v1alpha1.Subject{Name: "agent", Process: &v1alpha1.NodeProcess{Account: account, Program: program}}
+		change(&s)
+		return pipePolicy("bad", pipes, s)
+	}
+	asItIs, agent := func(*v1alpha1.Subject) {}, `C:\Program Files\Agent\agent.exe`
+	token := process("S-1-5-18", agent, asItIs)
+	token.Spec.Node.RequireToken = true
 	action := pipePolicy("bad", pipes)
 	action.Spec.Admission.Action = "Allow"
 	requirement := pipePolicy("bad", pipes)
@@ -52,9 +60,17 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 		"an unknown requirement":  {requirement, "spec.admission.requirement", "Unsupported value"},
 		"an unknown node action":  {nodeAction, "spec.node.action", "Unsupported value"},
 		"a subject without name":  {with(func(s *v1alpha1.Subject) { s.Name = "" }), "spec.subjects[0].name", "at least 1"},
-		"no namespace":            {with(func(s *v1alpha1.Subject) { s.Namespace = "" }), "spec.subjects[0].namespace", "at least 1"},
+		"no namespace":            {with(func(s *v1alpha1.Subject) { s.Namespace = "" }), "spec.subjects[0]", "set namespace or process"},
 		"a pattern of namespaces": {with(func(s *v1alpha1.Subject) { s.Namespace = "kube-*" }), "spec.subjects[0].namespace", "should match"},
-		"an empty account":        {with(func(s *v1alpha1.Subject) { s.ServiceAccounts = []string{""} }), "spec.subjects[0].serviceAccounts[0]", "at least 1"},
+		"a process by its user":   {process("SYSTEM", agent, asItIs), "spec.subjects[0].process.account", "should match"},
+		"programs of a directory": {process("S-1-5-18", `C:\Program Files\Agent\*`, asItIs), "spec.subjects[0].process.program", "should match"},
+		"a program of no path":    {process("S-1-5-18", "agent.exe", asItIs), "spec.subjects[0].process.program", "should match"},
+		"a process of a namespace": {process("S-1-5-18", agent, func(s *v1alpha1.Subject) { s.Namespace = "kube-system" }),
+			"spec.subjects[0]", "and not both"},
+		"a process in containers":         {process("S-1-5-18", agent, func(s *v1alpha1.Subject) { s.Containers = []string{"agent"} }), "spec.subjects[0]", "is in no pod"},
+		"a process's token":               {process("S-1-5-18", agent, func(s *v1alpha1.Subject) { s.Node.RequireToken = true }), "spec.subjects[0]", "has a token"},
+		"a process beside a token of all": {token, "spec", "has a token"},
+		"an empty account":                {with(func(s *v1alpha1.Subject) { s.ServiceAccounts = []string{""} }), "spec.subjects[0].serviceAccounts[0]", "at least 1"},
 		"an exception without owner": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Reason = &later, "a migration" }),
 			"spec.subjects[0]", "name its owner and reason"},
 		"an exception without reason": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Owner = &later, "storage team" }),
@@ -86,6 +102,15 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 			}
 			t.Errorf("no cause %q at %s: %+v", c.text, c.field, status.ErrStatus.Details.Causes)
 		})
+	}
+}
+
+func TestDefinitionsTakeAProcessOfNodes(t *testing.T) {
+	guarded(t)
+	p := pipePolicy("process", []v1alpha1.PipePattern{"csi-proxy-disk-v1"},
+		v1alpha1.Subject{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\Program Files\Agent\agent.exe`}})
+	if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil || p.Spec.Subjects[0].Process == nil {
+		t.Error(err)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestADocumentComesBack(t *testing.T) {
 				Methods: []string{"Mkdir"}, PathPrefixes: []string{`C:\x`}, RequireToken: true, Permits: []string{Reformat, NodeAccount}, Shares: []string{`\\a\b*`},
 				Services: []string{"x"}, Limits: Limits{Connections: 1, CallsPerSecond: 2, Burst: 3},
 			},
-		}},
+		}, {Name: "process", Account: "S-1-5-18", Program: `C:\Driver\driver.exe`}},
 	}}}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -60,6 +60,11 @@ func TestADocumentIsRefused(t *testing.T) {
 		"a subject of no name":          policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"","namespace":"n"}]}`),
 		"a subject of no namespace":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":""}]}`),
 		"a subject twice":               policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n"},{"name":"s","namespace":"m"}]}`),
+		"a program of no account":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","program":"C:\\d\\x.exe"}]}`),
+		"an account of no program":      policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","account":"S-1-5-18"}]}`),
+		"programs of a directory":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","account":"S-1-5-18","program":"C:\\d\\*"}]}`),
+		"a process of a namespace":      policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","account":"S-1-5-18","program":"C:\\d\\x.exe"}]}`),
+		"an account of a namespace":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","account":"S-1-5-18"}]}`),
 		"a permit that there is not":    policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","permits":["Everything"]}]}`),
 		"the node's account everywhere": policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","permits":["NodeAccount"]}]}`),
 		"a share of every server":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","shares":["\\\\*\\x"]}]}`),
