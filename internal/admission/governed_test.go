@@ -58,10 +58,10 @@ func TestOnlySubjectsMayMountAGovernedPipe(t *testing.T) {
 		"another namespace, which the parameters allow": {governedBy(), testPod(csiPipe), EffectDeny, []string{"PG010"}},
 		"another service account":                       {governedBy(), in("drivers", "default", testPod(csiPipe)), EffectDeny, []string{"PG010"}},
 		"another container":                             {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Name = "sidecar" }), EffectDeny, []string{"PG010"}},
+		"another image":                                 {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example.com/application:1" }), EffectDeny, []string{"PG010"}},
 		"a process of the node, which no pod is": {governedBy(func(p *PipePolicy) {
 			p.Subjects = []access.Subject{{Name: "agent", Account: "S-1-5-18", Program: `C:\agent.exe`}}
 		}), subjectPod(), EffectDeny, []string{"PG010"}},
-		"another image": {governedBy(), with(subjectPod(), func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example.com/application:1" }), EffectDeny, []string{"PG010"}},
 		"an init container beside the subject": {governedBy(), with(subjectPod(), func(p *corev1.Pod) {
 			c := p.Spec.Containers[0]
 			c.Name = "init"
@@ -141,14 +141,14 @@ func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
 		pod      *corev1.Pod
 		want     string // after the path
 	}{
-		"one policy":                                     {governedBy(), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
-		"another container":                              {governedBy(), with(subjectPod(), imageOf("example.com/application:1")), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "example.com/app:*", is "example.com/application:1"`},
-		"a subject that ended":                           {governedBy(until(clock)), subjectPod(), `, governed by PipePolicy "storage"` + fields + ended},
-		"among many policies":                            {many, subjectPod(), `, governed by PipePolicy "also-0", "also-1", "also-2" and 3 more` + fields + ended},
-		"someone else's that does":                       {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
-		"processes of nodes alone":                       {processes, subjectPod(), `, governed by PipePolicy "storage"` + fields},
-		"beside a process":                               {beside, testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
-		"of another image":                               {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1"`},
+		"one policy":               {governedBy(), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
+		"another container":        {governedBy(), with(subjectPod(), imageOf("example.com/application:1")), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "example.com/app:*", is "example.com/application:1"`},
+		"a subject that ended":     {governedBy(until(clock)), subjectPod(), `, governed by PipePolicy "storage"` + fields + ended},
+		"among many policies":      {many, subjectPod(), `, governed by PipePolicy "also-0", "also-1", "also-2" and 3 more` + fields + ended},
+		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
+		"processes":                {processes, subjectPod(), `, governed by PipePolicy "storage"` + fields},
+		"a process":                {beside, testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
+		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1"`},
 		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields + `; subject "open" of PipePolicy "also" permits it to a privileged container only`},
 	} {
 		t.Run(name, func(t *testing.T) {
