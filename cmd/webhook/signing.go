@@ -80,15 +80,8 @@ func (s *signing) try(ctx context.Context, b bundle.Bundle) error {
 }
 
 func tryModules(ctx context.Context, b bundle.Bundle) error {
-	all, err := nodepolicy.Modules(b.Modules)
-	if err != nil {
-		return err
-	}
-	engine, err := policy.New(nodepolicy.EngineOptions(policy.Options{Timeout: time.Second, BaseTested: true}))
-	if err != nil {
-		return err
-	}
-	if _, err := engine.Activate(ctx, all); err != nil {
+	o := nodepolicy.Options{Policy: nodepolicy.EngineOptions(policy.Options{Timeout: time.Second, BaseTested: true})}
+	if _, err := nodepolicy.TryModules(ctx, o, b.Modules); err != nil {
 		return fmt.Errorf("Rego for nodes: %w", err) //nolint:staticcheck // a name
 	}
 	return nil

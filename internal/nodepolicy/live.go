@@ -90,20 +90,30 @@ func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	if err := live.refusesStrangers(); err != nil {
 		return nil, err
 	}
-	if live.Engine, err = policy.New(o.Policy); err != nil {
+	if live.Engine, err = TryModules(ctx, o, b.Modules); err != nil {
 		return nil, err
 	}
-	modules, err := o.Modules(b.Modules)
+	return live, nil
+}
+
+// TryModules compiles the Rego of a bundle beside what is built in, runs its tests, and has an engine judge by it.
+func TryModules(ctx context.Context, o Options, files map[string]string) (*policy.Engine, error) {
+	o = o.withDefaults()
+	engine, err := policy.New(o.Policy)
+	if err != nil {
+		return nil, err
+	}
+	modules, err := o.Modules(files)
 	if err != nil {
 		return nil, err
 	}
 	if len(modules.Files) == 0 {
 		return nil, errNoRego
 	}
-	if _, err := live.Engine.Activate(ctx, modules); err != nil {
+	if _, err := engine.Activate(ctx, modules); err != nil {
 		return nil, err
 	}
-	return live, nil
+	return engine, nil
 }
 
 var errNoRego = errors.New("there is no Rego: neither in the bundle nor built in")
