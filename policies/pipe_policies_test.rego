@@ -12,10 +12,10 @@ unknown contains {"access": replaced(lenient, {"action": value})} if {
 unknown contains {"access": object.remove(lenient, {"action"})}
 
 unknown contains {"access": lenient, "policies": value} if {
-	some value in [null, "", "csi", 0, true, {}, {"a": "csi"}, [null], [0], [[]], [["csi"]], [{}], ["csi", null], [null, "csi"]]
+	some value in [null, "", "csi", 0, true, {}, {"a": "csi"}, [null], [0], [[]], [["csi"]], [{}], ["csi", null], [null, "csi"], ["csi", ["csi"]], ["a", null, "b"], ["a", {}, "b"]]
 }
 
-test_there_are_unknown_entries if count(unknown) == 36
+test_there_are_unknown_entries if count(unknown) == 39
 
 # Where it is known, neither a mount nor a declaration has a finding, and a PersistentVolume one that lets it pass.
 test_the_same_passes_where_it_is_known if {
