@@ -14,8 +14,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 )
 
 // Records that a segment declares torn are named by every command that reads the log, whether or not it has keys. With keys, the exit code says whether that is the

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	corpus "github.com/pipeguard/pipeguard/internal/audit/inert/hostile"
+	corpus "github.com/pipeguard/pipeguard/test/audit/hostile"
 )
 
 // connected puts an event on a connection; closing is the record of its end.

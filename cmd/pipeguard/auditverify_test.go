@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 )
 
 // evidenceCommand runs a command of "audit".

@@ -26,7 +26,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // attackPatience is more than any step takes; reached only by a test that fails.
@@ -348,7 +348,7 @@ func ended(t *testing.T, log, path string) audit.Event {
 
 func records(t *testing.T, log string, match func(audit.Event) bool) (found []audit.Event) {
 	t.Helper()
-	for e, err := range query.Events(log) {
+	for e, err := range recorded.Events(log) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
-	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // lines are the raw records of a log.
@@ -38,7 +38,7 @@ func lines(t *testing.T, log string) string {
 
 func reconcile(t *testing.T, log string) audit.Report {
 	t.Helper()
-	r, err := audit.Reconcile(query.Events(log))
+	r, err := audit.Reconcile(recorded.Events(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/test/audit/store"
 )
 
 // watched is a witness that listens, and the configuration of a proxy that asks it.
@@ -41,16 +42,12 @@ func newWatched(t *testing.T, more string) *watched {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{config: configFor(t, "PathExists"), store: filepath.Join(dir, "store")}
+	w := &watched{config: configFor(t, "PathExists"), store: t.TempDir()}
 	if w.keys, err = evidence.ParseKeys(logKey.LogKey() + "\n" + key.WitnessKey()); err != nil {
 		t.Fatal(err)
 	}
-	store, err := evidence.NewDirStore(w.store)
-	if err != nil {
-		t.Fatal(err)
-	}
 	witness, err := evidence.NewWitness(evidence.WitnessOptions{
-		Key: key, Store: store, Keys: func(context.Context, string) (evidence.Keys, error) { return w.keys, nil },
+		Key: key, Store: store.New(w.store), Keys: func(context.Context, string) (evidence.Keys, error) { return w.keys, nil },
 		Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) },
 	})
 	if err != nil {

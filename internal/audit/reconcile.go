@@ -49,10 +49,6 @@ type Fault struct {
 	Problem string
 }
 
-func (f Fault) String() string {
-	return fmt.Sprintf("session %s record %d (id %q): %s", f.Session, f.Seq, f.ID, f.Problem)
-}
-
 // maxFaults bounds what a log made of faults costs in memory.
 const maxFaults = 1000
 

@@ -9,34 +9,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl/profiles"
 )
-
-// ParseACL reads an access list that stands alone, as in a bundle: what the key acl of a configuration holds, in YAML or
-// JSON. The error names every fault with its line in file.
-func ParseACL(file string, text []byte, known []access.API) (*acl.Policy, error) {
-	var list ACL
-	root, err := decode(file, text, &list)
-	if err != nil {
-		return nil, err
-	}
-	s := source{file: file, root: root}
-	spec, faults := list.spec()
-	policy, err := acl.New(spec)
-	if err == nil && len(faults) == 0 {
-		err = policy.Check(known)
-	}
-	if err != nil {
-		faults = append(faults, list.place("", err)...)
-	}
-	if err := s.checkText(list); err != nil || len(faults) > 0 {
-		return nil, errors.Join(err, s.locate(faults))
-	}
-	return policy, nil
-}
 
 // decode reads one document strictly.
 func decode(file string, text []byte, into any) (*yaml.Node, error) {
@@ -83,14 +59,14 @@ func (a ACL) spec() (acl.Spec, acl.Faults) {
 }
 
 // place gives faults of the access list their place in the file: those of a profile's rules are the profile's.
-func (a ACL) place(prefix string, err error) acl.Faults {
+func (a ACL) place(err error) acl.Faults {
 	var faults acl.Faults
 	if !errors.As(err, &faults) {
-		return acl.Faults{{Field: prefix + "rules", Problem: err.Error()}}
+		return acl.Faults{{Field: "acl.rules", Problem: err.Error()}}
 	}
 	placed := make(acl.Faults, len(faults))
 	for i, f := range faults {
-		placed[i] = acl.Fault{Field: prefix + a.fieldOf(f.Field), Problem: f.Problem}
+		placed[i] = acl.Fault{Field: "acl." + a.fieldOf(f.Field), Problem: f.Problem}
 	}
 	return placed
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 func aclFile(text string) string { return head + "acl:\n" + text }
@@ -132,43 +131,27 @@ func TestEveryKeyOfTheACLHolds(t *testing.T) {
 	}
 }
 
-func TestParseACLIsTheSameListAlone(t *testing.T) {
-	whole, err := ParseProxy("f.yaml", []byte(aclFile(everything[1:])))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := whole.Policy(known)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := ParseACL("acl.yaml", []byte(everything), known)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Revision() != want.Revision() {
-		t.Errorf("revision %s, want %s", got.Revision(), want.Revision())
-	}
-	const start = "rules:\n- name: r\n  pipes: [volume-v1]\n"
+func TestAccessListsAreReadStrictly(t *testing.T) {
+	const start = "  rules:\n  - name: r\n    pipes: [volume-v1]\n"
 	for name, tt := range map[string]struct{ text, want string }{
-		"a whole configuration":  {aclFile(everything[1:]), "apiVersion"},
-		"an unknown key":         {"rule: []\n", "line 1"},
-		"a rule's subject":       {start + "  operations: [Mkdir]\n  subject: {namespace: a}\n", "field subject not found"},
-		"pipes that are implied": {start + "  operations: [Mkdir]\n  implied: [disk-v1]\n", "field implied not found"},
-		"what calls count as":    {start + "  operations: [Mkdir]\n  countedas: a\n", "field countedas not found"},
-		"an unknown operation":   {start + "  operations: [LinkPath]\n  callers: [{user: S-1-5-18}]\n", "acl.yaml:4:16: rules[0].operations[0]"},
-		"an empty user":          {start + "  operations: [MountVolume]\n  callers: [{user: , namespace: a}]\n", "acl.yaml:5:20: rules[0].callers[0].user: has no value"},
-		"no calls":               {start + "  operations: [MountVolume]\n  callers: [{user: S-1-5-18}]\n  limits: {callsPerSecond: 0}\n", "acl.yaml:6:28: rules[0].limits.callsPerSecond: is 0"},
-		"everybody":              {start + "  operations: [MountVolume]\n  callers: [{}]\n", "acl.yaml:5:13: rules[0].callers[0]"},
-		"an unknown profile":     {"profiles: [x]\n", "acl.yaml:1:12: profiles[0]"},
-		"two documents":          {"rules: []\n---\nrules: []\n", "more than one document"},
+		"an unknown key":         {"  rule: []\n", "field rule not found"},
+		"a rule's subject":       {start + "    operations: [Mkdir]\n    subject: {namespace: a}\n", "field subject not found"},
+		"pipes that are implied": {start + "    operations: [Mkdir]\n    implied: [disk-v1]\n", "field implied not found"},
+		"what calls count as":    {start + "    operations: [Mkdir]\n    countedas: a\n", "field countedas not found"},
+		"an unknown operation":   {start + "    operations: [LinkPath]\n    callers: [{user: S-1-5-18}]\n", "acl.rules[0].operations[0]"},
+		"an empty user":          {start + "    operations: [MountVolume]\n    callers: [{user: , namespace: a}]\n", "acl.rules[0].callers[0].user: has no value"},
+		"no calls":               {start + "    operations: [MountVolume]\n    callers: [{user: S-1-5-18}]\n    limits: {callsPerSecond: 0}\n", "acl.rules[0].limits.callsPerSecond: is 0"},
+		"everybody":              {start + "    operations: [MountVolume]\n    callers: [{}]\n", "acl.rules[0].callers[0]"},
+		"an unknown profile":     {"  profiles: [x]\n", "acl.profiles[0]"},
+		"two documents":          {"  rules: []\n---\nrules: []\n", "more than one document"},
 		"too long a text":        {"# " + strings.Repeat("x", maxFile), "longer than"},
 	} {
-		if policy, err := ParseACL("acl.yaml", []byte(tt.text), known); err == nil || policy != nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v, %v; want an error that says %q", name, policy, err, tt.want)
+		p, err := ParseProxy("f.yaml", []byte(aclFile(tt.text)))
+		if err == nil {
+			_, err = p.Policy(known)
 		}
-	}
-	empty, err := ParseACL("acl.json", []byte("{}"), known)
-	if err != nil || empty.Revision() != acl.DenyAll().Revision() {
-		t.Errorf("an empty list: %v, %v", empty, err)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v; want an error that says %q", name, err, tt.want)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (p Proxy) Policy(known []access.API) (*acl.Policy, error) {
 		return acl.DenyAll(), nil
 	}
 	if err := p.policy.Check(known); err != nil {
-		return nil, p.source.locate(p.ACL.place("acl.", err))
+		return nil, p.source.locate(p.ACL.place(err))
 	}
 	return p.policy, nil
 }
@@ -102,7 +102,7 @@ func (p *Proxy) check() error {
 	}
 	policy, err := acl.New(spec)
 	if err != nil {
-		faults = append(faults, p.ACL.place("acl.", err)...)
+		faults = append(faults, p.ACL.place(err)...)
 	}
 	if len(faults) > 0 {
 		return p.source.locate(faults)

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 )
 
 // A log that is written, signed, rotated and pruned is never called tampered with by who verifies it meanwhile. PIPEGUARD_VERIFICATIONS sets

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 )
 
 // python is the second verifier's interpreter.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // caller is a container that calls, as the API server and the kubelet know it.
@@ -79,7 +79,7 @@ func (n *guardedNode) callFromNode(t *testing.T, method string) (string, error) 
 // records are the proxy's so far.
 func (n *guardedNode) records(t *testing.T) (all []audit.Event) {
 	t.Helper()
-	for e, err := range query.Events(n.audits) {
+	for e, err := range recorded.Events(n.audits) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/test/audit/store"
 )
 
 // witnessing is what a node needs to know of its witness.
@@ -40,14 +41,13 @@ func startWitness(dir string, log evidence.Keys) (*witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := evidence.NewDirStore(dir)
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	w := &witness{dir: dir, log: log}
 	w.now.Store(&day)
 	handler, err := evidence.NewWitness(evidence.WitnessOptions{
-		Key: key, Store: store, Now: func() time.Time { return *w.now.Load() },
+		Key: key, Store: store.New(dir), Now: func() time.Time { return *w.now.Load() },
 		Keys: func(context.Context, string) (evidence.Keys, error) { return log, nil },
 	})
 	if err != nil {

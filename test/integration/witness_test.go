@@ -23,7 +23,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/controller/witness"
-	"github.com/pipeguard/pipeguard/internal/controller/witness/witnesstest"
+	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // lastRecord is the last record of a file that holds a decision.
@@ -32,7 +32,7 @@ func findRecord(file string, is func(*audit.Event) bool) (*audit.Event, error) {
 }
 
 func searchRecord(file string, is func(*audit.Event) bool) (found *audit.Event, err error) {
-	for e, err := range query.Events(file) {
+	for e, err := range recorded.Events(file) {
 		if err != nil {
 			return nil, err
 		}

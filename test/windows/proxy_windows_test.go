@@ -17,7 +17,7 @@ import (
 	"github.com/Microsoft/go-winio"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // proxy is a proxy.exe with a working directory and a log of its own.
@@ -86,7 +86,7 @@ func prepare(t *testing.T) *proxy {
 		if t.Failed() {
 			log, err := os.ReadFile(p.log)
 			var lines []string
-			for e, err := range query.Events(p.records) {
+			for e, err := range recorded.Events(p.records) {
 				lines = append(lines, fmt.Sprintf("%+v %+v %+v %v", e, e.Decision, e.Outcome, err))
 			}
 			t.Logf("the proxy's log (%v):\n%s\nthe last of %d records:\n%s", err, log, len(lines), strings.Join(lines[max(0, len(lines)-10):], "\n"))
@@ -197,7 +197,7 @@ func (p *proxy) has(rel string) bool {
 func (p *proxy) events() []audit.Event {
 	p.t.Helper()
 	var events []audit.Event
-	for event, err := range query.Events(p.records) {
+	for event, err := range recorded.Events(p.records) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func touches(event audit.Event, path string) bool {
 // reconciles checks that the log has no gaps and that every intent was ended.
 func (p *proxy) reconciles() {
 	p.t.Helper()
-	report, err := audit.Reconcile(query.Events(p.records))
+	report, err := audit.Reconcile(recorded.Events(p.records))
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -41,7 +41,11 @@ func found(t *testing.T, sample string) map[string]int {
 		}
 		return count
 	}
-	for r, err := range query.Read(sample, bytes.NewReader(text)) {
+	records, err := query.Open([]string{sample}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range records.Records() {
 		if err != nil {
 			t.Fatalf("a sample is made of records: %v", err)
 		}

@@ -17,21 +17,34 @@ type repeated struct {
 	t       *testing.T
 	key     *Key // the witness's
 	log     []*Key
-	store   *DirStore
+	store   stored
 	head    Head
 	now, at time.Time // the witness's clock and the log's
 	old     int       // answers that were given before
 }
 
+// stored keeps a checkpoint for each log, whose text is its version.
+type stored map[string][]byte
+
+// Last implements Store.
+func (s stored) Last(_ context.Context, origin string) ([]byte, string, error) {
+	return s[origin], string(s[origin]), nil
+}
+
+// Swap implements Store.
+func (s stored) Swap(_ context.Context, origin, version string, checkpoint []byte) error {
+	if string(s[origin]) != version {
+		return ErrChanged
+	}
+	s[origin] = bytes.Clone(checkpoint)
+	return nil
+}
+
 func newRepeated(t *testing.T) *repeated {
 	t.Helper()
-	store, err := NewDirStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	return &repeated{
-		t: t, key: newKey(t, "example.com/witness"), log: []*Key{newKey(t, origin)}, store: store, head: Head{Origin: origin, Size: 1, Root: leafOf(1)}, now: at, at: at,
+		t: t, key: newKey(t, "example.com/witness"), log: []*Key{newKey(t, origin)}, store: stored{}, head: Head{Origin: origin, Size: 1, Root: leafOf(1)}, now: at, at: at,
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 type watched struct {
 	*madeLog
 	witness *Key
-	store   *DirStore
+	store   stored
 	server  *httptest.Server
 	refused []RefusedReason
 	sink    *taker
@@ -30,11 +30,7 @@ type watched struct {
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
-	w := &watched{witness: newKey(t, "example.com/witness"), sink: &taker{make(chan Copy, 100)}}
-	var err error
-	if w.store, err = NewDirStore(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
+	w := &watched{witness: newKey(t, "example.com/witness"), store: stored{}, sink: &taker{make(chan Copy, 100)}}
 	w.madeLog = newLog(t, Options{Sinks: []Sink{w.sink}})
 	witness, err := NewWitness(WitnessOptions{
 		Key: w.witness, Store: w.store, Now: func() time.Time { return w.clock }, OnRefused: func(r Refused) { w.refused = append(w.refused, r.Reason) },
@@ -266,12 +262,8 @@ func TestAWitnessSignsNothingThatItCouldNotStore(t *testing.T) {
 	w.begin(0)
 	c := w.grown(3)
 	for left, want := range map[int]int{2: 200, 100: 503} {
-		store, err := NewDirStore(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
 		witness, err := NewWitness(WitnessOptions{
-			Key: w.witness, Store: &racing{store, left}, Now: func() time.Time { return w.clock },
+			Key: w.witness, Store: &racing{stored{}, left}, Now: func() time.Time { return w.clock },
 			Keys: func(context.Context, string) (Keys, error) { return w.keys(), nil },
 		})
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +17,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
-	"github.com/pipeguard/pipeguard/internal/audit/inert/hostile"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/hostile"
 )
 
 // samples are the records that the detection rules are tried on: every type and stage, with and without each part.
@@ -31,16 +32,23 @@ func samples(t *testing.T) (all []query.Record) {
 		if strings.Contains(name, "unguarded") { // diagnostics
 			continue
 		}
-		text, err := os.ReadFile(name)
+		all = append(all, read(t, name, nil)...)
+	}
+	return all
+}
+
+// read returns the records of a file, or of in if its name is -.
+func read(t *testing.T, name string, in io.Reader) (all []query.Record) {
+	t.Helper()
+	source, err := query.Open([]string{name}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range source.Records() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for r, err := range query.Read(name, bytes.NewReader(text)) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, r.Keep())
-		}
+		all = append(all, r.Keep())
 	}
 	return all
 }
@@ -52,14 +60,7 @@ func recorded(t *testing.T, e audit.Event) query.Record {
 	if _, err := audit.NewStream(&out).Append(t.Context(), &e); err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range query.Read("x", &out) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.Keep()
-	}
-	t.Fatal("no record")
-	return query.Record{}
+	return read(t, "-", &out)[0]
 }
 
 func exported(t *testing.T, format string, records ...query.Record) string {

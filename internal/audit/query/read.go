@@ -32,12 +32,6 @@ func (b *BadLine) Error() string { return fmt.Sprintf("%s: %v", b.File, b.LineEr
 // Unwrap returns what is wrong with the line.
 func (b *BadLine) Unwrap() error { return b.Err }
 
-// Read returns the records of one stream in order. A line that is no record comes as a *BadLine and reading goes on after it, unless it is
-// longer than all that a crash can spoil; any other error comes from r and is the last. One line is in memory at a time, of at most audit.MaxRecord bytes.
-func Read(name string, r io.Reader) iter.Seq2[Record, error] {
-	return newLines(name, r).all(nil)
-}
-
 // Why no more of a file is read.
 var (
 	errHole    = errors.New("it has bytes that no record has; what stands from there on is not read")

@@ -29,7 +29,7 @@ func line(seq int) string {
 // seen is what a reader makes of a log: numbers of records, and faults by line.
 func seen(t *testing.T, name string, r io.Reader) (all []string) {
 	t.Helper()
-	for record, err := range Read(name, r) {
+	for record, err := range newLines(name, r).all(nil) {
 		bad := new(*BadLine)
 		switch {
 		case errors.As(err, bad):
@@ -80,7 +80,7 @@ func TestLinesThatAreNoRecordsAreNamedAndReadOver(t *testing.T) {
 }
 
 func TestARecordIsTheLineThatItStandsIn(t *testing.T) {
-	for r, err := range Read("x", iotest.HalfReader(strings.NewReader(line(1)+"\n"+line(2)+"\n"))) {
+	for r, err := range newLines("x", iotest.HalfReader(strings.NewReader(line(1)+"\n"+line(2)+"\n"))).all(nil) {
 		if err != nil || string(r.Raw) != line(r.Line) || r.Prev != noPrev || r.File != "x" {
 			t.Errorf("%q line %d, prev %q, %v", r.Raw, r.Line, r.Prev, err)
 		}
@@ -260,7 +260,7 @@ func TestMemoryIsBoundedOnALongLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring, most, count := NewRing(100), uint64(0), 0
-	for r, err := range Read("x", in) {
+	for r, err := range newLines("x", in).all(nil) {
 		if bad := new(*BadLine); errors.As(err, bad) { // the last one is cut off
 			continue
 		} else if err != nil {
@@ -308,7 +308,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{}\n\n\x00"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		count := 0
-		for r, err := range Read("x", bytes.NewReader(in)) {
+		for r, err := range newLines("x", bytes.NewReader(in)).all(nil) {
 			if count++; err == nil && (r.Seq == 0 || r.Session == "" || !bytes.Contains(in, r.Raw)) {
 				t.Errorf("%q is a record", r.Raw)
 			}
@@ -324,7 +324,7 @@ func TestAHoleWithNewlinesInItIsNotReadToItsEnd(t *testing.T) {
 	read := 0
 	in := io.MultiReader(strings.NewReader(line(1)+"\n"), pitted{&read})
 	var last error
-	for _, err := range Read("x", in) {
+	for _, err := range newLines("x", in).all(nil) {
 		last = err
 	}
 	if bad := new(BadLine); !errors.As(last, &bad) || !errors.Is(last, errHole) || read > 4*segment.MaxLost {

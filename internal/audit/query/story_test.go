@@ -24,7 +24,7 @@ func TestAStoryHasBothStagesTheConnectionAndNeighbours(t *testing.T) {
 		storyLine(8, "connection", "ConnectionClosed", "c1", "c1"),
 		storyLine(9, "connection", "ConnectionClosed", "c1", "c1"), // a second one is not believed
 	}, "\n") + "\n"
-	s, err := Tell(Read("x", strings.NewReader(in)), "x", 1)
+	s, err := Tell(newLines("x", strings.NewReader(in)).all(nil), "x", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestAStoryHasBothStagesTheConnectionAndNeighbours(t *testing.T) {
 	if string(s.Records[0].Raw) != storyLine(3, "request", "RequestReceived", "x", "c1") {
 		t.Errorf("the line was not kept: %s", s.Records[0].Raw)
 	}
-	if _, err := Tell(Read("x", strings.NewReader(in)), "c1", 1); !errors.Is(err, ErrNotFound) {
+	if _, err := Tell(newLines("x", strings.NewReader(in)).all(nil), "c1", 1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a connection is a request: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
-	"github.com/pipeguard/pipeguard/internal/audit/inert/hostile"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/hostile"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -36,7 +36,11 @@ func log(t *testing.T, events ...audit.Event) *bytes.Buffer {
 // pageOf is the page about a log, as a browser reads it.
 func pageOf(t *testing.T, in *bytes.Buffer, v Verdict) (text string, doc *html.Node) {
 	t.Helper()
-	s, err := Collect(query.Read("x", in))
+	source, err := query.Open([]string{"-"}, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Collect(source.Records())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/controller/witness/witnesstest"
+	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 )
 
 // later is behind all that a log signed before.

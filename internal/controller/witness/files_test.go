@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/controller/witness/witnesstest"
+	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 )
 
 func write(t *testing.T, file, text string) {

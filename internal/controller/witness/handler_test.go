@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/controller/witness/witnesstest"
+	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 )
 
 func TestALogThatGrowsIsCosignedByAnyReplicaAndAfterARestart(t *testing.T) {

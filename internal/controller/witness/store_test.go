@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pipeguard/pipeguard/internal/controller/witness/witnesstest"
+	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 )
 
 // api is an API server that has ConfigMaps.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/audit/evidence/evidencetest"
+	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 )
 
 var kills = flag.Int("audit.kills", 25, "how often the proxy is killed")
