@@ -76,127 +76,60 @@ func decodeReview(body []byte, a *jsonscan.Allowance) (*envelope, error) {
 // read reads a review, up to the first fault.
 func (e *envelope) read(body []byte, a *jsonscan.Allowance) (apiVersion, kind string, err error) {
 	r := jsonscan.NewReader(body).Within(a)
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "apiVersion":
-			o.Once(0)
-			apiVersion = r.String()
-		case "kind":
-			o.Once(1)
-			kind = r.String()
-		case "request":
-			o.Once(2)
-			e.readRequest(r)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(
+		jsonscan.Text("apiVersion", &apiVersion),
+		jsonscan.Text("kind", &kind),
+		jsonscan.Value("request", func() { e.readRequest(r) }),
+	)
 	r.End()
 	return apiVersion, kind, r.Err()
 }
 
 func (e *envelope) readRequest(r *jsonscan.Reader) {
 	q := &e.request
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "uid":
-			o.Once(0)
-			q.UID = types.UID(r.String())
-		case "kind":
-			o.Once(1)
-			q.Kind = readKind(r)
-		case "subResource":
-			o.Once(2)
-			q.SubResource = r.String()
-		case "name":
-			o.Once(3)
-			q.Name = r.String()
-		case "namespace":
-			o.Once(4)
-			q.Namespace = r.String()
-		case "operation":
-			o.Once(5)
-			q.Operation = admissionv1.Operation(r.String())
-		case "userInfo":
-			o.Once(6)
-			q.UserInfo.Username, q.UserInfo.Groups = readUser(r)
-		case "object":
-			if e.namesOnly {
-				r.Failf("the objects are not read")
-				return
-			}
-			o.Once(7)
-			e.readHead(r)
-		case "oldObject":
-			if e.namesOnly {
-				r.Failf("the objects are not read")
-				return
-			}
-			o.Once(8)
-			q.OldObject.Raw = r.Raw()
-		default:
-			r.Skip()
+	unlessNamesOnly := func(read func()) func() {
+		if e.namesOnly {
+			return func() { r.Failf("the objects are not read") }
 		}
+		return read
 	}
+	r.Members(
+		jsonscan.Value("uid", func() { q.UID = types.UID(r.String()) }),
+		jsonscan.Value("kind", func() { q.Kind = readKind(r) }),
+		jsonscan.Text("subResource", &q.SubResource),
+		jsonscan.Text("name", &q.Name),
+		jsonscan.Text("namespace", &q.Namespace),
+		jsonscan.Value("operation", func() { q.Operation = admissionv1.Operation(r.String()) }),
+		jsonscan.Value("userInfo", func() { q.UserInfo.Username, q.UserInfo.Groups = readUser(r) }),
+		jsonscan.Value("object", unlessNamesOnly(func() { e.readHead(r) })),
+		jsonscan.Value("oldObject", unlessNamesOnly(func() { q.OldObject.Raw = r.Raw() })),
+	)
 }
 
 // readHead takes the object as raw text, and learns on the way what the object calls itself and whether it may matter.
 func (e *envelope) readHead(r *jsonscan.Reader) {
 	r.Mark(mayMatter)
 	e.request.Object.Raw = r.RawObject(func(o *jsonscan.Object) {
-		switch string(o.Key()) {
-		case "apiVersion":
-			o.Once(0)
-			e.apiVersion = r.String()
-		case "kind":
-			o.Once(1)
-			e.kind = r.String()
-		default:
-			r.Skip()
-		}
+		o.OneOf(jsonscan.Text("apiVersion", &e.apiVersion), jsonscan.Text("kind", &e.kind))
 	})
 	e.mayMatter = r.Marked()
 	r.Mark(nil)
 }
 
 func readKind(r *jsonscan.Reader) (k metav1.GroupVersionKind) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "group":
-			o.Once(0)
-			k.Group = r.String()
-		case "version":
-			o.Once(1)
-			k.Version = r.String()
-		case "kind":
-			o.Once(2)
-			k.Kind = r.String()
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(jsonscan.Text("group", &k.Group), jsonscan.Text("version", &k.Version), jsonscan.Text("kind", &k.Kind))
 	return k
 }
 
 func readUser(r *jsonscan.Reader) (name string, groups []string) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "username":
-			o.Once(0)
-			name = r.String()
-		case "groups":
-			o.Once(1)
-			for a := r.Array(); a.Next(); {
-				if a.Index() == maxEntries {
-					r.Failf("more than %d entries in a list", maxEntries)
-					break
-				}
+	r.Members(
+		jsonscan.Text("username", &name),
+		jsonscan.Value("groups", func() {
+			for range entries(r) {
 				r.Take(groupWeight)
 				groups = append(groups, r.String())
 			}
-		default:
-			r.Skip()
-		}
-	}
+		}),
+	)
 	return name, groups
 }

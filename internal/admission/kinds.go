@@ -85,24 +85,12 @@ func (k *judgedKind) podMetadataField() string {
 // read takes an object of this kind from r.
 func (k *judgedKind) read(r *jsonscan.Reader) object {
 	obj := object{rules: k}
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "apiVersion":
-			o.Once(0)
-			obj.apiVersion = r.String()
-		case "kind":
-			o.Once(1)
-			obj.kind = r.String()
-		case "metadata":
-			o.Once(2)
-			obj.meta = readMetadata(r)
-		case k.path[0]:
-			o.Once(3)
-			k.descend(r, &obj, 1)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(
+		jsonscan.Text("apiVersion", &obj.apiVersion),
+		jsonscan.Text("kind", &obj.kind),
+		jsonscan.Value("metadata", func() { obj.meta = readMetadata(r) }),
+		jsonscan.Value(k.path[0], func() { k.descend(r, &obj, 1) }),
+	)
 	if k.holdsPods() && obj.pod.serviceAccount == "" { // an object without spec or template
 		obj.pod.serviceAccount = "default"
 	}
@@ -115,18 +103,11 @@ func (k *judgedKind) descend(r *jsonscan.Reader, obj *object, depth int) {
 		k.leaf(r, obj)
 		return
 	}
-	for o := r.Object(); o.Next(); {
-		switch {
-		case string(o.Key()) == k.path[depth]:
-			o.Once(0)
-			k.descend(r, obj, depth+1)
-		case depth == len(k.path)-1 && string(o.Key()) == "metadata":
-			o.Once(1)
-			obj.template = readMetadata(r)
-		default:
-			r.Skip()
-		}
+	members := []jsonscan.Member{jsonscan.Value(k.path[depth], func() { k.descend(r, obj, depth+1) })}
+	if depth == len(k.path)-1 {
+		members = append(members, jsonscan.Value("metadata", func() { obj.template = readMetadata(r) }))
 	}
+	r.Members(members...)
 }
 
 // readObject reads raw as an object of the kind that the API server announced. An object of another kind is an error, and so is one that

@@ -39,30 +39,14 @@ type metadata struct {
 
 // readMetadata reads an ObjectMeta.
 func readMetadata(r *jsonscan.Reader) (m metadata) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "name":
-			o.Once(0)
-			m.name = r.String()
-		case "generateName":
-			o.Once(1)
-			m.generateName = r.String()
-		case "namespace":
-			o.Once(2)
-			m.namespace = r.String()
-		case "uid":
-			o.Once(3)
-			m.uid = r.String()
-		case "labels":
-			o.Once(4)
-			m.labels = readStrings(r)
-		case "annotations":
-			o.Once(5)
-			m.annotations = readStrings(r)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(
+		jsonscan.Text("name", &m.name),
+		jsonscan.Text("generateName", &m.generateName),
+		jsonscan.Text("namespace", &m.namespace),
+		jsonscan.Text("uid", &m.uid),
+		jsonscan.Value("labels", func() { m.labels = readStrings(r) }),
+		jsonscan.Value("annotations", func() { m.annotations = readStrings(r) }),
+	)
 	return m
 }
 

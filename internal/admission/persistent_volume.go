@@ -21,21 +21,11 @@ type claimRef struct{ namespace, name, uid string }
 
 func readPersistentVolume(r *jsonscan.Reader, obj *object) {
 	v := &obj.volume
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "hostPath":
-			o.Once(0)
-			v.source(r, "hostPath")
-		case "local":
-			o.Once(1)
-			v.source(r, "local")
-		case "claimRef":
-			o.Once(2)
-			v.claim = readClaimRef(r)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(
+		jsonscan.Value("hostPath", func() { v.source(r, "hostPath") }),
+		jsonscan.Value("local", func() { v.source(r, "local") }),
+		jsonscan.Value("claimRef", func() { v.claim = readClaimRef(r) }),
+	)
 }
 
 func (v *persistentVolume) source(r *jsonscan.Reader, kind string) {
@@ -46,20 +36,6 @@ func (v *persistentVolume) source(r *jsonscan.Reader, kind string) {
 }
 
 func readClaimRef(r *jsonscan.Reader) (c claimRef) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "namespace":
-			o.Once(0)
-			c.namespace = r.String()
-		case "name":
-			o.Once(1)
-			c.name = r.String()
-		case "uid":
-			o.Once(2)
-			c.uid = r.String()
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(jsonscan.Text("namespace", &c.namespace), jsonscan.Text("name", &c.name), jsonscan.Text("uid", &c.uid))
 	return c
 }

@@ -1,6 +1,9 @@
 package admission
 
 import (
+	"cmp"
+	"iter"
+
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
@@ -19,6 +22,21 @@ type podSpec struct {
 	containers     []container
 	initContainers []container
 	ephemeral      []container
+}
+
+// entries are the indexes of a list that is read.
+func entries(r *jsonscan.Reader) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for a := r.Array(); a.Next(); {
+			if a.Index() == maxEntries {
+				r.Failf("more than %d entries in a list", maxEntries)
+				return
+			}
+			if !yield(a.Index()) {
+				return
+			}
+		}
+	}
 }
 
 type hostPathVolume struct {
@@ -43,76 +61,37 @@ type volumeMount struct {
 
 func readPodSpec(r *jsonscan.Reader) (s podSpec) {
 	deprecatedAccount := ""
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "serviceAccountName":
-			o.Once(0)
-			s.serviceAccount = r.String()
-		case "serviceAccount":
-			o.Once(1)
-			deprecatedAccount = r.String()
-		case "securityContext":
-			o.Once(2)
-			_, s.hostProcess = readSecurityContext(r)
-		case "volumes":
-			o.Once(3)
-			s.hostPaths = readVolumes(r)
-		case "containers":
-			o.Once(4)
-			s.containers = readContainers(r)
-		case "initContainers":
-			o.Once(5)
-			s.initContainers = readContainers(r)
-		case "ephemeralContainers":
-			o.Once(6)
-			s.ephemeral = readContainers(r)
-		case "schedulingGates":
-			o.Once(7)
+	r.Members(
+		jsonscan.Text("serviceAccountName", &s.serviceAccount),
+		jsonscan.Text("serviceAccount", &deprecatedAccount),
+		jsonscan.Value("securityContext", func() { _, s.hostProcess = readSecurityContext(r) }),
+		jsonscan.Value("volumes", func() { s.hostPaths = readVolumes(r) }),
+		jsonscan.Value("containers", func() { s.containers = readContainers(r) }),
+		jsonscan.Value("initContainers", func() { s.initContainers = readContainers(r) }),
+		jsonscan.Value("ephemeralContainers", func() { s.ephemeral = readContainers(r) }),
+		jsonscan.Value("schedulingGates", func() {
 			for a := r.Array(); a.Next(); {
 				s.gates++
 				r.Skip()
 			}
-		case "nodeName":
-			o.Once(8)
-			s.nodeName = r.String()
-		default:
-			r.Skip()
-		}
-	}
+		}),
+		jsonscan.Text("nodeName", &s.nodeName),
+	)
 	// The API server sets both names and lets serviceAccountName win; an account that is not named is "default".
-	if s.serviceAccount == "" {
-		s.serviceAccount = deprecatedAccount
-	}
-	if s.serviceAccount == "" {
-		s.serviceAccount = "default"
-	}
+	s.serviceAccount = cmp.Or(s.serviceAccount, deprecatedAccount, "default")
 	return s
 }
 
 func readVolumes(r *jsonscan.Reader) (volumes []hostPathVolume) {
-	for a := r.Array(); a.Next(); {
-		if a.Index() == maxEntries {
-			r.Failf("more than %d entries in a list", maxEntries)
-			break
-		}
-		v := hostPathVolume{index: a.Index()}
+	for i := range entries(r) {
+		v := hostPathVolume{index: i}
 		isHostPath := false
-		for o := r.Object(); o.Next(); {
-			switch string(o.Key()) {
-			case "name":
-				o.Once(0)
-				v.name = r.String()
-			case "hostPath":
-				o.Once(1)
-				if r.Null() {
-					continue
-				}
+		r.Members(jsonscan.Text("name", &v.name), jsonscan.Value("hostPath", func() {
+			if !r.Null() {
 				isHostPath = true
 				v.path = readHostPath(r)
-			default:
-				r.Skip()
 			}
-		}
+		}))
 		if isHostPath {
 			r.Take(volumeWeight)
 			volumes = append(volumes, v)
@@ -122,72 +101,31 @@ func readVolumes(r *jsonscan.Reader) (volumes []hostPathVolume) {
 }
 
 func readHostPath(r *jsonscan.Reader) (path string) {
-	for o := r.Object(); o.Next(); {
-		if string(o.Key()) != "path" {
-			r.Skip()
-			continue
-		}
-		o.Once(0)
-		path = r.String()
-	}
+	r.Members(jsonscan.Text("path", &path))
 	return path
 }
 
 func readContainers(r *jsonscan.Reader) (containers []container) {
-	for a := r.Array(); a.Next(); {
-		if a.Index() == maxEntries {
-			r.Failf("more than %d entries in a list", maxEntries)
-			break
-		}
+	for range entries(r) {
 		r.Take(containerWeight)
 		var c container
-		for o := r.Object(); o.Next(); {
-			switch string(o.Key()) {
-			case "name":
-				o.Once(0)
-				c.name = r.String()
-			case "image":
-				o.Once(1)
-				c.image = r.String()
-			case "securityContext":
-				o.Once(2)
-				c.privileged, c.hostProcess = readSecurityContext(r)
-			case "volumeMounts":
-				o.Once(3)
-				c.mounts = readMounts(r)
-			default:
-				r.Skip()
-			}
-		}
+		r.Members(
+			jsonscan.Text("name", &c.name),
+			jsonscan.Text("image", &c.image),
+			jsonscan.Value("securityContext", func() { c.privileged, c.hostProcess = readSecurityContext(r) }),
+			jsonscan.Value("volumeMounts", func() { c.mounts = readMounts(r) }),
+		)
 		containers = append(containers, c)
 	}
 	return containers
 }
 
 func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
-	for a := r.Array(); a.Next(); {
-		if a.Index() == maxEntries {
-			r.Failf("more than %d entries in a list", maxEntries)
-			break
-		}
+	for range entries(r) {
 		r.Take(mountWeight)
 		var m volumeMount
 		expr := ""
-		for o := r.Object(); o.Next(); {
-			switch string(o.Key()) {
-			case "name":
-				o.Once(0)
-				m.volume = r.String()
-			case "subPath":
-				o.Once(1)
-				m.subPath = r.String()
-			case "subPathExpr":
-				o.Once(2)
-				expr = r.String()
-			default:
-				r.Skip()
-			}
-		}
+		r.Members(jsonscan.Text("name", &m.volume), jsonscan.Text("subPath", &m.subPath), jsonscan.Text("subPathExpr", &expr))
 		if expr != "" {
 			if m.subPath != "" {
 				r.Failf("a mount has both subPath and subPathExpr")
@@ -207,31 +145,18 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 // readSecurityContext reads the security context of a pod or of a container: the fields have the same names.
 // hostProcess is nil where it is not set, because a container inherits the pod's.
 func readSecurityContext(r *jsonscan.Reader) (privileged bool, hostProcess *bool) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "privileged":
-			o.Once(0)
-			privileged, _ = r.Bool()
-		case "windowsOptions":
-			o.Once(1)
-			hostProcess = readWindowsOptions(r)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(
+		jsonscan.Value("privileged", func() { privileged, _ = r.Bool() }),
+		jsonscan.Value("windowsOptions", func() { hostProcess = readWindowsOptions(r) }),
+	)
 	return privileged, hostProcess
 }
 
 func readWindowsOptions(r *jsonscan.Reader) (hostProcess *bool) {
-	for o := r.Object(); o.Next(); {
-		if string(o.Key()) != "hostProcess" {
-			r.Skip()
-			continue
-		}
-		o.Once(0)
+	r.Members(jsonscan.Value("hostProcess", func() {
 		if value, set := r.Bool(); set {
 			hostProcess = &value
 		}
-	}
+	}))
 	return hostProcess
 }

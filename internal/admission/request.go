@@ -52,18 +52,7 @@ func ObjectReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
 func kindOf(raw []byte) (metav1.GroupVersionKind, error) {
 	apiVersion, kind := "", ""
 	r := jsonscan.NewReader(raw)
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "apiVersion":
-			o.Once(0)
-			apiVersion = r.String()
-		case "kind":
-			o.Once(1)
-			kind = r.String()
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(jsonscan.Text("apiVersion", &apiVersion), jsonscan.Text("kind", &kind))
 	if r.End(); r.Err() != nil {
 		return metav1.GroupVersionKind{}, fmt.Errorf("read the object: %w", r.Err())
 	}

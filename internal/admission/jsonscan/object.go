@@ -1,5 +1,7 @@
 package jsonscan
 
+import "slices"
+
 // Object iterates over the members of a JSON object.
 type Object struct {
 	r    *Reader
@@ -65,6 +67,42 @@ func (o *Object) Once(bit uint) {
 		o.r.Failf("duplicate key %q", o.key)
 	}
 	o.seen |= 1 << bit
+}
+
+// Member says what is done with the value of a key.
+type Member struct {
+	key  string
+	text *string
+	take func()
+}
+
+// Text is a member whose value is a string.
+func Text(key string, into *string) Member { return Member{key: key, text: into} }
+
+// Value is a member whose value take takes or skips.
+func Value(key string, take func()) Member { return Member{key: key, take: take} }
+
+// Members reads an object: of each key that is named one value, and nothing of the others.
+func (r *Reader) Members(members ...Member) {
+	for o := r.Object(); o.Next(); {
+		o.OneOf(members...)
+	}
+}
+
+// OneOf takes the value of the present member as the one of its key does, and skips it if there is none. The members of an object are given in
+// the same order each time. A key that comes twice fails, as Once says.
+func (o *Object) OneOf(members ...Member) {
+	i := slices.IndexFunc(members, func(m Member) bool { return m.key == string(o.key) })
+	if i < 0 {
+		o.r.Skip()
+		return
+	}
+	o.Once(uint(i)) // #nosec G115 -- an index
+	if m := members[i]; m.text != nil {
+		*m.text = o.r.String()
+	} else {
+		m.take()
+	}
 }
 
 // Array iterates over the elements of a JSON array.
