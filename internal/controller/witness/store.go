@@ -6,19 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 )
 
 // Names in a ConfigMap.
@@ -42,9 +37,6 @@ const (
 	maxCheckpoint = 32 << 10
 	maxPinned     = 16 << 10
 )
-
-// owner is whom the API server notes for what is written.
-const owner = client.FieldOwner("pipeguard-witness")
 
 // ErrMemory means that what is remembered of a log is not what a witness has written.
 var ErrMemory = errors.New("it does not hold what a witness writes")
@@ -74,31 +66,22 @@ type Entry struct {
 }
 
 // ConfigMaps is the Memory of a cluster. It reads past every cache.
-type ConfigMaps struct {
-	namespace string
-	client    client.Client
-}
+type ConfigMaps struct{ store configmaps.Store }
 
 var _ Memory = (*ConfigMaps)(nil)
 
 // NewConfigMaps makes connections, but does not use them yet.
 func NewConfigMaps(config *rest.Config, namespace string) (*ConfigMaps, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("memory of the witness: %w", err)
-	}
-	mapper := meta.NewDefaultRESTMapper(nil) // every cluster serves them: there is nothing to discover
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	s, err := configmaps.New(config, namespace, "pipeguard-witness")
 	if err != nil {
 		return nil, fmt.Errorf("memory of the witness: %w", err)
 	}
-	return &ConfigMaps{namespace, c}, nil
+	return &ConfigMaps{s}, nil
 }
 
 // Read implements Memory.
 func (c *ConfigMaps) Read(ctx context.Context, origin string) (Entry, error) {
-	o, err := c.get(ctx, origin)
+	o, err := c.store.Read(ctx, ConfigMapName(origin))
 	if err != nil || o == nil {
 		return Entry{}, err
 	}
@@ -110,61 +93,23 @@ func (c *ConfigMaps) Read(ctx context.Context, origin string) (Entry, error) {
 	return e, nil
 }
 
-func (c *ConfigMaps) get(ctx context.Context, origin string) (*corev1.ConfigMap, error) {
-	name := ConfigMapName(origin)
-	var o corev1.ConfigMap
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, &o)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
-	}
-	if err != nil {
-		return nil, fmt.Errorf("ConfigMap %s: %w", name, err)
-	}
-	return &o, nil
-}
-
 // Write implements Memory. Labels and annotations of others stay; data of others does not.
 func (c *ConfigMaps) Write(ctx context.Context, origin string, e Entry) error {
 	name := ConfigMapName(origin)
 	if len(origin) > maxOrigin || len(e.Checkpoint) > maxCheckpoint || len(e.Pinned) > maxPinned {
 		return fmt.Errorf("ConfigMap %s: too much to remember of one log", name)
 	}
-	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}}
-	if e.Version != "" {
-		now, err := c.get(ctx, origin)
-		if err != nil {
-			return err
-		}
-		if now == nil || now.ResourceVersion != e.Version {
-			return evidence.ErrChanged
-		}
-		o = now
-	}
-	if o.Labels == nil {
-		o.Labels = map[string]string{}
-	}
-	maps.Copy(o.Labels, map[string]string{"app.kubernetes.io/name": "pipeguard", "app.kubernetes.io/component": "witness"})
-	if head, err := evidence.Inspect(e.Checkpoint); err == nil {
-		if o.Annotations == nil {
-			o.Annotations = map[string]string{}
-		}
-		o.Annotations[annotationRecords], o.Annotations[annotationAt] = strconv.FormatUint(head.Size, 10), time.Now().UTC().Format(time.RFC3339)
-	}
-	o.BinaryData, o.Data = nil, map[string]string{keyOrigin: origin, keyCheckpoint: string(e.Checkpoint)}
+	o := &corev1.ConfigMap{Data: map[string]string{keyOrigin: origin, keyCheckpoint: string(e.Checkpoint)}}
 	if e.Pinned != "" {
 		o.Data[keyPinned] = e.Pinned
 	}
-	var err error
-	if e.Version == "" {
-		err = c.client.Create(ctx, o, owner)
-	} else {
-		err = c.client.Update(ctx, o, owner)
+	o.Labels = map[string]string{"app.kubernetes.io/name": "pipeguard", "app.kubernetes.io/component": "witness"}
+	if head, err := evidence.Inspect(e.Checkpoint); err == nil {
+		o.Annotations = map[string]string{annotationRecords: strconv.FormatUint(head.Size, 10), annotationAt: time.Now().UTC().Format(time.RFC3339)}
 	}
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), e.Version != "" && apierrors.IsNotFound(err):
+	err := c.store.Write(ctx, name, e.Version, o)
+	if errors.Is(err, configmaps.ErrChanged) {
 		return evidence.ErrChanged
-	case err != nil:
-		return fmt.Errorf("ConfigMap %s: %w", name, err)
 	}
-	return nil
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 	"github.com/pipeguard/pipeguard/test/audit/witnesstest"
 )
 
@@ -46,7 +47,7 @@ func (a *api) keep(o client.Object) error {
 // Who may update the ConfigMap and not delete it lets no log start over.
 func TestAMemoryThatWasEmptiedIsNoNewLog(t *testing.T) {
 	server := &api{all: map[string]*corev1.ConfigMap{}}
-	memory := &ConfigMaps{"pipeguard-system", server}
+	memory := &ConfigMaps{configmaps.Store{Namespace: "pipeguard-system", Client: server}}
 	p := newPlace(t, nil)
 	p.o.Memory = memory
 	n := witnesstest.NewNode(t, "win-1")
