@@ -82,16 +82,7 @@ func aclCheck(cmd *cobra.Command, l list, out format) error {
 			report.LogOnly++
 		}
 	}
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(report)
-	} else {
-		printACLCheck(&p, report)
-	}
-	if !report.OK {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	return out.print(cmd, report, func(p *printer) { printACLCheck(p, report) }).answer(report.OK)
 }
 
 func printACLCheck(p *printer, r aclCheckReport) {

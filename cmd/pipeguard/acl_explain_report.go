@@ -88,16 +88,7 @@ func aclExplain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []s
 	for _, v := range policy.Explain(r) {
 		report.Rules = append(report.Rules, explainedRule(v))
 	}
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(report)
-	} else {
-		print(&p, report)
-	}
-	if !d.Allowed {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	return out.print(cmd, report, func(p *printer) { print(p, report) }).answer(d.Allowed)
 }
 
 // printVerdict is the answer without the other rules.

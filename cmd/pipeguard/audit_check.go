@@ -13,35 +13,9 @@ import (
 
 // auditReport is the JSON form of the result; its fields are promised to users.
 type auditReport struct {
-	Schema      string        `json:"schema"` // pipeguard.dev/audit-check/v1
-	Consistent  bool          `json:"consistent"`
-	Records     int           `json:"records"`
-	Sessions    int           `json:"sessions"`
-	Intents     int           `json:"intents"`
-	Terminals   int           `json:"terminals"`
-	Connections int           `json:"connections"`
-	Admissions  int           `json:"admissions"`
-	Repeated    int           `json:"repeated"`
-	Unrecorded  int           `json:"unrecorded"`
-	Pruned      int           `json:"pruned"`
-	Unwritten   int           `json:"unwritten"`
-	TornTail    bool          `json:"tornTail"`
-	OpenIntents []auditIntent `json:"openIntents"`
-	FaultCount  int           `json:"faultCount"`
-	Faults      []auditFault  `json:"faults"`
-}
-
-type auditIntent struct {
-	Session string `json:"session"`
-	Seq     uint64 `json:"seq"`
-	ID      string `json:"id"`
-}
-
-type auditFault struct {
-	Session string `json:"session"`
-	Seq     uint64 `json:"seq"`
-	ID      string `json:"id"`
-	Problem string `json:"problem"`
+	Schema     string `json:"schema"` // pipeguard.dev/audit-check/v1
+	Consistent bool   `json:"consistent"`
+	audit.Report
 }
 
 func newAuditCheck() *cobra.Command {
@@ -105,35 +79,13 @@ func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], prun
 	if err != nil {
 		return badInput(err)
 	}
-	report := reportOf(found)
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(report)
-	} else {
-		printReport(&p, report)
-	}
+	report := auditReport{"pipeguard.dev/audit-check/v1", found.Records > 0 && found.FaultCount == 0 && len(found.Open) == 0 && !found.TornTail, found}
+	report.Open, report.Faults = append([]audit.Intent{}, found.Open...), append([]audit.Fault{}, found.Faults...) // a list without entries is one
+	p := out.print(cmd, report, func(p *printer) { printReport(p, report) })
 	if !report.Consistent {
 		return p.done(badInput(nil))
 	}
 	return p.done(nil)
-}
-
-func reportOf(r audit.Report) auditReport {
-	report := auditReport{
-		Schema:     "pipeguard.dev/audit-check/v1",
-		Consistent: r.Records > 0 && r.FaultCount == 0 && len(r.Open) == 0 && !r.TornTail,
-		Records:    r.Records, Sessions: r.Sessions, Intents: r.Intents, Terminals: r.Terminals,
-		Connections: r.Connections, Admissions: r.Admissions, Repeated: r.Repeated, Unrecorded: r.Unrecorded, Pruned: r.Pruned, Unwritten: r.Unwritten, TornTail: r.TornTail, FaultCount: r.FaultCount,
-		OpenIntents: make([]auditIntent, 0, len(r.Open)),
-		Faults:      make([]auditFault, 0, len(r.Faults)),
-	}
-	for _, i := range r.Open {
-		report.OpenIntents = append(report.OpenIntents, auditIntent(i))
-	}
-	for _, f := range r.Faults {
-		report.Faults = append(report.Faults, auditFault(f))
-	}
-	return report
 }
 
 func printReport(p *printer, r auditReport) {
@@ -143,9 +95,9 @@ func printReport(p *printer, r auditReport) {
 	if more := r.FaultCount - maxNamedLines; more > 0 {
 		p.printf("and %d faults more\n", more)
 	}
-	for n, i := range r.OpenIntents {
+	for n, i := range r.Open {
 		if n == maxNamedLines {
-			p.printf("and %d open intents more\n", len(r.OpenIntents)-n)
+			p.printf("and %d open intents more\n", len(r.Open)-n)
 			break
 		}
 		p.printf("open: session %s record %d (id %q) is an intent that nothing ends\n", inert.Line(i.Session), i.Seq, inert.Line(i.ID))
@@ -170,6 +122,6 @@ func printReport(p *printer, r auditReport) {
 	case r.Records == 0 && r.FaultCount == 0 && !r.TornTail:
 		p.printf("incomplete: there are no records\n")
 	default:
-		p.printf("incomplete: %d faults, %d open intents\n", r.FaultCount, len(r.OpenIntents))
+		p.printf("incomplete: %d faults, %d open intents\n", r.FaultCount, len(r.Open))
 	}
 }

@@ -46,13 +46,7 @@ func showStory(in *reading, log, id string, neighbours int, out format) error {
 	case err != nil:
 		return in.judged(badInput(err))
 	}
-	p := printer{w: in.cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(storyOf(story))
-	} else {
-		printStory(&p, story)
-	}
-	return p.done(in.done(nil))
+	return out.print(in.cmd, storyOf(story), func(p *printer) { printStory(p, story) }).done(in.done(nil))
 }
 
 // remember passes records on, and keeps the first one whose number was given in place of an id.

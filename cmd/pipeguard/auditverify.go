@@ -139,12 +139,7 @@ func nameLog(o *evidence.VerifyOptions, args []string) error {
 }
 
 func printVerification(cmd *cobra.Command, r evidence.Report, out format) error {
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(r)
-	} else {
-		printLogVerdict(&p, r)
-	}
+	p := out.print(cmd, r, func(p *printer) { printLogVerdict(p, r) })
 	if p.err != nil {
 		return noAnswer(fmt.Errorf("write output: %w", p.err))
 	}
@@ -178,20 +173,8 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	if r.Witnessed > 0 {
 		p.printf("witnessed    up to record %d, at %s\n", r.Witnessed, r.WitnessedAt.Format("2006-01-02 15:04:05 UTC"))
 	}
-	for i, name := range r.Void {
-		if i == maxNamedLines {
-			p.printf("void         and %d more\n", len(r.Void)-i)
-			break
-		}
-		p.printf("void         %s: no record in it counts, as the log says\n", inert.Line(name))
-	}
-	for i, name := range r.Unused {
-		if i == maxNamedLines {
-			p.printf("unused       and %d more\n", len(r.Unused)-i)
-			break
-		}
-		p.printf("unused       %s: not read: a process that writes the log has such a file, or left it, or anybody put it there\n", inert.Line(name))
-	}
+	p.some("void", r.Void, "%s: no record in it counts, as the log says")
+	p.some("unused", r.Unused, "%s: not read: a process that writes the log has such a file, or left it, or anybody put it there")
 	if r.IgnoredBytes > 0 {
 		p.printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)
 	}
@@ -202,13 +185,7 @@ func printLogVerdict(p *printer, r evidence.Report) {
 		}
 		p.printf("ignored      %s\n", inert.Line(text))
 	}
-	for i, text := range r.Declared {
-		if i == maxNamedLines {
-			p.printf("declared     and %d more\n", len(r.Declared)-i)
-			break
-		}
-		p.printf("declared     by %s\n", inert.Line(text))
-	}
+	p.some("declared", r.Declared, "by %s")
 	p.printf("\nNot detected by this:\n")
 	for _, l := range r.Limits {
 		p.printf("  - %s\n", inert.Line(l))

@@ -130,14 +130,11 @@ Exit code: 0 shown, 3 it is no file of keys, or others can read the private key.
 				return noAnswer(err)
 			}
 		}
-		p := printer{w: cmd.OutOrStdout()}
-		if *out == formatJSON {
-			p.json(map[string]any{"schema": "pipeguard.dev/audit-keys/v1", "keys": keys.Describe()})
-		} else {
+		p := out.print(cmd, map[string]any{"schema": "pipeguard.dev/audit-keys/v1", "keys": keys.Describe()}, func(p *printer) {
 			for _, k := range keys.Describe() {
 				p.printf("%-7s  %s  %s  %s\n", k.Kind, k.Hash, inert.Line(k.Name), inert.Line(k.Key))
 			}
-		}
+		})
 		if p.err != nil {
 			return noAnswer(fmt.Errorf("write output: %w", p.err))
 		}

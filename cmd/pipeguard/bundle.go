@@ -77,16 +77,7 @@ const bundleReportSchema = "pipeguard.dev/bundle-report/v1"
 
 // print writes a report; one that is not OK is a "no".
 func (r bundleReport) print(cmd *cobra.Command, out format) error {
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(r)
-	} else {
-		r.text(&p)
-	}
-	if !r.OK {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	return out.print(cmd, r, r.text).answer(r.OK)
 }
 
 func (r bundleReport) text(p *printer) {

@@ -114,15 +114,11 @@ Exit code: 0 all files hold keys, 2 one does not.`,
 			}
 			keys = append(keys, found...)
 		}
-		p := printer{w: cmd.OutOrStdout()}
-		if *out == formatJSON {
-			p.json(map[string]any{"schema": "pipeguard.dev/keys/v1", "keys": keys})
-			return p.done(nil)
-		}
-		for _, k := range keys {
-			p.printf("%s  %-7s  %s\n", k.ID, k.Kind, k.File)
-		}
-		return p.done(nil)
+		return out.print(cmd, map[string]any{"schema": "pipeguard.dev/keys/v1", "keys": keys}, func(p *printer) {
+			for _, k := range keys {
+				p.printf("%s  %-7s  %s\n", k.ID, k.Kind, k.File)
+			}
+		}).done(nil)
 	}
 	return cmd
 }

@@ -42,6 +42,17 @@ func addFormat(cmd *cobra.Command) *format {
 	return &f
 }
 
+// print writes what a command has found.
+func (f format) print(cmd *cobra.Command, report any, asText func(*printer)) *printer {
+	p := &printer{w: cmd.OutOrStdout()}
+	if f == formatJSON {
+		p.json(report)
+	} else {
+		asText(p)
+	}
+	return p
+}
+
 // printer collects the first error of many writes: a full disk or a closed pipe must not look like success.
 type printer struct {
 	w   io.Writer
@@ -76,6 +87,25 @@ func (p *printer) done(result error) error {
 		return badInput(fmt.Errorf("write output: %w", p.err))
 	}
 	return result
+}
+
+// answer is done for a question: it is a "no", or not.
+func (p *printer) answer(isYes bool) error {
+	if !isYes {
+		return p.done(no(nil))
+	}
+	return p.done(nil)
+}
+
+// some prints the first of many lines, each with its label.
+func (p *printer) some(label string, lines []string, form string) {
+	for i, line := range lines {
+		if i == maxNamedLines {
+			p.printf("%-12s and %d more\n", label, len(lines)-i)
+			return
+		}
+		p.printf("%-12s "+form+"\n", label, inert.Line(line))
+	}
 }
 
 // replaceable refuses an output that would replace one of the files that are read, by whatever name, or what is no file: a link in a copied

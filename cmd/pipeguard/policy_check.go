@@ -53,7 +53,7 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 }
 
 func policyCheck(cmd *cobra.Command, all []sources, out format) error {
-	report := checkReport{Schema: "pipeguard.dev/policy-check/v1"}
+	report := checkReport{Schema: "pipeguard.dev/policy-check/v1", Problems: []policy.Problem{}}
 	for _, s := range all {
 		if err := warn(cmd, s.warnings); err != nil {
 			return err
@@ -75,23 +75,13 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 		}
 	}
 	report.OK = len(report.Problems) == 0
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		if report.Problems == nil {
-			report.Problems = []policy.Problem{}
-		}
-		p.json(report)
-	} else {
+	return out.print(cmd, report, func(p *printer) {
 		for _, problem := range report.Problems {
 			p.printf("%s\n", inert.Line(problem.String()))
 		}
 		if report.OK {
 			p.printf("%d modules, no problems\n", report.Modules)
-			printWhole(&p, all)
+			printWhole(p, all)
 		}
-	}
-	if !report.OK {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	}).answer(report.OK)
 }

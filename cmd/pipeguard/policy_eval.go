@@ -110,16 +110,8 @@ func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) e
 	if err := report.ask(cmd, o); err != nil {
 		return badInput(err)
 	}
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(report)
-	} else {
-		report.print(&p, isVerbose)
-	}
-	if isNo := len(report.Differences) > 0 || report.Recorded == nil && !report.Decision.Allowed(); isNo {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	isNo := len(report.Differences) > 0 || report.Recorded == nil && !report.Decision.Allowed()
+	return out.print(cmd, report, func(p *printer) { report.print(p, isVerbose) }).answer(!isNo)
 }
 
 // ask decides about what the options name.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -58,10 +59,7 @@ func policyFmt(cmd *cobra.Command, dir string, isWrite, isDiff bool) error {
 			}
 		}
 	}
-	if len(changed) > 0 && !isWrite {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	return p.answer(len(changed) == 0 || isWrite)
 }
 
 // overwrite replaces a file by rename, so that neither an interrupted run nor a webhook that
@@ -75,20 +73,8 @@ func overwrite(name, text string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(target), ".pipeguard-fmt-*")
-	if err != nil {
+	return replaceFile(target, info.Mode().Perm(), func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
 		return err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone already if the rename succeeded
-	if _, err := f.WriteString(text); err != nil {
-		f.Close() //nolint:errcheck,gosec // the write error says more
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Chmod(f.Name(), info.Mode().Perm()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), target)
+	})
 }

@@ -97,17 +97,10 @@ func policyTest(cmd *cobra.Command, all []sources, out format, isVerbose bool) e
 		}
 		report = report.and(one)
 	}
-	p := printer{w: cmd.OutOrStdout()}
-	if out == formatJSON {
-		p.json(report)
-	} else {
-		printTests(&p, report, isVerbose)
-		printWhole(&p, all)
-	}
-	if !report.OK {
-		return p.done(no(nil))
-	}
-	return p.done(nil)
+	return out.print(cmd, report, func(p *printer) {
+		printTests(p, report, isVerbose)
+		printWhole(p, all)
+	}).answer(report.OK)
 }
 
 func runTests(cmd *cobra.Command, s sources) (testReport, error) {

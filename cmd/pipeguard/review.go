@@ -83,17 +83,9 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	}
 	objects, faults := readInputs(o.files, cmd.InOrStdin())
 	report := j.report(cmd.Context(), objects, faults)
-	p := printer{w: cmd.OutOrStdout()}
-	if *o.out == formatJSON {
-		p.json(report)
-	} else {
-		printReview(&p, report)
-	}
-	switch report.Verdict {
-	case verdictAllowed:
-		return p.done(nil)
-	case verdictDenied:
-		return p.done(no(nil))
+	p := o.out.print(cmd, report, func(p *printer) { printReview(p, report) })
+	if report.Verdict == verdictAllowed || report.Verdict == verdictDenied {
+		return p.answer(report.Verdict == verdictAllowed)
 	}
 	return p.done(badInput(nil))
 }

@@ -9,44 +9,44 @@ import (
 	"slices"
 )
 
-// Report is what Reconcile found.
+// Report is what Reconcile found. The fields of its JSON form are promised to users.
 type Report struct {
-	Records     int
-	Sessions    int
-	Intents     int
-	Terminals   int // requests that ended: of an intent, or denied or rejected; those that a summary counts included
-	Connections int // those that a summary counts included
-	Admissions  int
-	Repeated    int // records written again after a failed write, whose first copy is there too
+	Records     int `json:"records"`
+	Sessions    int `json:"sessions"`
+	Intents     int `json:"intents"`
+	Terminals   int `json:"terminals"`   // requests that ended: of an intent, or denied or rejected; those that a summary counts included
+	Connections int `json:"connections"` // those that a summary counts included
+	Admissions  int `json:"admissions"`
+	Repeated    int `json:"repeated"` // records written again after a failed write, whose first copy is there too
 	// Unrecorded are ends of operations whose intents the writer let go, told to continue without a log: no more of them in a session
 	// than its LogOpen records say that records were lost.
-	Unrecorded int
+	Unrecorded int `json:"unrecorded"`
 	// Pruned are ends of operations whose intents the log removed with its oldest segments, as it says.
-	Pruned int
+	Pruned int `json:"pruned"`
 	// Unwritten is how many requests and connections, by the last records of their sessions, ended without a record.
-	Unwritten int
-	// Open are the intents that nothing ended, by session and number. In the log of a running process they may be calls in flight.
-	Open []Intent
+	Unwritten int `json:"unwritten"`
 	// TornTail means that the last line has no newline: a process is writing it, or died doing so.
-	TornTail bool
+	TornTail bool `json:"tornTail"`
+	// Open are the intents that nothing ended, by session and number. In the log of a running process they may be calls in flight.
+	Open []Intent `json:"openIntents"`
 	// Faults are contradictions that no running process explains. After maxFaults only FaultCount goes on.
-	Faults     []Fault
-	FaultCount int
+	FaultCount int     `json:"faultCount"`
+	Faults     []Fault `json:"faults"`
 }
 
 // Intent names a RequestReceived record.
 type Intent struct {
-	Session string
-	Seq     uint64
-	ID      string
+	Session string `json:"session"`
+	Seq     uint64 `json:"seq"`
+	ID      string `json:"id"`
 }
 
 // Fault is one contradiction in a log.
 type Fault struct {
-	Session string
-	Seq     uint64
-	ID      string
-	Problem string
+	Session string `json:"session"`
+	Seq     uint64 `json:"seq"`
+	ID      string `json:"id"`
+	Problem string `json:"problem"`
 }
 
 // maxFaults bounds what a log made of faults costs in memory.
