@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,9 +19,7 @@ import (
 // keyFiles are the files of the keys that sign the log at path, the one that stays first.
 func (o auditOptions) keyFiles(path string) []string {
 	files := []string{o.settings.Signing.Key}
-	if files[0] == "" {
-		files[0] = path + "-signing.key"
-	}
+	files[0] = cmp.Or(files[0], path+"-signing.key")
 	if o.settings.Signing.Old != "" {
 		files = append(files, o.settings.Signing.Old)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -21,9 +22,7 @@ func setTokens(o *proxy.Options, t config.Tokens, registry prometheus.Registerer
 	if len(t.Pipes) == 0 && len(t.Roles) == 0 {
 		return func(context.Context) {}, nil
 	}
-	if t.Verify.Node == "" {
-		t.Verify.Node = strings.ToLower(o.Node)
-	}
+	t.Verify.Node = cmp.Or(t.Verify.Node, strings.ToLower(o.Node))
 	verifier, err := newVerifier(t.Verify, registry, log)
 	if err != nil {
 		return nil, err

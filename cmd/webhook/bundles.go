@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (o *bundleOptions) check(podNamespace string, fault func(string, ...any)) {
 	if o.pools == nil {
 		o.pools = []string{"default"}
 	}
-	if o.namespace == "" {
-		o.namespace = podNamespace
-	}
+	o.namespace = cmp.Or(o.namespace, podNamespace)
 	for _, err := range publish.CheckPools(o.pools, o.life) {
 		fault("--bundle-pools and --bundle-life: %v", err)
 	}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -76,12 +77,8 @@ func (p PipePolicy) Validate() error {
 
 // withDefaults gives the fields that may be left out their defaults, which are those of the API's schema.
 func (p PipePolicy) withDefaults() PipePolicy {
-	if p.Action == "" {
-		p.Action = ActionDeny
-	}
-	if p.Requirement == "" {
-		p.Requirement = AllowedNamespace
-	}
+	p.Action = cmp.Or(p.Action, ActionDeny)
+	p.Requirement = cmp.Or(p.Requirement, AllowedNamespace)
 	return p
 }
 

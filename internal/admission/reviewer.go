@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -82,9 +83,7 @@ func NewReviewer(o ReviewerOptions) (*Reviewer, error) {
 		desk:          intake.New(intake.Limits{Keep: maxBody, Tenant: tenantOf}),
 		turns:         turnsFor(runtime.GOMAXPROCS(0)),
 	}
-	if r.log == nil {
-		r.log = zap.NewNop()
-	}
+	r.log = cmp.Or(r.log, zap.NewNop())
 	if r.now == nil {
 		r.now = time.Now
 	}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -52,9 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Violations == nil {
 		o.Violations = func(string) (int32, bool) { return 0, false }
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Now == nil {
 		o.Now = time.Now
 	}

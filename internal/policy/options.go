@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -95,9 +96,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.ThreadTime == nil {
 		o.ThreadTime = threadTime
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 
 	var faults []error
 	if _, err := entrypointRef(o.Entrypoint); err != nil {

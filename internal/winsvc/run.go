@@ -1,6 +1,7 @@
 package winsvc
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pipeguard/pipeguard/internal/interrupt"
@@ -31,9 +32,7 @@ type Function func(ctx context.Context, ready func()) error
 // with Options.Service, else by SIGINT (Ctrl+C, Ctrl+Break) or SIGTERM. It returns when f has
 // ended, with the error of f. A second signal ends the process at once, as is usual.
 func Run(ctx context.Context, o Options, f Function) error {
-	if o.Name == "" {
-		o.Name = DefaultName
-	}
+	o.Name = cmp.Or(o.Name, DefaultName)
 	if o.Reload == nil {
 		o.Reload = func() {}
 	}

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,7 @@ type Copies struct {
 
 // New starts a goroutine for each place; Close ends them.
 func New(o Options) (*Copies, error) {
-	if o.Queue == 0 {
-		o.Queue = defaultQueue
-	}
+	o.Queue = cmp.Or(o.Queue, defaultQueue)
 	if o.OnError == nil {
 		o.OnError = func(error) {}
 	}

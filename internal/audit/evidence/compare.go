@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -97,9 +98,7 @@ func (v *verification) begin(w *walk, first uint64) error {
 // visit adds a record to the tree. Records up to the start of the tree are there only while pruning is under way; see
 // overlap.
 func (v *verification) visit(r *Record) error {
-	if v.report.FirstSeq == 0 {
-		v.report.FirstSeq = r.Seq
-	}
+	v.report.FirstSeq = cmp.Or(v.report.FirstSeq, r.Seq)
 	v.report.Records++
 	v.report.LastSeq = r.Seq
 	v.report.Read.Add(r.Leaf)

@@ -375,9 +375,7 @@ func (v *verification) onlyOrigin() string {
 
 // origin holds every checkpoint to the same log.
 func (v *verification) origin(name string) error {
-	if v.report.Origin == "" {
-		v.report.Origin = name
-	}
+	v.report.Origin = cmp.Or(v.report.Origin, name)
 	if name != v.report.Origin {
 		return fmt.Errorf("the checkpoint is of log %q, and not of %q", name, v.report.Origin)
 	}

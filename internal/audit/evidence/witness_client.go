@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,15 +61,11 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of an audit witness: %w", err)
 	}
-	if o.HTTP == nil {
-		o.HTTP = http.DefaultClient
-	}
+	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	own := *o.HTTP
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // what another address says is not the witness's word
 	o.HTTP = &own
-	if o.Interval == 0 {
-		o.Interval = time.Minute
-	}
+	o.Interval = cmp.Or(o.Interval, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -55,12 +56,8 @@ func finish(batch []*pending) {
 func (l *log) down(err error) {
 	first := l.err == nil
 	l.err, l.retry = err, time.Now().Add(l.options.Retry)
-	if l.cause == "" {
-		l.cause = audit.CauseFailure
-	}
-	if l.fault == "" {
-		l.fault = clip(err.Error())
-	}
+	l.cause = cmp.Or(l.cause, audit.CauseFailure)
+	l.fault = cmp.Or(l.fault, clip(err.Error()))
 	l.full = nil
 	l.notes(func(s *Stats) { s.Err = err })
 	if first && l.options.OnFailure == Shutdown {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,18 +92,12 @@ func (o *Options) complete() error {
 			*v = d
 		}
 	}
-	if o.SegmentBytes == 0 {
-		o.SegmentBytes = 64 << 20
-	}
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
 	set(&o.SegmentAge, 24*time.Hour)
 	set(&o.Retry, time.Second)
 	set(&o.SignEvery, time.Second)
-	if o.Admitted == 0 {
-		o.Admitted = 1024
-	}
-	if o.OnFailure == "" {
-		o.OnFailure = FailOperation
-	}
+	o.Admitted = cmp.Or(o.Admitted, 1024)
+	o.OnFailure = cmp.Or(o.OnFailure, FailOperation)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,18 +71,14 @@ func New(o Options) (*Publisher, error) {
 		faults = append(faults, errors.New("a store, a key and a source are needed"))
 	}
 	faults = append(faults, CheckPools(o.Pools, o.Life)...)
-	if o.Life == 0 {
-		o.Life = defaultLife
-	}
+	o.Life = cmp.Or(o.Life, defaultLife)
 	if err := errors.Join(faults...); err != nil {
 		return nil, fmt.Errorf("publish bundles: %w", err)
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Unread == nil {
 		o.Unread = func(context.Context, Result) ([]string, error) { return nil, nil }
 	}

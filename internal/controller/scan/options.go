@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -92,11 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.pageSize == 0 {
-		o.pageSize = defaultPageSize
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	o.pageSize = cmp.Or(o.pageSize, defaultPageSize)
 	return o, errors.Join(faults...)
 }

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func New(o Options) (*Client, error) {
 	if o.Poll <= 0 {
 		o.Poll = defaultPoll
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	conn, err := grpc.NewClient("passthrough:///runtime",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return o.Dial(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // a pipe of this machine, whose server Dial has named

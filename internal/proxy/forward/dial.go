@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func newDialer(t Target, o Options) (*dialer, error) {
 	if o.Servers == nil {
 		o.Servers = peer.NewServerResolver()
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	return &dialer{
 		Target: t, pipes: pipe.Options{SocketDir: o.SocketDir}, servers: o.Servers,
 		log: o.Log.With(zap.String(logkeys.Pipe, t.Pipe)),

@@ -1,6 +1,7 @@
 package winhost
 
 import (
+	"cmp"
 	"errors"
 
 	"go.uber.org/zap"
@@ -51,12 +52,8 @@ func newHost(o Options, s system) (*Host, error) {
 	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
-	if o.OwnService == "" {
-		o.OwnService = DefaultService
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
+	o.OwnService = cmp.Or(o.OwnService, DefaultService)
 	if s.memory == nil {
 		s.memory = forgetful{}
 	}

@@ -1,6 +1,7 @@
 package wmi
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 )
@@ -67,8 +68,6 @@ func (i Instance) value(name string) (any, error) {
 // fault names the object as WMI does: its path begins with its class.
 func (i Instance) fault(name, what string) error {
 	object := i.Path
-	if object == "" {
-		object = "an instance of " + i.Namespace
-	}
+	object = cmp.Or(object, "an instance of "+i.Namespace)
 	return fmt.Errorf("%.256q: property %s: %s", object, name, what)
 }

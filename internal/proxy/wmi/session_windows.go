@@ -1,6 +1,7 @@
 package wmi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,9 +99,7 @@ func (s *comSession) call(c Call, in []parameter) (Result, error) {
 	}
 	defer func() { given.release() }()
 	target := c.Path
-	if target == "" {
-		target = c.Class
-	}
+	target = cmp.Or(target, c.Class)
 	var answer object
 	err = s.connections.once(c.Namespace, func(connection services) (err error) {
 		answer, err = connection.execute(target, c.Method, given)
