@@ -113,8 +113,7 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 		return report, nil
 	}
 	results, refusal, err := s.try(cmd.Context())
-	var problems *policy.ProblemsError
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[*policy.ProblemsError](err); ok {
 		report.Problems = problems.Problems
 		return report, nil
 	}

@@ -29,8 +29,7 @@ func because(code uint32, err error) error {
 }
 
 func serviceExitCode(err error) uint32 {
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		return f.code
 	}
 	return 1

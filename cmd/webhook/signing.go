@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -89,21 +88,10 @@ func tryModules(ctx context.Context, b bundle.Bundle) error {
 
 // follow calls changed whenever a file has other content, until ctx is done.
 func (s *signing) follow(ctx context.Context, changed func()) error {
-	before := s.digest()
-	ticker := time.NewTicker(pollFiles)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		if now := s.digest(); !bytes.Equal(now, before) {
-			before = now
-			s.log.Info("key or Rego for bundles changed")
-			changed()
-		}
-	}
+	return followDigest(ctx, s.digest, func() {
+		s.log.Info("key or Rego for bundles changed")
+		changed()
+	})
 }
 
 // digest is of what the files hold, errors among it.

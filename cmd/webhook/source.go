@@ -81,7 +81,12 @@ func (s *source) follow(ctx context.Context, changed func()) error {
 		<-ctx.Done()
 		return nil
 	}
-	before := s.digest()
+	return followDigest(ctx, s.digest, changed)
+}
+
+// followDigest calls changed whenever a digest is another one, until ctx is done.
+func followDigest(ctx context.Context, digest func() []byte, changed func()) error {
+	before := digest()
 	ticker := time.NewTicker(pollFiles)
 	defer ticker.Stop()
 	for {
@@ -90,7 +95,7 @@ func (s *source) follow(ctx context.Context, changed func()) error {
 			return nil
 		case <-ticker.C:
 		}
-		if now := s.digest(); !bytes.Equal(now, before) {
+		if now := digest(); !bytes.Equal(now, before) {
 			before = now
 			changed()
 		}

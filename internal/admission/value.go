@@ -121,8 +121,7 @@ func (in *Input) mounts() *ast.Term {
 }
 
 func (m *Mount) term(name, image *ast.Term) *ast.Term {
-	path, canonical := m.pathTerms()
-	return ast.ObjectTerm(
+	return m.termWith(
 		item{keyContainer, name},
 		item{keyContainerType, text(m.ContainerType)},
 		item{keyImage, image},
@@ -130,53 +129,37 @@ func (m *Mount) term(name, image *ast.Term) *ast.Term {
 		item{keyHostProcess, boolean(m.HostProcess)},
 		item{keyVolume, text(m.Volume)},
 		item{keySubPath, text(m.SubPath)},
-		item{keyPath, path},
-		item{keyCanonical, canonical},
-		item{keyKind, text(m.Kind)},
-		item{keyPipe, text(m.Pipe)},
-		item{keyGuarded, boolean(m.Guarded)},
-		item{keyNeverAllowed, boolean(m.NeverAllowed)},
-		item{keyEqualPower, text(m.EqualPower)},
-		item{keyPolicies, m.policies()},
-		item{keyAccess, m.access()},
 		item{keyField, text(m.Field)},
 		item{keyVolumeField, text(m.VolumeField)},
 	)
 }
 
 func (v Volume) term() *ast.Term {
-	path, canonical := v.pathTerms()
-	return ast.ObjectTerm(
-		item{keyVolume, text(v.Volume)},
-		item{keyPath, path},
-		item{keyCanonical, canonical},
-		item{keyKind, text(v.Kind)},
-		item{keyPipe, text(v.Pipe)},
-		item{keyGuarded, boolean(v.Guarded)},
-		item{keyNeverAllowed, boolean(v.NeverAllowed)},
-		item{keyEqualPower, text(v.EqualPower)},
-		item{keyPolicies, v.policies()},
-		item{keyAccess, v.access()},
-		item{keyField, text(v.Field)},
-	)
+	return v.termWith(item{keyVolume, text(v.Volume)}, item{keyField, text(v.Field)})
 }
 
 func (v PersistentVolume) term() *ast.Term {
-	path, canonical := v.pathTerms()
-	return ast.ObjectTerm(
+	return v.termWith(
 		item{keyType, text(v.Type)},
-		item{keyPath, path},
-		item{keyCanonical, canonical},
-		item{keyKind, text(v.Kind)},
-		item{keyPipe, text(v.Pipe)},
-		item{keyGuarded, boolean(v.Guarded)},
-		item{keyNeverAllowed, boolean(v.NeverAllowed)},
-		item{keyEqualPower, text(v.EqualPower)},
-		item{keyPolicies, v.policies()},
-		item{keyAccess, v.access()},
 		item{keyField, text(v.Field)},
 		item{keyClaim, ast.ObjectTerm(item{keyNamespace, text(v.Claim.Namespace)}, item{keyName, text(v.Claim.Name)})},
 	)
+}
+
+// termWith is the term of what the path belongs to.
+func (t *Target) termWith(more ...item) *ast.Term {
+	path, canonical := t.pathTerms()
+	return ast.ObjectTerm(append(more,
+		item{keyPath, path},
+		item{keyCanonical, canonical},
+		item{keyKind, text(t.Kind)},
+		item{keyPipe, text(t.Pipe)},
+		item{keyGuarded, boolean(t.Guarded)},
+		item{keyNeverAllowed, boolean(t.NeverAllowed)},
+		item{keyEqualPower, text(t.EqualPower)},
+		item{keyPolicies, t.policies()},
+		item{keyAccess, t.access()},
+	)...)
 }
 
 // pathTerms are one where a path is written in its canonical form, as most are.

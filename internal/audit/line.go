@@ -18,6 +18,12 @@ func (l *line) open() { l.out = append(l.out, '{') }
 
 func (l *line) close() { l.out = append(l.out, '}') }
 
+// object opens one that is a field.
+func (l *line) object(name string) {
+	l.key(name)
+	l.open()
+}
+
 // key writes a field's name. Names are ours and need no escapes.
 func (l *line) key(name string) {
 	if l.out[len(l.out)-1] != '{' {
@@ -50,6 +56,19 @@ func (l *line) count(name string, value uint64) {
 	l.out = strconv.AppendUint(l.out, value, 10)
 }
 
+// numbered and counted write what is left out when it is 0.
+func (l *line) numbered(name string, value int64) {
+	if value != 0 {
+		l.number(name, value)
+	}
+}
+
+func (l *line) counted(name string, value uint64) {
+	if value != 0 {
+		l.count(name, value)
+	}
+}
+
 func (l *line) yes(name string, value bool) {
 	if value {
 		l.key(name)
@@ -63,6 +82,13 @@ func (l *line) time(name string, value time.Time) {
 	l.out = append(l.out, '"')
 	l.out = value.AppendFormat(l.out, time.RFC3339Nano)
 	l.out = append(l.out, '"')
+}
+
+// timed writes a time that is left out when there is none.
+func (l *line) timed(name string, value time.Time) {
+	if !value.IsZero() {
+		l.time(name, value)
+	}
 }
 
 func (l *line) texts(name string, values []string) {

@@ -11,9 +11,7 @@ func appendEvent(out []byte, e *Event) []byte {
 	l.time("time", e.Time)
 	l.text("session", e.Session)
 	l.text("id", e.ID)
-	if e.IntentSeq != 0 {
-		l.count("intent_seq", e.IntentSeq)
-	}
+	l.counted("intent_seq", e.IntentSeq)
 	l.yes("again", e.Again)
 	l.log(e.Log)
 	l.who(e.Who)
@@ -21,15 +19,13 @@ func appendEvent(out []byte, e *Event) []byte {
 	l.decision(e.Decision)
 	l.outcome(e.Outcome)
 	if c := e.Corr; c != nil {
-		l.key("corr")
-		l.open()
+		l.object("corr")
 		l.some("conn", c.Conn)
 		l.some("admission_uid", c.AdmissionUID)
 		l.close()
 	}
 	if w := e.Where; w != nil {
-		l.key("where")
-		l.open()
+		l.object("where")
 		l.some("node", w.Node)
 		l.close()
 	}
@@ -42,43 +38,25 @@ func (l *line) log(g *Log) {
 	if g == nil {
 		return
 	}
-	l.key("log")
-	l.open()
+	l.object("log")
 	l.some("previous_session", g.PreviousSession)
-	if g.PreviousSeq != 0 {
-		l.count("previous_seq", g.PreviousSeq)
-	}
-	if g.TornBytes != 0 {
-		l.number("torn_bytes", int64(g.TornBytes))
-	}
+	l.counted("previous_seq", g.PreviousSeq)
+	l.numbered("torn_bytes", int64(g.TornBytes))
 	l.some("previous_segment", g.PreviousSegment)
-	if g.PreviousBytes != 0 {
-		l.number("previous_bytes", g.PreviousBytes)
-	}
+	l.numbered("previous_bytes", g.PreviousBytes)
 	l.some("previous_torn_hash", g.PreviousTornHash)
 	l.texts("void", g.Void)
 	l.texts("void_held", g.VoidHeld)
 	l.some("cause", g.Cause)
 	l.some("fault", g.Fault)
-	if g.Orphaned != 0 {
-		l.number("orphaned", int64(g.Orphaned))
-	}
-	if g.OldestOpen != 0 {
-		l.count("oldest_open", g.OldestOpen)
-	}
-	if g.Lost != 0 {
-		l.count("lost", g.Lost)
-	}
-	if g.Unwritten != 0 {
-		l.count("unwritten", g.Unwritten)
-	}
-	if g.Unsigned != 0 {
-		l.count("unsigned", g.Unsigned)
-	}
+	l.numbered("orphaned", int64(g.Orphaned))
+	l.counted("oldest_open", g.OldestOpen)
+	l.counted("lost", g.Lost)
+	l.counted("unwritten", g.Unwritten)
+	l.counted("unsigned", g.Unsigned)
 	l.yes("unreserved", g.Unreserved)
 	if p := g.Pruned; p != nil {
-		l.key("pruned")
-		l.open()
+		l.object("pruned")
 		l.list("segments", p.Segments)
 		l.count("first_seq", p.FirstSeq)
 		l.count("last_seq", p.LastSeq)
@@ -96,30 +74,24 @@ func (l *line) who(w *Who) {
 	if w == nil {
 		return
 	}
-	l.key("who")
-	l.open()
+	l.object("who")
 	l.text("assurance", w.Assurance)
 	if p := w.Process; p != nil {
-		l.key("process")
-		l.open()
+		l.object("process")
 		l.count("pid", uint64(p.PID))
-		if !p.Start.IsZero() {
-			l.time("start", p.Start)
-		}
+		l.timed("start", p.Start)
 		l.some("exe", p.Exe)
 		l.close()
 	}
 	if u := w.User; u != nil {
-		l.key("user")
-		l.open()
+		l.object("user")
 		l.some("sid", u.SID)
 		l.some("name", u.Name)
 		l.texts("groups", u.Groups)
 		l.close()
 	}
 	if p := w.Pod; p != nil {
-		l.key("pod")
-		l.open()
+		l.object("pod")
 		l.some("ns", p.Namespace)
 		l.some("name", p.Name)
 		l.some("uid", p.UID)
@@ -127,8 +99,7 @@ func (l *line) who(w *Who) {
 		l.close()
 	}
 	if c := w.Container; c != nil {
-		l.key("container")
-		l.open()
+		l.object("container")
 		l.text("id", c.ID)
 		l.some("name", c.Name)
 		l.some("image", c.Image)
@@ -147,8 +118,7 @@ func (l *line) what(w *What) {
 	if w == nil {
 		return
 	}
-	l.key("what")
-	l.open()
+	l.object("what")
 	l.some("pipe", w.Pipe)
 	l.some("group", w.Group)
 	l.some("version", w.Version)
@@ -172,9 +142,7 @@ func (l *line) what(w *What) {
 		}
 		l.out = append(l.out, ']')
 	}
-	if w.MoreTargets != 0 {
-		l.number("more_targets", int64(w.MoreTargets))
-	}
+	l.numbered("more_targets", int64(w.MoreTargets))
 	l.close()
 }
 
@@ -182,19 +150,15 @@ func (l *line) decision(d *Decision) {
 	if d == nil {
 		return
 	}
-	l.key("decision")
-	l.open()
+	l.object("decision")
 	l.text("effect", string(d.Effect))
 	l.text("reason", d.Reason)
 	l.some("rule", d.Rule)
 	if p := d.Policy; p != nil {
-		l.key("policy")
-		l.open()
+		l.object("policy")
 		l.some("name", p.Name)
 		l.text("rev", p.Revision)
-		if p.Bundle != 0 {
-			l.count("bundle", p.Bundle)
-		}
+		l.counted("bundle", p.Bundle)
 		l.close()
 	}
 	l.some("mode", d.Mode)
@@ -206,17 +170,12 @@ func (l *line) outcome(o *Outcome) {
 	if o == nil {
 		return
 	}
-	l.key("outcome")
-	l.open()
+	l.object("outcome")
 	l.text("result", o.Result)
 	l.text("code", o.Code)
 	l.some("error", o.Error)
-	if o.Count != 0 {
-		l.count("count", o.Count)
-	}
-	if !o.First.IsZero() {
-		l.time("first", o.First)
-	}
+	l.counted("count", o.Count)
+	l.timed("first", o.First)
 	l.number("latency_us", o.LatencyUS)
 	l.yes("caller_left", o.CallerLeft)
 	l.close()

@@ -29,7 +29,7 @@ func openAppend(path string) (handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(checkOpened(path, file), syncDir(dir)); err != nil {
+	if err := errors.Join(checkOpened(path, file), SyncDir(dir)); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
@@ -67,8 +67,8 @@ func checkWriters(info fs.FileInfo) error {
 	return nil
 }
 
-// syncDir makes the file's name durable. Windows has no such call and needs none.
-func syncDir(dir string) error {
+// SyncDir makes the names in a directory durable. Windows has no such call and needs none.
+func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

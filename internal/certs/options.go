@@ -44,16 +44,8 @@ type EventRecorder interface {
 
 // complete sets defaults and returns all that is wrong.
 func (o *Options) complete() error {
-	for _, d := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{&o.Authority, 365 * 24 * time.Hour}, {&o.Leaf, 30 * 24 * time.Hour}, {&o.Grace, 2 * time.Minute}, {&o.Keep, time.Hour}, {&o.Interval, time.Minute},
-	} {
-		if *d.value == 0 {
-			*d.value = d.standard
-		}
-	}
+	o.Authority, o.Leaf = cmp.Or(o.Authority, 365*24*time.Hour), cmp.Or(o.Leaf, 30*24*time.Hour)
+	o.Grace, o.Keep, o.Interval = cmp.Or(o.Grace, 2*time.Minute), cmp.Or(o.Keep, time.Hour), cmp.Or(o.Interval, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -64,14 +65,8 @@ type FollowOptions struct {
 }
 
 func (o FollowOptions) complete() FollowOptions {
-	for _, d := range []struct {
-		value *time.Duration
-		usual time.Duration
-	}{{&o.Look, time.Second}, {&o.Reread, 10 * time.Second}, {&o.Settle, 200 * time.Millisecond}, {&o.Patience, patience.Usual}} {
-		if *d.value == 0 {
-			*d.value = d.usual
-		}
-	}
+	o.Look, o.Reread = cmp.Or(o.Look, time.Second), cmp.Or(o.Reread, 10*time.Second)
+	o.Settle, o.Patience = cmp.Or(o.Settle, 200*time.Millisecond), cmp.Or(o.Patience, patience.Usual)
 	if o.Late == nil {
 		o.Late = func(error) {}
 	}

@@ -37,7 +37,7 @@ func Check(path string) error {
 
 // Read returns the content of a file that decides, of 1 to most bytes, unless Check refuses the file. Each read of such a file is by Read, the first
 // and every later one: its owner and mode can have changed since.
-func Read(path string, most int64) (_ []byte, err error) {
+func Read(path string, most int64) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
@@ -48,6 +48,11 @@ func Read(path string, most int64) (_ []byte, err error) {
 	if !info.Mode().IsRegular() { // a directory passes Check, and to open a FIFO may take for ever
 		return nil, fmt.Errorf("%s is no plain file", path)
 	}
+	return ReadSmall(path, most)
+}
+
+// ReadSmall returns the content of a file that decides nothing, such as a credential, of 1 to most bytes.
+func ReadSmall(path string, most int64) (_ []byte, err error) {
 	f, err := os.Open(path) // #nosec G304 -- the configuration names the file
 	if err != nil {
 		return nil, err

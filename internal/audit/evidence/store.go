@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -134,17 +134,5 @@ func replaceBy(temp *os.File, file string, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return syncDir(filepath.Dir(file))
-}
-
-// syncDir makes names in a directory durable. Windows has no such call and needs none.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir) // #nosec G304 -- the operator names the directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return audit.SyncDir(filepath.Dir(file))
 }

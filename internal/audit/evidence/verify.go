@@ -60,8 +60,7 @@ func Verify(ctx context.Context, o VerifyOptions) (Report, error) {
 			attempt--
 			continue
 		}
-		var fault *Fault
-		if errors.As(err, &fault) {
+		if fault, ok := errors.AsType[*Fault](err); ok {
 			v.report.Fault, err = fault, nil
 		}
 		moved := errors.Is(err, fs.ErrNotExist) || errors.Is(err, errGoing) || v.report.Fault != nil && (v.isUnheld || v.startChanged())

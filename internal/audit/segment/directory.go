@@ -88,7 +88,7 @@ func (d *directory) own() error {
 	if err := d.removeLeft(); err != nil {
 		return err
 	}
-	return syncDir(d.path)
+	return audit.SyncDir(d.path)
 }
 
 // removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one. What cannot be
@@ -128,7 +128,7 @@ func (d *directory) Create(name string) (File, error) {
 	}
 	opened, err := file.Stat()
 	if err == nil {
-		err = syncDir(d.path)
+		err = audit.SyncDir(d.path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -168,7 +168,7 @@ func (d *directory) Remove(name string) error {
 	if err := os.Remove(filepath.Join(d.path, name)); err != nil {
 		return err
 	}
-	return syncDir(d.path)
+	return audit.SyncDir(d.path)
 }
 
 func (d *directory) Close() error { return d.lock.Close() }

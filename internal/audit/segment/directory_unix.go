@@ -32,15 +32,6 @@ func openNow(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // #nosec G304 -- in the directory that the operator names
 }
 
-// syncDir makes names durable.
-func syncDir(path string) error {
-	d, err := os.Open(path) // #nosec G304 -- the directory of the log
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // allocated is how much of the disk a file takes (stat(2): blocks of 512 bytes, whatever those of the file system are).
 func allocated(_ *os.File, info fs.FileInfo) (int64, error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)

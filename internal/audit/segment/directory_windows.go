@@ -23,9 +23,6 @@ func openNow(path string) (*os.File, error) {
 	return os.Open(path) // #nosec G304 -- in the directory that the operator names
 }
 
-// syncDir does nothing: Windows has no such call and needs none.
-func syncDir(string) error { return nil }
-
 // allocated is how much of the disk a file takes.
 // https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_standard_info
 func allocated(file *os.File, _ fs.FileInfo) (int64, error) {

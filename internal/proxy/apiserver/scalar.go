@@ -52,8 +52,7 @@ func cloned(v protoreflect.Value) (protoreflect.Value, error) {
 func parseDecimal(v protoreflect.Value) (protoreflect.Value, error) {
 	n, err := strconv.ParseUint(v.String(), 10, 32)
 	if err != nil {
-		var number *strconv.NumError
-		if errors.As(err, &number) {
+		if number, ok := errors.AsType[*strconv.NumError](err); ok {
 			number.Num = clip(number.Num, 64) // the text is the caller's; it may have megabytes
 		}
 		return protoreflect.Value{}, fmt.Errorf("Failed to parse diskId: err=%w", err) //nolint:revive,staticcheck // clients know this text

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/filetrust"
@@ -36,7 +35,7 @@ func (c *Client) list(ctx context.Context) (pods, error) {
 	}
 	request.Header.Set("Accept", "application/json")
 	if c.options.TokenFile != "" {
-		token, err := read(c.options.TokenFile)
+		token, err := filetrust.ReadSmall(c.options.TokenFile, maxFile)
 		if err != nil {
 			return nil, err
 		}
@@ -74,11 +73,11 @@ func (c *Client) trust() (*tls.Config, error) {
 	if c.options.CertFile == "" {
 		return config, nil
 	}
-	certificate, err := read(c.options.CertFile)
+	certificate, err := filetrust.ReadSmall(c.options.CertFile, maxFile)
 	if err != nil {
 		return nil, err
 	}
-	key, err := read(c.options.KeyFile)
+	key, err := filetrust.ReadSmall(c.options.KeyFile, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -88,24 +87,4 @@ func (c *Client) trust() (*tls.Config, error) {
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
-}
-
-// read returns a credential, which decides nothing about callers: of bounded length, and not empty.
-func read(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(content) > maxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxFile)
-	}
-	if len(content) == 0 {
-		return nil, fmt.Errorf("%s is empty", path)
-	}
-	return content, nil
 }

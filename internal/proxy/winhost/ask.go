@@ -65,8 +65,7 @@ func (a asked) related(ctx context.Context, what string, of wmi.Instance, throug
 func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call, fine ...uint32) (wmi.Result, error) {
 	operation := "WMI " + c.Class + "." + c.Method
 	result, err := a.Call(ctx, c)
-	var answer *wmi.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*wmi.Error](err); ok {
 		// Providers answer with their own numbers here too.
 		if slices.Contains(fine, answer.Code) {
 			return wmi.Result{Return: answer.Code}, nil
@@ -92,8 +91,7 @@ func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call,
 
 // numbered puts the number of an answer in front of it, as methods have it.
 func numbered(err error) error {
-	var answer *wmi.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*wmi.Error](err); ok {
 		return fmt.Errorf("code=%d: %w", answer.Code, err)
 	}
 	return refused(err)

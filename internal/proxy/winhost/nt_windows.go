@@ -46,8 +46,7 @@ func openSharing(parent windows.Handle, name string, access, share, disposition,
 
 // errno turns a status of the kernel into the error of the same meaning that package os knows.
 func errno(err error) error {
-	var status windows.NTStatus
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[windows.NTStatus](err); ok {
 		return status.Errno()
 	}
 	return err

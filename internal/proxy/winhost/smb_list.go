@@ -24,8 +24,7 @@ const (
 
 func (s shares) list(ctx context.Context) ([]handler.Mapping, error) {
 	rows, err := s.rows(ctx, "the mapped shares", wmi.Query{Namespace: wmi.SMB, Class: smbMapping, Select: []string{"RemotePath", "Status"}})
-	var answer *wmi.Error
-	if errors.As(err, &answer) && (answer.Code == invalidNamespace || answer.Code == invalidClass) {
+	if answer, ok := errors.AsType[*wmi.Error](err); ok && (answer.Code == invalidNamespace || answer.Code == invalidClass) {
 		return nil, nil // this Windows cannot map shares for the whole node
 	}
 	if err != nil || len(rows) == 0 {

@@ -172,8 +172,7 @@ func give(parameters object, p parameter) error {
 
 // codeOf is the HRESULT of one of go-ole's errors.
 func codeOf(err error) uint32 {
-	var code *ole.OleError
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[*ole.OleError](err); ok {
 		return hresult(code.Code())
 	}
 	return 0x80004005 // E_FAIL
