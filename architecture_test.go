@@ -139,9 +139,9 @@ var forbidden = []struct{ from, to, because string }{
 	{"cmd/proxy", "internal/admission", "the node's enforcement does not parse Kubernetes objects"},
 	{"cmd/webhook", "github.com/Microsoft/go-winio", "the webhook opens no pipes"},
 	{"cmd/webhook", "internal/proxy", "the webhook serves no node API"},
-	{"cmd/webhook", "internal/memnet", "connections in memory are for tests"},
-	{"cmd/proxy", "internal/memnet", "connections in memory are for tests"},
-	{"cmd/pipeguard", "internal/memnet", "connections in memory are for tests"},
+	{"cmd/webhook", "test/memnet", "connections in memory are for tests"},
+	{"cmd/proxy", "test/memnet", "connections in memory are for tests"},
+	{"cmd/pipeguard", "test/memnet", "connections in memory are for tests"},
 }
 
 // forbiddenDirect lists what a package may not import in its own files, although something it imports may.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -83,6 +84,9 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 			return badInput(err)
 		}
 	}
+	if len(source.PipePolicies)+len(source.Parameters.PipePolicies) == 0 {
+		return badInput(errors.New("there are no PipePolicies: nodes that take such a bundle guard nothing by it"))
+	}
 	if f.rego != "" {
 		modules, err := loadModules(f.rego)
 		if err != nil {
@@ -96,7 +100,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	}
 	b.Audience, b.Revision, b.MinimumRevision = f.pool, f.revision, f.minimum
 	b.IssuedAt = f.now.orNow()
-	if err := warn(cmd, warnings(s.PipePolicies, b.IssuedAt)); err != nil {
+	if err := warn(cmd, append(warnings(s.PipePolicies, b.IssuedAt), source.Parameters.Warnings()...)); err != nil {
 		return err
 	}
 	b.ExpiresAt = b.IssuedAt.Add(f.life)

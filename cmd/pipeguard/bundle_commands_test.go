@@ -127,6 +127,14 @@ func TestPoliciesOfParametersGoIntoABundle(t *testing.T) {
 	d.run(2, append(alone, "--params", d.file("parameters.yaml"), "--out", d.file("parameters.yaml"))...)
 	d.write("parameters.yaml", "pipePolicies: {smb: {pipes: [csi-proxy-smb-v1], node: {methods: [Map]}}}")
 	d.build(2, "--params", d.file("parameters.yaml"))
+	d.write("parameters.yaml", "pipePolicies: {smb: {pipes: [csi-proxy-smb-v1], subjects: [{name: node, namespace: storage, node: }]}}")
+	d.build(2, "--params", d.file("parameters.yaml"))
+	d.write("parameters.yaml", "pipePolicies: {smb: {pipes: [csi-proxy-smb-v1], subjects: [{name: node, namespace: storage}]}}")
+	if out := d.build(0, "--params", d.file("parameters.yaml")); !strings.Contains(out, "warning: PipePolicy parameters/smb: subject node names no service account") {
+		t.Errorf("built:\n%s", out)
+	}
+	d.write("parameters.yaml", "guardedPipes: [csi-proxy*]")
+	d.run(2, append(alone, "--params", d.file("parameters.yaml"))...)
 }
 
 func TestARotationHasATimeOfBothKeys(t *testing.T) {

@@ -84,7 +84,7 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 	if err := readPolicies(&s, with.objects, stdin); err != nil {
 		return sources{}, err
 	}
-	out := sources{isBuiltIn: policyDir == "", warnings: warnings(s.PipePolicies, time.Now())}
+	out := sources{isBuiltIn: policyDir == "", warnings: append(warnings(s.PipePolicies, time.Now()), s.Parameters.Warnings()...)}
 	out.modules, err = s.Assemble()
 	return out, err
 }

@@ -154,7 +154,12 @@ func (m *cluster) finish(s *server) error {
 	s.readiness.also = m.chain.verify
 	s.tasks = append(s.tasks,
 		m.manager.Start,
-		func(ctx context.Context) error { return s.source.follow(ctx, parts.Activator.Changed) },
+		func(ctx context.Context) error {
+			return s.source.follow(ctx, func() {
+				s.source.warn(s.log)
+				parts.Activator.Changed()
+			})
+		},
 	)
 	return nil
 }

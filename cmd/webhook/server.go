@@ -42,6 +42,7 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 	if s.source, err = newSource(o); err != nil {
 		return nil, err
 	}
+	s.source.warn(log)
 	if s.engine, err = policy.New(policy.Options{Log: log}); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -45,6 +47,17 @@ func (s *source) parameters() (admission.Parameters, error) {
 		return admission.DefaultParameters(), nil
 	}
 	return admission.LoadParameters(s.params, policyset.ReadPipePolicy)
+}
+
+// warn logs what the author of the parameters' policies, which have no status, may not have meant.
+func (s *source) warn(log *zap.Logger) {
+	p, err := s.parameters()
+	if err != nil { // which the activation says
+		return
+	}
+	for _, text := range p.Warnings() {
+		log.Warn(text)
+	}
 }
 
 // files reads the base policy.

@@ -195,7 +195,12 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 		var s Subjects
 		if m[name] != nil {
 			f.members(at, m[name], map[string]func(string, any){
-				"serviceAccounts": func(path string, v any) { s.ServiceAccounts = f.serviceAccounts(path, v) },
+				"serviceAccounts": func(path string, v any) {
+					if v == nil {
+						f.add(path, "there is no value; leave it out to allow every account, or list the names")
+					}
+					s.ServiceAccounts = f.serviceAccounts(path, v)
+				},
 			})
 		}
 		out[name] = s

@@ -68,6 +68,8 @@ func TestParseParametersRefuses(t *testing.T) {
 		"a star alone in a name":             `guardedPipes: ["csi*proxy"]`,
 		"a requirement that is null":         "requirement:",
 		"accounts as a string":               "allowedNamespaces: {a: {serviceAccounts: b}}",
+		"accounts that are null":             "allowedNamespaces: {a: {serviceAccounts: }}",
+		"policies that are null":             "pipePolicies:",
 		"namespaces as a list":               "allowedNamespaces: [a]",
 		"host processes of a namespace":      "hostProcessAllowed: {a: {}}",
 		"host processes of nobody":           "hostProcessAllowed: {a: {serviceAccounts: []}}",
@@ -96,9 +98,8 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = EqualPowerIgnore },
 		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
 		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
-		"pipePolicies:":                 func(*Parameters) {},
-		"allowedNamespaces: {a: , b: {}, c: {serviceAccounts: }, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
-			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "c": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
+		"allowedNamespaces: {a: , b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
+			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
 		"hostProcessAllowed: {a: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.HostProcessAllowed = map[string]Subjects{"a": {ServiceAccounts: []string{"x", "y.z"}}}

@@ -36,6 +36,8 @@ type PipePolicy struct {
 	Subjects []access.Subject
 	// LogOnly is for nodes alone, as in access.Policy.
 	LogOnly bool `json:",omitempty"`
+	// Warnings tell the author of a policy of the parameters, which has no status, what he may not have meant.
+	Warnings []string `json:"-"`
 }
 
 // Bounds of a PipePolicy, the same as those of the API's schema: what the API server stores and what a parameters

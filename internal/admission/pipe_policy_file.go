@@ -8,9 +8,6 @@ type PolicyReader func(name string, spec []byte) (PipePolicy, []error)
 // pipePolicies reads PipePolicies by name. Each has the shape of the API's spec.
 func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]PipePolicy {
 	out := map[string]PipePolicy{}
-	if v == nil {
-		return out
-	}
 	m, ok := v.(map[string]any)
 	switch {
 	case read == nil:
@@ -42,26 +39,30 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 	return out
 }
 
-// nulls refuses keys without a value: they would be taken as not there, and a list that is not there permits anything, as an end that is not there is never. Parts of a
-// policy that permit nothing by themselves may be empty.
+// nulls refuses keys without a value. They would be taken as not there, and a list or a node that is not there permits anything, as an end that is not there is never.
 func (f *faults) nulls(path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range sortedKeys(v) {
 			at := join(path, key)
-			if v[key] != nil {
-				f.nulls(at, v[key])
-				continue
-			}
-			switch key {
-			case "admission", "node", "subjects":
-			default:
+			if v[key] == nil {
 				f.add(at, "there is no value; leave it out, or give it one")
 			}
+			f.nulls(at, v[key])
 		}
 	case []any:
 		for i := range v {
 			f.nulls(element(path, i), v[i])
 		}
 	}
+}
+
+// Warnings are those of the PipePolicies, by name.
+func (p Parameters) Warnings() (out []string) {
+	for _, name := range sortedKeys(p.PipePolicies) {
+		for _, text := range p.PipePolicies[name].Warnings {
+			out = append(out, "PipePolicy parameters/"+name+": "+text)
+		}
+	}
+	return out
 }

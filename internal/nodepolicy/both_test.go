@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
@@ -43,33 +42,6 @@ func pod(t *testing.T, namespace, account string) *admissionv1.AdmissionRequest 
 	return &admissionv1.AdmissionRequest{
 		UID: "u", Kind: kind, RequestKind: &kind, Resource: resource, RequestResource: &resource,
 		Namespace: namespace, Name: "x", Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: raw},
-	}
-}
-
-func TestAnObjectCannotHaveTheNamesOfAPolicyOfTheParameters(t *testing.T) {
-	within := access.Permission{Methods: []string{"ListDiskIDs", "Mkdir"}, PathPrefixes: []string{`C:\x`}}
-	b, err := policyset.BundleSources{
-		PipePolicies: []v1alpha1.PipePolicy{object("parameters", func(s *spec) {
-			s.Pipes = []v1alpha1.PipePattern{"csi-proxy-disk-*", "csi-proxy-filesystem-*"}
-			s.Subjects[0].Name, s.Subjects[0].Node.Methods, s.Subjects[0].Node.PathPrefixes = "a", within.Methods, within.PathPrefixes
-		})},
-		Parameters: admission.Parameters{PipePolicies: map[string]admission.PipePolicy{"a": {
-			Pipes: []string{"csi-proxy-disk-v1"}, Subjects: []access.Subject{{Name: "paths", Namespace: "other", Permission: within}},
-		}}},
-	}.Bundle()
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock := now
-	l, err := nodepolicy.Try(t.Context(), options(&clock), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := l.Decide(call("disk", "v1", "ListDiskIDs", driver(func(who *caller.Caller) { who.Pod.Namespace = "other" }))); d.Rule != "parameters/a/paths" {
-		t.Errorf("%+v", d)
-	}
-	if d := l.Decide(call("filesystem", "v1", "Mkdir", driver(func(*caller.Caller) {}), `C:\x\y`)); d.Rule != "parameters/a" {
-		t.Errorf("%+v", d)
 	}
 }
 

@@ -40,6 +40,9 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 			[]v1alpha1.NodeAction{v1alpha1.NodeEnforce, v1alpha1.NodeLogOnly}))
 	}
 	faults = append(faults, checkCalls(p.Spec.Node.Methods, p.Spec.Node.PathPrefixes, spec.Child("node"))...)
+	if p.Name == "parameters" { // its rules on nodes would be called as those policies are
+		faults = append(faults, field.Invalid(field.NewPath("metadata", "name"), p.Name, "is for the policies of the parameters, which are called parameters/NAME: give it another"))
+	}
 	for i := range p.Spec.Subjects {
 		s := &p.Spec.Subjects[i]
 		faults = append(faults, checkSubjectRules(&s.Node, spec.Child("subjects").Index(i).Child("node"))...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
@@ -69,5 +70,9 @@ func ReadPipePolicy(name string, spec []byte) (admission.PipePolicy, []error) {
 			faults = append(faults, errors.New(fault.Detail))
 		}
 	}
-	return pipePolicy(&p), faults
+	out := pipePolicy(&p)
+	if len(faults) == 0 {
+		out.Warnings = Warnings(&p, time.Now())
+	}
+	return out, faults
 }

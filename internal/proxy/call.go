@@ -223,7 +223,7 @@ func (r *request) Charge(d access.Decision) error {
 // Deny implements gate.Ledger: what was asked, by whom, and where to read more.
 func (r *request) Deny(refusal gate.Refusal) error {
 	if refusal.IsGone {
-		r.event.Decision.Effect, r.event.Decision.Reason, r.event.Decision.Mode = audit.EffectDeny, refusal.Reason, string(access.Enforce)
+		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: refusal.Reason, Mode: string(access.Enforce), Policy: r.event.Decision.Policy}
 	}
 	r.result = audit.ResultDenied
 	r.noteDenial("call denied", refusal.Reason)

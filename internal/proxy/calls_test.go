@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-
 	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
 	hub "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -169,7 +168,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			end := f.log.await(t, 1, terminal)[0]
-			if end.Outcome.Result != audit.ResultDenied || end.Decision.Effect != audit.EffectDeny || !strings.Contains(end.Decision.Reason, tt.reason) {
+			if end.Outcome.Result != audit.ResultDenied || end.Decision.Effect != audit.EffectDeny || end.Decision.Rule != "" || !strings.Contains(end.Decision.Reason, tt.reason) {
 				t.Errorf("outcome %+v, decision %+v", end.Outcome, end.Decision)
 			}
 			if f.ran.Load() != 0 {

@@ -14,19 +14,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	v1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 // doors are two ways into one pipe, so that a test has two callers at once: the second is for strangers.

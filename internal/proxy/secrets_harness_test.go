@@ -23,10 +23,10 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
-	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 // keyring is a server of the APIs that take secrets, with everything that it lets out.

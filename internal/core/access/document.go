@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 )
 
 // Schema is the form of a Document. A later one is refused and not half understood.
@@ -32,7 +34,7 @@ type Document struct {
 // MaxPolicies bounds the policies. It holds where a document is made and where it is read.
 const MaxPolicies = 10_000
 
-// ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that.
+// ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that: what is read is what is written, and nothing else.
 func ParseDocument(text []byte) (Document, error) {
 	if s := SchemaOf(text); s != "" && !slices.Contains(Schemas(), s) { // its words would be called unknown
 		return Document{}, errSchema(s)
@@ -46,7 +48,18 @@ func ParseDocument(text []byte) (Document, error) {
 	if d.More() {
 		return Document{}, errors.New("access list: more than one JSON value")
 	}
-	return out, out.Check()
+	if err := out.Check(); err != nil {
+		return Document{}, err
+	}
+	again, err := json.Marshal(out)
+	if err != nil {
+		return Document{}, fmt.Errorf("access list: %w", err)
+	}
+	var written, read any
+	if err := errors.Join(json.Unmarshal(text, &written), json.Unmarshal(again, &read)); err != nil || !reflect.DeepEqual(written, read) {
+		return Document{}, errors.New("access list: it is written in another way than it is read: a key in another case, or a value that means as much as none, such as null, an empty list or the year 1")
+	}
+	return out, nil
 }
 
 func errSchema(is string) error {
@@ -74,14 +87,16 @@ func (d Document) Check() error {
 		if len(p.Pipes) == 0 {
 			add("policy %q: no pipes", p.Name)
 		}
-		if slices.Contains(p.Pipes, "") {
-			add("policy %q: a pipe without a name", p.Name)
+		for _, pattern := range p.Pipes {
+			if name := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.ContainsAny(name, `*\/`) || strings.ToLower(name) != name { // it would guard nothing
+				add("policy %q: pipe %q: want a name in lower case, or its beginning and *", p.Name, pattern)
+			}
 		}
 		subjects := map[string]bool{}
 		for i := range p.Subjects {
 			s := &p.Subjects[i]
-			if s.Name == "" || subjects[s.Name] {
-				add("policy %q: subject %q: the name is empty or another's", p.Name, s.Name)
+			if !IsLabel(s.Name) || subjects[s.Name] { // records name POLICY/SUBJECT
+				add("policy %q: subject %q: want a name of lower-case letters, digits and -, and another's no more", p.Name, s.Name)
 			}
 			subjects[s.Name] = true
 			for _, list := range [][]string{s.ServiceAccounts, s.Containers, s.Images, s.Methods, s.PathPrefixes} {

@@ -70,6 +70,16 @@ func TestADocumentIsRefused(t *testing.T) {
 		"a share of every server":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","shares":["\\\\*\\x"]}]}`),
 		"every service":                 policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","services":["*"]}]}`),
 		"a limit below zero":            policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","limits":{"connections":-1}}]}`),
+		"a key in another case":         policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","Namespace":"n"}]}`),
+		"a key that folds to another":   policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","nameſpace":"evil"}]}`),
+		"an end before all time":        policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","expiresAt":"0001-01-01T00:00:00Z"}]}`),
+		"a list that is null":           policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","serviceAccounts":null}]}`),
+		"a list that is empty":          policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","methods":[]}]}`),
+		"a limit of none":               policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","limits":{"connections":0}}]}`),
+		"a pipe in capital letters":     policy(`{"name":"p","pipes":["CSI-PROXY-DISK-V1"]}`),
+		"the full name of a pipe":       policy(`{"name":"p","pipes":["\\\\.\\pipe\\csi-proxy-disk-v1"]}`),
+		"a star within a pipe":          policy(`{"name":"p","pipes":["csi-*-v1"]}`),
+		"a subject with a slash":        policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s/t","namespace":"n"}]}`),
 		"an account without a name":     policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","serviceAccounts":[""]}]}`),
 		"a container without a name":    policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","containers":["a",""]}]}`),
 		"an image without a name":       policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"s","namespace":"n","images":[""]}]}`),
@@ -82,5 +92,13 @@ func TestADocumentIsRefused(t *testing.T) {
 		if d, err := ParseDocument([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+}
+
+// Whoever reads a bundle reads what a node does: archives write keys in another order, and nothing else is another.
+func TestTheOrderOfKeysDoesNotMatter(t *testing.T) {
+	text := fmt.Appendf(nil, `{"policies":[{"subjects":[{"namespace":"n","name":"s"}],"pipes":["a"],"name":"p"}], "schema":%q}`, Schema)
+	if d, err := ParseDocument(text); err != nil || d.Policies[0].Subjects[0].Namespace != "n" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -1,3 +1,4 @@
+// Package access says who may use what. It knows what a pattern matches, for admission and for the nodes.
 package access
 
 // Policy is a PipePolicy without Kubernetes' types, for admission and for nodes. Bundles carry it unchanged.

@@ -26,6 +26,10 @@ var faultyProcesses = map[string]func(*Subject){
 	`account "S-1-5-018"`:              func(s *Subject) { s.Account = "S-1-5-018" },
 	`account "uid:0"`:                  func(s *Subject) { s.Account = "uid:0" },
 	"nothing but containers":           func(s *Subject) { s.Account = "S-1-5-93-2-1" },
+	`account "S-1-1-0"`:                func(s *Subject) { s.Account = "S-1-1-0" },
+	"it is a group":                    func(s *Subject) { s.Account = "S-1-5-32-544" },
+	"ends in a dot":                    func(s *Subject) { s.Program = `C:\d\x.exe.` },
+	"or a space":                       func(s *Subject) { s.Program = `C:\d \x.exe` },
 	`program ""`:                       func(s *Subject) { s.Program = "" },
 	`program "agent.exe"`:              func(s *Subject) { s.Program = "agent.exe" },
 	`program "/agent"`:                 func(s *Subject) { s.Program = "/agent" },
@@ -130,5 +134,18 @@ func TestNoContainerIsAProcessNorNearToOne(t *testing.T) {
 	c.Pod.Namespace = ""
 	if is, _, miss := subjects.Match(c, now); is != nil || miss.Subject != nil {
 		t.Errorf("without a namespace: is %v, nearest %+v", is, miss)
+	}
+}
+
+func TestLettersThatWindowsMayKeepApartAreNotOne(t *testing.T) {
+	for _, pair := range [][2]string{{"\u00b5", "\u03bc"}, {"\u1e9b", "\u1e61"}, {"\u212a", "k"}, {"\u017f", "s"}, {"\u0131", "i"}} {
+		if SameExe(`C:\`+pair[0]+`\d.exe`, `C:\`+pair[1]+`\d.exe`) {
+			t.Errorf("%q is %q", pair[0], pair[1])
+		}
+	}
+	for _, pair := range [][2]string{{"\u00e9", "\u00c9"}, {"\u03bc", "\u039c"}, {"\u0436", "\u0416"}, {"a", "A"}} {
+		if !SameExe(`C:\`+pair[0]+`\d.exe`, `C:\`+pair[1]+`\d.exe`) {
+			t.Errorf("%q is not %q", pair[0], pair[1])
+		}
 	}
 }

@@ -107,11 +107,11 @@ func upperCase(path string) string {
 	return out.String()
 }
 
-// foldRune is the upper case of a character, as in the tables of NTFS. Those never turn a character beyond ASCII
-// into one of ASCII, as Unicode does with the Kelvin sign, the long s and the dotless i.
+// foldRune is the upper case of a character whose lower case is that character again. So none beyond ASCII turns into one of ASCII, as Unicode has it with the
+// Kelvin sign, the long s and the dotless i, and none into that of another letter, as the micro sign into that of mu: Windows may keep them apart.
 func foldRune(r rune) rune {
 	upper := unicode.ToUpper(r)
-	if r > unicode.MaxASCII && upper <= unicode.MaxASCII {
+	if unicode.ToLower(upper) != r || r > unicode.MaxASCII && upper <= unicode.MaxASCII {
 		return r
 	}
 	return upper

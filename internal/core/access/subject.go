@@ -115,6 +115,10 @@ func (s *Subject) CheckProcess() error {
 		return fmt.Errorf("account %q of a process: want a SID (S-1-5-18)", s.Account)
 	case strings.HasPrefix(s.Account, "S-1-5-93-"):
 		return fmt.Errorf("account %q of a process: nothing but containers runs as it: name a namespace", s.Account)
+	case strings.HasPrefix(s.Account, "S-1-1-"), strings.HasPrefix(s.Account, "S-1-5-32-"):
+		return fmt.Errorf("account %q of a process: it is a group, and no process runs as one", s.Account)
+	case strings.Contains(s.Program+`\`, `.\`), strings.Contains(s.Program+`\`, ` \`):
+		return fmt.Errorf("program %q of a process: no name ends in a dot or a space, for Windows", s.Program)
 	case err != nil || isExeDir(exe) || separator(exe) == "/":
 		return fmt.Errorf(`program %q of a process: want the full path of one program (C:\dir\driver.exe); a directory could hold anybody's`, s.Program)
 	}

@@ -34,7 +34,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"github.com/pipeguard/pipeguard/internal/memnet"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 // stubs are the published clients of every served version.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/pipeguard/pipeguard/internal/memnet"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 // fakeRuntime serves the runtime's protocol. A test changes what it has.

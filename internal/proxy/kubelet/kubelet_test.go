@@ -28,7 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/memnet"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 var csi = caller.Pod{Namespace: "storage", Name: "csi-a", UID: "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"}

@@ -22,12 +22,12 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/memnet"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
+	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
 // served is a machine whose disk pipes and forwarded pipes are open.
