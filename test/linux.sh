@@ -30,7 +30,7 @@ plain=( # packages that start no goroutine
 	./test/docs
 )
 mapfile -t alone <test/alone.txt # tests of other packages that try one thing after another, very often
-policies=(./policies/... ./internal/policy ./internal/bundle/node) # which leave most of their tests to a run without it
+policies=(./policies/... ./internal/policy ./internal/nodepolicy) # which leave most of their tests to a run without it
 
 # -vet=off: `make verify` vets, for both systems. GOGC and GOMEMLIMIT: a compiler that does not collect what it has used takes three quarters of the time.
 # The tests run without them, unless GARBAGE says otherwise.

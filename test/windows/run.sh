@@ -21,7 +21,7 @@ packages=( # those that take longest first
 	./internal/audit/query
 	./internal/audit/copies
 	./internal/bundle
-	./internal/bundle/node
+	./internal/nodepolicy
 	./internal/config
 	./internal/filetrust
 	./internal/logfile
@@ -35,6 +35,7 @@ packages=( # those that take longest first
 	./internal/proxy/peer
 	./internal/proxy/pipe
 	./internal/proxy/watch
+	./internal/core/access
 	./internal/core/safepath
 	./internal/proxy/winhost
 	./internal/proxy/raw
@@ -43,7 +44,7 @@ packages=( # those that take longest first
 	./client/token
 	./internal/proxy/report
 	./internal/proxy/requestpolicy
-	./internal/rulebook
+	./internal/proxy/rulebook
 	./internal/proxy/token
 	./cmd/proxy
 	./test/windows
