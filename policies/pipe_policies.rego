@@ -11,8 +11,11 @@ governed(policies, access) if {
 }
 
 # Sorted, texts stand together: if the first and the last are, all are. It is one step, however many policies govern a pipe.
+names_policies([name]) if is_string(name)
+
 names_policies(list) if {
 	is_array(list)
+	count(list) > 1
 	sorted := sort(list)
 	is_string(sorted[0])
 	is_string(sorted[count(sorted) - 1])
