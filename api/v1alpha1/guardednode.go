@@ -76,7 +76,7 @@ type NodeReport struct {
 	// +kubebuilder:validation:MaxLength=384
 	// +optional
 	AuditKey string `json:"auditKey,omitempty"`
-	// Schemas are the forms of bundles and of their access lists that the service reads. One that lists none is of an earlier
+	// Schemas are the formats of bundles and access lists that the service can read. A service without the list is an earlier
 	// release.
 	//
 	// +kubebuilder:validation:MaxItems=8

@@ -104,7 +104,7 @@ func (p Parameters) check(f *faults) {
 	}
 }
 
-// NodePolicies are the PipePolicies in the words of nodes, under the names that refusals at admission have. Their lists of pipes and subjects are the caller's own.
+// NodePolicies are the PipePolicies as nodes get them, named as in refusals at admission. The caller may change their lists of pipes and subjects.
 func (p Parameters) NodePolicies() []access.Policy {
 	out := make([]access.Policy, 0, len(p.PipePolicies))
 	for name, own := range p.PipePolicies {

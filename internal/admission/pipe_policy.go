@@ -32,7 +32,7 @@ type PipePolicy struct {
 	Action Action
 	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
 	Requirement Requirement
-	// Subjects may mount the pipes. Without any, nobody may. What they may do on nodes does not count at admission, nor do processes of nodes.
+	// Subjects may mount the pipes; without any, no pod may. Admission ignores their permissions on nodes, and subjects that are processes of a node.
 	Subjects []access.Subject
 	// LogOnly is for nodes alone, as in access.Policy.
 	LogOnly bool `json:",omitempty"`

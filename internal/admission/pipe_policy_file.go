@@ -61,7 +61,7 @@ func (f *faults) nulls(path string, v any) {
 func (p Parameters) Warnings() (out []string) {
 	for _, name := range sortedKeys(p.PipePolicies) {
 		for _, text := range p.PipePolicies[name].Warnings {
-			out = append(out, "PipePolicy parameters/"+name+": "+text)
+			out = append(out, "PipePolicy "+parameterPolicy(name)+": "+text)
 		}
 	}
 	return out

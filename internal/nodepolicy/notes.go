@@ -12,8 +12,10 @@ import (
 func notes(d access.Document, served []access.API) (out []string) {
 	for i := range d.Policies {
 		p := &d.Policies[i]
+		told := map[string]bool{}
 		add := func(format string, args ...any) {
-			if text := "PipePolicy " + p.Name + ": " + fmt.Sprintf(format, args...); !slices.Contains(out, text) {
+			if text := "PipePolicy " + p.Name + ": " + fmt.Sprintf(format, args...); !told[text] {
+				told[text] = true
 				out = append(out, text)
 			}
 		}

@@ -309,7 +309,7 @@ func TestWhatCannotBePublishedIsSaid(t *testing.T) {
 	}
 }
 
-// A node can say what it likes: it holds up nobody, but no bundle goes out without a word of those that cannot read it.
+// A lying node delays no bundle, and every bundle that some node cannot read is reported.
 func TestNodesThatCannotReadABundleAreSaid(t *testing.T) {
 	d := newDesk(t)
 	core, logs := observer.New(zap.WarnLevel)

@@ -34,32 +34,53 @@ type Document struct {
 // MaxPolicies bounds the policies. It holds where a document is made and where it is read.
 const MaxPolicies = 10_000
 
-// ParseDocument reads a Document. Unknown words are errors. It trusts the signature around it no further than that: what is read is what is written, and nothing else.
+// ParseDocument reads a Document. It trusts the signature around it no further than that: unknown words are errors, and so is whatever is read in another way than
+// it is written.
 func ParseDocument(text []byte) (Document, error) {
 	if s := SchemaOf(text); s != "" && !slices.Contains(Schemas(), s) { // its words would be called unknown
 		return Document{}, errSchema(s)
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
+	var whole map[string]json.RawMessage
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return Document{}, fmt.Errorf("access list: %w", err)
+	}
+	out, list := Document{Policies: []Policy{}}, []json.RawMessage(nil)
+	if err := errors.Join(json.Unmarshal(whole["schema"], &out.Schema), json.Unmarshal(whole["policies"], &list)); err != nil || len(whole) != 2 || list == nil {
+		return Document{}, errors.New("access list: want schema and policies, and nothing else")
+	}
+	if len(list) > MaxPolicies {
+		return Document{}, errTooMany(len(list))
+	}
+	for i, raw := range list {
+		p, err := readPolicy(raw)
+		if err != nil {
+			return Document{}, fmt.Errorf("access list: policies[%d]: %w", i, err)
+		}
+		out.Policies = append(out.Policies, p)
+	}
+	return out, out.Check()
+}
+
+// readPolicy reads one policy. Keys in another case, and values that mean as much as none, would be read as what is not written there.
+func readPolicy(raw []byte) (p Policy, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	var out Document
-	if err := d.Decode(&out); err != nil {
-		return Document{}, fmt.Errorf("access list: %w", err)
+	if err := d.Decode(&p); err != nil {
+		return p, err
 	}
-	if d.More() {
-		return Document{}, errors.New("access list: more than one JSON value")
-	}
-	if err := out.Check(); err != nil {
-		return Document{}, err
-	}
-	again, err := json.Marshal(out)
+	again, err := json.Marshal(p)
 	if err != nil {
-		return Document{}, fmt.Errorf("access list: %w", err)
+		return p, err
 	}
 	var written, read any
-	if err := errors.Join(json.Unmarshal(text, &written), json.Unmarshal(again, &read)); err != nil || !reflect.DeepEqual(written, read) {
-		return Document{}, errors.New("access list: it is written in another way than it is read: a key in another case, or a value that means as much as none, such as null, an empty list or the year 1")
+	if err := errors.Join(json.Unmarshal(raw, &written), json.Unmarshal(again, &read)); err != nil || !reflect.DeepEqual(written, read) {
+		return p, errors.New("it is written in another way than it is read: a key in another case, or a value that means as much as none, such as null, an empty list or the year 1")
 	}
-	return out, nil
+	return p, nil
+}
+
+func errTooMany(n int) error {
+	return fmt.Errorf("access list: %d policies, and at most %d are taken", n, MaxPolicies)
 }
 
 func errSchema(is string) error {
@@ -76,7 +97,7 @@ func (d Document) Check() error {
 		faults = append(faults, errSchema(d.Schema))
 	}
 	if len(d.Policies) > MaxPolicies {
-		add("%d policies, and at most %d are taken", len(d.Policies), MaxPolicies)
+		faults = append(faults, errTooMany(len(d.Policies)))
 	}
 	names := map[string]bool{}
 	for _, p := range d.Policies {
@@ -96,7 +117,7 @@ func (d Document) Check() error {
 		for i := range p.Subjects {
 			s := &p.Subjects[i]
 			if !IsLabel(s.Name) || subjects[s.Name] { // records name POLICY/SUBJECT
-				add("policy %q: subject %q: want a name of lower-case letters, digits and -, and another's no more", p.Name, s.Name)
+				add("policy %q: subject %q: want a name of lower-case letters, digits and - that no other subject has", p.Name, s.Name)
 			}
 			subjects[s.Name] = true
 			for _, list := range [][]string{s.ServiceAccounts, s.Containers, s.Images, s.Methods, s.PathPrefixes} {
