@@ -42,6 +42,13 @@ func receive(t *testing.T) *receiver {
 	return r
 }
 
+// all is every line that came, once every sender has ended.
+func (r *receiver) all() []string {
+	_ = r.listener.Close()
+	r.serving.Wait()
+	return r.lines
+}
+
 func (r *receiver) accept() {
 	for {
 		c, err := r.listener.Accept()

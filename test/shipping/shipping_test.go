@@ -145,14 +145,14 @@ type verdict struct {
 	behind   int     // lines that stand in a segment behind what is of the log
 }
 
-// judge compares what came with what is durable, byte for byte.
+// judge compares what came with what is durable, byte for byte. The shipper has ended: what it still sent has come.
 func (l *log) judge(t *testing.T, r *receiver) (v verdict) {
 	t.Helper()
 	came, last, durable := map[string]int{}, map[string]int{}, map[string]bool{}
 	for _, line := range l.durable {
 		durable[line] = true
 	}
-	for _, line := range r.lines {
+	for _, line := range r.all() {
 		p, known := l.places[line]
 		if !known {
 			t.Errorf("what came stands in no segment: %q", line)
