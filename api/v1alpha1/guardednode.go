@@ -81,6 +81,7 @@ type NodeReport struct {
 	//
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9./-]+$`
 	// +listType=atomic
 	// +optional
 	Schemas []string `json:"schemas,omitempty"`

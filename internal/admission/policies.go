@@ -24,14 +24,18 @@ type Policies struct {
 
 // gone are documents that policies could read once, or could be expected to.
 var gone = map[string]string{
-	"pipeguard.policies":                inAccess,
-	"pipeguard.parameters.pipePolicies": inAccess,
+	"pipeguard.policies":                   inAccess,
+	"pipeguard.parameters.pipePolicies":    inAccess,
+	"pipeguard.parameters.equalPowerPipes": inEntry,
+	"pipeguard.parameters.equalPowerPaths": inEntry,
 }
 
 // closed are documents of which no policy may take more, or other names, than it spells out.
 var closed = []string{"pipeguard.parameters"}
 
 const inAccess = "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access"
+
+const inEntry = "what a path gives is in the equalPower of its entry, see input.mounts[_].equalPower"
 
 // parameterPolicy is the name of a PipePolicy from the parameters. No name in the API has a slash.
 func parameterPolicy(name string) string { return "parameters/" + name }

@@ -83,6 +83,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a service's name with a space":        `node.serviceName="csi proxy"`,
 		"a kubelet's path with slashes":        `node.kubeletPath="C:/var/lib/kubelet"`,
 		"a whole drive for the kubelet":        `node.kubeletPath="C:\\"`,
+		"no room below the kubelet's path":     `node.kubeletPath="C:\\` + strings.Repeat("k", 200) + `"`,
 		"a share for drivers to work in":       `node.workingDirs=["\\\\host\\share"]`,
 		"a directory that ends the command":    `node.workingDirs=["C:\\a & calc"]`,
 		"a directory with a variable":          `node.workingDirs=["C:\\%TEMP%"]`,
