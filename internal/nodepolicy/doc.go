@@ -1,4 +1,4 @@
-// Package nodepolicy makes what decides on nodes beside their own configuration: the request policy, of what is built in and what is added to it, and the
-// access list and the Rego of a bundle. It trusts a bundle's signature, and lets nothing decide that has not held what must hold and refused strangers first. It
-// knows no server: those who make policies for nodes try them with it.
+// Package nodepolicy builds the policies that a node enforces from a bundle: the access list of its PipePolicies, and the request policy with the Rego
+// that was added to the built-in one. It trusts the signature of a bundle and nothing in it: a policy set must pass its own tests and refuse strangers
+// before it is returned. Servers are not its concern, so that the command line and the webhook can try a policy set too.
 package nodepolicy

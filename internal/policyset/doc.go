@@ -1,3 +1,3 @@
-// Package policyset puts together what decides: the base policy, its parameters, and the policy objects of a cluster.
-// It trusts no object, also none that is stored: each is checked again, and one that is unfit stops the whole set.
+// Package policyset assembles the base policy, its parameters and the policy objects of a cluster into one set.
+// It trusts no object, not even a stored one: each is checked again, and one invalid object rejects the whole set.
 package policyset

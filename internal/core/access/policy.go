@@ -1,4 +1,4 @@
-// Package access says who may use what. It knows what a pattern matches, for admission and for the nodes.
+// Package access decides who may use what, at admission and on the nodes. It is the only package that knows what a pattern matches.
 package access
 
 // Policy is a PipePolicy without Kubernetes' types, for admission and for nodes. Bundles carry it unchanged.

@@ -1,4 +1,4 @@
-// Package caller says who calls: what a node has proven of a caller, or what a pod declares of one of its containers. What is empty is not known.
+// Package caller describes a caller: what a node has proven about a process, or what a pod declares about one of its containers. An empty field is unknown.
 package caller
 
 import "time"

@@ -1,5 +1,5 @@
-// Package gate is the way of a call: what must have agreed, and in which order, before an operation runs, and that each call has an end in the records. It trusts
-// those that it asks to say what is so, and nobody to keep the order.
+// Package gate is the order of a call: which checks must pass before an operation runs, in which order, and that the records show how each call ended.
+// It trusts the answers of what it asks, and keeps the order itself.
 package gate
 
 import (

@@ -76,12 +76,12 @@ func (b *Book) Rules(group, version string) *proxy.Rules {
 		return b.local.Load()
 	}
 	if err := b.bundles.Keeper.Valid(); err != nil {
-		return b.shut(err)
+		return b.denyAll(err)
 	}
 	live := b.bundles.Node.Current()
 	switch {
 	case live == nil:
-		return b.shut(errNotLive)
+		return b.denyAll(errNotLive)
 	case !live.IsGuarded(group, version):
 		return b.local.Load()
 	}

@@ -1,3 +1,3 @@
-// Package rulebook says which rules decide about a call: the cluster's, which come in signed bundles, or the node's own. It
-// trusts the node's configuration and the signature of a bundle, and denies where it does not know.
+// Package rulebook selects the rules that decide about a call: those of the signed bundle for pipes that the cluster guards, and the node's own for all
+// others. It trusts the node's configuration and the signature of a bundle; without a valid bundle every call is denied.
 package rulebook

@@ -11,8 +11,8 @@ import (
 
 var errNotLive = errors.New("no bundle decides yet")
 
-// shut are the rules of a node whose bundle permits nothing.
-func (b *Book) shut(err error) *proxy.Rules {
+// denyAll returns the rules of a node without a valid bundle, with the reason that callers and records see.
+func (b *Book) denyAll(err error) *proxy.Rules {
 	p := &audit.Policy{Name: BundlePolicy, Revision: "none"}
 	if last := b.last.Load(); last != nil { // what decided last, and does not any more
 		*p = *last.rules.Policy
