@@ -81,6 +81,9 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	if err != nil {
 		return badInput(err)
 	}
+	if err := warn(cmd, s.warnings); err != nil {
+		return err
+	}
 	objects, faults := readInputs(o.files, cmd.InOrStdin())
 	report := j.report(cmd.Context(), objects, faults)
 	p := o.out.print(cmd, report, func(p *printer) { printReview(p, report) })

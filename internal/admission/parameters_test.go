@@ -67,6 +67,7 @@ func TestParseParametersRefuses(t *testing.T) {
 		"guarded pipes as a string":          "guardedPipes: csi-proxy*",
 		"a star alone in a name":             `guardedPipes: ["csi*proxy"]`,
 		"a requirement that is null":         "requirement:",
+		"a namespace that is null":           "allowedNamespaces: {a: }",
 		"accounts as a string":               "allowedNamespaces: {a: {serviceAccounts: b}}",
 		"accounts that are null":             "allowedNamespaces: {a: {serviceAccounts: }}",
 		"policies that are null":             "pipePolicies:",
@@ -98,8 +99,8 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = EqualPowerIgnore },
 		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
 		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
-		"allowedNamespaces: {a: , b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
-			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
+		"allowedNamespaces: {b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
+			p.AllowedNamespaces = map[string]Subjects{"b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
 		"hostProcessAllowed: {a: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.HostProcessAllowed = map[string]Subjects{"a": {ServiceAccounts: []string{"x", "y.z"}}}
@@ -164,4 +165,20 @@ func FuzzParseParameters(f *testing.F) {
 			t.Errorf("accepted parameters that nothing can decide with: %v", err)
 		}
 	})
+}
+
+func TestGuardedPipesThatAreNoneOfCSIProxyAreAWarning(t *testing.T) {
+	for _, tt := range []struct {
+		pipes []string
+		warns bool
+	}{
+		{DefaultParameters().GuardedPipes, false}, {[]string{"x", "CSI-Proxy-Disk-v1"}, false}, {[]string{"*"}, false},
+		{[]string{"csi-proxy-dsk*"}, true}, {[]string{"disk-v1"}, true}, {[]string{"docker_engine"}, true},
+	} {
+		p := DefaultParameters()
+		p.GuardedPipes = tt.pipes
+		if got := p.Warnings(); (len(got) > 0) != tt.warns {
+			t.Errorf("%q: %q", tt.pipes, got)
+		}
+	}
 }

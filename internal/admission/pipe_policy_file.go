@@ -1,6 +1,11 @@
 package admission
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
+)
 
 // PolicyReader reads a PipePolicy by its name and its spec in JSON, as an object of the API is read. An error names the field that it is about.
 type PolicyReader func(name string, spec []byte) (PipePolicy, []error)
@@ -24,7 +29,6 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 			f.add(at, "%s where a mapping is expected", typeName(m[name]))
 			continue
 		}
-		f.nulls(at, spec)
 		text, err := json.Marshal(spec)
 		if err != nil {
 			f.add(at, "%v", err)
@@ -39,26 +43,15 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 	return out
 }
 
-// nulls refuses keys without a value. They would be taken as not there, and a list or a node that is not there permits anything, as an end that is not there is never.
-func (f *faults) nulls(path string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			at := join(path, key)
-			if v[key] == nil {
-				f.add(at, "there is no value; leave it out, or give it one")
-			}
-			f.nulls(at, v[key])
-		}
-	case []any:
-		for i := range v {
-			f.nulls(element(path, i), v[i])
-		}
-	}
-}
-
-// Warnings are those of the PipePolicies, by name.
+// Warnings are those of the PipePolicies, by name, and of guarded pipes that are none of CSI Proxy.
 func (p Parameters) Warnings() (out []string) {
+	folded := make([]string, len(p.GuardedPipes))
+	for i, pattern := range p.GuardedPipes {
+		folded[i] = pipepath.Fold(pattern)
+	}
+	if !access.GuardsCSIProxy(folded...) {
+		out = append(out, "guardedPipes guards no pipe of CSI Proxy: their names begin with "+access.PipePrefix)
+	}
 	for _, name := range sortedKeys(p.PipePolicies) {
 		for _, text := range p.PipePolicies[name].Warnings {
 			out = append(out, "PipePolicy "+parameterPolicy(name)+": "+text)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// manifest is the file .manifest: OPA's words, with ours in the metadata. All of it is signed.
+// manifest is the file .manifest: OPA's words, with ours in the metadata. All of it is signed. Its fields are in the order of their names, as hashes want them.
 type manifest struct {
+	Metadata    metadata `json:"metadata"`
+	RegoVersion int      `json:"rego_version"`
 	Revision    string   `json:"revision"`
 	Roots       []string `json:"roots"`
-	RegoVersion int      `json:"rego_version"`
-	Metadata    metadata `json:"metadata"`
 }
 
 type metadata struct {

@@ -53,11 +53,7 @@ var encoding = base64.RawURLEncoding.Strict()
 func sign(files map[string][]byte, key *Key) (string, error) {
 	var p payload
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		sum, err := hashFile(name, files[name])
-		if err != nil {
-			return "", err
-		}
-		p.Files = append(p.Files, opa.NewFile(strings.TrimPrefix(name, "/"), sum, hashing))
+		p.Files = append(p.Files, opa.NewFile(strings.TrimPrefix(name, "/"), hashOf(files[name]), hashing))
 	}
 	head, err := encode(header{algorithm, key.id})
 	if err != nil {

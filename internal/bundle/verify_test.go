@@ -15,6 +15,7 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,25 @@ func TestOPATakesOurBundles(t *testing.T) {
 	}
 	if read(repack(t, raw, func(f map[string][]byte) { f[aclFile] = []byte(`{}`) }), key) == nil {
 		t.Error("another access list will do")
+	}
+}
+
+// What nobody has signed is hashed, and not parsed: parsed, a text of 16 KB packed and 12 MB unpacked takes a gigabyte.
+func TestWhatIsNotSignedCostsNoMoreThanItsBytes(t *testing.T) {
+	key := newTestKey(t)
+	raw, keys := build(t, key), pin(t, key)
+	deep := strings.Repeat(`{"":`, 4000) + "0" + strings.Repeat("}", 4000)
+	for _, name := range []string{manifestFile, aclFile, "/policies/node.rego"} {
+		hostile := repack(t, raw, func(f map[string][]byte) {
+			f[name] = []byte(`{"a":[` + strings.Repeat(deep+",", MaxUncompressed*9/10/len(deep)) + `0]}`)
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := keys.Verify(hostile)
+		runtime.ReadMemStats(&after)
+		if taken := after.TotalAlloc - before.TotalAlloc; ReasonOf(err) != ReasonSignature || taken > 6*MaxUncompressed {
+			t.Errorf("%s: %v, and %d MB", name, err, taken>>20)
+		}
 	}
 }
 
@@ -197,9 +217,9 @@ func TestVerifyRefuses(t *testing.T) {
 			f[manifestFile] = bytes.Replace(f[manifestFile], []byte(`"7"`), []byte(`"8"`), 1)
 		}), ReasonSignature},
 		"an access list that was changed": {tamper(func(f map[string][]byte) { f[aclFile] = bytes.Replace(f[aclFile], []byte("b"), []byte("c"), 1) }), ReasonSignature},
-		"an access list with a blank":     {tamper(func(f map[string][]byte) { f[aclFile] = append(f[aclFile], ' ') }), ReasonContent},
-		"an access list, a key twice":     {tamper(func(f map[string][]byte) { f[aclFile] = append([]byte(`{"policies":0,`), f[aclFile][1:]...) }), ReasonContent},
-		"an access list that is no JSON":  {tamper(func(f map[string][]byte) { f[aclFile] = []byte("a: b") }), ReasonContent},
+		"an access list with a blank":     {tamper(func(f map[string][]byte) { f[aclFile] = append(f[aclFile], ' ') }), ReasonSignature},
+		"an access list, a key twice":     {tamper(func(f map[string][]byte) { f[aclFile] = append([]byte(`{"policies":0,`), f[aclFile][1:]...) }), ReasonSignature},
+		"an access list that is no JSON":  {tamper(func(f map[string][]byte) { f[aclFile] = []byte("a: b") }), ReasonSignature},
 		"data beside the access list":     {file("/data.json"), ReasonContent},
 		"a file added":                    {tamper(func(f map[string][]byte) { f["/policies/z.rego"] = []byte("package z") }), ReasonUnsigned},
 		"a file removed":                  {tamper(func(f map[string][]byte) { delete(f, "/policies/node.rego") }), ReasonSignature},

@@ -284,13 +284,14 @@ func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 	groups := access.Groups()
 	for _, pattern := range spec.Pipes {
-		one := access.Policy{Pipes: []string{pipepath.Fold(string(pattern))}}
-		known := slices.ContainsFunc(groups, func(g access.Group) bool {
-			return slices.ContainsFunc(g.Versions, func(version string) bool { return one.Guards(access.Pipe{Group: g.Name, Version: version}) })
-		})
-		name, ours := strings.CutPrefix(pipepath.Fold(string(pattern)), access.PipePrefix)
-		if ours && !known {
+		folded := pipepath.Fold(string(pattern))
+		name, ours := strings.CutPrefix(folded, access.PipePrefix)
+		switch {
+		case access.GuardsCSIProxy(folded):
+		case ours:
 			out = append(out, fmt.Sprintf("CSI Proxy has no pipe %s%s", pattern, hint(access.PipePrefix, nearestPipe(name, groups))))
+		case access.GuardsCSIProxy(access.PipePrefix + folded):
+			out = append(out, fmt.Sprintf("pipe %s is none of CSI Proxy%s", pattern, hint(access.PipePrefix, folded)))
 		}
 	}
 	return out

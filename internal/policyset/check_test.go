@@ -216,6 +216,8 @@ func TestPipesAndMethodsThatCSIProxyDoesNotHaveAreWarnings(t *testing.T) {
 		"a group misspelt, and any version":  {[]string{"csi-proxy-volumes-*"}, nil, []string{`CSI Proxy has no pipe csi-proxy-volumes-*: did you mean "csi-proxy-volume-*"?`}},
 		"a version that there is not":        {[]string{"csi-proxy-smb-v2"}, nil, []string{`CSI Proxy has no pipe csi-proxy-smb-v2: did you mean "csi-proxy-smb-v1"?`}},
 		"a group of nobody":                  {[]string{"csi-proxy-printers-v1"}, nil, []string{`CSI Proxy has no pipe csi-proxy-printers-v1`}},
+		"a pipe without its beginning":       {[]string{"disk-v1"}, nil, []string{`pipe disk-v1 is none of CSI Proxy: did you mean "csi-proxy-disk-v1"?`}},
+		"the beginning of pipes without it":  {[]string{"Disk-*"}, nil, []string{`pipe Disk-* is none of CSI Proxy: did you mean "csi-proxy-disk-*"?`}},
 		"a pipe of another program":          {[]string{"vendor-disks"}, []string{"FormatVolume"}, []string{noFormat, foreign}},
 		"a method of another pipe":           {[]string{"csi-proxy-disk-v1", "csi-proxy-smb-*"}, []string{"ListDiskIDs", "FormatVolume"}, []string{"no pipe that it opens has the method FormatVolume: it is one of csi-proxy-volume-*"}},
 		"a method, and a pipe of others too": {[]string{"csi-proxy-disk-v1", "vendor-*"}, []string{"FormatVolume"}, []string{noFormat, foreign}},

@@ -3,6 +3,8 @@ package policyset
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +26,9 @@ func (s *Sources) Add(apiVersion, kind string, raw []byte) error {
 		if err := decodeNew(raw, &p, &p.ObjectMeta); err != nil {
 			return err
 		}
+		if err := errors.Join(nullsOf(raw)...); err != nil {
+			return err
+		}
 		s.PipePolicies = append(s.PipePolicies, p)
 	case KindPolicyModule:
 		var m v1alpha1.PolicyModule
@@ -35,6 +40,35 @@ func (s *Sources) Add(apiVersion, kind string, raw []byte) error {
 		return fmt.Errorf("%s %s is no policy object", apiVersion, kind)
 	}
 	return nil
+}
+
+// nullsOf refuses keys of a spec, or of an object with one, that have no value. The API server takes them for keys that are not there, and a list that is not
+// there permits anything, as an end that is not there is never.
+func nullsOf(raw []byte) (faults []error) {
+	var v any
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &v); err != nil {
+		return []error{err}
+	}
+	if object, ok := v.(map[string]any); ok && object["spec"] != nil {
+		v = map[string]any{"spec": object["spec"]} // metadata decides nothing
+	}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case nil:
+			faults = append(faults, fmt.Errorf("%s: there is no value; leave it out, or give it one", path))
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				walk(strings.TrimPrefix(path+"."+key, "."), v[key])
+			}
+		case []any:
+			for i := range v {
+				walk(fmt.Sprintf("%s[%d]", path, i), v[i])
+			}
+		}
+	}
+	walk("", v)
+	return faults
 }
 
 // decodeNew reads an object that is about to be stored.
@@ -61,7 +95,7 @@ func ReadPipePolicy(name string, spec []byte) (admission.PipePolicy, []error) {
 	if err := Decode(spec, &p.Spec); err != nil {
 		return admission.PipePolicy{}, []error{err}
 	}
-	var faults []error
+	faults := nullsOf(spec)
 	for _, fault := range CheckPipePolicy(&p) {
 		if at, isWithin := strings.CutPrefix(fault.Field, "spec."); isWithin {
 			fault.Field = at

@@ -2,6 +2,7 @@ package policyset
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -145,5 +146,25 @@ func TestATestThatFailsIsAProblemOfItsModule(t *testing.T) {
 	byModule, _ := ProblemsOf(try(t, sources(t, module("m", "a.rego", goodRule, "a_test.rego", failingTest))))
 	if i := slices.IndexFunc(byModule["m"], func(p v1alpha1.Problem) bool { return p.Code == codeTest && p.File == "a_test.rego" && p.Line == 3 }); i < 0 {
 		t.Errorf("problems %+v", byModule)
+	}
+}
+
+// A cluster takes a key without a value for one that is not there, and a list that is not there permits anything.
+func TestAKeyOfASpecWithoutAValueIsRefused(t *testing.T) {
+	const object = `{"apiVersion":"pipeguard.dev/v1alpha1","kind":"PipePolicy","metadata":{"name":"p","creationTimestamp":null},"spec":{"pipes":["csi-proxy-disk-v1"],
+		"subjects":[{"name":"a","namespace":"b","serviceAccounts":["c"]%s}]%s},"status":null}`
+	for _, tt := range []struct{ subject, spec, want string }{
+		{want: ""},
+		{subject: `,"images":null`, want: "spec.subjects[0].images: there is no value"},
+		{subject: `,"images":[null]`, want: "spec.subjects[0].images[0]: there is no value"},
+		{subject: `,"owner":"o","reason":"r","expiresAt":null`, want: "spec.subjects[0].expiresAt: there is no value"},
+		{subject: `,"node":{"methods":null}`, want: "spec.subjects[0].node.methods: there is no value"},
+		{spec: `,"node":null`, want: "spec.node: there is no value"},
+	} {
+		var s Sources
+		err := s.Add("pipeguard.dev/v1alpha1", KindPipePolicy, fmt.Appendf(nil, object, tt.subject, tt.spec))
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s%s: %v, want %q", tt.subject, tt.spec, err, tt.want)
+		}
 	}
 }

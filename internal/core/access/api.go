@@ -47,6 +47,14 @@ var groups = []Group{
 // Groups returns the APIs of CSI Proxy. The caller does not change them.
 func Groups() []Group { return slices.Clone(groups) }
 
+// GuardsCSIProxy says whether patterns of pipes, in lower case, guard any pipe of CSI Proxy.
+func GuardsCSIProxy(patterns ...string) bool {
+	p := Policy{Pipes: patterns}
+	return slices.ContainsFunc(groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Versions, func(version string) bool { return p.Guards(Pipe{Group: g.Name, Version: version}) })
+	})
+}
+
 // Methods returns the operations of the node API by their newest names: what a policy can name. A proxy that is older has fewer.
 func Methods() []string {
 	var out []string

@@ -137,6 +137,19 @@ func TestNoContainerIsAProcessNorNearToOne(t *testing.T) {
 	}
 }
 
+func TestLettersOfOtherScriptsAreComparedAsTheyAre(t *testing.T) {
+	for a, b := range map[string]string{"\U00010428": "\U00010400", "\u10d0": "\u1c90", "\uab70": "\u13a0", "\u026a": "\ua7ae", "\u2c5f": "\u2c2f"} {
+		if SameExe(`C:\`+a, `C:\`+b) {
+			t.Errorf("%s is %s", a, b)
+		}
+	}
+	for a, b := range map[string]string{"é": "É", "ř": "Ř", "ω": "Ω", "ж": "Ж", "ա": "Ա"} {
+		if !SameExe(`C:\`+a, `C:\`+b) {
+			t.Errorf("%s is not %s", a, b)
+		}
+	}
+}
+
 func TestLettersThatWindowsMayKeepApartAreNotOne(t *testing.T) {
 	for _, pair := range [][2]string{{"\u00b5", "\u03bc"}, {"\u1e9b", "\u1e61"}, {"\u212a", "k"}, {"\u017f", "s"}, {"\u0131", "i"}} {
 		if SameExe(`C:\`+pair[0]+`\d.exe`, `C:\`+pair[1]+`\d.exe`) {

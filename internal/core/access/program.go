@@ -107,11 +107,13 @@ func upperCase(path string) string {
 	return out.String()
 }
 
-// foldRune is the upper case of a character whose lower case is that character again. So none beyond ASCII turns into one of ASCII, as Unicode has it with the
-// Kelvin sign, the long s and the dotless i, and none into that of another letter, as the micro sign into that of mu: Windows may keep them apart.
+// foldRune is the upper case of a Latin, Greek, Cyrillic or Armenian letter whose lower case is that letter again. So none beyond ASCII turns into one of ASCII,
+// as Unicode has it with the Kelvin sign, the long s and the dotless i, and none into that of another letter, as the micro sign into that of mu. Other letters
+// are compared as they are: Windows keeps the cases of many apart.
 func foldRune(r rune) rune {
+	const lastArmenian = 0x58f
 	upper := unicode.ToUpper(r)
-	if unicode.ToLower(upper) != r || r > unicode.MaxASCII && upper <= unicode.MaxASCII {
+	if unicode.ToLower(upper) != r || r > unicode.MaxASCII && upper <= unicode.MaxASCII || max(r, upper) > lastArmenian {
 		return r
 	}
 	return upper
