@@ -66,7 +66,7 @@ Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or u
 }
 
 func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out format) error {
-	found, err := audit.ReconcileFrom(func(yield func(audit.Event, error) bool) {
+	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
 			if bad := new(*query.BadLine); errors.As(err, bad) {
 				err = &(*bad).LineError

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // kept is a directory that the real writer keeps: two runs, of which the first one was killed within a line and left an operation open.
@@ -116,12 +117,7 @@ func kept1(t *testing.T) string {
 // events are the requests of a file.
 func events(t *testing.T, file string) (all []audit.Event) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	for e, err := range audit.Read(f) {
+	for e, err := range recorded.Events(file) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,7 @@ func lines(t *testing.T, log string) string {
 
 func reconcile(t *testing.T, log string) audit.Report {
 	t.Helper()
-	r, err := audit.Reconcile(recorded.Events(log))
+	r, err := recorded.Reconcile(recorded.Events(log))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
@@ -67,7 +68,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	var codes []string
-	for e, err := range audit.Read(p.stdout) {
+	for e, err := range recorded.Read(p.stdout) {
 		if err != nil {
 			t.Fatal(err)
 		}

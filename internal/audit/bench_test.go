@@ -1,11 +1,10 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -30,7 +29,7 @@ func BenchmarkEncode(b *testing.B) {
 	e.stamp("session", 1, time.Now)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := encode(nil, e); err != nil {
+		if _, err := Encode(nil, e); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -55,24 +54,19 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func BenchmarkRead(b *testing.B) {
-	var one strings.Builder
-	if _, err := NewStream(&one).Append(context.Background(), sample()); err != nil {
+func BenchmarkParse(b *testing.B) {
+	e := *sample()
+	e.stamp("session", 1, time.Now)
+	line, err := Encode(nil, e)
+	if err != nil {
 		b.Fatal(err)
 	}
-	log := strings.Repeat(one.String(), 1000)
-	b.SetBytes(int64(len(log)))
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	b.SetBytes(int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {
-		n := 0
-		for _, err := range Read(io.Reader(strings.NewReader(log))) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != 1000 {
-			b.Fatal(n)
+		if _, err := Parse(line); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

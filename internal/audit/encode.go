@@ -29,9 +29,9 @@ func stamped(e *Event) int {
 	return n
 }
 
-// encode returns one line of JSON, at most MaxRecord bytes long, in the memory of dst if there is room. A longer event is shortened in steps,
-// each cut leaving a mark in its place.
-func encode(dst []byte, e Event) ([]byte, error) {
+// Encode returns one record as a line of JSON, at most MaxRecord bytes long with its newline, in the memory of dst if there is room. A longer event is
+// shortened in steps, each cut leaving a mark in its place.
+func Encode(dst []byte, e Event) ([]byte, error) {
 	_, line, err := fit(dst, e)
 	return line, err
 }

@@ -58,7 +58,7 @@ func TestRecordsAreBoundedWhateverTheyHold(t *testing.T) {
 			e.What.Params, _ = json.Marshal(s)
 			before := e.What.Targets[0].Value
 			e.stamp("session", 1, time.Now)
-			line, err := encode(nil, e)
+			line, err := Encode(nil, e)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,19 +82,19 @@ func TestRecordsAreBoundedWhateverTheyHold(t *testing.T) {
 
 func TestShortRecordsAreWhole(t *testing.T) {
 	e := filled("text", 2)
+	e.Type, e.Stage, e.Decision.Effect, e.Outcome.Result = TypeRequest, StageResponseComplete, EffectAllow, ResultOK
 	e.What.Params = json.RawMessage(`{"path":"C:\\a"}`)
 	e.stamp("session", 7, time.Now)
-	line, err := encode(nil, e)
+	line, err := Encode(nil, e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for got, err := range Read(bytes.NewReader(line)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(e, got); diff != "" {
-			t.Error(diff)
-		}
+	got, err := Parse(bytes.TrimSuffix(line, []byte("\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestHostileTextStaysInert(t *testing.T) {
 	hostile := "a\nb\r\x1b[31m\u202etxt\u2028</script>\x00\x7f\u009b31m\xff\U000e0041=cmd()\u3164\uffa0\u115f\u034f\u2800\u00a0"
 	e := Event{Type: TypeRequest, Stage: StageResponseComplete, ID: "a", Outcome: &Outcome{Result: ResultDenied, Error: hostile}, What: &What{Params: json.RawMessage("not json\n{")}}
 	e.stamp("session", 1, time.Now)
-	line, err := encode(nil, e)
+	line, err := Encode(nil, e)
 	if err != nil {
 		t.Fatal(err)
 	}

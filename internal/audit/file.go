@@ -120,7 +120,7 @@ func (f *File) append(e Event, prefix string) (uint64, error) {
 		return 0, fmt.Errorf("audit log %s takes no records: %w", f.path, f.err)
 	}
 	e.stamp(f.session, f.seq+1, f.options.Now)
-	line, err := encode(f.line, e)
+	line, err := Encode(f.line, e)
 	if err != nil {
 		return 0, err
 	}

@@ -75,12 +75,11 @@ func request(id string, stage Stage, intent uint64, result string) *Event {
 // report reads a log and reconciles it.
 func report(t *testing.T, path string) Report {
 	t.Helper()
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }()
-	r, err := Reconcile(Read(file))
+	r, err := reconcile(read(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

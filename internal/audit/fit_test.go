@@ -58,11 +58,11 @@ func TestWhatFitsHasTheLineOfTheWhole(t *testing.T) {
 			a.stamp(stamp.session, stamp.seq, time.Now)
 			b.stamp(stamp.session, stamp.seq, time.Now)
 			a.Prev, b.Prev = stamp.prev, stamp.prev
-			want, err := encode(nil, a)
+			want, err := Encode(nil, a)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := encode(nil, b)
+			got, err := Encode(nil, b)
 			if err != nil || !bytes.Equal(got, want) || len(got) > MaxRecord {
 				t.Fatalf("%v\n%s\nwant\n%s", err, got, want)
 			}

@@ -34,7 +34,7 @@ func golden(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{"fields.txt": strings.Join(shape(reflect.TypeFor[Event](), ""), "\n") + "\n"}
 	for _, g := range goldenEvents() {
-		line, err := encode(nil, g.event)
+		line, err := Encode(nil, g.event)
 		if err != nil {
 			t.Fatalf("%s: %v", g.name, err)
 		}
@@ -112,7 +112,7 @@ func TestGoldenRecordsOfEveryVersionAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for event, err := range Read(bytes.NewReader(text)) {
+			for event, err := range read(string(text)) {
 				if err != nil || event.V != version {
 					t.Errorf("%s: a record of version %d, %v", name, event.V, err)
 				}
@@ -123,15 +123,15 @@ func TestGoldenRecordsOfEveryVersionAreRead(t *testing.T) {
 
 func TestGoldenRecordsGiveTheValueBack(t *testing.T) {
 	for _, g := range goldenEvents() {
-		line, err := encode(nil, g.event)
+		line, err := Encode(nil, g.event)
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := parse(bytes.TrimSuffix(line, []byte("\n")))
+		back, err := Parse(bytes.TrimSuffix(line, []byte("\n")))
 		if err != nil {
 			t.Fatalf("%s: %v", g.name, err)
 		}
-		again, err := encode(nil, back)
+		again, err := Encode(nil, back)
 		if err != nil || !bytes.Equal(again, line) {
 			t.Errorf("%s: written again as %s, %v", g.name, again, err)
 		}
@@ -144,7 +144,7 @@ func TestGoldenRecordsGiveTheValueBack(t *testing.T) {
 func TestGoldenRecordsHoldEveryFieldAndEveryWord(t *testing.T) {
 	fields, words, stages := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, g := range goldenEvents() {
-		line, err := encode(nil, g.event)
+		line, err := Encode(nil, g.event)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock takes the file until it is closed (flock(2)).
-func lock(file *os.File) error {
+// Lock takes the file until it is closed (flock(2)).
+func Lock(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func openAppend(path string) (handle, error) {
 
 // checkOpened takes the file for this writer and looks at what was opened, whatever was there a moment before.
 func checkOpened(path string, file *os.File) error {
-	if err := lock(file); err != nil {
+	if err := Lock(file); err != nil {
 		return err
 	}
 	info, err := file.Stat()

@@ -30,7 +30,7 @@ func TestRecentKnowsTheLastKeysAndForgetsTheRest(t *testing.T) {
 // However long a log is, and whatever is in it, what is remembered of it is bounded.
 func TestReconcileRemembersABoundedPart(t *testing.T) {
 	const records = maxIntents + 1000
-	r, err := Reconcile(func(yield func(Event, error) bool) {
+	r, err := reconcile(func(yield func(Event, error) bool) {
 		for i := range uint64(records) {
 			e := request(fmt.Sprint("intent ", i), StageRequestReceived, 0, "")
 			e.V, e.Session, e.Seq = Version, fmt.Sprint("session ", i), 1

@@ -56,13 +56,10 @@ const maxFaults = 1000
 // one before it ended, and that each intent has exactly one terminal record. Memory is bounded: it knows the last maxEnded ids that
 // were ended, so that a second end of an older one shows only if it needs an intent. The error is one of reading; faults of the log are
 // in the report.
-func Reconcile(records iter.Seq2[Event, error]) (Report, error) {
-	return ReconcileFrom(records, func() (uint64, error) { return 0, nil })
-}
-
-// ReconcileFrom is Reconcile for a log that may have removed its oldest segments. If an end is of an intent before the first record that is there,
-// prunedUntil is asked for the last record of those that the log removed: it excuses what is missing up to there.
-func ReconcileFrom(records iter.Seq2[Event, error], prunedUntil func() (uint64, error)) (Report, error) {
+//
+// A log may have removed its oldest segments. If an end is of an intent before the first record that is there, prunedUntil is asked for the last record of
+// those that the log removed: it excuses what is missing up to there.
+func Reconcile(records iter.Seq2[Event, error], prunedUntil func() (uint64, error)) (Report, error) {
 	r := reconciler{last: map[string]uint64{}, intents: map[string]Intent{}, ended: recent{max: maxEnded}}
 	for event, err := range records {
 		var line *LineError

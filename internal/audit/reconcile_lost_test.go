@@ -35,7 +35,7 @@ func TestReconcileTakesNoMoreEndsWithoutIntentThanWereLost(t *testing.T) {
 		"twice the same end, and one is lost": {[]*Event{opening("s", 1), end("s", "a", 0), end("s", "a", 0)}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Reconcile(func(yield func(Event, error) bool) {
+			r, err := reconcile(func(yield func(Event, error) bool) {
 				var before *Event
 				for i, e := range tt.events {
 					e.V, e.Seq, e.Prev = Version, uint64(i)+1, "hash"
@@ -62,7 +62,7 @@ func TestReconcileRemembersLittleOfLongNames(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	var most uint64
-	r, err := Reconcile(func(yield func(Event, error) bool) {
+	r, err := reconcile(func(yield func(Event, error) bool) {
 		for i := range count {
 			name := strings.Clone(long) + fmt.Sprint(i)
 			yield(Event{Session: name, Seq: 1, Type: TypeRequest, Stage: StageRequestReceived, ID: name}, nil)

@@ -22,7 +22,7 @@ func TestReconcileFollowsNumbersOverSegments(t *testing.T) {
 		}
 	}
 	reconcile := func(events []Event) Report {
-		r, err := Reconcile(func(yield func(Event, error) bool) {
+		r, err := reconcile(func(yield func(Event, error) bool) {
 			for _, e := range events {
 				if !yield(e, nil) {
 					return

@@ -87,7 +87,7 @@ func TestReconcileCountsWhatASummaryStandsFor(t *testing.T) {
 		at(4, Event{Type: TypeConnection, Stage: StageSummary, ID: "3", Outcome: &Outcome{Result: ResultIdle, Count: 7}}),
 		at(5, Event{Type: TypeLog, Stage: StageLogClose, Log: &Log{Unwritten: 3}}),
 	}
-	report, err := Reconcile(func(yield func(Event, error) bool) {
+	report, err := reconcile(func(yield func(Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
 				return
@@ -98,7 +98,7 @@ func TestReconcileCountsWhatASummaryStandsFor(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	events[3].ID, events[3].Type = "2", TypeRequest
-	if report, _ = Reconcile(func(yield func(Event, error) bool) {
+	if report, _ = reconcile(func(yield func(Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
 				return

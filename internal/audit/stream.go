@@ -38,7 +38,7 @@ func (s *Stream) Append(ctx context.Context, event *Event) (uint64, error) {
 	defer s.mu.Unlock()
 	e := *event
 	e.stamp(s.session, s.seq+1, time.Now)
-	line, err := encode(s.line, e)
+	line, err := Encode(s.line, e)
 	if err != nil {
 		return 0, err
 	}

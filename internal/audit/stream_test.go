@@ -34,7 +34,7 @@ func TestStreamGoesOnAfterAFailure(t *testing.T) {
 		t.Errorf("number %d, want 5: the gap tells of the loss", seq)
 	}
 	var records, bad int
-	for e, err := range Read(&out.Buffer) {
+	for e, err := range read(out.String()) {
 		switch {
 		case err != nil:
 			bad++

@@ -17,6 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 func breakDown(int, string) (int, error) { return 100, errInjected }
@@ -51,7 +52,7 @@ func TestALogToldToContinueLetsOperationsRunAndSaysHowManyRecordsItLost(t *testi
 		t.Errorf("%v unreconciled, want 4", got)
 	}
 	events := n.fixture.log.all()
-	report, err := audit.Reconcile(sequence(events))
+	report, err := recorded.Reconcile(recorded.All(events))
 	if err != nil || len(report.Open) > 0 || report.FaultCount > 0 || report.Intents != 4 || report.Terminals != 4 {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -87,7 +88,7 @@ func TestALogThatContinuesNeverRefusesForTheEndsItLost(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Error(err)
 	}
-	if report, err := audit.Reconcile(sequence(n.fixture.log.all())); err != nil || len(report.Open) > 0 {
+	if report, err := recorded.Reconcile(recorded.All(n.fixture.log.all())); err != nil || len(report.Open) > 0 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }

@@ -3,16 +3,14 @@ package proxy
 import (
 	"bytes"
 	"cmp"
-	"iter"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // seen is a log of segments, of which memory keeps what is durable.
@@ -58,11 +56,7 @@ func segments(t testing.TB, dir string) []audit.Event {
 	slices.SortFunc(files, func(a, b string) int { return cmp.Compare(a, b) })
 	var events []audit.Event
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for e, err := range parsed(string(text)) {
+		for e, err := range recorded.Events(file) {
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
@@ -71,8 +65,6 @@ func segments(t testing.TB, dir string) []audit.Event {
 	}
 	return events
 }
-
-func parsed(text string) iter.Seq2[audit.Event, error] { return audit.Read(strings.NewReader(text)) }
 
 func TestEveryMethodLeavesItsRecordsInSegments(t *testing.T) {
 	dir := t.TempDir()
@@ -91,7 +83,7 @@ func TestEveryMethodLeavesItsRecordsInSegments(t *testing.T) {
 		}
 	})
 	events := segments(t, dir)
-	report, err := audit.Reconcile(sequence(events))
+	report, err := recorded.Reconcile(recorded.All(events))
 	if err != nil || report.FaultCount > 0 || len(report.Open) > 0 || report.Sessions != 1 {
 		t.Errorf("%+v, %v", report, err)
 	}

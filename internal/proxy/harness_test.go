@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -27,6 +26,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 	"github.com/pipeguard/pipeguard/test/memnet"
 )
 
@@ -348,7 +348,7 @@ func (f *fixture) settle(t testing.TB) {
 	if n := f.metric(t, "pipeguard_streams_in_flight"); n != 0 {
 		t.Errorf("%v streams in flight after the stop", n)
 	}
-	report, err := audit.Reconcile(sequence(events))
+	report, err := recorded.Reconcile(recorded.All(events))
 	if err != nil {
 		t.Error(err)
 	}
@@ -363,16 +363,6 @@ func (f *fixture) settle(t testing.TB) {
 			t.Errorf("%d processes are still held", p.held)
 		}
 	})
-}
-
-func sequence(events []audit.Event) iter.Seq2[audit.Event, error] {
-	return func(yield func(audit.Event, error) bool) {
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
 }
 
 // becomes waits until a metric has a value, since some change after the record or the answer that a test saw, and returns it.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/hunt"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // outline is what is the same in each run: everything but ids and durations.
@@ -117,11 +116,7 @@ func TestTheChangedListHasItsOwnRevision(t *testing.T) {
 }
 
 func TestEveryIntentHasItsEnd(t *testing.T) {
-	var lines bytes.Buffer
-	for _, r := range recordsOf(t, playOnce(t).evidence()) {
-		lines.Write(append(r.Raw, '\n'))
-	}
-	report, err := audit.Reconcile(audit.Read(&lines))
+	report, err := recorded.Reconcile(recorded.Events(playOnce(t).evidence()))
 	if err != nil || len(report.Faults) > 0 || len(report.Open) > 0 {
 		t.Errorf("%v, faults %v, open %v", err, report.Faults, report.Open)
 	}

@@ -259,7 +259,7 @@ func touches(event audit.Event, path string) bool {
 // reconciles checks that the log has no gaps and that every intent was ended.
 func (p *proxy) reconciles() {
 	p.t.Helper()
-	report, err := audit.Reconcile(recorded.Events(p.records))
+	report, err := recorded.Reconcile(recorded.Events(p.records))
 	if err != nil {
 		p.t.Fatal(err)
 	}

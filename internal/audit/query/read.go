@@ -12,7 +12,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
-	"github.com/pipeguard/pipeguard/internal/audit/strict"
 )
 
 // BadLine is a line that holds no record. Reading goes on after it.
@@ -219,7 +218,7 @@ func (l *lines) parse(rest []byte) (Record, error) {
 
 // event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.
 func (l *lines) event(line []byte) (audit.Event, error) {
-	e, err := strict.Parse(line)
+	e, err := audit.Parse(line)
 	if err != nil || !l.isSegment || l.number > 1 || e.Stage != audit.StageLogOpen {
 		return e, err
 	}

@@ -79,6 +79,30 @@ func TestLinesThatAreNoRecordsAreNamedAndReadOver(t *testing.T) {
 	}
 }
 
+func TestABadLineSaysWhatIsWrongWithIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		in, want string
+		is       error
+	}{
+		"text":                      {"hello", "not a record", nil},
+		"null":                      {"null", "unknown record version 0", audit.ErrVersion},
+		"an unknown field":          {strings.Replace(line(1), `"v":1`, `"v":1,"extra":2`, 1), `unknown field "extra"`, nil},
+		"a later version":           {strings.Replace(line(1), `"v":1`, `"v":2`, 1), "unknown record version 2", audit.ErrVersion},
+		"no number":                 {strings.Replace(line(1), `"seq":1`, `"seq":0`, 1), "no session or number", nil},
+		"a line that is too long":   {strings.Repeat("x", audit.MaxRecord), "longer than 8192 bytes", audit.ErrTooLong},
+		"one that is far too long":  {strings.Repeat("x", 10*audit.MaxRecord), "longer than 8192 bytes", audit.ErrTooLong},
+		"a record that is too long": {strings.Replace(line(1), `"id":"`, `"id":"`+strings.Repeat("x", audit.MaxRecord), 1), "longer than", audit.ErrTooLong},
+	} {
+		var bad *BadLine
+		for _, err := range newLines("x", strings.NewReader(line(1)+"\n"+c.in+"\n"+line(3)+"\n")).all(nil) {
+			errors.As(err, &bad)
+		}
+		if bad == nil || !strings.Contains(bad.Error(), c.want) || c.is != nil && !errors.Is(bad, c.is) || bad.Line != 2 || bad.Bytes != len(c.in) || bad.Torn {
+			t.Errorf("%s: %+v", name, bad)
+		}
+	}
+}
+
 func TestARecordIsTheLineThatItStandsIn(t *testing.T) {
 	for r, err := range newLines("x", iotest.HalfReader(strings.NewReader(line(1)+"\n"+line(2)+"\n"))).all(nil) {
 		if err != nil || string(r.Raw) != line(r.Line) || r.Prev != noPrev || r.File != "x" {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/audit/strict"
 )
 
 // Misfit says why the first line of a segment, without its newline, is no opening of the segment that its writer gave a name; nil if it is one. A start, the
 // evidence, verifiers and readers ask this one function: what one of them takes for a part of the log, none of the others refuses. A start takes over no
 // unsigned segment that does not fit; what was signed counts by its hashes, whatever it says.
 func Misfit(given string, line []byte) error {
-	e, err := strict.Parse(line)
+	e, err := audit.Parse(line)
 	if err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 const patience = 30 * time.Second // more than any step takes; reached only by a test that fails
@@ -126,13 +126,7 @@ func run(t testing.TB, o proxy.Options, log *memoryLog) func() {
 		if log == nil {
 			return
 		}
-		report, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
-			for _, e := range log.events {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		})
+		report, err := recorded.Reconcile(recorded.All(log.events))
 		if err != nil || len(report.Faults)+len(report.Open) > 0 {
 			t.Errorf("records do not add up: %v, %+v", err, report)
 		}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -38,77 +38,35 @@ func lines(t testing.TB, events ...*Event) []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-func TestReadNamesTheLineThatIsNoRecord(t *testing.T) {
-	good := lines(t)[0]
-	good = strings.TrimSuffix(good, "\n")
-	tests := []struct {
-		name, line string
-		want       string
-		is         error
-	}{
-		{"an empty line", "", "not a record", nil},
-		{"text", "hello", "not a record", nil},
-		{"a list", "[]", "not a record", nil},
-		{"null", "null", "unknown record version 0", ErrVersion},
-		{"an unknown field", strings.Replace(good, `"v":1`, `"v":1,"extra":2`, 1), `unknown field "extra"`, nil},
-		{"a later version", strings.Replace(good, `"v":1`, `"v":2`, 1), "unknown record version 2", ErrVersion},
-		{"two objects", good + good, "not a record", nil},
-		{"no number", strings.Replace(good, `"seq":1`, `"seq":0`, 1), "no session or number", nil},
-		{"a negative number", strings.Replace(good, `"seq":1`, `"seq":-1`, 1), "not a record", nil},
-		{"a line that is too long", strings.Repeat("x", MaxRecord), "longer than 8192 bytes", ErrTooLong},
-		{"a line that is far too long", strings.Repeat("x", 10*MaxRecord), "longer than 8192 bytes", ErrTooLong},
-		{"a record that is too long", strings.Replace(good, `"id":""`, `"id":"`+strings.Repeat("x", MaxRecord)+`"`, 1), "longer than", ErrTooLong},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var errs []error
-			records := 0
-			for _, err := range Read(strings.NewReader(good + "\n" + tt.line + "\n" + good + "\n")) {
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				records++
+// read returns the records of a log, and a *LineError in the place of each line that is none.
+func read(log string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		number := 0
+		for line := range strings.Lines(log) {
+			number++
+			text, isWhole := strings.CutSuffix(line, "\n")
+			e, err := Parse([]byte(text))
+			if !isWhole {
+				err = ErrTorn
 			}
-			if len(errs) != 1 || records != 2 {
-				t.Fatalf("%d records, errors %v", records, errs)
+			if err != nil {
+				err = &LineError{Line: number, Bytes: len(text), Torn: !isWhole, Err: err}
 			}
-			var line *LineError
-			if !errors.As(errs[0], &line) || line.Line != 2 || line.Bytes != len(tt.line) || line.Torn || !strings.Contains(errs[0].Error(), tt.want) {
-				t.Errorf("got %+v", errs[0])
+			if !yield(e, err) {
+				return
 			}
-			if tt.is != nil && !errors.Is(errs[0], tt.is) {
-				t.Errorf("%v is not %v", errs[0], tt.is)
-			}
-		})
+		}
 	}
 }
 
-func TestReadEndsWithTheReadersError(t *testing.T) {
-	good := lines(t)[0]
-	var last error
-	n := 0
-	for _, err := range Read(io.MultiReader(strings.NewReader(good), iotest.ErrReader(io.ErrClosedPipe))) {
-		last = err
-		n++
-	}
-	if n != 2 || !errors.Is(last, io.ErrClosedPipe) {
-		t.Errorf("%d results, the last is %v", n, last)
-	}
-	if _, err := Reconcile(Read(iotest.ErrReader(io.ErrClosedPipe))); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("Reconcile: %v", err)
-	}
+// reconcile is Reconcile for a log that removed nothing.
+func reconcile(records iter.Seq2[Event, error]) (Report, error) {
+	return Reconcile(records, func() (uint64, error) { return 0, nil })
 }
 
-func TestReadStopsWhenAsked(t *testing.T) {
-	all := strings.Join(lines(t, request("a", StageResponseComplete, 0, ResultDenied)), "")
-	n := 0
-	for range Read(strings.NewReader(all)) {
-		n++
-		break
-	}
-	if n != 1 {
-		t.Errorf("%d results", n)
+func TestReconcileEndsWithTheReadersError(t *testing.T) {
+	if _, err := reconcile(func(yield func(Event, error) bool) { yield(Event{}, io.ErrClosedPipe) }); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -127,7 +85,7 @@ func story(t testing.TB) []string {
 }
 
 func TestReconcileOfAWholeLog(t *testing.T) {
-	r, err := Reconcile(Read(strings.NewReader(strings.Join(story(t), "") + "\n")))
+	r, err := reconcile(read(strings.Join(story(t), "") + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +127,7 @@ func TestReconcileFinds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := Reconcile(Read(strings.NewReader(strings.Join(tt.change(story(t)), "") + "\n")))
+			r, err := reconcile(read(strings.Join(tt.change(story(t)), "") + "\n"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,14 +156,14 @@ func TestReconcileFindsWhatWasCutOffBetweenSessions(t *testing.T) {
 	}
 	all := bytes.SplitAfter(text, []byte("\n"))
 	cut := bytes.Join(append(all[:2:2], all[3:]...), nil) // without the first session's LogClose
-	r, err := Reconcile(Read(bytes.NewReader(cut)))
+	r, err := reconcile(read(string(cut)))
 	if err != nil || r.FaultCount != 1 || !strings.Contains(r.Faults[0].Problem, "the last record was 3") {
 		t.Errorf("error %v, faults %v", err, r.Faults)
 	}
 }
 
 func TestReconcileListsOpenIntents(t *testing.T) {
-	r, err := Reconcile(Read(strings.NewReader(strings.Join(story(t)[:5], ""))))
+	r, err := reconcile(read(strings.Join(story(t)[:5], "")))
 	if err != nil || r.FaultCount != 0 || len(r.Open) != 1 || r.Open[0].ID != "c" || r.Open[0].Seq != 5 {
 		t.Errorf("error %v, report %+v", err, r)
 	}
@@ -216,48 +174,33 @@ func TestReconcileAcceptsWhatWasWrittenAgain(t *testing.T) {
 	again.Again = true
 	all := lines(t, request("a", StageRequestReceived, 0, ""), request("a", StageResponseComplete, 2, ResultOK), again,
 		request("x", StageResponseComplete, 9, ResultRejected)) // its intent was in doubt, and is not there
-	r, err := Reconcile(Read(strings.NewReader(strings.Join(all, "") + "\n")))
+	r, err := reconcile(read(strings.Join(all, "") + "\n"))
 	if err != nil || r.FaultCount != 0 || r.Repeated != 1 || r.Terminals != 2 {
 		t.Errorf("error %v, report %+v", err, r)
 	}
 }
 
 func TestReconcileBoundsItsFaults(t *testing.T) {
-	r, err := Reconcile(Read(strings.NewReader(strings.Repeat("x\n", 5000))))
+	r, err := reconcile(read(strings.Repeat("x\n", 5000)))
 	if err != nil || len(r.Faults) != maxFaults || r.FaultCount != 5000 {
 		t.Errorf("error %v, %d faults of %d", err, len(r.Faults), r.FaultCount)
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	f.Add([]byte(strings.Join(story(f), "")))
-	f.Add([]byte("{}\nnull\n[]\n\n\"\n"))
-	f.Add([]byte(strings.Repeat("x", MaxRecord+1) + "\n{"))
-	f.Add([]byte(`{"v":1,"seq":1,"session":"s","type":"request","stage":"Panic"}` + "\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		results, records := 0, 0
-		for e, err := range Read(bytes.NewReader(text)) {
-			results++
-			var line *LineError
-			switch {
-			case err == nil && (e.V != Version || e.Seq == 0 || e.Session == ""):
-				t.Errorf("accepted %+v", e)
-			case err == nil:
+func FuzzReconcile(f *testing.F) {
+	f.Add(strings.Join(story(f), ""))
+	f.Add("{}\nnull\n[]\n\n\"\n")
+	f.Add(`{"v":1,"seq":1,"session":"s","type":"request","stage":"Panic"}` + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		records := 0
+		for _, err := range read(text) {
+			if err == nil {
 				records++
-			case !errors.As(err, &line) || line.Line != results:
-				t.Errorf("result %d is %v", results, err)
 			}
 		}
-		want := bytes.Count(text, []byte("\n"))
-		if len(text) > 0 && text[len(text)-1] != '\n' {
-			want++
-		}
-		if results != want {
-			t.Errorf("%d results for %d lines", results, want)
-		}
-		r, err := Reconcile(Read(bytes.NewReader(text)))
+		r, err := reconcile(read(text))
 		if err != nil || r.Records != records {
-			t.Errorf("Reconcile counts %d records of %d, error %v", r.Records, records, err)
+			t.Errorf("%d records of %d are counted, error %v", r.Records, records, err)
 		}
 	})
 }
