@@ -103,7 +103,7 @@ func hideAfterKill(t *testing.T, dir, last string, lines [][]byte) {
 		}
 		break
 	}
-	if signed, err := evidence.LastCheckpoint(dir); err != nil || signed.Size != 1 {
+	if signed, err := evidence.LastSigned(dir, nil, nil); err != nil || signed.Size != 1 {
 		t.Fatalf("%d records are signed: %v", signed.Size, err)
 	}
 	shown, hidden := bytes.Join(lines[:3], nil), bytes.Join(lines[3:6], nil) // without LogClose

@@ -18,7 +18,7 @@ import (
 // session writes to a log of small segments with a process of its own, which keeps so many bytes, and tells of no other fault than one.
 func session(t *testing.T, dir string, key *evidence.Key, keep int64, fault string, events ...*audit.Event) {
 	t.Helper()
-	last, err := evidence.LastCheckpoint(dir)
+	last, err := evidence.LastSigned(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,7 @@ func continued(t *testing.T, keep int64, torn string) (dir string, keys evidence
 		t.Fatal(err)
 	}
 	for run, records := range []int{1000, 300} {
-		last, err := evidence.LastCheckpoint(dir)
+		last, err := evidence.LastSigned(dir, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

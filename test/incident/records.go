@@ -26,7 +26,7 @@ func openRecords(ctx context.Context, p places, witness witnessing, now *clock) 
 	if err != nil {
 		return nil, err
 	}
-	last, err := evidence.LastCheckpoint(p.log())
+	last, err := evidence.LastSigned(p.log(), nil, nil)
 	if err != nil {
 		return nil, err
 	}

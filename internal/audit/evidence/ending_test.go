@@ -112,7 +112,7 @@ func (k killed) ends(t *testing.T, what string, files map[string][]byte, withEvi
 			t.Fatal(err)
 		}
 	}
-	head, err := evidence.LastCheckpoint(dir)
+	head, err := evidence.LastSigned(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

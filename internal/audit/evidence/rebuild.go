@@ -157,9 +157,9 @@ type known struct {
 // knownOf is what is known of the log in dir from the last checkpoint in its own file, which may be empty, and beside its keys.
 func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err error) {
 	if own != nil {
-		h, err := inspectLast(dir, own)
+		h, err := Inspect(own)
 		if err != nil {
-			return known{}, err
+			return known{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint cannot be read (" + err.Error() + "): the file was changed"}
 		}
 		k.Head, k.heads = h, []Head{h}
 		c, err := keys.Open(own)
@@ -252,24 +252,6 @@ func unheld(first uint64, start span, held uint64) string {
 		return fmt.Sprintf("it is the tree of %d records, and no record is there", start.end)
 	}
 	return fmt.Sprintf("it is the tree of %d records, of which those from %d on are there, and they are held by no checkpoint of more: the last one is of %d", start.end, first, held)
-}
-
-// LastCheckpoint returns the newest checkpoint in a log's own file, unverified, and a Size of 0 if there is none.
-func LastCheckpoint(dir string) (Head, error) {
-	raw, err := lastNote(dir)
-	if err != nil || raw == nil {
-		return Head{}, err
-	}
-	return inspectLast(dir, raw)
-}
-
-// inspectLast is Inspect for the last checkpoint in a log's own file.
-func inspectLast(dir string, raw []byte) (Head, error) {
-	h, err := Inspect(raw)
-	if err != nil {
-		return Head{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint cannot be read (" + err.Error() + "): the file was changed"}
-	}
-	return h, nil
 }
 
 // lastNote is the last one in a log's own file, nil if there is none.

@@ -143,11 +143,11 @@ func prunedBy(t *testing.T, m *madeLog, keys ...*Key) {
 // elsewhere is a file with the last checkpoint, signed once more by keys, if any, and cosigned by a witness, as it is held elsewhere.
 func elsewhere(t *testing.T, m *madeLog, witness *Key, keys ...*Key) string {
 	t.Helper()
-	head, err := LastCheckpoint(m.dir)
+	head, err := LastSigned(m.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := sign(head, m.clock, keys...)
+	raw, err := sign(head.Head, m.clock, keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,15 +172,15 @@ func TestSignaturesOfTheNewKeyThatWereRemovedStopNoStart(t *testing.T) {
 			m, old, states := rotated(t)
 			m.open(Options{Keys: []*Key{m.key, old}, States: states}) // the rotation is under way
 			m.close()
-			head, err := LastCheckpoint(m.dir)
+			head, err := LastSigned(m.dir, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if keep == 1 {
 				tree := treeAt(t, m.dir, 3)
-				head = Head{origin, 3, tree.root()}
+				head.Head = Head{origin, 3, tree.root()}
 			}
-			raw, err := sign(head, m.clock, old)
+			raw, err := sign(head.Head, m.clock, old)
 			if err != nil {
 				t.Fatal(err)
 			}

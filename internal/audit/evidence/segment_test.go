@@ -25,7 +25,7 @@ func TestALogOfTheRealWriterIsVerified(t *testing.T) {
 	}
 	for run := range 4 {
 		var kept *evidence.Log
-		last, err := evidence.LastCheckpoint(dir)
+		last, err := evidence.LastSigned(dir, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -126,7 +126,7 @@ func TestAStartOverANamedPipeFailsAndDoesNotWait(t *testing.T) {
 			}
 			ended := make(chan error, 2)
 			go func() {
-				_, err := LastCheckpoint(m.dir)
+				_, err := LastSigned(m.dir, nil, nil)
 				if name != CheckpointFile && err == nil {
 					err = &Fault{}
 				}

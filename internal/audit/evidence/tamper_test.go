@@ -76,7 +76,7 @@ func steps(t *testing.T, records int) (all []*step, root tlog.Hash) {
 			tree.append(Leaf(s.line[:len(s.line)-1]))
 		}
 	}
-	last, err := LastCheckpoint(dir)
+	last, err := LastSigned(dir, nil, nil)
 	if err != nil || last.Root != tree.root() || last.Size != uint64(len(all)) {
 		t.Fatalf("%v: %d records of %d are signed", err, last.Size, len(all))
 	}

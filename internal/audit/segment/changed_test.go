@@ -44,12 +44,12 @@ func newPruning(t *testing.T) *pruning {
 
 func (p *pruning) open(t *testing.T) {
 	t.Helper()
-	last, err := evidence.LastCheckpoint(p.dir)
+	last, err := evidence.LastSigned(p.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.w, err = segment.Open(t.Context(), p.dir, segment.Options{
-		Covered: last.Size, Fits: evidence.Fits(p.dir, last), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 6 * audit.MaxRecord, NoSync: true, OnFault: p.tell,
+		Covered: last.Size, Fits: evidence.Fits(p.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 6 * audit.MaxRecord, NoSync: true, OnFault: p.tell,
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
 			p.tree, err = evidence.Open(context.Background(), evidence.Options{Dir: p.dir, Keys: []*evidence.Key{p.key}, Prunes: true, OnError: p.tell})

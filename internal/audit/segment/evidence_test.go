@@ -20,11 +20,11 @@ import (
 // openSigned opens a log with the evidence that signs it, as programs do.
 func openSigned(t *testing.T, dir string, key *evidence.Key, o segment.Options) (*segment.Writer, *evidence.Log) {
 	t.Helper()
-	last, err := evidence.LastCheckpoint(dir)
+	last, err := evidence.LastSigned(dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Covered, o.Fits = last.Size, evidence.Fits(dir, last)
+	o.Covered, o.Fits = last.Size, evidence.Fits(dir, last.Head)
 	var log *evidence.Log
 	o.Evidence = func(*segment.Found) (segment.Evidence, error) {
 		var err error

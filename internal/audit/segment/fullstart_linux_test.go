@@ -36,12 +36,12 @@ func readKey(t *testing.T, dir string) *evidence.Key {
 func startIn(t *testing.T, dir string, key *evidence.Key) (w *segment.Writer, tree *evidence.Log, err error) {
 	t.Helper()
 	log := filepath.Join(dir, "log")
-	last, err := evidence.LastCheckpoint(log)
+	last, err := evidence.LastSigned(log, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, err = segment.Open(t.Context(), log, segment.Options{
-		SegmentBytes: 256 << 10, Covered: last.Size, Fits: evidence.Fits(log, last),
+		SegmentBytes: 256 << 10, Covered: last.Size, Fits: evidence.Fits(log, last.Head),
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			tree, err = evidence.Open(context.Background(), evidence.Options{Dir: log, Keys: []*evidence.Key{key}})
 			return tree, err

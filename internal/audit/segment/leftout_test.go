@@ -156,7 +156,7 @@ func TestAChangedLineInAnUnsignedTailStopsNoStart(t *testing.T) {
 				text += string(line) + "\n"
 			}
 			n.put(t, last, change(slices.Collect(strings.Lines(text)), line))
-			signed, err := evidence.LastCheckpoint(n.dir)
+			signed, err := evidence.LastSigned(n.dir, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

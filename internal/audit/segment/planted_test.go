@@ -28,13 +28,13 @@ type node struct {
 func (n *node) start(t *testing.T) error {
 	t.Helper()
 	n.faults = nil
-	last, err := evidence.LastCheckpoint(n.dir)
+	last, err := evidence.LastSigned(n.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var tree *evidence.Log
 	w, err := segment.Open(t.Context(), n.dir, segment.Options{
-		NoSync: true, Covered: last.Size, Fits: evidence.Fits(n.dir, last), SegmentBytes: 2 * audit.MaxRecord,
+		NoSync: true, Covered: last.Size, Fits: evidence.Fits(n.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord,
 		OnFault: func(err error) { n.faults = append(n.faults, fmt.Sprint(err)) },
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			tree, err = evidence.Open(context.Background(), evidence.Options{Dir: n.dir, Keys: []*evidence.Key{n.key}})
@@ -104,7 +104,7 @@ func TestALogGoesOnBesideAPlantedFile(t *testing.T) {
 			n.put(t, planted(999999), begins(999999, noHash, fmt.Sprintf(`"previous_segment":%q,"previous_bytes":%d`, last, size)))
 		},
 		"the number that is due, and another hash": func(t *testing.T, n *node, _ []string, last string, size int) {
-			head, err := evidence.LastCheckpoint(n.dir)
+			head, err := evidence.LastSigned(n.dir, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -369,7 +369,7 @@ func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 	for _, name := range slices.Concat(names, left) {
 		n.put(t, name, "x")
 	}
-	before, err := evidence.LastCheckpoint(n.dir)
+	before, err := evidence.LastSigned(n.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,7 +389,7 @@ func TestEveryEntryThatIsNotTheLogsIsNamed(t *testing.T) {
 	if len(n.faults) > len(names) {
 		t.Errorf("more is told than there is: %q", n.faults)
 	}
-	if after, err := evidence.LastCheckpoint(n.dir); err != nil || after.Size <= before.Size {
+	if after, err := evidence.LastSigned(n.dir, nil, nil); err != nil || after.Size <= before.Size {
 		t.Errorf("%d records are signed, before were %d, %v", after.Size, before.Size, err)
 	}
 }
@@ -438,7 +438,7 @@ func (n *node) crash(t *testing.T, records int) {
 func TestAStartSaysHowManyUnsignedRecordsItTakesOver(t *testing.T) {
 	n := newNode(t)
 	n.crash(t, 1)
-	head, err := evidence.LastCheckpoint(n.dir)
+	head, err := evidence.LastSigned(n.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func TestRecordsThatStandThereAgainStopNoStart(t *testing.T) {
 			}
 			lines := slices.Collect(strings.Lines(string(text)))
 			n.put(t, filepath.Base(file), string(text)+again(lines))
-			before, err := evidence.LastCheckpoint(n.dir)
+			before, err := evidence.LastSigned(n.dir, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -189,7 +189,7 @@ func TestAnUnsignedSegmentIsNotReplacedByOneThatDeclaresItVoid(t *testing.T) {
 			}
 			n.crash(t, 1)
 			last, text, _ := n.end(t)
-			signed, err := evidence.LastCheckpoint(n.dir)
+			signed, err := evidence.LastSigned(n.dir, nil, nil)
 			first, _ := segment.ParseName(last)
 			if err != nil || first <= signed.Size || strings.Count(text, "\n") < 2 {
 				t.Fatalf("%d lines from record %d, %d signed: %v", strings.Count(text, "\n"), first, signed.Size, err)

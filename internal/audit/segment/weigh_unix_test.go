@@ -28,7 +28,7 @@ func TestAHoleCostsTheLogNoSegment(t *testing.T) {
 	if err := os.Truncate(last, 1<<40); err != nil {
 		t.Skipf("no such file can be made here: %v", err)
 	}
-	signed, err := evidence.LastCheckpoint(n.dir)
+	signed, err := evidence.LastSigned(n.dir, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (n *Node) Origin() string { return n.Key.Name() }
 func (n *Node) Open() {
 	n.tb.Helper()
 	n.copies = make(chan evidence.Copy, 1000)
-	last, err := evidence.LastCheckpoint(n.Dir)
+	last, err := evidence.LastSigned(n.Dir, nil, nil)
 	if err != nil {
 		n.tb.Fatal(err)
 	}
