@@ -17,8 +17,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 var patient = policy.Options{Timeout: 20 * time.Second}

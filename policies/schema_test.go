@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 func TestExamplesAreOfTheSchema(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	builtin "github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 // words of generated policies and callers: few, so that many fit, and many of which one is the beginning of another.

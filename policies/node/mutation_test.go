@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 // A test that cannot fail protects nothing: each of these changes makes the policy weaker or wrong, and the tests in Rego must

@@ -13,9 +13,9 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 var patient = nodepolicy.EngineOptions(policy.Options{Timeout: 20 * time.Second})

@@ -9,10 +9,10 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
-	"github.com/pipeguard/pipeguard/internal/policy/policytest"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 	"github.com/pipeguard/pipeguard/policies/node"
+	"github.com/pipeguard/pipeguard/test/policytest"
 )
 
 func TestExamplesAreOfTheSchema(t *testing.T) {

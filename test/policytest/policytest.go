@@ -1,4 +1,4 @@
-// Package policytest has what the tests of every policy ask of it, whatever it decides. It is for tests alone.
+// Package policytest has what the tests of every policy ask of it, whatever it decides.
 package policytest
 
 import (
