@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -91,7 +90,7 @@ func (c *client) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, err
 }
 
 func (c *client) bearer() (Secret, error) {
-	text, err := readFile(c.api.TokenFile)
+	text, err := filetrust.ReadSmall(c.api.TokenFile, maxAnswer)
 	if err != nil {
 		return "", fmt.Errorf("api.tokenFile: %w", err)
 	}
@@ -105,20 +104,6 @@ func (c *client) bearer() (Secret, error) {
 		return "", fmt.Errorf("api.tokenFile: %s is empty", c.api.TokenFile)
 	}
 	return Secret(token), nil
-}
-
-// readFile reads a small file that decides nothing: a credential.
-func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name) // #nosec G304 -- the configuration names the file
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("%s is longer than %d bytes", name, maxAnswer)
-	}
-	return text, err
 }
 
 // create posts body to path and decodes the object that comes back. Its errors name the status and no content, since
