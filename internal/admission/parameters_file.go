@@ -13,6 +13,7 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
@@ -215,9 +216,9 @@ func (f *faults) serviceAccounts(path string, v any) []string {
 	if v != nil {
 		accounts = f.texts(path, v)
 	}
-	f.names(path, "service account", accounts, accountName)
+	f.names(path, "service account", accounts, caller.IsSubdomain)
 	for i, a := range accounts {
-		if a == "" || len(a) > maxSubdomain {
+		if a == "" {
 			f.add(element(path, i), "%s is not the name of a service account", quote(a, maxName))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
@@ -58,16 +59,13 @@ const (
 )
 
 var (
-	accountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	imageText   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
-	imageEnd    = regexp.MustCompile(`^[^@]*[A-Za-z0-9](@sha256:[0-9a-f]{64})?$`)
+	imageText = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+	imageEnd  = regexp.MustCompile(`^[^@]*[A-Za-z0-9](@sha256:[0-9a-f]{64})?$`)
 	// repositorySegment is a path-component of https://pkg.go.dev/github.com/distribution/reference.
 	repositorySegment = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
 	// registryName and tagName are its domain-and-port and its tag.
 	registryName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[0-9]+)?$`)
 	tagName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
-
-	labelName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 )
 
 // Validate reports every fault of p at once.
@@ -143,9 +141,9 @@ func checkSubject(f *faults, at string, s *access.Subject) {
 	f.length(join(at, "process.account"), s.Account, maxSID)
 	f.length(join(at, "process.program"), s.Program, maxProgram)
 	f.entries(join(at, "serviceAccounts"), s.ServiceAccounts, maxSubdomain)
-	f.names(join(at, "serviceAccounts"), "service account", s.ServiceAccounts, accountName)
+	f.names(join(at, "serviceAccounts"), "service account", s.ServiceAccounts, caller.IsSubdomain)
 	f.entries(join(at, "containers"), s.Containers, maxLabel)
-	f.names(join(at, "containers"), "container", s.Containers, labelName)
+	f.names(join(at, "containers"), "container", s.Containers, caller.IsLabel)
 	f.entries(join(at, "images"), s.Images, maxImage)
 	for i, image := range s.Images {
 		prefix, isPrefix := strings.CutSuffix(image, "*")
@@ -219,7 +217,7 @@ func expiry(s *access.Subject) (at, warnFrom string) {
 // label holds a text against the form of a name that the API's schema asks for.
 func (f *faults) label(at, s string) {
 	switch {
-	case len(s) <= maxLabel && labelName.MatchString(s):
+	case caller.IsLabel(s):
 	case strings.ContainsAny(s, "*?[]"):
 		f.add(at, "%s: want lower-case letters, digits and -, at most %d; names are exact, and a pattern matches none", quote(s, maxName), maxLabel)
 	default:
@@ -227,12 +225,12 @@ func (f *faults) label(at, s string) {
 	}
 }
 
-// names holds the entries of a list against the form that such names have. Names are exact: a pattern would be taken, and
+// names holds the entries of a list against what such names are. Names are exact: a pattern would be taken, and
 // match nothing.
-func (f *faults) names(at, of string, list []string, form *regexp.Regexp) {
+func (f *faults) names(at, of string, list []string, is func(string) bool) {
 	for i, s := range list {
 		switch {
-		case s == "" || form.MatchString(s): // entries tells of what is empty
+		case s == "" || is(s): // entries tells of what is empty
 		case strings.ContainsAny(s, "*?[]"):
 			f.add(element(at, i), "%s matches no %s: names are exact; leave the list out to permit any, or list the names", quote(s, maxName), of)
 		default:

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 // Schema is the form of a Document. A later one is refused and not half understood.
@@ -116,7 +118,7 @@ func (d Document) Check() error {
 		subjects := map[string]bool{}
 		for i := range p.Subjects {
 			s := &p.Subjects[i]
-			if !IsLabel(s.Name) || subjects[s.Name] { // records name POLICY/SUBJECT
+			if !caller.IsLabel(s.Name) || subjects[s.Name] { // records name POLICY/SUBJECT
 				add("policy %q: subject %q: want a name of lower-case letters, digits and - that no other subject has", p.Name, s.Name)
 			}
 			subjects[s.Name] = true

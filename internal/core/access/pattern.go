@@ -68,7 +68,7 @@ func fold(c *caller.Caller) known {
 }
 
 func (k *known) foldPod(c *caller.Caller) {
-	if !IsLabel(c.Pod.Namespace) {
+	if !caller.IsLabel(c.Pod.Namespace) {
 		return
 	}
 	k.namespace, k.account = c.Pod.Namespace, c.Pod.ServiceAccount

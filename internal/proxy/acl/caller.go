@@ -52,18 +52,18 @@ func parsePod(p *access.Pattern, c CallerPattern) []error {
 	} else if c.ServiceAccount != "" && c.Namespace == "" {
 		errs = append(errs, fmt.Errorf("service account %q needs its namespace, beside it or as NAMESPACE/NAME", c.ServiceAccount))
 	}
-	if p.Namespace != "" && !access.IsLabel(p.Namespace) {
+	if p.Namespace != "" && !caller.IsLabel(p.Namespace) {
 		errs = append(errs, fmt.Errorf("namespace %q: want the name of one namespace", p.Namespace))
 	}
 	if account != "" {
 		p.Accounts = []string{account}
-		if !access.IsSubdomain(account) {
+		if !caller.IsSubdomain(account) {
 			errs = append(errs, fmt.Errorf("service account %q: want the name of one service account", account))
 		}
 	}
 	if c.Container != "" {
 		p.Containers = []string{c.Container}
-		if !access.IsLabel(c.Container) {
+		if !caller.IsLabel(c.Container) {
 			errs = append(errs, fmt.Errorf("container %q: want the name of one container", c.Container))
 		}
 	}

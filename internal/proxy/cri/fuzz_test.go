@@ -5,6 +5,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
 func FuzzCandidatesNameOnlyWhatAgrees(f *testing.F) {
@@ -32,7 +34,7 @@ func FuzzCandidatesNameOnlyWhatAgrees(f *testing.F) {
 				t.Errorf("id %q", c.Container.ID)
 			}
 			seen[c.Container.ID] = true
-			if c.Fault == "" && (!isUID(c.Pod.UID) || !isLabel(c.Pod.Namespace) || !isSubdomain(c.Pod.Name) || !isLabel(c.Container.Name)) {
+			if c.Fault == "" && (!isUID(c.Pod.UID) || !caller.IsLabel(c.Pod.Namespace) || !caller.IsSubdomain(c.Pod.Name) || !caller.IsLabel(c.Container.Name)) {
 				t.Errorf("somebody can be taken for %+v", c)
 			}
 		}

@@ -58,9 +58,9 @@ func (p *pods) add(s *runtimeapi.PodSandbox) {
 	switch {
 	case !isUID(pod.UID):
 		c.Fault = fmt.Sprintf("the uid of its pod is %.100q", pod.UID)
-	case !isLabel(pod.Namespace):
+	case !caller.IsLabel(pod.Namespace):
 		c.Fault = fmt.Sprintf("the namespace of its pod is %.100q", pod.Namespace)
-	case !isSubdomain(pod.Name):
+	case !caller.IsSubdomain(pod.Name):
 		c.Fault = fmt.Sprintf("the name of its pod is %.300q", pod.Name)
 	case !agree(labels, pod):
 		c.Fault = "the labels of its sandbox are another pod's"
@@ -94,7 +94,7 @@ func (p *pods) candidate(c *runtimeapi.Container) peer.Candidate {
 		found.Fault = "the runtime lists two pods with the uid of its own"
 	case !agree(labels, sandbox.Pod):
 		found.Fault = "its labels are another pod's"
-	case !isLabel(name):
+	case !caller.IsLabel(name):
 		found.Fault = fmt.Sprintf("its name is %.100q", name)
 	case labels[labelContainer] != name:
 		found.Fault = "its labels are another container's"

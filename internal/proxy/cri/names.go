@@ -15,10 +15,7 @@ const (
 	labelContainer = "io.kubernetes.container.name"
 )
 
-const (
-	hex   = "0123456789abcdef"
-	lower = "abcdefghijklmnopqrstuvwxyz0123456789"
-)
+const hex = "0123456789abcdef"
 
 func only(s, set string) bool { return strings.Trim(s, set) == "" }
 
@@ -35,24 +32,6 @@ func isUID(s string) bool {
 	}
 	plain := strings.ReplaceAll(s, "-", "")
 	return len(plain) == 32 && only(plain, hex)
-}
-
-// isLabel says whether s is a name as namespaces and containers have them (RFC 1123, section 2.1).
-func isLabel(s string) bool {
-	return s != "" && len(s) <= 63 && only(s, lower+"-") && s[0] != '-' && s[len(s)-1] != '-'
-}
-
-// isSubdomain says whether s is a name as pods have them: labels with dots between them.
-func isSubdomain(s string) bool {
-	if len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || !only(label, lower+"-") || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // maxImage is more than any registry lets a reference be long.

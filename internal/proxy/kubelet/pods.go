@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"fmt"
-	"strings"
 
 	"sigs.k8s.io/json"
 
@@ -33,26 +32,13 @@ func collect(listed []caller.Pod) (pods, error) {
 	found := make(pods, len(listed))
 	for _, p := range listed {
 		account := p.ServiceAccount
-		if p.UID == "" || claims[p.UID] > 1 || !isName(account) {
+		if p.UID == "" || claims[p.UID] > 1 || !caller.IsSubdomain(account) {
 			continue
 		}
 		p.ServiceAccount = ""
 		found[p] = account
 	}
 	return found, nil
-}
-
-// isName says whether s is a name as service accounts have them: RFC 1123 labels with dots between them.
-func isName(s string) bool {
-	if len(s) > 253 {
-		return false
-	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || label[0] == '-' || label[len(label)-1] == '-' {
-			return false
-		}
-	}
-	return true
 }
 
 // podList is what is read of a PodList (core/v1). The rest of it, which pods' authors write, is passed over.

@@ -1,4 +1,4 @@
-package access
+package caller
 
 import "strings"
 
@@ -11,7 +11,7 @@ func IsLabel(s string) bool {
 	return isLowerOrDash(s)
 }
 
-// IsSubdomain accepts what Kubernetes takes for the name of a service account (RFC 1123, subdomain).
+// IsSubdomain accepts what Kubernetes takes for the name of a pod or service account (RFC 1123, subdomain).
 func IsSubdomain(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || label[0] == '-' || label[len(label)-1] == '-' || !isLowerOrDash(label) {
