@@ -24,7 +24,6 @@ plain=( # packages that start no goroutine
 	./internal/proxy/acl/profiles
 	./internal/proxy/handler
 	./internal/proxy/raw
-	./internal/proxy/secret
 	./packaging/...
 	./test/chart
 	./test/docs

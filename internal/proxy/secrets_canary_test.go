@@ -24,7 +24,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
-	"github.com/pipeguard/pipeguard/internal/proxy/secret"
 )
 
 // posing says that it is an error of the runtime, and is not.
@@ -32,6 +31,9 @@ type posing struct{ text string }
 
 func (p posing) Error() string { return p.text }
 func (posing) RuntimeError()   {}
+
+// remedy is what a host of this program says.
+const remedy = "code=1219: the node has other credentials. Use one user for all shares"
 
 // outcomes are the ways in which a call with a secret can end.
 var outcomes = map[string]func(t *testing.T, k *keyring, m apiserver.Method, canary string){
@@ -46,10 +48,35 @@ var outcomes = map[string]func(t *testing.T, k *keyring, m apiserver.Method, can
 			k.does(func(context.Context, *apiserver.Call) (proto.Message, error) {
 				return nil, status.Error(codes.NotFound, "map: "+text+": it is not there")
 			})
-			err := k.call(t.Context(), m, canary)
-			if msg := status.Convert(err).Message(); status.Code(err) != codes.NotFound || !strings.HasPrefix(msg, "map: ") || !strings.Contains(msg, secret.Mark) && msg != secret.Withheld {
+			if err := k.call(t.Context(), m, canary); status.Code(err) != codes.NotFound || status.Convert(err).Message() != withheld {
 				t.Errorf("%s, %q: %v", m.FullMethod, text, err)
 			}
+		}
+	},
+	"an error of our own": func(t *testing.T, k *keyring, m apiserver.Method, canary string) {
+		k.does(func(context.Context, *apiserver.Call) (proto.Message, error) {
+			return nil, apiserver.NewOwnError(codes.FailedPrecondition, remedy)
+		})
+		if err := k.call(t.Context(), m, canary); status.Code(err) != codes.FailedPrecondition || status.Convert(err).Message() != remedy {
+			t.Errorf("%s: %v", m.FullMethod, err)
+		}
+	},
+	"an error of our own that repeats it": func(t *testing.T, k *keyring, m apiserver.Method, canary string) {
+		for _, text := range []string{canary, strings.ToUpper(canary), "map " + canary + ": " + remedy} {
+			k.does(func(context.Context, *apiserver.Call) (proto.Message, error) {
+				return nil, apiserver.NewOwnError(codes.Aborted, text)
+			})
+			if err := k.call(t.Context(), m, canary); status.Code(err) != codes.Aborted || status.Convert(err).Message() != withheld {
+				t.Errorf("%s, %q: %v", m.FullMethod, text, err)
+			}
+		}
+	},
+	"an error of our own in the words of others": func(t *testing.T, k *keyring, m apiserver.Method, canary string) {
+		k.does(func(context.Context, *apiserver.Call) (proto.Message, error) {
+			return nil, fmt.Errorf("%x: %w", canary, apiserver.NewOwnError(codes.Aborted, remedy))
+		})
+		if err := k.call(t.Context(), m, canary); status.Code(err) != codes.Aborted || status.Convert(err).Message() != withheld {
+			t.Errorf("%s: %v", m.FullMethod, err)
 		}
 	},
 	"an error without a code": func(t *testing.T, k *keyring, m apiserver.Method, canary string) {
@@ -204,10 +231,10 @@ func TestNoCanaryIsInAnyOutput(t *testing.T) {
 	search(t, outputs)
 	// There was something to find in each of them.
 	for name, want := range map[string][]string{
-		"log":            {secret.Mark, `"password":"[redacted]"`, `"redacted":["chap_secret"]`, `"MutualChapSecret":"[redacted]"`, `"result":"panic"`, `"result":"denied"`, `"result":"rejected"`, "not begun"},
+		"log":            {withheld, remedy, `"password":"[redacted]"`, `"redacted":["chap_secret"]`, `"MutualChapSecret":"[redacted]"`, `"result":"panic"`, `"result":"denied"`, `"result":"rejected"`, "not begun"},
 		"diagnostics":    {"panic in a request", "call denied", "no decision", "waits for the log"},
 		"policy input":   {`"remote_path": "public remote_path"`, `"chap_username"`},
-		"answers":        {secret.Mark, "audit_unavailable", "internal error"},
+		"answers":        {withheld, remedy, "audit_unavailable", "internal error"},
 		"metrics":        {"pipeguard_panics_total", "grpc_server_handled_total"},
 		"hunt":           {"panic"},
 		"orphaned: log":  {`"stage":"Orphaned"`},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
@@ -45,6 +47,19 @@ func (p Permits) NamesService(name string) bool {
 
 // Handler carries out a call and returns the newest response message.
 type Handler func(ctx context.Context, call *Call) (proto.Message, error)
+
+// OwnError is an error of a Handler whose text is this program's own. The text of any other error may be that of a program that was
+// given the request.
+type OwnError struct{ status *status.Status }
+
+// NewOwnError takes a text in which no other program has had a say.
+func NewOwnError(code codes.Code, text string) error { return &OwnError{status.New(code, text)} }
+
+// Error implements error.
+func (e *OwnError) Error() string { return e.status.String() }
+
+// GRPCStatus is what gRPC answers.
+func (e *OwnError) GRPCStatus() *status.Status { return e.status }
 
 // Interceptor stands before a Handler: it may refuse the call, or pass it to next.
 type Interceptor func(ctx context.Context, call *Call, next Handler) (proto.Message, error)

@@ -2,9 +2,8 @@ package apiserver
 
 import "google.golang.org/protobuf/reflect/protoreflect"
 
-// Secrets returns the texts of a call that a record withholds, so that a program which repeats what others say of the call can
-// take them out. They are the texts and bytes that are set, in no particular order and possibly more than once; withheld numbers
-// are not among them, since any number would be found in any text. A call that can have no secrets costs nothing.
+// Secrets returns the values of a call that a record withholds, as texts: those that are set, in no particular order and possibly
+// more than once. None is empty. A call that can have no secrets costs nothing.
 func Secrets(call *Call) []string {
 	if call.Operation.IsOpen || call.Request == nil { // the second is passed on unread
 		return nil
@@ -17,7 +16,7 @@ func Secrets(call *Call) []string {
 	return c.texts
 }
 
-// collector gathers the texts of fields that are withheld, and of all that is below them.
+// collector gathers the values of fields that are withheld, and of all that is below them.
 type collector struct {
 	group string
 	texts []string
@@ -48,10 +47,16 @@ func (c *collector) value(f protoreflect.FieldDescriptor, v protoreflect.Value, 
 	switch {
 	case f.Message() != nil:
 		c.message(v.Message(), isSecret, depth+1)
-	case isSecret && f.Kind() == protoreflect.StringKind:
-		c.texts = append(c.texts, v.String())
 	case isSecret && f.Kind() == protoreflect.BytesKind:
-		c.texts = append(c.texts, string(v.Bytes()))
+		c.add(string(v.Bytes()))
+	case isSecret:
+		c.add(v.String())
+	}
+}
+
+func (c *collector) add(text string) {
+	if text != "" {
+		c.texts = append(c.texts, text)
 	}
 }
 

@@ -95,7 +95,9 @@ func TestWhatNobodyHasClassifiedIsWithheldAndCountsAsSecret(t *testing.T) {
 	set("otp", "canary-otp")
 	set("key", []byte("canary-key"))
 	set("ticket", "canary-ticket")
-	m.Mutable(made.Fields().ByName("otps")).List().Append(protoreflect.ValueOf("canary-otps"))
+	otps := m.Mutable(made.Fields().ByName("otps")).List()
+	otps.Append(protoreflect.ValueOf("canary-otps"))
+	otps.Append(protoreflect.ValueOf("")) // which every text has
 	m.Mutable(made.Fields().ByName("tokens")).Map().Set(protoreflect.ValueOf("canary-of-a-key").MapKey(), protoreflect.ValueOf("canary-of-a-value"))
 	inner := made.Fields().ByName("inner")
 	m.Mutable(inner).Message().Set(inner.Message().Fields().ByName("phrase"), protoreflect.ValueOf("canary-within"))
@@ -122,6 +124,7 @@ func selfNested(t *testing.T, depth int) proto.Message {
 		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Deep"), Field: []*descriptorpb.FieldDescriptorProto{
 			{Name: proto.String("path"), Number: proto.Int32(1), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()},
 			{Name: proto.String("deeper"), Number: proto.Int32(2), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), TypeName: proto.String(".v9.Deep"), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()},
+			{Name: proto.String("pin"), Number: proto.Int32(3), Type: descriptorpb.FieldDescriptorProto_TYPE_INT64.Enum(), Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum()},
 		}}},
 	}, nil)
 	if err != nil {
@@ -134,16 +137,17 @@ func selfNested(t *testing.T, depth int) proto.Message {
 		at.Set(d.Fields().ByName("path"), protoreflect.ValueOf(fmt.Sprintf("level-%d", i)))
 		at = at.Mutable(d.Fields().ByName("deeper")).Message()
 	}
+	at.Set(d.Fields().ByName("pin"), protoreflect.ValueOf(int64(4711)))
 	return m
 }
 
 func TestWhatIsNestedTooDeepIsWithheldAndCountsAsSecret(t *testing.T) {
 	call := &Call{Operation: &Operation{Group: "filesystem"}, Request: selfNested(t, 8)}
 	params, redacted := Params(call)
-	if strings.Contains(string(params), "level-5") || !strings.Contains(string(params), "level-4") || len(redacted) != 2 {
+	if strings.Contains(string(params), "level-5") || !strings.Contains(string(params), "level-4") || len(redacted) != 3 {
 		t.Errorf("params = %s, redacted %q", params, redacted)
 	}
-	if diff := cmp.Diff([]string{"level-5", "level-6", "level-7"}, sortedSecrets(call)); diff != "" {
+	if diff := cmp.Diff([]string{"4711", "level-5", "level-6", "level-7"}, sortedSecrets(call)); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }

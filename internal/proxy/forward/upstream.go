@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -98,22 +99,29 @@ func (u *Upstream) Groups() []string { return u.checks.Groups() }
 
 // Handle checks a call as if it were carried out here, has the upstream carry it out by the method by which it was
 // served, and returns the served response. It has the form of an apiserver.Handler. What is sent is what was decoded
-// and judged, and nothing else; a status of the upstream comes back as it is.
+// and judged, and nothing else; a status of the upstream comes back as it is, and why it could not be asked as an
+// [apiserver.OwnError].
 func (u *Upstream) Handle(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
 	method, ok := u.methods[call.FullMethod]
 	link := u.links[apiserver.GroupVersion{Group: call.Operation.Group, Version: call.Version}]
 	if !ok || link == nil || call.Served == nil {
-		return nil, status.Errorf(codes.Unimplemented, "%s is not passed on", call.FullMethod)
+		return nil, apiserver.NewOwnError(codes.Unimplemented, call.FullMethod+" is not passed on")
 	}
 	// A disk that is looked up by name is not found on a host that has none; the upstream has to look too.
 	if _, err := u.checks.Handle(ctx, call); err != nil && status.Code(err) != codes.NotFound {
 		return nil, err
 	}
 	response := method.NewResponse()
-	if err := link.client.Invoke(ctx, call.FullMethod, known(call.Served), response, grpc.MaxCallRecvMsgSize(maxAnswer)); err != nil {
-		return nil, err
+	var asked peer.Peer
+	err := link.client.Invoke(ctx, call.FullMethod, known(call.Served), response, grpc.MaxCallRecvMsgSize(maxAnswer), grpc.Peer(&asked))
+	switch {
+	case err == nil:
+		return response, nil
+	case asked == peer.Peer{}: // nobody was, so that nobody else has had a say
+		st := status.Convert(err)
+		return nil, apiserver.NewOwnError(st.Code(), st.Message())
 	}
-	return response, nil
+	return nil, err
 }
 
 // maxAnswer is the largest answer in bytes of a method that is known. The longest are lists: of 64 KiB, some thousand disks or volumes.

@@ -2,7 +2,9 @@ package forward
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -147,6 +149,41 @@ func TestStatusOfTheUpstreamComesBack(t *testing.T) {
 	}
 }
 
+func TestTextsOfTheUpstreamAreWithheldBesideASecret(t *testing.T) {
+	b := newBefore(t)
+	const password = "c4n4ry-password"
+	repeating := fmt.Sprintf("said %s, %x, %s", password, password, base64.StdEncoding.EncodeToString([]byte(password)))
+	e := serveEcho(t, b.back("smb-v1"), b.pipes)
+	e.handler(func(any, grpc.ServerStream) error { return status.Error(codes.Aborted, repeating) })
+	c := smb.NewSmbClient(b.client("smb-v1"))
+	tests := []struct {
+		name     string
+		request  *smb.NewSmbGlobalMappingRequest
+		code     codes.Code
+		text     string
+		accepted int64
+	}{
+		{"what is refused here", &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`, Password: password}, codes.InvalidArgument, "username is empty, and there is a password", 0},
+		{"what the upstream says", &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`, Username: "u", Password: password}, codes.Aborted,
+			"the host's answer is withheld, since it may repeat a secret", 1},
+		{"the same without a secret", &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`, Username: "u"}, codes.Aborted, repeating, 1},
+		{"an answer that is not read", &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`, Username: "u", Password: password}, codes.ResourceExhausted,
+			"the host's answer is withheld, since it may repeat a secret", 1},
+	}
+	for i, tt := range tests {
+		if tt.code == codes.ResourceExhausted { // in gRPC's words, but when it was asked, these may be anybody's
+			e.handler((&recorder{}).serve(make([]byte, maxAnswer+1)))
+		}
+		_, err := c.NewSmbGlobalMapping(within(t), tt.request)
+		if st := status.Convert(err); st.Code() != tt.code || st.Message() != tt.text || e.accepted.Load() != tt.accepted {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if end := b.log.terminals(t, i+1)[i]; end.Outcome.Code != tt.code.String() || end.Outcome.Error != tt.text {
+			t.Errorf("%s: outcome %+v", tt.name, end.Outcome)
+		}
+	}
+}
+
 func TestUpstreamThatIsAwayIsUnavailable(t *testing.T) {
 	b := newBefore(t)
 	_, err := fs.NewFilesystemClient(b.client("filesystem-v1")).Mkdir(within(t), &fs.MkdirRequest{Path: kubelet + `\x`})
@@ -155,6 +192,11 @@ func TestUpstreamThatIsAwayIsUnavailable(t *testing.T) {
 	}
 	if end := b.log.terminals(t, 1)[0]; end.Outcome.Code != "Unavailable" || end.IntentSeq == 0 {
 		t.Errorf("outcome %+v", end.Outcome)
+	}
+	// It was given no secret, and is not the one to say why.
+	_, err = smb.NewSmbClient(b.client("smb-v1")).NewSmbGlobalMapping(within(t), &smb.NewSmbGlobalMappingRequest{RemotePath: `\\server\share`, Username: "u", Password: "c4n4ry"})
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), b.back("smb-v1")) {
+		t.Errorf("got %v", err)
 	}
 	if err := b.upstream.Ready(within(t)); err == nil || !strings.Contains(err.Error(), "group filesystem") {
 		t.Errorf("ready: %v", err)

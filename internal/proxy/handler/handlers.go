@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
@@ -98,7 +97,7 @@ func (h *Handlers) Groups() []string { return slices.Clone(h.groups) }
 func (h *Handlers) Handle(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
 	do := h.operations[key{call.Operation.Group, call.Operation.Name}]
 	if do == nil {
-		return nil, status.Errorf(codes.Unimplemented, "%s %s is not offered on this host", call.Operation.Group, call.Operation.Name)
+		return nil, apiserver.NewOwnError(codes.Unimplemented, fmt.Sprintf("%s %s is not offered on this host", call.Operation.Group, call.Operation.Name))
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, asStatus(err)

@@ -7,7 +7,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
-// Secret is a text of a request that only the host may read. However it is printed, it says [secret].
+// Secret is a text of a request that only the host may read. However it is printed, it says [secret]. What a host hands it to may
+// repeat it, in whatever form, so errors of an operation that has one are in the host's own words alone.
 type Secret struct{ text string }
 
 // NewSecret hides a text.

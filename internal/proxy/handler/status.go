@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 // ErrPrecondition is wrapped by a host when it refuses because of the state it is in: a directory shows another
@@ -37,12 +38,13 @@ func (e *missingError) Error() string { return e.text }
 
 func (*missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs.
+// asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs. What
+// hosts say is this program's own ([Secret]); a status that an error brings along is not.
 func asStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	return status.Error(codeOf(err), err.Error())
+	return apiserver.NewOwnError(codeOf(err), err.Error())
 }
 
 func codeOf(err error) codes.Code {

@@ -39,8 +39,12 @@ func TestErrorsOfHostsGetTheirCodes(t *testing.T) {
 		if got.Code() != tt.want {
 			t.Errorf("%v has code %v, want %v", tt.err, got.Code(), tt.want)
 		}
-		if _, has := status.FromError(tt.err); !has && got.Message() != tt.err.Error() {
+		_, has := status.FromError(tt.err)
+		if !has && got.Message() != tt.err.Error() {
 			t.Errorf("%v became %q", tt.err, got.Message())
+		}
+		if kind := fmt.Sprintf("%T", asStatus(tt.err)); (kind == "*apiserver.OwnError") == has {
+			t.Errorf("%v became a %s", tt.err, kind)
 		}
 	}
 }

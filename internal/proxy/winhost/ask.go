@@ -22,13 +22,16 @@ type WMI interface {
 const objectID = "ObjectId"
 
 // asked is WMI with errors that say what was asked, and of what.
-type asked struct{ WMI }
+type asked struct {
+	WMI
+	isQuiet bool // the request has a secret: no error repeats what a provider says, before it knows the secret or after
+}
 
 // rows selects instances; what names them in errors.
 func (a asked) rows(ctx context.Context, what string, q wmi.Query) ([]wmi.Instance, error) {
 	found, err := a.Query(ctx, q)
 	if err != nil {
-		return nil, fmt.Errorf("failed to query %s. error: %w", what, numbered(err))
+		return nil, fmt.Errorf("failed to query %s. error: %w", what, a.numbered(err))
 	}
 	return found, nil
 }
@@ -56,7 +59,7 @@ func only(what string, found []wmi.Instance) (wmi.Instance, error) {
 func (a asked) related(ctx context.Context, what string, of wmi.Instance, through, result string) ([]wmi.Instance, error) {
 	found, err := a.Associated(ctx, of, wmi.Association{Through: through, Result: result})
 	if err != nil {
-		return nil, fmt.Errorf("follow %s from %s to %s: %w", through, what, result, numbered(err))
+		return nil, fmt.Errorf("follow %s from %s to %s: %w", through, what, result, a.numbered(err))
 	}
 	return found, nil
 }
@@ -74,7 +77,7 @@ func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call,
 		if m.kind == nil {
 			m.kind = err
 		}
-		text := err.Error()
+		text := a.said(err).Error()
 		if m.text != "" {
 			text += ": " + m.text
 		}
@@ -90,11 +93,20 @@ func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call,
 }
 
 // numbered puts the number of an answer in front of it, as methods have it.
-func numbered(err error) error {
+func (a asked) numbered(err error) error {
 	if answer, ok := errors.AsType[*wmi.Error](err); ok {
-		return fmt.Errorf("code=%d: %w", answer.Code, err)
+		return fmt.Errorf("code=%d: %w", answer.Code, a.said(err))
 	}
 	return refused(err)
+}
+
+// said adds what the provider says about an error. It is the only place that does.
+func (a asked) said(err error) error {
+	answer, ok := errors.AsType[*wmi.Error](err)
+	if !ok || a.isQuiet || answer.Text == "" || answer.Text == answer.System {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, answer.Text)
 }
 
 // refused makes a call that was not begun, because too many wait or do not return, an error that tells its caller to try again.

@@ -28,7 +28,7 @@ func TestEveryNumberIsSaidAndMeansOneThing(t *testing.T) {
 			}
 			f := newFakeWMI(t)
 			f.says("Class.Method", code)
-			_, err := asked{f}.invoke(t.Context(), "the object", table, wmi.Call{Class: "Class", Method: "Method"})
+			_, err := asked{WMI: f}.invoke(t.Context(), "the object", table, wmi.Call{Class: "Class", Method: "Method"})
 			prefix := fmt.Sprintf("WMI Class.Method failed (target=the object): code=%d", code)
 			if err == nil || !strings.HasPrefix(err.Error(), prefix) || !strings.HasSuffix(err.Error(), m.text) {
 				t.Errorf("%s %d: %v", name, code, err)
@@ -70,7 +70,7 @@ func TestMethodsAnswerThroughCOMToo(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFakeWMI(t)
 			f.fails["Class.Method"] = &wmi.Error{Op: "call", What: "Class.Method", Code: test.code, Text: "as the provider says"}
-			_, err := asked{f}.invoke(t.Context(), "the object", test.table, wmi.Call{Class: "Class", Method: "Method"}, test.fine...)
+			_, err := asked{WMI: f}.invoke(t.Context(), "the object", test.table, wmi.Call{Class: "Class", Method: "Method"}, test.fine...)
 			if test.kind == nil {
 				wants(t, err, nil)
 				return
@@ -91,9 +91,9 @@ func TestQueriesCarryTheNumberOfTheirAnswer(t *testing.T) {
 		f := newFakeWMI(t)
 		f.fails["Class"] = &wmi.Error{Op: "query", What: "Class", Code: code}
 		f.fails["path>Class"] = f.fails["Class"]
-		_, err := asked{f}.row(t.Context(), "the object", wmi.Query{Namespace: wmi.Storage, Class: "Class"})
+		_, err := asked{WMI: f}.row(t.Context(), "the object", wmi.Query{Namespace: wmi.Storage, Class: "Class"})
 		wants(t, err, kind, "failed to query the object", fmt.Sprintf("code=%d", code))
-		_, err = asked{f}.related(t.Context(), "the object", row("path", nil), "Association", "Class")
+		_, err = asked{WMI: f}.related(t.Context(), "the object", row("path", nil), "Association", "Class")
 		wants(t, err, kind, "Association", "the object", fmt.Sprintf("code=%d", code))
 	}
 }
@@ -101,7 +101,7 @@ func TestQueriesCarryTheNumberOfTheirAnswer(t *testing.T) {
 func TestAContextThatEndsDuringAMethodIsTheError(t *testing.T) {
 	f := newFakeWMI(t)
 	f.fails["Class.Method"] = context.DeadlineExceeded
-	_, err := asked{f}.invoke(t.Context(), "the object", nil, wmi.Call{Class: "Class", Method: "Method"})
+	_, err := asked{WMI: f}.invoke(t.Context(), "the object", nil, wmi.Call{Class: "Class", Method: "Method"})
 	wants(t, err, context.DeadlineExceeded, "Class.Method", "the object")
 }
 

@@ -35,7 +35,7 @@ func newDisks(t *testing.T) (disks, *fakeWMI) {
 			row("reserved2", properties{"DiskNumber": uint64(2), "PartitionNumber": uint64(1), "GptType": gptReserved}),
 			row("data2", properties{"DiskNumber": uint64(2), "PartitionNumber": uint64(2), "GptType": gptData}))
 	}
-	return disks{asked{f}, fakeDrivers{}, zap.NewNop()}, f
+	return disks{asked{WMI: f}, fakeDrivers{}, zap.NewNop()}, f
 }
 
 var permitted = handler.Permits{SystemDisk: true}
@@ -182,7 +182,7 @@ func TestAnAnswerAboutAnotherDiskIsRefused(t *testing.T) {
 			}
 			return row(r.Path, p)
 		}}
-		d.asked = asked{lying}
+		d.asked = asked{WMI: lying}
 		if err := d.PartitionDisk(t.Context(), 2, permitted); err == nil {
 			t.Errorf("Number %v was taken for 2", value)
 		}

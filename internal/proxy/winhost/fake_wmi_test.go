@@ -119,7 +119,14 @@ func (f *fakeWMI) Call(ctx context.Context, c wmi.Call) (wmi.Result, error) {
 		line += " " + c.Path
 	}
 	if len(c.In) > 0 {
-		line += " " + strings.TrimPrefix(fmt.Sprint(c.In), "map")
+		in := map[string]any{}
+		for name, value := range c.In {
+			if s, isSecret := value.(wmi.Secret); isSecret {
+				value = "secret(" + string(s) + ")"
+			}
+			in[name] = value
+		}
+		line += " " + strings.TrimPrefix(fmt.Sprint(in), "map")
 	}
 	f.calls = append(f.calls, line)
 	if err := f.fails[method]; err != nil {

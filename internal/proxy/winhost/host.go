@@ -57,7 +57,7 @@ func newHost(o Options, s system) (*Host, error) {
 	if s.memory == nil {
 		s.memory = forgetful{}
 	}
-	ask, below := asked{o.WMI}, places{o.Roots, s.open}
+	ask, below := asked{WMI: o.WMI}, places{o.Roots, s.open}
 	mapped := shares{ask, below, s.network, o.RequirePrivacy, newCredentials(s.memory, o.Log), o.Log}
 	return &Host{shares: mapped, parts: handler.Hosts{
 		Disk:       disks{ask, s.devices, o.Log},

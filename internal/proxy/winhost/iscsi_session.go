@@ -20,6 +20,7 @@ func (t targets) ConnectTarget(ctx context.Context, p handler.TargetPortal, iqn 
 	if !known {
 		return fmt.Errorf("invalid authentication type authType=%d: %w", login.Auth, fs.ErrInvalid)
 	}
+	t.isQuiet = !login.Secret.IsEmpty()
 	_, isConnected, err := t.target(ctx, p, iqn)
 	if err != nil || isConnected {
 		return err
@@ -32,12 +33,12 @@ func (t targets) ConnectTarget(ctx context.Context, p handler.TargetPortal, iqn 
 		in["ChapUsername"] = login.Username
 	}
 	if login.Auth != handler.AuthNone || !login.Secret.IsEmpty() {
-		in["ChapSecret"] = login.Secret.Reveal()
+		in["ChapSecret"] = wmi.Secret(login.Secret.Reveal())
 	}
 	_, err = t.invoke(ctx, targetName(iqn), iscsiCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: targetClass, Method: "Connect", In: in,
 	}, targetLoggedIn)
-	return withholdSecret(err, login.Secret)
+	return err
 }
 
 // DisconnectTarget implements [handler.ISCSI].
@@ -120,8 +121,9 @@ func (t targets) TargetDisks(ctx context.Context, p handler.TargetPortal, iqn ha
 
 // SetMutualCHAPSecret implements [handler.ISCSI].
 func (t targets) SetMutualCHAPSecret(ctx context.Context, secret handler.Secret) error {
+	t.isQuiet = true
 	_, err := t.invoke(ctx, "the initiator's CHAP secret", iscsiCodes, wmi.Call{
-		Namespace: wmi.Storage, Class: sessionClass, Method: "SetCHAPSecret", In: map[string]any{"ChapSecret": secret.Reveal()},
+		Namespace: wmi.Storage, Class: sessionClass, Method: "SetCHAPSecret", In: map[string]any{"ChapSecret": wmi.Secret(secret.Reveal())},
 	})
-	return withholdSecret(err, secret)
+	return err
 }

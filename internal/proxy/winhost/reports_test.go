@@ -56,7 +56,7 @@ var reports = []report{
 	{"#189", "the volume of a path below a link or a mount point cannot be found",
 		"`GetClosestVolumeIDFromTargetPath` finds it through links and mount points that stay within the working directories", drive189},
 	{"#206", "`DOMAIN\\user` does not reach Windows as it was sent, and the error does not say why",
-		"separators in user names are escaped as the provider reads them; errors have the code and the text of Windows", drive206},
+		"separators in user names are escaped as the provider reads them; errors have the code of Windows and what it means", drive206},
 	{"#311", "`Network access is denied` (error 65) for a server that cannot encrypt",
 		"PermissionDenied with code 65 and the flag that turns encryption off, `-require-privacy=false`", drive311},
 	{"#360", "each call starts a PowerShell, which takes seconds and most of a processor",
@@ -229,7 +229,7 @@ func drive206(t *testing.T) {
 	if _, err := n.call("smb", request); err != nil {
 		t.Error(err)
 	}
-	n.wmi.wantCalls(created + ` [Credential:DOMAIN\\USER:MYPASSWORD RemotePath:\\fs-1.example\share RequirePrivacy:true]`)
+	n.wmi.wantCalls(created + ` [Credential:secret(DOMAIN\\USER:MYPASSWORD) RemotePath:\\fs-1.example\share RequirePrivacy:true]`)
 	n = newNode(t, fakeNetwork{})
 	n.wmi.says(created, 87)
 	if _, err := n.call("smb", request); status.Code(err) != grpccodes.InvalidArgument || !strings.Contains(err.Error(), "code=87: the parameter is incorrect") {

@@ -46,7 +46,7 @@ func newServices(t *testing.T) (services, *fakeManager, *fakeWMI) {
 		}
 	})
 	f := newFakeWMI(t)
-	return services{asked{f}, m, DefaultService}, m, f
+	return services{asked{WMI: f}, m, DefaultService}, m, f
 }
 
 func (m *fakeManager) Open(name string, to serviceRight) (service, error) {

@@ -51,28 +51,26 @@ func (s shares) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) e
 	if share == "" {
 		return fmt.Errorf("a remote path that was never checked: %w", fs.ErrInvalid)
 	}
+	s.isQuiet = !m.Password.IsEmpty()
 	link, err := s.linkFor(ctx, m)
 	if err != nil {
-		return withhold(err, m)
+		return err
 	}
 	found, err := s.mappings(ctx, share)
 	if err != nil {
-		return withhold(err, m)
+		return err
 	}
 	keep, err := s.settle(ctx, share, m, found)
 	if err == nil && !keep {
 		err = s.create(ctx, share, m)
 	}
 	if err != nil {
-		return withhold(err, m)
+		return err
 	}
-	if err := link(); err != nil {
-		if len(found) == 0 {
-			err = s.undo(ctx, share, err)
-		}
-		return withhold(err, m)
+	if err = link(); err != nil && len(found) == 0 {
+		err = s.undo(ctx, share, err)
 	}
-	return nil
+	return err
 }
 
 // create maps a share and remembers with what credentials.
@@ -82,7 +80,7 @@ func (s shares) create(ctx context.Context, share handler.Share, m handler.SMBMa
 	}
 	in := map[string]any{"RemotePath": string(share), "RequirePrivacy": s.requirePrivacy}
 	if m.Username != "" {
-		in["Credential"] = credential(m)
+		in["Credential"] = wmi.Secret(credential(m))
 	}
 	_, err := s.invoke(ctx, string(share), nil, wmi.Call{Namespace: wmi.SMB, Class: smbMapping, Method: "Create", In: in})
 	if err == nil {

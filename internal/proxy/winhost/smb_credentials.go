@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -116,25 +115,4 @@ var escapes = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 // credential is how the provider takes a name and a password.
 func credential(m handler.SMBMapping) string {
 	return escapes.Replace(m.Username) + ":" + m.Password.Reveal()
-}
-
-// withheld is an error whose text repeats a secret.
-type withheld struct{ err error }
-
-func (withheld) Error() string { return "the host's answer repeats a secret and is withheld" }
-
-// Is keeps the kind of the error, and not its text, within reach.
-func (w withheld) Is(target error) bool { return errors.Is(w.err, target) }
-
-// withhold takes the text of an error away if a password is in it, as it is or as the provider got it.
-func withhold(err error, m handler.SMBMapping) error { return withholdSecret(err, m.Password) }
-
-func withholdSecret(err error, secret handler.Secret) error {
-	if err == nil || secret.IsEmpty() {
-		return err
-	}
-	if strings.Contains(strings.ToLower(err.Error()), strings.ToLower(secret.Reveal())) {
-		return withheld{err}
-	}
-	return err
 }

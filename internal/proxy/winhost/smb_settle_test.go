@@ -264,7 +264,7 @@ func TestErrorsOfMappingsSayTheirRemedy(t *testing.T) {
 		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "a-password")), handler.ErrPrecondition, remedy...)
 		// The provider may answer by an HRESULT instead.
 		delete(f.answers, created)
-		f.fails[created] = &wmi.Error{Op: "call", What: created, Code: 0x80070000 | number, Text: "as the provider says"}
+		f.fails[created] = &wmi.Error{Op: "call", What: created, Code: 0x80070000 | number, Text: said}
 		wants(t, s.NewSMBGlobalMapping(t.Context(), mapping(t, g, `\\server\share`, "", "user", "a-password")), handler.ErrPrecondition, remedy[1:]...)
 	}
 }

@@ -47,7 +47,7 @@ func newVolumes(t *testing.T) (volumes, *fakeWMI) {
 		f.related[pair[0].Path+">MSFT_Volume"] = []wmi.Instance{pair[1]}
 		f.related[pair[1].Path+">MSFT_Partition"] = []wmi.Instance{pair[0]}
 	}
-	return volumes{asked: asked{f}, log: zap.NewNop()}, f
+	return volumes{asked: asked{WMI: f}, log: zap.NewNop()}, f
 }
 
 func TestListVolumesOnDisk(t *testing.T) {
@@ -224,7 +224,7 @@ func TestVolumesThatCannotBeFound(t *testing.T) {
 		}
 		for _, lie := range []any{string(volumeA), nil, missing} {
 			v, f := newVolumes(t)
-			v.asked = asked{liar{f, func(r wmi.Instance) wmi.Instance {
+			v.asked = asked{WMI: liar{f, func(r wmi.Instance) wmi.Instance {
 				if r.Path == "volB" {
 					r.Properties = properties{"FileSystemType": uint64(0), "Size": "1", "SizeRemaining": "0", "UniqueId": lie}
 					if lie == missing {

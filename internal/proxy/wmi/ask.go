@@ -2,6 +2,7 @@ package wmi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -32,14 +33,18 @@ func (p *Pool) Associated(ctx context.Context, of Instance, through Association)
 }
 
 // Call executes a method once. It is never repeated, also when the connection is lost on the way; and it goes on when ctx ends
-// after it has begun (ErrOutcome). No error repeats a parameter's value.
+// after it has begun (ErrOutcome). If a parameter is a Secret, no error has a text of the provider's: what it was given it may repeat, in whatever form.
 func (p *Pool) Call(ctx context.Context, c Call) (Result, error) {
 	in, err := c.check()
 	if err != nil {
 		return Result{}, fmt.Errorf("call %.64q: %w", c.what(), err)
 	}
-	return do(ctx, p, "call "+c.what(), func(_ context.Context, s session) (Result, error) {
+	result, err := do(ctx, p, "call "+c.what(), func(_ context.Context, s session) (Result, error) {
 		result, err := s.call(c, in)
-		return result, named("call", c.what(), withoutValues(err, c.In))
+		return result, named("call", c.what(), err)
 	})
+	if answer, ok := errors.AsType[*Error](err); ok && c.hasSecret() {
+		answer.Text = ""
+	}
+	return result, err
 }

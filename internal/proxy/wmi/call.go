@@ -23,6 +23,15 @@ func (c Call) MarshalJSON() ([]byte, error) { return json.Marshal("call " + c.wh
 
 func (c Call) what() string { return c.Class + "." + c.Method }
 
+func (c Call) hasSecret() bool {
+	for _, value := range c.In {
+		if _, ok := value.(Secret); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // check returns the parameters in the order of their names. Its errors name parameters and never repeat values.
 func (c Call) check() ([]parameter, error) {
 	errs := []error{checkNamespace(c.Namespace), checkName("class", c.Class), checkName("method", c.Method)}

@@ -72,8 +72,8 @@ func failed(at string, hr uint32) error {
 			_ = ole.SysFreeString((*int16)(unsafe.Pointer(text)))
 		}
 	}
-	if err.Text == "" && hr&0xFFFF0000 == 0x80070000 { // an error of the system, which has a text for it
-		err.Text = strings.TrimSpace(syscall.Errno(hr & 0xFFFF).Error())
+	if hr&0xFFFF0000 == 0x80070000 { // an error of the system, which has a text for it
+		err.System = strings.TrimSpace(syscall.Errno(hr & 0xFFFF).Error())
 	}
 	return err
 }

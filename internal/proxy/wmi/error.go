@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 )
 
 // Error is what WMI or COM answered instead of a result.
 type Error struct {
-	Op   string // what was done: query, follow, call, connect
-	What string // to what: a class, a method, a namespace
-	Code uint32 // HRESULT
-	At   string // the part that failed, if it is known: a COM member, a parameter
-	Text string // what the provider says about it, if it says anything
+	Op     string // what was done: query, follow, call, connect
+	What   string // to what: a class, a method, a namespace
+	Code   uint32 // HRESULT
+	At     string // the part that failed, if it is known: a COM member, a parameter
+	System string // what Windows says of the code alone, if it is one of its own
+	Text   string // what the provider says about it, if it says anything
 }
 
-// Error has the operation, the object, the code with its name, the part, and the provider's text.
+// Error has all but the provider's text, which may repeat anything: whoever wants it adds it.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("0x%08X", e.Code)
 	if e.Op != "" {
@@ -29,8 +29,8 @@ func (e *Error) Error() string {
 	if e.At != "" {
 		text += " from " + e.At
 	}
-	if e.Text != "" {
-		text += ": " + e.Text
+	if e.System != "" {
+		text += ": " + e.System
 	}
 	return text
 }
@@ -59,33 +59,6 @@ func named(op, what string, err error) error {
 		return answer
 	}
 	return fmt.Errorf("%s %s: %w", op, what, err)
-}
-
-// withoutValues takes the provider's text out of an error if it repeats a parameter, or a part of one that is written as user:password.
-// What was wrapped around the text has to go with it, except that an outcome is not known.
-func withoutValues(err error, in map[string]any) error {
-	var answer *Error
-	if !errors.As(err, &answer) || !repeats(answer.Text, in) {
-		return err
-	}
-	silent := &Error{Op: answer.Op, What: answer.What, Code: answer.Code, At: answer.At}
-	if errors.Is(err, ErrOutcome) {
-		return fmt.Errorf("%w: %w", ErrOutcome, silent)
-	}
-	return silent
-}
-
-func repeats(text string, in map[string]any) bool {
-	text = strings.ToLower(text)
-	for _, value := range in {
-		given, _ := value.(string)
-		for part := range strings.SplitSeq(strings.ToLower(given), ":") {
-			if part != "" && strings.Contains(text, part) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // hresults are the codes that a reader of instances or a caller of methods meets.

@@ -3,6 +3,7 @@ package wmi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ func (f *fakeSession) call(c Call, in []parameter) (Result, error) {
 	f.given = in
 	f.mu.Unlock()
 	if c.Method == "Echo" { // a provider that repeats what it is given
-		return Result{}, &Error{Code: 0x80041001, Text: "wrong: " + in[0].value.(string)}
+		return Result{}, fmt.Errorf("after, %w: %w", ErrOutcome, &Error{Code: 0x80041001, Text: "wrong: " + in[0].value.(string)})
 	}
 	if err := f.act(context.Background(), c.Class); err != nil {
 		return Result{}, err

@@ -71,9 +71,24 @@ func TestPoolNamesWhatFailed(t *testing.T) {
 		if !errors.As(err, &answer) || answer.Op != "query" || answer.What != "Unknown" || !errors.Is(err, errors.ErrUnsupported) {
 			t.Error(err)
 		}
-		err = second(p.Call(t.Context(), Call{Namespace: CIMv2, Class: "C", Method: "Echo", In: map[string]any{"P": "hunter2"}}))
-		if err == nil || err.Error() != "call C.Echo: 0x80041001 (WBEM_E_FAILED)" {
-			t.Error(err)
+	})
+}
+
+func TestAProviderThatIsGivenASecretHasNoSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := start(t, Options{})
+		for value, says := range map[any]string{"hunter2": "wrong: hunter2", Secret("hunter2"): "", Secret(""): ""} {
+			err := second(p.Call(t.Context(), Call{Namespace: CIMv2, Class: "C", Method: "Echo", In: map[string]any{"P": value, "Q": "x"}}))
+			answer, ok := errors.AsType[*Error](err)
+			if !ok || answer.Text != says || !errors.Is(err, ErrOutcome) {
+				t.Errorf("%T: %q, %v", value, answer.Text, err)
+			}
+			if err.Error() != "call C.Echo: after, its outcome is not known: 0x80041001 (WBEM_E_FAILED)" {
+				t.Error(err)
+			}
+			if value == Secret("hunter2") && s.given[0].value != "hunter2" {
+				t.Error("it was not given the secret")
+			}
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // maxText bounds a text that goes to a method, in bytes.
 const maxText = 32 << 10
 
-// argument takes a value that a method may be given: bool, string, int64 or uint64. Its errors do not repeat the value.
+// argument takes a value that a method may be given as one of bool, string, int64 and uint64. Its errors do not repeat the value.
 func argument(value any) (any, error) {
 	switch v := value.(type) {
 	case bool:
@@ -25,6 +25,8 @@ func argument(value any) (any, error) {
 			return nil, errors.New("the text is not valid UTF-8 or has a NUL in it")
 		}
 		return v, nil
+	case Secret:
+		return argument(string(v))
 	case int, int8, int16, int32, int64:
 		return reflect.ValueOf(v).Int(), nil
 	case uint, uint8, uint16, uint32, uint64:

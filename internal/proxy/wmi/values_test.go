@@ -12,7 +12,7 @@ import (
 
 func goodCall() Call {
 	return Call{Namespace: SMB, Class: "MSFT_SmbGlobalMapping", Method: "Create", In: map[string]any{
-		"RemotePath": `\\srv\share`, "Password": "hunter2", "RequirePrivacy": true, "Left": nil, "Size": uint64(5), "Kind": uint16(2),
+		"RemotePath": `\\srv\share`, "Password": Secret("hunter2"), "RequirePrivacy": true, "Left": nil, "Size": uint64(5), "Kind": uint16(2),
 	}}
 }
 
@@ -75,6 +75,22 @@ func TestCallsDoNotShowTheirParameters(t *testing.T) {
 		if strings.Contains(shown, "hunter2") || strings.Contains(shown, "68756e746572") || !strings.Contains(shown, "MSFT_SmbGlobalMapping.Create") {
 			t.Error(shown)
 		}
+	}
+}
+
+func TestASecretIsPrintedAsOne(t *testing.T) {
+	in := map[string]any{"P": Secret("hunter2")}
+	encoded, err := json.Marshal(in)
+	if err != nil || string(encoded) != `{"P":"[secret]"}` {
+		t.Errorf("%s, %v", encoded, err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T%[1]v"} {
+		if shown := fmt.Sprintf(verb, in["P"]); strings.TrimPrefix(shown, "wmi.Secret") != "[secret]" {
+			t.Errorf("%s: %s", verb, shown)
+		}
+	}
+	if shown := fmt.Sprint(in, fmt.Errorf("x %v", in)); strings.Contains(shown, "hunter2") {
+		t.Error(shown)
 	}
 }
 

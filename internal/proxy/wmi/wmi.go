@@ -1,5 +1,7 @@
 package wmi
 
+import "fmt"
+
 // Namespaces.
 const (
 	CIMv2   = `root\cimv2`                     // services, the machine's firmware
@@ -40,8 +42,17 @@ type Call struct {
 	Class     string
 	Path      string
 	Method    string
-	In        map[string]any // parameters by name: nil (left out), bool, string, integers; those of 64 bits may be decimal strings
+	In        map[string]any // parameters by name: nil (left out), bool, string, Secret, integers; those of 64 bits may be decimal strings
 }
+
+// Secret is a text for a method that nobody else may read. However it is printed, it says [secret].
+type Secret string
+
+// Format implements fmt.Formatter.
+func (Secret) Format(state fmt.State, _ rune) { _, _ = fmt.Fprint(state, "[secret]") }
+
+// MarshalText implements encoding.TextMarshaler.
+func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
 
 // Result is what a method has returned. A number other than 0 is not an error here: what it means differs from class to class.
 type Result struct {

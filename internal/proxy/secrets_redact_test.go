@@ -13,9 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/secret"
 )
 
 func mapping(password string) *apiserver.Call {
@@ -25,35 +23,53 @@ func mapping(password string) *apiserver.Call {
 	}
 }
 
-func TestTheErrorOfTheHostIsScrubbedAndItsCodeStays(t *testing.T) {
-	const text = `the share \\s\h: p4ss-w0rd is wrong`
+func TestOnlyOurOwnErrorsKeepTheirTextsBesideASecret(t *testing.T) {
+	const text = `the share \\s\h is not there`
 	empty := &smb.NewSmbGlobalMappingResponse{}
+	own, foreign := apiserver.NewOwnError(codes.NotFound, text), status.Error(codes.NotFound, text)
+	hidden := func(c codes.Code) error { return status.Error(c, withheld) }
 	tests := []struct {
 		name     string
 		password string
 		err      error
 		want     error
 	}{
-		{"a status", "p4ss-w0rd", status.Error(codes.NotFound, text), status.Error(codes.NotFound, `the share \\s\h: [secret] is wrong`)},
-		{"a status in an error", "p4ss-w0rd", fmt.Errorf("%q: %w", "p4ss-w0rd", status.Error(codes.Aborted, text)), status.Error(codes.Aborted, `"[secret]": rpc error: code = Aborted desc = the share \\s\h: [secret] is wrong`)},
-		{"an error", "p4ss-w0rd", errors.New(text), status.Error(codes.Unknown, `the share \\s\h: [secret] is wrong`)},
-		{"the end of its time", "p4ss-w0rd", context.DeadlineExceeded, status.Error(codes.DeadlineExceeded, "context deadline exceeded")},
-		{"an error without it", "0ther-w0rd", status.Error(codes.NotFound, text), status.Error(codes.NotFound, text)},
-		{"no password", "", status.Error(codes.NotFound, text), status.Error(codes.NotFound, text)},
-		{"a password of one character", "w", status.Error(codes.NotFound, text), status.Error(codes.NotFound, secret.Withheld)},
-		{"the same, and a text that does not have it", "Z", status.Error(codes.NotFound, text), status.Error(codes.NotFound, secret.Withheld)},
-		{"a password that is the name of the user", "svc-user-1", errors.New("svc-user-1 is unknown"), status.Error(codes.Unknown, secret.Withheld)},
-		{"a password that is the share", `\\s\hhhhh`, errors.New(`\\s\hhhhh is unknown`), status.Error(codes.Unknown, "[secret] is unknown")},
-		{"an error that is no error", "p4ss-w0rd", okError{}, status.Error(codes.Internal, "[secret]")},
+		{"our own", "p4ss-w0rd", own, own},
+		{"our own that repeats it", "s not ther", own, hidden(codes.NotFound)},
+		{"our own that repeats it in capitals", "THE SHARE", own, hidden(codes.NotFound)},
+		{"our own that repeats what the request asks for", "svc-user-1", apiserver.NewOwnError(codes.Internal, "SVC-USER-1 is unknown"), hidden(codes.Internal)},
+		{"our own in an error of others", "p4ss-w0rd", fmt.Errorf("x: %w", own), hidden(codes.NotFound)},
+		{"our own beside an error of others", "p4ss-w0rd", errors.Join(own, errors.New("x")), hidden(codes.NotFound)},
+		{"a status", "p4ss-w0rd", foreign, hidden(codes.NotFound)},
+		{"a status in an error", "p4ss-w0rd", fmt.Errorf("x: %w", status.Error(codes.Aborted, text)), hidden(codes.Aborted)},
+		{"a status whose code is a number of its own", "p4ss-w0rd", status.Error(12345678, text), hidden(codes.Internal)},
+		{"an error", "p4ss-w0rd", errors.New(text), hidden(codes.Unknown)},
+		{"the end of its time", "p4ss-w0rd", context.DeadlineExceeded, hidden(codes.DeadlineExceeded)},
+		{"an error that is no error", "p4ss-w0rd", okError{}, hidden(codes.Internal)},
 		{"no error", "p4ss-w0rd", nil, nil},
+		{"no password", "", foreign, foreign},
+		{"no password, and our own", "", own, own},
+		{"no password, and an error", "", errDisk, errDisk},
 	}
 	for _, tt := range tests {
-		call := mapping(tt.password)
-		r := &request{call: call}
-		describe(fill(&r.event), call)
+		r := &request{call: mapping(tt.password)}
 		resp, err := r.redact(t.Context(), func(context.Context, *apiserver.Call) (proto.Message, error) { return empty, tt.err })
 		if fmt.Sprint(err) != fmt.Sprint(tt.want) || status.Code(err) != status.Code(tt.want) || err == nil && resp != empty {
 			t.Errorf("%s: %v, %v, want %v", tt.name, resp, err, tt.want)
+		}
+	}
+}
+
+// How long a secret is, or of what it is made, does not show in what becomes of a text that does not have it.
+func TestTheLengthOfASecretMakesNoDifference(t *testing.T) {
+	own := apiserver.NewOwnError(codes.NotFound, "the share is not there")
+	for _, password := range []string{"z", "zz", "zzz", "1", "4711", "word", "unreachable", "p4ss-w0rd", strings.Repeat("z", 512), strings.Repeat("z", 64<<10)} {
+		for err, want := range map[error]string{own: "the share is not there", errors.New("x"): withheld, errors.New(password): withheld, errors.New(strings.Repeat("x", 64<<10)): withheld} {
+			r := &request{call: mapping(password)}
+			_, got := r.redact(t.Context(), func(context.Context, *apiserver.Call) (proto.Message, error) { return nil, err })
+			if status.Convert(got).Message() != want {
+				t.Errorf("%d characters: %v", len(password), got)
+			}
 		}
 	}
 }
@@ -63,11 +79,6 @@ type okError struct{}
 
 func (okError) Error() string              { return "p4ss-w0rd" }
 func (okError) GRPCStatus() *status.Status { return status.New(codes.OK, "p4ss-w0rd") }
-
-func fill(e *audit.Event) *audit.Event {
-	e.What = &audit.What{}
-	return e
-}
 
 // bomb is an error whose text is a panic, as that of a nil pointer is.
 type bomb struct{}
@@ -105,7 +116,7 @@ func TestAStackHasNoArguments(t *testing.T) {
 	text := func(secret string, c rune) string {
 		return func() string { return stack() }() + secret[:0] + string(c)[:0]
 	}("p4ss-w0rd", 'p')
-	if !strings.Contains(text, t.Name()) || !strings.Contains(text, "secrets_scrub_test.go:") || strings.Contains(text, "0x") || strings.Contains(text, "(...)") {
+	if !strings.Contains(text, t.Name()) || !strings.Contains(text, "secrets_redact_test.go:") || strings.Contains(text, "0x") || strings.Contains(text, "(...)") {
 		t.Errorf("stack:\n%s", text)
 	}
 }
@@ -145,7 +156,7 @@ func BenchmarkRedact(b *testing.B) {
 		name string
 		call *apiserver.Call
 		err  error
-	}{{"no secret", open, nil}, {"no secret, error", open, errDisk}, {"a secret", closed, nil}, {"a secret, error", closed, errDisk}} {
+	}{{"no secret", open, nil}, {"no secret, error", open, errDisk}, {"a secret", closed, nil}, {"a secret, error", closed, errDisk}, {"a secret, our own error", closed, apiserver.NewOwnError(codes.NotFound, remedy)}} {
 		b.Run(c.name, func(b *testing.B) {
 			handle, ctx, r := next(c.err), context.Background(), &request{call: c.call}
 			b.ReportAllocs()
