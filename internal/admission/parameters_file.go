@@ -194,9 +194,7 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 		at := join(path, name)
 		f.label(at, name)
 		var s Subjects
-		if m[name] == nil {
-			f.add(at, "there is no value; write {} to allow every account of the namespace, or serviceAccounts with their names")
-		} else {
+		if m[name] != nil {
 			f.members(at, m[name], map[string]func(string, any){
 				"serviceAccounts": func(path string, v any) {
 					if v == nil {

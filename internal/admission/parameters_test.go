@@ -67,7 +67,6 @@ func TestParseParametersRefuses(t *testing.T) {
 		"guarded pipes as a string":          "guardedPipes: csi-proxy*",
 		"a star alone in a name":             `guardedPipes: ["csi*proxy"]`,
 		"a requirement that is null":         "requirement:",
-		"a namespace that is null":           "allowedNamespaces: {a: }",
 		"accounts as a string":               "allowedNamespaces: {a: {serviceAccounts: b}}",
 		"accounts that are null":             "allowedNamespaces: {a: {serviceAccounts: }}",
 		"policies that are null":             "pipePolicies:",
@@ -99,8 +98,8 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = EqualPowerIgnore },
 		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
 		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
-		"allowedNamespaces: {b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
-			p.AllowedNamespaces = map[string]Subjects{"b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
+		"allowedNamespaces: {a: , b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
+			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
 		"hostProcessAllowed: {a: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.HostProcessAllowed = map[string]Subjects{"a": {ServiceAccounts: []string{"x", "y.z"}}}
@@ -167,13 +166,23 @@ func FuzzParseParameters(f *testing.F) {
 	})
 }
 
+func TestANamespaceWithoutServiceAccountsIsAWarning(t *testing.T) {
+	p, err := ParseParameters([]byte("allowedNamespaces: {a: , b: {}, c: {serviceAccounts: []}, d: {serviceAccounts: [e]}}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Warnings(); len(got) != 3 || !strings.HasPrefix(got[2], "allowedNamespaces.c allows every service account") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestGuardedPipesThatAreNoneOfCSIProxyAreAWarning(t *testing.T) {
 	for _, tt := range []struct {
 		pipes []string
 		warns bool
 	}{
 		{DefaultParameters().GuardedPipes, false}, {[]string{"x", "CSI-Proxy-Disk-v1"}, false}, {[]string{"*"}, false},
-		{[]string{"csi-proxy-dsk*"}, true}, {[]string{"disk-v1"}, true}, {[]string{"docker_engine"}, true},
+		{nil, false}, {[]string{"csi-proxy-dsk*"}, true}, {[]string{"disk-v1"}, true}, {[]string{"docker_engine"}, true},
 	} {
 		p := DefaultParameters()
 		p.GuardedPipes = tt.pipes

@@ -43,14 +43,19 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 	return out
 }
 
-// Warnings are those of the PipePolicies, by name, and of guarded pipes that are none of CSI Proxy.
+// Warnings are those of the PipePolicies, by name, of guarded pipes that are none of CSI Proxy, and of namespaces that are allowed as a whole.
 func (p Parameters) Warnings() (out []string) {
 	folded := make([]string, len(p.GuardedPipes))
 	for i, pattern := range p.GuardedPipes {
 		folded[i] = pipepath.Fold(pattern)
 	}
-	if !access.GuardsCSIProxy(folded...) {
+	if len(folded) > 0 && !access.GuardsCSIProxy(folded...) { // none are those of no file
 		out = append(out, "guardedPipes guards no pipe of CSI Proxy: their names begin with "+access.PipePrefix)
+	}
+	for _, name := range sortedKeys(p.AllowedNamespaces) {
+		if len(p.AllowedNamespaces[name].ServiceAccounts) == 0 {
+			out = append(out, "allowedNamespaces."+name+" allows every service account of the namespace: name those of the drivers in serviceAccounts")
+		}
 	}
 	for _, name := range sortedKeys(p.PipePolicies) {
 		for _, text := range p.PipePolicies[name].Warnings {
