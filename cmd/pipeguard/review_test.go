@@ -2,9 +2,23 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// Warnings are about the policies, so they do not change the report of the objects.
+func TestReviewPrintsTheWarningsOfItsPolicies(t *testing.T) {
+	params := filepath.Join(t.TempDir(), "parameters.yaml")
+	if err := os.WriteFile(params, []byte("guardedPipes: [csi-proxy-dsk*]\nallowedNamespaces: {a: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, "", "review", "-f", "testdata/review/ordinary.yaml", "--params", params)
+	if got.code != exitYes || strings.Count(got.errOut, "warning: ") != 2 || strings.Contains(got.out, "warning: ") {
+		t.Errorf("exit code %d, standard error %q, output %q", got.code, got.errOut, got.out)
+	}
+}
 
 func TestReviewAnswersAsTheWebhookWould(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -43,13 +43,13 @@ func (f *faults) pipePolicies(path string, v any, read PolicyReader) map[string]
 	return out
 }
 
-// Warnings are those of the PipePolicies, by name, of guarded pipes that are none of CSI Proxy, and of namespaces that are allowed as a whole.
+// Warnings returns the warnings of the PipePolicies, by name, and warns if guardedPipes covers no pipe of CSI Proxy or a namespace is allowed as a whole.
 func (p Parameters) Warnings() (out []string) {
 	folded := make([]string, len(p.GuardedPipes))
 	for i, pattern := range p.GuardedPipes {
 		folded[i] = pipepath.Fold(pattern)
 	}
-	if len(folded) > 0 && !access.GuardsCSIProxy(folded...) { // none are those of no file
+	if len(folded) > 0 && !access.GuardsCSIProxy(folded...) { // empty: no file was read
 		out = append(out, "guardedPipes guards no pipe of CSI Proxy: their names begin with "+access.PipePrefix)
 	}
 	for _, name := range sortedKeys(p.AllowedNamespaces) {

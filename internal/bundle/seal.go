@@ -39,6 +39,9 @@ func Build(b Bundle, key *Key) ([]byte, error) {
 	return raw, nil
 }
 
+// maxSignatures bounds the file of the signatures in bytes, which is parsed before anything is known to be signed. MaxFiles files with the longest names need less.
+const maxSignatures = 512 << 10
+
 // Seal is what is known of a bundle beside its content.
 type Seal struct {
 	// Key has signed it.
@@ -59,6 +62,9 @@ func (k Keys) Verify(raw []byte) (Bundle, Seal, error) {
 		return Bundle{}, Seal{}, refuse(ReasonUnsigned, errors.New("there are no signatures"))
 	}
 	delete(files, signaturesFile)
+	if len(text) > maxSignatures {
+		return Bundle{}, Seal{}, refuse(ReasonUnsigned, fmt.Errorf("%s: %d bytes, and at most %d are taken", signaturesFile, len(text), maxSignatures))
+	}
 	var signatures opa.SignaturesConfig
 	if err := decode(text, &signatures); err != nil {
 		return Bundle{}, Seal{}, refuse(ReasonUnsigned, fmt.Errorf("%s: %w", signaturesFile, err))

@@ -82,12 +82,14 @@ func TestOPATakesOurBundles(t *testing.T) {
 	}
 }
 
-// What nobody has signed is hashed, and not parsed: parsed, a text of 16 KB packed and 12 MB unpacked takes a gigabyte.
+// An unsigned file is hashed and not parsed: parsed, 12 MB of nested JSON, which is 16 KB packed, take a gigabyte.
 func TestWhatIsNotSignedCostsNoMoreThanItsBytes(t *testing.T) {
 	key := newTestKey(t)
 	raw, keys := build(t, key), pin(t, key)
 	deep := strings.Repeat(`{"":`, 4000) + "0" + strings.Repeat("}", 4000)
-	for _, name := range []string{manifestFile, aclFile, "/policies/node.rego"} {
+	for name, reason := range map[string]Reason{
+		manifestFile: ReasonSignature, aclFile: ReasonSignature, "/policies/node.rego": ReasonSignature, signaturesFile: ReasonUnsigned,
+	} {
 		hostile := repack(t, raw, func(f map[string][]byte) {
 			f[name] = []byte(`{"a":[` + strings.Repeat(deep+",", 1<<20/len(deep)) + `0]}`)
 		})
@@ -95,9 +97,21 @@ func TestWhatIsNotSignedCostsNoMoreThanItsBytes(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, _, err := keys.Verify(hostile)
 		runtime.ReadMemStats(&after)
-		if taken := after.TotalAlloc - before.TotalAlloc; ReasonOf(err) != ReasonSignature || taken > 16<<20 {
+		if taken := after.TotalAlloc - before.TotalAlloc; ReasonOf(err) != reason || taken > 16<<20 {
 			t.Errorf("%s: %v, and %d MB", name, err, taken>>20)
 		}
+	}
+}
+
+func TestTheSignaturesOfTheLargestBundleAreTaken(t *testing.T) {
+	key := newTestKey(t)
+	raw := build(t, key, func(b *Bundle) {
+		for i := range MaxFiles - 4 { // the manifest, the access list, the signatures and the module that is there
+			b.Modules[fmt.Sprintf("%s%03d.rego", strings.Repeat("m", longestName-8), i)] = "package x"
+		}
+	})
+	if b, _, err := pin(t, key).Verify(raw); err != nil || len(b.Modules) != MaxFiles-3 {
+		t.Errorf("%d modules, %v", len(b.Modules), err)
 	}
 }
 

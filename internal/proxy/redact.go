@@ -15,9 +15,8 @@ import (
 // withheld stands for a text that may repeat a secret.
 const withheld = "the host's answer is withheld, since it may repeat a secret"
 
-// redact has the call carried out. If its request has a secret, only an apiserver.OwnError keeps its text: in what form another
-// program repeats what it was given, nobody can know. Of any other error the code stays, and nothing else is recorded, logged or
-// answered.
+// redact has the call carried out. If its request has a secret, only an apiserver.OwnError keeps its text, because another program
+// may repeat the secret in a form that no search would find. Of any other error, only the code is recorded, logged and answered.
 //
 // The caller is told the same. It knows its secret, but it logs what it is told, and others read that.
 func (r *request) redact(ctx context.Context, handle apiserver.Handler) (proto.Message, error) {

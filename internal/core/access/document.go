@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
 // Schema is the form of a Document. A later one is refused and not half understood.
@@ -111,8 +111,10 @@ func (d Document) Check() error {
 			add("policy %q: no pipes", p.Name)
 		}
 		for _, pattern := range p.Pipes {
-			if name := strings.TrimSuffix(pattern, "*"); pattern == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._{}-") != "" { // it would guard nothing
-				add("policy %q: pipe %q: want a name in lower case, or its beginning and *; names have letters, digits and . _ { } -", p.Name, pattern)
+			if _, err := pipepath.NewGuard(pattern); err != nil { // it would guard nothing
+				add("policy %q: %w", p.Name, err)
+			} else if pipepath.Fold(pattern) != pattern {
+				add("policy %q: pipe %q: want a name in lower case, or its beginning and *", p.Name, pattern)
 			}
 		}
 		subjects := map[string]bool{}

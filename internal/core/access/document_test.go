@@ -63,6 +63,8 @@ func TestADocumentIsRefused(t *testing.T) {
 		"a policy of no pipes":          policy(`{"name":"p","pipes":[]}`),
 		"a pipe with a space":           policy(`{"name":"p","pipes":["csi-proxy-disk-v1 "]}`),
 		"a pipe that does not show":     policy("{\"name\":\"p\",\"pipes\":[\"csi-proxy-disk-v1\u200b\"]}"),
+		"a pipe that is a dot":          policy(`{"name":"p","pipes":["."]}`),
+		"a pipe that ends in a dot":     policy(`{"name":"p","pipes":["csi-proxy-disk-v1."]}`),
 		"a pipe of any letter":          policy(`{"name":"p","pipes":["?"]}`),
 		"a name twice":                  policy(`{"name":"p","pipes":["a"]},{"name":"p","pipes":["b"]}`),
 		"a subject of no name":          policy(`{"name":"p","pipes":["a"],"subjects":[{"name":"","namespace":"n"}]}`),

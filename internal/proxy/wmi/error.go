@@ -17,7 +17,7 @@ type Error struct {
 	Text   string // what the provider says about it, if it says anything
 }
 
-// Error has all but the provider's text, which may repeat anything: whoever wants it adds it.
+// Error returns everything except the provider's text, which may repeat a parameter. The caller adds it where that is safe.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("0x%08X", e.Code)
 	if e.Op != "" {

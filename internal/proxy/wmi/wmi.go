@@ -45,7 +45,7 @@ type Call struct {
 	In        map[string]any // parameters by name: nil (left out), bool, string, Secret, integers; those of 64 bits may be decimal strings
 }
 
-// Secret is a text for a method that nobody else may read. However it is printed, it says [secret].
+// Secret is a text that only the method may read. It prints as [secret] under every verb.
 type Secret string
 
 // Format implements fmt.Formatter.
