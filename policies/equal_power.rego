@@ -5,19 +5,18 @@ import data.pipeguard.parameters
 # METADATA
 # title: A path gives as much power over the node as a guarded pipe
 # description: >-
-#   The path is a pipe of the container runtime, a directory from which Windows or the kubelet is run, a raw disk or volume, or an
-#   administrative share. The parameter equalPower says what follows: Ignore, Audit, Warn or Deny. Any other value denies.
+#   The path is a pipe of the container runtime or of Windows' own services, a directory from which Windows or the kubelet is run, a raw disk or
+#   volume, or an administrative share. The parameter equalPower says what follows: Ignore, Audit, Warn or Deny. Any other value denies. For
+#   what guarded host paths are in, the stricter of equalPower and hostPaths counts. Nothing follows for a directory that a PipePolicy permits.
 # custom:
 #   code: PG008
 #   severity: medium
 #   docs: https://github.com/pipeguard/pipeguard/blob/main/docs/rules.md#pg008
 #   remedy: Mount a directory of the application's own.
 findings contains {"code": "PG008", "effect": effect, "field": field_of(entry)} if {
-	some list in [input.mounts, input.unmounted, input.persistentVolumes]
-	some entry in list
+	some entry in host_entries
 	not entry.equalPower == ""
-	entry.guarded == false # else other rules ask for more
-	entry.neverAllowed == false
+	not host_path_permitted(entry)
 	effect := effect_of_power(entry)
 	effect != "none"
 }
@@ -25,10 +24,12 @@ findings contains {"code": "PG008", "effect": effect, "field": field_of(entry)} 
 # Only a power that is known can be tolerated.
 default effect_of_power(_) := "deny"
 
-effect_of_power(entry) := equal_power_effect if entry.equalPower in {"pipe", "directory", "disk", "share"}
+effect_of_power(entry) := strictest({equal_power_effect | true} | {host_paths_effect | not entry.place == ""}) if {
+	entry.equalPower in {"pipe", "directory", "disk", "share"}
+}
 
 default equal_power_effect := "deny"
 
-equal_power_effect := equal_power_effects[parameters.equalPower]
+equal_power_effect := effects_of_host_actions[parameters.equalPower]
 
-equal_power_effects := {"Ignore": "none", "Audit": "audit", "Warn": "warn", "Deny": "deny"}
+strictest(effects) := [effect | some effect in ["deny", "warn", "audit", "none"]; effect in effects][0]

@@ -15,7 +15,7 @@ pod := {
 	"user": {"name": "alice", "groups": []},
 	"labels": {},
 	"annotations": {},
-	"pod": {"labels": {}, "annotations": {}, "field": "metadata"},
+	"pod": {"labels": {}, "annotations": {}, "field": "metadata", "hostNetwork": false},
 	"containers": [plain_container],
 	"mounts": [],
 	"unmounted": [],
@@ -34,6 +34,8 @@ plain_container := {
 	"image": "registry.example/web:1",
 	"privileged": false,
 	"hostProcess": false,
+	"runAsUserName": "",
+	"access": ungoverned,
 	"field": "spec.containers[0]",
 }
 
@@ -54,6 +56,8 @@ plain_mount := {
 	"guarded": true,
 	"neverAllowed": false,
 	"equalPower": "",
+	"place": "",
+	"hostPath": "",
 	"policies": [],
 	"access": ungoverned,
 	"field": "spec.containers[0].volumeMounts[0]",
@@ -79,6 +83,8 @@ volume := {
 	"guarded": true,
 	"neverAllowed": false,
 	"equalPower": "",
+	"place": "",
+	"hostPath": "",
 	"policies": [],
 	"access": ungoverned,
 	"field": "spec.volumes[0].hostPath.path",
@@ -93,6 +99,8 @@ persistent_volume := {
 	"guarded": true,
 	"neverAllowed": false,
 	"equalPower": "",
+	"place": "",
+	"hostPath": "",
 	"policies": [],
 	"access": ungoverned,
 	"field": "spec.hostPath.path",
@@ -119,6 +127,9 @@ subject := {
 	"expiresAt": "",
 	"warnFrom": "",
 }
+
+# It expires in two days: five of the seven in which it warns are gone.
+expiring := replaced(subject, {"expiresAt": "2026-01-04T03:04:05Z", "warnFrom": "2025-12-28T03:04:05Z"})
 
 # What is said of a pipe that the policy "csi" governs, to whom is its subject.
 access := {"action": "Deny", "privilegedSuffices": false, "subjects": [subject], "nearest": []}
@@ -179,6 +190,7 @@ parameters := {
 	"allowedNamespaces": {"kube-system": {"serviceAccounts": ["csi-azuredisk-node-sa"]}},
 	"hostProcess": "Audit",
 	"equalPower": "Audit",
+	"hostPaths": "Audit",
 }
 
 requiring(requirement) := object.union(parameters, {"requirement": requirement})
@@ -191,7 +203,7 @@ codes(findings) := {finding.code | some finding in findings}
 
 # What parameters must not look like.
 unusable contains object.remove(parameters, {key}) if {
-	some key in ["requirement", "allowedNamespaces", "hostProcess", "equalPower"]
+	some key in ["requirement", "allowedNamespaces", "hostProcess", "equalPower", "hostPaths"]
 }
 
 unusable contains object.union(parameters, {"requirement": value}) if {
@@ -199,6 +211,10 @@ unusable contains object.union(parameters, {"requirement": value}) if {
 }
 
 unusable contains object.union(parameters, {"hostProcess": value}) if {
+	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
+}
+
+unusable contains object.union(parameters, {"hostPaths": value}) if {
 	some value in ["", "none", "audit", "Allow", null, true, 1, ["Ignore"]]
 }
 

@@ -57,48 +57,46 @@ test_ignore_says_nothing if {
 	admission.findings == set() with input as host_process_pod with data.pipeguard.parameters as handling("Ignore")
 }
 
-installer_pod := object.union(host_process_pod, {"namespace": "nodes", "serviceAccount": "installer"})
+# Such a pod whose container is a subject that permits it.
+installer_pod := permitting({})
 
-host_processes_of(entry) := object.union(handling("Deny"), {"hostProcessAllowed": {"nodes": entry}})
+permitting(changes) := object.union(pod, {"containers": [plain_container, replaced(host_process_pod.containers[1], {"access": replaced(
+	replaced(ungoverned, {"subjects": [subject]}),
+	changes,
+)})]})
 
-test_a_service_account_that_is_named_is_left_alone if {
-	admission.findings == set() with input as installer_pod
-		with data.pipeguard.parameters as host_processes_of({"serviceAccounts": ["other", "installer"]})
+host_process_denied := {{"code": "PG005", "effect": "deny", "field": "spec.containers[1]"}}
+
+test_a_subject_that_permits_it_is_left_alone if {
+	admission.findings == set() with input as installer_pod with data.pipeguard.parameters as handling("Deny")
 }
 
-test_others_are_denied_as_before[candidate] if {
-	some change in [
-		{"namespace": "shop"},
-		{"namespace": ""},
-		{"serviceAccount": "default"},
-		{"serviceAccount": ""},
-	]
-	candidate := object.union(installer_pod, change)
-	not admission.allowed with input as candidate
-		with data.pipeguard.parameters as object.union(handling("Deny"), {"hostProcessAllowed": {
-			"nodes": {"serviceAccounts": ["installer"]},
-			"": {"serviceAccounts": ["installer"]},
-		}})
+test_what_is_no_list_of_subjects_permits_nobody[subjects] if {
+	some subjects in [null, [], {}, "installer", true, {"a": subject}, {subject}, [null], ["installer"], [{}], [object.remove(subject, {"subject"})], [replaced(subject, {"subject": null})]]
+	admission.findings == host_process_denied with input as permitting({"subjects": subjects}) with data.pipeguard.parameters as handling("Deny")
 }
 
-test_an_empty_name_is_no_service_account if {
-	not admission.allowed with input as object.union(installer_pod, {"serviceAccount": ""})
-		with data.pipeguard.parameters as host_processes_of({"serviceAccounts": [""]})
+test_what_else_is_said_permits_nobody if {
+	every candidate in [
+		permitting({"subjects": [], "action": "Audit", "privilegedSuffices": true}),
+		replaced(installer_pod, {"containers": [replaced(installer_pod.containers[1], {"access": null, "privileged": true, "runAsUserName": "x"})]}),
+		replaced(installer_pod, {"containers": [object.remove(installer_pod.containers[1], {"access"})]}),
+	] {
+		admission.findings == host_process_denied with input as candidate with data.pipeguard.parameters as handling("Deny")
+	}
 }
 
-test_an_entry_that_names_nobody_allows_nobody[entry] if {
-	some entry in [
-		null, {}, true, "installer", ["installer"],
-		{"serviceAccounts": null}, {"serviceAccounts": []}, {"serviceAccounts": "installer"}, {"serviceAccounts": {"a": "installer"}},
-		{"serviceAccounts": ["*"]}, {"serviceaccounts": ["installer"]},
-		{"serviceAccounts": ["installer"], "containers": ["x"]},
-	]
-	not admission.allowed with input as installer_pod with data.pipeguard.parameters as host_processes_of(entry)
+test_another_container_beside_it_is_denied if {
+	other := replaced(installer_pod.containers[1], {"access": ungoverned, "field": "spec.containers[2]"})
+	candidate := replaced(installer_pod, {"containers": array.concat(installer_pod.containers, [other])})
+	{finding.field | some finding in admission.findings} == {"spec.containers[2]"} with input as candidate
+		with data.pipeguard.parameters as handling("Deny")
 }
 
-test_parameters_that_are_not_valid_allow_nobody if {
-	not admission.allowed with input as installer_pod
-		with data.pipeguard.parameters as object.union(host_processes_of({"serviceAccounts": ["installer"]}), {"hostProcess": "deny"})
+test_parameters_that_are_not_valid_permit_nobody if {
+	every bad in unusable {
+		"PG005" in codes(admission.findings) with input as installer_pod with data.pipeguard.parameters as bad
+	}
 }
 
 test_annotations_and_pipes_are_not_lifted[code] if {
@@ -107,6 +105,22 @@ test_annotations_and_pipes_are_not_lifted[code] if {
 		"PG001": {"mounts": [plain_mount]},
 	}
 	some finding in admission.findings with input as object.union(installer_pod, change)
-		with data.pipeguard.parameters as host_processes_of({"serviceAccounts": ["installer"]})
+		with data.pipeguard.parameters as handling("Deny")
 	finding.code == code
+}
+
+test_a_host_process_permission_that_ends_soon_is_warned_about[value] if {
+	some value, warned in {"Deny": {{"code": "PG009", "effect": "warn", "field": "spec.containers[1]"}}, "Ignore": set()}
+	admission.advice == warned with input as permitting({"subjects": [expiring]}) with data.pipeguard.parameters as handling(value)
+}
+
+test_one_that_lasts_is_not if {
+	every subjects in [[subject], [expiring, subject], []] {
+		admission.advice == set() with input as permitting({"subjects": subjects}) with data.pipeguard.parameters as handling("Deny")
+	}
+}
+
+test_what_is_no_host_process_container_needs_no_permission if {
+	candidate := replaced(pod, {"containers": [replaced(plain_container, {"access": access_with({"subjects": [expiring]})})]})
+	admission.advice == set() with input as candidate with data.pipeguard.parameters as handling("Deny")
 }

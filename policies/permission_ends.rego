@@ -1,9 +1,10 @@
 package pipeguard.admission
 
 # METADATA
-# title: The permission to mount a guarded pipe ends within seven days
+# title: A permission ends within seven days
 # description: >-
-#   Every subject of a PipePolicy that permits the mount has an end, and it is near. Pods that are made after it are refused.
+#   Every subject of a PipePolicy that permits the mount of a guarded pipe, the HostProcess container or the host path, has an end, and it is near. Pods that are made
+#   after it are refused, or get what the parameters hostProcess and hostPaths say.
 # custom:
 #   code: PG009
 #   severity: low
@@ -21,6 +22,34 @@ advice contains {"code": "PG009", "effect": "warn", "field": field_of(mount)} if
 	}
 	not privilege_governs(mount.policies, mount.access, mount.privileged) # else the permission stays when the subjects are gone
 }
+
+advice contains {"code": "PG009", "effect": "warn", "field": field_of(container)} if {
+	some container in input.containers
+	not container.hostProcess == false
+	host_process_effect != "none" # else nothing ends
+	host_permission_ends(container)
+}
+
+advice contains {"code": "PG009", "effect": "warn", "field": field_of(mount)} if {
+	some mount in input.mounts
+	mount.guarded == false # first, because most mounts that are looked at are of guarded pipes
+	mount.neverAllowed == false
+	host_path_permitted(mount)
+	host_path_effect_of(mount) != "none" # else nothing ends
+	host_permission_ends(mount)
+}
+
+host_permission_ends(entry) if {
+	subjects := host_subjects(entry)
+	subjects != []
+	every subject in subjects {
+		not lasts(subject)
+	}
+}
+
+host_path_effect_of(entry) := host_paths_effect if entry.equalPower == ""
+
+host_path_effect_of(entry) := effect_of_power(entry) if not entry.equalPower == ""
 
 lasts(subject) if subject.warnFrom == ""
 

@@ -4,9 +4,6 @@ import data.pipeguard.admission
 
 ending := {{"code": "PG009", "effect": "warn", "field": "spec.containers[0].volumeMounts[0]"}}
 
-# It expires in two days: five of the seven in which it warns are gone.
-expiring := replaced(subject, {"expiresAt": "2026-01-04T03:04:05Z", "warnFrom": "2025-12-28T03:04:05Z"})
-
 having(subjects) := mounting({"access": access_with({"subjects": subjects})})
 
 test_a_permission_that_ends_soon_is_warned_about if {

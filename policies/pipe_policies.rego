@@ -51,6 +51,38 @@ standing(policies, access, privileged) := "subject" if {
 	privilege_governs(policies, access, privileged)
 }
 
+# The subjects that permit something of the host: a container to be a HostProcess container, or a host path.
+default host_subjects(_) := []
+
+host_subjects(entry) := [subject |
+	is_array(entry.access.subjects)
+	some subject in entry.access.subjects
+	is_string(subject.subject)
+] if parameters_valid
+
+# What reaches the host by a path that leads to no pipe, or may: found once, for rules that have to do with few entries.
+host_entries := [entry |
+	some list in [input.mounts, input.unmounted, input.persistentVolumes]
+	some entry in list
+	entry.guarded == false # else other rules ask for more
+	entry.neverAllowed == false
+	not reaches_no_host(entry)
+]
+
+reaches_no_host(entry) if {
+	entry.equalPower == ""
+	entry.place == ""
+}
+
+# A host path is permitted as one. A PersistentVolume has no subjects; and those of a pipe, a disk or a share permit nothing of the host.
+host_path_permitted(entry) if {
+	entry.policies == []
+	entry.equalPower in {"", "directory"}
+	host_subjects(entry) != []
+}
+
+effects_of_host_actions := {"Ignore": "none", "Audit": "audit", "Warn": "warn", "Deny": "deny"}
+
 # What follows where nobody permits.
 default effect_of(_) := "deny"
 

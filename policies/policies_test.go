@@ -40,6 +40,7 @@ func parameters(hostProcess string) map[string]any {
 		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
 		"hostProcess":       hostProcess,
 		"equalPower":        "Audit",
+		"hostPaths":         "Audit",
 	}}}
 }
 
@@ -89,7 +90,7 @@ func ruleFiles(t *testing.T, m policy.Modules) []string {
 			out = append(out, strings.TrimSuffix(name, ".rego"))
 		}
 	}
-	if len(out) != 11 {
+	if len(out) != 12 {
 		t.Fatalf("%d rule files: %v", len(out), out)
 	}
 	return out
@@ -129,7 +130,7 @@ func TestPolicyIsActivatedWithAndWithoutParameters(t *testing.T) {
 func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 	m := modules(t)
 	_, s := activated(t)
-	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006", "PG007", "PG008", "PG009", "PG010"} {
+	for _, code := range []string{"PG000", "PG001", "PG002", "PG003", "PG004", "PG005", "PG006", "PG007", "PG008", "PG009", "PG010", "PG011"} {
 		r, ok := s.Rule(code)
 		if !ok || r.Title == "" || r.Description == "" || r.Severity == "" || r.Remedy == "" {
 			t.Errorf("%s: %+v", code, r)
@@ -138,7 +139,7 @@ func TestEveryRuleHasADescriptionATestAndAnExample(t *testing.T) {
 			t.Errorf("%s: docs are at %q", code, r.Docs)
 		}
 	}
-	if len(s.Rules()) != 11 {
+	if len(s.Rules()) != 12 {
 		t.Errorf("%d rules", len(s.Rules()))
 	}
 	for _, name := range ruleFiles(t, m) {
@@ -165,6 +166,7 @@ func TestExamplesShowTheirRule(t *testing.T) {
 		"host_process_annotation": {Findings: finding("PG006", "deny", "metadata.annotations[microsoft.com/hostprocess-inherit-user]")},
 		"persistent_volume":       {Findings: finding("PG007", "deny", "spec.hostPath.path")},
 		"equal_power":             {Allowed: true, Findings: finding("PG008", "audit", "spec.containers[0].volumeMounts[0]")},
+		"host_path":               {Allowed: true, Findings: finding("PG011", "audit", "spec.containers[0].volumeMounts[0]")},
 		"permission_ends":         {Allowed: true, Findings: finding("PG009", "warn", "spec.containers[2].volumeMounts[2]")},
 		"governed":                {Findings: finding("PG010", "deny", "spec.containers[2].volumeMounts[2]")},
 		"driver":                  {Allowed: true, Findings: []policy.Finding{}},

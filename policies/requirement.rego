@@ -27,6 +27,7 @@ parameters_valid if {
 	parameters.requirement in {"PrivilegedOrAllowedNamespace", "PrivilegedAndAllowedNamespace", "AllowedNamespace"}
 	parameters.hostProcess in {"Ignore", "Audit", "Warn", "Deny"}
 	parameters.equalPower in {"Ignore", "Audit", "Warn", "Deny"}
+	parameters.hostPaths in {"Ignore", "Audit", "Warn", "Deny"}
 	type_name(parameters.allowedNamespaces) in {"object", "null"}
 }
 

@@ -8,7 +8,7 @@ guarded contains object.union(place, {"mounts": [mount]}) if {
 	some mount in [plain_mount, privileged_mount]
 }
 
-test_there_are_unusable_parameters if count(unusable) == 40
+test_there_are_unusable_parameters if count(unusable) == 49
 
 test_unusable_parameters_refuse_whatever_is_guarded if {
 	every bad in unusable {

@@ -39,15 +39,16 @@ type PipePolicyList struct {
 
 // PipePolicySpec says which pipes are guarded and who may use them.
 //
+// +kubebuilder:validation:XValidation:rule="(has(self.pipes) && size(self.pipes) > 0) || (has(self.subjects) && self.subjects.exists(s, has(s.hostProcess) || has(s.hostPaths)))",message="name pipes, or a subject with hostProcess or hostPaths: the policy guards nothing"
 // +kubebuilder:validation:XValidation:rule="!has(self.node) || !has(self.node.requireToken) || !self.node.requireToken || !has(self.subjects) || !self.subjects.exists(s, has(s.process))",message="no process of the node has a token: with requireToken nothing is permitted to it"
 type PipePolicySpec struct {
 	// Pipes are names of pipes, or beginnings of names that end in "*", in any case and without \\.\pipe\ in front.
-	// Each is guarded, whether or not the parameter guardedPipes has it.
+	// Each is guarded, whether or not the parameter guardedPipes has it. The list may be omitted if a subject has hostProcess or hostPaths.
 	//
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=set
-	Pipes []PipePattern `json:"pipes"`
+	// +optional
+	Pipes []PipePattern `json:"pipes,omitempty"`
 	// Admission is what the webhook does.
 	//
 	// +kubebuilder:default={}
@@ -167,6 +168,8 @@ type NodeRules struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) != has(self.process)",message="a subject is containers of a namespace or a process of the node: set namespace or process, and not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.serviceAccounts) && !has(self.containers) && !has(self.images))",message="a process of the node is in no pod: leave serviceAccounts, containers and images out"
+// +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.hostProcess) && !has(self.hostPaths))",message="a process of the node is in no pod: leave hostProcess and hostPaths out"
+// +kubebuilder:validation:XValidation:rule="(!has(self.hostProcess) && !has(self.hostPaths)) || (has(self.serviceAccounts) && size(self.serviceAccounts) > 0)",message="a subject with hostProcess or hostPaths names its service accounts: whoever may create pods in the namespace would have the nodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || !has(self.node) || !has(self.node.requireToken) || !self.node.requireToken",message="no process of the node has a token: with requireToken nothing is permitted to it"
 // +kubebuilder:validation:XValidation:rule="!has(self.expiresAt) || (has(self.owner) && has(self.reason))",message="a subject that expires is an exception: name its owner and reason"
 type Subject struct {
@@ -219,6 +222,23 @@ type Subject struct {
 	// +listType=set
 	// +optional
 	Images []string `json:"images,omitempty"`
+	// HostProcess permits the subject's containers to be HostProcess containers, which run on the node itself and reach everything that their Windows account can
+	// reach. For other HostProcess containers, the parameter hostProcess sets the action. Only admission asks for it.
+	//
+	// +optional
+	HostProcess *HostProcess `json:"hostProcess,omitempty"`
+	// HostPaths are directories of the node, each with its drive, which the subject's containers may mount with all in them, although the parameter
+	// guardedHostPaths guards them or they are of equal power: C:\var\lib\kubelet\plugins\disk.csi.azure.com. A HostProcess container that the subject permits needs none.
+	// For other containers, the parameters hostPaths and equalPower set the action. Only admission asks for it.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z]:[\\/][ !#-)+-9;=@-{}~]*$`
+	// +listType=set
+	// +optional
+	HostPaths []string `json:"hostPaths,omitempty"`
 	// Owner is who answers for an exception: a person, a team, an address.
 	//
 	// +kubebuilder:validation:MinLength=1
@@ -239,6 +259,21 @@ type Subject struct {
 	//
 	// +optional
 	Node SubjectRules `json:"node,omitzero"`
+}
+
+// HostProcess is what a subject permits HostProcess containers.
+type HostProcess struct {
+	// RunAsUserNames are the Windows accounts that the containers may declare in windowsOptions.runAsUserName, in any case, such as
+	// NT AUTHORITY\SYSTEM. If it is omitted, any account is permitted, and a container that declares none.
+	//
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:Pattern=`^([^\x00-\x1f\x7f"/\\:|<>+=;?*\[\],@]+\\)?[^\x00-\x1f\x7f"/\\:|<>+=;?*\[\],@]+$`
+	// +listType=set
+	// +optional
+	RunAsUserNames []string `json:"runAsUserNames,omitempty"`
 }
 
 // NodeProcess is any process of a node that runs one program as one account: in a HostProcess container too, in another container never.

@@ -20,6 +20,9 @@ const (
 	// ConditionExpressedOnNodes is true of a PipePolicy if nodes permit its subjects all that admission takes it to permit; else its message names what
 	// holds at admission alone. Where no bundles are made, there is no such condition.
 	ConditionExpressedOnNodes = "ExpressedOnNodes"
+	// ConditionModesServed is true of a PipePolicy if the last scan found no pod that would be its subject but for its mode: HostProcess containers of a subject
+	// without hostProcess, or mounts of guarded pipes where the policy has no pipes, which no other policy permits. Until the first scan there is no such condition.
+	ConditionModesServed = "ModesServed"
 )
 
 // PolicyStatus is what became of a policy object.
@@ -37,8 +40,8 @@ type PolicyStatus struct {
 	//
 	// +optional
 	Replicas ReplicaCounts `json:"replicas,omitzero"`
-	// Conditions are Ready, Compiled, TestsPassed and Published; where bundles are made for nodes, a PipePolicy has
-	// BundlesPublished and ExpressedOnNodes besides.
+	// Conditions are Ready, Compiled, TestsPassed and Published; a PipePolicy has ModesServed besides and, where bundles are made for nodes,
+	// BundlesPublished and ExpressedOnNodes.
 	//
 	// +listType=map
 	// +listMapKey=type

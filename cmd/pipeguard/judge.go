@@ -42,10 +42,7 @@ func newJudge(ctx context.Context, s sources, o reviewOptions) (*judge, error) {
 
 func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []manifest.Fault) reviewReport {
 	report := reviewReport{
-		Schema: "pipeguard.dev/review/v1", Revision: j.revision, Objects: []reviewObject{}, Faults: []reviewFault{},
-	}
-	for _, f := range faults {
-		report.Faults = append(report.Faults, reviewFault{placeOf(f.Place), f.Err.Error()})
+		Schema: "pipeguard.dev/review/v1", Revision: j.revision, Objects: []reviewObject{}, Faults: faultsOf(faults),
 	}
 	for _, o := range objects {
 		judged, err := j.judge(ctx, o)
@@ -64,18 +61,33 @@ func (j *judge) judge(ctx context.Context, o manifest.Object) (reviewObject, err
 		reviewPlace: placeOf(o.Place), APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 		Verdict: verdictNotJudged, Warnings: []string{}, Findings: []policy.Finding{},
 	}
+	request, err := j.request(o, &out)
+	if err != nil || request == nil {
+		return out, err
+	}
+	return j.answer(ctx, request, out)
+}
+
+// request is what the API server would send about an object, as if it were being created, or an AdmissionReview's request as it stands. It gives out their
+// place. Nothing is sent about a kind that is harmless or left aside.
+func (j *judge) request(o manifest.Object, out *reviewObject) (*admissionv1.AdmissionRequest, error) {
 	gk := groupKind(o.APIVersion, o.Kind)
 	switch judgementOf(o.APIVersion, o.Kind, j.ignored) {
 	case judgeObject:
-		return j.object(ctx, o, out)
+		return j.creation(o, out)
 	case judgeReview:
-		return j.request(ctx, o, out)
+		request, err := admission.DecodeReview(o.JSON)
+		if err != nil {
+			return nil, err
+		}
+		out.Namespace, out.Name = request.Namespace, request.Name
+		return request, nil
 	case judgeHarmless, judgeLeftAside:
-		return out, nil
+		return nil, nil
 	case judgeOtherVersion:
-		return out, fmt.Errorf("kind %s is judged, but not as %s", gk, o.APIVersion)
+		return nil, fmt.Errorf("kind %s is judged, but not as %s", gk, o.APIVersion)
 	}
-	return out, fmt.Errorf("kind %s (%s) is not known here, and might lead to pods; to leave it aside, use --ignore %s", gk, o.APIVersion, gk)
+	return nil, fmt.Errorf("kind %s (%s) is not known here, and might lead to pods; to leave it aside, use --ignore %s", gk, o.APIVersion, gk)
 }
 
 // place gives an object its namespace by the rules of kubectl.
@@ -91,33 +103,22 @@ func (j *judge) place(o *reviewObject) error {
 	return nil
 }
 
-// object judges an object as if it were being created.
-func (j *judge) object(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
+func (j *judge) creation(o manifest.Object, out *reviewObject) (*admissionv1.AdmissionRequest, error) {
 	request, err := admission.ObjectReview(o.JSON)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	if err := apiserver.Refuses(request.Kind, o.JSON); err != nil {
-		return out, err
+		return nil, err
 	}
 	if request.Namespace == "" { // a kind without namespaces
-		return j.answer(ctx, request, out)
+		return request, nil
 	}
-	if err := j.place(&out); err != nil {
-		return out, err
+	if err := j.place(out); err != nil {
+		return nil, err
 	}
 	request.Namespace = out.Namespace
-	return j.answer(ctx, request, out)
-}
-
-// request judges the request of an AdmissionReview as it stands.
-func (j *judge) request(ctx context.Context, o manifest.Object, out reviewObject) (reviewObject, error) {
-	request, err := admission.DecodeReview(o.JSON)
-	if err != nil {
-		return out, err
-	}
-	out.Namespace, out.Name = request.Namespace, request.Name
-	return j.answer(ctx, request, out)
+	return request, nil
 }
 
 func (j *judge) answer(ctx context.Context, request *admissionv1.AdmissionRequest, out reviewObject) (reviewObject, error) {

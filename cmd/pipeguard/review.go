@@ -13,13 +13,14 @@ type reviewOptions struct {
 	with      additions
 	namespace string
 	ignored   []string
+	whySystem bool
 	out       *format
 }
 
 func newReview() *cobra.Command {
 	var o reviewOptions
 	cmd := &cobra.Command{
-		Use:   "review -f FILE...",
+		Use:   "review FILE...",
 		Short: "Say what the admission webhook would answer to objects",
 		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, workloads by their template
 (Deployment, DaemonSet, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, PodTemplate), PersistentVolumes, Lists
@@ -46,18 +47,33 @@ With -o json it prints one object:
             input.object judged an object that the match conditions of a cluster would not send
   faults    [{file, document, line, item, message}]
 
-Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work.`,
-		Example: `  pipeguard review -f pod.yaml
+With --why-system nothing is judged: it lists what each HostProcess container of the objects can reach on a node, the gravest
+first, how, and whether the same driver with pipes would have it. Who is a subject of which pipes, and what is of equal power, it
+takes from --policies and --params. With -o json it prints one object:
+  schema    "pipeguard.dev/why-system/v1"
+  objects   those with something to say: {file, document, line, item, apiVersion, kind, namespace, name,
+            containers: [{field, name, type, account, means}],
+            reaches: [{weight, what, how, pipeDriver, containers}], notes}
+            weight is critical, high, medium or low; account is empty if the pod declares none; the containers of reaches are
+            fields of the object; the other texts are for people and change from version to version
+  faults    as above
+
+Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work. With --why-system it is 0 or 2.`,
+		Example: `  pipeguard review pod.yaml
   helm template chart | pipeguard review -f - --params parameters.yaml
   kubectl get pipepolicies,policymodules -o yaml | pipeguard review -f manifests/ --policies -
-  pipeguard review -f manifests/ --policy-dir policies -o json`,
-		Args: noArguments(": files are named with -f"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return review(cmd, o) },
+  pipeguard review -f manifests/ --policy-dir policies -o json
+  pipeguard review --why-system driver.yaml --policies policies.yaml`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			o.files = append(o.files, files...)
+			return review(cmd, o)
+		},
 	}
-	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "file, directory or - to read objects from; may be repeated")
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE as well, as kubectl has it; may be repeated")
 	cmd.Flags().StringVar(&o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
 	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that name none; one that names another is bad input")
 	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
+	cmd.Flags().BoolVar(&o.whySystem, "why-system", false, "list what HostProcess containers reach on a node; nothing is judged")
 	o.with.add(cmd)
 	o.out = addFormat(cmd)
 	return cmd
@@ -65,17 +81,20 @@ Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or par
 
 func review(cmd *cobra.Command, o reviewOptions) error {
 	if len(o.files) == 0 {
-		return badInput(errors.New("name a file with -f, or - for standard input"))
+		return badInput(errors.New("name a file, or - for standard input"))
 	}
 	if err := checkIgnored(o.ignored); err != nil {
 		return badInput(err)
 	}
 	if slices.Contains(o.files, "-") && slices.Contains(o.with.objects, "-") {
-		return badInput(errors.New("-f and --policies cannot both read standard input"))
+		return badInput(errors.New("objects and --policies cannot both be read from standard input"))
 	}
 	s, err := loadSources(o.policyDir, o.with, cmd.InOrStdin())
 	if err != nil {
 		return badInput(err)
+	}
+	if o.whySystem {
+		return whySystem(cmd, s, o)
 	}
 	j, err := newJudge(cmd.Context(), s, o)
 	if err != nil {

@@ -51,6 +51,14 @@ type reviewFault struct {
 	Message string `json:"message"`
 }
 
+func faultsOf(faults []manifest.Fault) []reviewFault {
+	out := []reviewFault{}
+	for _, f := range faults {
+		out = append(out, reviewFault{placeOf(f.Place), f.Err.Error()})
+	}
+	return out
+}
+
 func placeOf(p manifest.Place) reviewPlace {
 	return reviewPlace{p.File, p.Document, p.Line, p.Item}
 }
@@ -76,7 +84,7 @@ func printReview(p *printer, r reviewReport) {
 	counts := map[string]int{}
 	for _, o := range r.Objects {
 		counts[o.Verdict]++
-		p.printf("%s: %s %s: %s", inert.Line(o.String()), inert.Line(o.Kind), inert.Line(nameOf(o)), strings.ReplaceAll(o.Verdict, "-", " "))
+		p.printf("%s: %s %s: %s", inert.Line(o.String()), inert.Line(o.Kind), inert.Line(qualified(o.Namespace, o.Name)), strings.ReplaceAll(o.Verdict, "-", " "))
 		if o.Code != "" {
 			p.printf(" (%s)", inert.Line(o.Code))
 		}
@@ -91,16 +99,21 @@ func printReview(p *printer, r reviewReport) {
 			p.printf("    %s\n", inert.Line(strings.TrimRight(line, "\n")))
 		}
 	}
-	for _, f := range r.Faults {
-		p.printf("%s: bad input: %s\n", inert.Line(f.String()), inert.Line(f.Message))
-	}
+	printFaults(p, r.Faults)
 	p.printf("%d allowed, %d denied, %d not judged, %d faults\n",
 		counts[verdictAllowed], counts[verdictDenied], counts[verdictNotJudged], len(r.Faults))
 }
 
-func nameOf(o reviewObject) string {
-	if o.Namespace == "" {
-		return o.Name
+func printFaults(p *printer, faults []reviewFault) {
+	for _, f := range faults {
+		p.printf("%s: bad input: %s\n", inert.Line(f.String()), inert.Line(f.Message))
 	}
-	return o.Namespace + "/" + o.Name
+}
+
+// qualified is a name with its namespace, if it has one.
+func qualified(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
 }

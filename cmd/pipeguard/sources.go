@@ -20,6 +20,8 @@ import (
 // sources are what a verdict rests on.
 type sources struct {
 	modules policy.Modules // with what follows from the parameters
+	// objects are what a verdict on objects was put together from.
+	objects policyset.Sources
 	// isBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.
 	isBuiltIn bool
 	// isOfNode is true for a request policy.
@@ -84,7 +86,7 @@ func loadSources(policyDir string, with additions, stdin io.Reader) (sources, er
 	if err := readPolicies(&s, with.objects, stdin); err != nil {
 		return sources{}, err
 	}
-	out := sources{isBuiltIn: policyDir == "", warnings: append(warnings(s.PipePolicies, time.Now()), s.Parameters.Warnings()...)}
+	out := sources{objects: s, isBuiltIn: policyDir == "", warnings: append(warnings(s.PipePolicies, time.Now()), s.Parameters.Warnings()...)}
 	out.modules, err = s.Assemble()
 	return out, err
 }

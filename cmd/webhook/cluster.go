@@ -127,6 +127,7 @@ func (m *cluster) finish(s *server) error {
 		Namespace:  m.options.podNamespace,
 		PodName:    m.options.podName,
 		Violations: scanner.Violations,
+		OtherModes: scanner.OtherModes,
 		Bundles:    bundles.report(),
 		Registerer: s.registry,
 		Log:        s.log,

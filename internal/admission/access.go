@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -9,10 +10,11 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
-// Access is what the PipePolicies that govern a pipe say of the container that mounts it, or of an object that names it otherwise. It is the same for all
-// mounts of one pipe by one container, which share it.
+// Access is what the PipePolicies that govern a pipe say of the container that mounts it, or of an object that names it otherwise, or what PipePolicies permit of the
+// host: a HostProcess container as such, or a host path. It is the same for all mounts of one pipe or path by one container, which share it.
 type Access struct {
 	// Action is the strictest of the governing policies: Deny, Warn or Audit; empty where none governs.
 	Action Action `json:"action"`
@@ -43,10 +45,15 @@ type AccessSubject struct {
 type AccessMiss struct {
 	Policy  string `json:"policy"`
 	Subject string `json:"subject"`
-	// Field is namespace, serviceAccount, container or image: the first that does not fit, in this order.
+	// Field is namespace, serviceAccount, container, image, hostProcess, runAsUserName or hostPath: the first that does not fit, in this order.
 	Field string `json:"field"`
 	// Want are at most three of the values that would have fitted.
 	Want []string `json:"want"`
+}
+
+// isHostPath says that a path leads to no pipe, and that PipePolicies can permit it as one of the host.
+func (t *Target) isHostPath() bool {
+	return !t.Guarded && t.Pipe == "" && (t.Place != "" || t.EqualPower == string(pipepath.PowerDirectory))
 }
 
 // maxMissValues is how many of the values that would have fitted a miss names.
@@ -58,18 +65,18 @@ var ungoverned = (&Access{Subjects: []AccessSubject{}, Nearest: []AccessMiss{}})
 // maxMatches bounds what it may take to hold an object against subjects: one for each subject that is looked at, and for each container and image in it.
 const maxMatches = 1 << 22
 
-var errTooManySubjects = errors.New("the object has too many containers to be held against all subjects of the PipePolicies that govern its pipes")
+var errTooManySubjects = errors.New("the object has too many containers to be held against all subjects of the PipePolicies that concern them")
 
 // permits fills in what policies say of the entries of an input. Its now is the input's. It returns an error if that takes too long.
 func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance) error {
 	type asker struct {
-		by               *governing
-		container, image string
-		isContainer      bool
+		by        *governing
+		container caller.Container
+		asks      question
 	}
 	found, left := map[asker]*Access{}, maxMatches
-	of := func(t *Target, who asker) *Access {
-		if who.by = t.governing; who.by == nil || len(who.by.names) == 0 {
+	of := func(who asker) *Access {
+		if who.by == nil || len(who.by.names) == 0 {
 			return ungoverned
 		}
 		if known := found[who]; known != nil {
@@ -78,22 +85,37 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 		if allowance.Take(accessWeight) != nil {
 			return ungoverned
 		}
-		c := caller.Declared(caller.Pod{Namespace: in.Namespace, ServiceAccount: in.ServiceAccount}, caller.Container{Name: who.container, Image: who.image})
-		a := s.access(who.by, c, who.isContainer, now, &left)
+		c := caller.Declared(caller.Pod{Namespace: in.Namespace, ServiceAccount: in.ServiceAccount}, who.container)
+		a := s.access(who.by, c, who.asks, now, &left)
 		found[who] = a
 		return a
 	}
+	host := s.host[in.Namespace]
 	for i := range in.Mounts {
 		m := &in.Mounts[i]
-		m.Access = of(&m.Target, asker{container: m.Container, image: m.Image, isContainer: true})
+		c := caller.Container{Name: m.Container, Image: m.Image, HostProcess: m.HostProcess, RunAsUserName: m.runAsUserName}
+		if m.isHostPath() {
+			m.Access = of(asker{host, c, question{ofHostPath, m.Path, m.SubPath}})
+		} else {
+			m.Access = of(asker{m.governing, c, question{what: ofMount}})
+		}
 	}
 	for i := range in.Unmounted {
-		v := &in.Unmounted[i]
-		v.Access = of(&v.Target, asker{})
+		if v := &in.Unmounted[i]; v.isHostPath() {
+			v.Access = of(asker{by: host, asks: question{ofAccountHostPath, v.Path, ""}})
+		} else {
+			v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
+		}
 	}
-	for i := range in.PersistentVolumes {
+	for i := range in.PersistentVolumes { // which are nobody's
 		v := &in.PersistentVolumes[i]
-		v.Access = of(&v.Target, asker{})
+		v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
+	}
+	for i := range in.Containers {
+		c := &in.Containers[i]
+		if c.Access = ungoverned; c.HostProcess {
+			c.Access = of(asker{host, caller.Container{Name: c.Name, Image: c.Image, HostProcess: true, RunAsUserName: c.RunAsUserName}, question{what: ofHostProcess}})
+		}
 	}
 	switch {
 	case allowance.Spent():
@@ -104,25 +126,64 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 	return nil
 }
 
-// access asks each of the policies that govern a pipe. left is what that may still take; when it is used up, nothing more is found.
-func (s *Scope) access(by *governing, c caller.Caller, isContainer bool, now time.Time, left *int) *Access {
+// question is what is asked of the subjects of a policy. Of a host path, it is about the volume's path and the mount's subPath.
+type question struct {
+	what              aspect
+	hostPath, subPath string
+}
+
+type aspect int
+
+const (
+	ofMount           aspect = iota // may the container mount a pipe?
+	ofAccount                       // may a container of the pod's account?
+	ofHostProcess                   // may the container be a HostProcess container?
+	ofHostPath                      // may the container mount the path?
+	ofAccountHostPath               // may a container of the pod's account?
+)
+
+// directory is what the host path is for certain; nil if that is not known. A variable in a subPath may be anything.
+func (q question) directory() *pipepath.Directory {
+	if d, ok := pipepath.MountedDirectory(q.hostPath, q.subPath); ok && !strings.Contains(q.subPath, "$(") {
+		return &d
+	}
+	return nil
+}
+
+func (q question) of(h hosts) access.Question {
+	switch q.what {
+	case ofAccount:
+		return access.OfAccount
+	case ofHostProcess:
+		return h.ofHostProcess
+	case ofHostPath:
+		return h.ofHostPath(q.directory())
+	case ofAccountHostPath:
+		return h.ofAccountHostPath(q.directory())
+	case ofMount:
+	}
+	return access.OfPipe
+}
+
+// access asks each of the policies that govern a pipe, or permit something of the host. left is what that may still take; when it is used up, nothing more is found.
+func (s *Scope) access(by *governing, c caller.Caller, asks question, now time.Time, left *int) *Access {
 	a := &Access{Action: by.action, PrivilegedSuffices: by.privilegedSuffices, Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}
 	best := map[Requirement]granted{}
 	var ended granted
 	var nearest access.Miss
 	var nearestPolicy string
+	question := asks.of(s.hosts)
 	for _, name := range by.names {
 		subjects := s.subjects[name]
 		if *left -= subjects.Weight(c.Pod.Namespace); *left < 0 {
 			break
 		}
-		match := subjects.Match
-		if !isContainer {
-			match = subjects.MatchAccount
-		}
-		is, was, miss := match(c, now)
+		is, was, miss := subjects.Match(&c, question, now)
 		if is != nil {
 			requirement := s.policies[name].Requirement
+			if asks.what != ofMount && asks.what != ofAccount { // the requirement is one for pipes
+				requirement = AllowedNamespace
+			}
 			best[requirement] = best[requirement].or(granted{name, is})
 		}
 		if was != nil {

@@ -26,7 +26,7 @@ func (s *Scope) input(req *admissionv1.AdmissionRequest, obj *object, e *extract
 		User:           User{Name: req.UserInfo.Username, Groups: req.UserInfo.Groups},
 		Labels:         obj.meta.labels,
 		Annotations:    obj.meta.annotations,
-		Pod:            PodMeta{Labels: pod.labels, Annotations: pod.annotations, Field: obj.rules.podMetadataField()},
+		Pod:            PodMeta{Labels: pod.labels, Annotations: pod.annotations, Field: obj.rules.podMetadataField(), HostNetwork: obj.pod.hostNetwork},
 		Containers:     e.containers,
 		Mounts:         e.mounts,
 		Unmounted:      e.unmounted,

@@ -49,7 +49,11 @@ func (d *describer) describe(f policy.Finding) string {
 		return describePersistent(v)
 	}
 	if c := d.container(f.Field); c != nil {
-		return withField(describeContainer(c.Name, c.Type), c.Field)
+		s := withField(describeContainer(c.Name, c.Type), c.Field)
+		if c.HostProcess && c.Access != nil {
+			s += c.Access.standing(c)
+		}
+		return s
 	}
 	return withField("", f.Field)
 }
@@ -61,7 +65,7 @@ func (d *describer) describeMount(m *Mount) string {
 	if m.SubPath != "" {
 		b.WriteString(" with subPath " + quote(m.SubPath, maxPath))
 	}
-	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")" + m.Access.standing(m))
+	b.WriteString(": " + describeTarget(&m.Target) + " (" + m.Field + ", " + m.VolumeField + ")" + m.Access.standing(&Container{Name: m.Container, Image: m.Image, Privileged: m.Privileged}))
 	return b.String()
 }
 
@@ -95,7 +99,26 @@ func describeTarget(t *Target) string {
 	case t.NeverAllowed:
 		s += ", which names no single pipe"
 	}
-	return s + describeGovernors(t.Policies)
+	return s + describePlace(t) + describeGovernors(t.Policies)
+}
+
+// describePlace says how a path stands to the guarded host path that it has to do with.
+func describePlace(t *Target) string {
+	path := "guarded host path " + quote(t.HostPath, maxPath)
+	switch pipepath.Place(t.Place) {
+	case pipepath.PlaceNone:
+		return ""
+	case pipepath.PlacePath:
+		return ", a guarded host path"
+	case pipepath.PlaceBeneath:
+		return ", beneath " + path
+	case pipepath.PlaceAbove:
+		if t.HostPath == "" {
+			return ", which may lead to every guarded host path"
+		}
+		return ", above " + path
+	}
+	return ""
 }
 
 // withField appends a field to what it is the field of.

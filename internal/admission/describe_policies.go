@@ -47,43 +47,88 @@ func (a *Access) permitsUnprivileged() bool {
 }
 
 // standing tells of the end of a permission, the answer to "it worked yesterday", or, where there never was one, of what is missing.
-func (a *Access) standing(m *Mount) string {
+func (a *Access) standing(c *Container) string {
 	last, isOpen := a.last()
 	switch {
-	case last != nil && m != nil && !m.Privileged && !a.permitsUnprivileged():
-		return fmt.Sprintf("; subject %s of PipePolicy %s permits it to a privileged container only", quote(last.Subject, maxName), quote(last.Policy, maxName))
+	case last != nil && c != nil && !c.Privileged && !a.permitsUnprivileged():
+		return fmt.Sprintf("; subject %s of %s permits it to a privileged container only", quote(last.Subject, maxName), describePolicy(last.Policy))
 	case last != nil && last.ExpiresAt != "":
 		verb := "ended"
 		if isOpen {
 			verb = "ends"
 		}
-		return fmt.Sprintf("; subject %s of PipePolicy %s %s %s", quote(last.Subject, maxName), quote(last.Policy, maxName), verb, last.ExpiresAt)
+		return fmt.Sprintf("; subject %s of %s %s %s", quote(last.Subject, maxName), describePolicy(last.Policy), verb, last.ExpiresAt)
 	case last == nil && len(a.Nearest) > 0:
-		return a.Nearest[0].describe(m)
+		return a.Nearest[0].describe(c)
 	}
 	return ""
 }
 
+func describePolicy(name string) string {
+	if name == hostProcessParameter {
+		return "the parameter hostProcessAllowed"
+	}
+	return "PipePolicy " + quote(name, maxName)
+}
+
 // describe says what the nearest subject wants, and what is there in its place if that is the container's.
-func (n AccessMiss) describe(m *Mount) string {
+func (n AccessMiss) describe(c *Container) string {
 	want := make([]string, len(n.Want))
 	for i, s := range n.Want {
 		want[i] = quote(s, maxName)
 	}
-	s := fmt.Sprintf("; nearest is subject %s of PipePolicy %s: %s: want %s", quote(n.Subject, maxName), quote(n.Policy, maxName), n.Field, strings.Join(want, " or "))
+	s := fmt.Sprintf("; nearest is subject %s of %s: ", quote(n.Subject, maxName), describePolicy(n.Policy))
+	if n.Field == string(access.FieldHostProcess) {
+		return s + "it does not permit HostProcess containers"
+	}
+	if len(want) == 0 {
+		return s + "it permits no host paths"
+	}
+	s += n.Field + ": want " + strings.Join(want, " or ")
 	switch {
-	case m != nil && n.Field == string(access.FieldContainer):
-		s += ", is " + quote(m.Container, maxName)
-	case m != nil && n.Field == string(access.FieldImage):
-		s += ", is " + quote(m.Image, maxPath)
+	case c == nil:
+	case n.Field == string(access.FieldContainer):
+		s += ", is " + quote(c.Name, maxName)
+	case n.Field == string(access.FieldImage):
+		s += ", is " + quote(c.Image, maxPath)
+		if isElsewhere(c.Image, n.Want) {
+			s += ", of none of these registries"
+		}
+	case n.Field == string(access.FieldRunAsUserName) && c.RunAsUserName == "":
+		s += ", is not set"
+	case n.Field == string(access.FieldRunAsUserName):
+		s += ", is " + quote(c.RunAsUserName, maxName)
 	}
 	return s
 }
 
-// deadline is the end of the permission that a mount rests on, for a warning.
+// isElsewhere says whether an image is of another registry than all of the wanted ones, as those of a mirror are. A digest alone is of any.
+func isElsewhere(image string, want []string) bool {
+	registry := registryOf(image)
+	return registry != "" && !slices.ContainsFunc(want, func(s string) bool { return registryOf(s) == "" || registryOf(s) == registry })
+}
+
+// registryOf is the registry of an image that has a path: Docker Hub if its first word is none.
+func registryOf(image string) string {
+	switch first, _, ok := strings.Cut(image, "/"); {
+	case !ok:
+		return ""
+	case strings.ContainsAny(first, ".:") || first == "localhost":
+		return first
+	}
+	return "docker.io"
+}
+
+// deadline is the end of the permission that a mount or a HostProcess container rests on, for a warning.
 func (d *describer) deadline(field string) string {
-	if m := d.mount(field); m != nil && m.Access != nil {
-		if last, isOpen := m.Access.last(); isOpen && last.ExpiresAt != "" {
+	var a *Access
+	if m := d.mount(field); m != nil {
+		a = m.Access
+	} else if c := d.container(field); c != nil {
+		a = c.Access
+	}
+	if a != nil {
+		if last, isOpen := a.last(); isOpen && last.ExpiresAt != "" {
 			return " (until " + last.ExpiresAt + ")"
 		}
 	}

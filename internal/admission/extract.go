@@ -64,9 +64,15 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 	case a.Take(pathWeight*e.work) != nil:
 		return extraction{}, jsonscan.ErrAllowance
 	}
-	e.list(typeInit, ".initContainers[", spec.initContainers)
-	e.list(typeContainer, ".containers[", spec.containers)
-	e.list(typeEphemeral, ".ephemeralContainers[", spec.ephemeral)
+	for c, mounts := range spec.all(e.field) {
+		if e.exhausted() {
+			break
+		}
+		e.containers = append(e.containers, c)
+		for j, m := range mounts {
+			e.mount(&c, j, m)
+		}
+	}
 	for i, v := range spec.hostPaths {
 		if e.mounted[i] || e.exhausted() {
 			continue
@@ -138,26 +144,6 @@ func byName(volumes []hostPathVolume) []int {
 	return positions
 }
 
-func (e *extraction) list(kind, key string, containers []container) {
-	for i, c := range containers {
-		if e.exhausted() {
-			return
-		}
-		entry := Container{
-			Name:        c.name,
-			Type:        kind,
-			Image:       c.image,
-			Privileged:  c.privileged,
-			HostProcess: isTrue(c.hostProcess, e.spec.hostProcess),
-			Field:       e.field + key + strconv.Itoa(i) + "]",
-		}
-		e.containers = append(e.containers, entry)
-		for j, m := range c.mounts {
-			e.mount(&entry, j, m)
-		}
-	}
-}
-
 // mount judges one volumeMount against every volume of its name: the API server refuses duplicates,
 // but a verdict must not depend on which of two a reader takes.
 func (e *extraction) mount(c *Container, index int, m volumeMount) {
@@ -181,6 +167,7 @@ func (e *extraction) mount(c *Container, index int, m volumeMount) {
 			Target:        target,
 			Field:         c.Field + ".volumeMounts[" + strconv.Itoa(index) + "]",
 			VolumeField:   e.volumeField(v),
+			runAsUserName: c.RunAsUserName,
 		})
 	}
 }
@@ -191,8 +178,8 @@ func (e *extraction) volumeField(v hostPathVolume) string {
 
 func (e *extraction) persistentVolume(v *persistentVolume) {
 	for _, s := range v.sources {
-		guard, powers := e.scope.guard, e.scope.powers
-		if target, ok := e.target(s.path, guard.JudgeAnyMount(s.path), powers.JudgeAnyMount(s.path)); ok {
+		guard, powers, hostPaths := e.scope.guard, e.scope.powers, e.scope.hostPaths
+		if target, ok := e.target(s.path, guard.JudgeAnyMount(s.path), powers.JudgeAnyMount(s.path), hostPaths.JudgeAnyMount(s.path)); ok {
 			e.persistent = append(e.persistent, PersistentVolume{
 				Type:   s.kind,
 				Target: target,
@@ -205,15 +192,20 @@ func (e *extraction) persistentVolume(v *persistentVolume) {
 
 // judge judges the path of a volume in one mount.
 func (e *extraction) judge(path string, m volumeMount) (Target, bool) {
+	guard, powers, hostPaths := e.scope.guard, e.scope.powers, e.scope.hostPaths
 	if m.expr {
-		return e.target(path, e.scope.guard.JudgeMountExpr(path, m.subPath), e.scope.powers.JudgeMountExpr(path, m.subPath))
+		return e.target(path, guard.JudgeMountExpr(path, m.subPath), powers.JudgeMountExpr(path, m.subPath), hostPaths.JudgeMountExpr(path, m.subPath))
 	}
-	return e.target(path, judgeMount(e.scope.guard, path, m.subPath), e.scope.powers.JudgeMount(path, m.subPath))
+	v, host := judgeMount(guard, path, m.subPath), pipepath.Reach{}
+	if v.Kind != pipepath.KindPipe { // which leads to nothing else
+		host = hostPaths.JudgeMount(path, m.subPath)
+	}
+	return e.target(path, v, powers.JudgeMount(path, m.subPath), host)
 }
 
 // target reports what a path names, and whether the input should have it: whatever is guarded or of equal power, and
 // every device and share, so that policies can have rules of their own about other pipes.
-func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
+func (e *extraction) target(path string, v pipepath.Verdict, power, host pipepath.Reach) (Target, bool) {
 	governing, made := e.governing(v.Pipe)
 	t := Target{
 		Path:         path,
@@ -222,13 +214,15 @@ func (e *extraction) target(path string, v pipepath.Verdict, power pipepath.Powe
 		Pipe:         v.Pipe,
 		Guarded:      v.Match,
 		NeverAllowed: v.NeverAllowed,
-		EqualPower:   string(power),
+		EqualPower:   string(power.Power),
+		Place:        string(host.Place),
+		HostPath:     host.Directory,
 		Policies:     governing.names,
 		governing:    governing,
 	}
 	e.work += policyWork * len(t.Policies)
 	ordinary := v.Kind == pipepath.KindPath || v.Kind == pipepath.KindDrive
-	if !v.Match && ordinary && t.EqualPower == "" {
+	if !v.Match && ordinary && t.EqualPower == "" && t.Place == "" {
 		return t, false
 	}
 	weight := entryWeight + len(v.Canonical)
@@ -265,12 +259,4 @@ func judgeMount(guard *pipepath.Guard, path, subPath string) pipepath.Verdict {
 		return joined
 	}
 	return v
-}
-
-// isTrue is the container's setting or, where it has none, the pod's.
-func isTrue(own, inherited *bool) bool {
-	if own == nil {
-		own = inherited
-	}
-	return own != nil && *own
 }

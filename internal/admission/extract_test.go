@@ -36,7 +36,11 @@ func randomPod(g *rand.Rand) *corev1.Pod {
 		if g.IntN(4) > 0 {
 			return nil
 		}
-		return &corev1.WindowsSecurityContextOptions{HostProcess: truth()}
+		o := corev1.WindowsSecurityContextOptions{HostProcess: truth()}
+		if g.IntN(2) == 0 {
+			o.RunAsUserName = new([]string{"", `NT AUTHORITY\SYSTEM`, "ContainerUser"}[g.IntN(3)])
+		}
+		return &o
 	}
 	for range g.IntN(4) {
 		v := corev1.Volume{Name: fmt.Sprint("v", g.IntN(3))} // duplicates on purpose
@@ -77,6 +81,9 @@ func randomPod(g *rand.Rand) *corev1.Pod {
 	}
 	if g.IntN(6) == 0 {
 		p.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"}
+	}
+	if g.IntN(3) == 0 {
+		randomPlacement(g, &p.Spec)
 	}
 	return p
 }
@@ -164,7 +171,7 @@ func TestExtractionIsThatOfKubernetesOwnDecoder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(extraction{}), cmpopts.EquateEmpty(),
-			cmpopts.IgnoreUnexported(Target{}),
+			cmpopts.IgnoreUnexported(Target{}), cmp.AllowUnexported(Mount{}),
 			cmpopts.IgnoreFields(extraction{}, "scope", "spec", "field", "byName", "mounted", "work", "allowance", "made")); diff != "" {
 			t.Fatalf("seed %d: extraction differs (-reference +got):\n%s\n%s", seed, diff, raw)
 		}

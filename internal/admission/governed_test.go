@@ -148,7 +148,7 @@ func TestADenialNamesThePoliciesThatGovernAndTheSubjectThatEnded(t *testing.T) {
 		"someone else's that does": {governedBy(until(clock)), testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
 		"processes":                {processes, subjectPod(), `, governed by PipePolicy "storage"` + fields},
 		"a process":                {beside, testPod(csiPipe), `, governed by PipePolicy "storage"` + fields + nearest + `namespace: want "drivers"`},
-		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1"`},
+		"of another image":         {image, subjectPod(), `, governed by PipePolicy "storage"` + fields + nearest + `image: want "elsewhere.com/*", is "example.com/app:1", of none of these registries`},
 		"with another that is open and does not suffice": {open, subjectPod(), `, governed by PipePolicy "also", "storage"` + fields + `; subject "open" of PipePolicy "also" permits it to a privileged container only`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,4 +236,25 @@ func TestReviewsShareTheirScope(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// An image that was mirrored is told from one that is another.
+func TestAnImageOfAnotherRegistryIsCalledSo(t *testing.T) {
+	for _, tt := range []struct {
+		image string
+		want  []string
+		is    bool
+	}{
+		{"registry.example/csi/driver:v1", []string{"mcr.microsoft.com/csi/driver:*", "docker.io/csi/driver:*"}, true},
+		{"localhost/csi/driver:v1", []string{"csi/driver:*"}, true},
+		{"registry.example:5000/driver:v1", []string{"registry.example/driver:*"}, true},
+		{"docker.io/csi/other:v1", []string{"mcr.microsoft.com/csi/driver:*", "csi/driver:*"}, false},
+		{"csi/other:v1", []string{"docker.io/csi/driver:*"}, false},
+		{"other:v1", []string{"mcr.microsoft.com/csi/driver:*"}, false},
+		{"registry.example/driver:v1", []string{"sha256:" + strings.Repeat("0", 64)}, false},
+	} {
+		if is := isElsewhere(tt.image, tt.want); is != tt.is {
+			t.Errorf("%s for %q: %t", tt.image, tt.want, is)
+		}
+	}
 }

@@ -28,7 +28,7 @@ type Input struct {
 	// Pod is what is known of the pod beside its containers, or of the pods that will be made of a template.
 	Pod        PodMeta     `json:"pod"`
 	Containers []Container `json:"containers"`
-	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded, of equal power, or
+	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded, has to do with one that is, is of equal power, or
 	// names a device or a share. Other directories and files of the host are left out.
 	Mounts []Mount `json:"mounts"`
 	// Unmounted has the declared volumes of that sort that no container mounts.
@@ -38,12 +38,14 @@ type Input struct {
 	PersistentVolumes []PersistentVolume `json:"persistentVolumes"`
 }
 
-// PodMeta is the metadata of a pod or of a template of pods. A PersistentVolume has none: all fields are empty.
+// PodMeta is the metadata of a pod or of a template of pods, with what else counts for all of its containers. A PersistentVolume has none: all fields are empty.
 type PodMeta struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	// Field is the path of this metadata in the object.
 	Field string `json:"field"`
+	// HostNetwork is the pod's setting. Every HostProcess container needs it.
+	HostNetwork bool `json:"hostNetwork"`
 }
 
 // Kind is the kind of the object.
@@ -76,6 +78,10 @@ type Container struct {
 	Privileged bool `json:"privileged"`
 	// HostProcess is the container's setting or, where it has none, the pod's.
 	HostProcess bool `json:"hostProcess"`
+	// RunAsUserName is the Windows account of the container's setting or, where it has none, of the pod's; empty where neither has one.
+	RunAsUserName string `json:"runAsUserName"`
+	// Access is what PipePolicies permit it as a HostProcess container. It has no action: the parameter hostProcess says what follows.
+	Access *Access `json:"access"`
 	// Field is the path of the container in the object.
 	Field string `json:"field"`
 }
@@ -95,10 +101,14 @@ type Target struct {
 	NeverAllowed bool `json:"neverAllowed"`
 	// EqualPower says in what way the path gives as much as a guarded pipe: pipe, directory, disk, share, or empty.
 	EqualPower string `json:"equalPower"`
+	// Place is how the path stands to a guarded host path: path for the path itself, beneath, above (a directory, disk or share that it is in, or may be), or empty.
+	Place string `json:"place"`
+	// HostPath is the guarded host path, as the parameters have it; empty with the place above where all are.
+	HostPath string `json:"hostPath"`
 	// Policies are the names of the PipePolicies that govern the pipe, sorted. Those of the parameters begin with "parameters/".
 	Policies []string `json:"policies"`
 
-	// Access is what these PipePolicies say of the container that mounts the path.
+	// Access is what these PipePolicies say of the container that mounts the path; of one with a place or of equal power, what PipePolicies permit of the host.
 	Access *Access `json:"access"`
 
 	governing *governing // whose names Policies are; nil in an Input that was not extracted
@@ -118,6 +128,8 @@ type Mount struct {
 	// Field is the path of the mount in the object, VolumeField that of the volume's host path.
 	Field       string `json:"field"`
 	VolumeField string `json:"volumeField"`
+
+	runAsUserName string // the container's
 }
 
 // Volume is one declared volume that no container mounts.

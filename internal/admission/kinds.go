@@ -94,6 +94,9 @@ func (k *judgedKind) read(r *jsonscan.Reader) object {
 	if k.holdsPods() && obj.pod.serviceAccount == "" { // an object without spec or template
 		obj.pod.serviceAccount = "default"
 	}
+	if obj.pod.placement.isLinux() {
+		obj.leaveOutWindows()
+	}
 	return obj
 }
 

@@ -65,8 +65,8 @@ func TestTextOfAnObjectCannotActUpInAMessage(t *testing.T) {
 	p.Spec.Containers[0].VolumeMounts[0].SubPath = evil
 	p.Annotations = map[string]string{"microsoft.com/hostprocess" + evil: "true"}
 	parameters := DefaultParameters()
-	parameters.HostProcess = HostProcessDeny
-	for _, hostProcess := range []HostProcess{HostProcessDeny, HostProcessWarn} {
+	parameters.HostProcess = ActionDeny
+	for _, hostProcess := range []Action{ActionDeny, ActionWarn} {
 		parameters.HostProcess = hostProcess
 		r := newReviewer(t, parameters)
 		res := r.Review(t.Context(), createRequest(t, p))

@@ -19,28 +19,6 @@ const (
 	PrivilegedAndAllowedNamespace Requirement = "PrivilegedAndAllowedNamespace"
 )
 
-// HostProcess says what follows from a HostProcess container, which reaches the pipes of its node without a mount.
-type HostProcess string
-
-// What can follow from a HostProcess container.
-const (
-	HostProcessIgnore HostProcess = "Ignore"
-	HostProcessAudit  HostProcess = "Audit"
-	HostProcessWarn   HostProcess = "Warn"
-	HostProcessDeny   HostProcess = "Deny"
-)
-
-// EqualPower says what follows from a host path that gives as much power over the node as a guarded pipe.
-type EqualPower string
-
-// What can follow from a path of equal power.
-const (
-	EqualPowerIgnore EqualPower = "Ignore"
-	EqualPowerAudit  EqualPower = "Audit"
-	EqualPowerWarn   EqualPower = "Warn"
-	EqualPowerDeny   EqualPower = "Deny"
-)
-
 // Parameters adjust the default policy. Policies read them under data.pipeguard.parameters.
 type Parameters struct {
 	// GuardedPipes are names of pipes, or prefixes that end in "*", in any case.
@@ -48,16 +26,22 @@ type Parameters struct {
 	Requirement  Requirement
 	// AllowedNamespaces are the namespaces whose pods may mount guarded pipes. Empty by default.
 	AllowedNamespaces map[string]Subjects
-	HostProcess       HostProcess
+	// HostProcess is what follows from a HostProcess container, which reaches the pipes of its node without a mount, and which no PipePolicy permits.
+	HostProcess Action
 	// HostProcessAllowed are the service accounts, by their namespace, whose HostProcess containers nothing follows from.
 	// Empty by default. Each runs whatever it likes on the node, so whoever may create pods there must be trusted with that.
 	HostProcessAllowed map[string]Subjects
-	EqualPower         EqualPower
+	// EqualPower is what follows from a host path that gives as much power over the node as a guarded pipe.
+	EqualPower Action
 	// EqualPowerPipes are names of pipes, or prefixes that end in "*", that are not guarded and lead to the node all the same.
 	EqualPowerPipes []string
 	// EqualPowerPaths are directories of Windows nodes from which the node can be taken over, and all that lies below them;
 	// of a drive's root, the root alone.
 	EqualPowerPaths []string
+	// HostPaths is what follows from a mount of a guarded host path, of what is beneath it or of what it is in, which no PipePolicy permits.
+	HostPaths Action
+	// GuardedHostPaths are directories of Windows nodes, absolute with their drive, in any case.
+	GuardedHostPaths []string
 	// PipePolicies are as those of the API, for who has no API.
 	PipePolicies map[string]PipePolicy
 }
@@ -74,11 +58,13 @@ func DefaultParameters() Parameters {
 		GuardedPipes:       pipepath.DefaultPatterns(),
 		Requirement:        PrivilegedOrAllowedNamespace,
 		AllowedNamespaces:  map[string]Subjects{},
-		HostProcess:        HostProcessAudit,
+		HostProcess:        ActionAudit,
 		HostProcessAllowed: map[string]Subjects{},
-		EqualPower:         EqualPowerAudit,
+		EqualPower:         ActionAudit,
 		EqualPowerPipes:    pipepath.DefaultPowerPipes(),
 		EqualPowerPaths:    pipepath.DefaultPowerPaths(),
+		HostPaths:          ActionAudit,
+		GuardedHostPaths:   pipepath.DefaultHostPaths(),
 		PipePolicies:       map[string]PipePolicy{},
 	}
 }
@@ -89,15 +75,18 @@ func (p Parameters) check(f *faults) {
 		f.add("guardedPipes", "%v", err)
 	}
 	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
-	choice(f, "hostProcess", string(p.HostProcess), HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
+	choice(f, "hostProcess", string(p.HostProcess), hostActions...)
 	for _, name := range sortedKeys(p.HostProcessAllowed) {
 		if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
 			f.add(join("hostProcessAllowed", name), "names no service account: it would allow nobody")
 		}
 	}
-	choice(f, "equalPower", string(p.EqualPower), EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
+	choice(f, "equalPower", string(p.EqualPower), hostActions...)
 	if _, err := pipepath.NewPowers(p.EqualPowerPipes, p.EqualPowerPaths); err != nil {
 		f.add("equalPowerPipes, equalPowerPaths", "%v", err)
+	}
+	if _, err := pipepath.NewHostPaths(p.GuardedHostPaths); err != nil {
+		f.add("guardedHostPaths", "%v", err)
 	}
 	for _, name := range sortedKeys(p.PipePolicies) {
 		p.PipePolicies[name].check(f, join("pipePolicies", name))
@@ -113,15 +102,28 @@ func (p Parameters) NodePolicies() []access.Policy {
 	return out
 }
 
+// hostProcessParameter is the name by which messages call hostProcessAllowed.
+const hostProcessParameter = "parameters/hostProcessAllowed"
+
+// hostProcessPolicy is hostProcessAllowed as a policy: one subject for each namespace, and no pipes.
+func (p Parameters) hostProcessPolicy() (out PipePolicy) {
+	for _, namespace := range sortedKeys(p.HostProcessAllowed) {
+		if accounts := p.HostProcessAllowed[namespace].ServiceAccounts; len(accounts) > 0 {
+			out.Subjects = append(out.Subjects, access.Subject{Name: namespace, Namespace: namespace, ServiceAccounts: accounts, HostProcess: &access.HostProcess{}})
+		}
+	}
+	return out
+}
+
 // data is what policies see of the parameters.
 func (p Parameters) data() map[string]any {
 	return map[string]any{
-		"guardedPipes":       anys(p.GuardedPipes),
-		"requirement":        string(p.Requirement),
-		"allowedNamespaces":  subjectsData(p.AllowedNamespaces),
-		"hostProcess":        string(p.HostProcess),
-		"hostProcessAllowed": subjectsData(p.HostProcessAllowed),
-		"equalPower":         string(p.EqualPower),
+		"guardedPipes":      anys(p.GuardedPipes),
+		"requirement":       string(p.Requirement),
+		"allowedNamespaces": subjectsData(p.AllowedNamespaces),
+		"hostProcess":       string(p.HostProcess),
+		"equalPower":        string(p.EqualPower),
+		"hostPaths":         string(p.HostPaths),
 	}
 }
 

@@ -80,12 +80,14 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 		"requirement": func(path string, v any) {
 			p.Requirement = choice(&f, path, v, PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
 		},
-		"allowedNamespaces": func(path string, v any) { p.AllowedNamespaces = f.allowedNamespaces(path, v) },
+		"allowedNamespaces": func(path string, v any) {
+			p.AllowedNamespaces = f.allowedNamespaces(path, v, "leave it out to allow every account, or list the names")
+		},
 		"hostProcess": func(path string, v any) {
-			p.HostProcess = choice(&f, path, v, HostProcessIgnore, HostProcessAudit, HostProcessWarn, HostProcessDeny)
+			p.HostProcess = choice(&f, path, v, hostActions...)
 		},
 		"hostProcessAllowed": func(path string, v any) {
-			p.HostProcessAllowed = f.allowedNamespaces(path, v)
+			p.HostProcessAllowed = f.allowedNamespaces(path, v, "list the names")
 			for _, name := range sortedKeys(p.HostProcessAllowed) {
 				if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
 					f.add(join(path, name), "names no service account: it would allow nobody")
@@ -93,11 +95,13 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 			}
 		},
 		"equalPower": func(path string, v any) {
-			p.EqualPower = choice(&f, path, v, EqualPowerIgnore, EqualPowerAudit, EqualPowerWarn, EqualPowerDeny)
+			p.EqualPower = choice(&f, path, v, hostActions...)
 		},
-		"equalPowerPipes": func(path string, v any) { p.EqualPowerPipes = f.patterns(path, v) },
-		"equalPowerPaths": func(path string, v any) { p.EqualPowerPaths = f.paths(path, v) },
-		"pipePolicies":    func(path string, v any) { p.PipePolicies = f.pipePolicies(path, v, policies) },
+		"equalPowerPipes":  func(path string, v any) { p.EqualPowerPipes = f.patterns(path, v) },
+		"equalPowerPaths":  func(path string, v any) { p.EqualPowerPaths = f.paths(path, v) },
+		"hostPaths":        func(path string, v any) { p.HostPaths = choice(&f, path, v, hostActions...) },
+		"guardedHostPaths": func(path string, v any) { p.GuardedHostPaths = f.paths(path, v) },
+		"pipePolicies":     func(path string, v any) { p.PipePolicies = f.pipePolicies(path, v, policies) },
 	})
 	if err := errors.Join(f...); err != nil {
 		return Parameters{}, err
@@ -173,14 +177,14 @@ func (f *faults) patterns(path string, v any) []string {
 func (f *faults) paths(path string, v any) []string {
 	paths := f.texts(path, v)
 	for i, p := range paths {
-		if _, err := pipepath.NewPowers(nil, []string{p}); err != nil {
+		if _, err := pipepath.ParseDirectory(p); err != nil {
 			f.add(element(path, i), "%v", err)
 		}
 	}
 	return paths
 }
 
-func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
+func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string]Subjects {
 	out := map[string]Subjects{}
 	if v == nil {
 		return out
@@ -198,7 +202,7 @@ func (f *faults) allowedNamespaces(path string, v any) map[string]Subjects {
 			f.members(at, m[name], map[string]func(string, any){
 				"serviceAccounts": func(path string, v any) {
 					if v == nil {
-						f.add(path, "there is no value; leave it out to allow every account, or list the names")
+						f.add(path, "there is no value; %s", remedy)
 					}
 					s.ServiceAccounts = f.serviceAccounts(path, v)
 				},

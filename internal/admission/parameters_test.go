@@ -38,7 +38,7 @@ allowedNamespace: {}
 		`allowedNamespaces.kube-system: unknown key "serviceaccounts"; known are serviceAccounts`,
 		"allowedNamespaces.other: a list where a mapping is expected",
 		"hostProcess: true is none of Ignore, Audit, Warn, Deny",
-		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedPipes, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
+		`unknown key "allowedNamespace"; known are allowedNamespaces, equalPower, equalPowerPaths, equalPowerPipes, guardedHostPaths, guardedPipes, hostPaths, hostProcess, hostProcessAllowed, pipePolicies, requirement`,
 		"equalPower: deny is none of Ignore, Audit, Warn, Deny",
 		"equalPowerPipes[0]: ",
 		"equalPowerPaths[0]: ",
@@ -91,11 +91,13 @@ func TestParseParametersRefuses(t *testing.T) {
 func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 	for text, change := range map[string]func(*Parameters){
 		"{}":                            func(*Parameters) {},
-		"hostProcess: Deny":             func(p *Parameters) { p.HostProcess = HostProcessDeny },
+		"hostProcess: Deny":             func(p *Parameters) { p.HostProcess = ActionDeny },
 		"requirement: AllowedNamespace": func(p *Parameters) { p.Requirement = AllowedNamespace },
 		`guardedPipes: [docker_engine]`: func(p *Parameters) { p.GuardedPipes = []string{"docker_engine"} },
 		"allowedNamespaces:":            func(*Parameters) {},
-		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = EqualPowerIgnore },
+		"equalPower: Ignore":            func(p *Parameters) { p.EqualPower = ActionIgnore },
+		"hostPaths: Deny":               func(p *Parameters) { p.HostPaths = ActionDeny },
+		"guardedHostPaths: []":          func(p *Parameters) { p.GuardedHostPaths = []string{} },
 		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
 		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
 		"allowedNamespaces: {a: , b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
@@ -131,19 +133,19 @@ func TestLoadParametersNamesTheFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte("hostProcess: Warn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := LoadParameters(file, nil); err != nil || p.HostProcess != HostProcessWarn {
+	if p, err := LoadParameters(file, nil); err != nil || p.HostProcess != ActionWarn {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
 func TestDataIsWhatPoliciesAreDocumentedToSee(t *testing.T) {
 	want := map[string]any{
-		"guardedPipes":       []any{"csi-proxy*"},
-		"requirement":        "PrivilegedOrAllowedNamespace",
-		"allowedNamespaces":  map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
-		"hostProcess":        "Audit",
-		"hostProcessAllowed": map[string]any{},
-		"equalPower":         "Audit",
+		"guardedPipes":      []any{"csi-proxy*"},
+		"requirement":       "PrivilegedOrAllowedNamespace",
+		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
+		"hostProcess":       "Audit",
+		"equalPower":        "Audit",
+		"hostPaths":         "Audit",
 	}
 	if diff := cmp.Diff(want, allowing().data()); diff != "" {
 		t.Errorf("data (-want +got):\n%s", diff)

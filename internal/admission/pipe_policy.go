@@ -17,6 +17,12 @@ import (
 // Action says what follows if nobody permits what an object asks for.
 type Action string
 
+// ActionIgnore lets it pass without a record. It is an action of parameters, and of no PipePolicy.
+const ActionIgnore Action = "Ignore"
+
+// hostActions are those of the parameters about what reaches the host beside the pipes.
+var hostActions = []Action{ActionIgnore, ActionAudit, ActionWarn, ActionDeny}
+
 // Actions, from the strictest to the most lenient. Of several policies that govern a pipe the strictest counts.
 const (
 	ActionDeny  Action = "Deny"
@@ -24,8 +30,8 @@ const (
 	ActionAudit Action = "Audit"
 )
 
-// PipePolicy guards pipes and says who may mount them. It governs each of them: the allowed namespaces of the
-// parameters no longer count for a pipe that any PipePolicy names.
+// PipePolicy guards pipes and says who may mount them, and which of its subjects may be HostProcess containers or mount guarded host paths. It governs each of its pipes: the allowed
+// namespaces of the parameters no longer count for a pipe that any PipePolicy names.
 type PipePolicy struct {
 	// Pipes are names of pipes, or prefixes that end in "*", in any case.
 	Pipes []string
@@ -52,6 +58,8 @@ const (
 	maxImage         = 512
 	maxReason        = 1024
 	maxSID           = 184
+	maxRunAsUserName = 256
+	maxHostPath      = 1024
 	maxProgram       = 1024
 	latestExpiry     = 9999 // years of more digits do not sort as texts
 	expiryLayout     = "2006-01-02T15:04:05Z"
@@ -66,6 +74,9 @@ var (
 	// registryName and tagName are its domain-and-port and its tag.
 	registryName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*(:[0-9]+)?$`)
 	tagName      = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+	// runAsUserName is a domain, if any, and an account or group of Windows, as the API server takes it.
+	runAsUserName = regexp.MustCompile(`^([^\x00-\x1f\x7f"/\\:|<>+=;?*\[\],@]+\\)?[^\x00-\x1f\x7f"/\\:|<>+=;?*\[\],@]+$`)
 )
 
 // Validate reports every fault of p at once.
@@ -102,8 +113,8 @@ func (p PipePolicy) lenient() bool { return p.Action == ActionWarn || p.Action =
 func (p PipePolicy) check(f *faults, at string) {
 	p = p.withDefaults()
 	pipes := join(at, "pipes")
-	if len(p.Pipes) == 0 {
-		f.add(pipes, "at least one pipe is needed")
+	if len(p.Pipes) == 0 && !slices.ContainsFunc(p.Subjects, func(s access.Subject) bool { return s.ReachesHost() }) {
+		f.add(pipes, "at least one pipe is needed, or a subject with hostProcess or hostPaths: the policy guards nothing")
 	}
 	f.entries(pipes, p.Pipes, maxPattern)
 	for i, pattern := range p.Pipes {
@@ -144,6 +155,13 @@ func checkSubject(f *faults, at string, s *access.Subject) {
 	f.names(join(at, "serviceAccounts"), "service account", s.ServiceAccounts, caller.IsSubdomain)
 	f.entries(join(at, "containers"), s.Containers, maxLabel)
 	f.names(join(at, "containers"), "container", s.Containers, caller.IsLabel)
+	if s.ReachesHost() && len(s.ServiceAccounts) == 0 {
+		f.add(join(at, "serviceAccounts"), "a subject with hostProcess or hostPaths names its service accounts: whoever may create pods in the namespace would have the nodes")
+	}
+	if s.HostProcess != nil {
+		checkHostProcess(f, at, s)
+	}
+	checkHostPaths(f, join(at, "hostPaths"), s.HostPaths)
 	f.entries(join(at, "images"), s.Images, maxImage)
 	for i, image := range s.Images {
 		prefix, isPrefix := strings.CutSuffix(image, "*")
@@ -171,6 +189,37 @@ func checkSubject(f *faults, at string, s *access.Subject) {
 	}
 	if year := s.ExpiresAt.UTC().Year(); year < 1 || year > latestExpiry {
 		f.add(join(at, "expiresAt"), "the year %d is not between 1 and %d", year, latestExpiry)
+	}
+}
+
+// checkHostPaths takes paths in ASCII alone: of others the file system of a node decides what is a capital letter.
+func checkHostPaths(f *faults, at string, paths []string) {
+	if paths != nil && len(paths) == 0 {
+		f.add(at, "is empty: leave it out to permit none")
+	}
+	f.entries(at, paths, maxHostPath)
+	for i, path := range paths {
+		if path == "" { // entries tells of what is empty
+			continue
+		}
+		if _, ok := pipepath.MountedDirectory(path, ""); !ok || isSlash(path[0]) {
+			f.add(element(at, i), `%s: want a directory with its drive in plain ASCII, such as C:\var\lib\kubelet\plugins; it stands for all in it, and a pattern matches none`, quote(path, maxName))
+		}
+	}
+}
+
+func isSlash(c byte) bool { return c == '/' || c == '\\' }
+
+func checkHostProcess(f *faults, at string, s *access.Subject) {
+	names := join(at, "hostProcess.runAsUserNames")
+	if list := s.HostProcess.RunAsUserNames; list != nil && len(list) == 0 {
+		f.add(names, "is empty: leave it out to permit any account")
+	}
+	f.entries(names, s.HostProcess.RunAsUserNames, maxRunAsUserName)
+	for i, name := range s.HostProcess.RunAsUserNames {
+		if name != "" && (!runAsUserName.MatchString(name) || strings.Trim(name, " .") == "") {
+			f.add(element(names, i), `%s: want an account as in runAsUserName, such as NT AUTHORITY\SYSTEM; names are exact, and a pattern matches none`, quote(name, maxName))
+		}
 	}
 }
 

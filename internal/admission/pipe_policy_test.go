@@ -141,6 +141,7 @@ func TestEverythingThatChangesTheScopeChangesTheData(t *testing.T) {
 		"guarded pipes":        func(p *Policies) { p.Parameters.GuardedPipes = []string{"x"} },
 		"pipes of equal power": func(p *Policies) { p.Parameters.EqualPowerPipes = nil },
 		"paths of equal power": func(p *Policies) { p.Parameters.EqualPowerPaths = nil },
+		"guarded host paths":   func(p *Policies) { p.Parameters.GuardedHostPaths = nil },
 		"a policy's pipes": func(p *Policies) {
 			p.PipePolicies["disk"] = PipePolicy{Pipes: []string{"csi-proxy-d*"}, Action: ActionAudit}
 		},

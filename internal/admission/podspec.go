@@ -3,6 +3,7 @@ package admission
 import (
 	"cmp"
 	"iter"
+	"strconv"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
@@ -15,7 +16,9 @@ const maxEntries = 10_000
 type podSpec struct {
 	serviceAccount string
 	nodeName       string
-	hostProcess    *bool
+	hostNetwork    bool
+	windows        windowsOptions
+	placement      placement
 	// gates is how many scheduling gates keep the pod from running.
 	gates          int
 	hostPaths      []hostPathVolume
@@ -46,11 +49,17 @@ type hostPathVolume struct {
 }
 
 type container struct {
-	name        string
-	image       string
-	privileged  bool
-	hostProcess *bool
-	mounts      []volumeMount
+	name       string
+	image      string
+	privileged bool
+	windows    windowsOptions
+	mounts     []volumeMount
+}
+
+// windowsOptions are those of a pod or of a container. What is nil is not set: a container inherits the pod's.
+type windowsOptions struct {
+	hostProcess   *bool
+	runAsUserName *string
 }
 
 type volumeMount struct {
@@ -64,7 +73,8 @@ func readPodSpec(r *jsonscan.Reader) (s podSpec) {
 	r.Members(
 		jsonscan.Text("serviceAccountName", &s.serviceAccount),
 		jsonscan.Text("serviceAccount", &deprecatedAccount),
-		jsonscan.Value("securityContext", func() { _, s.hostProcess = readSecurityContext(r) }),
+		jsonscan.Value("securityContext", func() { _, s.windows = readSecurityContext(r) }),
+		jsonscan.Value("hostNetwork", func() { s.hostNetwork, _ = r.Bool() }),
 		jsonscan.Value("volumes", func() { s.hostPaths = readVolumes(r) }),
 		jsonscan.Value("containers", func() { s.containers = readContainers(r) }),
 		jsonscan.Value("initContainers", func() { s.initContainers = readContainers(r) }),
@@ -76,10 +86,52 @@ func readPodSpec(r *jsonscan.Reader) (s podSpec) {
 			}
 		}),
 		jsonscan.Text("nodeName", &s.nodeName),
+		jsonscan.Value("os", func() { s.placement.os = r.Raw() }),
+		jsonscan.Value("nodeSelector", func() { s.placement.nodeSelector = r.Raw() }),
+		jsonscan.Value("affinity", func() { s.placement.affinity = r.Raw() }),
 	)
 	// The API server sets both names and lets serviceAccountName win; an account that is not named is "default".
 	s.serviceAccount = cmp.Or(s.serviceAccount, deprecatedAccount, "default")
 	return s
+}
+
+// all are the containers of every list with what they inherit from the pod, and their mounts. field is the path of the pod spec.
+func (s *podSpec) all(field string) iter.Seq2[Container, []volumeMount] {
+	return func(yield func(Container, []volumeMount) bool) {
+		for _, list := range []struct {
+			kind, key  string
+			containers []container
+		}{
+			{typeInit, ".initContainers[", s.initContainers},
+			{typeContainer, ".containers[", s.containers},
+			{typeEphemeral, ".ephemeralContainers[", s.ephemeral},
+		} {
+			for i, c := range list.containers {
+				out := Container{
+					Name:        c.name,
+					Type:        list.kind,
+					Image:       c.image,
+					Privileged:  c.privileged,
+					HostProcess: isTrue(c.windows.hostProcess, s.windows.hostProcess),
+					Field:       field + list.key + strconv.Itoa(i) + "]",
+				}
+				if name := cmp.Or(c.windows.runAsUserName, s.windows.runAsUserName); name != nil {
+					out.RunAsUserName = *name
+				}
+				if !yield(out, c.mounts) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// isTrue is the container's setting or, where it has none, the pod's.
+func isTrue(own, inherited *bool) bool {
+	if own == nil {
+		own = inherited
+	}
+	return own != nil && *own
 }
 
 func readVolumes(r *jsonscan.Reader) (volumes []hostPathVolume) {
@@ -112,7 +164,7 @@ func readContainers(r *jsonscan.Reader) (containers []container) {
 		r.Members(
 			jsonscan.Text("name", &c.name),
 			jsonscan.Text("image", &c.image),
-			jsonscan.Value("securityContext", func() { c.privileged, c.hostProcess = readSecurityContext(r) }),
+			jsonscan.Value("securityContext", func() { c.privileged, c.windows = readSecurityContext(r) }),
 			jsonscan.Value("volumeMounts", func() { c.mounts = readMounts(r) }),
 		)
 		containers = append(containers, c)
@@ -143,20 +195,23 @@ func readMounts(r *jsonscan.Reader) (mounts []volumeMount) {
 }
 
 // readSecurityContext reads the security context of a pod or of a container: the fields have the same names.
-// hostProcess is nil where it is not set, because a container inherits the pod's.
-func readSecurityContext(r *jsonscan.Reader) (privileged bool, hostProcess *bool) {
+func readSecurityContext(r *jsonscan.Reader) (privileged bool, windows windowsOptions) {
 	r.Members(
 		jsonscan.Value("privileged", func() { privileged, _ = r.Bool() }),
-		jsonscan.Value("windowsOptions", func() { hostProcess = readWindowsOptions(r) }),
+		jsonscan.Value("windowsOptions", func() { windows = readWindowsOptions(r) }),
 	)
-	return privileged, hostProcess
+	return privileged, windows
 }
 
-func readWindowsOptions(r *jsonscan.Reader) (hostProcess *bool) {
+func readWindowsOptions(r *jsonscan.Reader) (o windowsOptions) {
 	r.Members(jsonscan.Value("hostProcess", func() {
 		if value, set := r.Bool(); set {
-			hostProcess = &value
+			o.hostProcess = &value
+		}
+	}), jsonscan.Value("runAsUserName", func() {
+		if !r.Null() {
+			o.runAsUserName = new(r.String())
 		}
 	}))
-	return hostProcess
+	return o
 }

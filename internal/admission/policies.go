@@ -24,16 +24,20 @@ type Policies struct {
 
 // gone are documents that policies could read once, or could be expected to.
 var gone = map[string]string{
-	"pipeguard.policies":                   inAccess,
-	"pipeguard.parameters.pipePolicies":    inAccess,
-	"pipeguard.parameters.equalPowerPipes": inEntry,
-	"pipeguard.parameters.equalPowerPaths": inEntry,
+	"pipeguard.policies":                      inAccess,
+	"pipeguard.parameters.pipePolicies":       inAccess,
+	"pipeguard.parameters.hostProcessAllowed": inContainer,
+	"pipeguard.parameters.equalPowerPipes":    inEntry,
+	"pipeguard.parameters.equalPowerPaths":    inEntry,
+	"pipeguard.parameters.guardedHostPaths":   "how a path stands to a guarded host path is in the place and hostPath of its entry, see input.mounts[_].place",
 }
 
 // closed are documents of which no policy may take more, or other names, than it spells out.
 var closed = []string{"pipeguard.parameters"}
 
 const inAccess = "what the PipePolicies say of a container that mounts a pipe is in the access of the mount, see input.mounts[_].access"
+
+const inContainer = "what a HostProcess container is permitted is in its access, see input.containers[_].access"
 
 const inEntry = "what a path gives is in the equalPower of its entry, see input.mounts[_].equalPower"
 
@@ -97,9 +101,11 @@ func (p Policies) data(pipes map[string]PipePolicy) map[string]any {
 		// What the Scope was made from. No rule needs it, but the revision, which is the hash of files and data, must change with everything that
 		// changes a decision.
 		"scope": map[string]any{
-			"policies":        sum(pipes),
-			"equalPowerPipes": anys(p.Parameters.EqualPowerPipes),
-			"equalPowerPaths": anys(p.Parameters.EqualPowerPaths),
+			"policies":           sum(pipes),
+			"hostProcessAllowed": subjectsData(p.Parameters.HostProcessAllowed),
+			"equalPowerPipes":    anys(p.Parameters.EqualPowerPipes),
+			"equalPowerPaths":    anys(p.Parameters.EqualPowerPaths),
+			"guardedHostPaths":   anys(p.Parameters.GuardedHostPaths),
 		},
 	}}
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,6 +91,11 @@ func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]st
 		return e, nil, nil
 	}
 	spec := h.spec
+	if isLinuxSpec(&spec) {
+		spec = referenceOnLinux(spec)
+		h.meta.Annotations = maps.Clone(h.meta.Annotations)
+		maps.DeleteFunc(h.meta.Annotations, func(key, _ string) bool { return strings.Contains(strings.ToLower(key), "microsoft.com") })
+	}
 	mounted := map[int]bool{}
 	podHostProcess := spec.SecurityContext != nil && hostProcessOf(spec.SecurityContext.WindowsOptions, false)
 	add := func(kind, field string, name, image string, sc *corev1.SecurityContext, mounts []corev1.VolumeMount) {
@@ -98,6 +104,12 @@ func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]st
 		if sc != nil {
 			c.Privileged = sc.Privileged != nil && *sc.Privileged
 			c.HostProcess = hostProcessOf(sc.WindowsOptions, podHostProcess)
+		}
+		if spec.SecurityContext != nil {
+			c.RunAsUserName = runAsUserNameOf(spec.SecurityContext.WindowsOptions, "")
+		}
+		if sc != nil {
+			c.RunAsUserName = runAsUserNameOf(sc.WindowsOptions, c.RunAsUserName)
 		}
 		e.containers = append(e.containers, c)
 		for j, m := range mounts {
@@ -110,8 +122,8 @@ func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]st
 				target, ok := referenceTarget(scope, v.HostPath.Path, subPath)
 				if strings.Contains(m.SubPathExpr, "$(") {
 					joined := scope.guard.JudgeMountExpr(v.HostPath.Path, subPath)
-					power := scope.powers.JudgeMountExpr(v.HostPath.Path, subPath)
-					target, ok = describedTarget(scope, v.HostPath.Path, joined, power)
+					power, host := scope.powers.JudgeMountExpr(v.HostPath.Path, subPath), scope.hostPaths.JudgeMountExpr(v.HostPath.Path, subPath)
+					target, ok = describedTarget(scope, v.HostPath.Path, joined, power, host)
 				}
 				if !ok {
 					continue
@@ -120,7 +132,7 @@ func reference(scope *Scope, kind string, raw []byte) (extraction, map[string]st
 					Container: name, ContainerType: kind, Image: image, Privileged: c.Privileged, HostProcess: c.HostProcess,
 					Volume: v.Name, SubPath: subPath, Target: target,
 					Field:       fmt.Sprintf("%s.volumeMounts[%d]", field, j),
-					VolumeField: fmt.Sprintf("%sspec.volumes[%d].hostPath.path", h.at, i),
+					VolumeField: fmt.Sprintf("%sspec.volumes[%d].hostPath.path", h.at, i), runAsUserName: c.RunAsUserName,
 				})
 			}
 		}
@@ -152,7 +164,7 @@ func referenceVolume(scope *Scope, v *corev1.PersistentVolume) (out []Persistent
 		claim = Claim{Namespace: ref.Namespace, Name: ref.Name}
 	}
 	add := func(kind, path string) {
-		target, ok := describedTarget(scope, path, scope.guard.JudgeAnyMount(path), scope.powers.JudgeAnyMount(path))
+		target, ok := describedTarget(scope, path, scope.guard.JudgeAnyMount(path), scope.powers.JudgeAnyMount(path), scope.hostPaths.JudgeAnyMount(path))
 		if ok {
 			out = append(out, PersistentVolume{Type: kind, Target: target, Field: "spec." + kind + ".path", Claim: claim})
 		}
@@ -164,6 +176,13 @@ func referenceVolume(scope *Scope, v *corev1.PersistentVolume) (out []Persistent
 		add("local", v.Spec.Local.Path)
 	}
 	return out
+}
+
+func runAsUserNameOf(o *corev1.WindowsSecurityContextOptions, inherited string) string {
+	if o == nil || o.RunAsUserName == nil {
+		return inherited
+	}
+	return *o.RunAsUserName
 }
 
 func hostProcessOf(o *corev1.WindowsSecurityContextOptions, inherited bool) bool {
@@ -180,13 +199,13 @@ func referenceTarget(scope *Scope, path, subPath string) (Target, bool) {
 			v = joined
 		}
 	}
-	return describedTarget(scope, path, v, scope.powers.JudgeMount(path, subPath))
+	return describedTarget(scope, path, v, scope.powers.JudgeMount(path, subPath), scope.hostPaths.JudgeMount(path, subPath))
 }
 
-func describedTarget(scope *Scope, path string, v pipepath.Verdict, power pipepath.Power) (Target, bool) {
+func describedTarget(scope *Scope, path string, v pipepath.Verdict, power, host pipepath.Reach) (Target, bool) {
 	t := Target{
 		Path: path, Canonical: v.Canonical, Kind: string(v.Kind), Pipe: v.Pipe, Guarded: v.Match, NeverAllowed: v.NeverAllowed,
-		EqualPower: string(power), Policies: []string{},
+		EqualPower: string(power.Power), Place: string(host.Place), HostPath: host.Directory, Policies: []string{},
 	}
 	for name, p := range scope.policies {
 		guard, err := pipepath.NewGuard(p.Pipes...)
@@ -195,7 +214,7 @@ func describedTarget(scope *Scope, path string, v pipepath.Verdict, power pipepa
 		}
 	}
 	slices.Sort(t.Policies)
-	return t, v.Match || t.EqualPower != "" || (v.Kind != "path" && v.Kind != "drive")
+	return t, v.Match || t.EqualPower != "" || t.Place != "" || (v.Kind != "path" && v.Kind != "drive")
 }
 
 // matters is isRelevant in other words.
@@ -222,4 +241,47 @@ func holdsGuarded(scope *Scope, kind string, raw []byte) bool {
 	return slices.ContainsFunc(e.mounts, func(m Mount) bool { return m.Guarded }) ||
 		slices.ContainsFunc(e.unmounted, func(v Volume) bool { return v.Guarded }) ||
 		slices.ContainsFunc(e.persistent, func(v PersistentVolume) bool { return v.Guarded })
+}
+
+// isLinuxSpec is placement.isLinux in other words.
+func isLinuxSpec(spec *corev1.PodSpec) bool {
+	if spec.OS != nil && spec.OS.Name == corev1.Linux || spec.NodeSelector[corev1.LabelOSStable] == "linux" {
+		return true
+	}
+	if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	terms := spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	others := slices.DeleteFunc(slices.Clone(terms), func(term corev1.NodeSelectorTerm) bool {
+		return len(term.MatchExpressions) <= 32 && slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			isIn := e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == "linux"
+			isNotIn := e.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(e.Values, "windows")
+			return e.Key == corev1.LabelOSStable && len(e.Values) <= 32 && (isIn || isNotIn)
+		})
+	})
+	return len(terms) > 0 && len(terms) <= 32 && len(others) == 0
+}
+
+// referenceOnLinux is a pod without anything of Windows.
+func referenceOnLinux(spec corev1.PodSpec) corev1.PodSpec {
+	spec = *spec.DeepCopy()
+	spec.Volumes = nil
+	if spec.SecurityContext != nil {
+		spec.SecurityContext.WindowsOptions = nil
+	}
+	without := func(sc *corev1.SecurityContext) {
+		if sc != nil {
+			sc.WindowsOptions = nil
+		}
+	}
+	for i := range spec.InitContainers {
+		without(spec.InitContainers[i].SecurityContext)
+	}
+	for i := range spec.Containers {
+		without(spec.Containers[i].SecurityContext)
+	}
+	for i := range spec.EphemeralContainers {
+		without(spec.EphemeralContainers[i].SecurityContext)
+	}
+	return spec
 }

@@ -83,6 +83,9 @@ type Detail struct {
 	Text string
 	// Policies are the names of the PipePolicies that govern what it is about, sorted. The reader does not change them.
 	Policies []string
+	// OtherModes are those whose subject the container would be in its other mode: a HostProcess container as one that mounts pipes, or the reverse. They are
+	// found for reviews without a trace, and only where nobody permits what the finding is about.
+	OtherModes []OtherMode
 }
 
 // Response puts the result into the terms of the API.

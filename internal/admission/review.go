@@ -102,6 +102,9 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		res = r.pass(&j)
 	default:
 		res = r.present(&j)
+		if !isTraced(ctx) { // else nobody counts them
+			j.scope.otherModes(j.input, res.Details, j.start)
+		}
 	}
 	res.Plain = j.plain
 	if !isTraced(ctx) {

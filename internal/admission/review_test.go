@@ -38,11 +38,11 @@ func pipeVolume(name, path string) corev1.Volume {
 
 func TestReviewJudgesPods(t *testing.T) {
 	denyHostProcess := DefaultParameters()
-	denyHostProcess.HostProcess = HostProcessDeny
+	denyHostProcess.HostProcess = ActionDeny
 	denyEqualPower := DefaultParameters()
-	denyEqualPower.EqualPower = EqualPowerDeny
+	denyEqualPower.EqualPower = ActionDeny
 	allowingDenyEqualPower := allowing()
-	allowingDenyEqualPower.EqualPower = EqualPowerDeny
+	allowingDenyEqualPower.EqualPower = ActionDeny
 	for name, c := range map[string]struct {
 		parameters Parameters
 		pod        *corev1.Pod

@@ -38,7 +38,7 @@ func at(kind metav1.GroupVersionKind, field string) string {
 
 func TestEveryKindThatMakesPodsIsJudgedAsThePodsAre(t *testing.T) {
 	denying := allowing()
-	denying.HostProcess, denying.EqualPower = HostProcessDeny, EqualPowerDeny
+	denying.HostProcess, denying.EqualPower = ActionDeny, ActionDeny
 	r := newReviewer(t, denying)
 	for name, c := range map[string]struct {
 		pod   *corev1.Pod
@@ -90,7 +90,7 @@ func TestEveryKindThatMakesPodsIsJudgedAsThePodsAre(t *testing.T) {
 // What stands on a Deployment itself is on none of its pods.
 func TestAnAnnotationOfTheObjectIsNoneOfItsPods(t *testing.T) {
 	p := DefaultParameters()
-	p.HostProcess = HostProcessDeny
+	p.HostProcess = ActionDeny
 	r := newReviewer(t, p)
 	for _, kind := range holders() {
 		raw := strings.Replace(string(asKind(t, kind, testPod())), `"metadata":{`, `"metadata":{"annotations":{"microsoft.com/hostprocess-container":"true"},`, 1)
@@ -105,7 +105,7 @@ func TestAnAnnotationOfTheObjectIsNoneOfItsPods(t *testing.T) {
 
 func TestPersistentVolumesAreJudgedByTheirPath(t *testing.T) {
 	denying := allowing()
-	denying.EqualPower = EqualPowerDeny
+	denying.EqualPower = ActionDeny
 	r := newReviewer(t, denying)
 	local := func(path string) *corev1.PersistentVolume {
 		v := testVolume("")

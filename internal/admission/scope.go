@@ -14,14 +14,19 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// Scope says which pipes are guarded, which host paths have equal power, and which PipePolicies govern a pipe. It goes with
+// Scope says which pipes and host paths are guarded, which paths have equal power, and which PipePolicies govern a pipe. It goes with
 // a snapshot of policies as its companion, so that what is extracted and what decides are of one revision. It does not change.
 type Scope struct {
 	guard     *pipepath.Guard
 	powers    *pipepath.Powers
+	hostPaths *pipepath.Powers
 	governors governors
 	policies  map[string]PipePolicy
 	subjects  map[string]*access.Subjects // of the policies
+	hosts     hosts                       // of their subjects
+	objects   []string                    // the names of those that are objects of the API, sorted
+	// host are the policies that permit HostProcess containers or host paths, by the namespace of their subjects.
+	host map[string]*governing
 	// canary is the name of a guarded pipe that no lenient PipePolicy governs; empty if there is none.
 	canary string
 }
@@ -167,12 +172,47 @@ func (p Policies) scope(pipes map[string]PipePolicy) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scope{guard: guard, powers: powers, governors: newGovernors(pipes), policies: maps.Clone(pipes), subjects: make(map[string]*access.Subjects, len(pipes))}
+	hostPaths, err := pipepath.NewHostPaths(p.Parameters.GuardedHostPaths)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scope{
+		guard: guard, powers: powers, hostPaths: hostPaths, governors: newGovernors(pipes), policies: maps.Clone(pipes), objects: sortedKeys(p.PipePolicies),
+		subjects: make(map[string]*access.Subjects, len(pipes)), hosts: hosts{},
+	}
 	for name, own := range pipes {
 		s.subjects[name] = access.NewSubjects(own.Subjects)
+		s.hosts.add(own.Subjects)
 	}
+	if len(p.Parameters.HostProcessAllowed) > 0 {
+		own := p.Parameters.hostProcessPolicy()
+		s.policies[hostProcessParameter], s.subjects[hostProcessParameter] = own, access.NewSubjects(own.Subjects)
+		s.hosts.add(own.Subjects)
+	}
+	s.host = hostPolicies(s.policies)
 	s.canary = s.unforgivenPipe(slices.Concat(p.Parameters.GuardedPipes, patterns))
 	return s, nil
+}
+
+// hostPolicies finds the policies that permit HostProcess containers or host paths, by the namespace of their subjects.
+func hostPolicies(policies map[string]PipePolicy) map[string]*governing {
+	out := map[string]*governing{}
+	for _, name := range sortedKeys(policies) {
+		for _, s := range policies[name].Subjects {
+			if !s.ReachesHost() {
+				continue
+			}
+			by := out[s.Namespace]
+			if by == nil {
+				by = &governing{}
+				out[s.Namespace] = by
+			}
+			if !slices.Contains(by.names[max(0, len(by.names)-1):], name) {
+				by.names = append(by.names, name)
+			}
+		}
+	}
+	return out
 }
 
 // unforgivenPipe looks for a pipe whose mount is refused for certain where nobody is permitted.

@@ -182,8 +182,8 @@ func targets(in *Input, findings []policy.Finding) (named []audit.Target, more i
 	return named, more
 }
 
-// guardedFirst puts the built-in findings about paths that are no guarded pipes behind the other built-in ones. Readers are shown the first ones, and told
-// the first that refuses: no number of other paths can push a guarded pipe out of sight. Findings of additions stay behind those of the base.
+// guardedFirst puts the built-in findings about guarded pipes, and about the object as a whole, before the other built-in ones. Readers are shown the first ones, and told
+// the first that refuses: no number of other paths and containers can push a guarded pipe out of sight. Findings of additions stay behind those of the base.
 func guardedFirst(in *Input, findings []policy.Finding) []policy.Finding {
 	if len(findings) < 2 {
 		return findings
@@ -193,11 +193,10 @@ func guardedFirst(in *Input, findings []policy.Finding) []policy.Finding {
 		guarded[e.fields[0]] = guarded[e.fields[0]] || standingOf(e.Target, false, false) <= guardedLead
 	}
 	place := func(f policy.Finding) int {
-		isGuarded, isTarget := guarded[f.Field]
 		switch {
 		case !strings.HasPrefix(f.Code, "PG"):
 			return 2
-		case isTarget && !isGuarded:
+		case f.Field != "" && !guarded[f.Field]:
 			return 1
 		}
 		return 0

@@ -51,7 +51,7 @@ func TestNoNumberOfOtherMountsHidesAGuardedPipeFromTheRecord(t *testing.T) {
 	lenient := DefaultParameters()
 	lenient.Requirement = PrivilegedOrAllowedNamespace
 	ignoring := permitted
-	ignoring.EqualPower = EqualPowerIgnore
+	ignoring.EqualPower = ActionIgnore
 	for name, c := range map[string]struct {
 		p       Parameters
 		change  func(*corev1.Pod)
@@ -132,7 +132,7 @@ func TestSpellingsOfOneGuardedPipeDoNotHideAnother(t *testing.T) {
 // In the order of codes, PG010 comes after PG008, of which there can be any number.
 func TestFindingsAboutOtherPathsComeBehindThoseAboutGuardedPipes(t *testing.T) {
 	policies := governedBy()
-	policies.Parameters.EqualPower = EqualPowerDeny
+	policies.Parameters.EqualPower = ActionDeny
 	r := newReviewer(t, policies.Parameters, func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, policies, nil) })
 	res := r.Review(t.Context(), createRequest(t, testPod(append(decoys(30, `C:\Windows\%02d`), csiPipe)...)))
 	if res.Allowed || res.Code != "PG010" || res.Causes[0].Type != "PG010" || !strings.Contains(res.Message, "\nPG010: ") {
@@ -147,7 +147,7 @@ func TestFindingsAboutOtherPathsComeBehindThoseAboutGuardedPipes(t *testing.T) {
 	}
 
 	ends := governedBy(until(clock.AddDate(0, 0, 3)))
-	ends.Parameters.EqualPower = EqualPowerWarn
+	ends.Parameters.EqualPower = ActionWarn
 	r = newReviewer(t, ends.Parameters, func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, ends, nil) })
 	res = r.Review(t.Context(), createRequest(t, in("drivers", "node-sa", testPod(append(decoys(9, `C:\Windows\%02d`), csiPipe)...))))
 	if !res.Allowed || len(res.Warnings) != maxWarnings+1 || !strings.HasPrefix(res.Warnings[0], "PG009") {

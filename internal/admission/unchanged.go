@@ -22,7 +22,7 @@ import (
 // update that binds one is judged in full.
 //
 // It must not become a way in. So the update passes only if the object before it is the same object, has the same
-// containers (image, privileged and HostProcess included), mounts, declared volumes, service account and runtime
+// containers (image, privileged, HostProcess and account included), mounts, declared volumes, service account and runtime
 // annotations, the same paths and claim of a PersistentVolume, and if the policy refuses the old object for the very same findings. Anything less, also an old object
 // that is missing or cannot be read, leaves the refusal as it is. Adding an ephemeral container is never such an update.
 func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRequest, j *judgement, obj *object, e *extraction) bool {
@@ -38,7 +38,7 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 	}
 	before, err := extract(j.scope, &old, j.allowance)
 	if err != nil || !sameAccess(&before, e) || old.pod.serviceAccount != obj.pod.serviceAccount ||
-		old.pod.gates != obj.pod.gates || !reflect.DeepEqual(old.volume, obj.volume) ||
+		old.pod.gates != obj.pod.gates || old.pod.hostNetwork != obj.pod.hostNetwork || !reflect.DeepEqual(old.volume, obj.volume) ||
 		!maps.Equal(runtimeAnnotations(old.podMeta()), runtimeAnnotations(obj.podMeta())) {
 		return false
 	}
@@ -58,7 +58,7 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 }
 
 func sameAccess(a, b *extraction) bool {
-	return slices.Equal(a.containers, b.containers) &&
+	return slices.EqualFunc(a.containers, b.containers, func(x, y Container) bool { x.Access, y.Access = nil, nil; return x == y }) &&
 		slices.EqualFunc(a.mounts, b.mounts, func(x, y Mount) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) }) &&
 		slices.EqualFunc(a.unmounted, b.unmounted, func(x, y Volume) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) }) &&
 		slices.EqualFunc(a.persistent, b.persistent, func(x, y PersistentVolume) bool { return sameTarget(&x.Target, &y.Target) && reflect.DeepEqual(x, y) })

@@ -123,6 +123,10 @@ func TestAnUpdateThatChangesTheAccessIsRefused(t *testing.T) {
 		"HostProcess for the pod": func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: hostProcess()}
 		},
+		"the network of the host": func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+		"an account": func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: new("ContainerAdministrator")}}
+		},
 		"a declared volume more":    func(p *corev1.Pod) { p.Spec.Volumes = append(p.Spec.Volumes, pipeVolume("w", csiPipe)) },
 		"an annotation for the run": func(p *corev1.Pod) { p.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"} },
 		"another pod altogether":    func(p *corev1.Pod) { p.UID = "other" },

@@ -46,6 +46,10 @@ var (
 	keyPersistent      = ast.StringTerm("persistentVolumes")
 	keyClaim           = ast.StringTerm("claim")
 	keyAccess          = ast.StringTerm("access")
+	keyRunAsUserName   = ast.StringTerm("runAsUserName")
+	keyHostNetwork     = ast.StringTerm("hostNetwork")
+	keyPlace           = ast.StringTerm("place")
+	keyHostPath        = ast.StringTerm("hostPath")
 
 	valueSchema = ast.StringTerm(Schema)
 	valueTrue   = ast.BooleanTerm(true)
@@ -99,6 +103,8 @@ func (c Container) term() *ast.Term {
 		item{keyImage, text(c.Image)},
 		item{keyPrivileged, boolean(c.Privileged)},
 		item{keyHostProcess, boolean(c.HostProcess)},
+		item{keyRunAsUserName, text(c.RunAsUserName)},
+		item{keyAccess, c.Access.value()},
 		item{keyField, text(c.Field)},
 	)
 }
@@ -157,8 +163,10 @@ func (t *Target) termWith(more ...item) *ast.Term {
 		item{keyGuarded, boolean(t.Guarded)},
 		item{keyNeverAllowed, boolean(t.NeverAllowed)},
 		item{keyEqualPower, text(t.EqualPower)},
+		item{keyPlace, text(t.Place)},
+		item{keyHostPath, text(t.HostPath)},
 		item{keyPolicies, t.policies()},
-		item{keyAccess, t.access()},
+		item{keyAccess, t.Access.value()},
 	)...)
 }
 
@@ -178,11 +186,11 @@ func (t *Target) policies() *ast.Term {
 	return t.governing.term
 }
 
-func (t *Target) access() *ast.Term {
-	if t.Access == nil {
+func (a *Access) value() *ast.Term {
+	if a == nil {
 		return ast.NullTerm()
 	}
-	return t.Access.term
+	return a.term
 }
 
 // podTerm takes the terms of the object's own labels and annotations: those of a Pod are the same.
@@ -190,7 +198,7 @@ func (in *Input) podTerm(labels, annotations *ast.Term) *ast.Term {
 	if in.Pod.Field != "metadata" {
 		labels, annotations = texts(in.Pod.Labels), texts(in.Pod.Annotations)
 	}
-	return ast.ObjectTerm(item{keyLabels, labels}, item{keyAnnotations, annotations}, item{keyField, text(in.Pod.Field)})
+	return ast.ObjectTerm(item{keyLabels, labels}, item{keyAnnotations, annotations}, item{keyField, text(in.Pod.Field)}, item{keyHostNetwork, boolean(in.Pod.HostNetwork)})
 }
 
 // text makes a term, or takes one of those that almost every input has.

@@ -76,7 +76,7 @@ var bulky = map[string]func(n int) string{
 		return `"securityContext":{"windowsOptions":{"hostProcess":true}},"ephemeralContainers":[` + repeated(n, `{}`) + `]`
 	},
 	"containers with names and settings": func(n int) string {
-		return `"containers":[` + repeated(n, `{"name":"container-%d","image":"image:%d","securityContext":{"windowsOptions":{"hostProcess":true}}}`) + `]`
+		return `"containers":[` + repeated(n, `{"name":"container-%d","image":"image:%d","securityContext":{"windowsOptions":{"hostProcess":true,"runAsUserName":"account-%d"}}}`) + `]`
 	},
 	"pipes that several policies govern": func(n int) string {
 		return `"volumes":[{"name":"v","hostPath":{"path":"\\\\.\\pipe\\csi-proxy-disk-v1"}}],"containers":[{"volumeMounts":[` + repeated(n/4, `{"name":"v"}`) + `]}]`

@@ -92,7 +92,7 @@ func TestTheWorkOfPathsIsTakenBeforeAnyIsJudged(t *testing.T) {
 		"a long path, mounted a hundred times":  {strings.Repeat("/a", 10_000), 90, "", jsonscan.ErrAllowance, nil},
 		"long subPaths":                         {`C:\a`, 300, strings.Repeat("a/", 100), jsonscan.ErrAllowance, nil},
 		"a share with a long path":              {`\\h\s` + strings.Repeat(`\a`, 8_000), 9, "s", jsonscan.ErrAllowance, nil},
-		"a path of ordinary length, many times": {`/var/lib/kubelet/plugins/driver.example`, 200, "sub/path", nil, nil},
+		"a path of ordinary length, many times": {`/var/lib/storage/plugins/driver.example`, 200, "sub/path", nil, nil},
 	} {
 		pod := testPod(tt.path)
 		m := pod.Spec.Containers[0].VolumeMounts[0]

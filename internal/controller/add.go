@@ -20,7 +20,7 @@ type Parts struct {
 	sweeper  *sweeper
 }
 
-// Refresh has all statuses looked at soon, because Options.Violations would answer otherwise than before. It does not wait.
+// Refresh has all statuses looked at soon, because Options.Violations or Options.OtherModes would answer otherwise than before. It does not wait.
 func (p *Parts) Refresh() { p.sweeper.refresh() }
 
 // Add gives a manager the Activator and the report of this replica, and the leader the statuses, Events and metrics of
@@ -44,7 +44,7 @@ func Add(mgr manager.Manager, leads *leader.Group, o Options) (*Parts, error) {
 	}
 	newWriter := func() *writer {
 		return &writer{
-			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations, bundles: o.Bundles,
+			client: mgr.GetClient(), outcome: activator.Latest, count: replicas.Count, violations: o.Violations, otherModes: o.OtherModes, bundles: o.Bundles,
 			recorder: mgr.GetEventRecorder(reportingController), metrics: metrics, log: o.Log, now: o.Now, recalls: map[string]recall{},
 		}
 	}

@@ -47,7 +47,7 @@ func TestAStatusSaysWhatBecameOfTheBundles(t *testing.T) {
 			p.bundles = c.bundles
 			o := pipePolicy("p", 2)
 			o.Status.Conditions = c.before
-			got, ok := p.pipePolicyStatus(&o, nil)
+			got, ok := p.pipePolicyStatus(&o, nil, nil)
 			if shown := show(got.Conditions); !ok || len(shown) != 6 || shown[4] != c.want || shown[5] != "ExpressedOnNodes True Expressed: nodes permit what it says" {
 				t.Errorf("conditions %q, want the last but one to be %q", shown, c.want)
 			}
@@ -195,7 +195,7 @@ func TestAStatusSaysWhatHoldsAtAdmissionAlone(t *testing.T) {
 	o.Spec.Pipes = []v1alpha1.PipePattern{"CSI-Proxy-s*"}
 	o.Spec.Node.Methods = []string{"StartService"}
 	o.Spec.Subjects = []v1alpha1.Subject{{Name: "s", Namespace: "n"}}
-	got, _ := p.pipePolicyStatus(&o, nil)
+	got, _ := p.pipePolicyStatus(&o, nil, nil)
 	c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionExpressedOnNodes)
 	const want = "a pattern covers csi-proxy-system-v1alpha1 without spelling out the group system: they are guarded, and no node permits anything there; write csi-proxy-system-*\n" +
 		"no pipe that it opens has the method StartService: it is one of csi-proxy-system-*"

@@ -33,6 +33,9 @@ type Options struct {
 	// Violations returns how many existing objects the last scan found that no policy permits to have a pipe of the
 	// PipePolicy, and false if it is not known. May be nil.
 	Violations func(policy string) (int32, bool)
+	// OtherModes returns how many pods the last scan found whose containers are subjects of the PipePolicy but for their mode, and false if it is not known.
+	// May be nil.
+	OtherModes func(policy string) (map[admission.OtherMode]int32, bool)
 
 	// Bundles returns what became of policies on their way to nodes. Nil means that no bundles are made. Tell Parts.Refresh
 	// when it would return something else.
@@ -52,6 +55,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Violations == nil {
 		o.Violations = func(string) (int32, bool) { return 0, false }
+	}
+	if o.OtherModes == nil {
+		o.OtherModes = func(string) (map[admission.OtherMode]int32, bool) { return nil, false }
 	}
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Now == nil {

@@ -32,6 +32,8 @@ const (
 	ReasonLastGood     = "LastGood"     // Ready is true, and would not be after a restart
 	ReasonExpressed    = "Expressed"    // ExpressedOnNodes is true
 	ReasonInPart       = "InPart"       // some of it holds at admission alone
+	ReasonServed       = "Served"       // ModesServed is true
+	ReasonOtherMode    = "OtherMode"    // pods of its subjects run in a mode that it does not permit
 )
 
 // picture is everything that a status follows from.
@@ -194,11 +196,14 @@ func (p picture) ready(active bool, compiled, tested, published claim) claim {
 	return yes(ReasonEnforced, "it decides on every replica")
 }
 
-// pipePolicyStatus is the status of a PipePolicy. violations is nil if nothing is known of them.
-func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32) (v1alpha1.PipePolicyStatus, bool) {
+// pipePolicyStatus is the status of a PipePolicy. violations and modes, the claim of the condition ModesServed, are nil if nothing is known of them.
+func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32, modes *claim) (v1alpha1.PipePolicyStatus, bool) {
 	status, ok := p.status(keyOf(kindPipePolicy, o), o.Generation, o.Status.PolicyStatus)
 	if !ok {
 		return o.Status, false
+	}
+	if c := p.modes(o, modes); c != nil {
+		status.Conditions = append(status.Conditions, *c)
 	}
 	if p.bundles != nil {
 		active := p.isActive(keyOf(kindPipePolicy, o), o.Generation)

@@ -218,11 +218,11 @@ func TestAModuleListsItsOwnProblems(t *testing.T) {
 func TestAPipePolicyCountsSubjectsAndViolations(t *testing.T) {
 	p := pipePolicy("p", 2, lasting("l"), ending("a", day), ending("b", -day))
 	seven := int32(7)
-	got, ok := pictureOf(attempted(nil), three).pipePolicyStatus(&p, &seven)
+	got, ok := pictureOf(attempted(nil), three).pipePolicyStatus(&p, &seven, nil)
 	if want := (v1alpha1.SubjectCounts{Open: 2, ExpiringSoon: 1, Expired: 1}); !ok || got.Subjects != want || *got.Violations != 7 {
 		t.Errorf("status %+v", got)
 	}
-	if got, _ = pictureOf(attempted(nil), three).pipePolicyStatus(&p, nil); got.Violations != nil {
+	if got, _ = pictureOf(attempted(nil), three).pipePolicyStatus(&p, nil, nil); got.Violations != nil {
 		t.Error("what is not known is called a number")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
@@ -27,6 +28,7 @@ type writer struct {
 	outcome    func() (Outcome, bool)
 	count      func(context.Context) (Census, error)
 	violations func(string) (int32, bool)
+	otherModes func(string) (map[admission.OtherMode]int32, bool)
 	bundles    func() Bundles // nil if none are made
 	recorder   events.EventRecorder
 	metrics    *Metrics
@@ -53,7 +55,11 @@ func (w *writer) pipePolicies(ctx context.Context, req reconcile.Request) (recon
 	if n, known := w.violations(o.Name); known {
 		violations = &n
 	}
-	status, ok := p.pipePolicyStatus(&o, violations)
+	var modes *claim
+	if found, known := w.otherModes(o.Name); known {
+		modes = new(modesServed(found))
+	}
+	status, ok := p.pipePolicyStatus(&o, violations, modes)
 	if !ok {
 		return reconcile.Result{}, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // statusServer keeps one PipePolicy and one PolicyModule, and takes patches of their statuses.
@@ -114,6 +115,7 @@ func lead() *leading {
 		outcome:    func() (Outcome, bool) { return l.outcome, l.outcome.Attempted != "" },
 		count:      func(context.Context) (Census, error) { return l.census, nil },
 		violations: func(string) (int32, bool) { return 2, true },
+		otherModes: func(string) (map[admission.OtherMode]int32, bool) { return nil, true },
 	}
 	p, m := pipePolicy("p", 2, lasting("l"), ending("s", 10*day)), policyModule("a", 2, goodRego)
 	p.ResourceVersion, m.ResourceVersion = "0", "0"

@@ -63,7 +63,7 @@ func parameters() map[string]any {
 		"requirement":       "PrivilegedOrAllowedNamespace",
 		"allowedNamespaces": map[string]any{"kube-system": map[string]any{"serviceAccounts": []any{"csi-azuredisk-node-sa"}}},
 		"hostProcess":       "Audit",
-		"equalPower":        "Audit",
+		"equalPower":        "Audit", "hostPaths": "Audit",
 	}}}
 }
 

@@ -51,26 +51,30 @@ func nodeDocument(policies []v1alpha1.PipePolicy, parameters admission.Parameter
 		var err error
 		if seen[p.Name] {
 			err = errTwice
-		} else if err = CheckPipePolicy(p).ToAggregate(); err == nil {
+		} else if err = CheckPipePolicy(p).ToAggregate(); err == nil && len(one.Pipes) > 0 {
 			err = access.Document{Schema: access.Schema, Policies: []access.Policy{one}}.Check()
 		}
 		if err != nil {
 			faults = append(faults, &ObjectError{Kind: KindPipePolicy, Name: p.Name, Err: err})
 		}
 		seen[p.Name] = true
-		out.Policies = append(out.Policies, one)
+		if len(one.Pipes) > 0 { // else it is for admission alone
+			out.Policies = append(out.Policies, one)
+		}
 	}
 	if err := errors.Join(faults...); err != nil {
 		return access.Document{}, err
 	}
 	for _, p := range parameters.NodePolicies() { // which were checked when they were read
-		out.Policies = append(out.Policies, sorted(p))
+		if len(p.Pipes) > 0 {
+			out.Policies = append(out.Policies, sorted(p))
+		}
 	}
 	slices.SortFunc(out.Policies, func(a, b access.Policy) int { return strings.Compare(a.Name, b.Name) })
 	return out, out.Check()
 }
 
-// sorted is the same for equal policies, in whatever order their lists are.
+// sorted is the same for equal policies, in whatever order their lists are. It leaves out what only admission asks for.
 func sorted(p access.Policy) access.Policy {
 	for i, pattern := range p.Pipes {
 		p.Pipes[i] = strings.ToLower(pattern) // of ASCII, as is checked
@@ -81,7 +85,7 @@ func sorted(p access.Policy) access.Policy {
 		s.ServiceAccounts, s.Containers, s.Images = set(s.ServiceAccounts), set(s.Containers), set(s.Images)
 		s.Methods, s.PathPrefixes = set(s.Methods), set(s.PathPrefixes)
 		s.Permits, s.Shares, s.Services = set(s.Permits), set(s.Shares), set(s.Services)
-		s.ExpiresAt = s.End()
+		s.ExpiresAt, s.HostProcess, s.HostPaths = s.End(), nil, nil
 	}
 	slices.SortFunc(p.Subjects, func(a, b access.Subject) int { return strings.Compare(a.Name, b.Name) })
 	return p

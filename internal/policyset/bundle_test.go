@@ -82,6 +82,67 @@ func TestEqualObjectsGiveEqualContentInWhateverOrder(t *testing.T) {
 	}
 }
 
+// Nodes cannot say whether a container may be a HostProcess container, and get nothing that they would not enforce.
+func TestWhatOnlyAdmissionAsksIsInNoBundle(t *testing.T) {
+	hosts := azuredisk(func(s *v1alpha1.PipePolicySpec) {
+		s.Subjects[0].HostProcess = &v1alpha1.HostProcess{RunAsUserNames: []string{"a"}}
+	})
+	alone := azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects[0].HostProcess, s.Pipes = &v1alpha1.HostProcess{}, nil })
+	alone.Name = "alone"
+	plain, err := BundleSources{PipePolicies: []v1alpha1.PipePolicy{azuredisk()}}.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := BundleSources{PipePolicies: []v1alpha1.PipePolicy{hosts, alone}, Parameters: admission.Parameters{
+		PipePolicies: map[string]admission.PipePolicy{"own": pipePolicy(&alone)},
+	}}.Bundle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(plain.ACL), string(got.ACL)); diff != "" {
+		t.Error(diff)
+	}
+	alone.Spec.Pipes = []v1alpha1.PipePattern{"*"}
+	if _, err := (BundleSources{PipePolicies: []v1alpha1.PipePolicy{alone}}).Bundle(); err == nil {
+		t.Error("a pattern of every pipe is taken")
+	}
+}
+
+func TestWhatIsForPipesAloneIsAWarningBesideHostProcess(t *testing.T) {
+	p := azuredisk(func(s *v1alpha1.PipePolicySpec) {
+		s.Subjects[0].HostProcess, s.Pipes = &v1alpha1.HostProcess{}, nil
+		s.Admission = v1alpha1.AdmissionRules{Action: v1alpha1.ActionAudit, Requirement: v1alpha1.RequireSubjectAndPrivileged}
+	})
+	told := strings.Join(Warnings(&p, end.Time), "\n")
+	for _, want := range []string{"admission.requirement is for pipes", "admission.action is for pipes", "subject migration is permitted nothing"} {
+		if strings.Count(told, want) != 1 {
+			t.Errorf("%q is not said once: %s", want, told)
+		}
+	}
+	p.Spec.Pipes, p.Spec.Admission = []v1alpha1.PipePattern{"csi-proxy-disk-*"}, v1alpha1.AdmissionRules{Action: v1alpha1.ActionAudit}
+	if told := strings.Join(Warnings(&p, end.Time), "\n"); strings.Contains(told, "is for pipes") || strings.Contains(told, "permitted nothing") {
+		t.Error(told)
+	}
+}
+
+func TestHostProcessContainersOfAnyAccountOrImageAreAWarning(t *testing.T) {
+	p := azuredisk(func(s *v1alpha1.PipePolicySpec) {
+		s.Subjects = s.Subjects[:1]
+		s.Subjects[0].HostProcess = &v1alpha1.HostProcess{}
+	})
+	before := azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects = s.Subjects[:1] })
+	told := len(Warnings(&p, end.Time)) - len(Warnings(&before, end.Time))
+	p.Spec.Subjects[0].Images = nil
+	before.Spec.Subjects[0].Images = nil
+	if more := len(Warnings(&p, end.Time)) - len(Warnings(&before, end.Time)); told != 1 || more != 2 {
+		t.Errorf("%d and %d warnings more", told, more)
+	}
+	p.Spec.Subjects[0].HostProcess.RunAsUserNames, p.Spec.Subjects[0].Images = []string{"a"}, azuredisk().Spec.Subjects[0].Images
+	if diff := cmp.Diff(Warnings(new(azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Subjects = s.Subjects[:1] })), end.Time), Warnings(&p, end.Time)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestUnfitPoliciesAreNamed(t *testing.T) {
 	for name, objects := range map[string][]v1alpha1.PipePolicy{
 		"no pipes":               {azuredisk(func(s *v1alpha1.PipePolicySpec) { s.Pipes = nil })},

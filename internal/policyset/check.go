@@ -47,6 +47,13 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 		s := &p.Spec.Subjects[i]
 		faults = append(faults, checkSubjectRules(&s.Node, spec.Child("subjects").Index(i).Child("node"))...)
 		faults = append(faults, checkProcess(s.Process, spec.Child("subjects").Index(i).Child("process"))...)
+		if s.HostProcess != nil {
+			for j, name := range s.HostProcess.RunAsUserNames {
+				if message := invisible(name); message != "" {
+					faults = append(faults, field.Invalid(spec.Child("subjects").Index(i).Child("hostProcess", "runAsUserNames").Index(j), name, message))
+				}
+			}
+		}
 		at := spec.Child("subjects").Index(i).Child("expiresAt")
 		switch {
 		case s.ExpiresAt == nil:
@@ -249,7 +256,19 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	if len(p.Spec.Subjects) == 0 {
 		warn("no subjects: nobody may use these pipes")
 	}
+	isHost := func(s v1alpha1.Subject) bool { return s.HostProcess != nil || len(s.HostPaths) > 0 }
+	if a := p.Spec.Admission; slices.ContainsFunc(p.Spec.Subjects, isHost) {
+		if a.Requirement != "" && a.Requirement != v1alpha1.RequireSubject {
+			warn("admission.requirement is for pipes: no HostProcess container, and no mount of a host path, is asked whether it is privileged")
+		}
+		if len(p.Spec.Pipes) == 0 && a.Action != "" && a.Action != v1alpha1.ActionDeny {
+			warn("admission.action is for pipes, and there are none: the parameters hostProcess and hostPaths say what follows for others")
+		}
+	}
 	for _, s := range p.Spec.Subjects {
+		if len(p.Spec.Pipes) == 0 && !isHost(s) {
+			warn("subject %s is permitted nothing: the policy has no pipes, and the subject no hostProcess or hostPaths", s.Name)
+		}
 		if s.ExpiresAt != nil {
 			switch left := s.ExpiresAt.Sub(now); {
 			case left <= 0:
@@ -266,6 +285,20 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 			default:
 				warn("subject %s: image %s is %s with any tag or digest, and what lies below it, and no other name that begins so: write %s:* or %s/*", s.Name, image, name, name, name)
 			}
+		}
+		if s.HostProcess != nil && len(s.HostProcess.RunAsUserNames) == 0 {
+			warn("subject %s permits HostProcess containers under any Windows account: name those of the driver in hostProcess.runAsUserNames", s.Name)
+		}
+		if s.HostProcess != nil && len(s.Images) == 0 {
+			warn("subject %s permits HostProcess containers of any image: every image that its service accounts can run has the nodes", s.Name)
+		}
+		for _, path := range s.HostPaths {
+			if root := strings.TrimRight(path, `\/`); len(root) == len("C:") {
+				warn("subject %s: host path %s is the whole drive: its containers reach everything on it", s.Name, path)
+			}
+		}
+		if len(s.HostPaths) > 0 && len(s.Images) == 0 {
+			warn("subject %s permits host paths to any image: name those of the driver", s.Name)
 		}
 		if len(s.ServiceAccounts) == 0 && s.Process == nil {
 			warn("subject %s names no service account: any in namespace %s may use the pipes", s.Name, s.Namespace)

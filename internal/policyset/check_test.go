@@ -32,6 +32,11 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 	own := func(r v1alpha1.SubjectRules) func(*v1alpha1.PipePolicySpec) {
 		return func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].Node = r }
 	}
+	host := func(accounts ...string) func(*v1alpha1.PipePolicySpec) {
+		return func(p *v1alpha1.PipePolicySpec) {
+			p.Subjects[0].ServiceAccounts, p.Subjects[0].HostProcess = []string{"node"}, &v1alpha1.HostProcess{RunAsUserNames: accounts}
+		}
+	}
 	path := func(s string) func(*v1alpha1.PipePolicySpec) { return paths(s) }
 	process := func(account, program string, change ...func(*v1alpha1.PipePolicySpec)) v1alpha1.PipePolicy {
 		return pipes("p", append([]func(*v1alpha1.PipePolicySpec){func(p *v1alpha1.PipePolicySpec) {
@@ -60,6 +65,15 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		"a share of every server":    {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{`\\*\x`}})), "spec.subjects[0].node.shares[0]"},
 		"a share that does not show": {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{"\\\\a\\b\u200b"}})), "U+200B does not show"},
 		"a share twice":              {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{`\\a\b`, `\\a\b`}})), "spec.subjects[0].node.shares[1]: Duplicate value"},
+		"an account of Windows":      {pipes("p", host(`NT AUTHORITY\SYSTEM`)), ""},
+		"any account of Windows":     {pipes("p", host()), ""},
+		"no account of Windows":      {pipes("p", host([]string{}...)), "subjects[0].hostProcess.runAsUserNames: is empty"},
+		"accounts of a domain":       {pipes("p", host(`NT AUTHORITY\*`)), "names are exact"},
+		"an account out of sight":    {pipes("p", host("SYSTEM\u200b")), "U+200B does not show"},
+		"hosts of any account":       {pipes("p", host(), func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].ServiceAccounts = nil }), "names its service accounts"},
+		"hosts alone":                {pipes("p", host(), func(p *v1alpha1.PipePolicySpec) { p.Pipes = nil }), ""},
+		"neither pipes nor hosts":    {pipes("p", func(p *v1alpha1.PipePolicySpec) { p.Pipes = nil }), "guards nothing"},
+		"a process as a host":        {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].HostProcess = &v1alpha1.HostProcess{} }), "leave namespace, serviceAccounts, containers, images, hostProcess and hostPaths out"},
 		"no share":                   {pipes("p", own(v1alpha1.SubjectRules{Shares: []string{}})), "spec.subjects[0].node.shares: Invalid value: is empty"},
 		"no own method":              {pipes("p", own(v1alpha1.SubjectRules{Methods: []string{}})), "spec.subjects[0].node.methods: Invalid value: is empty"},
 		"every service":              {pipes("p", own(v1alpha1.SubjectRules{Services: []string{"*"}})), "spec.subjects[0].node.services[0]"},

@@ -22,7 +22,10 @@ func accessPolicy(p *v1alpha1.PipePolicy) access.Policy {
 	for i, s := range p.Spec.Subjects {
 		out.Subjects[i] = access.Subject{
 			Name: s.Name, Namespace: s.Namespace, ServiceAccounts: s.ServiceAccounts, Containers: s.Containers, Images: s.Images, Owner: s.Owner, Reason: s.Reason,
-			Permission: permission(p.Spec.Node, s.Node),
+			HostPaths: s.HostPaths, Permission: permission(p.Spec.Node, s.Node),
+		}
+		if s.HostProcess != nil {
+			out.Subjects[i].HostProcess = &access.HostProcess{RunAsUserNames: s.HostProcess.RunAsUserNames}
 		}
 		if s.Process != nil {
 			out.Subjects[i].Account, out.Subjects[i].Program = s.Process.Account, s.Process.Program

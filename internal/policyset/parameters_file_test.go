@@ -125,11 +125,13 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 			"kube-system":       {ServiceAccounts: []string{"csi-azuredisk-node-sa", "csi-azurefile-node-sa", "csi-smb-node-sa"}},
 			"gce-pd-csi-driver": {ServiceAccounts: []string{"csi-gce-pd-node-sa-win"}},
 		},
-		HostProcess:        admission.HostProcessWarn,
+		HostProcess:        admission.ActionWarn,
 		HostProcessAllowed: map[string]admission.Subjects{"pipeguard-node": {ServiceAccounts: []string{"pipeguard-node"}}},
-		EqualPower:         admission.EqualPowerAudit,
+		EqualPower:         admission.ActionAudit,
 		EqualPowerPipes:    admission.DefaultParameters().EqualPowerPipes,
 		EqualPowerPaths:    admission.DefaultParameters().EqualPowerPaths,
+		HostPaths:          admission.ActionAudit,
+		GuardedHostPaths:   admission.DefaultParameters().GuardedHostPaths,
 		PipePolicies: map[string]admission.PipePolicy{"smb": {
 			Pipes: []string{"csi-proxy-smb-*"}, Action: admission.ActionDeny, Requirement: admission.AllowedNamespace,
 			Subjects: []access.Subject{{
@@ -149,7 +151,7 @@ func TestTheSampleIsWhatItsCommentsSay(t *testing.T) {
 		"guardedPipes", "requirement", "allowedNamespaces", "serviceAccounts", "hostProcess", "hostProcessAllowed",
 		string(admission.PrivilegedOrAllowedNamespace), string(admission.AllowedNamespace), string(admission.PrivilegedAndAllowedNamespace),
 		"equalPower", "equalPowerPipes", "equalPowerPaths", "pipePolicies",
-		string(admission.HostProcessIgnore), string(admission.HostProcessAudit), string(admission.HostProcessWarn), string(admission.HostProcessDeny),
+		string(admission.ActionIgnore), string(admission.ActionAudit), string(admission.ActionWarn), string(admission.ActionDeny),
 	} {
 		if !slices.Contains(words, word) {
 			t.Errorf("it does not mention %s", word)

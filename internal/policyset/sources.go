@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -86,6 +89,16 @@ func (s Sources) Assemble() (policy.Modules, error) {
 	modules, err := all.Bind(policy.Modules{Files: files})
 	modules.Base, modules.Owner = &base, ownerOf
 	return modules, err
+}
+
+// AccessPolicies are the PipePolicies in the words of both ends, sorted by name. Those of the parameters are called "parameters/" and their name.
+func (s Sources) AccessPolicies() []access.Policy {
+	out := s.Parameters.NodePolicies()
+	for i := range s.PipePolicies {
+		out = append(out, accessPolicy(&s.PipePolicies[i]))
+	}
+	slices.SortFunc(out, func(a, b access.Policy) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // Kinds of policy objects.

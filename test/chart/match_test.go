@@ -27,7 +27,7 @@ func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 			if w.NamespaceSelector != nil || w.ObjectSelector != nil {
 				t.Errorf("%s: %s has a selector: whoever sets labels could exempt objects", rendering, w.Name)
 			}
-			if want := admissionregistrationv1.Fail; *w.FailurePolicy != want && rendering != "everything" {
+			if want := admissionregistrationv1.Fail; *w.FailurePolicy != want && rendering != "everything" && !strings.HasPrefix(w.Name, "host-") {
 				t.Errorf("%s: %s lets pass what nobody judged", rendering, w.Name)
 			}
 			if *w.MatchPolicy != admissionregistrationv1.Equivalent || *w.SideEffects != admissionregistrationv1.SideEffectClassNone {
@@ -51,6 +51,36 @@ func TestTheConfigurationIsClosedAndCannotBeSidestepped(t *testing.T) {
 	}
 }
 
+func TestWhatReachesNoPipeIsLetPassWhereItWouldOnlyBeRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		values     []string
+		pipe, host admissionregistrationv1.FailurePolicyType
+	}{
+		"the defaults":                   {nil, "Fail", "Ignore"},
+		"warnings":                       {[]string{"parameters.hostProcess=Warn", "parameters.equalPower=Warn"}, "Fail", "Ignore"},
+		"HostProcess is refused":         {[]string{"parameters.hostProcess=Deny"}, "Fail", "Fail"},
+		"host paths are refused":         {[]string{"parameters.hostPaths=Deny"}, "Fail", "Fail"},
+		"paths of equal power":           {[]string{"parameters.equalPower=Deny"}, "Fail", "Fail"},
+		"refused, and open":              {[]string{"parameters.hostProcess=Deny", "webhook.failurePolicy=Ignore"}, "Ignore", "Ignore"},
+		"modules of one's own":           {[]string{"webhook.hostFailurePolicy=Fail"}, "Fail", "Fail"},
+		"refused, and open for the host": {[]string{"parameters.hostProcess=Deny", "webhook.hostFailurePolicy=Ignore"}, "Fail", "Ignore"},
+	} {
+		var set []string
+		for _, v := range c.values {
+			set = append(set, "--set", v)
+		}
+		for _, w := range configuration(t, render(t, set...), "pipeguard-webhook").Webhooks {
+			want := c.pipe
+			if strings.HasPrefix(w.Name, "host-") {
+				want = c.host
+			}
+			if *w.FailurePolicy != want {
+				t.Errorf("%s: %s has %s", name, w.Name, *w.FailurePolicy)
+			}
+		}
+	}
+}
+
 func TestEveryRouteIsAskedAbout(t *testing.T) {
 	got := map[string][]string{}
 	for _, w := range configuration(t, render(t), "pipeguard-webhook").Webhooks {
@@ -59,54 +89,100 @@ func TestEveryRouteIsAskedAbout(t *testing.T) {
 				got[w.Name] = append(got[w.Name], r.APIGroups[0]+"/"+resource)
 			}
 		}
-		if len(w.MatchConditions) != 1 || *w.ClientConfig.Service.Path != "/validate" {
-			t.Errorf("%s: %d conditions, path %s", w.Name, len(w.MatchConditions), *w.ClientConfig.Service.Path)
+		if *w.ClientConfig.Service.Path != "/validate" {
+			t.Errorf("%s: path %s", w.Name, *w.ClientConfig.Service.Path)
 		}
 	}
-	want := map[string][]string{
+	want := map[string][]string{}
+	for name, resources := range map[string][]string{
 		"pods.pipeguard.dev":              {"/pods", "/pods/ephemeralcontainers"},
 		"workloads.pipeguard.dev":         {"apps/deployments", "apps/daemonsets", "apps/statefulsets", "apps/replicasets", "batch/jobs", "/replicationcontrollers"},
 		"cronjobs.pipeguard.dev":          {"batch/cronjobs"},
 		"podtemplates.pipeguard.dev":      {"/podtemplates"},
 		"persistentvolumes.pipeguard.dev": {"/persistentvolumes"},
+	} {
+		want[name], want["host-"+name] = resources, resources
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// plainPath is the part of the conditions that is a pair of regular expressions, as the API server would apply it.
-// A path with more characters than longest is not plain.
-type plainPath struct {
-	longest      int
-	form, judged *regexp.Regexp
+// The two entries of a place ask for the same kinds of pods, and the second for nothing that the first asks for.
+func TestTheTwoEntriesOfAPlaceExcludeEachOther(t *testing.T) {
+	all := map[string]map[string]string{}
+	for _, w := range configuration(t, render(t), "pipeguard-webhook").Webhooks {
+		all[w.Name] = map[string]string{}
+		for _, c := range w.MatchConditions {
+			all[w.Name][c.Name] = c.Expression
+		}
+	}
+	for name, pipe := range all {
+		if strings.HasPrefix(name, "host-") {
+			continue
+		}
+		host := all["host-"+name]
+		if pipe["could-reach-a-pipe"] == "" || host["could-reach-no-pipe"] != "!("+pipe["could-reach-a-pipe"]+")" ||
+			host["may-run-on-windows"] != pipe["may-run-on-windows"] || host["could-reach-its-node"] == "" || len(host) != len(pipe)+1 {
+			t.Errorf("%s: %v\nbut host-%s: %v", name, pipe, name, host)
+		}
+	}
 }
 
-var conditionPath = regexp.MustCompile(`path\.size\(\) <= (\d+) && path\.matches\(r'([^']+)'\) && !path\.contains\('\.\.'\) && !path\.matches\(r'([^']+)'\)`)
+// conditionPaths are the parts of the conditions that say of a path that it leads to no pipe, and of such a path that it is asked about
+// nevertheless, as the API server would apply them. A path with more characters than longest leads anywhere.
+type conditionPaths struct {
+	longest             int
+	form, device, drive *regexp.Regexp
+	host                *regexp.Regexp
+}
 
-// plainPaths reads the expressions from the conditions, which must all have the same.
-func plainPaths(t *testing.T, all []object) plainPath {
+var (
+	conditionNoPipe = regexp.MustCompile(`path\.size\(\) <= (\d+) && !path\.contains\('\.\.'\) && \(path\.startsWith\('/'\) \?\s+` +
+		`path\.matches\(r'([^']+)'\) && !path\.matches\(r'([^']+)'\) :\s+path\.matches\(r'([^']+)'\)\)`)
+	conditionHost = regexp.MustCompile(`path\.size\(\) <= (\d+) && \(path == '/' \|\| !path\.startsWith\('/'\) \|\| path\.matches\(r'([^']+)'\)\)`)
+)
+
+// pathsOf reads the expressions from the conditions, which must all have the same.
+func pathsOf(t *testing.T, all []object) conditionPaths {
 	t.Helper()
-	var found []string
+	found := map[string][]string{}
 	for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
-		m := conditionPath.FindStringSubmatch(w.MatchConditions[0].Expression)
-		if m == nil {
-			t.Fatalf("%s has another condition:\n%s", w.Name, w.MatchConditions[0].Expression)
+		for _, c := range w.MatchConditions {
+			form := map[string]*regexp.Regexp{"could-reach-a-pipe": conditionNoPipe, "could-reach-no-pipe": conditionNoPipe, "could-reach-its-node": conditionHost}[c.Name]
+			if form == nil {
+				continue
+			}
+			m := form.FindStringSubmatch(c.Expression)
+			if m == nil {
+				t.Fatalf("%s has another condition %s:\n%s", w.Name, c.Name, c.Expression)
+			}
+			if before := found[form.String()]; before != nil && !slices.Equal(before, m[1:]) {
+				t.Fatalf("%s has another idea of paths: %q, not %q", w.Name, m[1:], before)
+			}
+			found[form.String()] = m[1:]
 		}
-		if found != nil && !slices.Equal(found, m[1:]) {
-			t.Fatalf("%s has another idea of a plain path: %q, not %q", w.Name, m[1:], found)
-		}
-		found = m[1:]
 	}
-	longest, err := strconv.Atoi(found[0])
-	if err != nil {
-		t.Fatal(err)
+	noPipe, host := found[conditionNoPipe.String()], found[conditionHost.String()]
+	longest, err := strconv.Atoi(noPipe[0])
+	if err != nil || host[0] != noPipe[0] {
+		t.Fatalf("the longest path has %s or %s characters: %v", noPipe[0], host[0], err)
 	}
-	return plainPath{longest, regexp.MustCompile(found[1]), regexp.MustCompile(found[2])}
+	return conditionPaths{longest, regexp.MustCompile(noPipe[1]), regexp.MustCompile(noPipe[2]), regexp.MustCompile(noPipe[3]), regexp.MustCompile(host[1])}
 }
 
-func (p plainPath) match(path string) bool {
-	return utf8.RuneCountInString(path) <= p.longest && p.form.MatchString(path) && !strings.Contains(path, "..") && !p.judged.MatchString(path)
+func (p conditionPaths) leadsToNoPipe(path string) bool {
+	if utf8.RuneCountInString(path) > p.longest || strings.Contains(path, "..") {
+		return false
+	}
+	if strings.HasPrefix(path, "/") {
+		return p.form.MatchString(path) && !p.device.MatchString(path)
+	}
+	return p.drive.MatchString(path)
+}
+
+func (p conditionPaths) isHost(path string) bool {
+	return path == "/" || !strings.HasPrefix(path, "/") || p.host.MatchString(path)
 }
 
 // oddSubPath has the expression for subPaths that are not sent. One with more characters than longest is sent.
@@ -115,24 +191,36 @@ type oddSubPath struct {
 	form    *regexp.Regexp
 }
 
-var conditionSubPath = regexp.MustCompile(`has\(mount\.(\w+)\) && \(mount\.(\w+)\.size\(\) > (\d+) \|\| !mount\.(\w+)\.matches\(r'([^']+)'\)\)`)
+var conditionSubPath = regexp.MustCompile(`has\(mount\.(\w+)\) && \(mount\.(\w+)\.size\(\) > (\d+) \|\| ofRoot && mount\.(\w+)\.size\(\) > 0 \|\| !mount\.(\w+)\.matches\(r'([^']+)'\)\)`)
+
+// pipeCondition is the condition about pipes of an entry, or that there is none.
+func pipeCondition(t *testing.T, w *admissionregistrationv1.ValidatingWebhook) string {
+	t.Helper()
+	for _, c := range w.MatchConditions {
+		if c.Name == "could-reach-a-pipe" || c.Name == "could-reach-no-pipe" {
+			return c.Expression
+		}
+	}
+	t.Fatalf("%s has no condition about pipes", w.Name)
+	return ""
+}
 
 // oddSubPaths reads the expression from the conditions, which must all have the same for subPath and subPathExpr.
 func oddSubPaths(t *testing.T, all []object) (odd oddSubPath) {
 	t.Helper()
 	for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
 		var fields []string
-		for _, m := range conditionSubPath.FindAllStringSubmatch(w.MatchConditions[0].Expression, -1) {
-			if m[1] != m[2] || m[1] != m[4] {
+		for _, m := range conditionSubPath.FindAllStringSubmatch(pipeCondition(t, &w), -1) {
+			if m[1] != m[2] || m[1] != m[4] || m[1] != m[5] {
 				t.Errorf("%s: one field is there and another is looked at: %s", w.Name, m[0])
 			}
 			longest, err := strconv.Atoi(m[3])
-			if err != nil || odd.form != nil && (odd.longest != longest || odd.form.String() != m[5]) {
+			if err != nil || odd.form != nil && (odd.longest != longest || odd.form.String() != m[6]) {
 				t.Errorf("%s has another idea of a subPath: %s, %v", w.Name, m[0], err)
 			}
-			fields, odd = append(fields, m[1]), oddSubPath{longest, regexp.MustCompile(m[5])}
+			fields, odd = append(fields, m[1]), oddSubPath{longest, regexp.MustCompile(m[6])}
 		}
-		if want := []string{"subPath", "subPathExpr"}; w.Name != "persistentvolumes.pipeguard.dev" && !slices.Equal(fields, want) {
+		if want := []string{"subPath", "subPathExpr"}; !strings.HasSuffix(w.Name, "persistentvolumes.pipeguard.dev") && !slices.Equal(fields, want) {
 			t.Errorf("%s looks at %v of a mount", w.Name, fields)
 		}
 	}
@@ -143,7 +231,7 @@ func (o oddSubPath) match(subPath string) bool {
 	return utf8.RuneCountInString(subPath) > o.longest || !o.form.MatchString(subPath)
 }
 
-var conditionMounts = regexp.MustCompile(`volumeMounts.*\.sum\(\) > (\d+) `)
+var conditionMounts = regexp.MustCompile(`volumeMounts.*\.sum\(\) > (\d+)\)`)
 
 var conditionItems = regexp.MustCompile(`items\.value\(\)\.size\(\) > (\d+)\)`)
 
@@ -154,68 +242,79 @@ func TestTheConditionsCostLessThanTheAPIServerSpends(t *testing.T) {
 	for _, paths := range []int{0, 1, 10, 100, 1000} {
 		list := make([]string, paths)
 		for i := range list {
-			list[i] = fmt.Sprintf(`"C:\\Program Files\\Some Product %d\\Secrets"`, i)
+			list[i] = fmt.Sprintf(`"C:\\Programs\\Some-Product-%d\\Secrets"`, i)
 		}
 		all := render(t, "--set-json", "parameters.equalPowerPaths=["+strings.Join(list, ",")+"]")
-		plain := plainPaths(t, all)
+		found, odd := pathsOf(t, all), oddSubPaths(t, all)
 		for _, w := range configuration(t, all, "pipeguard-webhook").Webhooks {
-			m := conditionItems.FindStringSubmatch(w.MatchConditions[0].Expression)
-			if m == nil {
-				if w.Name != "persistentvolumes.pipeguard.dev" { // it has one path
-					t.Errorf("%s does not test sizes", w.Name)
+			if strings.HasSuffix(w.Name, "persistentvolumes.pipeguard.dev") {
+				continue // it has one path
+			}
+			for _, c := range w.MatchConditions {
+				sizes, sums := conditionItems.FindStringSubmatch(c.Expression), conditionMounts.FindStringSubmatch(c.Expression)
+				if sizes == nil || sums == nil {
+					t.Fatalf("%s: %s does not test sizes", w.Name, c.Name)
 				}
-				continue
-			}
-			most, err := strconv.Atoi(m[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			mounts, err := strconv.Atoi(conditionMounts.FindStringSubmatch(w.MatchConditions[0].Expression)[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			odd := oddSubPaths(t, all)
-			if cost := mounts * (20 + (odd.longest/10+1)*(len(odd.form.String())/4+1)); cost > 350_000 {
-				t.Errorf("%d paths: %s: %d mounts cost %d", paths, w.Name, mounts, cost)
-			}
-			path, quarter := plain.longest/10+1, func(e *regexp.Regexp) int { return len(e.String())/4 + 1 }
-			if cost := most * (100 + path*(quarter(plain.form)+quarter(plain.judged)+1)); cost > 450_000 {
-				t.Errorf("%d paths: %s: %d volumes cost %d", paths, w.Name, most, cost)
-			}
-			if paths <= 10 && most < 50 {
-				t.Errorf("%d paths: real pods have more than %d volumes", paths, most)
+				most, itemsErr := strconv.Atoi(sizes[1])
+				mounts, mountsErr := strconv.Atoi(sums[1])
+				if itemsErr != nil || mountsErr != nil {
+					t.Fatal(itemsErr, mountsErr)
+				}
+				if cost := mounts * (20 + (odd.longest/10+1)*(len(odd.form.String())/4+1)); cost > 350_000 {
+					t.Errorf("%d paths: %s: %d mounts cost %d", paths, w.Name, mounts, cost)
+				}
+				path, quarter := found.longest/10+1, func(e *regexp.Regexp) int { return len(e.String())/4 + 1 }
+				if cost := most * (100 + path*max(quarter(found.form)+quarter(found.device), quarter(found.drive))); cost > 450_000 {
+					t.Errorf("%d paths: %s: %d volumes cost %d", paths, w.Name, most, cost)
+				}
+				if cost := most * (100 + path*quarter(found.host)); cost > 750_000 {
+					t.Errorf("%d paths: %s: %d volumes cost %d", paths, w.Name, most, cost)
+				}
+				if paths <= 10 && most < 100 {
+					t.Errorf("%d paths: real pods have more than %d volumes", paths, most)
+				}
 			}
 		}
 	}
 }
 
 func TestWhatKeepsNodesRunningIsNotAskedAbout(t *testing.T) {
-	plain := plainPaths(t, render(t))
+	found := pathsOf(t, render(t))
 	for _, path := range []string{
-		"/run/xtables.lock", "/lib/modules", "/opt/cni/bin", "/etc/cni/net.d", "/var/run/calico", "/proc/sys/net", "/sys/fs/bpf", "/dev",
-		"/var/lib/kubelet/pods", "/var/lib/kubelet/plugins_registry/", "/var/log", "/etc/ssl/certs", "/etc/pki", "/usr/share/ca-certificates",
-		"/run/containerd/containerd.sock", "/home/kubernetes/bin", "/mnt/data@1", "/var/lib/x+y_z-1.2",
+		"/run/xtables.lock", "/lib/modules", "/var/run/calico", "/proc/sys/net", "/sys/fs/bpf", "/dev", "/etc/ssl/certs", "/etc/pki", "/etc/cni2",
+		"/var/log", "/usr/share/ca-certificates", "/run/containerd/containerd.sock", "/home/kubernetes/bin", "/kubernetes", "/mnt/data@1", "/var/lib/x+y_z-1.2",
 	} {
-		if !plain.match(path) {
+		if !found.leadsToNoPipe(path) || found.isHost(path) {
 			t.Errorf("%s is asked about", path)
 		}
 	}
 	for _, path := range []string{
-		"", "/", "//", "/.", "/./windows", "/windows", "/WINDOWS/System32", "/etc", "/etc/", "/etc/kubernetes", "/etc./kubernetes", "/etc/./kubernetes",
-		`\\.\pipe\csi-proxy-disk-v1`, `//./pipe/csi-proxy-disk-v1`, `/\.\pipe\x`, `C:\`, `c:/windows`, `C:`, `/c:/x`, "/device/namedpipe/x", "/Device/HarddiskVolume1",
+		"/var/lib/kubelet/pods", "/var/lib/kubelet/plugins_registry/", "/var/lib/kubelet", "/VAR/LIB", "/var/", "/etc", "/etc/", "/etc/kubernetes", "/etc/kubernetes/pki",
+		"/etc/cni/net.d", "/opt/cni/bin", "/opt", "/windows", "/WINDOWS/System32", "/Users/x", "/programdata", "/k", "/K/x",
+		`C:\`, `c:/`, `c:/windows`, `C:\var\lib\kubelet\plugins\x`, `C:\Program Files\x`, `C:\Program Files (x86)\`, `D:\x.y`, `C:\PROGRA~1`, `C:\\var\\lib\\kubelet\\`,
+	} {
+		if !found.leadsToNoPipe(path) || !found.isHost(path) {
+			t.Errorf("%s leads to no pipe: %t, and is asked about: %t", path, found.leadsToNoPipe(path), found.isHost(path))
+		}
+	}
+	for _, path := range []string{
+		"", "/", "//", "/.", "/./windows", "/etc./kubernetes", "/etc/./kubernetes", `C:`, `C:x`, `\`, `\x`, `CC:\x`, `C:\x\..\y`, `C:\x.\y`, `C:\x \y`, `C:\x.`, `C:\x:y`, `C:\\.\pipe\x`, `C:\$x`, `C:\\. \x`, `C:\\?\x`, "C:\\x\u00e9",
+		`C:\.`, `C:\ `, "\u212a:\\x", `\\.\C:\x`, "C:\\x\n", `npipe:\\.\pipe\x`, `p:\\.\pipe\x`,
+		`\\.\pipe\csi-proxy-disk-v1`, `//./pipe/csi-proxy-disk-v1`, `/\.\pipe\x`, `/c:/x`, "/device/namedpipe/x", "/Device/HarddiskVolume1",
 		"/global/x", "/GLOBAL??/x", "/dosdevices/x", "/??/pipe/x", "/./device/namedpipe/x", "/././Device", "/./GLOBAL/x", "/ /device/x", "/. /device/x", "/./sessions/0", "relative", "npipe:////./pipe/x", "/WINDOW~1", "/a b", "/a\x00", "/a\n", "/ä", "/a/../b",
 	} {
-		if plain.match(path) {
-			t.Errorf("%q is not asked about", path)
+		if found.leadsToNoPipe(path) {
+			t.Errorf("%q counts as one that leads to no pipe", path)
 		}
 	}
 }
 
-// FuzzNothingOfInterestIsOnAPlainPath holds the conditions to what the webhook would say of a mount. A subPath that could
-// lead out of its volume, or has characters that few files have, is sent.
-func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
-	for _, path := range []string{"/var/lib/x", "/etc/kubernetes", "/windows/system32", "/device/x", "/k/secrets", "/K", "/Data.1/x", "/.", "/a/./b"} {
-		for _, subPath := range []string{"", "a/b", "system32", "kubernetes", "secrets/x", "./a/.b", `. .\NamedPipe\x`, `.:.`, `C:\Windows`, `\\.\pipe\x`, `??\pipe\x`, "WINDOW~1"} {
+// FuzzNothingOfInterestIsOnAPathThatIsNotSent holds the conditions to what the webhook would say of a mount. A subPath that could
+// lead out of its volume, or has characters that few files have, is sent, and so is any in a pod with the root of a node.
+func FuzzNothingOfInterestIsOnAPathThatIsNotSent(f *testing.F) {
+	for _, path := range []string{"/var/lib/x", "/etc/kubernetes", "/windows/system32", "/device/x", "/k/secrets", "/K", "/Data.1/x", "/.", "/a/./b", "/", "/etc", "/data.1/", "/a", "/a/b/", "/a/b/c", "/var/lib", "/var/lib/kubelet2", "/k8s", "/users",
+		`C:\`, `c:/var/lib/kubelet`, `C:\Program Files (x86)\a.b`, `C:\a b\c`, `D:\x`, `C:\x~1\`, `C:\Device\NamedPipe`, `d:/??/x`, `C:`, `C:\ x`, `C:\x\ `, `C:\-`, `C:\\x\\`, `c:////device/x`} {
+		for _, subPath := range []string{"", "a/b", "system32", "kubernetes", "secrets/x", "./a/.b", "/device/namedpipe/x", "NamedPipe/x", `. .\NamedPipe\x`, `.:.`, `C:\Windows`, `\\.\pipe\x`, `??\pipe\x`, "WINDOW~1"} {
 			f.Add(path, subPath)
 		}
 	}
@@ -228,15 +327,28 @@ func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	var plain plainPath
+	hosts := append(pipepath.DefaultHostPaths(), `C:\a\b\c d\e`, `C:\$x\y`)
+	hostPaths, err := pipepath.NewHostPaths(hosts)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var found conditionPaths
 	var odd oddSubPath
 	f.Fuzz(func(t *testing.T, path, subPath string) {
-		if plain.form == nil {
-			quotedPaths := strings.ReplaceAll(`["`+strings.Join(paths, `","`)+`"]`, `\`, `\\`)
-			all := render(t, "--set-json", "parameters.equalPowerPaths="+quotedPaths)
-			plain, odd = plainPaths(t, all), oddSubPaths(t, all)
+		if found.form == nil {
+			quoted := func(paths []string) string {
+				return strings.ReplaceAll(`["`+strings.Join(paths, `","`)+`"]`, `\`, `\\`)
+			}
+			all := render(t, "--set-json", "parameters.equalPowerPaths="+quoted(paths), "--set-json", "parameters.guardedHostPaths="+quoted(hosts))
+			found, odd = pathsOf(t, all), oddSubPaths(t, all)
 		}
-		if !plain.match(path) || odd.match(subPath) {
+		if isRoot := path == "/" && subPath == ""; isRoot {
+			if v := guard.JudgeMount(path, subPath); v.Match {
+				t.Errorf("the root of a node: %+v", v)
+			}
+			return
+		}
+		if !found.leadsToNoPipe(path) || odd.match(subPath) {
 			return
 		}
 		if v := guard.JudgeMount(path, subPath); v.Match {
@@ -245,14 +357,22 @@ func FuzzNothingOfInterestIsOnAPlainPath(f *testing.F) {
 		if v := guard.JudgeMountExpr(path, subPath+"$(X)"); v.Match {
 			t.Errorf("%+q with subPathExpr %+q and a variable: %+v", path, subPath, v)
 		}
-		if v, p := guard.JudgeAnyMount(path), powers.JudgeAnyMount(path); v.Match || p != pipepath.PowerNone {
-			t.Errorf("%+q in a PersistentVolume: %+v, power %q", path, v, p)
+		if v := guard.JudgeAnyMount(path); v.Match || v.Kind != pipepath.KindPath {
+			t.Errorf("%+q in a PersistentVolume: %+v", path, v)
 		}
-		if p := powers.JudgeMountExpr(path, subPath+"$(X)"); p != pipepath.PowerNone {
-			t.Errorf("%+q with subPathExpr %+q and a variable has the power %q", path, subPath, p)
+		if found.isHost(path) {
+			return
 		}
-		if p := powers.JudgeMount(path, subPath); p != pipepath.PowerNone {
-			t.Errorf("%+q with subPath %+q has the power %q", path, subPath, p)
+		for name, listed := range map[string]*pipepath.Powers{"equal power": powers, "host paths": hostPaths} {
+			for how, got := range map[string]pipepath.Reach{
+				"in a PersistentVolume":       listed.JudgeAnyMount(path),
+				"as subPath":                  listed.JudgeMount(path, subPath),
+				"as subPathExpr and variable": listed.JudgeMountExpr(path, subPath+"$(X)"),
+			} {
+				if got != (pipepath.Reach{}) {
+					t.Errorf("%s: %+q with %+q %s reaches %+v", name, path, subPath, how, got)
+				}
+			}
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestEveryProfileMakesRulesThatTheProxyTakes(t *testing.T) {
 		p, _ := proxyConfig(t, render(t, args...), "pipeguard-node")
 		covered := map[string]bool{}
 		for _, rule := range p.ACL.Rules {
-			if !strings.HasPrefix(rule.Name, "driver-"+d.policy) || len(rule.Permits) > 0 {
+			if !strings.HasPrefix(rule.Name, "driver-"+value) || len(rule.Permits) > 0 {
 				t.Errorf("%s: %+v", value, rule)
 			}
 			if diff := cmp.Diff([]acl.CallerPattern{{User: "S-1-5-93-2-1", Assurance: "process"}}, rule.Callers); diff != "" {

@@ -3,6 +3,7 @@ package chart_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,11 +23,10 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 	const kubelet, share = `D:\k`, `\\files.example\data`
 	values := []string{"--set-json", `drivers.smb.shares=["\\\\files.example\\data"]`, "--set-json", `node.kubeletPath="D:\\k"`}
 	var own acl.Spec
-	for _, value := range slices.Sorted(maps.Keys(drivers)) {
-		d := drivers[value]
-		values = append(values, set("drivers."+value+".enabled=true")...)
-		o := profiles.Options{Name: d.policy, KubeletDir: kubelet}
-		if value == "smb" {
+	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+		values = append(values, set("drivers."+name+".enabled=true")...)
+		o := profiles.Options{Name: name, KubeletDir: kubelet}
+		if name == "smb" {
 			o.Shares = []string{share}
 		}
 		rules, err := profiles.Rules(o)
@@ -41,7 +41,8 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 	}
 
 	params := parameters(t, render(t, values...), "pipeguard-parameters")
-	if diff := cmp.Diff(profiles.Names(), slices.Sorted(maps.Keys(params.PipePolicies))); diff != "" {
+	named := slices.DeleteFunc(slices.Sorted(maps.Keys(params.PipePolicies)), func(name string) bool { return strings.HasSuffix(name, "-sidecars") })
+	if diff := cmp.Diff(profiles.Names(), named); diff != "" {
 		t.Fatalf("drivers (-nodes +chart):\n%s", diff)
 	}
 	b, err := policyset.BundleSources{Parameters: params}.Bundle()
@@ -56,11 +57,18 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, d := range drivers {
-		is := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.serviceAccount}, Container: caller.Container{Name: d.container, Image: "a/b:c"}}
+	for name, d := range drivers {
+		image := publishedIn(t, "drivers.yaml")[name].Modes["Pipes"][d.container].Images[0] + ":v1"
+		is := caller.Caller{Assurance: "pod", Pod: caller.Pod{Namespace: d.namespace, ServiceAccount: d.serviceAccount}, Container: caller.Container{Name: d.container, Image: image}}
 		callers := []caller.Caller{is, is, is, is, is}
 		callers[1].Pod.Namespace, callers[2].Pod.ServiceAccount, callers[3].Container.Name, callers[4].Assurance = "other", "other", "other", "process"
 		served, allowed := map[string]bool{}, map[string]bool{}
+		// Images of others are for the bundle alone: a profile of nodes asks for none unless it is told.
+		other := is
+		other.Container.Image = "registry.example/driver:v1"
+		if d := live.Decide(access.Call{Group: "filesystem", Version: "v1", Operation: "PathExists", Caller: other, Paths: []string{kubelet + `\plugins\x`}}); d.Effect == access.Allow {
+			t.Errorf("%s: another image: %+v", name, d)
+		}
 		for _, api := range known {
 			if !slices.Contains(d.pipes, api.Group+"-"+api.Version) {
 				continue
@@ -73,7 +81,7 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 						r.Caller = who
 						want, got := local.Decide(r), live.Decide(r)
 						if want.Effect != got.Effect || want.Named != got.Named || len(want.Permits)+len(got.Permits) > 0 {
-							t.Errorf("%s, caller %d, %s-%s %s %q %q: node %s, named %t; bundle %s, named %t", d.policy, i, r.Group, r.Version, operation, r.Paths, r.Shares,
+							t.Errorf("%s, caller %d, %s-%s %s %q %q: node %s, named %t; bundle %s, named %t", name, i, r.Group, r.Version, operation, r.Paths, r.Shares,
 								want.Effect, want.Named, got.Effect, got.Named)
 						}
 						if got.Effect == access.Allow && got.Named && i == 0 {
@@ -83,9 +91,9 @@ func TestProfilesInABundleDecideAsThoseOfNodes(t *testing.T) {
 				}
 			}
 		}
-		methods := slices.DeleteFunc(slices.Sorted(slices.Values(params.PipePolicies[d.policy].Subjects[0].Methods)), func(m string) bool { return !served[m] })
+		methods := slices.DeleteFunc(slices.Sorted(slices.Values(params.PipePolicies[name].Subjects[0].Methods)), func(m string) bool { return !served[m] })
 		if diff := cmp.Diff(methods, slices.Sorted(maps.Keys(allowed))); diff != "" {
-			t.Errorf("%s: methods for which the driver is named (-chart +bundle):\n%s", d.policy, diff)
+			t.Errorf("%s: methods for which the driver is named (-chart +bundle):\n%s", name, diff)
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/policy"
@@ -124,16 +122,7 @@ func TestTheSampleOfADriverIsWithinItsProfile(t *testing.T) {
 	if i < 0 {
 		t.Fatal("there is no azuredisk")
 	}
-	var values struct {
-		Drivers map[string]struct {
-			Namespace                                           string
-			ServiceAccounts, Containers, Images, Pipes, Methods []string
-		}
-	}
-	if err := yaml.Unmarshal([]byte(read(t, chart, "values.yaml")["values.yaml"]), &values); err != nil {
-		t.Fatal(err)
-	}
-	profile, subject := values.Drivers["azuredisk"], pipes[i].Spec.Subjects[0]
+	profile, subject := publishedIn(t, "drivers.yaml")["azuredisk"], pipes[i].Spec.Subjects[0]
 	for _, pipe := range pipes[i].Spec.Pipes {
 		if !slices.Contains(profile.Pipes, string(pipe)) {
 			t.Errorf("the profile has no pipe %s", pipe)
@@ -144,7 +133,7 @@ func TestTheSampleOfADriverIsWithinItsProfile(t *testing.T) {
 			t.Errorf("the profile has no method %s", method)
 		}
 	}
-	if subject.Namespace != profile.Namespace || !slices.Equal(subject.ServiceAccounts, profile.ServiceAccounts) || !slices.Equal(subject.Containers, profile.Containers) {
+	if subject.Namespace != profile.Namespace || !slices.Equal(subject.ServiceAccounts, profile.ServiceAccounts) || !slices.Equal(subject.Containers, []string{profile.Container}) {
 		t.Errorf("%+v is not %+v", subject, profile)
 	}
 }

@@ -42,6 +42,15 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a list of allowed namespaces":         `parameters.allowedNamespaces=["kube-system"]`,
 		"a misspelt key of a namespace":        `parameters.allowedNamespaces={"a":{"serviceaccounts":["b"]}}`,
 		"a policy without pipes":               `policies.x={"subjects":[]}`,
+		"hostProcess of every account":         `policies.x={"subjects":[{"name":"b","namespace":"c","hostProcess":{}}]}`,
+		"host paths of every account":          `policies.x={"subjects":[{"name":"b","namespace":"c","serviceAccounts":[],"hostPaths":["C:\\k"]}]}`,
+		"a host path without a drive":          `policies.x={"subjects":[{"name":"b","namespace":"c","serviceAccounts":["d"],"hostPaths":["/k"]}]}`,
+		"a process with hostProcess":           `policies.x={"pipes":["a"],"subjects":[{"name":"b","hostProcess":{},"process":{"account":"S-1-5-18","program":"C:\\x.exe"}}]}`,
+		"an unknown mode of a driver":          `drivers.smb.modes=["Host"]`,
+		"no mode of a driver":                  `drivers.smb.modes=[]`,
+		"pods of the system of any account":    `system.calico.serviceAccounts=[]`,
+		"pods of an unknown system":            `system.cilium={"enabled":true}`,
+		"a system without its values":          `system.calico=null`,
 		"a policy with an object around it":    `policies.x={"spec":{"pipes":["a"]}}`,
 		"a policy's unknown action":            `policies.x={"pipes":["a"],"admission":{"action":"Allow"}}`,
 		"a policy's subject without namespace": `policies.x={"pipes":["a"],"subjects":[{"name":"b"}]}`,
@@ -128,6 +137,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 
 func TestValuesThatMustPassPass(t *testing.T) {
 	for _, value := range []string{
+		`policies.a={"subjects":[{"name":"b","namespace":"c","serviceAccounts":["d"],"hostProcess":{"runAsUserNames":["NT AUTHORITY\\SYSTEM"]}}]}`,
+		`policies.a={"subjects":[{"name":"b","namespace":"c","serviceAccounts":["d"],"hostPaths":["C:\\k"]}]}`,
 		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":null}`, `parameters.equalPowerPaths=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"subjects":[{"name":"b","process":{"account":"S-1-5-18","program":"C:\\Program Files\\x\\x.exe"},"node":{"requireToken":false}}]}`, `extraArgs=["--enable-http2"]`,
@@ -153,7 +164,7 @@ func TestOldServersAreRefused(t *testing.T) {
 // Each value must be explained where it stands, or where the value around it does.
 func TestEveryValueHasASentence(t *testing.T) {
 	text := read(t, chart, "values.yaml")["values.yaml"]
-	key := regexp.MustCompile(`^( *)([A-Za-z]+):`)
+	key := regexp.MustCompile(`^( *)([A-Za-z-]+):`)
 	explained := map[int]bool{} // by indentation: whether the last key there has a comment
 	comment := ""
 	for n, line := range strings.Split(text, "\n") {

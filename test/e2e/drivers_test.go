@@ -20,12 +20,13 @@ const (
 	driverNamespace = "kube-system"
 	driverAccount   = "csi-azuredisk-node-sa"
 	driverContainer = "azuredisk"
+	driverImage     = "mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi:v1.34.0"
 )
 
 // driverPod is a pod as the driver's DaemonSet makes them.
 func driverPod(name string, changes ...change) *corev1.Pod {
 	return pod(driverNamespace, name, append([]change{
-		as(driverAccount, driverContainer), onWindows, tolerant,
+		as(driverAccount, driverContainer), of(driverImage), onWindows, tolerant,
 		mounts(diskPipe), mounts(`\\.\pipe\csi-proxy-volume-v1`), mounts(`\\.\pipe\csi-proxy-filesystem-v1`),
 	}, changes...)...)
 }
@@ -67,6 +68,7 @@ func oneLineAdmitsADriver(t *testing.T) {
 
 	mustRefuse(t, daemonSet(driverPod("another-account", as("other", driverContainer))), "PG010")
 	mustRefuse(t, daemonSet(driverPod("another-container", as(driverAccount, "sidecar"))), "PG010")
+	mustRefuse(t, daemonSet(driverPod("another-image", of("registry.example/azuredisk-csi:v1.34.0"))), "PG010")
 	mustRefuse(t, daemonSet(driverPod("another-pipe", mounts(`\\.\pipe\csi-proxy-smb-v1`))), "PG001")
 	mustRefuse(t, driverPod("all-pipes", mounts(`\\.\pipe\`)), "PG003")
 	elsewhere := driverPod("another-namespace")

@@ -41,6 +41,14 @@ func nodeComesBack(t *testing.T) {
 	if v := verdictOf(err); v != unreachable {
 		t.Errorf("without a node, a pod with a pipe is %s, want %s: %v", v, unreachable, err)
 	}
+	// What would only be recorded, or is of Linux, does not wait for a webhook.
+	for _, p := range []*corev1.Pod{
+		hostDriverPod("host-driver-without-webhook", mounts(`C:\var\lib\kubelet`)), pod("default", "network-without-webhook", mounts("/opt/cni/bin"), unscheduled),
+		pod("default", "linux-without-webhook", mounts(diskPipe), mounts("/"), onLinux, unscheduled),
+	} {
+		mustAdmit(t, p)
+		remove(t, p)
+	}
 	eventually(t, readyLimit, "controllers have made every pod anew without the webhook", func(ctx context.Context) error {
 		for _, name := range sets {
 			if err := made(ctx, 1, driverNamespace, client.MatchingLabels{"daemon": name}, gone); err != nil {

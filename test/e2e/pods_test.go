@@ -75,6 +75,11 @@ func as(serviceAccount, container string) change {
 	}
 }
 
+// of gives the container an image.
+func of(image string) change {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image }
+}
+
 // hostNetwork makes the pod share the node's network, as those do that make networks.
 func hostNetwork(p *corev1.Pod) { p.Spec.HostNetwork = true }
 

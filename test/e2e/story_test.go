@@ -25,6 +25,7 @@ func TestPipeguardOnAWholeCluster(t *testing.T) {
 		{"one policy refuses a pod at admission and a call on the node", onePolicyDecidesAtBothEnds},
 		{"one line admits a driver and nobody else", oneLineAdmitsADriver},
 		{"a debug container in a driver's pod gets no pipe", debugContainersOfDriversGetNoPipe},
+		{"what reaches a node is for subjects alone, and no pod of Linux is asked about", nodesAreForSubjects},
 		{"nothing slips through while webhook pods are killed", nothingSlipsThrough},
 		{"a static pod with a pipe is reported", staticPodsAreReported},
 		{"a node comes back with the webhook down", nodeComesBack},

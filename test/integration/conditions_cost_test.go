@@ -24,7 +24,7 @@ import (
 // bounds are those that the chart's conditions test before anything else.
 type bounds struct{ items, mounts, path int }
 
-var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d+) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
+var boundsOf = regexp.MustCompile(`size\(\) > (\d+)\) \|\|(?s:.*)\.sum\(\) > (\d+)\) \|\|(?s:.*)path\.size\(\) <= (\d+) `)
 
 // ignoring registers the recorder as a webhook that lets pass what nobody has judged, and returns it with the bounds.
 func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
@@ -34,9 +34,10 @@ func ignoring(t *testing.T) (*cluster.Recorder, bounds) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := boundsOf.FindStringSubmatch(c.Webhooks[0].MatchConditions[0].Expression)
+	conditions := c.Webhooks[0].MatchConditions
+	m := boundsOf.FindStringSubmatch(conditions[len(conditions)-1].Expression)
 	if m == nil {
-		t.Fatalf("no bounds in:\n%s", c.Webhooks[0].MatchConditions[0].Expression)
+		t.Fatalf("no bounds in:\n%s", conditions[len(conditions)-1].Expression)
 	}
 	items, itemsErr := strconv.Atoi(m[1])
 	mounts, mountsErr := strconv.Atoi(m[2])
@@ -239,6 +240,41 @@ func TestAPlainObjectWithinTheBoundsIsNotSentNorRefused(t *testing.T) {
 	}
 	if limits.items < 200 || limits.mounts < 2000 || limits.path < 200 {
 		t.Errorf("bounds of %+v: real pods exceed them", limits)
+	}
+}
+
+// The last value that is read of the largest affinity decides.
+func TestTheLargestAffinityIsReadToItsEnd(t *testing.T) {
+	recorder, _ := ignoring(t)
+	space := namespace(t, "sized")
+	with := func(last string) *corev1.Pod {
+		p := pod(space, "", pipe)
+		var terms []corev1.NodeSelectorTerm
+		for i := range 32 {
+			var term corev1.NodeSelectorTerm
+			for j := range 32 {
+				e := corev1.NodeSelectorRequirement{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpNotIn, Values: slices.Repeat([]string{strings.Repeat("x", 63)}, 32)}
+				if j == 31 {
+					e.Values[31] = "windows"
+				}
+				if i == 31 && j == 31 {
+					e.Values[31] = last
+				}
+				term.MatchExpressions = append(term.MatchExpressions, e)
+			}
+			terms = append(terms, term)
+		}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		return p
+	}
+	ofLinux, other := with("windows"), with("darwin")
+	for p, want := range map[*corev1.Pod]bool{ofLinux: false, other: true} {
+		if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
+			t.Fatal(err)
+		}
+		if got := sent(recorder)["Pod/"+p.Name]; got != want {
+			t.Errorf("sent %t, want %t", got, want)
+		}
 	}
 }
 

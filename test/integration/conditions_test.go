@@ -5,6 +5,7 @@ package integration
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,14 +22,27 @@ import (
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
-// sent are the objects that the recorder was asked about, as kind/name.
-func sent(r *cluster.Recorder) map[string]bool {
-	out := map[string]bool{}
+// sentBy are the objects that the recorder was asked about, as kind/name, each with the entries that did.
+func sentBy(r *cluster.Recorder) map[string][]string {
+	out := map[string][]string{}
 	for _, req := range r.Seen() {
-		out[req.Kind.Kind+"/"+req.Name] = true
+		name := req.Kind.Kind + "/" + req.Name
+		out[name] = append(out[name], strings.TrimPrefix(req.Path, "/"))
 	}
 	return out
 }
+
+// sent are those that the recorder was asked about as ones that could reach a pipe.
+func sent(r *cluster.Recorder) map[string]bool {
+	out := map[string]bool{}
+	for name, entries := range sentBy(r) {
+		out[name] = slices.ContainsFunc(entries, func(entry string) bool { return !isHostEntry(entry) })
+	}
+	return out
+}
+
+// isHostEntry says whether an entry of the webhook configuration is for objects that reach a node without a pipe.
+func isHostEntry(name string) bool { return strings.HasPrefix(name, "host-") }
 
 // reviewer judges in this process, with the built-in policy and its default parameters.
 func reviewer(t *testing.T) *admission.Reviewer {
@@ -94,25 +108,32 @@ func TestWhateverCouldBeFoundIsSentAndPlainObjectsAreNot(t *testing.T) {
 		}
 		all = append(all, s)
 	}
-	seen := sent(recorder)
-	found, plain := 0, 0
+	seen := sentBy(recorder)
+	found, plain, pipes, hosts := 0, 0, 0, 0
 	for _, s := range all {
 		res := judged(t, r, s.object)
-		isSent := seen[s.object.GetObjectKind().GroupVersionKind().Kind+"/"+s.object.GetName()]
+		entries := seen[s.object.GetObjectKind().GroupVersionKind().Kind+"/"+s.object.GetName()]
 		has := !res.Allowed || len(res.Findings) > 0
-		if has && !isSent {
+		if has && len(entries) == 0 {
 			t.Errorf("%s is found (%v) and was not sent: %s", s.object.GetName(), res.Codes, text(t, s.object))
+		}
+		if len(entries) > 1 {
+			t.Errorf("%s was sent to %v: %s", s.object.GetName(), entries, text(t, s.object))
+		}
+		if !res.Allowed && !slices.ContainsFunc(entries, func(e string) bool { return !isHostEntry(e) }) {
+			t.Errorf("%s is refused (%v) and was sent to %v: %s", s.object.GetName(), res.Codes, entries, text(t, s.object))
 		}
 		if has && s.plain {
 			t.Errorf("%s is plain and something is found in it: %v", s.object.GetName(), res.Codes)
 		}
-		if s.plain && isSent {
+		if s.plain && len(entries) > 0 {
 			t.Errorf("%s is plain and was sent: %s", s.object.GetName(), text(t, s.object))
 		}
-		found, plain = found+count(has), plain+count(s.plain)
+		found, plain, pipes = found+count(has), plain+count(s.plain), pipes+count(!res.Allowed)
+		hosts += count(len(entries) == 1 && isHostEntry(entries[0]))
 	}
-	if len(all) < samples*2/3 || found < samples/6 || plain < samples/6 {
-		t.Errorf("%d objects, something is found in %d, %d are plain: the test says little", len(all), found, plain)
+	if len(all) < samples*2/3 || found < samples/6 || plain < samples/6 || pipes < samples/12 || hosts < samples/12 {
+		t.Errorf("%d objects, something is found in %d, %d are plain, %d are refused, %d were sent for their node: the test says little", len(all), found, plain, pipes, hosts)
 	}
 }
 
@@ -161,9 +182,11 @@ func TestLargePodsStayBelowTheLimitsOfConditions(t *testing.T) {
 	last := large(space, 200, 200)
 	last.Annotations = map[string]string{"microsoft.com/hostprocess-container": "true"}
 	created(t, last)
-	seen := sent(recorder)
-	if seen["Pod/"+plain.Name] || !seen["Pod/"+guilty.Name] || !seen["Pod/"+last.Name] {
-		t.Errorf("sent: %v", seen)
+	seen := sentBy(recorder)
+	for p, want := range map[*corev1.Pod][]string{plain: nil, guilty: {"pods.pipeguard.dev"}, last: {"host-pods.pipeguard.dev"}} {
+		if got := seen["Pod/"+p.Name]; !slices.Equal(got, want) {
+			t.Errorf("sent to %v, want %v", got, want)
+		}
 	}
 }
 

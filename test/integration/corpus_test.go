@@ -64,7 +64,7 @@ func (c *corpus) plainPath() string {
 	segment := func() string {
 		return pick(c, "var", "lib", "run", "opt", "srv", "home", "k8s", "data-1", "a_b", "v1.2", "x@y", "c++", "Log", "cni", "etc2", "mnt")
 	}
-	path := "/" + segment()
+	path := "/" + pick(c, "run", "srv", "home", "k8s", "data-1", "sys", "proc", "dev", "etc2", "mnt") // what nobody guards
 	for range c.IntN(4) {
 		path += "/" + segment()
 	}
@@ -157,9 +157,58 @@ func (c *corpus) template(plain *bool) corev1.PodTemplateSpec {
 		container.VolumeMounts = nil
 	}
 	if c.one(3) {
+		c.place(&t.Spec)
+	}
+	if c.one(3) {
 		t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
 	return t
+}
+
+// place says in some way on which nodes a pod runs.
+func (c *corpus) place(s *corev1.PodSpec) {
+	name := func() string { return pick(c, "linux", "linux", "linux", "windows", "Linux") }
+	key := func() string { return pick(c, corev1.LabelOSStable, corev1.LabelOSStable, "beta.kubernetes.io/os") }
+	switch c.IntN(3) {
+	case 0:
+		if s.OS = (&corev1.PodOS{Name: pick(c, corev1.Linux, corev1.Windows)}); s.OS.Name == corev1.Linux { // else the API server refuses what concerns Windows
+			s.SecurityContext = nil
+			for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+				for i := range list {
+					list[i].SecurityContext = nil
+				}
+			}
+		}
+	case 1:
+		s.NodeSelector = map[string]string{key(): name(), "pool": "linux"}
+	default:
+		var terms []corev1.NodeSelectorTerm
+		count := pick(c, 1, 1, 2, 3, 32, 33)
+		for range count {
+			var term corev1.NodeSelectorTerm
+			for range pick(c, 1, 1, 2, 2, 32, 33) {
+				e := corev1.NodeSelectorRequirement{Key: key(), Operator: pick(c, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists)}
+				if e.Operator != corev1.NodeSelectorOpExists {
+					for range pick(c, 1, 1, 1, 2, 32, 33) {
+						e.Values = append(e.Values, name())
+					}
+				}
+				term.MatchExpressions = append(term.MatchExpressions, e)
+			}
+			if count > 2 || c.one(2) { // else hardly any would be proven
+				term.MatchExpressions[0] = corev1.NodeSelectorRequirement{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}
+			}
+			if c.one(8) {
+				term.MatchExpressions, term.MatchFields = nil, []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}}
+			}
+			terms = append(terms, term)
+		}
+		affinity := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}
+		if c.one(5) {
+			affinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: terms[0]}}}
+		}
+		s.Affinity = &corev1.Affinity{NodeAffinity: affinity}
+	}
 }
 
 // next makes the next object.

@@ -116,7 +116,7 @@ func TestHostProcessAndEqualPowerCanBeRefused(t *testing.T) {
 }
 
 func TestHostProcessAndEqualPowerCanBeIgnored(t *testing.T) {
-	standalone(t, strings.Replace(parameters, "hostProcess: Warn", "hostProcess: Ignore", 1)+"equalPower: Ignore\n")
+	standalone(t, strings.Replace(parameters, "hostProcess: Warn", "hostProcess: Ignore", 1)+"equalPower: Ignore\nhostPaths: Ignore\n")
 	others := namespace(t, "others", driver)
 	admin, warned := warnings(t)
 	for name, c := range hostProcesses() {

@@ -37,8 +37,13 @@ func inside() map[string]struct {
 			s.Volumes[0].HostPath.Type = new(corev1.HostPathUnset)
 			s.Containers[0].VolumeMounts[0].ReadOnly = true
 		}, "PG001", "spec.containers[0].volumeMounts[0]"},
-		"a pod that says it is for Linux": {func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} },
+		"a pod that says it is for Windows": {func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} },
 			"PG001", "spec.containers[0].volumeMounts[0]"},
+		"a pod that would rather be on Linux": {func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+				{Weight: 100, Preference: linuxTerm()},
+			}}}
+		}, "PG001", "spec.containers[0].volumeMounts[0]"},
 	}
 }
 
@@ -101,7 +106,9 @@ func TestOrdinaryPodsAreNotDisturbed(t *testing.T) {
 	webhook := guarded(t)
 	others := namespace(t, "others")
 	admin, warned := warnings(t)
-	for _, p := range []*corev1.Pod{pod(others, ""), pod(others, "", "/var/log", "/opt/cni/bin"), pod(others, "", `C:\data`), pod(others, "", `\\server\share`)} {
+	linux := pod(others, "", "/opt/cni/bin", "/")
+	linux.Spec.NodeSelector = map[string]string{corev1.LabelOSStable: "linux"}
+	for _, p := range []*corev1.Pod{linux, pod(others, ""), pod(others, "", "/var/log", "/opt/data"), pod(others, "", `C:\data`), pod(others, "", `\\server\share`)} {
 		if err := admin.Create(t.Context(), p); err != nil {
 			t.Error(err)
 		}

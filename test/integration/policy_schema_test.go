@@ -36,6 +36,14 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 		change(&s)
 		return pipePolicy("bad", pipes, s)
 	}
+	host := func(accounts ...string) func(*v1alpha1.Subject) {
+		return func(s *v1alpha1.Subject) {
+			s.ServiceAccounts, s.HostProcess = []string{"node"}, &v1alpha1.HostProcess{RunAsUserNames: accounts}
+		}
+	}
+	paths := func(list ...string) func(*v1alpha1.Subject) {
+		return func(s *v1alpha1.Subject) { s.ServiceAccounts, s.HostPaths = []string{"node"}, list }
+	}
 	asItIs, agent := func(*v1alpha1.Subject) {}, `C:\Program Files\Agent\agent.exe`
 	token := process("S-1-5-18", agent, asItIs)
 	token.Spec.Node.RequireToken = true
@@ -50,7 +58,7 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 		field  string
 		text   string
 	}{
-		"no pipes":                {pipePolicy("bad", []v1alpha1.PipePattern{}), "spec.pipes", "at least 1"},
+		"no pipes":                {pipePolicy("bad", []v1alpha1.PipePattern{}), "spec", "guards nothing"},
 		"too many pipes":          {pipePolicy("bad", many(65)), "spec.pipes", "at most 64"},
 		"a pipe twice":            {pipePolicy("bad", append(pipes, pipes...)), "spec.pipes[1]", "Duplicate"},
 		"every pipe":              {pipePolicy("bad", []v1alpha1.PipePattern{"*"}), "spec.pipes[0]", "should match"},
@@ -70,6 +78,17 @@ func TestDefinitionsRefusePoliciesThatCannotBeMeant(t *testing.T) {
 		"a process in containers":         {process("S-1-5-18", agent, func(s *v1alpha1.Subject) { s.Containers = []string{"agent"} }), "spec.subjects[0]", "is in no pod"},
 		"a process's token":               {process("S-1-5-18", agent, func(s *v1alpha1.Subject) { s.Node.RequireToken = true }), "spec.subjects[0]", "has a token"},
 		"a process beside a token of all": {token, "spec", "has a token"},
+		"a process as a host":             {process("S-1-5-18", agent, host()), "spec.subjects[0]", "leave"},
+		"hosts of any service account":    {with(func(s *v1alpha1.Subject) { s.ServiceAccounts, s.HostProcess = nil, &v1alpha1.HostProcess{} }), "spec.subjects[0]", "names its service accounts"},
+		"hosts under a pattern":           {with(host(`NT AUTHORITY\*`)), "spec.subjects[0].hostProcess.runAsUserNames[0]", "should match"},
+		"hosts under no account":          {with(host("")), "spec.subjects[0].hostProcess.runAsUserNames[0]", "at least 1"},
+		"hosts under one account twice":   {with(host("a", "a")), "spec.subjects[0].hostProcess.runAsUserNames[1]", "Duplicate"},
+		"a process with host paths":       {process("S-1-5-18", agent, paths(`C:\x`)), "spec.subjects[0]", "leave"},
+		"host paths of any account":       {with(func(s *v1alpha1.Subject) { s.ServiceAccounts, s.HostPaths = nil, []string{`C:\x`} }), "spec.subjects[0]", "names its service accounts"},
+		"a host path under a pattern":     {with(paths(`C:\var\*`)), "spec.subjects[0].hostPaths[0]", "should match"},
+		"a host path without a drive":     {with(paths("/var/lib/kubelet")), "spec.subjects[0].hostPaths[0]", "should match"},
+		"a host path beyond ASCII":        {with(paths("C:\\plugin\u017f")), "spec.subjects[0].hostPaths[0]", "should match"},
+		"a host path twice":               {with(paths(`C:\x`, `C:\x`)), "spec.subjects[0].hostPaths[1]", "Duplicate"},
 		"an empty account":                {with(func(s *v1alpha1.Subject) { s.ServiceAccounts = []string{""} }), "spec.subjects[0].serviceAccounts[0]", "at least 1"},
 		"an exception without owner": {with(func(s *v1alpha1.Subject) { s.ExpiresAt, s.Reason = &later, "a migration" }),
 			"spec.subjects[0]", "name its owner and reason"},
@@ -111,6 +130,18 @@ func TestDefinitionsTakeAProcessOfNodes(t *testing.T) {
 		v1alpha1.Subject{Name: "agent", Process: &v1alpha1.NodeProcess{Account: "S-1-5-18", Program: `C:\Program Files\Agent\agent.exe`}})
 	if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil || p.Spec.Subjects[0].Process == nil {
 		t.Error(err)
+	}
+}
+
+func TestDefinitionsTakeHostProcessContainersWithoutPipes(t *testing.T) {
+	guarded(t)
+	for _, accounts := range [][]string{nil, {`NT AUTHORITY\SYSTEM`, "hpc-local-group", `DOMAIN\svc$`}} {
+		s := subject("kube-system")
+		s.ServiceAccounts, s.HostProcess = []string{"node"}, &v1alpha1.HostProcess{RunAsUserNames: accounts}
+		p := pipePolicy("hosts", nil, s)
+		if err := at(t).api.Client.Create(t.Context(), p, client.DryRunAll); err != nil || p.Spec.Subjects[0].HostProcess == nil || len(p.Spec.Subjects[0].HostProcess.RunAsUserNames) != len(accounts) {
+			t.Error(err)
+		}
 	}
 }
 

@@ -116,6 +116,9 @@ func recorded(t *testing.T) *cluster.Recorder {
 		t.Fatal(err)
 	}
 	c.Name = "recorder" // the leader looks after the chart's
+	for i := range c.Webhooks {
+		c.Webhooks[i].ClientConfig.Service.Path = new("/" + c.Webhooks[i].Name)
+	}
 	if err := s.api.Register(t.Context(), c, func(answer error) bool { return answer == nil && len(r.Seen()) > 0 }); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
@@ -195,4 +197,29 @@ func TestAPolicyCountsWhatViolatesIt(t *testing.T) {
 	}
 	rescanned(t, "counts")
 	counts(3)
+}
+
+func TestAPolicyNamesTheSubjectsInAModeThatItDoesNotPermit(t *testing.T) {
+	ungoverned(t)
+	space := namespace(t, "modes", driver)
+	host := pod(space, driver)
+	host.Spec.HostNetwork = true
+	host.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true), RunAsUserName: new(`NT AUTHORITY\SYSTEM`)}}
+	created(t, host)
+	p := pipePolicy("modes", []v1alpha1.PipePattern{v1alpha1.PipePattern(space)}, subject(space))
+	ready(t, p)
+	status := become(t, p, v1alpha1.ConditionModesServed, metav1.ConditionFalse)
+	const want = "subject node: 1 pods run as HostProcess containers, which the policy does not permit; add hostProcess"
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionModesServed); c.Message != want {
+		t.Errorf("message %q, want %q", c.Message, want)
+	}
+	if err := at(t).api.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	before := p.DeepCopy()
+	p.Spec.Subjects[0].HostProcess = &v1alpha1.HostProcess{}
+	if err := at(t).api.Client.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	become(t, p, v1alpha1.ConditionModesServed, metav1.ConditionTrue)
 }

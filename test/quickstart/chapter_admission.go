@@ -83,6 +83,20 @@ func admission(ctx context.Context, s *story, api *apiServer) {
 		"driver.yaml",
 		func(r *admissionv1.AdmissionResponse) error { return admitted(r, 0) })
 
+	create("A HostProcess driver",
+		`The SMB driver runs on the node itself, and opens pipes without a mount. HostProcess containers are denied; this one is
+		a subject of a PipePolicy by service account, container, image and Windows account, so it is admitted.`,
+		"host-driver.yaml",
+		func(r *admissionv1.AdmissionResponse) error { return admitted(r, 0) })
+
+	create("An impostor under its service account",
+		`Whoever can create pods in kube-system can use the driver's service account. The image is another, so it is refused, and
+		told what the nearest subject wants.`,
+		"host-impostor.yaml",
+		func(r *admissionv1.AdmissionResponse) error {
+			return refused(r, "PG005", "docker.io/evil/smbplugin", "registry.k8s.io/sig-storage/smbplugin:*", "spec.containers[0]")
+		})
+
 	create("An ordinary pod",
 		`A pod whose hostPath is an ordinary directory is none of Pipeguard's business.`,
 		"ordinary.yaml",

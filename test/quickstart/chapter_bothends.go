@@ -78,14 +78,16 @@ func (b *pair) refusePod(ctx context.Context, s *story, st *stage) (err error) {
 	if err := yaml.UnmarshalStrict(text, &b.policy); err != nil {
 		return err
 	}
-	spec, err := json.Marshal(map[string]any{"pipePolicies": map[string]any{b.policy.Name: b.policy.Spec}})
+	var parameters map[string]any
+	if err := yaml.UnmarshalStrict([]byte(st.params), &parameters); err != nil {
+		return err
+	}
+	parameters["pipePolicies"] = map[string]any{b.policy.Name: b.policy.Spec} // in the place of those that are there
+	params, err := json.Marshal(parameters)
 	if err != nil {
 		return err
 	}
-	if spec, err = yaml.JSONToYAML(spec); err != nil {
-		return err
-	}
-	if b.webhook, err = startWebhook(st.dir, "webhook-2", st.programs.webhook, append([]byte(st.params), spec...)); err != nil {
+	if b.webhook, err = startWebhook(st.dir, "webhook-2", st.programs.webhook, params); err != nil {
 		return err
 	}
 	if err := b.webhook.await(ctx, readyLimit, b.webhook.isReady); err != nil {

@@ -29,12 +29,12 @@ func TestTheStoryNoticesAWebhookThatIsWrong(t *testing.T) {
 		response admissionv1.AdmissionResponse
 		failures int
 	}{
-		// Seven steps send a pod, one sends text that is no review, and this webhook answers that with 200 too.
-		"one that admits everything":          {admissionv1.AdmissionResponse{Allowed: true}, 6},
-		"one that warns of everything":        {admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"PG004"}}, 7},
-		"one that refuses everything":         {admissionv1.AdmissionResponse{Result: denial}, 8},
-		"one that refuses without a word":     {admissionv1.AdmissionResponse{}, 8},
-		"one that refuses without any causes": {admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "PG001"}}, 8},
+		// Nine steps send a pod, one sends text that is no review, and this webhook answers that with 200 too.
+		"one that admits everything":          {admissionv1.AdmissionResponse{Allowed: true}, 7},
+		"one that warns of everything":        {admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"PG004"}}, 9},
+		"one that refuses everything":         {admissionv1.AdmissionResponse{Result: denial}, 10},
+		"one that refuses without a word":     {admissionv1.AdmissionResponse{}, 10},
+		"one that refuses without any causes": {admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "PG001"}}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,8 +50,8 @@ func TestTheStoryNoticesAWebhookThatIsWrong(t *testing.T) {
 			defer server.Close()
 			s := &story{out: io.Discard}
 			admission(t.Context(), s, &apiServer{client: server.Client(), url: server.URL})
-			if len(s.failed) != c.failures || s.steps != 8 {
-				t.Errorf("%d of %d steps failed, want %d of 8: %q", len(s.failed), s.steps, c.failures, s.failed)
+			if len(s.failed) != c.failures || s.steps != 10 {
+				t.Errorf("%d of %d steps failed, want %d of 10: %q", len(s.failed), s.steps, c.failures, s.failed)
 			}
 		})
 	}

@@ -65,8 +65,8 @@ enabled. Pipes of the group system get a rule of their own, because that group s
 {{- $acl := $config.acl | default dict -}}
 {{- $rules := $acl.rules | default list -}}
 {{- $callers := list (dict "user" .Values.node.driverRules.user "assurance" "process") -}}
-{{- range $key, $driver := .Values.drivers -}}
-{{- if $driver.enabled -}}
+{{- range $name, $driver := include "pipeguard.drivers" . | fromYaml -}}
+{{- if has "Pipes" $driver.modes -}}
 {{- $pipes := list -}}
 {{- $system := list -}}
 {{- range $driver.pipes -}}
@@ -76,12 +76,11 @@ enabled. Pipes of the group system get a rule of their own, because that group s
 {{- $pipes = append $pipes (trimPrefix "csi-proxy-" .) -}}
 {{- end -}}
 {{- end -}}
-{{- $name := printf "driver-%s" (kebabcase $key) -}}
 {{- with $pipes -}}
-{{- $rules = append $rules (dict "name" $name "pipes" . "operations" (list "*") "callers" $callers) -}}
+{{- $rules = append $rules (dict "name" (printf "driver-%s" $name) "pipes" . "operations" (list "*") "callers" $callers) -}}
 {{- end -}}
 {{- with $system -}}
-{{- $rules = append $rules (dict "name" (printf "%s-system" $name) "pipes" . "operations" (list "GetBIOSSerialNumber") "callers" $callers) -}}
+{{- $rules = append $rules (dict "name" (printf "driver-%s-system" $name) "pipes" . "operations" (list "GetBIOSSerialNumber") "callers" $callers) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

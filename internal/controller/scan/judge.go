@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // Judge judges one object, given as JSON with apiVersion and kind, as if it were created now. raw is valid during the
@@ -39,6 +41,8 @@ type Finding struct {
 	Text string
 	// Policies are the PipePolicies that govern what the finding is about.
 	Policies []string
+	// OtherModes are those whose subject the container would be in its other mode.
+	OtherModes []admission.OtherMode
 }
 
 // Effects in reports, from the one to look at first.

@@ -74,7 +74,13 @@ func TestViolationsCountObjectsThatNobodyPermits(t *testing.T) {
 			t.Errorf("%s: %d, %v; want %d", policy, n, ok, want)
 		}
 	}
+	if modes, ok := s.OtherModes("disks"); !ok || len(modes) > 0 {
+		t.Errorf("pods in another mode: %v, %v", modes, ok)
+	}
 	p.activate("sha256:2")
+	if _, ok := s.OtherModes("disks"); ok {
+		t.Error("after new policies, pods in another mode are known")
+	}
 	if n, ok := s.Violations("disks"); n != 0 || ok {
 		t.Errorf("after new policies: %d, %v; they have judged nothing yet", n, ok)
 	}

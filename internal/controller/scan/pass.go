@@ -71,7 +71,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 	}
 	total := p.state.sums()
 	if unread == 0 {
-		s.violations.Store(&violations{revision, total.violated})
+		s.violations.Store(&violations{revision, total.violated, total.modes})
 	}
 	duration := s.options.Now().Sub(start)
 	if isComplete = p.failures == 0; isComplete {

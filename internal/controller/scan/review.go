@@ -40,7 +40,7 @@ func judgedFrom(res *admission.Result, rule func(code string) (policy.Rule, bool
 		known, ok := rule(d.Finding.Code)
 		f := Finding{
 			Code: d.Finding.Code, Known: ok, Effect: string(d.Finding.Effect), Severity: known.Severity,
-			Field: d.Finding.Field, Text: d.Text, Policies: d.Policies,
+			Field: d.Finding.Field, Text: d.Text, Policies: d.Policies, OtherModes: d.OtherModes,
 		}
 		refuses = refuses || effectOf(f) == effectDeny
 		j.Findings = append(j.Findings, f)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
@@ -31,10 +32,11 @@ type Scanner struct {
 	state      state // of the goroutine that is in Start
 }
 
-// violations are the objects that no policy permits what they have, by policy, as judged by one revision.
+// violations are the objects that no policy permits what they have, and the pods of subjects in their other mode, by policy, as judged by one revision.
 type violations struct {
 	revision string
 	violated map[string]int32
+	modes    map[string]map[admission.OtherMode]int32
 }
 
 // Rate of requests to the API server. A full pass over ten thousand pods makes about thirty, one after the other.
@@ -100,11 +102,23 @@ func (s *Scanner) Trigger() {
 // it that they would be refused or only recorded. It is
 // false until everything was judged by the policies that decide now.
 func (s *Scanner) Violations(policy string) (int32, bool) {
+	v, known := s.found()
+	return v.violated[policy], known
+}
+
+// OtherModes returns how many pods have containers that would be subjects of the PipePolicy in their other mode, and that nobody permits in theirs. It is
+// false as Violations is. The caller does not change the map.
+func (s *Scanner) OtherModes(policy string) (map[admission.OtherMode]int32, bool) {
+	v, known := s.found()
+	return v.modes[policy], known
+}
+
+func (s *Scanner) found() (violations, bool) {
 	v := s.violations.Load()
 	if v == nil || v.revision != s.options.Revision() {
-		return 0, false
+		return violations{}, false
 	}
-	return v.violated[policy], true
+	return *v, true
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // maxListed bounds the results of one namespace and kind. It is beyond what clusters have, and below what would fill
@@ -21,6 +22,7 @@ type slot struct {
 	more     counts // findings that results leaves out
 	counts   counts // all findings
 	violated map[string]int32
+	modes    map[admission.OtherMode]int32 // pods
 	// isUnsure is true if an object could not be judged for a reason that may have passed.
 	isUnsure bool
 }
@@ -37,6 +39,12 @@ func (s *slot) take(h *head, v *verdict) {
 			s.violated = map[string]int32{}
 		}
 		s.violated[policy]++
+	}
+	for m := range v.otherModes {
+		if s.modes == nil {
+			s.modes = map[admission.OtherMode]int32{}
+		}
+		s.modes[m]++
 	}
 	if len(s.results)+len(v.results) > maxListed {
 		s.more.add(v.counts)

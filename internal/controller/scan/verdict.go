@@ -22,6 +22,8 @@ type verdict struct {
 	results  []v1alpha1.ReportResult
 	counts   counts
 	violated []string // policies that govern what nobody permits, each once
+	// otherModes are those whose subject a pod would be in its other mode, each once. Templates make pods, which count.
+	otherModes map[admission.OtherMode]bool
 	// isUnsure asks for another judgement in the next pass, whether or not the object changes.
 	isUnsure bool
 }
@@ -60,6 +62,9 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 		v.count(key.effect)
 		if isViolation(key.effect, f) {
 			v.violated = append(v.violated, f.Policies...)
+			if k.gvk.Kind == "Pod" {
+				v.addModes(f.OtherModes)
+			}
 		}
 	}
 	slices.Sort(v.violated)
@@ -86,6 +91,15 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 		v.results = append(v.results, r)
 	}
 	return v
+}
+
+func (v *verdict) addModes(modes []admission.OtherMode) {
+	for _, m := range modes {
+		if v.otherModes == nil {
+			v.otherModes = map[admission.OtherMode]bool{}
+		}
+		v.otherModes[m] = true
+	}
 }
 
 func (v *verdict) count(effect string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 func podVerdict(findings ...Finding) *verdict {
@@ -147,3 +148,26 @@ func TestNoFindingIsDropped(t *testing.T) {
 }
 
 func findingsOf(v *verdict) int32 { return findings(v.summary) }
+
+// Templates make pods, and these are counted. What somebody permits is no matter of its mode.
+func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
+	a, b := admission.OtherMode{Policy: "disks", Subject: "a", HostProcess: true}, admission.OtherMode{Policy: "agents", Subject: "b"}
+	of := func(effect string, modes ...admission.OtherMode) Finding {
+		return Finding{Code: "PG005", Effect: effect, OtherModes: modes}
+	}
+	high := of("audit", a)
+	high.Severity = "high"
+	judged := &Judged{Findings: []Finding{of("deny", a), of("deny", a, b), high, of("warn", admission.OtherMode{Policy: "permitted"})}}
+	st := newState()
+	for i, k := range judgedKinds() {
+		s := &slot{}
+		st.kinds[k.resource].slots["n"] = s
+		for n := range i + 2 {
+			s.take(&head{name: fmt.Sprint(n), uid: "u", version: "1"}, newVerdict(k, &head{}, judged))
+		}
+	}
+	want := map[string]map[admission.OtherMode]int32{"disks": {a: 2}, "agents": {b: 2}}
+	if diff := cmp.Diff(want, st.sums().modes); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -132,6 +132,9 @@ func (d Document) Check() error {
 			if err := s.CheckProcess(); err != nil {
 				add("policy %q: subject %q: %w", p.Name, s.Name, err)
 			}
+			if s.ReachesHost() {
+				add("policy %q: subject %q: admission alone asks for hostProcess and hostPaths", p.Name, s.Name)
+			}
 			if s.Namespace == "" && !s.IsProcess() {
 				add("policy %q: subject %q: no namespace: it would be everybody", p.Name, s.Name)
 			}

@@ -37,6 +37,8 @@ const (
 	FieldContainer      Field = "container"
 	FieldImage          Field = "image"
 	FieldHostProcess    Field = "hostProcess"
+	FieldRunAsUserName  Field = "runAsUserName"
+	FieldHostPath       Field = "hostPath"
 	FieldToken          Field = "token"
 )
 

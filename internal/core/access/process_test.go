@@ -120,19 +120,19 @@ func TestAProcessAtFaultIsNobody(t *testing.T) {
 func TestNoContainerIsAProcessNorNearToOne(t *testing.T) {
 	process, _ := agent()
 	containers, c := driver()
-	if is, ended, miss := NewSubjects([]Subject{process}).Match(c, now); is != nil || ended != nil || miss.Subject != nil {
+	if is, ended, miss := NewSubjects([]Subject{process}).Match(&c, OfPipe, now); is != nil || ended != nil || miss.Subject != nil {
 		t.Errorf("is %v, was %v, nearest %+v", is, ended, miss)
 	}
 	subjects := NewSubjects([]Subject{process, containers})
-	if is, _, _ := subjects.Match(c, now); is == nil || is.Name != "driver" {
+	if is, _, _ := subjects.Match(&c, OfPipe, now); is == nil || is.Name != "driver" {
 		t.Errorf("is %v", is)
 	}
 	c.Pod.Namespace = "shop"
-	if _, _, miss := subjects.Match(c, now); miss.Subject == nil || miss.Subject.Name != "driver" || miss.Field != FieldNamespace {
+	if _, _, miss := subjects.Match(&c, OfPipe, now); miss.Subject == nil || miss.Subject.Name != "driver" || miss.Field != FieldNamespace {
 		t.Errorf("nearest %+v", miss)
 	}
 	c.Pod.Namespace = ""
-	if is, _, miss := subjects.Match(c, now); is != nil || miss.Subject != nil {
+	if is, _, miss := subjects.Match(&c, OfPipe, now); is != nil || miss.Subject != nil {
 		t.Errorf("without a namespace: is %v, nearest %+v", is, miss)
 	}
 }

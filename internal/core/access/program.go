@@ -61,7 +61,7 @@ func foldExe(path string) string {
 	if len(path) < 3 || !isLetter(path[0]) || path[1] != ':' || path[2] != '\\' || !hasOnlySegments(path[3:], '\\') {
 		return ""
 	}
-	return upperCase(path)
+	return UpperCase(path)
 }
 
 // hasOnlySegments says whether a path is names with one separator between them. It is asked about every caller, so it looks
@@ -90,8 +90,8 @@ func hasOnlySegments(path string, separator byte) bool {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// upperCase is the upper case of ASCII, byte by byte, and of other letters as foldRune has it.
-func upperCase(path string) string {
+// UpperCase is the upper case of ASCII, byte by byte, and of other letters as foldRune has it.
+func UpperCase(path string) string {
 	var out strings.Builder
 	out.Grow(len(path))
 	for i := range len(path) {

@@ -22,6 +22,10 @@ type Subject struct {
 	Containers []string `json:"containers,omitempty"`
 	// Images as SpellImage takes them.
 	Images []string `json:"images,omitempty"`
+	// HostProcess permits HostProcess containers; nil permits none. Only admission asks for it, and no bundle has it.
+	HostProcess *HostProcess `json:"hostProcess,omitempty"`
+	// HostPaths are directories of the host that containers may mount, with all in them, although they are guarded. Only admission asks for them, and no bundle has them.
+	HostPaths []string `json:"hostPaths,omitempty"`
 	// Account and Program make it a process of the node, and no container: the SID that it runs as, and the full path of its program.
 	Account string `json:"account,omitempty"`
 	Program string `json:"program,omitempty"`
@@ -32,6 +36,15 @@ type Subject struct {
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	Permission
 }
+
+// HostProcess is what a subject permits HostProcess containers.
+type HostProcess struct {
+	// RunAsUserNames are the Windows accounts that they may declare, in any case. An empty list permits any, and none at all.
+	RunAsUserNames []string `json:"runAsUserNames,omitempty"`
+}
+
+// ReachesHost says whether the subject permits HostProcess containers or host paths.
+func (s *Subject) ReachesHost() bool { return s.HostProcess != nil || len(s.HostPaths) > 0 }
 
 // End is ExpiresAt as it counts: parts of a second are cut off, so that the end is never late.
 func (s *Subject) End() time.Time { return s.ExpiresAt.Truncate(time.Second) }
@@ -47,7 +60,7 @@ func (s *Subject) outlasts(o *Subject) bool {
 }
 
 // subjectFields are those that a subject asks of a container, in the order in which they are compared.
-var subjectFields = []Field{FieldNamespace, FieldServiceAccount, FieldContainer, FieldImage}
+var subjectFields = []Field{FieldNamespace, FieldServiceAccount, FieldContainer, FieldImage, FieldHostProcess, FieldRunAsUserName, FieldHostPath}
 
 // Miss is the subject that comes nearest to a container which is none: it fits in more fields than others do, and of those that fit in as many it
 // is the first.
@@ -81,6 +94,10 @@ func (m Miss) Want() []string {
 		return m.Subject.Containers
 	case FieldImage:
 		return m.Subject.Images
+	case FieldRunAsUserName:
+		return m.Subject.HostProcess.RunAsUserNames
+	case FieldHostPath:
+		return m.Subject.HostPaths
 	}
 	return nil
 }
@@ -107,8 +124,8 @@ func (s *Subject) CheckProcess() error {
 	switch {
 	case !s.IsProcess():
 		return nil
-	case s.Namespace != "" || s.ServiceAccounts != nil || s.Containers != nil || s.Images != nil:
-		return errors.New("a process of the node is in no pod: leave namespace, serviceAccounts, containers and images out")
+	case s.Namespace != "" || s.ServiceAccounts != nil || s.Containers != nil || s.Images != nil || s.ReachesHost():
+		return errors.New("a process of the node is in no pod: leave namespace, serviceAccounts, containers, images, hostProcess and hostPaths out")
 	case s.RequireToken:
 		return errors.New("no process of the node has a token: with requireToken, its own or that of the whole policy, nothing is permitted to it on nodes")
 	case checkUser(s.Account) != nil || !strings.HasPrefix(s.Account, "S-"):
@@ -156,7 +173,7 @@ func NewSubjects(list []Subject) *Subjects {
 		m := matcher{&list[i], list[i].Pattern()}
 		m.Token = false // a pod shows none
 		s.byNamespace[m.Subject.Namespace] = append(s.byNamespace[m.Subject.Namespace], m)
-		s.weights[m.Subject.Namespace] += 1 + len(m.Accounts) + len(m.Pattern.Containers) + len(m.Pattern.Images)
+		s.weights[m.Subject.Namespace] += 1 + len(m.Accounts) + len(m.Pattern.Containers) + len(m.Pattern.Images) + len(m.HostPaths)
 	}
 	return s
 }
@@ -164,23 +181,23 @@ func NewSubjects(list []Subject) *Subjects {
 // Weight is how many comparisons Match makes at most for a container of a namespace, and one more.
 func (s *Subjects) Weight(namespace string) int { return 1 + s.weights[namespace] }
 
+// Question is what is asked of a subject: of the first field in which a container differs from it, empty if in none, it makes the first that counts.
+type Question func(s *Subject, c *caller.Container, field Field) Field
+
+// OfPipe asks whether a container may use a pipe.
+func OfPipe(_ *Subject, _ *caller.Container, field Field) Field { return field }
+
+// OfAccount asks whether some container of the pod's account may, without regard to the container and its image.
+func OfAccount(_ *Subject, _ *caller.Container, field Field) Field {
+	if field == FieldContainer || field == FieldImage {
+		return ""
+	}
+	return field
+}
+
 // Match returns the subject that a container is and whose permission lasts longest. If it is none, that is nil, with the nearest one.
 // ended is the last of those that it was. A caller without a namespace and a service account matches no subject; another unknown field matches only a subject that does not restrict it.
-func (s *Subjects) Match(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(&c, now, func(field Field) Field { return field })
-}
-
-// MatchAccount is Match without regard to the container and its image.
-func (s *Subjects) MatchAccount(c caller.Caller, now time.Time) (is, ended *Subject, miss Miss) {
-	return s.match(&c, now, func(field Field) Field {
-		if field == FieldContainer || field == FieldImage {
-			return ""
-		}
-		return field
-	})
-}
-
-func (s *Subjects) match(c *caller.Caller, now time.Time, counts func(Field) Field) (is, ended *Subject, miss Miss) {
+func (s *Subjects) Match(c *caller.Caller, asks Question, now time.Time) (is, ended *Subject, miss Miss) {
 	namespace, account := c.Pod.Namespace, c.Pod.ServiceAccount
 	if namespace == "" || account == "" || c.Assurance != caller.AssurancePod && c.Assurance != caller.AssuranceDeclared {
 		return nil, nil, Miss{}
@@ -193,7 +210,7 @@ func (s *Subjects) match(c *caller.Caller, now time.Time, counts func(Field) Fie
 	declared.foldPod(c)
 	for i := range list {
 		m := &list[i]
-		field := counts(m.differs(&declared))
+		field := asks(m.Subject, &c.Container, m.differs(&declared))
 		switch {
 		case field != "":
 			miss = miss.Nearer(Miss{m.Subject, field})

@@ -50,7 +50,7 @@ func TestASubjectIsWhatItsListsSay(t *testing.T) {
 		if tt.container != nil {
 			tt.container(&c)
 		}
-		is, ended, miss := NewSubjects([]Subject{s}).Match(c, now)
+		is, ended, miss := NewSubjects([]Subject{s}).Match(&c, OfPipe, now)
 		if (is != nil) != (tt.field == "") || ended != nil || miss.Field != tt.field || (miss.Subject != nil) != (tt.field != "") {
 			t.Errorf("%s: subject %v, nearest by %q, want %q", name, is, miss.Field, tt.field)
 		}
@@ -60,7 +60,7 @@ func TestASubjectIsWhatItsListsSay(t *testing.T) {
 		{Assurance: caller.AssurancePod, Pod: caller.Pod{Namespace: "a"}}, {Assurance: caller.AssurancePod, Pod: caller.Pod{ServiceAccount: "a"}},
 		{Assurance: caller.AssuranceProcess, Pod: caller.Pod{Namespace: "a", ServiceAccount: "a"}}, {Pod: caller.Pod{Namespace: "a", ServiceAccount: "a"}},
 	} {
-		if is, _, _ := NewSubjects([]Subject{{Name: "all", Namespace: c.Pod.Namespace}}).Match(c, now); is != nil {
+		if is, _, _ := NewSubjects([]Subject{{Name: "all", Namespace: c.Pod.Namespace}}).Match(&c, OfPipe, now); is != nil {
 			t.Errorf("%+v is a subject", c)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAPermissionEndsAtItsSecond(t *testing.T) {
 	} {
 		s, c := driver()
 		s.ExpiresAt = now.Add(offset)
-		is, ended, miss := NewSubjects([]Subject{s}).Match(c, now)
+		is, ended, miss := NewSubjects([]Subject{s}).Match(&c, OfPipe, now)
 		if (is != nil) != isOpen || (ended != nil) == isOpen || miss.Subject != nil {
 			t.Errorf("%s from now: is %v, was %v", offset, is, ended)
 		}
@@ -99,7 +99,7 @@ func TestOfSeveralSubjectsTheOneThatLastsLongestCounts(t *testing.T) {
 		"":           {named("gone", -time.Hour), named("gone last", -time.Minute), named("gone first", -2*time.Hour)},
 		"after that": {{Name: "other", Namespace: "kube-system", ServiceAccounts: []string{"x"}}, named("after that", 0)},
 	} {
-		is, ended, _ := NewSubjects(list).Match(c, now)
+		is, ended, _ := NewSubjects(list).Match(&c, OfPipe, now)
 		switch {
 		case want == "" && (is != nil || ended == nil || ended.Name != "gone last"):
 			t.Errorf("is %v, was %v", is, ended)
@@ -122,17 +122,17 @@ func TestTheNearestSubjectIsTheOneThatFitsInMostFields(t *testing.T) {
 		{Name: "image too", Namespace: "kube-system", Images: []string{"r.io/d:v1"}},
 		{Name: "container", Namespace: "kube-system", Containers: []string{"x"}},
 	})
-	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "image" || miss.Field != FieldImage || !slices.Equal(miss.Want(), []string{"r.io/b:v1", "r.io/c:v1"}) {
+	if _, _, miss := subjects.Match(&c, OfPipe, now); miss.Subject.Name != "image" || miss.Field != FieldImage || !slices.Equal(miss.Want(), []string{"r.io/b:v1", "r.io/c:v1"}) {
 		t.Errorf("%+v", miss)
 	}
-	if _, _, miss := subjects.MatchAccount(caller.Declared(caller.Pod{Namespace: "kube-system", ServiceAccount: "y"}, caller.Container{}), now); miss.Subject != nil {
+	if _, _, miss := subjects.Match(new(caller.Declared(caller.Pod{Namespace: "kube-system", ServiceAccount: "y"}, caller.Container{})), OfAccount, now); miss.Subject != nil {
 		t.Errorf("%+v beside a subject for any account", miss)
 	}
 	c.Pod.Namespace = "shop"
-	if _, _, miss := subjects.Match(c, now); miss.Subject.Name != "elsewhere" || !slices.Equal(miss.Want(), []string{"team"}) {
+	if _, _, miss := subjects.Match(&c, OfPipe, now); miss.Subject.Name != "elsewhere" || !slices.Equal(miss.Want(), []string{"team"}) {
 		t.Errorf("%+v", miss)
 	}
-	if _, _, miss := NewSubjects(nil).Match(c, now); miss.Subject != nil || miss.Want() != nil {
+	if _, _, miss := NewSubjects(nil).Match(&c, OfPipe, now); miss.Subject != nil || miss.Want() != nil {
 		t.Errorf("%+v of none", miss)
 	}
 }
@@ -173,7 +173,7 @@ func TestABeginningThatEndsWithinANameIsNoOtherName(t *testing.T) {
 		"r.io/driver-of-others:v1": false, "r.io/drivers": false, "r.io/driver.x": false, "r.io/drive": false, "r.io/driver_x/y": false, "": false,
 	} {
 		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{"r.io/driver*"}}})
-		if is, _, _ := s.Match(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: image}), now); (is != nil) != want {
+		if is, _, _ := s.Match(new(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: image})), OfPipe, now); (is != nil) != want {
 			t.Errorf("%q: %t", image, is != nil)
 		}
 	}
@@ -187,7 +187,7 @@ func TestAPatternOfTagsCoversNoDigest(t *testing.T) {
 		"r.io/d@*": false, "r.io/d": false, // of names without a tag
 	} {
 		s := NewSubjects([]Subject{{Namespace: "a", Images: []string{text}}})
-		if is, _, _ := s.Match(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: "r.io/d:v1.0@" + digest}), now); (is != nil) != want {
+		if is, _, _ := s.Match(new(caller.Declared(caller.Pod{Namespace: "a", ServiceAccount: "b"}, caller.Container{Image: "r.io/d:v1.0@" + digest})), OfPipe, now); (is != nil) != want {
 			t.Errorf("%q: %t", text, is != nil)
 		}
 	}

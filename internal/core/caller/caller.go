@@ -53,6 +53,8 @@ type Container struct {
 	Image string
 	// HostProcess is a container whose processes are the host's own, in a job (Windows alone).
 	HostProcess bool
+	// RunAsUserName is the Windows account that a pod declares for it. On a node, User is what is known instead.
+	RunAsUserName string
 }
 
 // Declared is a container of a pod by the pod's own words.

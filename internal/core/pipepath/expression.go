@@ -119,9 +119,9 @@ func staysOrdinary(path string) bool {
 	return true
 }
 
-// JudgeMountExpr says which power a mount gives of what subPathExpr may expand to within hostPath, like [Powers.JudgeMount].
+// JudgeMountExpr says what a mount gets hold of, of what subPathExpr may expand to within hostPath, like [Powers.JudgeMount].
 // The variable's segment is taken for a short name, which may be that of any file; what is below it is not guessed.
-func (p *Powers) JudgeMountExpr(hostPath, expr string) Power {
+func (p *Powers) JudgeMountExpr(hostPath, expr string) Reach {
 	e := parseExpression(expr)
 	if !e.open {
 		return p.JudgeMount(hostPath, e.begin)
@@ -129,13 +129,13 @@ func (p *Powers) JudgeMountExpr(hostPath, expr string) Power {
 	known := joinSubPath(hostPath, e.begin)
 	directory := known[:strings.LastIndexAny(known, `\/`)+1]
 	for _, path := range []string{hostPath, directory, directory + "~1", joinSubPath(hostPath, e.filled)} {
-		if power := p.judge(path); power != PowerNone {
-			return power
+		if at := p.judge(path); at.Power != PowerNone {
+			return at
 		}
 	}
-	return PowerNone
+	return Reach{}
 }
 
-// JudgeAnyMount says which power a volume gives whose mounts are not seen: that of its path, or that of the most powerful
+// JudgeAnyMount says what a volume gets hold of whose mounts are not seen: what its path does, or the most powerful
 // thing which one subPath names directly below it.
-func (p *Powers) JudgeAnyMount(hostPath string) Power { return p.JudgeMountExpr(hostPath, "$(X)") }
+func (p *Powers) JudgeAnyMount(hostPath string) Reach { return p.JudgeMountExpr(hostPath, "$(X)") }

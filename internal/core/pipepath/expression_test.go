@@ -61,7 +61,7 @@ func TestAVariableMayNameADirectoryOfPower(t *testing.T) {
 		{`\\.\pipe`, `docker$(X)`}: PowerPipe, {`C:\Windows`, `$(X)`}: PowerDirectory,
 		{`C:\`, `$$(X)`}: PowerNone, {`C:\data`, `$(X)`}: PowerNone, {`/var/log`, `$(X)`}: PowerNone, {`D:\`, `$(X)`}: PowerNone,
 	} {
-		if got := p.JudgeMountExpr(m[0], m[1]); got != want {
+		if got := p.JudgeMountExpr(m[0], m[1]).Power; got != want {
 			t.Errorf("%q with %q: %q, want %q", m[0], m[1], got, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestAVolumeAboveADirectoryOfPowerHasItsPower(t *testing.T) {
 		`C:\data`: PowerNone, `C:\etc\other`: PowerNone, `/data`: PowerNone, `/mnt/disks/ssd0`: PowerNone, `D:\`: PowerNone, `\\fs\data`: PowerNone, `\\.\pipe\printer`: PowerNone,
 		`\\fs`: PowerShare, `\\.\`: PowerDisk, `\\.\pipe`: PowerPipe,
 	} {
-		if got := p.JudgeAnyMount(path); got != want {
+		if got := p.JudgeAnyMount(path).Power; got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
 		}
 	}

@@ -2,7 +2,6 @@ package pipepath
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -18,25 +17,58 @@ const (
 	PowerShare     Power = "share"     // an administrative share, behind which is a whole disk of some host
 )
 
+// Place says how a path stands to a listed directory.
+type Place string
+
+// Places of paths. PlaceNone is that of a path which has nothing to do with any listed directory.
+const (
+	PlaceNone    Place = ""
+	PlacePath    Place = "path"    // the directory itself
+	PlaceBeneath Place = "beneath" // something in it
+	PlaceAbove   Place = "above"   // a directory, disk or share that it is in, or a path that may lead anywhere
+)
+
+// Reach is what a mount gets hold of.
+type Reach struct {
+	Power Power
+	// Place is how the path stands to Directory, as that is listed; both are empty if no directory is concerned. Where Directory alone is empty, every one is.
+	Place     Place
+	Directory string
+}
+
 // Powers knows what else is as powerful as a guarded pipe. It does not change after [NewPowers], so that any number of
 // goroutines may use it.
 type Powers struct {
 	pipes       []pattern
-	directories []directory
+	directories []Directory
+	// everyRoot says that the root of a drive is above each of its directories, and not only something if it is listed.
+	everyRoot bool
 }
 
 // DefaultPowerPipes are pipes through which a container can be started with any mount, and which no workload needs:
 // those of containerd (containerd-containerd.ttrpc too) and its shims, of Docker and cri-dockerd, of the kubelet's former
-// dockershim, and of Rancher's wins.
+// dockershim, and of Rancher's wins. Behind the others Windows itself manages services, tasks, the registry, and secrets and accounts
+// ([MS-SCMR], [MS-TSCH], [MS-RRP], [MS-LSAD], [MS-SAMR]); lsarpc, netlogon, protected_storage and samr are names of lsass, eventlog and svcctl of ntsvcs.
 func DefaultPowerPipes() []string {
 	return []string{
 		"containerd-containerd*", "containerd-shim-*", "cri-dockerd*", "docker_engine*", "dockershim*", "rancher_wins*",
+		"atsvc", "eventlog", "lsarpc", "lsass", "netlogon", "ntsvcs", "protected_storage", "samr", "svcctl", "winreg",
 	}
 }
 
 // DefaultPowerPaths are the root of the system drive, from which all else can be reached, the directory of Windows, and that
 // of the kubelet's credentials and static pods.
 func DefaultPowerPaths() []string { return []string{`C:\`, `C:\Windows`, `C:\etc\kubernetes`} }
+
+// DefaultHostPaths are the directories through which a pod gets at what a guarded pipe protects, or at the node, by way of a program that trusts them: the kubelet's
+// (the sockets of CSI drivers and of their registration, its keys, the volumes of all pods), those of volume and network plugins, whose programs the kubelet and the
+// container runtime start, the one in which tools for Windows nodes keep programs and kubeconfigs, and those of installed programs, of their state (containerd's,
+// Pipeguard's, the SSH server's) and of users.
+func DefaultHostPaths() []string {
+	return []string{
+		`C:\var\lib\kubelet`, `C:\usr\libexec\kubernetes`, `C:\etc\cni`, `C:\opt\cni`, `C:\k`, `C:\Program Files`, `C:\Program Files (x86)`, `C:\ProgramData`, `C:\Users`,
+	}
+}
 
 // NewPowers returns Powers of pipes, written as for [NewGuard], and of directories, absolute with a drive (C:\Windows).
 // The error names every one that is neither. Both lists may be empty: disks and shares are powerful all the same.
@@ -52,9 +84,9 @@ func NewPowers(pipes, paths []string) (*Powers, error) {
 		p.pipes = append(p.pipes, parsed)
 	}
 	for _, s := range paths {
-		d, fault := parseDirectory(s)
-		if fault != "" {
-			faults = append(faults, fmt.Errorf("path %.300q %s", s, fault))
+		d, err := ParseDirectory(s)
+		if err != nil {
+			faults = append(faults, err)
 			continue
 		}
 		p.directories = append(p.directories, d)
@@ -65,38 +97,52 @@ func NewPowers(pipes, paths []string) (*Powers, error) {
 	return p, nil
 }
 
-// JudgeMount says which power a mount of hostPath, or of subPath within it, gives. The volume's own power stands if it has one.
+// NewHostPaths returns Powers of guarded host paths alone, written as those of [NewPowers]. Above them are the root of their drive, and disks and shares, behind
+// which they may be. Pipes are nothing to it.
+func NewHostPaths(paths []string) (*Powers, error) {
+	p, err := NewPowers(nil, paths)
+	if err != nil {
+		return nil, err
+	}
+	p.everyRoot = true
+	return p, nil
+}
+
+// JudgeMount says what a mount of hostPath, or of subPath within it, gets hold of. The volume's own reach stands if it has one.
 // What names no single thing ([Kind.NeverAllowed]) has the power of the greatest thing that it may name: a Guard refuses it anyway.
 //
 // A ".." in a subPath is followed, although no kubelet mounts it (ValidatePathNoBacksteps): it costs nobody anything.
-func (p *Powers) JudgeMount(hostPath, subPath string) Power {
+func (p *Powers) JudgeMount(hostPath, subPath string) Reach {
 	volume := p.judge(hostPath)
-	if volume != PowerNone || subPath == "" {
+	if volume.Power != PowerNone || subPath == "" {
 		return volume
 	}
 	return p.judge(joinSubPath(hostPath, subPath))
 }
 
-func (p *Powers) judge(path string) Power {
+func (p *Powers) judge(path string) Reach {
 	name := Canonical(path)
 	switch name.Kind {
 	case KindPath, KindDrive:
 		return p.file(name)
 	case KindPipe:
-		return p.pipe(name.Pipe)
+		return Reach{Power: p.pipe(name.Pipe)}
 	case KindPipeRoot:
-		return PowerPipe
+		return Reach{Power: PowerPipe}
 	case KindUNC:
 		return p.share(name.Canonical)
 	case KindUNCHost:
-		return PowerShare
+		return above(PowerShare)
 	case KindDOSDevice, KindNTDevice:
 		return p.device(name.Canonical)
 	case KindAncestor, KindNTOther, KindMalformed, KindMalformedDotdot:
-		return PowerDisk
+		return above(PowerDisk)
 	}
-	return PowerDisk // a kind added later may be one, until someone decides
+	return above(PowerDisk) // a kind added later may be one, until someone decides
 }
+
+// above is the reach of what holds every directory.
+func above(power Power) Reach { return Reach{Power: power, Place: PlaceAbove} }
 
 // pipe looks below \\.\pipe\ProtectedPrefix\<group>\ too: only members of the group may make pipes there, and the shims of
 // containerd do (https://github.com/microsoft/hcsshim, addrFmt in cmd/containerd-shim-runhcs-v1).

@@ -11,9 +11,9 @@ import "strings"
 var diskWords = [...]string{"disk", "drive", "volume", "partition", "boot", "storage", "scsi", "nvme", "raid", "shadow", "memory"}
 
 // device judges the canonical name of a device that is neither pipe, share nor drive with a path behind it.
-func (p *Powers) device(canonical string) Power {
+func (p *Powers) device(canonical string) Reach {
 	if isDisk(canonical) {
-		return PowerDisk
+		return above(PowerDisk)
 	}
 	rest, isDOS := strings.CutPrefix(canonical, `\\.\`)
 	if !isDOS {
@@ -34,12 +34,12 @@ func isDisk(device string) bool {
 
 // share judges a canonical UNC path. The share is looked for in the host's place too: in \\?\UNC\.\C$\x and behind a
 // redirector's options, the host is a segment that Canonical leaves out.
-func (p *Powers) share(canonical string) Power {
+func (p *Powers) share(canonical string) Reach {
 	rest := strings.TrimPrefix(canonical, `\\`)
 	host, below, _ := strings.Cut(rest, `\`)
 	share, _, _ := strings.Cut(below, `\`)
 	if administrative(host) || administrative(share) {
-		return PowerShare
+		return above(PowerShare)
 	}
 	return p.onSystemDrive(rest)
 }
@@ -47,7 +47,7 @@ func (p *Powers) share(canonical string) Power {
 // onSystemDrive takes what stands behind \\ or \\.\ for a path of drive C: the kubelet puts "c:" before every path that begins
 // with a slash and has no colon, so that //windows/system32 is no share (IsWindowsLocalPath in k8s.io/kubernetes/pkg/volume/util).
 // This sees a drive behind a scheme as well: uvm://C:\x.
-func (p *Powers) onSystemDrive(rest string) Power {
+func (p *Powers) onSystemDrive(rest string) Reach {
 	return p.file(Name{Kind: KindPath, Canonical: `\` + rest})
 }
 

@@ -5,93 +5,55 @@ import (
 	"unicode/utf8"
 )
 
-// maxDirectory bounds a listed directory in bytes, as the API bounds the paths of nodes.
-const maxDirectory = 1024
-
-// directory is a listed directory. Without segments it is the root of its drive.
-type directory struct {
-	drive byte // lower case
-	segs  []string
-}
-
-// parseDirectory accepts one plain spelling, with separators and case as one likes. Whoever lists C:\PROGRA~1 means something that
-// cannot be told from other names, and whoever lists a device means something that is judged without a list.
-func parseDirectory(s string) (d directory, fault string) {
-	switch {
-	case len(s) > maxDirectory:
-		return d, "is longer than 1024 bytes"
-	case !utf8.ValidString(s) || unspeakable(s):
-		return d, "has a character that no path has"
-	}
-	text := flip(Fold(s))
-	if len(text) < 3 || !isDrive(text[:2]) || text[2] != '\\' {
-		return d, `is not absolute: write it with its drive, as in C:\Windows`
-	}
-	d.drive = text[0]
-	for seg := range strings.SplitSeq(text[3:], `\`) {
-		switch {
-		case seg == "":
-			continue
-		case strings.ContainsAny(seg, `:*?"<>|`):
-			return d, "has a character that no path has"
-		case strings.TrimRight(seg, ". ") != seg:
-			return d, "has a segment that ends in a dot or a space, which Windows removes"
-		case isShort(seg):
-			return d, "has a short name: write the long one"
-		}
-		d.segs = append(d.segs, seg)
-	}
-	return d, ""
-}
-
 // system32 is where a service is started: a relative path may be taken from there.
 var system32 = [...]string{"windows", "system32"}
 
 // file judges a path of kind path or drive: C:\x, \\?\C:\x, \x and x.
-func (p *Powers) file(name Name) Power {
+func (p *Powers) file(name Name) Reach {
 	path := name.Canonical
 	drive, rest, given := cutDrive(path)
 	if name.Kind == KindDrive && rest == "" {
-		return PowerDisk // \\.\C: is the volume below its file system
+		return above(PowerDisk) // \\.\C: is the volume below its file system
 	}
 	absolute := rest != "" && isSeparator(rest[0])
 	listed := p.lists(drive)
 	if path == "" || !listed && (given || !absolute) {
-		return PowerNone
+		return Reach{}
 	}
 	var space [16]string // deep enough for ordinary paths, so that the slice stays on the stack
 	segs, odd := resolve(space[:0], flip(Fold(rest)))
-	switch {
-	case !listed:
-	case odd == beyond, odd == above && !absolute, unspeakable(path): // where it leads is anyone's guess
-		return PowerDirectory
-	case p.holds(drive, segs):
-		return PowerDirectory
-	case !absolute && drive == 'c' && p.holds(drive, append(system32[:len(system32):len(system32)], segs...)):
-		return PowerDirectory
+	segs = withoutJunctions(segs)
+	if listed {
+		if odd == beyond || odd == outside && !absolute || unspeakable(path) { // where it leads is anyone's guess
+			return above(PowerDirectory)
+		}
+		if at := p.find(drive, segs); at.Place != PlaceNone {
+			return at
+		}
+		if !absolute && drive == 'c' {
+			if at := p.find(drive, append(system32[:len(system32):len(system32)], segs...)); at.Place != PlaceNone {
+				return at
+			}
+		}
 	}
-	if absolute && !given {
-		return object(segs)
+	if absolute && !given && isObject(segs) {
+		return above(PowerDisk)
 	}
-	return PowerNone
+	return Reach{}
 }
 
-// object judges \device\x, \global??\x and \dosdevices\x, which are directories on C: to the kubelet. A runtime that is not
+// isObject finds disks in \device\x, \global??\x and \dosdevices\x, which are directories on C: to the kubelet. A runtime that is not
 // asked by a kubelet may take them for names of the NT namespace.
-func object(segs []string) Power {
+func isObject(segs []string) bool {
 	if len(segs) == 0 {
-		return PowerNone
+		return false
 	}
 	switch segs[0] {
 	case "device", "global??", "dosdevices", "??":
-		if len(segs) == 1 || len(segs[1]) == 1 { // all of them, or a drive, whose colon resolve has cut off
-			return PowerDisk
-		}
-		if isDisk(strings.Join(segs[1:], `\`)) {
-			return PowerDisk
-		}
+		return len(segs) == 1 || len(segs[1]) == 1 || // all of them, or a drive, whose colon resolve has cut off
+			isDisk(strings.Join(segs[1:], `\`))
 	}
-	return PowerNone
+	return false
 }
 
 // cutDrive splits path into the drive, 'c' if it has none, and the rest. Separators and segments of one dot before the drive do
@@ -123,9 +85,9 @@ func cutDrive(path string) (drive byte, rest string, given bool) {
 type oddity int
 
 const (
-	plain  oddity = iota
-	above         // ".." led above the beginning
-	beyond        // a segment is "..." or ".. ", a name to one layer and ".." to the next
+	plain   oddity = iota
+	outside        // ".." led above the beginning
+	beyond         // a segment is "..." or ".. ", a name to one layer and ".." to the next
 )
 
 // resolve appends the segments of folded text to segs as Windows reads them: without trailing dots and spaces and the names of
@@ -135,7 +97,7 @@ func resolve(segs []string, text string) ([]string, oddity) {
 	for raw := range strings.SplitSeq(text, `\`) {
 		if raw == ".." {
 			if len(segs) == 0 {
-				odd = above
+				odd = outside
 				continue
 			}
 			segs = segs[:len(segs)-1]
@@ -151,6 +113,18 @@ func resolve(segs []string, text string) ([]string, oddity) {
 	return segs, odd
 }
 
+// withoutJunctions follows the junctions that every Windows has in the root of its system drive and in the directory of users.
+func withoutJunctions(segs []string) []string {
+	if len(segs) > 0 && segs[0] == "documents and settings" {
+		segs[0] = "users"
+	}
+	if len(segs) > 1 && segs[0] == "users" && segs[1] == "all users" {
+		segs = segs[1:]
+		segs[0] = "programdata"
+	}
+	return segs
+}
+
 func (p *Powers) lists(drive byte) bool {
 	for _, d := range p.directories {
 		if d.drive == drive {
@@ -160,38 +134,27 @@ func (p *Powers) lists(drive byte) bool {
 	return false
 }
 
-// holds reports whether segs on a drive are a listed directory, below one, or above one. Above all is the root, which counts only
-// if it is listed itself.
-func (p *Powers) holds(drive byte, segs []string) bool {
-	for _, d := range p.directories {
-		if d.drive == drive && d.related(segs) {
-			return true
+// find returns the reach of segs on a drive: the nearest of the directories that hold them, or else the first that they hold.
+func (p *Powers) find(drive byte, segs []string) (at Reach) {
+	depth := -1
+	for i := range p.directories {
+		d := &p.directories[i]
+		isAboveAll := p.everyRoot && len(segs) == 0
+		if d.drive != drive || !isAboveAll && !d.related(segs) {
+			continue
+		}
+		switch {
+		case len(segs) < len(d.segs):
+			if depth < 0 && at.Place == PlaceNone {
+				at = Reach{PowerDirectory, PlaceAbove, d.written}
+			}
+		case len(d.segs) > depth:
+			depth = len(d.segs)
+			at = Reach{PowerDirectory, PlaceBeneath, d.written}
+			if len(segs) == depth {
+				at.Place = PlacePath
+			}
 		}
 	}
-	return false
-}
-
-func (d directory) related(segs []string) bool {
-	if len(segs) == 0 || len(d.segs) == 0 {
-		return len(segs) == len(d.segs)
-	}
-	for i := range min(len(segs), len(d.segs)) {
-		if segs[i] != d.segs[i] && !isShort(segs[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// isShort reports whether a segment may be the short name of any other: WINDOW~1, WI7F3A~4.
-func isShort(seg string) bool {
-	for i := 0; ; i++ {
-		j := strings.IndexByte(seg[i:], '~')
-		if j < 0 {
-			return false
-		}
-		if i += j; i+1 < len(seg) && '0' <= seg[i+1] && seg[i+1] <= '9' {
-			return true
-		}
-	}
+	return at
 }

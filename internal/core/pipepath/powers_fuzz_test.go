@@ -20,12 +20,12 @@ func FuzzRespellingNeverHidesAPower(f *testing.F) {
 	}
 	p := defaultPowers(f)
 	f.Fuzz(func(t *testing.T, path string, seed uint64) {
-		power := p.JudgeMount(path, "")
+		power := p.JudgeMount(path, "").Power
 		if power == PowerNone {
 			return
 		}
 		other := respell(path, rand.New(rand.NewPCG(seed, 0)))
-		if got := p.JudgeMount(other, ""); got == PowerNone {
+		if got := p.JudgeMount(other, "").Power; got == PowerNone {
 			t.Fatalf("%+q has the power %q, %+q none", path, power, other)
 		}
 	})
@@ -42,7 +42,7 @@ func FuzzTheCanonicalFormHasThePower(f *testing.F) {
 		if name.Kind == KindDrive || name.Kind == KindNTDevice || name.Kind == KindNTOther || name.Canonical == `\device` {
 			return // see Canonical
 		}
-		if got, want := p.JudgeMount(name.Canonical, ""), p.JudgeMount(path, ""); got != want {
+		if got, want := p.JudgeMount(name.Canonical, "").Power, p.JudgeMount(path, "").Power; got != want {
 			t.Fatalf("%+q has the power %q, its canonical form %+q %q", path, want, name.Canonical, got)
 		}
 	})
@@ -55,7 +55,7 @@ func FuzzASubPathNeverTakesPowerAway(f *testing.F) {
 	}
 	p := defaultPowers(f)
 	f.Fuzz(func(t *testing.T, hostPath, subPath string) {
-		volume, got := p.JudgeMount(hostPath, ""), p.JudgeMount(hostPath, subPath)
+		volume, got := p.JudgeMount(hostPath, "").Power, p.JudgeMount(hostPath, subPath).Power
 		if volume != PowerNone && got != volume {
 			t.Fatalf("%+q has the power %q, with %+q %q", hostPath, volume, subPath, got)
 		}

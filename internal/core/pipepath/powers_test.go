@@ -76,7 +76,7 @@ func TestJudgeMountSeesThePowerBehindEverySpelling(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, path := range tt.paths {
-				if got := p.JudgeMount(path, ""); got != tt.want {
+				if got := p.JudgeMount(path, "").Power; got != tt.want {
 					t.Errorf("%+q has the power %q, want %q", path, got, tt.want)
 				}
 			}
@@ -93,7 +93,7 @@ func TestJudgeMountLeavesOrdinaryMountsAlone(t *testing.T) {
 		`\\host\share`, `\\host\share\c$`, `\\fs\data$`, `\\fs\cc$`, `\\fs\1$`, `\\fs\admin`, `\\?\UNC\fs\data`, `\\.\mailslot\x`, `\\.\COM1`, `\\.\NUL`, `\Device\Null`,
 		`\\.\pipe\csi-proxy-disk-v1`, `\\.\pipe\my-docker_engine`, `\\.\pipe\containerd`, `\\.\pipe\ProtectedPrefix\Administrators\x`, `\\.\pipe\protectedprefixes`, `uvm://D:\data\x`,
 	} {
-		if got := p.JudgeMount(path, ""); got != PowerNone {
+		if got := p.JudgeMount(path, "").Power; got != PowerNone {
 			t.Errorf("%+q has the power %q", path, got)
 		}
 	}
@@ -121,7 +121,7 @@ func TestJudgeMountSeesThePowerOfASubPath(t *testing.T) {
 	p := defaultPowers(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := p.JudgeMount(tt.hostPath, tt.subPath); got != tt.want {
+			if got := p.JudgeMount(tt.hostPath, tt.subPath).Power; got != tt.want {
 				t.Errorf("%+q and %+q have the power %q, want %q", tt.hostPath, tt.subPath, got, tt.want)
 			}
 		})
@@ -137,12 +137,12 @@ func TestTheRootOfADriveIsNotPowerfulUnlessListed(t *testing.T) {
 		`C:\`: PowerNone, `/`: PowerNone, `C:\x\..`: PowerNone, `C:\Windows`: PowerDirectory, `C:\Windows\Temp`: PowerNone, `C:\windows\system32\drivers`: PowerDirectory,
 		`drivers`: PowerDirectory, `E:\`: PowerDirectory, `E:`: PowerDirectory, `E:\x`: PowerNone, `e:x`: PowerNone, `e:..`: PowerDirectory, `\\.\pipe\docker_engine`: PowerNone,
 	} {
-		if got := p.JudgeMount(path, ""); got != want {
+		if got := p.JudgeMount(path, "").Power; got != want {
 			t.Errorf("%s has the power %q, want %q", path, got, want)
 		}
 	}
 	for subPath, want := range map[string]Power{`Windows`: PowerDirectory, `Windows\Temp`: PowerNone, `x`: PowerNone} {
-		if got := p.JudgeMount(`C:\`, subPath); got != want {
+		if got := p.JudgeMount(`C:\`, subPath).Power; got != want {
 			t.Errorf("%s below the root has the power %q, want %q", subPath, got, want)
 		}
 	}
@@ -157,7 +157,7 @@ func TestNothingListedLeavesDisksAndShares(t *testing.T) {
 		`C:\`: PowerNone, `C:\Windows`: PowerNone, `x`: PowerNone, `C:..`: PowerNone, "C:\\\x00": PowerNone, `\\.\pipe\docker_engine`: PowerNone,
 		`\\.\C:`: PowerDisk, `\\h\c$`: PowerShare, `\Device\Harddisk0`: PowerDisk,
 	} {
-		if got := p.JudgeMount(path, ""); got != want {
+		if got := p.JudgeMount(path, "").Power; got != want {
 			t.Errorf("%+q has the power %q, want %q", path, got, want)
 		}
 	}

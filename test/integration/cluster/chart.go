@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -127,4 +129,29 @@ func (a *APIServer) EnsureService(ctx context.Context) error {
 		return fmt.Errorf("create the service: %w", err)
 	}
 	return nil
+}
+
+// Notes are what helm would tell of an installation of the checkout's chart with values as for helm's --set, into this API server.
+func (a *APIServer) Notes(ctx context.Context, tools Tools, values string) (string, error) {
+	home, err := os.MkdirTemp(a.dir, "helm-")
+	if err != nil {
+		return "", fmt.Errorf("make a home for helm: %w", err)
+	}
+	file := filepath.Join(home, "kubeconfig")
+	if err := WriteKubeconfig(file, a.Config, ""); err != nil {
+		return "", err
+	}
+	var out, fault bytes.Buffer
+	cmd := exec.CommandContext(ctx, tools.Path("helm"), "install", release, ChartDir(), "--namespace", Namespace, "--kubeconfig", file,
+		"--dry-run=server", "--take-ownership", "--set", values) // #nosec G204 -- a program of the tests
+	cmd.Env = append(cmd.Environ(), "HOME="+home)
+	cmd.Stdout, cmd.Stderr = &out, &fault
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("helm install: %w\n%s", err, fault.String())
+	}
+	_, notes, ok := strings.Cut(out.String(), "\nNOTES:\n")
+	if !ok {
+		return "", errors.New("helm install: there are no notes")
+	}
+	return notes, nil
 }

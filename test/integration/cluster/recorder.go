@@ -27,7 +27,13 @@ type Recorder struct {
 	ended  chan error
 
 	mu   sync.Mutex // guards seen
-	seen []admissionv1.AdmissionRequest
+	seen []Asked
+}
+
+// Asked is a request, and the path at which the API server asked.
+type Asked struct {
+	admissionv1.AdmissionRequest
+	Path string
 }
 
 // StartRecorder listens on a free port of the loopback interface.
@@ -57,7 +63,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.mu.Lock()
-	r.seen = append(r.seen, *review.Request)
+	r.seen = append(r.seen, Asked{*review.Request, req.URL.Path})
 	r.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
@@ -66,7 +72,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // Seen returns the requests so far.
-func (r *Recorder) Seen() []admissionv1.AdmissionRequest {
+func (r *Recorder) Seen() []Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.seen)

@@ -1,5 +1,19 @@
 package profiles
 
+import (
+	"bytes"
+	_ "embed"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/core/access"
+)
+
+//go:embed drivers.yaml
+var published []byte
+
 // driver is what a driver calls, in the words of the newest API versions, and as whom its own manifests run it.
 type driver struct {
 	name, namespace, account, container string
@@ -12,31 +26,42 @@ type set struct {
 	operations []string
 }
 
-var (
-	// links is how drivers look at, make and remove directories and the links that stand for mounts.
-	links = set{"filesystem", []string{"PathExists", "Mkdir", "Rmdir", "RmdirContents", "CreateSymlink", "IsSymlink"}}
-	// volumes is how block drivers format, mount and measure a volume.
-	volumes = set{"volume", []string{
-		"ListVolumesOnDisk", "IsVolumeFormatted", "FormatVolume", "MountVolume", "UnmountVolume", "WriteVolumeCache", "ResizeVolume",
-		"GetVolumeStats", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath", "GetDiskNumberFromVolumeID",
-	}}
-	// measures is how file drivers ask for the space of a volume.
-	measures = set{"volume", []string{"GetVolumeStats", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath"}}
-	// byLocation and byID are how a disk is found; online is for drivers that take it offline when they are done.
-	byLocation = set{"disk", []string{"ListDiskLocations", "Rescan", "PartitionDisk", "GetDiskStats"}}
-	byID       = set{"disk", []string{"ListDiskIDs", "Rescan", "PartitionDisk", "GetDiskStats"}}
-	online     = set{"disk", []string{"SetDiskState", "GetDiskState"}}
-	shares     = set{"smb", []string{"NewSmbGlobalMapping", "RemoveSmbGlobalMapping"}}
-	serial     = set{"system", []string{"GetBIOSSerialNumber"}}
-)
+// drivers are those whose Windows DaemonSets mount CSI Proxy pipes, by their names.
+var drivers = read(published)
 
-// drivers are those whose Windows DaemonSets mount CSI Proxy pipes, from their manifests and the calls of their mounters.
-var drivers = []driver{
-	{"aws-ebs", "kube-system", "ebs-csi-node-sa", "ebs-plugin", []set{links, volumes, byLocation, byID, online}},
-	{"azuredisk", "kube-system", "csi-azuredisk-node-sa", "azuredisk", []set{links, volumes, byLocation, byID, online}},
-	{"azurefile", "kube-system", "csi-azurefile-node-sa", "azurefile", []set{links, shares}},
-	{"gce-pd", "gce-pd-csi-driver", "csi-gce-pd-node-sa-win", "gce-pd-driver", []set{links, volumes, byID, online}},
-	{"smb", "kube-system", "csi-smb-node-sa", "smb", []set{links, shares}},
-	{"trident", "trident", "trident-node-windows", "trident-main", []set{links, measures, shares}},
-	{"vsphere", "vmware-system-csi", "vsphere-csi-node", "vsphere-csi-node", []set{links, volumes, byID, online, serial}},
+// read reads drivers.yaml, which is part of the program: a fault in it is one of the program.
+func read(text []byte) (list []driver) {
+	var all map[string]struct {
+		Namespace       string
+		ServiceAccounts []string `yaml:"serviceAccounts"`
+		Container       string
+		Pipes, Methods  []string
+		RunAsUserNames  []string `yaml:"runAsUserNames"`
+		Modes           map[string]map[string]struct {
+			Images    []string
+			HostPaths []string `yaml:"hostPaths"`
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&all); err != nil {
+		panic(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		f := all[name]
+		d := driver{name: name, namespace: f.Namespace, account: f.ServiceAccounts[0], container: f.Container}
+		for _, g := range access.Groups() {
+			s := set{group: g.Name}
+			for _, method := range f.Methods {
+				if slices.Contains(g.Methods, method) {
+					s.operations = append(s.operations, method)
+				}
+			}
+			if s.operations != nil {
+				d.uses = append(d.uses, s)
+			}
+		}
+		list = append(list, d)
+	}
+	return list
 }
