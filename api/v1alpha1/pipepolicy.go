@@ -169,7 +169,7 @@ type NodeRules struct {
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) != has(self.process)",message="a subject is containers of a namespace or a process of the node: set namespace or process, and not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.serviceAccounts) && !has(self.containers) && !has(self.images))",message="a process of the node is in no pod: leave serviceAccounts, containers and images out"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.hostProcess) && !has(self.hostPaths))",message="a process of the node is in no pod: leave hostProcess and hostPaths out"
-// +kubebuilder:validation:XValidation:rule="(!has(self.hostProcess) && !has(self.hostPaths)) || (has(self.serviceAccounts) && size(self.serviceAccounts) > 0)",message="a subject with hostProcess or hostPaths names its service accounts: whoever may create pods in the namespace would have the nodes"
+// +kubebuilder:validation:XValidation:rule="(!has(self.hostProcess) && !has(self.hostPaths)) || (has(self.serviceAccounts) && size(self.serviceAccounts) > 0)",message="a subject with hostProcess or hostPaths must name its service accounts: otherwise anyone who can create pods in the namespace controls the nodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || !has(self.node) || !has(self.node.requireToken) || !self.node.requireToken",message="no process of the node has a token: with requireToken nothing is permitted to it"
 // +kubebuilder:validation:XValidation:rule="!has(self.expiresAt) || (has(self.owner) && has(self.reason))",message="a subject that expires is an exception: name its owner and reason"
 type Subject struct {

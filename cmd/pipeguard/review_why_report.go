@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -28,6 +27,7 @@ type whyObject struct {
 	Notes      []string       `json:"notes"`
 
 	known map[whyText]int // where in Reaches
+	noted map[string]bool // of Notes
 }
 
 // whyText is what tells one of the things that containers reach from another.
@@ -66,7 +66,11 @@ func (o *whyObject) reach(field string, weight int, what, how, pipeDriver string
 }
 
 func (o *whyObject) note(text string) {
-	if !slices.Contains(o.Notes, text) {
+	if o.noted == nil {
+		o.noted = map[string]bool{}
+	}
+	if !o.noted[text] {
+		o.noted[text] = true
 		o.Notes = append(o.Notes, text)
 	}
 }

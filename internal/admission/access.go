@@ -107,7 +107,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 			v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 		}
 	}
-	for i := range in.PersistentVolumes { // which are nobody's
+	for i := range in.PersistentVolumes { // which nobody can be permitted
 		v := &in.PersistentVolumes[i]
 		v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 	}
@@ -161,8 +161,9 @@ func (q question) of(h hosts) access.Question {
 	case ofAccountHostPath:
 		return h.ofAccountHostPath(q.directory())
 	case ofMount:
+		return access.OfPipe
 	}
-	return access.OfPipe
+	return func(*access.Subject, *caller.Container, access.Field) access.Field { return access.FieldNamespace } // nothing else is permitted
 }
 
 // access asks each of the policies that govern a pipe, or permit something of the host. left is what that may still take; when it is used up, nothing more is found.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,13 +111,11 @@ func isElsewhere(image string, want []string) bool {
 
 // registryOf is the registry of an image that has a path: Docker Hub if its first word is none.
 func registryOf(image string) string {
-	switch first, _, ok := strings.Cut(image, "/"); {
-	case !ok:
+	if !strings.Contains(image, "/") {
 		return ""
-	case strings.ContainsAny(first, ".:") || first == "localhost":
-		return first
 	}
-	return "docker.io"
+	registry, _, _, _ := cutImage(image)
+	return cmp.Or(registry, "docker.io")
 }
 
 // deadline is the end of the permission that a mount or a HostProcess container rests on, for a warning.

@@ -57,13 +57,7 @@ func TestASubjectMayMountItsHostPaths(t *testing.T) {
 	}
 	denyAsHost := asHost
 	denyAsHost.Parameters.HostProcess = ActionIgnore
-	for name, c := range map[string]struct {
-		policies Policies
-		pod      *corev1.Pod
-		effect   Effect
-		code     string
-		text     string // in the refusal
-	}{
+	for name, c := range map[string]hostCase{
 		"its path":                      {policies: pathDriver(), pod: mounting(pluginsDir), effect: EffectAllow},
 		"a path in it":                  {policies: pathDriver(), pod: mounting("/var/lib/kubelet/plugins/x/"), effect: EffectAllow},
 		"a subPath of it":               {policies: pathDriver(), pod: mounting(pluginsDir, subPath(`x\csi.sock`)), effect: EffectAllow},
@@ -93,13 +87,7 @@ func TestASubjectMayMountItsHostPaths(t *testing.T) {
 		"no HostProcess container":  {policies: asHost, pod: mounting(pluginsDir), effect: EffectDeny, code: "PG011"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })
-			for _, kind := range holders() {
-				res := r.Review(t.Context(), requestFor(t, asKind(t, kind, c.pod), nil))
-				if res.Allowed != (c.effect != EffectDeny) || res.Effect != c.effect || res.Code != c.code || kind.Kind == "Pod" && !strings.Contains(res.Message, c.text) {
-					t.Errorf("%s: allowed %t with effect %s, %s, want %s, %s %s: %s", kind.Kind, res.Allowed, res.Effect, res.Code, c.effect, c.code, c.text, res.Message)
-				}
-			}
+			c.check(t)
 		})
 	}
 }

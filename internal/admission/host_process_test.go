@@ -56,13 +56,7 @@ func TestASubjectMayBeAHostProcessContainer(t *testing.T) {
 	account := func(name string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.SecurityContext.WindowsOptions.RunAsUserName = &name }
 	}
-	for name, c := range map[string]struct {
-		policies Policies
-		pod      *corev1.Pod
-		effect   Effect
-		code     string
-		text     string // in the refusal
-	}{
+	for name, c := range map[string]hostCase{
 		"the subject":                          {policies: hostDriver(), pod: hostPod(), effect: EffectAllow},
 		"the subject, of a policy of no pipe":  {policies: withoutPipes, pod: hostPod(), effect: EffectAllow},
 		"the subject, by the parameters":       {policies: byParameters, pod: hostPod(), effect: EffectAllow},
@@ -94,13 +88,7 @@ func TestASubjectMayBeAHostProcessContainer(t *testing.T) {
 		"a subject that does not permit it": {policies: plain, pod: hostPod(), effect: EffectDeny, code: "PG005", text: `nearest is subject "plain" of PipePolicy "b": it does not permit HostProcess containers`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })
-			for _, kind := range holders() {
-				res := r.Review(t.Context(), requestFor(t, asKind(t, kind, c.pod), nil))
-				if res.Allowed != (c.effect != EffectDeny) || res.Effect != c.effect || res.Code != c.code || kind.Kind == "Pod" && !strings.Contains(res.Message, c.text) {
-					t.Errorf("%s: allowed %t with effect %s, %s, want %s, %s %s: %s", kind.Kind, res.Allowed, res.Effect, res.Code, c.effect, c.code, c.text, res.Message)
-				}
-			}
+			c.check(t)
 		})
 	}
 }
@@ -165,7 +153,7 @@ func TestAPolicyOfHostProcessContainersNamesAccounts(t *testing.T) {
 		"itself":                       {func(*access.Subject) {}, ""},
 		"any Windows account":          {func(s *access.Subject) { s.HostProcess.RunAsUserNames = nil }, ""},
 		"a group":                      {func(s *access.Subject) { s.HostProcess.RunAsUserNames = []string{"hpc-local-group", `D\svc$`} }, ""},
-		"no service account":           {func(s *access.Subject) { s.ServiceAccounts = nil }, "names its service accounts"},
+		"no service account":           {func(s *access.Subject) { s.ServiceAccounts = nil }, "must name its service accounts"},
 		"a list of nobody":             {func(s *access.Subject) { s.HostProcess.RunAsUserNames = []string{} }, "is empty"},
 		"an empty name":                {func(s *access.Subject) { s.HostProcess.RunAsUserNames = []string{""} }, "it is empty"},
 		"a name twice":                 {func(s *access.Subject) { s.HostProcess.RunAsUserNames = []string{"a", "a"} }, "in the list already"},

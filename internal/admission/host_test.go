@@ -1,7 +1,10 @@
 package admission
 
 import (
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -116,5 +119,25 @@ func TestAHostPathIsASubjectsOnlyIfThatPermitsIt(t *testing.T) {
 	document := access.Document{Schema: access.Schema, Policies: []access.Policy{{Name: "p", Pipes: []string{"x"}, Subjects: []access.Subject{{Name: "s", Namespace: "n", HostPaths: []string{plugins}}}}}}
 	if document.Check() == nil {
 		t.Error("a node takes what it does not ask for")
+	}
+}
+
+// hostCase is a pod that reaches its node, under policies, and the verdict on it and on every kind of object that makes such pods.
+type hostCase struct {
+	policies Policies
+	pod      *corev1.Pod
+	effect   Effect
+	code     string
+	text     string // in the refusal
+}
+
+func (c hostCase) check(t *testing.T) {
+	t.Helper()
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = newPolicyEngine(t, c.policies, nil) })
+	for _, kind := range holders() {
+		res := r.Review(t.Context(), requestFor(t, asKind(t, kind, c.pod), nil))
+		if res.Allowed != (c.effect != EffectDeny) || res.Effect != c.effect || res.Code != c.code || kind.Kind == "Pod" && !strings.Contains(res.Message, c.text) {
+			t.Errorf("%s: allowed %t with effect %s, %s, want %s, %s %s: %s", kind.Kind, res.Allowed, res.Effect, res.Code, c.effect, c.code, c.text, res.Message)
+		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 )
 
 // isLinux says whether only a node of Linux runs the pod. Before a kubelet runs a pod, it compares these fields with its own system and
-// its node's labels, whoever has bound the pod to the node
+// its node's labels, even for a pod that is bound to the node by hand
 // (https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/kubelet/lifecycle/predicate.go). What cannot be read proves nothing.
 //
 // The match conditions of the webhook configuration have the same definition in CEL, and a test on an API server holds the two together.

@@ -26,19 +26,19 @@ type Parameters struct {
 	Requirement  Requirement
 	// AllowedNamespaces are the namespaces whose pods may mount guarded pipes. Empty by default.
 	AllowedNamespaces map[string]Subjects
-	// HostProcess is what follows from a HostProcess container, which reaches the pipes of its node without a mount, and which no PipePolicy permits.
+	// HostProcess is the action on a HostProcess container that no PipePolicy permits. It reaches the pipes of its node without a mount.
 	HostProcess Action
 	// HostProcessAllowed are the service accounts, by their namespace, whose HostProcess containers nothing follows from.
 	// Empty by default. Each runs whatever it likes on the node, so whoever may create pods there must be trusted with that.
 	HostProcessAllowed map[string]Subjects
-	// EqualPower is what follows from a host path that gives as much power over the node as a guarded pipe.
+	// EqualPower is the action on a host path that gives as much power over the node as a guarded pipe.
 	EqualPower Action
 	// EqualPowerPipes are names of pipes, or prefixes that end in "*", that are not guarded and lead to the node all the same.
 	EqualPowerPipes []string
 	// EqualPowerPaths are directories of Windows nodes from which the node can be taken over, and all that lies below them;
 	// of a drive's root, the root alone.
 	EqualPowerPaths []string
-	// HostPaths is what follows from a mount of a guarded host path, of what is beneath it or of what it is in, which no PipePolicy permits.
+	// HostPaths is the action on a mount of a guarded host path, or of a path beneath or above it, that no PipePolicy permits.
 	HostPaths Action
 	// GuardedHostPaths are directories of Windows nodes, absolute with their drive, in any case.
 	GuardedHostPaths []string

@@ -156,7 +156,7 @@ func checkSubject(f *faults, at string, s *access.Subject) {
 	f.entries(join(at, "containers"), s.Containers, maxLabel)
 	f.names(join(at, "containers"), "container", s.Containers, caller.IsLabel)
 	if s.ReachesHost() && len(s.ServiceAccounts) == 0 {
-		f.add(join(at, "serviceAccounts"), "a subject with hostProcess or hostPaths names its service accounts: whoever may create pods in the namespace would have the nodes")
+		f.add(join(at, "serviceAccounts"), "a subject with hostProcess or hostPaths must name its service accounts: otherwise anyone who can create pods in the namespace controls the nodes")
 	}
 	if s.HostProcess != nil {
 		checkHostProcess(f, at, s)
@@ -202,13 +202,12 @@ func checkHostPaths(f *faults, at string, paths []string) {
 		if path == "" { // entries tells of what is empty
 			continue
 		}
-		if _, ok := pipepath.MountedDirectory(path, ""); !ok || isSlash(path[0]) {
+		_, err := pipepath.ParseDirectory(path)
+		if _, isCertain := pipepath.MountedDirectory(path, ""); err != nil || !isCertain {
 			f.add(element(at, i), `%s: want a directory with its drive in plain ASCII, such as C:\var\lib\kubelet\plugins; it stands for all in it, and a pattern matches none`, quote(path, maxName))
 		}
 	}
 }
-
-func isSlash(c byte) bool { return c == '/' || c == '\\' }
 
 func checkHostProcess(f *faults, at string, s *access.Subject) {
 	names := join(at, "hostProcess.runAsUserNames")

@@ -70,7 +70,7 @@ func TestWhatAPipePolicyCouldNeverPermitIsRefused(t *testing.T) {
 		"no account of Windows":      {pipes("p", host([]string{}...)), "subjects[0].hostProcess.runAsUserNames: is empty"},
 		"accounts of a domain":       {pipes("p", host(`NT AUTHORITY\*`)), "names are exact"},
 		"an account out of sight":    {pipes("p", host("SYSTEM\u200b")), "U+200B does not show"},
-		"hosts of any account":       {pipes("p", host(), func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].ServiceAccounts = nil }), "names its service accounts"},
+		"hosts of any account":       {pipes("p", host(), func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].ServiceAccounts = nil }), "must name its service accounts"},
 		"hosts alone":                {pipes("p", host(), func(p *v1alpha1.PipePolicySpec) { p.Pipes = nil }), ""},
 		"neither pipes nor hosts":    {pipes("p", func(p *v1alpha1.PipePolicySpec) { p.Pipes = nil }), "guards nothing"},
 		"a process as a host":        {process("S-1-5-18", agent, func(p *v1alpha1.PipePolicySpec) { p.Subjects[0].HostProcess = &v1alpha1.HostProcess{} }), "leave namespace, serviceAccounts, containers, images, hostProcess and hostPaths out"},

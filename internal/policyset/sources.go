@@ -91,7 +91,7 @@ func (s Sources) Assemble() (policy.Modules, error) {
 	return modules, err
 }
 
-// AccessPolicies are the PipePolicies in the words of both ends, sorted by name. Those of the parameters are called "parameters/" and their name.
+// AccessPolicies are the PipePolicies as both ends read them, sorted by name. Those of the parameters are called "parameters/" and their name.
 func (s Sources) AccessPolicies() []access.Policy {
 	out := s.Parameters.NodePolicies()
 	for i := range s.PipePolicies {

@@ -24,7 +24,7 @@ How many terms of a node affinity, expressions in each and values in each of the
 
 {{/*
 CEL: the pod may run on Windows. A pod is one of Linux alone by its os, its nodeSelector or each term of its required node
-affinity: a kubelet compares all three with its own system and its node's labels before it runs a pod, whoever has bound it.
+affinity: a kubelet compares all three with its own system and its node's labels before it runs a pod, even one that is bound to it by hand.
 isLinux of internal/admission/linux.go is the same in Go.
 */}}
 {{- define "pipeguard.mayRunOnWindows" -}}
@@ -87,7 +87,7 @@ pipeguard.guardedHostPaths, one below it or one above it. A name that no plain p
 {{/*
 How many volumes, containers of a kind or annotations are looked at; an object with more is sent. The API server stops
 evaluating an expression at a cost of 1,000,000, and all of an entry's at 2,500,000 (PerCallLimit and
-RuntimeCELCostBudgetMatchConditions of k8s.io/apiserver/pkg/apis/cel), and then an object that nobody has looked at passes if
+RuntimeCELCostBudgetMatchConditions of k8s.io/apiserver/pkg/apis/cel), and then an object is admitted unevaluated if
 failurePolicy is Ignore. Nearly all of the cost is that of regular expressions: a tenth of the path's length times a quarter of
 the expression's. This keeps that of hostPaths below 700,000, however many paths the parameters have. Those of leadsToNoPipe
 cost 450,000 at most, and the rest 50,000.

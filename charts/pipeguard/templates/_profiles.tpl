@@ -27,7 +27,7 @@ are published and wanted, and of a driver without service accounts not HostProce
 {{- if not $driver.serviceAccounts -}}
 {{- $_ := set $driver "modes" (without $driver.modes "HostProcess") -}}
 {{- if not $driver.modes -}}
-{{- fail (printf "drivers.%s: in the mode HostProcess it needs serviceAccounts: whoever may create pods in its namespace would have the nodes" $name) -}}
+{{- fail (printf "drivers.%s: in the mode HostProcess it needs serviceAccounts: otherwise anyone who can create pods in its namespace controls the nodes" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- $containers := dict -}}

@@ -14,7 +14,7 @@ import (
 //go:embed drivers.yaml
 var published []byte
 
-// driver is what a driver calls, in the words of the newest API versions, and as whom its own manifests run it.
+// driver is what a driver calls, by the names of the newest API versions, and the identity that its own manifests give it.
 type driver struct {
 	name, namespace, account, container string
 	uses                                []set
