@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -47,23 +46,23 @@ type bundles struct {
 }
 
 // newBundles returns nil if the options do not ask for bundles.
-func newBundles(o clusterOptions, config *rest.Config, registry prometheus.Registerer, log *zap.Logger) (*bundles, error) {
-	if o.bundles.key == "" {
+func newBundles(o bundleOptions, config *rest.Config, registry prometheus.Registerer, log *zap.Logger) (*bundles, error) {
+	if o.Key == "" {
 		return nil, nil //nolint:nilnil // off
 	}
-	store, err := publish.NewConfigMaps(config, o.bundles.namespace)
+	store, err := publish.NewConfigMaps(config, o.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	b := &bundles{
-		signing: &signing{key: o.bundles.key, modules: o.bundles.modules, log: log},
-		board:   publish.NewBoard(o.bundles.pools),
-		serve:   o.bundles.serve,
+		signing: &signing{key: o.Key, modules: o.Modules, log: log},
+		board:   publish.NewBoard(o.Pools),
+		serve:   o.Serve,
 		metrics: publish.NewMetrics(registry),
 		first:   make(chan struct{}),
 	}
 	if b.publisher, err = publish.New(publish.Options{
-		Store: store, Key: b.signing.readKey, Pools: o.bundles.pools, Life: o.bundles.life, MinimumRevision: o.bundles.minimum,
+		Store: store, Key: b.signing.readKey, Pools: o.Pools, Life: o.Life, MinimumRevision: o.MinimumRevision,
 		Source: b.content, Tell: b.tell, Log: log,
 		Unread: func(ctx context.Context, r publish.Result) ([]string, error) { return b.unread(ctx, r) },
 	}); err != nil {
@@ -168,35 +167,19 @@ func (b *bundles) report() func() controller.Bundles {
 	}
 }
 
-// bundleOptions are those of the command line about bundles.
-type bundleOptions struct {
-	key       string
-	pools     []string
-	life      time.Duration
-	minimum   uint64
-	namespace string
-	modules   string
-	serve     bool
-}
-
 // check completes the options, and reports what is wrong with them.
-func (o *bundleOptions) check(podNamespace string, fault func(string, ...any)) {
-	if o.key == "" {
-		for flag, given := range map[string]bool{
-			"bundle-pools": o.pools != nil, "bundle-life": o.life != 0, "bundle-minimum-revision": o.minimum != 0,
-			"bundle-namespace": o.namespace != "", "bundle-modules": o.modules != "",
-		} {
-			if given {
-				fault("--%s is for --bundle-key", flag)
-			}
+func (o *bundleOptions) check(podNamespace string, fault report) {
+	if o.Key == "" {
+		if o.Pools != nil || o.Life != 0 || o.MinimumRevision != 0 || o.Namespace != "" || o.Modules != "" || !o.Serve {
+			fault("bundles", "there are none without key")
 		}
 		return
 	}
-	if o.pools == nil {
-		o.pools = []string{"default"}
+	if o.Pools == nil {
+		o.Pools = []string{"default"}
 	}
-	o.namespace = cmp.Or(o.namespace, podNamespace)
-	for _, err := range publish.CheckPools(o.pools, o.life) {
-		fault("--bundle-pools and --bundle-life: %v", err)
+	o.Namespace = cmp.Or(o.Namespace, podNamespace)
+	for _, err := range publish.CheckPools(o.Pools, o.Life) {
+		fault("bundles", "%v", err)
 	}
 }

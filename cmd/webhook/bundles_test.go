@@ -28,7 +28,7 @@ func newTestBundles(t *testing.T, active *controller.Activated) (*bundles, *int)
 	_, text := newKey(t)
 	key := filepath.Join(t.TempDir(), "bundle.key")
 	write(t, key, text)
-	o := clusterOptions{bundles: bundleOptions{key: key, pools: []string{"default"}, namespace: "n"}}
+	o := bundleOptions{Key: key, Pools: []string{"default"}, Namespace: "n"}
 	b, err := newBundles(o, &rest.Config{Host: "http://127.0.0.1:1"}, prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
@@ -133,40 +133,44 @@ func TestNothingIsPublishedBeforeAnythingDecides(t *testing.T) {
 }
 
 func TestWithoutAKeyThereAreNoBundles(t *testing.T) {
-	b, err := newBundles(clusterOptions{}, nil, prometheus.NewRegistry(), zap.NewNop())
+	b, err := newBundles(bundleOptions{}, nil, prometheus.NewRegistry(), zap.NewNop())
 	if b != nil || err != nil || b.report() != nil {
 		t.Errorf("%+v, %v", b, err)
 	}
 	b.attempted(nil) // is nobody's
 }
 
-func TestTheFlagsOfBundlesAreChecked(t *testing.T) {
-	cluster := []string{"--pod-namespace=n", "--pod-name=p", "--kubeconfig=/nonexistent/config"}
+func TestTheSettingsOfBundlesAreChecked(t *testing.T) {
+	inCluster(t)
+	const none = "webhook.yaml:3:10: bundles: there are none without key"
 	for name, c := range map[string]struct {
-		args []string
-		want string
+		fields, want string
+		args         []string
 	}{
-		"no key, but pools":      {append(cluster, "--bundle-pools=a"), "--bundle-pools is for --bundle-key"},
-		"no key, but a life":     {append(cluster, "--bundle-life=1h"), "--bundle-life is for --bundle-key"},
-		"no key, but a revision": {append(cluster, "--bundle-minimum-revision=1"), "--bundle-minimum-revision is for --bundle-key"},
-		"no key, but a place":    {append(cluster, "--bundle-namespace=a"), "--bundle-namespace is for --bundle-key"},
-		"no key, but Rego":       {append(cluster, "--bundle-modules=d"), "--bundle-modules is for --bundle-key"},
-		"a pool of dots":         {append(cluster, "--bundle-key=k", "--bundle-pools=a.b"), `audience "a.b"`},
-		"a pool twice":           {append(cluster, "--bundle-key=k", "--bundle-pools=a,a"), `node pool "a" twice`},
-		"no pool":                {append(cluster, "--bundle-key=k", "--bundle-pools="), "at least one node pool"},
-		"a short life":           {append(cluster, "--bundle-key=k", "--bundle-life=1m"), "life of 1m0s"},
-		"a long life":            {append(cluster, "--bundle-key=k", "--bundle-life=2161h"), "life of 2161h"},
-		"a negative life":        {append(cluster, "--bundle-key=k", "--bundle-life=-1h"), "life of -1h"},
-		"a revision below 0":     {append(cluster, "--bundle-key=k", "--bundle-minimum-revision=-1"), "invalid argument"},
-		"without a cluster":      {[]string{"--standalone", "--bundle-key=k"}, "--bundle-key is for a webhook in a cluster"},
+		"no key, but pools":      {fields: "bundles: {pools: [a]}", want: none},
+		"no key, but a life":     {fields: "bundles: {life: 1h}", want: none},
+		"no key, but a revision": {fields: "bundles: {minimumRevision: 1}", want: none},
+		"no key, but a place":    {fields: "bundles: {namespace: a}", want: none},
+		"no key, but Rego":       {fields: "bundles: {modules: d}", want: none},
+		"no key, and not served": {fields: "bundles: {serve: false}", want: none},
+		"a pool of dots":         {fields: "bundles: {key: k, pools: [a.b]}", want: `audience "a.b"`},
+		"a pool twice":           {fields: "bundles: {key: k, pools: [a, a]}", want: `node pool "a" twice`},
+		"no pool":                {fields: "bundles: {key: k, pools: []}", want: "at least one node pool"},
+		"a short life":           {fields: "bundles: {key: k, life: 1m}", want: "life of 1m0s"},
+		"a long life":            {fields: "bundles: {key: k, life: 2161h}", want: "life of 2161h"},
+		"a negative life":        {fields: "bundles: {key: k, life: -1h}", want: "life of -1h"},
+		"a revision below 0":     {fields: "bundles: {key: k, minimumRevision: -1}", want: "cannot unmarshal"},
+		"without a cluster":      {fields: "bundles: {key: k}", args: []string{"--standalone"}, want: "bundles: is for a webhook in a cluster"},
 	} {
 		var stderr bytes.Buffer
-		if code := execute(t.Context(), c.args, &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), c.want) {
+		args := append(c.args, configFile(t, c.fields), "--kubeconfig=/nonexistent/config")
+		if code := execute(t.Context(), args, &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit code %d, %s", name, code, stderr.String())
 		}
 	}
 	var stderr bytes.Buffer // the key is read later: what is wrong with it keeps nobody from reviews
-	if code := execute(t.Context(), append(cluster, "--bundle-key=/nonexistent/key"), &bytes.Buffer{}, &stderr); code != exitFailure || strings.Contains(stderr.String(), "key") {
+	args := []string{configFile(t, "bundles: {key: /nonexistent/key}"), "--kubeconfig=/nonexistent/config"}
+	if code := execute(t.Context(), args, &bytes.Buffer{}, &stderr); code != exitFailure || strings.Contains(stderr.String(), "key") {
 		t.Errorf("exit code %d, %s", code, stderr.String())
 	}
 }

@@ -20,8 +20,8 @@ type certificates interface {
 
 // newCertificates reads the files that the options name, or makes a certificate.
 func newCertificates(o options, log *zap.Logger) (certificates, error) {
-	if o.makesCertificate() {
-		made, err := newIssuer(o.certHosts, time.Now, log)
+	if o.Certificate.isMade() {
+		made, err := newIssuer(o.Certificate.Hosts, time.Now, log)
 		if err != nil {
 			return nil, err
 		}
@@ -32,9 +32,9 @@ func newCertificates(o options, log *zap.Logger) (certificates, error) {
 		}
 		return made, nil
 	}
-	cert, key := o.certFile, o.keyFile
-	if o.certDir != "" {
-		cert, key = filepath.Join(o.certDir, "tls.crt"), filepath.Join(o.certDir, "tls.key")
+	cert, key := o.Certificate.CertFile, o.Certificate.KeyFile
+	if dir := o.Certificate.Dir; dir != "" {
+		cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	}
 	files, err := certwatcher.New(cert, key)
 	if err != nil {

@@ -18,13 +18,13 @@ type chain struct {
 // those does so, cert-manager for instance, and also sets the caBundle of the configurations.
 func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (*chain, error) {
 	names := certs.Names{
-		Namespace:      o.cluster.podNamespace,
-		Service:        o.cluster.serviceName,
-		Configurations: []string{o.cluster.webhookConfig, o.cluster.policyWebhookConfig},
+		Namespace:      o.podNamespace,
+		Service:        o.Cluster.ServiceName,
+		Configurations: []string{o.Cluster.WebhookConfig, o.Cluster.PolicyWebhookConfig},
 	}
-	if o.makesCertificate() {
-		names.Secret = o.cluster.certSecret
-		names.Extra = o.certHosts
+	if o.Certificate.isMade() {
+		names.Secret = o.Certificate.Secret
+		names.Extra = o.Certificate.Hosts
 	}
 	live, err := certs.NewCluster(config, names)
 	if err != nil {
@@ -47,7 +47,7 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader
 
 // newSupply reads the files that the options name, or follows the Secret and, as the leader, keeps it fresh.
 func newSupply(o options, names certs.Names, live *certs.Cluster, metrics *certs.Metrics, mgr manager.Manager, leads *leader.Group, s *server) (certificates, error) {
-	if !o.makesCertificate() {
+	if !o.Certificate.isMade() {
 		return newCertificates(o, s.log)
 	}
 	rotator, err := certs.NewRotator(certs.Options{Names: names, Store: live, Log: s.log, Metrics: metrics, Events: mgr.GetEventRecorder("pipeguard")})

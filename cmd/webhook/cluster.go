@@ -28,7 +28,7 @@ import (
 
 // cluster is a webhook in a cluster.
 type cluster struct {
-	options clusterOptions
+	options options
 	config  *rest.Config
 	manager manager.Manager
 	leads   *leader.Group // what one replica does for all
@@ -37,7 +37,7 @@ type cluster struct {
 }
 
 func newCluster(o options, s *server) (mode, error) {
-	config, err := clusterConfig(o.cluster.kubeconfig)
+	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -45,20 +45,20 @@ func newCluster(o options, s *server) (mode, error) {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	m := &cluster{options: o.cluster, config: config}
+	m := &cluster{options: o, config: config}
 	if m.manager, err = manager.New(config, manager.Options{
 		Scheme:                 scheme,
 		Logger:                 zapr.NewLogger(s.log),
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // they are served with the webhook's own
 		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
-			ByObject:         controller.CacheOf(o.cluster.podNamespace),
+			ByObject:         controller.CacheOf(o.podNamespace),
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 	}); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	if m.leads, err = newLeader(o.cluster, config, m.manager, s.log); err != nil {
+	if m.leads, err = newLeader(o, config, m.manager, s.log); err != nil {
 		return nil, err
 	}
 	m.labels = newClusterNamespaces(m.manager.GetCache())
@@ -104,14 +104,14 @@ func (m *cluster) finish(s *server) error {
 		Revision:   revision,
 		NextChange: permissions.nextChange,
 		Completed:  func() { parts.Refresh() },
-		Interval:   m.options.scanInterval,
+		Interval:   m.options.Cluster.ScanInterval,
 		Registerer: s.registry,
 		Log:        s.log,
 	})
 	if err != nil {
 		return err
 	}
-	bundles, err := newBundles(m.options, m.config, s.registry, s.log)
+	bundles, err := newBundles(m.options.Bundles, m.config, s.registry, s.log)
 	if err != nil {
 		return err
 	}

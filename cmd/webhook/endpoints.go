@@ -37,7 +37,7 @@ func newEndpoints(o options, registry *prometheus.Registry, ready http.Handler, 
 	for _, e := range []struct {
 		name, address string
 		handler       http.Handler
-	}{{"health", o.healthAddress, health}, {"metrics", o.metricsAddress, metrics}} {
+	}{{"health", o.HealthProbeBindAddress, health}, {"metrics", o.MetricsBindAddress, metrics}} {
 		if e.address == "0" {
 			continue
 		}

@@ -3,8 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zapcore"
 )
 
 func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
@@ -20,8 +25,8 @@ func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
 		"help":                  {[]string{"--help"}, 0, "--policy-dir directory", ""},
 		"version":               {[]string{"--version"}, 0, "webhook v", ""},
 		"stopped as asked":      {here, 0, "", `"msg":"stopped"`},
-		"no mode":               {nil, exitUsage, "", "--pod-namespace is empty"},
-		"no such cluster":       {[]string{"--pod-namespace=n", "--pod-name=p", "--kubeconfig=/nonexistent/config"}, exitFailure, "", "/nonexistent/config"},
+		"no mode":               {nil, exitUsage, "", "POD_NAMESPACE is empty"},
+		"no such cluster":       {[]string{"--kubeconfig=/nonexistent/config"}, exitUsage, "", "POD_NAME is empty"},
 		"a probe of nothing":    {[]string{"probe"}, exitUsage, "", "--url and --ca-file are needed"},
 		"an unknown flag":       {[]string{"--standalon"}, exitUsage, "", "unknown flag"},
 		"an argument":           {[]string{"--standalone", "x"}, exitUsage, "", "unknown command"},
@@ -42,16 +47,15 @@ func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
 func TestTheCommandLineIsCheckedAsAWhole(t *testing.T) {
 	var stderr bytes.Buffer
 	code := execute(t.Context(), []string{
-		"--listen-address=9443", "--metrics-bind-address=:http", "--health-probe-bind-address=:70000",
-		"--cert-dir=c", "--tls-cert-file=f", "--write-ca=w", "--standalone", "--cert-hosts=", "--audit-log=", "--log-level=loud", "--kubeconfig=k",
+		"--listen-address=9443", "--metrics-bind-address=:http", "--health-probe-bind-address=:70000", "--cert-dir=c", "--write-ca=w",
+		"--standalone", "--audit-log=", "--log-level=loud", "--kubeconfig=k",
 	}, &bytes.Buffer{}, &stderr)
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	for _, flag := range []string{
 		"--kubeconfig is for a webhook in a cluster", "--listen-address ", "--metrics-bind-address ", "--health-probe-bind-address ",
-		"--tls-cert-file and --tls-private-key-file go together", "--cert-dir and --tls-cert-file exclude each other",
-		"--write-ca is for", "--cert-hosts is empty", "--audit-log is empty", "--log-level ",
+		"--write-ca is for", "--audit-log is empty", "--log-level ",
 	} {
 		if !strings.Contains(stderr.String(), flag) {
 			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())
@@ -59,21 +63,68 @@ func TestTheCommandLineIsCheckedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestTheCommandLineOfAClusterIsCheckedAsAWhole(t *testing.T) {
-	var stderr bytes.Buffer
-	code := execute(t.Context(), []string{
-		"--pod-namespace=", "--pod-name=", "--service-name=", "--cert-secret=", "--webhook-config=", "--policy-webhook-config=",
-		"--scan-interval=1s", "--namespaces=f", "--write-ca=w",
-	}, &bytes.Buffer{}, &stderr)
-	if code != exitUsage {
-		t.Errorf("exit code %d, want %d", code, exitUsage)
-	}
-	for _, flag := range []string{
-		"--pod-namespace is empty", "--pod-name is empty", "--service-name is empty", "--cert-secret is empty", "--webhook-config is empty",
-		"--policy-webhook-config is empty", "--scan-interval 1s", "--namespaces is for --standalone", "--write-ca is for --standalone",
+func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "")
+	t.Setenv("POD_NAME", "")
+	for name, c := range map[string]struct {
+		fields string
+		args   []string
+		want   []string
+	}{
+		"in a cluster": {
+			"cluster:\n  scanInterval: 1s\ncertificate: {dir: d, certFile: f}\nlogLevel: loud", []string{"--namespaces=f", "--write-ca=w"},
+			[]string{
+				"POD_NAMESPACE is empty", "POD_NAME is empty", "webhook.yaml:4:17: cluster.scanInterval: 1s", "webhook.yaml:5:14: certificate: certFile and keyFile",
+				"webhook.yaml:5:14: certificate: dir and", "webhook.yaml:6:11: logLevel: ", "--namespaces is for --standalone", "--write-ca is for --standalone",
+			},
+		},
+		"without one": {
+			"cluster: {serviceName: s}\ncertificate: {hosts: []}\nlistenAddress: 9443", []string{"--standalone", "--log-level=x"},
+			[]string{"webhook.yaml:3:10: cluster: is for a webhook in a cluster", "webhook.yaml:4:22: certificate.hosts: is empty", "webhook.yaml:5:16: listenAddress: ", "--log-level "},
+		},
+		"an unknown key":      {"listen: x", nil, []string{"line 3: field listen not found"}},
+		"a key twice":         {"params: a\nparams: b", nil, []string{`line 4: key "params" is already defined`}},
+		"a key of a template": {"params:", nil, []string{"webhook.yaml:3:8: params: has no value"}},
+		"another kind":        {"---\napiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig", nil, []string{"more than one document"}},
 	} {
-		if !strings.Contains(stderr.String(), flag) {
-			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())
+		var stderr bytes.Buffer
+		if code := execute(t.Context(), append(c.args, configFile(t, c.fields)), &bytes.Buffer{}, &stderr); code != exitUsage {
+			t.Errorf("%s: exit code %d, want %d", name, code, exitUsage)
 		}
+		for _, want := range c.want {
+			if !strings.Contains(stderr.String(), want) {
+				t.Errorf("%s: nothing is said of %s in:\n%s", name, want, stderr.String())
+			}
+		}
+	}
+	for name, text := range map[string]string{"no file": "", "an empty file": "\n", "another kind": "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"} {
+		file := filepath.Join(t.TempDir(), "webhook.yaml")
+		if text != "" {
+			write(t, file, text)
+		}
+		var stderr bytes.Buffer
+		if code := execute(t.Context(), []string{"--standalone", "--config=" + file}, &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), file) {
+			t.Errorf("%s: exit code %d, %s", name, code, stderr.String())
+		}
+	}
+}
+
+func TestFlagsOverrideTheFileAndTheFileTheDefaults(t *testing.T) {
+	inCluster(t)
+	var got options
+	cmd := newCommand(func(o options) error {
+		got = o
+		return nil
+	})
+	cmd.SetArgs([]string{configFile(t, "logLevel: warn\nparams: p\naudit: {required: true}\nbundles: {key: k}\ncluster: {leaderElect: false, scanInterval: 2m}"), "--log-level=error", "--listen-address=:1"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := options{configuration: defaultConfiguration(), podNamespace: "n", podName: "p", level: zapcore.ErrorLevel}
+	want.APIVersion, want.Kind, want.LogLevel, want.Params, want.ListenAddress = apiVersion, configKind, "error", "p", ":1"
+	want.Audit.Required, want.Cluster.LeaderElect, want.Cluster.ScanInterval = true, false, 2*time.Minute
+	want.Bundles = bundleOptions{Key: "k", Pools: []string{"default"}, Namespace: "n", Serve: true}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" {
+		t.Error(diff)
 	}
 }

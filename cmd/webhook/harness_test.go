@@ -181,6 +181,20 @@ func eventually(t *testing.T, what string, ask func() bool) {
 	t.Fatalf("not within %s: %s", deadline, what)
 }
 
+// configFile writes a file for --config with these fields, and returns the flag.
+func configFile(t *testing.T, fields string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "webhook.yaml")
+	write(t, file, "apiVersion: pipeguard.dev/v1alpha1\nkind: WebhookConfig\n"+fields)
+	return "--config=" + file
+}
+
+// inCluster sets what a pod has in its environment.
+func inCluster(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "n")
+	t.Setenv("POD_NAME", "p")
+}
+
 const pipe = `\\.\pipe\csi-proxy-filesystem-v1`
 
 func write(t *testing.T, file, text string) {

@@ -16,9 +16,9 @@ const leaderLease = "pipeguard-leader"
 
 // newLeader gives a manager the group of parts that the leader alone runs. The manager does not elect: it would end the
 // process, and with it every review, when a slow API server does not renew the Lease in time.
-func newLeader(o clusterOptions, config *rest.Config, mgr manager.Manager, log *zap.Logger) (*leader.Group, error) {
+func newLeader(o options, config *rest.Config, mgr manager.Manager, log *zap.Logger) (*leader.Group, error) {
 	lock, err := leaderelection.NewResourceLock(config, mgr, leaderelection.Options{
-		LeaderElection: o.leaderElect, LeaderElectionID: leaderLease, LeaderElectionNamespace: o.podNamespace, RenewDeadline: leader.RenewDeadline,
+		LeaderElection: o.Cluster.LeaderElect, LeaderElectionID: leaderLease, LeaderElectionNamespace: o.podNamespace, RenewDeadline: leader.RenewDeadline,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("elect a leader: %w", err)

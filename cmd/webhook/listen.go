@@ -46,17 +46,17 @@ type webServer struct {
 func newWebhook(o options, certs certificates, reg prometheus.Registerer, log *zap.Logger) (*webServer, error) {
 	// HTTP/2 is not offered: hundreds of streams on each connection are more than the bounds of connections and bodies count.
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.GetCertificate, NextProtos: []string{"http/1.1"}}
-	if o.clientCAFile != "" {
-		text, err := os.ReadFile(o.clientCAFile) // #nosec G304 -- the operator names the file
+	if o.Certificate.ClientCAFile != "" {
+		text, err := os.ReadFile(o.Certificate.ClientCAFile) // #nosec G304 -- the operator names the file
 		if err != nil {
 			return nil, fmt.Errorf("read client authorities: %w", err)
 		}
 		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read client authorities %s: no certificate in it", o.clientCAFile)
+			return nil, fmt.Errorf("read client authorities %s: no certificate in it", o.Certificate.ClientCAFile)
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	l, err := net.Listen("tcp", o.listenAddress) //nolint:noctx // binding does not wait
+	l, err := net.Listen("tcp", o.ListenAddress) //nolint:noctx // binding does not wait
 	if err != nil {
 		return nil, fmt.Errorf("serve reviews: %w", err)
 	}

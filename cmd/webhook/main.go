@@ -54,7 +54,7 @@ func (f *failure) Unwrap() error { return f.error }
 
 // serve runs the webhook until ctx is done.
 func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
-	log := newLog(o.logLevel, stderr)
+	log := newLog(o.level, stderr)
 	defer log.Sync() //nolint:errcheck // standard error cannot be synced everywhere
 	ctrllog.SetLogger(zapr.NewLogger(log))
 	restore := zap.RedirectStdLog(log)

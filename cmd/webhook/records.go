@@ -45,16 +45,16 @@ type records struct {
 // openRecords opens the file or stream that the options name.
 func openRecords(o options, stdout io.Writer, failed func(error)) (*records, error) {
 	r := &records{close: func() error { return nil }, failed: failed}
-	if o.auditLog == "-" {
+	if o.Audit.Log == "-" {
 		r.to = audit.NewStream(stdout)
 	} else {
-		file, err := audit.OpenFile(o.auditLog, audit.FileOptions{NoSync: !o.auditRequired})
+		file, err := audit.OpenFile(o.Audit.Log, audit.FileOptions{NoSync: !o.Audit.Required})
 		if err != nil {
 			return nil, err
 		}
 		r.to, r.close = file, file.Close
 	}
-	if !o.auditRequired {
+	if !o.Audit.Required {
 		r.start()
 	}
 	return r, nil

@@ -171,7 +171,7 @@ func TestARecordThatFailsLaterIsReported(t *testing.T) {
 
 func TestRecordsAreWrittenAtOnceWhereTheyAreRequired(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	r, err := openRecords(options{auditLog: file, auditRequired: true}, nil, nil)
+	r, err := openRecords(options{configuration: configuration{Audit: auditOptions{Log: file, Required: true}}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

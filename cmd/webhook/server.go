@@ -66,7 +66,7 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 		Engine:        s.engine,
 		Namespaces:    m.namespaces(),
 		Audit:         s.records,
-		AuditRequired: o.auditRequired,
+		AuditRequired: o.Audit.Required,
 		Log:           requests,
 		Metrics:       metrics,
 	}); err != nil {

@@ -98,7 +98,7 @@ func TestTheProcessDoesNotStartWithWhatItCannotUse(t *testing.T) {
 		"a policy directory that is missing":  {"--policy-dir=" + filepath.Join(dir, "none")},
 		"a policy directory that is a file":   {"--policy-dir=" + bad},
 		"a certificate that is missing":       {"--cert-dir=" + dir},
-		"client authorities that are none":    {"--client-ca-file=" + bad},
+		"client authorities that are none":    {configFile(t, "certificate: {clientCAFile: "+bad+"}")},
 		"an audit log in a file's place":      {"--audit-log=" + filepath.Join(bad, "audit")},
 		"an authority in a missing directory": {"--write-ca=" + filepath.Join(dir, "none", "ca.pem")},
 	} {

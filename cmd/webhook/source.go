@@ -29,7 +29,7 @@ type source struct {
 
 // newSource checks that there is something to read.
 func newSource(o options) (*source, error) {
-	s := &source{dir: o.policyDir, params: o.params}
+	s := &source{dir: o.PolicyDir, params: o.Params}
 	if s.dir != "" {
 		if info, err := os.Stat(s.dir); err != nil {
 			return nil, fmt.Errorf("policy directory: %w", err)

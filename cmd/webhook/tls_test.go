@@ -36,7 +36,7 @@ func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
 	if a := p.review(t, "team-a", pipe); a.Allowed {
 		t.Error("admitted")
 	}
-	p = startWith(t, ca, "--policy-dir="+policies, "--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-private-key-file="+filepath.Join(dir, "tls.key"), "--client-ca-file="+ca)
+	p = startWith(t, ca, "--policy-dir="+policies, configFile(t, "certificate: {certFile: "+filepath.Join(dir, "tls.crt")+", keyFile: "+filepath.Join(dir, "tls.key")+", clientCAFile: "+ca+"}"))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)

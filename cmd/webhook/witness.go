@@ -10,45 +10,31 @@ import (
 // witnessPath is where nodes have checkpoints of their audit logs cosigned.
 const witnessPath = "/witness" + evidence.AddCheckpointPath
 
-// witnessOptions are those of the command line about the witness.
-type witnessOptions struct {
-	on            bool
-	key           string
-	nodeKeys      string
-	trustFirstUse bool
-}
-
 // check reports what is wrong with the options. What is wrong with the files is told in the log: they change.
-func (o *witnessOptions) check(fault func(string, ...any)) {
-	if !o.on {
-		if *o != (witnessOptions{}) {
-			fault("--witness-key, --witness-node-keys and --witness-trust-first-use are for --witness")
-		}
-		return
-	}
-	if o.key == "" {
-		fault("--witness needs --witness-key")
-	}
-	if o.nodeKeys == "" && !o.trustFirstUse {
-		fault("--witness needs --witness-node-keys or --witness-trust-first-use: it would know no log")
+func (o *witnessOptions) check(fault report) {
+	switch {
+	case o.Key == "" && *o != (witnessOptions{}):
+		fault("witness", "there is none without key")
+	case o.Key != "" && o.NodeKeys == "" && !o.TrustFirstUse:
+		fault("witness", "want nodeKeys or trustFirstUse: it would know no log")
 	}
 }
 
 // witness gives a server the witness, if the options ask for one. Every replica answers; the API server keeps what they remember.
 func (m *cluster) witness(s *server) error {
-	o := m.options.witness
-	if !o.on {
+	o := m.options.Witness
+	if o.Key == "" {
 		return nil
 	}
 	memory, err := witness.NewConfigMaps(m.config, m.options.podNamespace)
 	if err != nil {
 		return err
 	}
-	files := &witness.Files{Key: o.key, NodeKeys: o.nodeKeys, Log: s.log}
+	files := &witness.Files{Key: o.Key, NodeKeys: o.NodeKeys, Log: s.log}
 	options := witness.Options{
 		Key: files.WitnessKey, Given: files.Of, Memory: memory, Events: m.manager.GetEventRecorder("pipeguard"), Registerer: s.registry, Log: s.log,
 	}
-	if o.trustFirstUse {
+	if o.TrustFirstUse {
 		options.Reported = witness.Reported{Live: m.manager.GetAPIReader()}.Key
 	}
 	handler, err := witness.New(options)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
@@ -144,7 +145,7 @@ func TestAccessListsAreReadStrictly(t *testing.T) {
 		"everybody":              {start + "    operations: [MountVolume]\n    callers: [{}]\n", "acl.rules[0].callers[0]"},
 		"an unknown profile":     {"  profiles: [x]\n", "acl.profiles[0]"},
 		"two documents":          {"  rules: []\n---\nrules: []\n", "more than one document"},
-		"too long a text":        {"# " + strings.Repeat("x", maxFile), "longer than"},
+		"too long a text":        {"# " + strings.Repeat("x", configfile.MaxSize), "longer than"},
 	} {
 		p, err := ParseProxy("f.yaml", []byte(aclFile(tt.text)))
 		if err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/copies"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
+	"github.com/pipeguard/pipeguard/internal/configfile"
 )
 
 // Audit says where the records of all requests go, how long they stay, and who signs them.
@@ -135,12 +135,12 @@ func (p *Proxy) checkAudit(add report) {
 }
 
 // warnings are settings by which records can be missing.
-func (a Audit) warnings() (faults []acl.Fault) {
+func (a Audit) warnings() (faults []configfile.Fault) {
 	if a.OnFailure == segment.Continue {
-		faults = append(faults, acl.Fault{Field: "audit.onFailure", Problem: "operations run without a record while the log cannot be written"})
+		faults = append(faults, configfile.Fault{Field: "audit.onFailure", Problem: "operations run without a record while the log cannot be written"})
 	}
 	if a.NoSync {
-		faults = append(faults, acl.Fault{Field: "audit.noSync", Problem: "a crash of the machine may lose records of operations that were carried out"})
+		faults = append(faults, configfile.Fault{Field: "audit.noSync", Problem: "a crash of the machine may lose records of operations that were carried out"})
 	}
 	return faults
 }

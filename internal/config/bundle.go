@@ -43,7 +43,7 @@ func (b Bundle) Directory() string {
 
 func (p *Proxy) checkBundle(add report) {
 	b := p.Bundle
-	if p.IsMissing() || p.source.exact("bundle") == nil {
+	if !p.file.Has("bundle") {
 		return
 	}
 	if b.Pool == "" {

@@ -5,11 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/patience"
 )
 
@@ -20,7 +20,7 @@ func digest(text []byte) Digest { return sha256.Sum256(text) }
 
 // DigestOf reads a file.
 func DigestOf(file string) Digest {
-	text, err := read(file)
+	text, err := configfile.Read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Digest{}
@@ -28,23 +28,6 @@ func DigestOf(file string) Digest {
 		return digest([]byte("\x00" + err.Error()))
 	}
 	return digest(text)
-}
-
-// read returns the text of a file, and one byte too many of one that is too long. It waits for nobody to write into a pipe.
-func read(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is no plain file")}
-	}
-	f, err := os.Open(file) // #nosec G304 -- the operator names the file
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	return text, errors.Join(err, f.Close())
 }
 
 // FollowOptions say how a file is watched. Zero values stand for the defaults.

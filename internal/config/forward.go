@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
 // groups are those of the node API.
@@ -72,10 +72,10 @@ func (p *Proxy) checkBackend(add report) {
 }
 
 // behind are servers that calls are passed on to without a look at which program serves their pipes.
-func (p *Proxy) behind() (faults []acl.Fault) {
+func (p *Proxy) behind() (faults []configfile.Fault) {
 	warn := func(field, pipe, exe string) {
 		if exe == "" {
-			faults = append(faults, acl.Fault{Field: field, Problem: fmt.Sprintf("calls are passed on to the program that makes %s first, whichever that is: name it with exe", pipe)})
+			faults = append(faults, configfile.Fault{Field: field, Problem: fmt.Sprintf("calls are passed on to the program that makes %s first, whichever that is: name it with exe", pipe)})
 		}
 	}
 	if p.Backend == BackendUpstream {

@@ -4,15 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// maxFile bounds a configuration file in bytes: some ten thousand rules.
-const maxFile = 4 << 20
+// remedies of a 0 in a file.
+var remedies = configfile.Remedies{reflect.TypeFor[access.Limits](): "leave it out for no bound of this kind here"}
 
 // LoadProxy reads a file. A file that does not exist, and an empty name, give a configuration whose IsMissing is true
 // and whose policy denies every call: a node whose file is late is closed, not open. Anything else that is wrong with
@@ -21,7 +23,7 @@ func LoadProxy(file string) (Proxy, error) {
 	if file == "" {
 		return Proxy{}, nil
 	}
-	text, err := read(file)
+	text, err := configfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Proxy{}, nil
 	}
@@ -34,19 +36,19 @@ func LoadProxy(file string) (Proxy, error) {
 // ParseProxy is LoadProxy for text that has been read from file.
 func ParseProxy(file string, text []byte) (Proxy, error) {
 	var p Proxy
-	root, err := decode(file, text, &p)
+	read, err := configfile.Decode(file, text, &p)
 	if err != nil {
 		return Proxy{}, err
 	}
-	p.source = source{file: file, root: root, digest: digest(text)}
-	return p, errors.Join(p.source.checkText(p), p.check())
+	p.file, p.digest = read, digest(text)
+	return p, errors.Join(p.file.CheckText(p, remedies), p.check())
 }
 
 // IsMissing says that there was no file, so that every call is denied.
-func (p Proxy) IsMissing() bool { return p.source.root == nil }
+func (p Proxy) IsMissing() bool { return p.file.IsMissing() }
 
 // Digest stands for the text that was read.
-func (p Proxy) Digest() Digest { return p.source.digest }
+func (p Proxy) Digest() Digest { return p.digest }
 
 // Policy returns the access list, after comparing it with the APIs that exist.
 func (p Proxy) Policy(known []access.API) (*acl.Policy, error) {
@@ -54,16 +56,16 @@ func (p Proxy) Policy(known []access.API) (*acl.Policy, error) {
 		return acl.DenyAll(), nil
 	}
 	if err := p.policy.Check(known); err != nil {
-		return nil, p.source.locate(p.ACL.place(err))
+		return nil, p.file.Locate(p.ACL.place(err))
 	}
 	return p.policy, nil
 }
 
 // check sets the policy and returns all faults of a decoded file.
 func (p *Proxy) check() error {
-	var faults acl.Faults
+	var faults configfile.Faults
 	add := func(field, format string, args ...any) {
-		faults = append(faults, acl.Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
+		faults = append(faults, configfile.Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
 	if p.APIVersion != APIVersion {
 		add("apiVersion", "%q: want %s", p.APIVersion, APIVersion)
@@ -105,7 +107,7 @@ func (p *Proxy) check() error {
 		faults = append(faults, p.ACL.place(err)...)
 	}
 	if len(faults) > 0 {
-		return p.source.locate(faults)
+		return p.file.Locate(faults)
 	}
 	p.policy = policy
 	return nil
@@ -118,10 +120,10 @@ func (p Proxy) Warnings() []string {
 	}
 	var lines []string
 	for _, f := range p.policy.Warnings() {
-		lines = append(lines, p.source.line(acl.Fault{Field: "acl." + p.ACL.fieldOf(f.Field), Problem: f.Problem}))
+		lines = append(lines, p.file.Line(configfile.Fault{Field: "acl." + p.ACL.fieldOf(f.Field), Problem: f.Problem}))
 	}
 	for _, f := range slices.Concat(p.Audit.warnings(), p.behind()) {
-		lines = append(lines, p.source.line(f))
+		lines = append(lines, p.file.Line(f))
 	}
 	return slices.Compact(lines) // two rules of a profile have one place
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
@@ -91,7 +92,7 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 		t.Error("a directory was read as a configuration")
 	}
 	long := filepath.Join(t.TempDir(), "long.yaml")
-	if err := os.WriteFile(long, []byte(head+"# "+strings.Repeat("x", maxFile)), 0o600); err != nil {
+	if err := os.WriteFile(long, []byte(head+"# "+strings.Repeat("x", configfile.MaxSize)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := LoadProxy(long); err == nil || !strings.Contains(err.Error(), "longer than") {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
@@ -74,7 +75,7 @@ func problemOf(err error) string {
 // Accounts returns the SIDs that are added to each pipe, by the pipe's name without \\.\pipe\, after comparing the patterns with
 // the pipes that exist. A pattern that covers none is a fault.
 func (p Proxy) Accounts(known []access.API) (map[string][]string, error) {
-	var faults acl.Faults
+	var faults configfile.Faults
 	added := map[string][]string{}
 	for i, entry := range p.Pipes {
 		covered := 0
@@ -90,23 +91,23 @@ func (p Proxy) Accounts(known []access.API) (map[string][]string, error) {
 				}
 			}
 			if len(added[name]) > pipe.MaxAccounts {
-				faults = append(faults, acl.Fault{Field: fmt.Sprintf("pipes[%d].allow", i), Problem: fmt.Sprintf("pipe %s has more than %d accounts", name, pipe.MaxAccounts)})
+				faults = append(faults, configfile.Fault{Field: fmt.Sprintf("pipes[%d].allow", i), Problem: fmt.Sprintf("pipe %s has more than %d accounts", name, pipe.MaxAccounts)})
 				break
 			}
 		}
 		if covered == 0 {
-			faults = append(faults, acl.Fault{Field: fmt.Sprintf("pipes[%d].pipe", i), Problem: fmt.Sprintf("pipe %q covers no pipe that this proxy can serve", entry.Pipe)})
+			faults = append(faults, configfile.Fault{Field: fmt.Sprintf("pipes[%d].pipe", i), Problem: fmt.Sprintf("pipe %q covers no pipe that this proxy can serve", entry.Pipe)})
 		}
 	}
 	faults = append(faults, p.Tokens.unserved(known)...)
 	if len(faults) > 0 {
-		return nil, p.source.locate(faults)
+		return nil, p.file.Locate(faults)
 	}
 	return added, nil
 }
 
 // unserved are the faults of entries under tokens that do not name a served pipe exactly, as "disk-v1" does. Patterns are not taken there.
-func (t Tokens) unserved(known []access.API) (faults acl.Faults) {
+func (t Tokens) unserved(known []access.API) (faults configfile.Faults) {
 	isServed := func(name string) bool {
 		return slices.ContainsFunc(known, func(api access.API) bool {
 			return !strings.HasPrefix(api.Group, `\\.\pipe\`) && name == api.Group+"-"+api.Version
@@ -114,12 +115,12 @@ func (t Tokens) unserved(known []access.API) (faults acl.Faults) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Pipes)) {
 		if !isServed(name) {
-			faults = append(faults, acl.Fault{Field: "tokens.pipes." + name, Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
+			faults = append(faults, configfile.Fault{Field: "tokens.pipes." + name, Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
 		}
 	}
 	for i, name := range t.Roles {
 		if !isServed(name) {
-			faults = append(faults, acl.Fault{Field: fmt.Sprintf("tokens.roles[%d]", i), Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
+			faults = append(faults, configfile.Fault{Field: fmt.Sprintf("tokens.roles[%d]", i), Problem: fmt.Sprintf("pipe %q is not served: want a name as disk-v1, and no pattern", name)})
 		}
 	}
 	return faults

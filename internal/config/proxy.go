@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
@@ -47,7 +48,8 @@ type Proxy struct {
 	// Pipes let more accounts open pipes.
 	Pipes []PipeAccess `yaml:"pipes"`
 
-	source source
+	file   configfile.File
+	digest Digest
 	policy *acl.Policy
 }
 

@@ -22,16 +22,12 @@ func theWebhook(t *testing.T, all []object) corev1.PodSpec {
 	return decode[appsv1.Deployment](t, one(t, all, "Deployment", "pipeguard-webhook")).Spec.Template.Spec
 }
 
-func bundleArgs(spec corev1.PodSpec) []string {
-	return slices.DeleteFunc(slices.Clone(spec.Containers[0].Args), func(a string) bool { return !strings.HasPrefix(a, "--bundle-") })
-}
-
 func TestWithoutBundlesNothingSpeaksOfThem(t *testing.T) {
 	stream, err := template(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.Index(stream, "--bundle"); i >= 0 {
+	if i := strings.Index(stream, "bundles:"); i >= 0 {
 		t.Errorf("…%s…", stream[i:min(len(stream), i+100)])
 	}
 	for _, o := range render(t) {
@@ -47,12 +43,13 @@ func TestWithoutBundlesNothingSpeaksOfThem(t *testing.T) {
 }
 
 func TestTheWebhookSignsWithTheOperatorsKey(t *testing.T) {
-	spec := theWebhook(t, render(t, bundled()...))
-	want := []string{
-		"--bundle-key=/etc/pipeguard/bundle/key.pem", "--bundle-pools=default", "--bundle-life=168h", "--bundle-minimum-revision=0",
-		"--bundle-namespace=" + namespace, "--bundle-serve=false",
+	all := render(t, bundled()...)
+	spec := theWebhook(t, all)
+	want := map[string]any{
+		"key": "/etc/pipeguard/bundle/key.pem", "pools": []any{"default"}, "life": "168h", "minimumRevision": 0.,
+		"namespace": namespace, "serve": false,
 	}
-	if diff := cmp.Diff(want, bundleArgs(spec)); diff != "" {
+	if diff := cmp.Diff(want, webhookConfig(t, all, "pipeguard-webhook")["bundles"]); diff != "" {
 		t.Error(diff)
 	}
 	i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "bundle-key" })
@@ -82,11 +79,11 @@ func TestTheChartMakesNoKey(t *testing.T) {
 func TestValuesOfBundlesReachTheWebhook(t *testing.T) {
 	all := render(t, everything)
 	spec := decode[appsv1.Deployment](t, one(t, all, "Deployment", "guard-webhook")).Spec.Template.Spec
-	want := []string{
-		"--bundle-key=/etc/pipeguard/bundle/key.pem", "--bundle-pools=default,gpu", "--bundle-life=36h", "--bundle-minimum-revision=1767323045",
-		"--bundle-namespace=guard-bundles", "--bundle-serve=true", "--bundle-modules=/etc/pipeguard/bundle-modules",
+	want := map[string]any{
+		"key": "/etc/pipeguard/bundle/key.pem", "pools": []any{"default", "gpu"}, "life": "36h", "minimumRevision": 1767323045.,
+		"namespace": "guard-bundles", "serve": true, "modules": "/etc/pipeguard/bundle-modules",
 	}
-	if diff := cmp.Diff(want, bundleArgs(spec)); diff != "" {
+	if diff := cmp.Diff(want, webhookConfig(t, all, "guard-webhook")["bundles"]); diff != "" {
 		t.Error(diff)
 	}
 	if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Secret != nil && v.Secret.SecretName == "signing" }) ||
@@ -118,8 +115,8 @@ func TestTheWebhookMayWriteTheBundlesOfItsPools(t *testing.T) {
 		if diff := cmp.Diff(subjects, binding.Subjects); diff != "" || binding.Namespace != c.namespace || binding.RoleRef.Name != role.Name || binding.RoleRef.Kind != "Role" {
 			t.Errorf("%s: bound %+v", name, binding)
 		}
-		if !slices.Contains(bundleArgs(theWebhook(t, all)), "--bundle-namespace="+c.namespace) {
-			t.Errorf("%s: the webhook writes elsewhere: %q", name, bundleArgs(theWebhook(t, all)))
+		if got := webhookConfig(t, all, "pipeguard-webhook").at("bundles", "namespace"); got != c.namespace {
+			t.Errorf("%s: the webhook writes elsewhere: %q", name, got)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package chart_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -27,12 +27,10 @@ func TestTheChartMakesNoCertificate(t *testing.T) {
 }
 
 func TestTheWebhookUsesTheCertificateThatItWasMade(t *testing.T) {
-	c, volumes := webhookPod(t, render(t), "pipeguard-webhook")
-	if !slices.Contains(c.Args, "--cert-secret=pipeguard-webhook-cert") || len(volumes) != 1 {
-		t.Errorf("arguments %q, %d volumes", c.Args, len(volumes))
-	}
-	if slices.ContainsFunc(c.Args, func(a string) bool { return strings.HasPrefix(a, "--cert-dir") }) {
-		t.Error("it waits for files that nobody makes")
+	_, volumes := webhookPod(t, render(t), "pipeguard-webhook")
+	certificate := webhookConfig(t, render(t), "pipeguard-webhook")["certificate"]
+	if diff := cmp.Diff(map[string]any{"secret": "pipeguard-webhook-cert"}, certificate); diff != "" || len(volumes) != 2 {
+		t.Errorf("%d volumes, certificate (-want +got):\n%s", len(volumes), diff)
 	}
 	for _, o := range render(t) {
 		if o["apiVersion"] == "cert-manager.io/v1" || o.at("metadata", "annotations", "cert-manager.io/inject-ca-from") != nil {
@@ -59,7 +57,7 @@ func TestWithCertManagerEveryPartMeansOneCertificate(t *testing.T) {
 			}
 		}
 		c, volumes := webhookPod(t, all, name)
-		if !slices.Contains(c.Args, "--cert-dir=/etc/pipeguard/certificate") ||
+		if webhookConfig(t, all, name).at("certificate", "dir") != "/etc/pipeguard/certificate" ||
 			!slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
 				return m.Name == "certificate" && m.MountPath == "/etc/pipeguard/certificate"
 			}) ||

@@ -48,7 +48,7 @@ func TestPodsSatisfyTheRestrictedStandard(t *testing.T) {
 				fault("shares a namespace with its node")
 			}
 			for _, v := range spec.Volumes {
-				if v.ConfigMap == nil && v.Secret == nil {
+				if v.ConfigMap == nil && v.Secret == nil && v.DownwardAPI == nil {
 					fault("has the volume " + v.Name)
 				}
 			}

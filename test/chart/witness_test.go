@@ -35,19 +35,16 @@ func witnessed(t *testing.T, keys []string, more ...string) []string {
 	return append(set(append([]string{"witness.enabled=true"}, more...)...), "--set-json", "witness.nodeKeys="+string(text))
 }
 
-func witnessArgs(spec corev1.PodSpec) []string {
-	return slices.DeleteFunc(slices.Clone(spec.Containers[0].Args), func(a string) bool { return !strings.HasPrefix(a, "--witness") })
-}
-
 func TestWithoutAWitnessNothingSpeaksOfIt(t *testing.T) {
 	for _, o := range render(t) {
 		if strings.Contains(o.name(), "witness") {
 			t.Errorf("there is %s", o.id())
 		}
 	}
-	spec := theWebhook(t, render(t))
-	if args := witnessArgs(spec); len(args) > 0 {
-		t.Errorf("%q", args)
+	all := render(t)
+	spec := theWebhook(t, all)
+	if witness, ok := webhookConfig(t, all, "pipeguard-webhook")["witness"]; ok {
+		t.Errorf("%q", witness)
 	}
 	for _, v := range spec.Volumes {
 		if strings.Contains(v.Name, "witness") {
@@ -60,20 +57,19 @@ func TestTheWebhookCosignsWithTheOperatorsKey(t *testing.T) {
 	key := logKey(t, evidence.Origin("win-1")).LogKey()
 	for name, c := range map[string]struct {
 		args    []string
-		want    []string
+		want    map[string]any
 		hasKeys bool
 	}{
 		"keys": {witnessed(t, []string{key}),
-			[]string{"--witness", "--witness-key=/etc/pipeguard/witness/key", "--witness-node-keys=/etc/pipeguard/witness-keys/keys"}, true},
+			map[string]any{"key": "/etc/pipeguard/witness/key", "nodeKeys": "/etc/pipeguard/witness-keys/keys"}, true},
 		"trust": {witnessed(t, nil, "witness.trustFirstUse=true"),
-			[]string{"--witness", "--witness-key=/etc/pipeguard/witness/key", "--witness-trust-first-use"}, false},
-		"both": {witnessed(t, []string{key}, "witness.trustFirstUse=true"), []string{
-			"--witness", "--witness-key=/etc/pipeguard/witness/key", "--witness-node-keys=/etc/pipeguard/witness-keys/keys", "--witness-trust-first-use",
-		}, true},
+			map[string]any{"key": "/etc/pipeguard/witness/key", "trustFirstUse": true}, false},
+		"both": {witnessed(t, []string{key}, "witness.trustFirstUse=true"),
+			map[string]any{"key": "/etc/pipeguard/witness/key", "nodeKeys": "/etc/pipeguard/witness-keys/keys", "trustFirstUse": true}, true},
 	} {
 		all := render(t, c.args...)
 		spec := theWebhook(t, all)
-		if diff := cmp.Diff(c.want, witnessArgs(spec)); diff != "" {
+		if diff := cmp.Diff(c.want, webhookConfig(t, all, "pipeguard-webhook")["witness"]); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)
 		}
 		i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == "witness-key" })

@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +25,8 @@ func upgradeAndRollbackLeaveNoGap(t *testing.T) {
 	if image := webhookImage(t); image != after {
 		t.Errorf("after the upgrade the image is %s, want %s", image, after)
 	}
-	if args := webhookArguments(t); !slices.Contains(args, "--scan-interval=1m") {
-		t.Errorf("after the upgrade the arguments are %q", args)
+	if config := webhookConfig(t); !strings.Contains(config, "scanInterval: 1m\n") {
+		t.Errorf("after the upgrade the configuration is\n%s", config)
 	}
 
 	helm(t, "rollback", release, "--wait", "--timeout=3m")
@@ -45,14 +44,16 @@ func upgradeAndRollbackLeaveNoGap(t *testing.T) {
 	}
 }
 
-func webhookContainer(t *testing.T) corev1.Container {
+func webhookTemplate(t *testing.T) corev1.PodTemplateSpec {
 	t.Helper()
 	var d appsv1.Deployment
 	if err := shared.Client.Get(t.Context(), client.ObjectKey{Namespace: system, Name: webhook}, &d); err != nil {
 		t.Fatal(err)
 	}
-	return d.Spec.Template.Spec.Containers[0]
+	return d.Spec.Template
 }
 
-func webhookImage(t *testing.T) string       { return webhookContainer(t).Image }
-func webhookArguments(t *testing.T) []string { return webhookContainer(t).Args }
+func webhookImage(t *testing.T) string { return webhookTemplate(t).Spec.Containers[0].Image }
+func webhookConfig(t *testing.T) string {
+	return webhookTemplate(t).Annotations["pipeguard.dev/webhook-config"]
+}

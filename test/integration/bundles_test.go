@@ -62,7 +62,7 @@ func TestBundles(t *testing.T) {
 func (s *signed) two(t *testing.T) {
 	t.Helper()
 	for len(s.Replicas) < 2 {
-		replica, err := s.AddReplica(context.WithoutCancel(t.Context()), s.args()...)
+		replica, err := s.AddReplica(context.WithoutCancel(t.Context()), s.args(t)...)
 		if err == nil {
 			err = replica.AwaitReady(context.WithoutCancel(t.Context()))
 		}
@@ -102,15 +102,20 @@ func signs(t *testing.T) *signed {
 		}
 	})
 	s.rotate(t)
-	if err := s.Upgrade(ctx, chart, 2, s.args()...); err != nil {
+	if err := s.Upgrade(ctx, chart, 2, s.args(t)...); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
 // args are those of its replicas.
-func (s *signed) args() []string {
-	return []string{"--bundle-key", s.file, "--bundle-pools", "default,gpu"}
+func (s *signed) args(t *testing.T) []string {
+	t.Helper()
+	config := s.file + ".yaml"
+	if err := cluster.WriteWebhookConfig(config, "bundles: {key: "+s.file+", pools: [default, gpu]}"); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--config", config}
 }
 
 // rotate replaces the key that bundles are signed with. Replicas that run look at its file every ten seconds.

@@ -47,14 +47,16 @@ func witnesses(t *testing.T, trust bool, nodes ...*witnesstest.Node) *watched {
 	values := []string{"witness.enabled=true", fmt.Sprintf("witness.trustFirstUse=%t", trust)}
 	w := &watched{Release: guarded(t), t: t, key: witnesstest.NewKey(t, "example.com/witness")}
 	dir := t.TempDir()
-	w.args = []string{"--witness", "--witness-key", filepath.Join(dir, "key")}
-	if trust {
-		w.args = append(w.args, "--witness-trust-first-use")
-	}
+	fields := fmt.Sprintf("witness:\n  key: %s\n  trustFirstUse: %t\n", filepath.Join(dir, "key"), trust)
 	if len(keys) > 0 {
 		values = append(values, "witness.nodeKeys={"+strings.Join(keys, ",")+"}")
-		w.args = append(w.args, "--witness-node-keys", filepath.Join(dir, "keys"))
+		fields += "  nodeKeys: " + filepath.Join(dir, "keys")
 	}
+	config := filepath.Join(dir, "webhook.yaml")
+	if err := cluster.WriteWebhookConfig(config, fields); err != nil {
+		t.Fatal(err)
+	}
+	w.args = []string{"--config", config}
 	for name, text := range map[string]string{"key": string(w.key.Secret()), "keys": strings.Join(keys, "\n")} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

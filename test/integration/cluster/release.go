@@ -181,9 +181,8 @@ func (r *Release) AddReplica(ctx context.Context, args ...string) (replica *Repl
 	if err := WriteKubeconfig(kubeconfig, r.Config, "https://"+replica.Link.Address()); err != nil {
 		return nil, errors.Join(err, replica.Link.Close())
 	}
-	replica.Webhook, err = StartWebhook(ctx, name, r.options.Webhook, append([]string{
-		"--kubeconfig", kubeconfig, "--pod-namespace", Namespace, "--pod-name", name, "--params", r.Parameters,
-	}, slices.Concat(r.options.Args, args)...)...)
+	replica.Webhook, err = StartWebhook(ctx, name, r.options.Webhook, []string{"POD_NAMESPACE=" + Namespace, "POD_NAME=" + name},
+		slices.Concat([]string{"--kubeconfig", kubeconfig, "--params", r.Parameters}, r.options.Args, args)...)
 	if err != nil {
 		return nil, errors.Join(err, replica.Link.Close())
 	}

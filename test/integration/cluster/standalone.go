@@ -44,7 +44,11 @@ type StandaloneOptions struct {
 // StartStandalone returns when the webhook is ready and the API server asks it.
 func (a *APIServer) StartStandalone(ctx context.Context, o StandaloneOptions) (*Standalone, error) {
 	authority := filepath.Join(o.Dir, "ca.pem")
-	args := append([]string{"--standalone", "--cert-hosts", ServiceHost, "--write-ca", authority}, o.Args...)
+	config := filepath.Join(o.Dir, "webhook.yaml")
+	if err := WriteWebhookConfig(config, "certificate: {hosts: ["+ServiceHost+"]}"); err != nil {
+		return nil, err
+	}
+	args := append([]string{"--standalone", "--config", config, "--write-ca", authority}, o.Args...)
 	s := &Standalone{api: a, Parameters: filepath.Join(o.Dir, "parameters.yaml")}
 	if o.Parameters != "" {
 		if err := os.WriteFile(s.Parameters, []byte(o.Parameters), 0o600); err != nil {
@@ -53,7 +57,7 @@ func (a *APIServer) StartStandalone(ctx context.Context, o StandaloneOptions) (*
 		args = append(args, "--params", s.Parameters)
 	}
 	var err error
-	if s.Webhook, err = StartWebhook(ctx, "webhook --standalone", o.Webhook, args...); err != nil {
+	if s.Webhook, err = StartWebhook(ctx, "webhook --standalone", o.Webhook, nil, args...); err != nil {
 		return nil, err
 	}
 	if err := s.register(ctx, o.Chart, authority); err != nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -31,9 +32,9 @@ type Webhook struct {
 	records []audit.Event
 }
 
-// StartWebhook starts a webhook on free ports of the loopback interface. It does not wait until it is ready.
-func StartWebhook(ctx context.Context, name, exe string, args ...string) (*Webhook, error) {
-	p, err := StartProcess(name, exe, []string{"GORACE=halt_on_error=1 exitcode=66"}, append([]string{
+// StartWebhook starts a webhook, with further variables of its environment, on free ports of the loopback interface. It does not wait until it is ready.
+func StartWebhook(ctx context.Context, name, exe string, env []string, args ...string) (*Webhook, error) {
+	p, err := StartProcess(name, exe, append([]string{"GORACE=halt_on_error=1 exitcode=66"}, env...), append([]string{
 		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
 	}, args...)...)
 	if err != nil {
@@ -53,6 +54,14 @@ func StartWebhook(ctx context.Context, name, exe string, args ...string) (*Webho
 		return nil, err
 	}
 	return w, nil
+}
+
+// WriteWebhookConfig writes a file for --config with these fields.
+func WriteWebhookConfig(file, fields string) error {
+	if err := os.WriteFile(file, []byte("apiVersion: pipeguard.dev/v1alpha1\nkind: WebhookConfig\n"+fields+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the webhook's configuration: %w", err)
+	}
+	return nil
 }
 
 // servedAddresses finds in a log which part serves at which address.

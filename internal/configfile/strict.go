@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	"cmp"
@@ -8,38 +8,37 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// checkText refuses what YAML allows and an access list should not: values that are empty or 0, which would read as if the
-// key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound, an empty bundle none), fractions, which would be
-// cut off, and anchors, aliases and merges, by which a file says in one place what holds in another. into is what the text was decoded into.
-func (s source) checkText(into any) error {
+// Remedies say, by the type of a struct, what to do about a number in it that is written as 0.
+type Remedies map[reflect.Type]string
+
+// CheckText refuses what YAML allows and a file that decides should not have: values that are empty or 0, which would read as if the
+// key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound, an empty bundle none),
+// fractions, which would be cut off, and anchors, aliases and merges, by which a file says in one place what holds in another. into is
+// the struct that the text was decoded into.
+func (s File) CheckText(into any, remedies Remedies) error {
 	faults := s.walk(s.root, "")
-	if zeros := s.zeros(reflect.ValueOf(into), "", ""); len(zeros) > 0 {
-		faults = append(faults, s.locate(zeros))
+	if zeros := s.zeros(reflect.ValueOf(into), "", "", remedies); len(zeros) > 0 {
+		faults = append(faults, s.Locate(zeros))
 	}
 	return errors.Join(faults...)
 }
 
 // zeros returns the faults of numbers and durations below field that are written as 0. Their zero value stands for one that is not set: what
 // a 0 is to mean cannot be told from that, and nothing here has a use for it. Unsigned numbers are no bounds, and their 0 is a value.
-func (s source) zeros(v reflect.Value, field, remedy string) (faults acl.Faults) {
+func (s File) zeros(v reflect.Value, field, remedy string, remedies Remedies) (faults Faults) {
 	switch v.Kind() {
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[access.Limits]() {
-			remedy = "leave it out for no bound of this kind here"
-		}
+		remedy = cmp.Or(remedies[v.Type()], remedy)
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
-				faults = append(faults, s.zeros(v.Field(i), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), "."), remedy)...)
+				faults = append(faults, s.zeros(v.Field(i), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), "."), remedy, remedies)...)
 			}
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			faults = append(faults, s.zeros(v.Index(i), fmt.Sprintf("%s[%d]", field, i), remedy)...)
+			faults = append(faults, s.zeros(v.Index(i), fmt.Sprintf("%s[%d]", field, i), remedy, remedies)...)
 		}
 	case reflect.Uint, reflect.Uint64:
 		faults = append(faults, s.fraction(field)...)
@@ -48,24 +47,24 @@ func (s source) zeros(v reflect.Value, field, remedy string) (faults acl.Faults)
 			return faults
 		}
 		if node := s.exact(field); v.IsZero() && node != nil && node.Value != "" && node.Tag != "!!null" {
-			faults = append(faults, acl.Fault{Field: field, Problem: "is 0, which is no value of it: " + cmp.Or(remedy, "leave it out for what holds if it is not set")})
+			faults = append(faults, Fault{Field: field, Problem: "is 0, which is no value of it: " + cmp.Or(remedy, "leave it out for what holds if it is not set")})
 		}
 	}
 	return faults
 }
 
 // fraction is the fault of a whole number that is written as another.
-func (s source) fraction(field string) acl.Faults {
+func (s File) fraction(field string) Faults {
 	if node := s.exact(field); node != nil && node.Tag == "!!float" {
-		return acl.Faults{{Field: field, Problem: fmt.Sprintf("%q is no whole number", node.Value)}}
+		return Faults{{Field: field, Problem: fmt.Sprintf("%q is no whole number", node.Value)}}
 	}
 	return nil
 }
 
 // walk returns the faults of a node and of what is in it; field is the node's place in words.
-func (s source) walk(node *yaml.Node, field string) (faults []error) {
+func (s File) walk(node *yaml.Node, field string) (faults []error) {
 	add := func(at *yaml.Node, problem string) {
-		faults = append(faults, fmt.Errorf("%s:%d:%d: %s: %s", s.file, at.Line, at.Column, field, problem))
+		faults = append(faults, fmt.Errorf("%s:%d:%d: %s: %s", s.name, at.Line, at.Column, field, problem))
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pipeguard/pipeguard/internal/configfile"
+)
+
+// The identity of the file that configuration describes.
+const (
+	apiVersion = "pipeguard.dev/v1alpha1"
+	configKind = "WebhookConfig"
+)
+
+// configuration is the file of --config. It is read once, at the start.
+type configuration struct {
+	// APIVersion is pipeguard.dev/v1alpha1.
+	APIVersion string `yaml:"apiVersion"`
+	// Kind is WebhookConfig.
+	Kind string `yaml:"kind"`
+	// ListenAddress is the address for AdmissionReviews, :9443 if not set. Port 0 takes a free one.
+	ListenAddress string `yaml:"listenAddress"`
+	// MetricsBindAddress is the address for /metrics, :8080 if not set; 0 turns it off.
+	MetricsBindAddress string `yaml:"metricsBindAddress"`
+	// HealthProbeBindAddress is the address for /healthz and /readyz, :8081 if not set; 0 turns it off.
+	HealthProbeBindAddress string `yaml:"healthProbeBindAddress"`
+	// PolicyDir is a directory of Rego policies and their tests, read again when it changes; the built-in policy if not set.
+	PolicyDir string `yaml:"policyDir"`
+	// Params is a YAML file of parameters, read again when it changes; if not set, csi-proxy* is guarded and no namespace allowed.
+	Params string `yaml:"params"`
+	// Certificate is the server's.
+	Certificate certificateOptions `yaml:"certificate"`
+	// Audit says where the record of each decision goes.
+	Audit auditOptions `yaml:"audit"`
+	// LogLevel is the minimum log level on standard error: debug, info (if not set), warn or error.
+	LogLevel string `yaml:"logLevel"`
+	// Cluster names the objects of the cluster that belong to the webhook.
+	Cluster clusterOptions `yaml:"cluster"`
+	// Bundles has PipePolicies signed for nodes.
+	Bundles bundleOptions `yaml:"bundles"`
+	// Witness has checkpoints of the nodes' audit logs cosigned.
+	Witness witnessOptions `yaml:"witness"`
+}
+
+// certificateOptions say where the certificate comes from: a directory, two files or, without either, the process itself.
+type certificateOptions struct {
+	// Dir is a directory with tls.crt and tls.key, read again when they change.
+	Dir string `yaml:"dir"`
+	// CertFile is a certificate file, and KeyFile its private key, in place of Dir.
+	CertFile string `yaml:"certFile"`
+	KeyFile  string `yaml:"keyFile"`
+	// Secret is the name of the Secret that keeps a certificate that the webhook makes, and its authority; pipeguard-webhook-cert if not set.
+	Secret string `yaml:"secret"`
+	// Hosts are names and addresses in a certificate that the webhook makes: in a cluster beside the Service's names, and without one
+	// localhost, 127.0.0.1 and ::1 if not set.
+	Hosts []string `yaml:"hosts"`
+	// ClientCAFile has the authorities of client certificates, which are required if it is set, so that only the API server is answered.
+	ClientCAFile string `yaml:"clientCAFile"`
+}
+
+// auditOptions say where records go.
+type auditOptions struct {
+	// Log is a file; "-", if not set, is standard output.
+	Log string `yaml:"log"`
+	// Required refuses an object whose record cannot be written.
+	Required bool `yaml:"required"`
+}
+
+// clusterOptions name objects of the cluster.
+type clusterOptions struct {
+	// ServiceName is the Service that the API server calls, pipeguard-webhook if not set.
+	ServiceName string `yaml:"serviceName"`
+	// WebhookConfig is the ValidatingWebhookConfiguration for objects, pipeguard-webhook if not set.
+	WebhookConfig string `yaml:"webhookConfig"`
+	// PolicyWebhookConfig is the ValidatingWebhookConfiguration for policy objects, pipeguard-policies if not set.
+	PolicyWebhookConfig string `yaml:"policyWebhookConfig"`
+	// ScanInterval is the time between two scans of existing objects, 10m if not set; each new policy starts one as well.
+	ScanInterval time.Duration `yaml:"scanInterval"`
+	// LeaderElect false has every replica write, in place of one leader.
+	LeaderElect bool `yaml:"leaderElect"`
+}
+
+// bundleOptions are about bundles. Without Key there are none.
+type bundleOptions struct {
+	// Key is the file of a private key, as "pipeguard keys generate" makes it, read again when it changes.
+	Key string `yaml:"key"`
+	// Pools are the names of the pools of nodes, each with a bundle of its own in the ConfigMap pipeguard-bundle-POOL; default if not set.
+	Pools []string `yaml:"pools"`
+	// Life is how long nodes may decide by a bundle without hearing of another, 10m to 2160h, 168h if not set. A bundle is renewed at half of it.
+	Life time.Duration `yaml:"life"`
+	// MinimumRevision is the oldest revision that a node with a current bundle may still take.
+	MinimumRevision uint64 `yaml:"minimumRevision"`
+	// Namespace is that of the ConfigMaps, and so of the pods that mount them; the webhook's own if not set.
+	Namespace string `yaml:"namespace"`
+	// Serve false leaves nodes the ConfigMaps alone: otherwise bundles are served at /bundles/POOL to every client (with
+	// certificate.clientCAFile, to clients with a certificate).
+	Serve bool `yaml:"serve"`
+	// Modules is a directory of Rego that judges calls on nodes beside what is built into them, with its tests, read again when it changes.
+	Modules string `yaml:"modules"`
+}
+
+// witnessOptions are about the witness. Without Key there is none. It answers every client (with certificate.clientCAFile, clients
+// with a certificate).
+type witnessOptions struct {
+	// Key is the file of the private key that cosigns, as "pipeguard audit keys generate" makes it, read again when it changes.
+	Key string `yaml:"key"`
+	// NodeKeys is a file with verifier keys of the nodes' logs, one a line, read again when it changes.
+	NodeKeys string `yaml:"nodeKeys"`
+	// TrustFirstUse pins the key that a node names in its GuardedNode with the first checkpoint that it has signed, where NodeKeys has none.
+	TrustFirstUse bool `yaml:"trustFirstUse"`
+}
+
+// defaultConfiguration has what the docstrings say, but for the identity of a file, and for what depends on other fields.
+func defaultConfiguration() configuration {
+	return configuration{
+		ListenAddress: ":9443", MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8081",
+		Certificate: certificateOptions{Secret: "pipeguard-webhook-cert"}, // #nosec G101 -- the name of an object
+		Audit:       auditOptions{Log: "-"},
+		LogLevel:    "info",
+		Cluster: clusterOptions{
+			ServiceName: "pipeguard-webhook", WebhookConfig: "pipeguard-webhook", PolicyWebhookConfig: "pipeguard-policies",
+			ScanInterval: 10 * time.Minute, LeaderElect: true,
+		},
+		Bundles: bundleOptions{Serve: true},
+	}
+}
+
+// read replaces the defaults by the values of a file.
+func (c *configuration) read(name string) (configfile.File, error) {
+	text, err := configfile.Read(name)
+	if err != nil {
+		return configfile.File{}, fmt.Errorf("read configuration: %w", err)
+	}
+	file, err := configfile.Decode(name, text, c)
+	if err != nil {
+		return configfile.File{}, err
+	}
+	if c.APIVersion != apiVersion || c.Kind != configKind {
+		return configfile.File{}, fmt.Errorf("configuration %s is %q %q: want %s %s", name, c.APIVersion, c.Kind, apiVersion, configKind)
+	}
+	return file, file.CheckText(*c, nil)
+}

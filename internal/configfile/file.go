@@ -1,0 +1,161 @@
+package configfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
+)
+
+// MaxSize bounds a configuration file in bytes: some ten thousand rules.
+const MaxSize = 4 << 20
+
+// Fault is a problem of one field of a file, such as acl.rules[0].name.
+type Fault struct{ Field, Problem string }
+
+// Faults are all faults of a file.
+type Faults []Fault
+
+// File is a configuration file, and knows where in it a field is. The zero value is no file.
+type File struct {
+	name string
+	root *yaml.Node
+}
+
+// Read returns the text of a regular file, at most MaxSize and one byte, for Decode. Anything else of that name, such as a pipe that
+// might never be written to, is an error.
+func Read(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is no plain file")}
+	}
+	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	return text, errors.Join(err, f.Close())
+}
+
+// Decode reads one YAML document strictly into a pointer to a struct with yaml tags, and keeps what the document leaves out. A file that is too long, that reads otherwise
+// than it looks (package plainyaml), that has an unknown key or a second document is an error, each fault with its line. It does not
+// check values: see CheckText.
+func Decode(name string, text []byte, into any) (File, error) {
+	if len(text) > MaxSize {
+		return File{}, fmt.Errorf("configuration %s is longer than %d bytes", name, MaxSize)
+	}
+	if err := plainyaml.Check(text); err != nil {
+		return File{}, fmt.Errorf("configuration %s: %w", name, err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return File{}, fmt.Errorf("configuration %s: %w", name, oneByOne(err))
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return File{}, fmt.Errorf("configuration %s: %w", name, oneByOne(err))
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return File{}, fmt.Errorf("configuration %s: more than one document", name)
+	}
+	return File{name: name, root: &root}, nil
+}
+
+// oneByOne splits the error of a decoder, which joins all faults in one text: a key with a line break in it would look like several.
+func oneByOne(err error) error {
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return err
+	}
+	faults := make([]error, len(wrong.Errors))
+	for i, text := range wrong.Errors {
+		faults[i] = errors.New(text)
+	}
+	return errors.Join(faults...)
+}
+
+// IsMissing says that there is no file.
+func (s File) IsMissing() bool { return s.root == nil }
+
+// Has says whether the file has the field.
+func (s File) Has(field string) bool { return s.root != nil && s.exact(field) != nil }
+
+// Locate makes one error of all faults, one a line, each with the line and column of its field, or of the nearest
+// parent that the file has.
+func (s File) Locate(faults Faults) error {
+	errs := make([]error, len(faults))
+	for i, f := range faults {
+		errs[i] = errors.New(s.Line(f))
+	}
+	return errors.Join(errs...)
+}
+
+// Line is the text of a fault, with its place: FILE:LINE:COLUMN: FIELD: PROBLEM. Without a file it is FIELD: PROBLEM.
+func (s File) Line(f Fault) string {
+	if s.IsMissing() {
+		return f.Field + ": " + f.Problem
+	}
+	node := s.find(f.Field)
+	return fmt.Sprintf("%s:%d:%d: %s: %s", s.name, max(node.Line, 1), max(node.Column, 1), f.Field, f.Problem)
+}
+
+// find follows a path such as acl.rules[0].name as far as it goes.
+func (s File) find(field string) *yaml.Node {
+	node, _ := s.follow(field)
+	return node
+}
+
+// exact follows such a path to its end. It returns nil if nothing is there.
+func (s File) exact(field string) *yaml.Node {
+	if node, ok := s.follow(field); ok {
+		return node
+	}
+	return nil
+}
+
+// follow also says whether it came to the end.
+func (s File) follow(field string) (node *yaml.Node, ok bool) {
+	node = s.root
+	if len(node.Content) > 0 {
+		node = node.Content[0]
+	}
+	for _, step := range strings.FieldsFunc(field, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		next := child(node, step)
+		if next == nil {
+			return node, false
+		}
+		node = next
+	}
+	return node, true
+}
+
+func child(node *yaml.Node, step string) *yaml.Node {
+	switch node.Kind {
+	case yaml.AliasNode:
+		return child(node.Alias, step)
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
+			}
+		}
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i < len(node.Content) {
+			return node.Content[i]
+		}
+	}
+	return nil
+}
