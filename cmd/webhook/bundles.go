@@ -29,8 +29,8 @@ var errNothingActive = errors.New("no policies are active")
 type bundles struct {
 	signing   *signing
 	publisher *publish.Publisher
-	board     *publish.Board
-	mirror    *publish.Mirror
+	server    *publish.Server
+	syncer    *publish.Syncer
 	serve     bool
 	activated func() (controller.Activated, bool)
 	refresh   func() // has statuses looked at
@@ -56,7 +56,7 @@ func newBundles(o bundleOptions, config *rest.Config, registry prometheus.Regist
 	}
 	b := &bundles{
 		signing: &signing{key: o.Key, modules: o.Modules, log: log},
-		board:   publish.NewBoard(o.Pools),
+		server:  publish.NewServer(o.Pools),
 		serve:   o.Serve,
 		metrics: publish.NewMetrics(registry),
 		first:   make(chan struct{}),
@@ -68,7 +68,7 @@ func newBundles(o bundleOptions, config *rest.Config, registry prometheus.Regist
 	}); err != nil {
 		return nil, err
 	}
-	b.mirror = &publish.Mirror{Store: store, Board: b.board, Changed: b.publisher.Changed, Log: log}
+	b.syncer = &publish.Syncer{Store: store, Server: b.server, Changed: b.publisher.Changed, Log: log}
 	return b, nil
 }
 
@@ -76,17 +76,17 @@ func newBundles(o bundleOptions, config *rest.Config, registry prometheus.Regist
 func (b *bundles) add(mgr manager.Manager, leads *leader.Group, s *server, parts *controller.Parts) error {
 	b.activated, b.refresh = parts.Activator.Activated, parts.Refresh
 	leads.Add(b)
-	if err := mgr.Add(b.mirror); err != nil {
+	if err := mgr.Add(b.syncer); err != nil {
 		return fmt.Errorf("publish bundles: %w", err)
 	}
 	if b.serve {
-		s.webhook.Register(bundlesPath, s.leave.whileLeaving(b.board))
+		s.webhook.Register(bundlesPath, s.leave.whileLeaving(b.server))
 	}
 	s.tasks = append(s.tasks,
 		func(ctx context.Context) error { return b.signing.follow(ctx, b.publisher.Changed) },
 		func(ctx context.Context) error {
 			<-ctx.Done()
-			b.board.Leave()
+			b.server.Leave()
 			return nil
 		},
 	)

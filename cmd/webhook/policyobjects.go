@@ -38,17 +38,17 @@ type policyObjects struct {
 	sources func(ctx context.Context) (policyset.Sources, error)
 	now     func() time.Time
 	log     *zap.Logger
-	// trials has the one trial that there is: each compiles everything.
-	trials chan *policyset.Trial
+	// validators has the one that there is: each compiles everything.
+	validators chan *policyset.Validator
 }
 
 func newPolicyObjects(sources func(context.Context) (policyset.Sources, error), log *zap.Logger) (*policyObjects, error) {
-	trial, err := policyset.NewTrial()
+	validator, err := policyset.NewValidator()
 	if err != nil {
 		return nil, err
 	}
-	p := &policyObjects{sources: sources, now: time.Now, log: log, trials: make(chan *policyset.Trial, 1)}
-	p.trials <- trial
+	p := &policyObjects{sources: sources, now: time.Now, log: log, validators: make(chan *policyset.Validator, 1)}
+	p.validators <- validator
 	return p, nil
 }
 
@@ -60,10 +60,10 @@ func (p *policyObjects) Handle(ctx context.Context, req ctrladmission.Request) c
 	if req.Kind.Group != v1alpha1.Group || req.Kind.Version != v1alpha1.GroupVersion().Version {
 		return deniedPolicy(http.StatusForbidden, req, "objects of this group and version are not judged here", nil)
 	}
-	var trial *policyset.Trial
+	var validator *policyset.Validator
 	select {
-	case trial = <-p.trials:
-		defer func() { p.trials <- trial }()
+	case validator = <-p.validators:
+		defer func() { p.validators <- validator }()
 	case <-ctx.Done():
 		return deniedPolicy(http.StatusTooManyRequests, req, "another policy object is being judged; try again", nil)
 	}
@@ -74,14 +74,14 @@ func (p *policyObjects) Handle(ctx context.Context, req ctrladmission.Request) c
 	}
 	switch req.Kind.Kind {
 	case policyset.KindPipePolicy:
-		return p.pipePolicy(ctx, req, trial, sources)
+		return p.pipePolicy(ctx, req, validator, sources)
 	case policyset.KindPolicyModule:
-		return p.policyModule(ctx, req, trial, sources)
+		return p.policyModule(ctx, req, validator, sources)
 	}
 	return deniedPolicy(http.StatusForbidden, req, "objects of this kind are not judged here", nil)
 }
 
-func (p *policyObjects) pipePolicy(ctx context.Context, req ctrladmission.Request, trial *policyset.Trial, sources policyset.Sources) ctrladmission.Response {
+func (p *policyObjects) pipePolicy(ctx context.Context, req ctrladmission.Request, validator *policyset.Validator, sources policyset.Sources) ctrladmission.Response {
 	var object v1alpha1.PipePolicy
 	if err := policyset.Decode(req.Object.Raw, &object); err != nil {
 		return deniedPolicy(http.StatusBadRequest, req, err.Error(), nil)
@@ -92,14 +92,14 @@ func (p *policyObjects) pipePolicy(ctx context.Context, req ctrladmission.Reques
 	if faults := append(policyset.CheckMetadata(&object.ObjectMeta), policyset.CheckPipePolicy(&object)...); len(faults) > 0 {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, faults.ToAggregate().Error(), causesOf(faults))
 	}
-	fault, elsewhere := trial.Examine(ctx, sources.WithPipePolicy(object), policyset.KindPipePolicy, object.Name)
+	fault, elsewhere := validator.Examine(ctx, sources.WithPipePolicy(object), policyset.KindPipePolicy, object.Name)
 	if fault != nil {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, fault.Error(), nil)
 	}
 	return ctrladmission.Allowed("").WithWarnings(append(clipped(policyset.Warnings(&object, p.now())), elsewhereWarning(elsewhere)...)...)
 }
 
-func (p *policyObjects) policyModule(ctx context.Context, req ctrladmission.Request, trial *policyset.Trial, sources policyset.Sources) ctrladmission.Response {
+func (p *policyObjects) policyModule(ctx context.Context, req ctrladmission.Request, validator *policyset.Validator, sources policyset.Sources) ctrladmission.Response {
 	var object v1alpha1.PolicyModule
 	if err := policyset.Decode(req.Object.Raw, &object); err != nil {
 		return deniedPolicy(http.StatusBadRequest, req, err.Error(), nil)
@@ -110,7 +110,7 @@ func (p *policyObjects) policyModule(ctx context.Context, req ctrladmission.Requ
 	if faults := append(policyset.CheckMetadata(&object.ObjectMeta), policyset.CheckPolicyModule(&object)...); len(faults) > 0 {
 		return deniedPolicy(http.StatusUnprocessableEntity, req, faults.ToAggregate().Error(), causesOf(faults))
 	}
-	fault, elsewhere := trial.Examine(ctx, sources.WithPolicyModule(object), policyset.KindPolicyModule, object.Name)
+	fault, elsewhere := validator.Examine(ctx, sources.WithPolicyModule(object), policyset.KindPolicyModule, object.Name)
 	if fault == nil {
 		return ctrladmission.Allowed("").WithWarnings(elsewhereWarning(elsewhere)...)
 	}

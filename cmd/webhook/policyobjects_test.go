@@ -174,7 +174,7 @@ func TestPolicyObjectsAreRefusedWhileThePoliciesCannotBeRead(t *testing.T) {
 
 func TestASecondTrialWaitsNoLongerThanItsRequest(t *testing.T) {
 	p := judgePolicies(t)
-	<-p.trials // one is under way
+	<-p.validators // one is under way
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if res := p.Handle(ctx, policyRequest("PipePolicy", pipePolicyObject(`{"pipes":["x"]}`))); res.Allowed || res.Result.Code != 429 {

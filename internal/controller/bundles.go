@@ -44,8 +44,8 @@ const reasonPending = "Pending"
 
 // bundlesPublished is the condition about the bundles with a generation of a policy. While nothing is known of those it
 // stays as it is, if it is about this generation: a leader that has only begun must not rewrite every status twice.
-func (p picture) bundlesPublished(active bool, generation int64, before []metav1.Condition) metav1.Condition {
-	claim := no(ReasonNotActive, "it is not active: see Compiled and TestsPassed")
+func (p statusInput) bundlesPublished(active bool, generation int64, before []metav1.Condition) metav1.Condition {
+	verdict := no(ReasonNotActive, "it is not active: see Compiled and TestsPassed")
 	switch {
 	case !active:
 	case p.bundles.Attempt == "" || p.bundles.Attempt != p.outcome.ActiveAttempt:
@@ -54,17 +54,17 @@ func (p picture) bundlesPublished(active bool, generation int64, before []metav1
 				return b
 			}
 		}
-		claim = unknown(reasonPending, "bundles with it are being made")
+		verdict = unknown(reasonPending, "bundles with it are being made")
 	case p.bundles.IsPublished:
-		claim = yes(p.bundles.Reason, p.bundles.Message)
+		verdict = yes(p.bundles.Reason, p.bundles.Message)
 	default:
-		claim = no(p.bundles.Reason, p.bundles.Message)
+		verdict = no(p.bundles.Reason, p.bundles.Message)
 	}
-	return p.condition(v1alpha1.ConditionBundlesPublished, claim, generation, before)
+	return p.condition(v1alpha1.ConditionBundlesPublished, verdict, generation, before)
 }
 
 // expressedOnNodes says what of a policy holds at admission alone.
-func expressedOnNodes(o *v1alpha1.PipePolicy) claim {
+func expressedOnNodes(o *v1alpha1.PipePolicy) condition {
 	if notes := policyset.ForAdmissionAlone(o); len(notes) > 0 {
 		return no(ReasonInPart, lines(notes))
 	}

@@ -43,7 +43,7 @@ func TestAStatusSaysWhatBecameOfTheBundles(t *testing.T) {
 		"the one before was of a generation": {active, &Bundles{}, []metav1.Condition{{Type: v1alpha1.ConditionBundlesPublished, Status: metav1.ConditionTrue, ObservedGeneration: 1}}, "BundlesPublished Unknown Pending: bundles with it are being made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := pictureOf(c.outcome, three)
+			p := statusInputOf(c.outcome, three)
 			p.bundles = c.bundles
 			o := pipePolicy("p", 2)
 			o.Status.Conditions = c.before
@@ -189,7 +189,7 @@ func TestNothingIsHandedOutBeforeAnythingDecides(t *testing.T) {
 func TestAStatusSaysWhatHoldsAtAdmissionAlone(t *testing.T) {
 	active := attempted(nil)
 	active.ActiveAttempt = "x"
-	p := pictureOf(active, three)
+	p := statusInputOf(active, three)
 	p.bundles = published("x", "default at revision 7")
 	o := pipePolicy("p", 2)
 	o.Spec.Pipes = []v1alpha1.PipePattern{"CSI-Proxy-s*"}

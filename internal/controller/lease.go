@@ -84,8 +84,8 @@ func newLease(namespace, pod string, uid types.UID, o Outcome, started, now time
 	return lease
 }
 
-// Census counts the replicas of the webhook.
-type Census struct {
+// ReplicaCount counts the replicas of the webhook.
+type ReplicaCount struct {
 	// Live replicas have reported within the last minute and a half.
 	Live int32
 	// Current are live and decide by what the outcome that was asked about decides by.
@@ -94,9 +94,9 @@ type Census struct {
 	Behind, Refusing []string
 }
 
-// census counts the replicas that decide by the same as the one that o is of.
-func census(leases []coordinationv1.Lease, o Outcome, now time.Time) Census {
-	var c Census
+// countReplicas counts the replicas that decide by the same as the one that o is of.
+func countReplicas(leases []coordinationv1.Lease, o Outcome, now time.Time) ReplicaCount {
+	var c ReplicaCount
 	for i := range leases {
 		l := &leases[i]
 		if l.Labels[labelReplica] != "true" || l.DeletionTimestamp != nil || !isLive(l, now) {

@@ -30,31 +30,31 @@ func TestCensusCountsWhoIsLiveAndDecidesByTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		outcome Outcome
 		leases  []coordinationv1.Lease
-		want    Census
+		want    ReplicaCount
 	}{
-		"nobody":                          {mine, nil, Census{}},
-		"all agree":                       {mine, []coordinationv1.Lease{lease("a", mine, 0), lease("b", mine, 0)}, Census{Live: 2, Current: 2}},
-		"almost too late to count":        {mine, []coordinationv1.Lease{lease("a", mine, liveFor-time.Second)}, Census{Live: 1, Current: 1}},
-		"too late to count":               {mine, []coordinationv1.Lease{lease("a", mine, liveFor)}, Census{}},
-		"a clock that is ahead":           {mine, []coordinationv1.Lease{lease("a", mine, -time.Hour)}, Census{Live: 1, Current: 1}},
-		"a Lease that is going":           {mine, []coordinationv1.Lease{deleted}, Census{}},
-		"a Lease of something else":       {mine, []coordinationv1.Lease{stranger}, Census{}},
-		"a Lease that was never renewed":  {mine, []coordinationv1.Lease{never}, Census{}},
-		"a Lease that does not say whose": {mine, []coordinationv1.Lease{anonymous}, Census{Live: 1, Behind: []string{"pipeguard-replica-c"}}},
+		"nobody":                          {mine, nil, ReplicaCount{}},
+		"all agree":                       {mine, []coordinationv1.Lease{lease("a", mine, 0), lease("b", mine, 0)}, ReplicaCount{Live: 2, Current: 2}},
+		"almost too late to count":        {mine, []coordinationv1.Lease{lease("a", mine, liveFor-time.Second)}, ReplicaCount{Live: 1, Current: 1}},
+		"too late to count":               {mine, []coordinationv1.Lease{lease("a", mine, liveFor)}, ReplicaCount{}},
+		"a clock that is ahead":           {mine, []coordinationv1.Lease{lease("a", mine, -time.Hour)}, ReplicaCount{Live: 1, Current: 1}},
+		"a Lease that is going":           {mine, []coordinationv1.Lease{deleted}, ReplicaCount{}},
+		"a Lease of something else":       {mine, []coordinationv1.Lease{stranger}, ReplicaCount{}},
+		"a Lease that was never renewed":  {mine, []coordinationv1.Lease{never}, ReplicaCount{}},
+		"a Lease that does not say whose": {mine, []coordinationv1.Lease{anonymous}, ReplicaCount{Live: 1, Behind: []string{"pipeguard-replica-c"}}},
 		"one is behind": {mine, []coordinationv1.Lease{lease("b", Outcome{Revision: "sha256:old", Attempted: "o"}, 0), lease("a", mine, 0)},
-			Census{Live: 2, Current: 1, Behind: []string{"b"}}},
+			ReplicaCount{Live: 2, Current: 1, Behind: []string{"b"}}},
 		"one refuses": {mine, []coordinationv1.Lease{lease("b", Outcome{Revision: "sha256:old", Attempted: "n", Err: errDisk}, 0), lease("a", Outcome{}, 0)},
-			Census{Live: 2, Behind: []string{"a", "b"}, Refusing: []string{"b"}}},
+			ReplicaCount{Live: 2, Behind: []string{"a", "b"}, Refusing: []string{"b"}}},
 		"the same revision with something else beside it": {mine, []coordinationv1.Lease{lease("a", Outcome{Revision: "sha256:new", Attempted: "o"}, 0)},
-			Census{Live: 1, Behind: []string{"a"}}},
-		"the same revision as the last good": {mine, []coordinationv1.Lease{lease("a", failed, 0)}, Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+			ReplicaCount{Live: 1, Behind: []string{"a"}}},
+		"the same revision as the last good": {mine, []coordinationv1.Lease{lease("a", failed, 0)}, ReplicaCount{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
 		"the same attempt, which failed there": {mine, []coordinationv1.Lease{lease("a", Outcome{Revision: "sha256:new", Attempted: "n", Err: errDisk}, 0)},
-			Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
-		"all refuse and keep the same": {failed, []coordinationv1.Lease{lease("a", failed, 0), lease("b", mine, 0)}, Census{Live: 2, Current: 2}},
-		"nothing decides":              {Outcome{Err: errDisk}, []coordinationv1.Lease{lease("a", Outcome{Err: errDisk}, 0)}, Census{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+			ReplicaCount{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
+		"all refuse and keep the same": {failed, []coordinationv1.Lease{lease("a", failed, 0), lease("b", mine, 0)}, ReplicaCount{Live: 2, Current: 2}},
+		"nothing decides":              {Outcome{Err: errDisk}, []coordinationv1.Lease{lease("a", Outcome{Err: errDisk}, 0)}, ReplicaCount{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, census(c.leases, c.outcome, noon)); diff != "" {
+			if diff := cmp.Diff(c.want, countReplicas(c.leases, c.outcome, noon)); diff != "" {
 				t.Error(diff)
 			}
 		})

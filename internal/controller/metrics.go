@@ -30,7 +30,7 @@ func NewMetrics(reg prometheus.Registerer, now func() time.Time) *Metrics {
 	return m
 }
 
-func (m *Metrics) counted(c Census) {
+func (m *Metrics) counted(c ReplicaCount) {
 	m.replicas.WithLabelValues("live").Set(float64(c.Live))
 	m.replicas.WithLabelValues("current").Set(float64(c.Current))
 }

@@ -36,7 +36,7 @@ func TestOnlyALeaderHasSeries(t *testing.T) {
 	if got := gathered(t, reg); len(got) != 0 {
 		t.Errorf("metrics %v", got)
 	}
-	m.counted(Census{Live: 3, Current: 2})
+	m.counted(ReplicaCount{Live: 3, Current: 2})
 	want := map[string]float64{"pipeguard_replicas live": 3, "pipeguard_replicas current": 2}
 	if diff := cmp.Diff(want, gathered(t, reg)); diff != "" {
 		t.Error(diff)

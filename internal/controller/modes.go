@@ -12,7 +12,7 @@ import (
 )
 
 // modesServed says which subjects of a policy have pods in a mode that it does not permit.
-func modesServed(found map[admission.OtherMode]int32) claim {
+func modesServed(found map[admission.OtherMode]int32) condition {
 	var texts []string
 	for m, n := range found {
 		what := "mount guarded pipes, which the policy does not permit; add pipes"
@@ -29,7 +29,7 @@ func modesServed(found map[admission.OtherMode]int32) claim {
 }
 
 // modes is the condition ModesServed. While the scan goes on by new policies it stays as it is, if it is about this generation; else there is none.
-func (p picture) modes(o *v1alpha1.PipePolicy, c *claim) *metav1.Condition {
+func (p statusInput) modes(o *v1alpha1.PipePolicy, c *condition) *metav1.Condition {
 	before := o.Status.Conditions
 	if c != nil {
 		return new(p.condition(v1alpha1.ConditionModesServed, *c, o.Generation, before))

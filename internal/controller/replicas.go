@@ -122,11 +122,11 @@ func (r *Replicas) remove(ctx context.Context) {
 }
 
 // Count counts the replicas that decide by what this one decides by, and this one itself.
-func (r *Replicas) Count(ctx context.Context) (Census, error) {
+func (r *Replicas) Count(ctx context.Context) (ReplicaCount, error) {
 	var list coordinationv1.LeaseList
 	if err := r.cached.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{labelReplica: "true"}); err != nil {
-		return Census{}, fmt.Errorf("list the Leases of the replicas: %w", err)
+		return ReplicaCount{}, fmt.Errorf("list the Leases of the replicas: %w", err)
 	}
 	o, _ := r.outcome()
-	return census(list.Items, o, r.now()), nil
+	return countReplicas(list.Items, o, r.now()), nil
 }

@@ -36,28 +36,30 @@ const (
 	ReasonOtherMode    = "OtherMode"    // pods of its subjects run in a mode that it does not permit
 )
 
-// picture is everything that a status follows from.
-type picture struct {
+// statusInput is everything that a status follows from.
+type statusInput struct {
 	outcome  Outcome
 	fault    fault // of the outcome's error
-	replicas Census
+	replicas ReplicaCount
 	bundles  *Bundles // nil if none are made
 	now      time.Time
 }
 
-// claim is a condition without its times.
-type claim struct {
+// condition is a condition without its times.
+type condition struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-func yes(reason, message string) claim     { return claim{metav1.ConditionTrue, reason, message} }
-func no(reason, message string) claim      { return claim{metav1.ConditionFalse, reason, message} }
-func unknown(reason, message string) claim { return claim{metav1.ConditionUnknown, reason, message} }
+func yes(reason, message string) condition { return condition{metav1.ConditionTrue, reason, message} }
+func no(reason, message string) condition  { return condition{metav1.ConditionFalse, reason, message} }
+func unknown(reason, message string) condition {
+	return condition{metav1.ConditionUnknown, reason, message}
+}
 
 // status is what became of a generation of an object. It returns false as long as the newest attempt is not about that
 // generation: the status that is there then tells by its own observedGeneration that it is about another.
-func (p picture) status(key ObjectKey, generation int64, before v1alpha1.PolicyStatus) (v1alpha1.PolicyStatus, bool) {
+func (p statusInput) status(key ObjectKey, generation int64, before v1alpha1.PolicyStatus) (v1alpha1.PolicyStatus, bool) {
 	if attempted, ok := p.outcome.Generations[key]; !ok || attempted != generation {
 		return before, false
 	}
@@ -75,25 +77,25 @@ func (p picture) status(key ObjectKey, generation int64, before v1alpha1.PolicyS
 	out.Replicas.Summary = fmt.Sprintf("%d/%d", out.Replicas.Current, out.Replicas.Live)
 	for _, c := range []struct {
 		kind string
-		claim
+		condition
 	}{
 		{v1alpha1.ConditionReady, p.ready(active, compiled, tested, published)},
 		{v1alpha1.ConditionCompiled, compiled},
 		{v1alpha1.ConditionTestsPassed, tested},
 		{v1alpha1.ConditionPublished, published},
 	} {
-		out.Conditions = append(out.Conditions, p.condition(c.kind, c.claim, generation, before.Conditions))
+		out.Conditions = append(out.Conditions, p.condition(c.kind, c.condition, generation, before.Conditions))
 	}
 	return out, true
 }
 
-func (p picture) isActive(key ObjectKey, generation int64) bool {
+func (p statusInput) isActive(key ObjectKey, generation int64) bool {
 	g, ok := p.outcome.Active[key]
 	return ok && g == generation
 }
 
 // condition keeps the time of the last transition if the status stays the same.
-func (p picture) condition(kind string, c claim, generation int64, before []metav1.Condition) metav1.Condition {
+func (p statusInput) condition(kind string, c condition, generation int64, before []metav1.Condition) metav1.Condition {
 	out := metav1.Condition{
 		Type: kind, Status: c.status, Reason: c.reason, Message: clip(c.message, maxMessage),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(p.now.Truncate(time.Second)),
@@ -107,7 +109,7 @@ func (p picture) condition(kind string, c claim, generation int64, before []meta
 }
 
 // fit says whether all policies compile and pass their tests with the object among them.
-func (p picture) fit(key ObjectKey, active bool) (compiled, tested claim) {
+func (p statusInput) fit(key ObjectKey, active bool) (compiled, tested condition) {
 	f := p.fault
 	if own := f.own[named{key.Kind, key.Name}]; len(own) > 0 {
 		problems := make([]string, len(own))
@@ -150,8 +152,8 @@ func (p picture) fit(key ObjectKey, active bool) (compiled, tested claim) {
 	return unknown(ReasonNotRun, "nothing is known of it"), notRun()
 }
 
-func compiles() claim { return yes(ReasonCompiled, "all policies compile with it among them") }
-func notRun() claim   { return unknown(ReasonNotRun, "what does not compile is not tested") }
+func compiles() condition { return yes(ReasonCompiled, "all policies compile with it among them") }
+func notRun() condition   { return unknown(ReasonNotRun, "what does not compile is not tested") }
 
 // text is the error of an attempt.
 func text(err error) string {
@@ -162,7 +164,7 @@ func text(err error) string {
 }
 
 // published says whether each live replica has taken it over.
-func (p picture) published(active bool) claim {
+func (p statusInput) published(active bool) condition {
 	c := p.replicas
 	switch {
 	case !active:
@@ -178,9 +180,9 @@ func (p picture) published(active bool) claim {
 }
 
 // ready says whether it is enforced everywhere, and else which of the other conditions says why not.
-func (p picture) ready(active bool, compiled, tested, published claim) claim {
+func (p statusInput) ready(active bool, compiled, tested, published condition) condition {
 	if !active {
-		for _, c := range []claim{compiled, tested} {
+		for _, c := range []condition{compiled, tested} {
 			if c.status != metav1.ConditionTrue {
 				return no(c.reason, c.message)
 			}
@@ -188,7 +190,7 @@ func (p picture) ready(active bool, compiled, tested, published claim) claim {
 		return no(ReasonNotActive, published.message)
 	}
 	if published.status != metav1.ConditionTrue {
-		return claim{published.status, published.reason, published.message}
+		return condition{published.status, published.reason, published.message}
 	}
 	if compiled.status != metav1.ConditionTrue || tested.status != metav1.ConditionTrue {
 		return yes(ReasonLastGood, "it decides on every replica, but not together with what changed since: see Compiled and TestsPassed")
@@ -196,8 +198,8 @@ func (p picture) ready(active bool, compiled, tested, published claim) claim {
 	return yes(ReasonEnforced, "it decides on every replica")
 }
 
-// pipePolicyStatus is the status of a PipePolicy. violations and modes, the claim of the condition ModesServed, are nil if nothing is known of them.
-func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32, modes *claim) (v1alpha1.PipePolicyStatus, bool) {
+// pipePolicyStatus is the status of a PipePolicy. violations and modes, the condition ModesServed, are nil if nothing is known of them.
+func (p statusInput) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32, modes *condition) (v1alpha1.PipePolicyStatus, bool) {
 	status, ok := p.status(keyOf(kindPipePolicy, o), o.Generation, o.Status.PolicyStatus)
 	if !ok {
 		return o.Status, false
@@ -217,7 +219,7 @@ func (p picture) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32, mod
 }
 
 // policyModuleStatus is the status of a PolicyModule.
-func (p picture) policyModuleStatus(o *v1alpha1.PolicyModule) (v1alpha1.PolicyModuleStatus, bool) {
+func (p statusInput) policyModuleStatus(o *v1alpha1.PolicyModule) (v1alpha1.PolicyModuleStatus, bool) {
 	status, ok := p.status(keyOf(kindPolicyModule, o), o.Generation, o.Status.PolicyStatus)
 	if !ok {
 		return o.Status, false

@@ -29,8 +29,8 @@ func attempted(err error) Outcome {
 	return o
 }
 
-func pictureOf(o Outcome, c Census) picture {
-	return picture{outcome: o, fault: explain(o.Err), replicas: c, now: noon}
+func statusInputOf(o Outcome, c ReplicaCount) statusInput {
+	return statusInput{outcome: o, fault: explain(o.Err), replicas: c, now: noon}
 }
 
 // show is conditions in short: one a line, with the first line of the message.
@@ -43,7 +43,7 @@ func show(conditions []metav1.Condition) []string {
 	return out
 }
 
-var three = Census{Live: 3, Current: 3}
+var three = ReplicaCount{Live: 3, Current: 3}
 
 func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 	const (
@@ -55,21 +55,21 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 		failed   = "rule_test.rego:5: test: pipeguard.a_test.test_b: not true"
 	)
 	for name, c := range map[string]struct {
-		err    error
-		census Census
-		key    ObjectKey
-		counts string
-		want   []string
+		err      error
+		replicas ReplicaCount
+		key      ObjectKey
+		counts   string
+		want     []string
 	}{
 		"it decides everywhere": {nil, three, keyA, "3/3", []string{
 			"Ready True Enforced: it decides on every replica", compiles, passes, "Published True Published: 3 of 3 replicas decide by it"}},
-		"a replica is behind": {nil, Census{Live: 3, Current: 2, Behind: []string{"w-3"}}, keyA, "2/3", []string{
+		"a replica is behind": {nil, ReplicaCount{Live: 3, Current: 2, Behind: []string{"w-3"}}, keyA, "2/3", []string{
 			"Ready False RollingOut: 2 of 3 replicas decide by it; waiting for w-3", compiles, passes,
 			"Published False RollingOut: 2 of 3 replicas decide by it; waiting for w-3"}},
-		"a replica refuses": {nil, Census{Live: 3, Current: 1, Behind: []string{"w-2", "w-3"}, Refusing: []string{"w-3"}}, keyP, "1/3", []string{
+		"a replica refuses": {nil, ReplicaCount{Live: 3, Current: 1, Behind: []string{"w-2", "w-3"}, Refusing: []string{"w-3"}}, keyP, "1/3", []string{
 			"Ready False RollingOut: 1 of 3 replicas decide by it; refused by w-3: see its log", compiles, passes,
 			"Published False RollingOut: 1 of 3 replicas decide by it; refused by w-3: see its log"}},
-		"no replica has reported": {nil, Census{}, keyA, "0/0", []string{
+		"no replica has reported": {nil, ReplicaCount{}, keyA, "0/0", []string{
 			"Ready Unknown NoReplicas: no replica of the webhook has reported", compiles, passes,
 			"Published Unknown NoReplicas: no replica of the webhook has reported"}},
 		"it does not compile": {compileError("policymodules/a/rule.rego"), three, keyA, "0/3", []string{
@@ -102,14 +102,14 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 			"Ready False NotRead: waits: input/output error", "Compiled Unknown NotRead: waits: input/output error", notRun, inactive}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := pictureOf(attempted(c.err), c.census).status(c.key, 2, v1alpha1.PolicyStatus{})
+			got, ok := statusInputOf(attempted(c.err), c.replicas).status(c.key, 2, v1alpha1.PolicyStatus{})
 			if !ok {
 				t.Fatal("nothing is known of it")
 			}
 			if diff := cmp.Diff(c.want, show(got.Conditions)); diff != "" {
 				t.Error(diff)
 			}
-			if got.Replicas.Summary != c.counts || got.Replicas.Live != c.census.Live || got.ObservedGeneration != 2 || got.Revision != "sha256:1" {
+			if got.Replicas.Summary != c.counts || got.Replicas.Live != c.replicas.Live || got.ObservedGeneration != 2 || got.Revision != "sha256:1" {
 				t.Errorf("status %+v", got)
 			}
 			for _, condition := range got.Conditions {
@@ -124,8 +124,8 @@ func TestStatusSaysWhatBecameOfAnObject(t *testing.T) {
 func TestWhatIsActiveStaysReadyWhenAnotherIsRefused(t *testing.T) {
 	o := attempted(compileError("policymodules/b/rule.rego"))
 	o.Active = map[ObjectKey]int64{keyA: 2}
-	got, ok := pictureOf(o, three).status(keyA, 2, v1alpha1.PolicyStatus{})
-	before, _ := pictureOf(attempted(nil), three).status(keyA, 2, v1alpha1.PolicyStatus{})
+	got, ok := statusInputOf(o, three).status(keyA, 2, v1alpha1.PolicyStatus{})
+	before, _ := statusInputOf(attempted(nil), three).status(keyA, 2, v1alpha1.PolicyStatus{})
 	if diff := cmp.Diff(before, got); diff != "" || !ok {
 		t.Error(diff)
 	}
@@ -134,7 +134,7 @@ func TestWhatIsActiveStaysReadyWhenAnotherIsRefused(t *testing.T) {
 func TestWhatDecidesAndNoLongerCompilesSaysBoth(t *testing.T) {
 	o := attempted(compileError("policymodules/a/rule.rego")) // because the base is another
 	o.Active = map[ObjectKey]int64{keyA: 2}
-	got, _ := pictureOf(o, three).status(keyA, 2, v1alpha1.PolicyStatus{})
+	got, _ := statusInputOf(o, three).status(keyA, 2, v1alpha1.PolicyStatus{})
 	want := []string{
 		"Ready True LastGood: it decides on every replica, but not together with what changed since: see Compiled and TestsPassed",
 		"Compiled False NotCompiled: rule.rego:3:28: rego_unsafe_var_error: var x is unsafe",
@@ -160,7 +160,7 @@ func TestAStatusIsNotWrittenBeforeTheGenerationWasAttempted(t *testing.T) {
 		"a namesake of one that was":    {recreated, 2},
 		"an object of the other kind":   {ObjectKey{Kind: "PipePolicy", Name: "a", UID: "uid-a"}, 2},
 	} {
-		got, ok := pictureOf(attempted(nil), three).status(c.key, c.generation, before)
+		got, ok := statusInputOf(attempted(nil), three).status(c.key, c.generation, before)
 		if diff := cmp.Diff(before, got); ok || diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -168,8 +168,8 @@ func TestAStatusIsNotWrittenBeforeTheGenerationWasAttempted(t *testing.T) {
 }
 
 func TestTransitionTimesAreThoseOfTransitions(t *testing.T) {
-	first, _ := pictureOf(attempted(compileError("policymodules/a/rule.rego")), three).status(keyA, 2, v1alpha1.PolicyStatus{})
-	later := pictureOf(attempted(testError("policymodules/a/rule_test.rego")), Census{Live: 2, Current: 2})
+	first, _ := statusInputOf(attempted(compileError("policymodules/a/rule.rego")), three).status(keyA, 2, v1alpha1.PolicyStatus{})
+	later := statusInputOf(attempted(testError("policymodules/a/rule_test.rego")), ReplicaCount{Live: 2, Current: 2})
 	later.now = noon.Add(time.Hour + 999*time.Millisecond)
 	second, _ := later.status(keyA, 2, first)
 	want := []string{"Ready 12:00:00", "Compiled 13:00:00", "TestsPassed 13:00:00", "Published 12:00:00"} // Ready stays False for another reason
@@ -193,7 +193,7 @@ func TestAModuleListsItsOwnProblems(t *testing.T) {
 		e.Problems = append(e.Problems, policy.Problem{File: fmt.Sprintf("policymodules/a/f%d.rego", i), Line: i + 1, Col: 2, Code: "c", Message: strings.Repeat("€", 4000)})
 	}
 	e.Problems = append(e.Problems, policy.Problem{File: "policymodules/b/rule.rego", Code: "c"}, policy.Problem{File: "base.rego", Code: "c"})
-	p := pictureOf(attempted(e), three)
+	p := statusInputOf(attempted(e), three)
 	a := policyModule("a", 2, "")
 	got, ok := p.policyModuleStatus(&a)
 	if !ok || len(got.Problems) != maxProblems {
@@ -210,7 +210,7 @@ func TestAModuleListsItsOwnProblems(t *testing.T) {
 		}
 	}
 	a.Status = got
-	if mended, _ := pictureOf(attempted(nil), three).policyModuleStatus(&a); mended.Problems != nil {
+	if mended, _ := statusInputOf(attempted(nil), three).policyModuleStatus(&a); mended.Problems != nil {
 		t.Errorf("problems stay: %v", mended.Problems)
 	}
 }
@@ -218,11 +218,11 @@ func TestAModuleListsItsOwnProblems(t *testing.T) {
 func TestAPipePolicyCountsSubjectsAndViolations(t *testing.T) {
 	p := pipePolicy("p", 2, lasting("l"), ending("a", day), ending("b", -day))
 	seven := int32(7)
-	got, ok := pictureOf(attempted(nil), three).pipePolicyStatus(&p, &seven, nil)
+	got, ok := statusInputOf(attempted(nil), three).pipePolicyStatus(&p, &seven, nil)
 	if want := (v1alpha1.SubjectCounts{Open: 2, ExpiringSoon: 1, Expired: 1}); !ok || got.Subjects != want || *got.Violations != 7 {
 		t.Errorf("status %+v", got)
 	}
-	if got, _ = pictureOf(attempted(nil), three).pipePolicyStatus(&p, nil, nil); got.Violations != nil {
+	if got, _ = statusInputOf(attempted(nil), three).pipePolicyStatus(&p, nil, nil); got.Violations != nil {
 		t.Error("what is not known is called a number")
 	}
 }

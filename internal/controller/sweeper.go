@@ -28,7 +28,7 @@ type sweeper struct {
 	objects objects
 	cache   cache.Cache // of Leases
 	outcome <-chan struct{}
-	count   func(context.Context) (Census, error)
+	count   func(context.Context) (ReplicaCount, error)
 	metrics *Metrics
 	log     *zap.Logger
 

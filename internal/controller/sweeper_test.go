@@ -45,7 +45,7 @@ func sweep(t *testing.T) *sweeping {
 	s.objects.modules = []v1alpha1.PolicyModule{policyModule("a", 1, goodRego)}
 	s.sweeper = &sweeper{
 		objects: s.objects, outcome: s.outcomes.Subscribe(), metrics: NewMetrics(nil, time.Now), log: zap.NewNop(),
-		count: func(context.Context) (Census, error) {
+		count: func(context.Context) (ReplicaCount, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return three, s.err

@@ -26,7 +26,7 @@ const retryConflict = time.Second
 type writer struct {
 	client     client.Client // reads from the cache
 	outcome    func() (Outcome, bool)
-	count      func(context.Context) (Census, error)
+	count      func(context.Context) (ReplicaCount, error)
 	violations func(string) (int32, bool)
 	otherModes func(string) (map[admission.OtherMode]int32, bool)
 	bundles    func() Bundles // nil if none are made
@@ -35,7 +35,7 @@ type writer struct {
 	log        *zap.Logger
 	now        func() time.Time
 
-	recalls map[string]recall // by name
+	recalls map[string]reportedEvents // by name
 }
 
 // pipePolicies reconciles a PipePolicy.
@@ -47,7 +47,7 @@ func (w *writer) pipePolicies(ctx context.Context, req reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	w.metrics.subjects.set(o.Name, o.Spec.Subjects)
-	p, ok, err := w.picture(ctx)
+	p, ok, err := w.statusInput(ctx)
 	if err != nil || !ok {
 		return reconcile.Result{}, err
 	}
@@ -55,7 +55,7 @@ func (w *writer) pipePolicies(ctx context.Context, req reconcile.Request) (recon
 	if n, known := w.violations(o.Name); known {
 		violations = &n
 	}
-	var modes *claim
+	var modes *condition
 	if found, known := w.otherModes(o.Name); known {
 		modes = new(modesServed(found))
 	}
@@ -63,7 +63,7 @@ func (w *writer) pipePolicies(ctx context.Context, req reconcile.Request) (recon
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	was := w.recalled(o.Name, func() recall { return recallPipePolicy(&o) }, &o)
+	was := w.recalled(o.Name, func() reportedEvents { return recallPipePolicy(&o) }, &o)
 	notes := transitions(o.Status.PolicyStatus, status.PolicyStatus, was.published)
 	next := was.withStatus(status.PolicyStatus)
 	if isActive(status.PolicyStatus) { // else its subjects have no permission that could end
@@ -93,7 +93,7 @@ func (w *writer) policyModules(ctx context.Context, req reconcile.Request) (reco
 		delete(w.recalls, req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	p, ok, err := w.picture(ctx)
+	p, ok, err := w.statusInput(ctx)
 	if err != nil || !ok {
 		return reconcile.Result{}, err
 	}
@@ -101,7 +101,7 @@ func (w *writer) policyModules(ctx context.Context, req reconcile.Request) (reco
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	was := w.recalled(o.Name, func() recall { return recallStatus(o.UID, o.Status.PolicyStatus) }, &o)
+	was := w.recalled(o.Name, func() reportedEvents { return recallStatus(o.UID, o.Status.PolicyStatus) }, &o)
 	notes := transitions(o.Status.PolicyStatus, status.PolicyStatus, was.published)
 	before := o.DeepCopy()
 	o.Status = status
@@ -114,17 +114,17 @@ func (w *writer) policyModules(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// picture gathers what statuses follow from; false before the first attempt. The sweeper comes back after it.
-func (w *writer) picture(ctx context.Context) (picture, bool, error) {
+// statusInput gathers what statuses follow from; false before the first attempt. The sweeper comes back after it.
+func (w *writer) statusInput(ctx context.Context) (statusInput, bool, error) {
 	o, ok := w.outcome()
 	if !ok {
-		return picture{}, false, nil
+		return statusInput{}, false, nil
 	}
 	c, err := w.count(ctx)
 	if err != nil {
-		return picture{}, false, err
+		return statusInput{}, false, err
 	}
-	p := picture{outcome: o, fault: explain(o.Err), replicas: c, now: w.now()}
+	p := statusInput{outcome: o, fault: explain(o.Err), replicas: c, now: w.now()}
 	if w.bundles != nil {
 		p.bundles = new(w.bundles())
 	}
@@ -132,7 +132,7 @@ func (w *writer) picture(ctx context.Context) (picture, bool, error) {
 }
 
 // recalled is what was told of an object. A namesake of one that was deleted has been told nothing.
-func (w *writer) recalled(name string, begin func() recall, o client.Object) recall {
+func (w *writer) recalled(name string, begin func() reportedEvents, o client.Object) reportedEvents {
 	if r, ok := w.recalls[name]; ok && r.uid == o.GetUID() {
 		return r
 	}

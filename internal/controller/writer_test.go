@@ -100,20 +100,20 @@ func (h *heard) taken() []string {
 // leading is a writer and what it works with.
 type leading struct {
 	*writer
-	server  *statusServer
-	heard   *heard
-	outcome Outcome
-	census  Census
-	at      time.Time
+	server   *statusServer
+	heard    *heard
+	outcome  Outcome
+	replicas ReplicaCount
+	at       time.Time
 }
 
 func lead() *leading {
-	l := &leading{server: &statusServer{}, heard: &heard{}, outcome: attempted(nil), census: three, at: noon}
+	l := &leading{server: &statusServer{}, heard: &heard{}, outcome: attempted(nil), replicas: three, at: noon}
 	now := func() time.Time { return l.at }
 	l.writer = &writer{
-		client: l.server, recorder: l.heard, metrics: NewMetrics(nil, now), log: zap.NewNop(), now: now, recalls: map[string]recall{},
+		client: l.server, recorder: l.heard, metrics: NewMetrics(nil, now), log: zap.NewNop(), now: now, recalls: map[string]reportedEvents{},
 		outcome:    func() (Outcome, bool) { return l.outcome, l.outcome.Attempted != "" },
-		count:      func(context.Context) (Census, error) { return l.census, nil },
+		count:      func(context.Context) (ReplicaCount, error) { return l.replicas, nil },
 		violations: func(string) (int32, bool) { return 2, true },
 		otherModes: func(string) (map[admission.OtherMode]int32, bool) { return nil, true },
 	}
@@ -155,7 +155,7 @@ func TestAStatusIsWrittenWhenItChangesAndOnlyThen(t *testing.T) {
 	if n := len(l.server.patches); n != 2 {
 		t.Errorf("%d patches", n)
 	}
-	l.census = Census{Live: 4, Current: 3, Behind: []string{"w-4"}} // only Leases changed
+	l.replicas = ReplicaCount{Live: 4, Current: 3, Behind: []string{"w-4"}} // only Leases changed
 	l.reconcile(t)
 	if n := len(l.server.patches); n != 4 || l.server.pipe.Status.Replicas.Summary != "3/4" || l.server.module.Status.Replicas.Summary != "3/4" {
 		t.Errorf("%d patches, statuses %+v %+v", n, l.server.pipe.Status, l.server.module.Status)
@@ -185,7 +185,7 @@ func TestASubjectsEndIsToldAndWritten(t *testing.T) {
 		if diff := cmp.Diff([]string{"PipePolicy/pspec.subjects{s} Warning " + want}, l.heard.taken()); diff != "" {
 			t.Error(diff)
 		}
-		l.recalls = map[string]recall{} // another leader
+		l.recalls = map[string]reportedEvents{} // another leader
 		l.reconcile(t)
 		if got := l.heard.taken(); got != nil {
 			t.Errorf("Events %q", got)
@@ -291,7 +291,7 @@ func TestWhatIsDeletedIsForgotten(t *testing.T) {
 	}
 	l.server.pipe.DeletionTimestamp = &metav1.Time{Time: noon}
 	patches := len(l.server.patches)
-	l.census.Live = 9
+	l.replicas.Live = 9
 	if _, err := l.pipePolicies(t.Context(), request("p")); err != nil {
 		t.Fatal(err)
 	}

@@ -32,18 +32,18 @@ func sources(t *testing.T, objects ...any) Sources {
 	return s
 }
 
-func newTrial(t *testing.T) *Trial {
+func newTestValidator(t *testing.T) *Validator {
 	t.Helper()
-	trial, err := NewTrial()
+	v, err := NewValidator()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return trial
+	return v
 }
 
 func try(t *testing.T, s Sources) error {
 	t.Helper()
-	return newTrial(t).Try(t.Context(), s)
+	return newTestValidator(t).Validate(t.Context(), s)
 }
 
 // pipes is a PipePolicy for one pipe and one subject.

@@ -83,7 +83,7 @@ func TestParametersOfAllModulesAreBoundedTogether(t *testing.T) {
 		if _, err := s.Assemble(); err != nil {
 			t.Errorf("%s of four: %v", name, err)
 		}
-		fault, elsewhere := newTrial(t).Examine(t.Context(), s.WithPolicyModule(withParameters("five", text)), KindPolicyModule, "five")
+		fault, elsewhere := newTestValidator(t).Examine(t.Context(), s.WithPolicyModule(withParameters("five", text)), KindPolicyModule, "five")
 		if fault == nil || elsewhere != nil || !strings.Contains(fault.Error(), "together") {
 			t.Errorf("%s: a fifth module: %v, %v", name, fault, elsewhere)
 		}

@@ -257,11 +257,11 @@ func TestADenialAloneEndsNoConnection(t *testing.T) {
 			}
 			if doubt != "" {
 				for _, p := range f.server.pipes {
-					p.table.mu.Lock()
-					for open := range p.table.conns {
+					p.conns.mu.Lock()
+					for open := range p.conns.conns {
 						open.busy.Add(1)
 					}
-					p.table.mu.Unlock()
+					p.conns.mu.Unlock()
 				}
 			}
 			time.Sleep(2 * lingering)

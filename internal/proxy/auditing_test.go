@@ -154,7 +154,7 @@ func TestFullBacklogCountsWhatIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.log.failing(func(audit.Event) error { return errDisk })
-	l := newLedger(f.log, m, nopLog())
+	l := newAuditWriter(f.log, m, nopLog())
 	for i := range maxBacklog + 3 {
 		e := audit.Event{Type: audit.TypeRequest, Stage: audit.StageResponseComplete, ID: string(rune('a' + i)), What: &audit.What{}, Outcome: &audit.Outcome{}}
 		if err := l.final(t.Context(), lastRecord{Event: e}); err == nil {

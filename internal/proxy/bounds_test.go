@@ -62,7 +62,7 @@ func TestTwoHundredIdleConnectionsAreBounded(t *testing.T) {
 // named waits until n connections have been accepted and none waits to be named: a client that does not is turned away at some point.
 func (f *fixture) named(t *testing.T, n int) {
 	t.Helper()
-	l := f.server.pipes[0].table.lobby
+	l := f.server.pipes[0].conns.pending
 	for deadline := within(t); ; runtime.Gosched() {
 		l.mu.Lock()
 		waiting := l.waiting
@@ -142,23 +142,23 @@ func TestStockClientsBareConnectionIsQuiet(t *testing.T) {
 type seats struct {
 	t     *testing.T
 	p     *pipe
-	table *table
+	conns *connLimiter
 }
 
 func newSeats(t *testing.T, limits Limits) *seats {
-	p := &pipe{table: newTable(limits, newLobby()), gv: apiserver.GroupVersion{Group: "filesystem", Version: "v1"}, rules: func(string, string) *Rules { return nil }}
-	return &seats{t, p, p.table}
+	p := &pipe{conns: newConnLimiter(limits, newPendingConns()), gv: apiserver.GroupVersion{Group: "filesystem", Version: "v1"}, rules: func(string, string) *Rules { return nil }}
+	return &seats{t, p, p.conns}
 }
 
 // accept takes a connection of a client process, if there is room to name its caller.
 func (s *seats) accept(client uint32) (*conn, error) {
-	if !s.table.lobby.enter(client) {
+	if !s.conns.pending.enter(client) {
 		return nil, errCrowded
 	}
 	ours, theirs := net.Pipe()
 	s.t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	c := newConn(ours, s.p, peer.Arrival{PID: client})
-	return c, s.table.add(c)
+	return c, s.conns.add(c)
 }
 
 // sit takes a connection and names its caller.
@@ -168,9 +168,9 @@ func (s *seats) sit(who caller.Principal, stranger bool) (c, victim *conn, err e
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	victim, err = s.table.identify(c, who, stranger)
+	victim, err = s.conns.identify(c, who, stranger)
 	if err != nil {
-		s.table.remove(c)
+		s.conns.remove(c)
 	}
 	return c, victim, err
 }
@@ -196,10 +196,10 @@ func TestTableGivesWayInOrder(t *testing.T) {
 	if victim != fourth || err != nil {
 		t.Errorf("victim %p, error %v; want a silent connection of the caller that has most", victim, err)
 	}
-	if _, err := s.table.identify(first, who, false); err == nil {
+	if _, err := s.conns.identify(first, who, false); err == nil {
 		t.Error("a connection that gave way was counted to its caller")
 	}
-	s.table.stop()
+	s.conns.stop()
 	if _, err := s.accept(1); err == nil {
 		t.Error("a connection was taken after the stop")
 	}
@@ -222,7 +222,7 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 	for _, c := range seated {
 		c.busy.Store(1)
 	}
-	for c := range s.table.conns {
+	for c := range s.conns.conns {
 		c.busy.Store(1)
 	}
 	if _, _, err := s.sit(caller.Principal{}, true); err == nil {
@@ -294,7 +294,7 @@ func TestWhereAllPlacesAreTakenTheLargestCallerGivesWay(t *testing.T) {
 		if _, victim, err := s.sit(tc.holders[0], false); err == nil {
 			t.Errorf("%s: %d gave way to the caller that has most", name, slices.Index(held, victim))
 		}
-		for c := range s.table.conns {
+		for c := range s.conns.conns {
 			c.busy.Store(1)
 		}
 		if _, victim, err := s.sit(caller.Principal{User: "x", Exe: "late"}, false); err == nil {
@@ -340,14 +340,14 @@ func TestAProcessThatConnectsInALoopLeavesOthersRoomToBeNamed(t *testing.T) {
 			t.Errorf("another process, beside eight: %v", err)
 		}
 	}
-	if n := len(s.table.conns); n > mostUnnamed {
+	if n := len(s.conns.conns); n > mostUnnamed {
 		t.Errorf("%d connections wait to be named", n)
 	}
-	for c := range s.table.conns {
-		s.table.remove(c)
+	for c := range s.conns.conns {
+		s.conns.remove(c)
 	}
-	if s.table.lobby.waiting != 0 || len(s.table.lobby.clients) != 0 {
-		t.Errorf("%d are left, of %v", s.table.lobby.waiting, s.table.lobby.clients)
+	if s.conns.pending.waiting != 0 || len(s.conns.pending.clients) != 0 {
+		t.Errorf("%d are left, of %v", s.conns.pending.waiting, s.conns.pending.clients)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestNewReportsEveryMissingPart(t *testing.T) {
 func TestRunOpensAllPipesOrNone(t *testing.T) {
 	f := start(t, "unix")
 	opened, closed := 0, 0
-	server := &Server{log: zap.NewNop(), ledger: &ledger{}, listen: func(name string) (net.Listener, error) {
+	server := &Server{log: zap.NewNop(), audit: &auditWriter{}, listen: func(name string) (net.Listener, error) {
 		if strings.HasSuffix(name, "v1") {
 			return nil, errDisk
 		}

@@ -157,7 +157,7 @@ func (r *request) End(ctx context.Context, err error) error {
 	e.Outcome.CallerLeft = r.ran && ctx.Err() != nil
 	e.Time = r.stream.arrived.Add(microseconds(e.Outcome.LatencyUS))
 	r.closed = true
-	failed := p.ledger.final(ctx, lastRecord{e, r.stream.conn})
+	failed := p.audit.final(ctx, lastRecord{e, r.stream.conn})
 	if c, ok := errors.AsType[*counted](failed); ok {
 		return p.spent(r.stream, c, err)
 	}
@@ -262,7 +262,7 @@ func (r *request) Intend(ctx context.Context) error {
 		r.result = audit.ResultRejected
 		return status.FromContextError(err).Err()
 	}
-	seq, err := r.pipe().ledger.intent(ctx, &r.event)
+	seq, err := r.pipe().audit.intent(ctx, &r.event)
 	r.event.IntentSeq = seq
 	if err != nil {
 		r.result = audit.ResultRejected

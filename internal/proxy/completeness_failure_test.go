@@ -257,12 +257,12 @@ func TestTheCountShowsARequestThatLeavesNoRecord(t *testing.T) {
 		return answer(call)
 	})
 	_ = mkdir(within(t), f.client(t, "filesystem-v1"), `C:\a`)
-	f.server.ledger.mu.Lock()
-	f.server.ledger.backlog = nil // a fault that no run of the program makes
-	f.server.ledger.mu.Unlock()
+	f.server.audit.mu.Lock()
+	f.server.audit.backlog = nil // a fault that no run of the program makes
+	f.server.audit.mu.Unlock()
 	f.log.failing(nil)
 	_ = f.stop()
-	f.server.metrics.tally.change("csi-proxy-filesystem-v1", kindRequest, func(b *balance) { b.waiting-- })
+	f.server.metrics.reconciler.change("csi-proxy-filesystem-v1", kindRequest, func(b *balance) { b.waiting-- })
 	if n := f.metric(t, "pipeguard_audit_unreconciled"); n != 1 {
 		t.Errorf("%v unreconciled, want 1", n)
 	}

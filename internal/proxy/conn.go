@@ -359,7 +359,7 @@ func (c *conn) finish() {
 	}
 	isSingle := c.pipe.final(c.pipe.connectionRecord(c))
 	c.pipe.metrics.over(c.pipe.name, kindConnection)
-	c.pipe.table.remove(c)
+	c.pipe.conns.remove(c)
 	if held != nil {
 		if err := held.Close(); err != nil && isSingle {
 			c.pipe.logPeerClose(c, err)

@@ -29,8 +29,8 @@ type Forwarded struct {
 	Serve func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error
 }
 
-// passer is Forwarded.Serve.
-type passer func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error
+// serveFunc is Forwarded.Serve.
+type serveFunc func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error
 
 const (
 	// fullName begins the groups of forwarded pipes, as in package acl.
@@ -82,7 +82,7 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 	_, err := p.handle(ss.Context(), call, func(ctx context.Context, r *request) (proto.Message, error) {
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
-		v := &vouched{ServerStream: ss, ctx: ctx, stream: s, call: *call, asked: *r, rules: r.rules, decided: r.now}
+		v := &recheckedStream{ServerStream: ss, ctx: ctx, stream: s, call: *call, asked: *r, rules: r.rules, decided: r.now}
 		defer v.watch(end)()
 		err := p.pass(ctx, s.fullMethod, v)
 		if denied := v.denial(); denied != nil {
@@ -100,9 +100,9 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 // passes says whether a request is passed on unread, with messages that may be large.
 func (p *pipe) passes(s *stream) bool { return p.pass != nil && s.method == "" }
 
-// vouched is a stream whose caller is asked about again with every message after the first: each may be another request. The
+// recheckedStream is a stream whose caller is asked about again with every message after the first: each may be another request. The
 // answers, too, are for the caller alone, and not for whoever it has left its connection to.
-type vouched struct {
+type recheckedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
 	stream *stream
@@ -124,10 +124,10 @@ const decideEvery = 10 * time.Second
 const overdueEvery = time.Second
 
 // Context returns the context behind the gate.
-func (v *vouched) Context() context.Context { return v.ctx }
+func (v *recheckedStream) Context() context.Context { return v.ctx }
 
 // RecvMsg implements grpc.ServerStream.
-func (v *vouched) RecvMsg(m any) error {
+func (v *recheckedStream) RecvMsg(m any) error {
 	if err := v.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (v *vouched) RecvMsg(m any) error {
 }
 
 // SendMsg implements grpc.ServerStream.
-func (v *vouched) SendMsg(m any) error {
+func (v *recheckedStream) SendMsg(m any) error {
 	if err := v.still(); err != nil {
 		return err
 	}
@@ -147,13 +147,13 @@ func (v *vouched) SendMsg(m any) error {
 	return v.ServerStream.SendMsg(v.stream.lent(m))
 }
 
-func (v *vouched) earn(m any) {
+func (v *recheckedStream) earn(m any) {
 	if message, ok := m.(*raw.Message); ok {
 		v.stream.conn.earnMessage(len(*message))
 	}
 }
 
-func (v *vouched) still() error {
+func (v *recheckedStream) still() error {
 	if err := v.stream.conn.alive(); err != nil {
 		return status.Errorf(codes.PermissionDenied, "the caller's identity can no longer be verified: %v", err)
 	}
@@ -162,7 +162,7 @@ func (v *vouched) still() error {
 
 // allowed asks access list and request policy anew about a stream if the rules are others, or the decision is old; then it also looks whether
 // the log must keep too much for the stream.
-func (v *vouched) allowed() (err error) {
+func (v *recheckedStream) allowed() (err error) {
 	p := v.stream.conn.pipe
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -198,7 +198,7 @@ var errOverdue = status.Error(codes.Aborted, "the audit log can keep the beginni
 var errUndecided = status.Error(codes.Internal, "no decision about the rest of the stream")
 
 // watch asks whether the stream is still allowed while nothing is said on it: a silent one takes a place. It ends it if not.
-func (v *vouched) watch(end context.CancelCauseFunc) (stop func()) {
+func (v *recheckedStream) watch(end context.CancelCauseFunc) (stop func()) {
 	ticker, done := time.NewTicker(overdueEvery), make(chan struct{})
 	go func() {
 		defer ticker.Stop()
@@ -218,7 +218,7 @@ func (v *vouched) watch(end context.CancelCauseFunc) (stop func()) {
 }
 
 // denial is why the stream is not allowed any more; nil if it is.
-func (v *vouched) denial() error {
+func (v *recheckedStream) denial() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.denied

@@ -26,7 +26,7 @@ var forwardSpec = acl.Spec{
 	},
 }
 
-func forwarding(t *testing.T, pass passer) func(*Options) {
+func forwarding(t *testing.T, pass serveFunc) func(*Options) {
 	t.Helper()
 	policy, err := acl.New(forwardSpec)
 	if err != nil {

@@ -48,7 +48,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 // have not been named there are few, so that few records wait for the log.
 func (c *conn) seat(who caller.Caller) error {
 	p, key, stranger := c.pipe, who.Principal(), c.isStranger()
-	if !p.newcomers.admit(key, stranger, client{p.name, c.at.PID}) {
+	if !p.arrivals.admit(key, stranger, client{p.name, c.at.PID}) {
 		return errCrowded
 	}
 	if err := c.isWelcome(); err != nil {
@@ -57,7 +57,7 @@ func (c *conn) seat(who caller.Caller) error {
 	if err := c.count(who); err != nil {
 		return err
 	}
-	victim, err := p.table.identify(c, key, stranger)
+	victim, err := p.conns.identify(c, key, stranger)
 	if victim != nil {
 		victim.end(audit.ResultIdle, "gave way to a newer connection: nothing was going on, and its caller, or all strangers together, held as many as they may")
 	}

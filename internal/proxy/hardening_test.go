@@ -212,9 +212,9 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 
 // held counts a caller's connections that are identified.
 func held(p *pipe, who caller.Principal) int {
-	p.table.mu.Lock()
-	defer p.table.mu.Unlock()
-	return p.table.callers[who]
+	p.conns.mu.Lock()
+	defer p.conns.mu.Unlock()
+	return p.conns.callers[who]
 }
 
 // clientBy is a gRPC client over connections that dial opens.

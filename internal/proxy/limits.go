@@ -157,26 +157,26 @@ func (l Limits) withDefaults() (Limits, error) {
 }
 
 // queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too. All
-// callers of one house have three quarters.
+// callers of one group have three quarters.
 func (l Limits) queue() *order.Queue {
 	return order.New(order.Bounds{
 		Running: l.Operations, Waiting: l.Waiting,
 		PerOwner: l.perOwner(), RunningPerOwner: max(1, l.Operations/2),
-		PerHouse: max(1, ofHouse(l.Operations+l.Waiting)), RunningPerHouse: max(1, ofHouse(l.Operations)),
+		PerHouse: max(1, ofGroup(l.Operations+l.Waiting)), RunningPerHouse: max(1, ofGroup(l.Operations)),
 	})
 }
 
-// ofHouse is what callers of one house may have together of n: see houseOf.
-func ofHouse(n int) int { return n * 3 / 4 }
+// ofGroup is what callers of one group may have together of n: see groupOf.
+func ofGroup(n int) int { return n * 3 / 4 }
 
 func (l Limits) perOwner() int { return max(1, (l.Operations+l.Waiting)/2) }
 
 // strangers is how many connections to one pipe all callers have that no rule names.
 func (l Limits) strangers() int { return max(1, l.Connections/16) }
 
-// perHouse is how many connections to one pipe the callers of one namespace, or of one account of the host, may hold together: half
+// perGroup is how many connections to one pipe the callers of one namespace, or of one account of the host, may hold together: half
 // of them, or what one caller may hold.
-func (l Limits) perHouse() int { return max(l.Connections/2, l.ConnectionsPerCaller) }
+func (l Limits) perGroup() int { return max(l.Connections/2, l.ConnectionsPerCaller) }
 
 // grpcOptions are the limits in gRPC's words.
 func (l Limits) grpcOptions() []grpc.ServerOption {

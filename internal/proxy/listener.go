@@ -33,13 +33,13 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // take returns nil for a connection that is not served.
 func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
-	if p.newcomers.isAway(client{p.name, at.PID}) || !p.table.lobby.enter(at.PID) {
+	if p.arrivals.isAway(client{p.name, at.PID}) || !p.conns.pending.enter(at.PID) {
 		p.turnAway(raw)
 		return nil
 	}
 	p.metrics.accept(p.name)
 	c := newConn(raw, p, at)
-	if err := p.table.add(c); err != nil { // too late
+	if err := p.conns.add(c); err != nil { // too late
 		c.because(resultOf(err), err.Error())
 		_ = c.Close()
 		return nil
@@ -53,7 +53,7 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 // each pipe, never block; calls would wait at each of their steps until all of these have used up their time slices.
 func (p *pipe) turnAway(raw net.Conn) {
 	_ = raw.Close() // nothing was said on it
-	p.ledger.book.again(p.turnedAway)
+	p.audit.book.again(p.turnedAway)
 	p.metrics.turnAway(p.name)
 	runtime.Gosched()
 }

@@ -14,9 +14,9 @@ import (
 // metrics are the series of csi-proxy.exe under their old names and labels, and our own.
 //
 // For each pipe: connections accepted = connections with a record + open + those whose record waits or is lost; and
-// streams = requests with a terminal record + in flight + counted for the next summary + lost. The tally says so by another count, which is what to watch.
+// streams = requests with a terminal record + in flight + counted for the next summary + lost. The reconciler says so by another count, which is what to watch.
 type metrics struct {
-	tally *tally
+	reconciler *reconciler
 
 	started, handled, received, sent *prometheus.CounterVec
 	seconds                          *prometheus.HistogramVec
@@ -46,7 +46,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return c
 	}
 	m := &metrics{
-		tally: &tally{accounts: map[account]*balance{}},
+		reconciler: &reconciler{accounts: map[account]*balance{}},
 
 		started:  vec("grpc_server_started_total", "Total number of RPCs started on the server.", "grpc_type", "grpc_service", "grpc_method"),
 		handled:  vec("grpc_server_handled_total", "Total number of RPCs completed on the server, regardless of success or failure.", "grpc_type", "grpc_service", "grpc_method", "grpc_code"),
@@ -81,7 +81,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	register(m.seconds)
 	register(m.inFlight)
 	register(m.backlog)
-	register(m.tally)
+	register(m.reconciler)
 	return m, errors.Join(errs...)
 }
 
@@ -111,42 +111,42 @@ func (m *metrics) pipe(name string) {
 	m.refused.WithLabelValues(name)
 	m.inFlight.WithLabelValues(name)
 	m.limited.WithLabelValues(name)
-	m.tally.change(name, kindConnection, func(*balance) {})
-	m.tally.change(name, kindRequest, func(*balance) {})
+	m.reconciler.change(name, kindConnection, func(*balance) {})
+	m.reconciler.change(name, kindRequest, func(*balance) {})
 }
 
 // accept counts a connection, which is open until over.
 func (m *metrics) accept(pipe string) {
 	m.accepted.WithLabelValues(pipe).Inc()
-	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
+	m.reconciler.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.open++ })
 }
 
 // turnAway counts a connection that was accepted, is over, and is counted for the next summary.
 func (m *metrics) turnAway(pipe string) {
 	m.accepted.WithLabelValues(pipe).Inc()
 	m.counted.WithLabelValues(pipe, kindConnection).Inc()
-	m.tally.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.waiting++ })
+	m.reconciler.change(pipe, kindConnection, func(b *balance) { b.arrived++; b.waiting++ })
 }
 
 // opened counts what is to be counted as arrived at once and is not over before over is called.
 func (m *metrics) opened(pipe, kind string) {
-	m.tally.change(pipe, kind, func(b *balance) { b.open++ })
+	m.reconciler.change(pipe, kind, func(b *balance) { b.open++ })
 }
 
 func (m *metrics) over(pipe, kind string) {
-	m.tally.change(pipe, kind, func(b *balance) { b.open-- })
+	m.reconciler.change(pipe, kind, func(b *balance) { b.open-- })
 }
 
 // arrived counts a request that is to have a terminal record.
 func (m *metrics) arrived(pipe string) {
 	m.streams.WithLabelValues(pipe).Inc()
 	m.inFlight.WithLabelValues(pipe).Inc()
-	m.tally.change(pipe, kindRequest, func(b *balance) { b.arrived++ })
+	m.reconciler.change(pipe, kindRequest, func(b *balance) { b.arrived++ })
 }
 
 // wait counts a terminal record that the log has not taken yet.
 func (m *metrics) wait(e *audit.Event) {
-	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.waiting += int(e.Count()) }) // #nosec G115 -- counted one by one
+	m.reconciler.change(e.What.Pipe, kindOf(e), func(b *balance) { b.waiting += int(e.Count()) }) // #nosec G115 -- counted one by one
 }
 
 // unwait counts a record that waited, and is part of a summary that waits from now on.
@@ -166,7 +166,7 @@ func (m *metrics) count(e *audit.Event) {
 // summarised counts a summary that is durable.
 func (m *metrics) summarised(e *audit.Event) {
 	n := e.Count()
-	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) { b.recorded += int(n); b.waiting -= int(n) }) // #nosec G115 -- counted one by one
+	m.reconciler.change(e.What.Pipe, kindOf(e), func(b *balance) { b.recorded += int(n); b.waiting -= int(n) }) // #nosec G115 -- counted one by one
 	m.written(e, n)
 }
 
@@ -190,7 +190,7 @@ func (m *metrics) lose(e *audit.Event) {
 // recorded counts a terminal record that is durable; waited says that it was counted as waiting.
 func (m *metrics) recorded(e *audit.Event, waited bool) {
 	n := e.Count()
-	m.tally.change(e.What.Pipe, kindOf(e), func(b *balance) {
+	m.reconciler.change(e.What.Pipe, kindOf(e), func(b *balance) {
 		if b.recorded += int(n); waited { // #nosec G115 -- counted one by one
 			b.waiting -= int(n) // #nosec G115 -- as above
 		}

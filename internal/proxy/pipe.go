@@ -33,20 +33,20 @@ type pipe struct {
 	rules      func(group, version string) *Rules
 	log        *zap.Logger
 	metrics    *metrics
-	ledger     *ledger
-	table      *table
+	audit      *auditWriter
+	conns      *connLimiter
 	turnedAway *alike // connections that were turned away at their accept
 	server     *grpc.Server
 	queue      *order.Queue    // of all pipes
 	limiter    *acl.Limiter    // of all pipes
 	shares     *shares         // of all pipes
-	newcomers  *newcomers      // of all pipes
+	arrivals   *arrivalLimiter // of all pipes
 	overdue    func() uint64   // see Options
 	tokens     *token.Guard    // nil looks at none
 	roles      Roles           // nil asks for none
 	running    context.Context // ends operations that outlive their callers, when the pipe is stopped by force
 	abandon    context.CancelFunc
-	pass       passer // what becomes of methods that are not in methods; nil if there are none
+	pass       serveFunc // what becomes of methods that are not in methods; nil if there are none
 
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
@@ -54,13 +54,13 @@ type pipe struct {
 
 // shared is what all pipes of a server have in common.
 type shared struct {
-	metrics   *metrics
-	ledger    *ledger
-	queue     *order.Queue
-	limiter   *acl.Limiter
-	shares    *shares
-	newcomers *newcomers
-	lobby     *lobby
+	metrics  *metrics
+	audit    *auditWriter
+	queue    *order.Queue
+	limiter  *acl.Limiter
+	shares   *shares
+	arrivals *arrivalLimiter
+	pending  *pendingConns
 }
 
 func newPipe(api *apiserver.API, o Options, all shared) *pipe {
@@ -90,8 +90,8 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
-		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, ledger: all.ledger, limiter: all.limiter, shares: all.shares,
-		table: newTable(o.Limits, all.lobby), queue: all.queue, newcomers: all.newcomers,
+		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, audit: all.audit, limiter: all.limiter, shares: all.shares,
+		conns: newConnLimiter(o.Limits, all.pending), queue: all.queue, arrivals: all.arrivals,
 	}
 	if p.overdue = o.Overdue; p.overdue == nil {
 		p.overdue = func() uint64 { return 0 }
@@ -179,7 +179,7 @@ func (p *pipe) stop() error {
 // leave ends what is not waited for when the pipe stops: connections on which nothing can be in flight, those of strangers, whose calls
 // would be denied, and requests that are not whole.
 func (p *pipe) leave() {
-	for _, c := range p.table.stop() {
+	for _, c := range p.conns.stop() {
 		switch {
 		case !c.isEstablished():
 			c.because(audit.ResultIdle, errStopping.Error())
@@ -200,7 +200,7 @@ func (p *pipe) drain(stopped <-chan struct{}) {
 	}
 	for quiet := map[*conn]bool{}; ; {
 		seen := map[*conn]bool{}
-		for _, c := range p.table.stop() {
+		for _, c := range p.conns.stop() {
 			c.cutOff()
 			if c.busy.Load() > 0 {
 				continue

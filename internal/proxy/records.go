@@ -120,10 +120,10 @@ func statusOf(err error) *status.Status {
 	return status.FromContextError(err)
 }
 
-// final writes a record that no call waits for. The ledger deals with failures. A stranger that has used up its budget loses its connection.
+// final writes a record that no call waits for. The writer of records deals with failures. A stranger that has used up its budget loses its connection.
 // isSingle says that it was not counted in a summary instead, so that diagnostics may have a line about it.
 func (p *pipe) final(e lastRecord) (isSingle bool) {
-	err := p.ledger.final(context.Background(), e)
+	err := p.audit.final(context.Background(), e)
 	c, isCounted := errors.AsType[*counted](err)
 	if isCounted && c.isSpent && e.conn != nil && e.Type == audit.TypeRequest {
 		e.conn.expel()

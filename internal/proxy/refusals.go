@@ -83,7 +83,7 @@ func (c *counted) Error() string { return "counted in summary " + c.id }
 
 // refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: what the log does not take for want of
 // room is counted, and so is what would make the backlog longer than it may be.
-func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
+func (l *auditWriter) refuse(ctx context.Context, e lastRecord) error {
 	r := e.refusal()
 	if v := l.book.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {
 		l.metrics.count(&e.Event)
@@ -119,7 +119,7 @@ func (l *ledger) refuse(ctx context.Context, e lastRecord) error {
 }
 
 // appendRefusal writes a refusal to the part of the log that such callers have.
-func (l *ledger) appendRefusal(ctx context.Context, e *audit.Event, isStranger bool) (seq uint64, err error) {
+func (l *auditWriter) appendRefusal(ctx context.Context, e *audit.Event, isStranger bool) (seq uint64, err error) {
 	if isStranger {
 		ctx = segment.OfStranger(ctx)
 	}
@@ -127,7 +127,7 @@ func (l *ledger) appendRefusal(ctx context.Context, e *audit.Event, isStranger b
 }
 
 // summarise writes the summaries that are due, or all of them, side by side: the log makes those durable together that come together.
-func (l *ledger) summarise(ctx context.Context, all bool) error {
+func (l *auditWriter) summarise(ctx context.Context, all bool) error {
 	l.summaries.Lock()
 	defer l.summaries.Unlock()
 	list := l.book.take(all)
@@ -153,7 +153,7 @@ func (l *ledger) summarise(ctx context.Context, all bool) error {
 }
 
 // unwritten is how many requests and connections have ended and are in no record.
-func (l *ledger) unwritten() uint64 {
+func (l *auditWriter) unwritten() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.book.waiting()

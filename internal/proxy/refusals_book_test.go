@@ -67,13 +67,13 @@ func denied(c *conn, method, path, reason string) lastRecord {
 	return lastRecord{e, c}
 }
 
-func testLedger(t *testing.T, log audit.Writer) *ledger {
+func testLedger(t *testing.T, log audit.Writer) *auditWriter {
 	t.Helper()
 	m, err := newMetrics(newPrivateRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newLedger(log, m, nopLog())
+	return newAuditWriter(log, m, nopLog())
 }
 
 func TestAnHourOfRefusalsStaysWithinItsBudget(t *testing.T) {
@@ -124,9 +124,9 @@ func TestAnHourOfRefusalsStaysWithinItsBudget(t *testing.T) {
 				if log.all != refused || l.unwritten() != 0 {
 					t.Errorf("%d refusals, and records of %d; %d wait", refused, log.all, l.unwritten())
 				}
-				for _, b := range l.metrics.tally.accounts {
+				for _, b := range l.metrics.reconciler.accounts {
 					if b.waiting != 0 || b.recorded != refused {
-						t.Errorf("the tally has %+v", b)
+						t.Errorf("the reconciler has %+v", b)
 					}
 				}
 			})
@@ -318,9 +318,9 @@ func TestAStopWritesAFewSummariesTogether(t *testing.T) {
 				t.Fatalf("%+v %+v", s.What, s.Outcome)
 			}
 		}
-		for _, b := range l.metrics.tally.accounts {
+		for _, b := range l.metrics.reconciler.accounts {
 			if b.waiting != 0 || b.recorded != refused {
-				t.Errorf("the tally has %+v", b)
+				t.Errorf("the reconciler has %+v", b)
 			}
 		}
 	})

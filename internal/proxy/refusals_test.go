@@ -27,7 +27,7 @@ var intruder = caller.Caller{
 
 // strict gives callers a budget that a test can use up.
 func strict(f *fixture, records float64) {
-	b := f.server.ledger.book
+	b := f.server.audit.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.budgets = theBudgets
@@ -36,7 +36,7 @@ func strict(f *fixture, records float64) {
 
 // welcomeAgain ends the time for which client processes are turned away at the accept.
 func (f *fixture) welcomeAgain() {
-	s := f.server.pipes[0].newcomers
+	s := f.server.pipes[0].arrivals
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.away)

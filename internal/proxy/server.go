@@ -62,7 +62,7 @@ type Options struct {
 type Server struct {
 	listen  func(name string) (net.Listener, error)
 	log     *zap.Logger
-	ledger  *ledger
+	audit   *auditWriter
 	pipes   []*pipe
 	limits  Limits
 	metrics *metrics
@@ -113,11 +113,11 @@ func New(o Options) (*Server, error) {
 	if err := registerQueue(o.Registerer, queue); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, ledger: newLedger(o.Audit, m, o.Log)}
-	if err := registerUnwritten(o.Registerer, s.ledger.book); err != nil {
+	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, audit: newAuditWriter(o.Audit, m, o.Log)}
+	if err := registerUnwritten(o.Registerer, s.audit.book); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	all := shared{metrics: m, ledger: s.ledger, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), newcomers: newNewcomers(), lobby: newLobby()}
+	all := shared{metrics: m, audit: s.audit, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), arrivals: newArrivalLimiter(), pending: newPendingConns()}
 	for _, api := range o.APIs {
 		s.pipes = append(s.pipes, newPipe(api, o, all))
 	}
@@ -137,7 +137,7 @@ func (s *Server) Run(ctx context.Context) error {
 	watching, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // also while calls in flight are waited for
 	var watcher sync.WaitGroup
 	watcher.Go(func() { s.watch(watching) })
-	watcher.Go(func() { s.ledger.watch(watching) })
+	watcher.Go(func() { s.audit.watch(watching) })
 	defer watcher.Wait()
 	defer unwatch()
 	group, running := errgroup.WithContext(ctx)
@@ -197,12 +197,12 @@ func (s *Server) stop() error {
 		})
 	}
 	_ = group.Wait() // each error has its own place
-	errs[len(s.pipes)] = s.ledger.settle(context.Background())
-	if err := s.ledger.summarise(context.Background(), true); err != nil {
-		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.ledger.book.waiting()), zap.Error(err))
+	errs[len(s.pipes)] = s.audit.settle(context.Background())
+	if err := s.audit.summarise(context.Background(), true); err != nil {
+		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.audit.book.waiting()), zap.Error(err))
 	}
 	return errors.Join(errs...)
 }
 
 // Unwritten is how many requests and connections have ended without a record in the log. It is final when Run has returned.
-func (s *Server) Unwritten() uint64 { return s.ledger.unwritten() }
+func (s *Server) Unwritten() uint64 { return s.audit.unwritten() }

@@ -25,7 +25,7 @@ type shares struct {
 	byHouse           map[shareOf[string]]int
 }
 
-// shareOf is a caller or a house with its calls that are passed on unread, or with its others.
+// shareOf is a caller or a group with its calls that are passed on unread, or with its others.
 type shareOf[T comparable] struct {
 	who    T
 	passed bool
@@ -57,7 +57,7 @@ func (s *shares) take(who caller.Principal, stranger, passed bool) (release func
 			*used--
 		}, nil
 	}
-	key, house := shareOf[caller.Principal]{who, passed}, shareOf[string]{houseOf(who), passed}
+	key, group := shareOf[caller.Principal]{who, passed}, shareOf[string]{groupOf(who), passed}
 	caller, total, used := s.caller, s.total, &s.used
 	if passed {
 		caller, total, used = forwardedRequests, forwardedTotal, &s.passed
@@ -65,15 +65,15 @@ func (s *shares) take(who caller.Principal, stranger, passed bool) (release func
 	switch {
 	case s.byCaller[key] >= caller:
 		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", caller)
-	case s.byHouse[house] >= ofHouse(total):
-		return nil, status.Errorf(codes.ResourceExhausted, "callers of %s have %d requests in progress, the most they may have", house.who, ofHouse(total))
+	case s.byHouse[group] >= ofGroup(total):
+		return nil, status.Errorf(codes.ResourceExhausted, "callers of %s have %d requests in progress, the most they may have", group.who, ofGroup(total))
 	case *used >= total:
 		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress, the most that may be", total)
 	}
 	change := func(by int) {
 		*used += by
 		count(s.byCaller, key, by)
-		count(s.byHouse, house, by)
+		count(s.byHouse, group, by)
 	}
 	change(1)
 	return func() {

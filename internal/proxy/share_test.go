@@ -247,7 +247,7 @@ func TestTheCallersOfOneAccountDoNotHoldAllCalls(t *testing.T) {
 				}
 				return n
 			}
-			if first, second := held("S-1-5-80-1"), held("S-1-5-80-2"); first != ofHouse(total) || second != total-ofHouse(total) {
+			if first, second := held("S-1-5-80-1"), held("S-1-5-80-2"); first != ofGroup(total) || second != total-ofGroup(total) {
 				t.Errorf("the programs of one account hold %d calls, and then those of another %d, of %d", first, second, total)
 			}
 			for _, r := range release {

@@ -69,7 +69,7 @@ func TestUnreadAnswersOfStrangersCountAgainstTheirShare(t *testing.T) {
 func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 	const mostBytes = 16 << 20
 	idle := heldBytes()
-	l, s, calls := testLedger(t, &weighing{}), newNewcomers(), acl.NewLimiter(0)
+	l, s, calls := testLedger(t, &weighing{}), newArrivalLimiter(), acl.NewLimiter(0)
 	long := strings.Repeat("\x01", 8000)
 	for account := range maxRefused + maxRefused/2 {
 		caller := farAway(account, longest)

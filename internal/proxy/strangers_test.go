@@ -121,7 +121,7 @@ func TestHeadersThatDoNotEndAreBoundedInTimeForStrangersAlone(t *testing.T) {
 
 // What a stranger does seldom is recorded in full, whatever other strangers do.
 func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
-	s := newNewcomers()
+	s := newArrivalLimiter()
 	storm, seldom := outsider("storm").Principal(), outsider("seldom").Principal()
 	for range 1000 {
 		s.admit(storm, true, client{"a", 1})
@@ -143,7 +143,7 @@ func TestAStrangerThatComesSeldomIsServedBesideAStorm(t *testing.T) {
 // A caller that rules name, and that connects in a loop, is served at a rate of its own.
 func TestACallerThatConnectsInALoopIsTurnedAwayAndOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, loop, other := newNewcomers(), container("loop").Principal(), container("other").Principal()
+		n, loop, other := newArrivalLimiter(), container("loop").Principal(), container("other").Principal()
 		served := 0
 		for range 10 * newBurst {
 			if at := (client{"a", 1}); !n.isAway(at) && n.admit(loop, false, at) {
@@ -198,7 +198,7 @@ func TestAStrangersConnectionEndsWhenItIdles(t *testing.T) {
 
 func TestOfAStormOneConnectionASecondIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, storm := newNewcomers(), client{"a", 1}
+		s, storm := newArrivalLimiter(), client{"a", 1}
 		s.turnAway(storm)
 		for second := range 10 {
 			time.Sleep(awayFor + 1)
@@ -250,9 +250,9 @@ func (deadConn) Close() error { return nil }
 func stormed(t *testing.T) *pipe {
 	t.Helper()
 	l := testLedger(t, &weighing{})
-	p := &pipe{name: "csi-proxy-disk-v1", ledger: l, metrics: l.metrics, newcomers: newNewcomers()}
+	p := &pipe{name: "csi-proxy-disk-v1", audit: l, metrics: l.metrics, arrivals: newArrivalLimiter()}
 	p.turnedAway = p.turnedAwayRecord()
-	p.newcomers.away[client{p.name, 7}] = time.Now().Add(time.Hour)
+	p.arrivals.away[client{p.name, 7}] = time.Now().Add(time.Hour)
 	return p
 }
 
@@ -286,13 +286,13 @@ func TestAConnectionThatIsTurnedAwayLeavesNothingInMemory(t *testing.T) {
 	}); n > 2 {
 		t.Errorf("%v allocations for each", n)
 	}
-	if n := p.ledger.unwritten(); n != runs+1 {
+	if n := p.audit.unwritten(); n != runs+1 {
 		t.Errorf("%d are counted, want %d", n, runs+1)
 	}
-	if err := p.ledger.summarise(t.Context(), true); err != nil || p.ledger.unwritten() != 0 {
-		t.Errorf("%v, %d are in no record", err, p.ledger.unwritten())
+	if err := p.audit.summarise(t.Context(), true); err != nil || p.audit.unwritten() != 0 {
+		t.Errorf("%v, %d are in no record", err, p.audit.unwritten())
 	}
-	log := p.ledger.writer.(*weighing) //nolint:forcetypeassert // made above
+	log := p.audit.writer.(*weighing) //nolint:forcetypeassert // made above
 	if len(log.summaries) != 1 || log.summaries[0].Outcome.Count != runs+1 || log.summaries[0].Outcome.First.After(log.summaries[0].Time) {
 		t.Errorf("%+v", log.summaries)
 	}

@@ -25,7 +25,7 @@ func Add(mgr manager.Manager, leads *leader.Group, o Options) (unread func(conte
 		return nil, fmt.Errorf("count nodes: %w", err)
 	}
 	c := &counter{
-		metrics: m, Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), ear: newEar(o.Now), changed: make(chan struct{}, 1),
+		metrics: m, Options: o, cached: mgr.GetCache(), status: mgr.GetClient().Status(), heartbeats: newHeartbeats(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: mgr.GetAPIReader(), writer: mgr.GetClient(), log: o.Log},
 		watch:   func(ctx context.Context, c *counter) error { return c.follow(ctx, mgr.GetCache()) },
 	}
@@ -58,7 +58,7 @@ func (c *counter) follow(ctx context.Context, from cache.Cache) error {
 func (c *counter) came(before, o any) {
 	switch o := o.(type) {
 	case *v1alpha1.GuardedNode:
-		c.ear.hear(o)
+		c.heartbeats.hear(o)
 		if was, ok := before.(*v1alpha1.GuardedNode); ok && sameReport(was.NodeReport, o.NodeReport) {
 			return
 		}
@@ -75,7 +75,7 @@ func (c *counter) went(o any) {
 		o = gone.Obj
 	}
 	if n, ok := o.(*v1alpha1.GuardedNode); ok {
-		c.ear.forget(n.Name)
+		c.heartbeats.forget(n.Name)
 	}
 	c.signal()
 }

@@ -32,7 +32,7 @@ type cleaner struct {
 	next string // where the last round has stopped
 }
 
-func (c *cleaner) clean(ctx context.Context, found *census) {
+func (c *cleaner) clean(ctx context.Context, found *snapshot) {
 	if !c.last.IsZero() && found.now.Sub(c.last) < cleanEvery {
 		return
 	}

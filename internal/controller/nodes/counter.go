@@ -57,20 +57,20 @@ func (o Options) withDefaults() Options {
 // counter writes status.nodes of PipePolicies, and nothing else of it: the rest is others'. It runs on the leader.
 type counter struct {
 	Options
-	cached  client.Reader
-	watch   func(ctx context.Context, c *counter) error
-	status  client.SubResourceWriter
-	cleaner cleaner
-	ear     *ear
-	metrics *metrics
-	changed chan struct{}
+	cached     client.Reader
+	watch      func(ctx context.Context, c *counter) error
+	status     client.SubResourceWriter
+	cleaner    cleaner
+	heartbeats *heartbeats
+	metrics    *metrics
+	changed    chan struct{}
 }
 
 // Start counts until ctx is done. A cluster whose definitions are of an earlier release has no nodes to count, and reviews
 // are answered all the same.
 func (c *counter) Start(ctx context.Context) error {
 	defer c.metrics.nodes.Reset() // the leader alone has series
-	c.ear.reset()
+	c.heartbeats.reset()
 	for {
 		err := c.watch(ctx, c)
 		if err == nil || ctx.Err() != nil {
@@ -129,7 +129,7 @@ func (c *counter) count(ctx context.Context) (written int, err error) {
 	if err := c.cached.List(ctx, &policies); err != nil {
 		return 0, fmt.Errorf("list PipePolicies: %w", err)
 	}
-	found := c.census(nodes.Items)
+	found := c.snapshot(nodes.Items)
 	c.metrics.counted(found)
 	c.cleaner.clean(ctx, found)
 	for i := range policies.Items {
@@ -154,11 +154,11 @@ func (c *counter) unread(ctx context.Context, r publish.Result) ([]string, error
 	if err := c.cached.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("list GuardedNodes: %w", err)
 	}
-	return c.census(nodes.Items).unread(r), nil
+	return c.snapshot(nodes.Items).unread(r), nil
 }
 
-func (c *counter) census(nodes []v1alpha1.GuardedNode) *census {
-	out := &census{heard: c.ear.heard, publishes: c.Published != nil, now: c.Now(), published: map[string]publish.Result{}}
+func (c *counter) snapshot(nodes []v1alpha1.GuardedNode) *snapshot {
+	out := &snapshot{heard: c.heartbeats.last, publishes: c.Published != nil, now: c.Now(), published: map[string]publish.Result{}}
 	out.nodes = slices.DeleteFunc(nodes, func(n v1alpha1.GuardedNode) bool { return n.DeletionTimestamp != nil })
 	slices.SortFunc(out.nodes, func(a, b v1alpha1.GuardedNode) int { return strings.Compare(a.Name, b.Name) })
 	if c.Published != nil {

@@ -22,7 +22,7 @@ func newCounter(s *server, now func() time.Time) *counter {
 	o := Options{Now: now, Published: func() []publish.Result { return []publish.Result{{Pool: "default", Revision: uint64(newest)}} }}.withDefaults()
 	m, _ := newMetrics(nil) // which fails only where it is registered
 	return &counter{
-		metrics: m, Options: o, cached: s, status: statuses{server: s}, ear: newEar(o.Now), changed: make(chan struct{}, 1),
+		metrics: m, Options: o, cached: s, status: statuses{server: s}, heartbeats: newHeartbeats(o.Now), changed: make(chan struct{}, 1),
 		cleaner: cleaner{live: s, writer: s, log: zap.NewNop()}, watch: func(context.Context, *counter) error { return nil },
 	}
 }
@@ -216,7 +216,7 @@ func TestOnlyNewsHasACountMade(t *testing.T) {
 		}
 	}
 	c.went(toolscache.DeletedFinalStateUnknown{Obj: &n})
-	if len(c.ear.seen) != 0 || !asked() {
+	if len(c.heartbeats.seen) != 0 || !asked() {
 		t.Error("a node that is gone is remembered")
 	}
 }

@@ -27,8 +27,8 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, r.Register(m.nodes)
 }
 
-// counted takes note of a census. Each state has a series from the first on, so that an alert sees it rise.
-func (m *metrics) counted(c *census) {
+// counted takes note of a snapshot. Each state has a series from the first on, so that an alert sees it rise.
+func (m *metrics) counted(c *snapshot) {
 	n := map[string]int{stateSilent: 0}
 	for _, state := range states {
 		n[state] = 0

@@ -11,9 +11,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// newcomers bound how many new connections are served, over all pipes. Each costs a record, and naming its caller. A stranger that comes
+// arrivalLimiter bounds how many new connections are served, over all pipes. Each costs a record, and naming its caller. A stranger that comes
 // now and then is served and denied call by call, with a record of each.
-type newcomers struct {
+type arrivalLimiter struct {
 	named, each, all *acl.Limiter // callers that rules name, each stranger, all strangers
 
 	mu   sync.Mutex           // guards away
@@ -26,13 +26,13 @@ type client struct {
 	pid  uint32
 }
 
-func newNewcomers() *newcomers {
-	return &newcomers{named: acl.NewLimiter(0), each: acl.NewLimiter(maxAway), all: acl.NewLimiter(1), away: map[client]time.Time{}}
+func newArrivalLimiter() *arrivalLimiter {
+	return &arrivalLimiter{named: acl.NewLimiter(0), each: acl.NewLimiter(maxAway), all: acl.NewLimiter(1), away: map[client]time.Time{}}
 }
 
 // admit says whether a connection is served. If not, its process is turned away at the accept from then on, which asks
 // nobody who it is, but for one connection in awayFor that shows whether the rules, or the process of that number, are others by now.
-func (n *newcomers) admit(who caller.Principal, stranger bool, at client) bool {
+func (n *arrivalLimiter) admit(who caller.Principal, stranger bool, at client) bool {
 	if !stranger {
 		if !n.named.Call(who, "", access.Limits{CallsPerSecond: newPerSecond, Burst: newBurst}) {
 			n.turnAway(at)
@@ -50,14 +50,14 @@ func (n *newcomers) admit(who caller.Principal, stranger bool, at client) bool {
 }
 
 // welcome has a client process be turned away no more.
-func (n *newcomers) welcome(at client) {
+func (n *arrivalLimiter) welcome(at client) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.away, at)
 }
 
 // turnAway has a client process turned away at the accept.
-func (n *newcomers) turnAway(at client) {
+func (n *arrivalLimiter) turnAway(at client) {
 	if at.pid == 0 { // it stands for all whose number is not known
 		return
 	}
@@ -75,7 +75,7 @@ func (n *newcomers) turnAway(at client) {
 
 // isAway says whether a connection of a client process is turned away. One in awayFor is not: were all of a storm let in that come until
 // the first is named, each of them would be named. A process that was quiet for as long again is like any other.
-func (n *newcomers) isAway(at client) bool {
+func (n *arrivalLimiter) isAway(at client) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	until, ok := n.away[at]

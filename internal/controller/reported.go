@@ -13,22 +13,22 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
-// recall is what was told of an object already, so that Events are not repeated.
-type recall struct {
+// reportedEvents are what was told of an object already, so that Events are not repeated.
+type reportedEvents struct {
 	uid       types.UID
 	published int64 // the generation that was last called published
-	subjects  map[string]told
+	subjects  map[string]reported
 }
 
 // told is what was said of a subject. Another end makes it a new exception.
-type told struct {
+type reported struct {
 	ends     time.Time
 	standing standing
 }
 
 // recallStatus is what the status shows to have been told: all that a leader knows that has only begun.
-func recallStatus(uid types.UID, s v1alpha1.PolicyStatus) recall {
-	r := recall{uid: uid, subjects: map[string]told{}}
+func recallStatus(uid types.UID, s v1alpha1.PolicyStatus) reportedEvents {
+	r := reportedEvents{uid: uid, subjects: map[string]reported{}}
 	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionPublished) {
 		r.published = s.ObservedGeneration
 	}
@@ -37,7 +37,7 @@ func recallStatus(uid types.UID, s v1alpha1.PolicyStatus) recall {
 
 // recallPipePolicy adds the subjects. The status has only their numbers; but since they expire in the order of their
 // ends, the numbers tell which ones they were, as long as the subjects are the same.
-func recallPipePolicy(p *v1alpha1.PipePolicy) recall {
+func recallPipePolicy(p *v1alpha1.PipePolicy) reportedEvents {
 	r := recallStatus(p.UID, p.Status.PolicyStatus)
 	if p.Status.ObservedGeneration != p.Generation {
 		return r
@@ -55,38 +55,38 @@ func recallPipePolicy(p *v1alpha1.PipePolicy) recall {
 	for i, s := range ending {
 		switch {
 		case i < gone:
-			r.subjects[s.Name] = told{s.ExpiresAt.Time, expired}
+			r.subjects[s.Name] = reported{s.ExpiresAt.Time, expired}
 		case i < gone+going:
-			r.subjects[s.Name] = told{s.ExpiresAt.Time, expiring}
+			r.subjects[s.Name] = reported{s.ExpiresAt.Time, expiring}
 		}
 	}
 	return r
 }
 
-// withStatus is the recall after transitions were told.
-func (r recall) withStatus(after v1alpha1.PolicyStatus) recall {
+// withStatus are the events after transitions were told.
+func (r reportedEvents) withStatus(after v1alpha1.PolicyStatus) reportedEvents {
 	if isActive(after) && meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionPublished) {
 		r.published = after.ObservedGeneration
 	}
 	return r
 }
 
-// withSubjects returns what is to be told of subjects now, and the recall after that.
-func (r recall) withSubjects(subjects []v1alpha1.Subject, now time.Time) (recall, []note) {
+// withSubjects returns what is to be told of subjects now, and the events after that.
+func (r reportedEvents) withSubjects(subjects []v1alpha1.Subject, now time.Time) (reportedEvents, []note) {
 	var out []note
-	next := make(map[string]told, len(subjects))
+	next := make(map[string]reported, len(subjects))
 	for _, s := range subjects {
 		if s.ExpiresAt == nil {
 			continue
 		}
-		is := told{s.ExpiresAt.Time, standingOf(s, now)}
+		is := reported{s.ExpiresAt.Time, standingOf(s, now)}
 		was := r.subjects[s.Name]
 		if !was.ends.Equal(is.ends) {
 			was.standing = open
 		}
 		next[s.Name] = is
 		if is.standing <= was.standing { // a clock that was set back tells nothing anew
-			next[s.Name] = told{is.ends, was.standing}
+			next[s.Name] = reported{is.ends, was.standing}
 			continue
 		}
 		if n, ok := subjectNote(s, is.standing); ok {

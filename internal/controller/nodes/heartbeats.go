@@ -7,9 +7,9 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 )
 
-// ear remembers when each node was last heard of. What a node says of the time is its own clock's; that its object has
+// heartbeats remember when each node was last heard of. What a node says of the time is its own clock's; that its object has
 // changed is seen by ours.
-type ear struct {
+type heartbeats struct {
 	now func() time.Time
 
 	mu   sync.Mutex // guards seen
@@ -22,17 +22,19 @@ type seen struct {
 	at      time.Time
 }
 
-func newEar(now func() time.Time) *ear { return &ear{now: now, seen: map[string]seen{}} }
+func newHeartbeats(now func() time.Time) *heartbeats {
+	return &heartbeats{now: now, seen: map[string]seen{}}
+}
 
 // reset forgets everything: what came between two terms of the leader was not heard.
-func (e *ear) reset() {
+func (e *heartbeats) reset() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.seen)
 }
 
 // hear takes note of an object that is new, or that may have changed.
-func (e *ear) hear(n *v1alpha1.GuardedNode) {
+func (e *heartbeats) hear(n *v1alpha1.GuardedNode) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was, ok := e.seen[n.Name]
@@ -41,15 +43,15 @@ func (e *ear) hear(n *v1alpha1.GuardedNode) {
 	}
 }
 
-func (e *ear) forget(name string) {
+func (e *heartbeats) forget(name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.seen, name)
 }
 
-// heard is when a node last reported. Of an object that has not changed before our eyes, the report's own time is all that
+// last is when a node last reported. Of an object that has not changed before our eyes, the report's own time is all that
 // is known, unless it lies in the future.
-func (e *ear) heard(n *v1alpha1.GuardedNode) time.Time {
+func (e *heartbeats) last(n *v1alpha1.GuardedNode) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, ok := e.seen[n.Name]

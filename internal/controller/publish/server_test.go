@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-func ask(t *testing.T, b *Board, target string, headers ...string) *httptest.ResponseRecorder {
+func ask(t *testing.T, b *Server, target string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	for i := 0; i+1 < len(headers); i += 2 {
@@ -27,7 +27,7 @@ func ask(t *testing.T, b *Board, target string, headers ...string) *httptest.Res
 }
 
 func TestABoardServesWhatItHas(t *testing.T) {
-	b := NewBoard([]string{"windows", "empty"})
+	b := NewServer([]string{"windows", "empty"})
 	b.Put("windows", []byte("one"))
 	b.Put("nobody", []byte("x"))
 	w := ask(t, b, "/bundles/windows.tar.gz")
@@ -62,7 +62,7 @@ func TestABoardServesWhatItHas(t *testing.T) {
 
 func TestARequestWaitsForTheNextBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBoard([]string{"windows"})
+		b := NewServer([]string{"windows"})
 		b.Put("windows", []byte("one"))
 		etag := ask(t, b, "/windows").Header().Get("ETag")
 		var group sync.WaitGroup
@@ -96,7 +96,7 @@ func TestARequestWaitsForTheNextBundle(t *testing.T) {
 
 func TestAClientThatLeavesIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBoard([]string{"windows"})
+		b := NewServer([]string{"windows"})
 		ctx, leave := context.WithCancel(t.Context())
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/windows", nil)
 		r.Header.Set("Prefer", "wait=60")
@@ -114,7 +114,7 @@ func TestAClientThatLeavesIsNotWaitedFor(t *testing.T) {
 
 func TestWhoWaitsIsAnsweredBeforeTheServerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBoard([]string{"windows"})
+		b := NewServer([]string{"windows"})
 		b.Put("windows", []byte("one"))
 		etag := ask(t, b, "/windows").Header().Get("ETag")
 		start := time.Now()
@@ -144,7 +144,7 @@ func TestWhoWaitsIsAnsweredBeforeTheServerStops(t *testing.T) {
 
 func TestTooManyWhoWaitAreAnsweredAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBoard([]string{"windows"})
+		b := NewServer([]string{"windows"})
 		for range mostWaiting {
 			b.waiting <- struct{}{}
 		}
@@ -157,10 +157,10 @@ func TestTooManyWhoWaitAreAnsweredAtOnce(t *testing.T) {
 
 func TestEveryReplicaShowsWhatIsStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, b := &memory{}, NewBoard([]string{"windows"})
+		store, b := &memory{}, NewServer([]string{"windows"})
 		changes := 0
 		core, logs := observer.New(zap.WarnLevel)
-		m := &Mirror{Store: store, Board: b, Changed: func() { changes++ }, Log: zap.New(core)}
+		m := &Syncer{Store: store, Server: b, Changed: func() { changes++ }, Log: zap.New(core)}
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { _ = m.Start(ctx) })
@@ -169,14 +169,14 @@ func TestEveryReplicaShowsWhatIsStored(t *testing.T) {
 			t.Errorf("before: %d", w.Code)
 		}
 		_ = store.Put(ctx, "windows", Stored{Raw: []byte("one")})
-		time.Sleep(mirror + time.Second)
+		time.Sleep(syncInterval + time.Second)
 		synctest.Wait()
 		if w := ask(t, b, "/windows"); w.Body.String() != "one" {
 			t.Errorf("after: %d %q", w.Code, w.Body)
 		}
 		for _, err := range []error{errors.New("no route"), nil, errors.New("no route")} {
 			store.fail(err)
-			time.Sleep(10 * mirror)
+			time.Sleep(10 * syncInterval)
 			synctest.Wait()
 		}
 		if w := ask(t, b, "/windows"); w.Body.String() != "one" || logs.Len() != 2 {
@@ -184,7 +184,7 @@ func TestEveryReplicaShowsWhatIsStored(t *testing.T) {
 		}
 		store.fail(nil)
 		store.remove()
-		time.Sleep(3 * mirror)
+		time.Sleep(3 * syncInterval)
 		synctest.Wait()
 		if w := ask(t, b, "/windows"); w.Body.String() != "one" || changes != 2 {
 			t.Errorf("deleted: %d %q, %d changes", w.Code, w.Body, changes)

@@ -15,12 +15,12 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// ledger keeps the order of things with the log: no intent is written while a record that should stand before it is
+// auditWriter keeps the order of things with the log: no intent is written while a record that should stand before it is
 // missing. Records of what has already happened wait for the log to come back; what has not begun does not begin.
 //
 // A log that is told to go on without records takes one and gives it no number. Nothing waits for such a log but the ends of
 // intents that are in it, since those would stay open.
-type ledger struct {
+type auditWriter struct {
 	writer  audit.Writer
 	metrics *metrics
 	log     *zap.Logger
@@ -34,13 +34,13 @@ type ledger struct {
 	backlog []lastRecord
 }
 
-func newLedger(writer audit.Writer, m *metrics, log *zap.Logger) *ledger {
-	return &ledger{writer: writer, metrics: m, log: log, book: newBook(theBudgets), strangers: make(chan struct{}, strangersRecords)}
+func newAuditWriter(writer audit.Writer, m *metrics, log *zap.Logger) *auditWriter {
+	return &auditWriter{writer: writer, metrics: m, log: log, book: newBook(theBudgets), strangers: make(chan struct{}, strangersRecords)}
 }
 
 // intent makes the record durable, or returns an error: the operation must then not run. With an error, seq says
 // under which number the record would be found if it is there after all.
-func (l *ledger) intent(ctx context.Context, e *audit.Event) (seq uint64, err error) {
+func (l *auditWriter) intent(ctx context.Context, e *audit.Event) (seq uint64, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := l.retry(ctx); err != nil {
 		return 0, fmt.Errorf("records of earlier calls are still to be written: %w", err)
@@ -66,7 +66,7 @@ func (l *ledger) intent(ctx context.Context, e *audit.Event) (seq uint64, err er
 
 // final writes a record of something that has happened. If that fails the record is kept, and written before the next intent. A refusal may be
 // counted instead, which is an error of type counted.
-func (l *ledger) final(ctx context.Context, e lastRecord) error {
+func (l *auditWriter) final(ctx context.Context, e lastRecord) error {
 	ctx = context.WithoutCancel(ctx)
 	if e.isRefusal() {
 		return l.refuse(ctx, e)
@@ -103,7 +103,7 @@ func (l *ledger) final(ctx context.Context, e lastRecord) error {
 }
 
 // keep has a record wait. l.mu must be held.
-func (l *ledger) keep(e lastRecord) {
+func (l *auditWriter) keep(e lastRecord) {
 	l.metrics.wait(&e.Event)
 	l.backlog = append(l.backlog, e)
 	l.metrics.backlog.Set(float64(len(l.backlog)))
@@ -111,7 +111,7 @@ func (l *ledger) keep(e lastRecord) {
 
 // retry is settle, but leaves a log alone that lets records go: it would count this one as let go each time. Once a new record gets
 // a number, those that wait are tried.
-func (l *ledger) retry(ctx context.Context) error {
+func (l *auditWriter) retry(ctx context.Context) error {
 	if l.letGo.Load() {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (l *ledger) retry(ctx context.Context) error {
 }
 
 // watch tries again until ctx is done: the end of an operation should not wait in memory for the next caller.
-func (l *ledger) watch(ctx context.Context) {
+func (l *auditWriter) watch(ctx context.Context) {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
@@ -134,7 +134,7 @@ func (l *ledger) watch(ctx context.Context) {
 }
 
 // settle writes what is waiting.
-func (l *ledger) settle(ctx context.Context) error {
+func (l *auditWriter) settle(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.backlog) > 0 {

@@ -9,17 +9,17 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
-// table divides the places of one pipe among connections. A connection waits in the lobby until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
+// connLimiter divides the places of one pipe among connections. A connection is pending until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
 // strangers do, the places of callers that rules name are free for them.
 //
 // Where there are too many, one of the same share gives way. Of the connections of one caller that is the oldest on which nothing was ever asked,
-// since stock clients leave such behind and do not miss them. Of a house that is full, it is one of the caller that has most of its places and
+// since stock clients leave such behind and do not miss them. Of a group that is full, it is one of the caller that has most of its places and
 // more than the one that comes: the oldest on which nothing was ever asked, else the oldest without a request in progress. Of a pipe that is full, it
-// is one of the house that has most.
+// is one of the group that has most.
 // Only if there is none is the new one refused.
-type table struct {
-	limits Limits
-	lobby  *lobby // of all pipes
+type connLimiter struct {
+	limits  Limits
+	pending *pendingConns // of all pipes
 
 	mu       sync.Mutex // guards what follows
 	serial   uint64
@@ -27,7 +27,7 @@ type table struct {
 	strange  int                      // of strangers
 	named    int                      // of callers that rules name
 	callers  map[caller.Principal]int // of those, by caller
-	houses   map[string]int           // and by the account or namespace that a caller belongs to
+	groups   map[string]int           // and by the account or namespace that a caller belongs to
 	stopping bool
 }
 
@@ -47,8 +47,8 @@ const (
 	ofACaller
 )
 
-// houseOf is what several callers may belong to: a namespace, or an account of the host. It may not fill a pipe either.
-func houseOf(who caller.Principal) string {
+// groupOf is what several callers may belong to: a namespace, or an account of the host. It may not fill a pipe either.
+func groupOf(who caller.Principal) string {
 	if who.Container != "" {
 		return "namespace " + who.Namespace
 	}
@@ -70,16 +70,16 @@ func resultOf(err error) string {
 	return audit.ResultRejected
 }
 
-func newTable(limits Limits, l *lobby) *table {
-	return &table{limits: limits, lobby: l, conns: map[*conn]place{}, callers: map[caller.Principal]int{}, houses: map[string]int{}}
+func newConnLimiter(limits Limits, l *pendingConns) *connLimiter {
+	return &connLimiter{limits: limits, pending: l, conns: map[*conn]place{}, callers: map[caller.Principal]int{}, groups: map[string]int{}}
 }
 
-// add takes in a connection that has entered the lobby.
-func (t *table) add(c *conn) error {
+// add takes in a connection that is pending.
+func (t *connLimiter) add(c *conn) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
-		t.lobby.leave(c.at.PID)
+		t.pending.leave(c.at.PID)
 		return errStopping
 	}
 	t.serial++
@@ -89,7 +89,7 @@ func (t *table) add(c *conn) error {
 }
 
 // identify gives a connection a place of its caller's. The victim, if there is one, is out of the table and must be ended.
-func (t *table) identify(c *conn, who caller.Principal, stranger bool) (victim *conn, err error) {
+func (t *connLimiter) identify(c *conn, who caller.Principal, stranger bool) (victim *conn, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p, ok := t.conns[c]
@@ -114,7 +114,7 @@ func (t *table) identify(c *conn, who caller.Principal, stranger bool) (victim *
 }
 
 // roomForStranger makes room among the strangers: for one of them any other gives way that has no request in progress. t.mu must be held.
-func (t *table) roomForStranger(c *conn) (victim *conn, err error) {
+func (t *connLimiter) roomForStranger(c *conn) (victim *conn, err error) {
 	if t.strange < t.limits.strangers() {
 		return nil, nil
 	}
@@ -129,22 +129,22 @@ func (t *table) roomForStranger(c *conn) (victim *conn, err error) {
 }
 
 // roomFor makes room for a caller that rules name. t.mu must be held.
-func (t *table) roomFor(c *conn, who caller.Principal) (victim *conn, err error) {
-	house := houseOf(who)
+func (t *connLimiter) roomFor(c *conn, who caller.Principal) (victim *conn, err error) {
+	group := groupOf(who)
 	switch {
 	case t.callers[who] >= t.limits.ConnectionsPerCaller:
 		victim = t.oldest(c, func(other *conn, p place) bool { return p.stage == ofACaller && p.caller == who && !other.asked.Load() })
 		err = fmt.Errorf("the caller holds %d connections to this pipe, the most it may hold", t.callers[who])
-	case t.houses[house] >= t.limits.perHouse():
+	case t.groups[group] >= t.limits.perGroup():
 		victim = t.ofTheLargest(c, who, func(other caller.Principal) int {
-			if houseOf(other) != house {
+			if groupOf(other) != group {
 				return 0
 			}
 			return t.callers[other]
 		})
-		err = fmt.Errorf("callers of %s hold %d connections to this pipe, the most they may hold", house, t.houses[house])
+		err = fmt.Errorf("callers of %s hold %d connections to this pipe, the most they may hold", group, t.groups[group])
 	case t.named >= t.limits.Connections:
-		victim = t.ofTheLargest(c, who, func(other caller.Principal) int { return t.houses[houseOf(other)] })
+		victim = t.ofTheLargest(c, who, func(other caller.Principal) int { return t.groups[groupOf(other)] })
 		err = fmt.Errorf("the pipe has %d connections, the most it may have", t.named)
 	default:
 		return nil, nil
@@ -157,9 +157,9 @@ func (t *table) roomFor(c *conn, who caller.Principal) (victim *conn, err error)
 }
 
 // ofTheLargest is the connection without a request in progress that gives way to c, of who. It is one of those that size, which counts what a caller
-// or its house has, is largest for. That is more than for who, also afterwards if something was asked on the connection; of who's own, one gives way
+// or its group has, is largest for. That is more than for who, also afterwards if something was asked on the connection; of who's own, one gives way
 // on which nothing was. t.mu must be held.
-func (t *table) ofTheLargest(c *conn, who caller.Principal, size func(caller.Principal) int) (found *conn) {
+func (t *connLimiter) ofTheLargest(c *conn, who caller.Principal, size func(caller.Principal) int) (found *conn) {
 	most, has := 0, size(who)
 	for other, p := range t.conns {
 		if other == c || p.stage != ofACaller || other.busy.Load() > 0 {
@@ -181,7 +181,7 @@ func (t *table) ofTheLargest(c *conn, who caller.Principal, size func(caller.Pri
 }
 
 // oldest is the connection, other than c, that came first of those that match. t.mu must be held.
-func (t *table) oldest(c *conn, matches func(*conn, place) bool) (found *conn) {
+func (t *connLimiter) oldest(c *conn, matches func(*conn, place) bool) (found *conn) {
 	for other, p := range t.conns {
 		if other != c && (found == nil || other.serial < found.serial) && matches(other, p) {
 			found = other
@@ -190,14 +190,14 @@ func (t *table) oldest(c *conn, matches func(*conn, place) bool) (found *conn) {
 	return found
 }
 
-func (t *table) remove(c *conn) {
+func (t *connLimiter) remove(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drop(c)
 }
 
 // drop frees the place of a connection, if it has one. t.mu must be held.
-func (t *table) drop(c *conn) {
+func (t *connLimiter) drop(c *conn) {
 	p, ok := t.conns[c]
 	if !ok {
 		return
@@ -207,16 +207,16 @@ func (t *table) drop(c *conn) {
 }
 
 // change counts a place by. t.mu must be held.
-func (t *table) change(p place, by int) {
+func (t *connLimiter) change(p place, by int) {
 	switch p.stage {
 	case waitsToBeNamed:
-		t.lobby.leave(p.client) // it was counted when it entered, and never enters again
+		t.pending.leave(p.client) // it was counted when it entered, and never enters again
 	case ofAStranger:
 		t.strange += by
 	case ofACaller:
 		t.named += by
 		count(t.callers, p.caller, by)
-		count(t.houses, houseOf(p.caller), by)
+		count(t.groups, groupOf(p.caller), by)
 	}
 }
 
@@ -228,7 +228,7 @@ func count[K comparable](m map[K]int, key K, by int) {
 }
 
 // stop refuses further connections and returns those that are there.
-func (t *table) stop() []*conn {
+func (t *connLimiter) stop() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopping = true

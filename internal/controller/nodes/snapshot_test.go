@@ -35,8 +35,8 @@ func node(name string, changes ...func(*v1alpha1.GuardedNode)) v1alpha1.GuardedN
 	return n
 }
 
-func censusOf(nodes ...v1alpha1.GuardedNode) *census {
-	return &census{
+func snapshotOf(nodes ...v1alpha1.GuardedNode) *snapshot {
+	return &snapshot{
 		nodes: nodes, heard: func(n *v1alpha1.GuardedNode) time.Time { return n.ReportedAt.Time }, publishes: true, now: noon,
 		published: map[string]publish.Result{"default": {Pool: "default", Revision: uint64(newest), Schemas: form}, "failing": {Pool: "failing", Err: errors.New("x")}},
 	}
@@ -53,10 +53,10 @@ func isLocal(n *v1alpha1.GuardedNode) { n.State, n.Bundle = v1alpha1.NodeLocal, 
 func isDown(n *v1alpha1.GuardedNode)  { n.State, n.Bundle = v1alpha1.NodeUnreachable, nil }
 
 func TestStandingOfANode(t *testing.T) {
-	all := wanted{decides, true}
+	all := target{decides, true}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.GuardedNode)
-		want   wanted
+		want   target
 		is     string
 	}{
 		"the newest bundle":                         {func(*v1alpha1.GuardedNode) {}, all, standingCurrent},
@@ -66,9 +66,9 @@ func TestStandingOfANode(t *testing.T) {
 		"an older one":                              {isOlder, all, standingBehind},
 		"an older one, and the newest refused":      {func(n *v1alpha1.GuardedNode) { isOlder(n); refuses(n) }, all, standingRefusing},
 		"other policies":                            {func(n *v1alpha1.GuardedNode) { n.Bundle.PolicyRevision = "sha256:2" }, all, standingBehind},
-		"policies without a name":                   {func(n *v1alpha1.GuardedNode) { n.Bundle.PolicyRevision = "" }, wanted{"", true}, standingBehind},
+		"policies without a name":                   {func(n *v1alpha1.GuardedNode) { n.Bundle.PolicyRevision = "" }, target{"", true}, standingBehind},
 		"a pool whose bundle cannot be made":        {func(n *v1alpha1.GuardedNode) { n.Bundle.Pool = "failing" }, all, standingBehind},
-		"a policy that is in no bundle yet":         {func(*v1alpha1.GuardedNode) {}, wanted{decides, false}, standingBehind},
+		"a policy that is in no bundle yet":         {func(*v1alpha1.GuardedNode) {}, target{decides, false}, standingBehind},
 		"a bundle that has ended":                   {denies, all, standingDenying},
 		"a bundle that has ended, by a wrong state": {func(n *v1alpha1.GuardedNode) { n.Bundle.Invalid = "expired" }, all, standingBehind},
 		"none, because it was refused":              {func(n *v1alpha1.GuardedNode) { denies(n); refuses(n) }, all, standingRefusing},
@@ -82,7 +82,7 @@ func TestStandingOfANode(t *testing.T) {
 		"ended, and the newest cannot be read":      {func(n *v1alpha1.GuardedNode) { denies(n); isDated(n) }, all, standingUnreadable},
 		"one more form than there is":               {func(n *v1alpha1.GuardedNode) { n.Schemas = append([]string{"rules/v3"}, form...); isOlder(n) }, all, standingBehind},
 		"the newest, of a form it does not list":    {isDated, all, standingCurrent},
-		"the same, in no policy's words":            {isDated, wanted{decides, false}, standingBehind},
+		"the same, in no policy's words":            {isDated, target{decides, false}, standingBehind},
 		"nothing published that it could read":      {func(n *v1alpha1.GuardedNode) { n.Bundle.Pool = "failing"; isDated(n) }, all, standingBehind},
 		"reads nothing, of a pool of others":        {func(n *v1alpha1.GuardedNode) { n.Bundle.Pool, n.Schemas = "own", nil; refuses(n); denies(n) }, all, standingRefusing},
 		"its own rules, and reads none":             {func(n *v1alpha1.GuardedNode) { isLocal(n); n.Schemas = nil }, all, standingLocal},
@@ -98,14 +98,14 @@ func TestStandingOfANode(t *testing.T) {
 		}, all, standingCurrent},
 	} {
 		n := node("win-1", c.change)
-		if got := censusOf(n).standing(&n, c.want); got != c.is {
+		if got := snapshotOf(n).standing(&n, c.want); got != c.is {
 			t.Errorf("%s: %s, want %s", name, got, c.is)
 		}
 	}
 }
 
 func TestCountsNameThoseThatAreNotCurrent(t *testing.T) {
-	c := censusOf(
+	c := snapshotOf(
 		node("win-1"), node("win-2"), node("behind", isOlder), node("quiet", isQuiet), node("down", isDown), node("local", isLocal),
 		node("refuses", isOlder, refuses), node("denies", denies), node("also-denies", denies), node("dated", isOlder, isDated))
 	want := &v1alpha1.NodeCounts{
@@ -116,10 +116,10 @@ func TestCountsNameThoseThatAreNotCurrent(t *testing.T) {
 			{Name: "quiet", Standing: "Silent", Revision: newest}, {Name: "local", Standing: "Local"}, {Name: "behind", Standing: "Behind", Revision: newest - 1},
 		},
 	}
-	if diff := cmp.Diff(want, c.counts(wanted{decides, true})); diff != "" {
+	if diff := cmp.Diff(want, c.counts(target{decides, true})); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.counts(wanted{"sha256:2", true}); got.Summary != "0/10" || got.Total != got.Current+got.Behind+got.Refusing+got.Silent {
+	if got := c.counts(target{"sha256:2", true}); got.Summary != "0/10" || got.Total != got.Current+got.Behind+got.Refusing+got.Silent {
 		t.Errorf("another revision: %+v", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestNoMoreThanTenAreNamed(t *testing.T) {
 	for i := range 500 {
 		nodes = append(nodes, node(fmt.Sprintf("win-%03d", i), isOlder))
 	}
-	got := censusOf(append(nodes, node("x-denies", denies))...).counts(wanted{decides, true})
+	got := snapshotOf(append(nodes, node("x-denies", denies))...).counts(target{decides, true})
 	if len(got.Others) != maxOthers || got.Others[0].Name != "x-denies" || got.Others[1].Name != "win-000" || got.Behind != 501 {
 		t.Errorf("%+v", got)
 	}
@@ -137,15 +137,15 @@ func TestNoMoreThanTenAreNamed(t *testing.T) {
 
 func TestNothingIsCountedWhereNodesGetNoBundles(t *testing.T) {
 	for name, c := range map[string]struct {
-		census *census
-		want   bool
+		snapshot *snapshot
+		want     bool
 	}{
-		"no nodes":                      {censusOf(), false},
-		"nodes without bundles":         {censusOf(node("a", isLocal), node("b", isDown)), true},
-		"nodes, and nobody makes any":   {&census{nodes: []v1alpha1.GuardedNode{node("a", isLocal), node("b", isDown)}, heard: censusOf().heard, now: noon}, false},
-		"one that has one from outside": {&census{nodes: []v1alpha1.GuardedNode{node("a", isLocal), node("b")}, heard: censusOf().heard, now: noon}, true},
+		"no nodes":                      {snapshotOf(), false},
+		"nodes without bundles":         {snapshotOf(node("a", isLocal), node("b", isDown)), true},
+		"nodes, and nobody makes any":   {&snapshot{nodes: []v1alpha1.GuardedNode{node("a", isLocal), node("b", isDown)}, heard: snapshotOf().heard, now: noon}, false},
+		"one that has one from outside": {&snapshot{nodes: []v1alpha1.GuardedNode{node("a", isLocal), node("b")}, heard: snapshotOf().heard, now: noon}, true},
 	} {
-		if got := c.census.counts(wanted{decides, true}); (got != nil) != c.want {
+		if got := c.snapshot.counts(target{decides, true}); (got != nil) != c.want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -184,13 +184,13 @@ func TestAPolicyIsWantedOnceItIsInTheBundles(t *testing.T) {
 
 func TestWhoIsHeardIsNotSilentWhateverItsClockSays(t *testing.T) {
 	now := noon
-	e := newEar(func() time.Time { return now })
+	e := newHeartbeats(func() time.Time { return now })
 	at := func(version string, reported time.Duration) *v1alpha1.GuardedNode {
 		n := node("win-1")
 		n.ResourceVersion, n.ReportedAt = version, metav1.NewTime(noon.Add(reported))
 		return &n
 	}
-	ago := func(n *v1alpha1.GuardedNode) time.Duration { return now.Sub(e.heard(n)) }
+	ago := func(n *v1alpha1.GuardedNode) time.Duration { return now.Sub(e.last(n)) }
 
 	if got := ago(at("1", -time.Hour)); got != time.Hour {
 		t.Errorf("nobody has listened: %v", got)

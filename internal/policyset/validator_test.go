@@ -28,7 +28,7 @@ func TestExamineBlamesTheObjectThatIsToBlame(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fault, elsewhere := newTrial(t).Examine(t.Context(), c.sources, c.kind, c.object)
+			fault, elsewhere := newTestValidator(t).Examine(t.Context(), c.sources, c.kind, c.object)
 			if (fault != nil) != (c.fault != "") || fault != nil && !strings.Contains(fault.Error(), c.fault) {
 				t.Errorf("fault %v, want %q", fault, c.fault)
 			}

@@ -14,9 +14,9 @@ const (
 	kindRequest    = "request"
 )
 
-// tally holds what has arrived against what is in the log. Arrivals are counted where they are accepted or announced, ends where the
+// reconciler holds what has arrived against what is in the log. Arrivals are counted where they are accepted or announced, ends where the
 // socket is closed or gRPC is done with the request, and records where the log has taken them: none of the three is derived from another.
-type tally struct {
+type reconciler struct {
 	mu       sync.Mutex // guards accounts
 	accounts map[account]*balance
 }
@@ -35,7 +35,7 @@ type balance struct {
 // over: an answer is still being sent, or something has two records.
 func (b balance) unreconciled() int { return b.arrived - b.open - b.waiting - b.recorded }
 
-func (t *tally) change(pipe, kind string, by func(*balance)) {
+func (t *reconciler) change(pipe, kind string, by func(*balance)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	at := account{pipe, kind}
@@ -64,10 +64,10 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (t *tally) Describe(out chan<- *prometheus.Desc) { out <- unreconciledDesc; out <- openDesc }
+func (t *reconciler) Describe(out chan<- *prometheus.Desc) { out <- unreconciledDesc; out <- openDesc }
 
 // Collect implements prometheus.Collector.
-func (t *tally) Collect(out chan<- prometheus.Metric) {
+func (t *reconciler) Collect(out chan<- prometheus.Metric) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at, b := range t.accounts {

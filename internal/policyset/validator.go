@@ -10,24 +10,24 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// trialTimeout bounds one examination with all its trials. The API server waits ten seconds for the answer.
+// trialTimeout bounds one examination with all its validators. The API server waits ten seconds for the answer.
 const trialTimeout = 8 * time.Second
 
-// Trial finds out whether sources could decide, without letting them. Its methods are for one caller at a time.
-type Trial struct{ engine *policy.Engine }
+// Validator finds out whether sources could decide, without letting them. Its methods are for one caller at a time.
+type Validator struct{ engine *policy.Engine }
 
-// NewTrial returns a Trial that has tried nothing yet.
-func NewTrial() (*Trial, error) {
-	// The base decides already; it is not on trial.
+// NewValidator returns a Validator that has tried nothing yet.
+func NewValidator() (*Validator, error) {
+	// The base decides already; it is not examined.
 	engine, err := policy.New(policy.Options{TestTimeout: trialTimeout, BaseTested: true, Trial: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Trial{engine}, nil
+	return &Validator{engine}, nil
 }
 
-// Try puts the sources together, compiles, tests and checks them.
-func (t *Trial) Try(ctx context.Context, s Sources) error {
+// Validate puts the sources together, compiles, tests and checks them.
+func (t *Validator) Validate(ctx context.Context, s Sources) error {
 	modules, err := s.Assemble()
 	if err != nil {
 		return err
@@ -78,21 +78,21 @@ func (s Sources) only(kind, name string) Sources {
 // Examine says what would come of the sources because of the one object that is named: fault is what is wrong with it,
 // and elsewhere is why the set still would not decide although the object is not to blame. An object must not be refused
 // for the faults of others: whoever repairs a set that is broken in two places repairs one of them first.
-func (t *Trial) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
+func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
-	all := t.Try(ctx, s)
+	all := t.Validate(ctx, s)
 	if all == nil || ctx.Err() != nil {
 		return all, nil
 	}
 	if blames(all, kind, name) {
 		return all, nil
 	}
-	before := t.Try(ctx, s.without(kind, name))
+	before := t.Validate(ctx, s.without(kind, name))
 	if before == nil { // it was fit without this object
 		return all, nil
 	}
-	if alone := t.Try(ctx, s.only(kind, name)); alone != nil {
+	if alone := t.Validate(ctx, s.only(kind, name)); alone != nil {
 		return alone, nil
 	}
 	return nil, before

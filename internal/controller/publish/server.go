@@ -23,41 +23,41 @@ const (
 	// mostWaiting bounds the requests that wait at one time; more get their answer at once. Each is a connection that
 	// nobody has authenticated, of some tens of KiB, in the process that answers reviews.
 	mostWaiting = 1024
-	// mirror is how often a replica looks at the store.
-	mirror = 5 * time.Second
+	// syncInterval is how often a replica looks at the store.
+	syncInterval = 5 * time.Second
 	// typeBundle tells OPA's own client that requests may wait for a change.
 	typeBundle = "application/vnd.openpolicyagent.bundles"
 )
 
-// Board serves the bundles of all pools: GET /…/POOL or /…/POOL.tar.gz, with an ETag, and with "Prefer: wait=SECONDS" beside
+// Server serves the bundles of all pools: GET /…/POOL or /…/POOL.tar.gz, with an ETag, and with "Prefer: wait=SECONDS" beside
 // If-None-Match an answer as soon as there is another bundle. Bundles are signed and hold no secrets, but they
 // say who may do what: serve them over TLS, and to nodes.
-type Board struct {
-	pools   map[string]*posted
+type Server struct {
+	pools   map[string]*poolBundle
 	waiting chan struct{}
 	leaving chan struct{} // closed by Leave
 	leave   sync.Once
 }
 
 // posted is what a pool has now.
-type posted struct {
+type poolBundle struct {
 	mu      sync.Mutex // guards what follows
 	raw     []byte
 	etag    string
 	changed chan struct{} // closed when raw is replaced
 }
 
-// NewBoard returns a Board without bundles.
-func NewBoard(pools []string) *Board {
-	b := &Board{pools: map[string]*posted{}, waiting: make(chan struct{}, mostWaiting), leaving: make(chan struct{})}
+// NewServer returns a Server without bundles.
+func NewServer(pools []string) *Server {
+	b := &Server{pools: map[string]*poolBundle{}, waiting: make(chan struct{}, mostWaiting), leaving: make(chan struct{})}
 	for _, pool := range pools {
-		b.pools[pool] = &posted{changed: make(chan struct{})}
+		b.pools[pool] = &poolBundle{changed: make(chan struct{})}
 	}
 	return b
 }
 
-// Put replaces the bundle of a pool, and answers those who wait for it. Pools that the Board does not have are ignored.
-func (b *Board) Put(pool string, raw []byte) {
+// Put replaces the bundle of a pool, and answers those who wait for it. Pools that the Server does not have are ignored.
+func (b *Server) Put(pool string, raw []byte) {
 	p, ok := b.pools[pool]
 	if !ok {
 		return
@@ -75,16 +75,16 @@ func (b *Board) Put(pool string, raw []byte) {
 
 // Leave answers everybody who waits, and lets nobody wait from then on: a server that stops would wait for them. They ask
 // again, and another replica.
-func (b *Board) Leave() { b.leave.Do(func() { close(b.leaving) }) }
+func (b *Server) Leave() { b.leave.Do(func() { close(b.leaving) }) }
 
-func (p *posted) now() (raw []byte, etag string, changed <-chan struct{}) {
+func (p *poolBundle) now() (raw []byte, etag string, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.raw, p.etag, p.changed
 }
 
 // ServeHTTP implements http.Handler.
-func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "want GET", http.StatusMethodNotAllowed)
@@ -123,7 +123,7 @@ func (b *Board) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // wait returns true if there may be something new.
-func (b *Board) wait(w http.ResponseWriter, r *http.Request, changed <-chan struct{}, wait time.Duration) bool {
+func (b *Server) wait(w http.ResponseWriter, r *http.Request, changed <-chan struct{}, wait time.Duration) bool {
 	select {
 	case b.waiting <- struct{}{}:
 		defer func() { <-b.waiting }()
@@ -174,24 +174,24 @@ func matches(h http.Header, etag string) bool {
 	return false
 }
 
-// Mirror puts on a Board what is in a Store. It runs on every replica: requests come to any of them.
-type Mirror struct {
-	Store Store
-	Board *Board
+// Syncer puts on a Server what is in a Store. It runs on every replica: requests come to any of them.
+type Syncer struct {
+	Store  Store
+	Server *Server
 	// Changed is called when something else is stored than at the look before; it does not wait. It may be nil. A leader's
 	// Publisher wants to know of it: nodes must not wait for a bundle that somebody has deleted.
 	Changed func()
 	Log     *zap.Logger
 }
 
-// Start looks every few seconds until ctx is done. What cannot be read stays on the Board as it was: nodes hold it
+// Start looks every few seconds until ctx is done. What cannot be read stays on the Server as it was: nodes hold it
 // against its own end.
-func (m *Mirror) Start(ctx context.Context) error {
-	tick := time.NewTicker(mirror)
+func (m *Syncer) Start(ctx context.Context) error {
+	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
 	versions, failing := map[string]string{}, map[string]bool{}
 	for {
-		for pool := range m.Board.pools {
+		for pool := range m.Server.pools {
 			s, err := m.Store.Get(ctx, pool)
 			if ctx.Err() != nil {
 				return nil
@@ -205,7 +205,7 @@ func (m *Mirror) Start(ctx context.Context) error {
 			}
 			failing[pool] = false
 			if len(s.Raw) > 0 {
-				m.Board.Put(pool, s.Raw)
+				m.Server.Put(pool, s.Raw)
 			}
 			before, seen := versions[pool]
 			versions[pool] = s.Version

@@ -33,36 +33,36 @@ const (
 
 var order = []string{standingDenying, standingRefusing, standingUnreadable, standingUnreachable, standingSilent, standingLocal, standingBehind}
 
-// census is what is known of all nodes at one time.
-type census struct {
+// snapshot is what is known of all nodes at one time.
+type snapshot struct {
 	nodes     []v1alpha1.GuardedNode
 	heard     func(*v1alpha1.GuardedNode) time.Time
 	published map[string]publish.Result // by pool
 	publishes bool                      // somebody makes bundles here
 	now       time.Time
 
-	counted map[wanted]*v1alpha1.NodeCounts // policies that want the same have the same counts
+	counted map[target]*v1alpha1.NodeCounts // policies that want the same have the same counts
 }
 
 // wanted is what a node must decide by to be current for a policy.
-type wanted struct {
+type target struct {
 	revision string // of all policies
 	isOut    bool   // the policy's generation is in the bundles
 }
 
 // want reads what was said of a policy: its generation decides at admission, and has been put into bundles if any are made.
-func want(p *v1alpha1.PipePolicy) wanted {
+func want(p *v1alpha1.PipePolicy) target {
 	s := p.Status
 	out := s.ObservedGeneration == p.Generation &&
 		meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionCompiled) && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionTestsPassed)
 	if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionBundlesPublished); c != nil {
 		out = out && c.ObservedGeneration == p.Generation && c.Status != metav1.ConditionUnknown
 	}
-	return wanted{s.Revision, out}
+	return target{s.Revision, out}
 }
 
 // counts returns nil if bundles are not in use.
-func (c *census) counts(w wanted) *v1alpha1.NodeCounts {
+func (c *snapshot) counts(w target) *v1alpha1.NodeCounts {
 	if len(c.nodes) == 0 || !c.publishes && !slices.ContainsFunc(c.nodes, func(n v1alpha1.GuardedNode) bool { return n.Bundle != nil }) {
 		return nil
 	}
@@ -97,14 +97,14 @@ func (c *census) counts(w wanted) *v1alpha1.NodeCounts {
 	})
 	out.Others = slices.Clip(out.Others[:min(len(out.Others), maxOthers)])
 	if c.counted == nil {
-		c.counted = map[wanted]*v1alpha1.NodeCounts{}
+		c.counted = map[target]*v1alpha1.NodeCounts{}
 	}
 	c.counted[w] = out
 	return out
 }
 
 // standing says how a node stands to what is wanted. What is not understood is not current.
-func (c *census) standing(n *v1alpha1.GuardedNode, w wanted) string {
+func (c *snapshot) standing(n *v1alpha1.GuardedNode, w target) string {
 	isRefusing := n.Bundle != nil && n.Bundle.Refused != ""
 	switch {
 	case c.isSilent(n):
@@ -127,7 +127,7 @@ func (c *census) standing(n *v1alpha1.GuardedNode, w wanted) string {
 
 // isNewest compares both revisions: that of admission does not change with what concerns nodes alone, and the bundle's is
 // known only where it was made.
-func (c *census) isNewest(b *v1alpha1.NodeBundle, w wanted) bool {
+func (c *snapshot) isNewest(b *v1alpha1.NodeBundle, w target) bool {
 	if !w.isOut || w.revision == "" || b.PolicyRevision != w.revision {
 		return false
 	}
@@ -136,7 +136,7 @@ func (c *census) isNewest(b *v1alpha1.NodeBundle, w wanted) bool {
 }
 
 // unread names the nodes that report and cannot read what was published for their pool.
-func (c *census) unread(r publish.Result) (names []string) {
+func (c *snapshot) unread(r publish.Result) (names []string) {
 	for i := range c.nodes {
 		if n := &c.nodes[i]; n.Bundle != nil && n.Bundle.Pool == r.Pool && !c.isSilent(n) && cannotRead(n, r) {
 			names = append(names, n.Name)
@@ -154,4 +154,6 @@ func cannotRead(n *v1alpha1.GuardedNode, r publish.Result) bool {
 	return slices.ContainsFunc(r.Schemas, func(s string) bool { return !slices.Contains(n.Schemas, s) })
 }
 
-func (c *census) isSilent(n *v1alpha1.GuardedNode) bool { return c.now.Sub(c.heard(n)) >= silentAfter }
+func (c *snapshot) isSilent(n *v1alpha1.GuardedNode) bool {
+	return c.now.Sub(c.heard(n)) >= silentAfter
+}
