@@ -201,7 +201,7 @@ type Subject struct {
 	// +listType=set
 	// +optional
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
-	// Containers are exact names of containers. An omitted list permits any.
+	// Containers are exact names of containers and init containers; at admission a list permits no ephemeral container. An omitted list permits any.
 	//
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1

@@ -93,7 +93,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 	host := s.host[in.Namespace]
 	for i := range in.Mounts {
 		m := &in.Mounts[i]
-		c := caller.Container{Name: m.Container, Image: m.Image, HostProcess: m.HostProcess, RunAsUserName: m.runAsUserName}
+		c := caller.Container{Name: subjectName(m.Container, m.ContainerType), Image: m.Image, HostProcess: m.HostProcess, RunAsUserName: m.runAsUserName}
 		if m.isHostPath() {
 			m.Access = of(asker{host, c, question{ofHostPath, m.Path, m.SubPath}})
 		} else {
@@ -114,7 +114,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 	for i := range in.Containers {
 		c := &in.Containers[i]
 		if c.Access = ungoverned; c.HostProcess {
-			c.Access = of(asker{host, caller.Container{Name: c.Name, Image: c.Image, HostProcess: true, RunAsUserName: c.RunAsUserName}, question{what: ofHostProcess}})
+			c.Access = of(asker{host, caller.Container{Name: subjectName(c.Name, c.Type), Image: c.Image, HostProcess: true, RunAsUserName: c.RunAsUserName}, question{what: ofHostProcess}})
 		}
 	}
 	switch {
@@ -124,6 +124,15 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 		return errTooManySubjects
 	}
 	return nil
+}
+
+// subjectName is the name of a container to a subject that lists containers. An ephemeral one has none: the lists are of the containers that
+// manifests have, and who may add one to a pod, with a command of their choice, could give it any name that the pod has free.
+func subjectName(name, containerType string) string {
+	if containerType == typeEphemeral {
+		return ""
+	}
+	return name
 }
 
 // question is what is asked of the subjects of a policy. Of a host path, it is about the volume's path and the mount's subPath.

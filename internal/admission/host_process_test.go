@@ -42,6 +42,13 @@ func TestASubjectMayBeAHostProcessContainer(t *testing.T) {
 	byParameters.Parameters.PipePolicies, byParameters.PipePolicies = byParameters.PipePolicies, nil
 	asAny := hostDriver()
 	asAny.PipePolicies["storage"].Subjects[0].HostProcess.RunAsUserNames = nil
+	ofAnyContainer := hostDriver(func(p *PipePolicy) { p.Subjects[0].Containers = nil })
+	later := func(p *corev1.Pod) { // an ephemeral container in the place of the subject's
+		own := p.Spec.Containers[0]
+		own.VolumeMounts = nil
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon(own)}}
+		p.Spec.Containers, p.Spec.Volumes = nil, nil
+	}
 	many := hostDriver()
 	for _, name := range []string{"a", "z"} {
 		many.PipePolicies[name] = PipePolicy{Subjects: []access.Subject{{
@@ -74,6 +81,8 @@ func TestASubjectMayBeAHostProcessContainer(t *testing.T) {
 		"its end":             {policies: hostDriver(until(clock)), pod: hostPod(), effect: EffectDeny, code: "PG005", text: `subject "node" of PipePolicy "storage" ended `},
 		"another image":       {policies: hostDriver(), pod: hostPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "docker.io/evil" }), effect: EffectDeny, code: "PG005", text: nearest + `image: want "example.com/app:*", is "docker.io/evil"`},
 		"another container":   {policies: hostDriver(), pod: hostPod(func(p *corev1.Pod) { p.Spec.Containers[0].Name = "sidecar" }), effect: EffectDeny, code: "PG005", text: `container: want "app", is "sidecar"`},
+		"a container later":   {policies: hostDriver(), pod: hostPod(later), effect: EffectDeny, code: "PG005", text: `container: want "app"`},
+		"any, and later":      {policies: ofAnyContainer, pod: hostPod(later), effect: EffectAllow},
 		"another account":     {policies: many, pod: in("drivers", "default", hostPod()), effect: EffectDeny, code: "PG005", text: `serviceAccount: want "`},
 		"another namespace":   {policies: hostDriver(), pod: in("team-a", "node-sa", hostPod()), effect: EffectDeny, code: "PG005"},
 		"a Windows account":   {policies: hostDriver(), pod: hostPod(account("ContainerAdministrator")), effect: EffectDeny, code: "PG005", text: nearest + `runAsUserName: want "NT AUTHORITY\SYSTEM" or "hpc-group", is "ContainerAdministrator"`},

@@ -18,7 +18,7 @@ type Subject struct {
 	Namespace string `json:"namespace,omitempty"`
 	// ServiceAccounts of the pods.
 	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
-	// Containers are names of containers.
+	// Containers are names of containers. At admission they are none of ephemeral ones.
 	Containers []string `json:"containers,omitempty"`
 	// Images as SpellImage takes them.
 	Images []string `json:"images,omitempty"`

@@ -46,13 +46,14 @@ type Powers struct {
 }
 
 // DefaultPowerPipes are pipes through which a container can be started with any mount, and which no workload needs:
-// those of containerd (containerd-containerd.ttrpc too) and its shims, of Docker and cri-dockerd, of the kubelet's former
-// dockershim, and of Rancher's wins. Behind the others Windows itself manages services, tasks, the registry, and secrets and accounts
-// ([MS-SCMR], [MS-TSCH], [MS-RRP], [MS-LSAD], [MS-SAMR]); lsarpc, netlogon, protected_storage and samr are names of lsass, eventlog and svcctl of ntsvcs.
+// those of BuildKit, of containerd (containerd-containerd.ttrpc too) and its shims, of Docker and cri-dockerd, of the kubelet's former
+// dockershim, and of Rancher's wins. Through the others Windows itself manages services, tasks, the registry, secrets and accounts, shares,
+// printer drivers, encrypted files and shutdown ([MS-SCMR], [MS-TSCH], [MS-RRP], [MS-LSAD], [MS-SAMR], [MS-SRVS], [MS-RPRN], [MS-EFSR], [MS-RSP]); lsarpc, netlogon, protected_storage and samr are names of lsass, eventlog and svcctl of ntsvcs.
 func DefaultPowerPipes() []string {
 	return []string{
-		"containerd-containerd*", "containerd-shim-*", "cri-dockerd*", "docker_engine*", "dockershim*", "rancher_wins*",
-		"atsvc", "eventlog", "lsarpc", "lsass", "netlogon", "ntsvcs", "protected_storage", "samr", "svcctl", "winreg",
+		"buildkitd*", "containerd-containerd*", "containerd-shim-*", "cri-dockerd*", "docker_engine*", "dockershim*", "rancher_wins*",
+		"atsvc", "efsrpc", "eventlog", "initshutdown", "lsarpc", "lsass", "netlogon", "ntsvcs", "protected_storage", "samr", "spoolss", "srvsvc", "svcctl",
+		"winreg",
 	}
 }
 
@@ -63,10 +64,12 @@ func DefaultPowerPaths() []string { return []string{`C:\`, `C:\Windows`, `C:\etc
 // DefaultHostPaths are the directories through which a pod gets at what a guarded pipe protects, or at the node, by way of a program that trusts them: the kubelet's
 // (the sockets of CSI drivers and of their registration, its keys, the volumes of all pods), those of volume and network plugins, whose programs the kubelet and the
 // container runtime start, the one in which tools for Windows nodes keep programs and kubeconfigs, and those of installed programs, of their state (containerd's,
-// Pipeguard's, the SSH server's) and of users.
+// Pipeguard's, the SSH server's) and of users. Programs of Azure's agent and its extensions run as SYSTEM, and so do scripts that Windows Installer and
+// the recovery environment read from their directories; Windows.old has the accounts of a former installation.
 func DefaultHostPaths() []string {
 	return []string{
 		`C:\var\lib\kubelet`, `C:\usr\libexec\kubernetes`, `C:\etc\cni`, `C:\opt\cni`, `C:\k`, `C:\Program Files`, `C:\Program Files (x86)`, `C:\ProgramData`, `C:\Users`,
+		`C:\AzureData`, `C:\Config.Msi`, `C:\Packages`, `C:\Recovery`, `C:\Windows.old`, `C:\WindowsAzure`,
 	}
 }
 
