@@ -32,7 +32,7 @@ func decode(file string, text []byte, into any) (*yaml.Node, error) {
 	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("configuration %s: %w", file, oneByOne(err))
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+	if line, err := plainyaml.Second(text); err != nil || line > 0 {
 		return nil, fmt.Errorf("configuration %s: more than one document", file)
 	}
 	return &root, nil
