@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"sort"
 	"strings"
 
-	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -38,22 +36,6 @@ func LoadParameters(file string, policies PolicyReader) (Parameters, error) {
 	return p, nil
 }
 
-// oneDocument refuses a file in which a second document follows: it would not be read, and may be what was meant.
-func oneDocument(data []byte) error {
-	documents := yamlv3.NewDecoder(bytes.NewReader(data))
-	for n := 0; ; n++ {
-		var doc yamlv3.Node
-		switch err := documents.Decode(&doc); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("not valid YAML: %w", err)
-		case n > 0:
-			return fmt.Errorf("line %d: a second document (after ---); parameters are one", doc.Line)
-		}
-	}
-}
-
 // ParseParameters reads parameters in YAML. A key that is left out keeps its default, an unknown or duplicate key is
 // an error, and so is a file without content: it is more likely half-written than meant.
 func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
@@ -63,8 +45,10 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 	if err := plainyaml.Check(data); err != nil {
 		return Parameters{}, err
 	}
-	if err := oneDocument(data); err != nil {
+	if line, err := plainyaml.Second(data); err != nil {
 		return Parameters{}, err
+	} else if line > 0 {
+		return Parameters{}, fmt.Errorf("line %d: a second document (after ---); parameters are one", line)
 	}
 	var doc any
 	if err := yaml.UnmarshalStrict(data, &doc); err != nil {

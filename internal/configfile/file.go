@@ -68,7 +68,7 @@ func Decode(name string, text []byte, into any) (File, error) {
 	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
 		return File{}, fmt.Errorf("configuration %s: %w", name, oneByOne(err))
 	}
-	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+	if line, err := plainyaml.Second(text); err != nil || line > 0 {
 		return File{}, fmt.Errorf("configuration %s: more than one document", name)
 	}
 	return File{name: name, root: &root}, nil

@@ -42,6 +42,27 @@ func Check(text []byte) error {
 	}
 }
 
+// Second returns the line of a second document, which a reader of one leaves out although it may be what was meant, or 0. For
+// sigs.k8s.io/yaml a document also ends behind a list or mapping that is a key.
+func Second(text []byte) (line int, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		switch err := decoder.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return 0, nil
+		case err != nil:
+			return 0, fmt.Errorf("not valid YAML: %w", err)
+		case line > 0:
+			return document.Line, nil
+		}
+		line = document.Line
+		if root := document.Content[0]; root.Kind == yaml.MappingNode && len(root.Content) > 0 && root.Content[0].Kind != yaml.ScalarNode {
+			return line, nil
+		}
+	}
+}
+
 func characters(text []byte) error {
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin every file with it
 	line := 1

@@ -74,3 +74,18 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		}
 	}
 }
+
+func TestSecondDocuments(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "# x\n": 0, "---\na: 1\n": 0, "a: 1\n...\n": 0, "a: 1\n---\n": 2, "# x\n---\na: 1\n--- # y\n\nb: 2\n": 4, "a: 1\n\r---\rb: 1": 3, "{a: 1}: x\n": 1, "[]:\n": 1, "a: {[b]: 1}\n": 0,
+	} {
+		if line, err := Second([]byte(text)); line != want || err != nil {
+			t.Errorf("%q: line %d, %v, want %d", text, line, err, want)
+		}
+	}
+	for _, text := range []string{"a: [", "a: 1\n...\n]"} {
+		if line, err := Second([]byte(text)); err == nil {
+			t.Errorf("%q: line %d", text, line)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	service "go.opentelemetry.io/proto/slim/otlp/collector/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -126,9 +127,9 @@ func (o *otlp) Send(ctx context.Context, records []Record) error {
 	request := o.request(records)
 	ctx, stop := context.WithTimeout(ctx, sendTimeout)
 	defer stop()
-	var a answer
-	if err := o.conn.Invoke(ctx, exportMethod, request, &a.raw); err != nil {
+	answer := &service.ExportLogsServiceResponse{}
+	if err := o.conn.Invoke(ctx, exportMethod, request, answer); err != nil {
 		return judge(err)
 	}
-	return a.rejected(len(records))
+	return rejected(answer, len(records))
 }

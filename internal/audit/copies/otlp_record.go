@@ -5,16 +5,16 @@ import (
 	"time"
 	"unicode/utf8"
 
-	common "go.opentelemetry.io/proto/otlp/common/v1"
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
-	resource "go.opentelemetry.io/proto/otlp/resource/v1"
+	service "go.opentelemetry.io/proto/slim/otlp/collector/logs/v1"
+	common "go.opentelemetry.io/proto/slim/otlp/common/v1"
+	logs "go.opentelemetry.io/proto/slim/otlp/logs/v1"
+	resource "go.opentelemetry.io/proto/slim/otlp/resource/v1"
 	"google.golang.org/grpc"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// exportMethod is the collector's. Its request, ExportLogsServiceRequest, is a LogsData in all but name: both have the resources' logs in
-// field 1. The package that declares it brings an HTTP gateway along, which the process that guards pipes has no use for.
+// exportMethod is the collector's. The slim module has its messages without the stubs, which would bring an HTTP gateway along.
 const exportMethod = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 
 // otlp sends to a collector.
@@ -34,13 +34,13 @@ func resourceOf(o OTLPOptions) *resource.Resource {
 	return r
 }
 
-func (o *otlp) request(records []Record) *logs.LogsData {
+func (o *otlp) request(records []Record) *service.ExportLogsServiceRequest {
 	now := nanos(o.now())
 	out := make([]*logs.LogRecord, 0, len(records))
 	for _, r := range records {
 		out = append(out, logRecord(r, now))
 	}
-	return &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
+	return &service.ExportLogsServiceRequest{ResourceLogs: []*logs.ResourceLogs{{
 		Resource:  o.resource,
 		ScopeLogs: []*logs.ScopeLogs{{Scope: &common.InstrumentationScope{Name: "pipeguard.audit", Version: strconv.Itoa(audit.Version)}, LogRecords: out}},
 	}}}

@@ -16,25 +16,25 @@ import (
 	"testing"
 	"time"
 
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	service "go.opentelemetry.io/proto/slim/otlp/collector/logs/v1"
+	logs "go.opentelemetry.io/proto/slim/otlp/logs/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // collectorServer serves the collector's LogsService.
 type collectorServer struct {
 	address string
-	got     chan *logs.LogsData // what was taken
-	answer  func(*logs.LogsData) ([]byte, error)
+	got     chan *service.ExportLogsServiceRequest // what was taken
+	answer  func(*service.ExportLogsServiceRequest) ([]byte, error)
 	grpc    *grpc.Server
 	cert    *tls.Certificate // nil serves plain text
 }
 
 // startCollector serves until the test ends. answer returns the encoded ExportLogsServiceResponse; nil takes everything.
-func startCollector(t *testing.T, cert *tls.Certificate, answer func(*logs.LogsData) ([]byte, error)) *collectorServer {
+func startCollector(t *testing.T, cert *tls.Certificate, answer func(*service.ExportLogsServiceRequest) ([]byte, error)) *collectorServer {
 	t.Helper()
-	s := &collectorServer{address: "127.0.0.1:0", got: make(chan *logs.LogsData, 1000), answer: answer, cert: cert}
+	s := &collectorServer{address: "127.0.0.1:0", got: make(chan *service.ExportLogsServiceRequest, 1000), answer: answer, cert: cert}
 	s.start(t)
 	t.Cleanup(func() { s.grpc.Stop() })
 	return s
@@ -55,7 +55,7 @@ func (s *collectorServer) start(t *testing.T) {
 	s.grpc.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "opentelemetry.proto.collector.logs.v1.LogsService", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Export", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			in, out := &logs.LogsData{}, &emptypb.Empty{}
+			in, out := &service.ExportLogsServiceRequest{}, &service.ExportLogsServiceResponse{}
 			if err := decode(in); err != nil {
 				return nil, err
 			}

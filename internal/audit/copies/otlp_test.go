@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	common "go.opentelemetry.io/proto/otlp/common/v1"
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
+	service "go.opentelemetry.io/proto/slim/otlp/collector/logs/v1"
+	common "go.opentelemetry.io/proto/slim/otlp/common/v1"
+	logs "go.opentelemetry.io/proto/slim/otlp/logs/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -34,7 +35,7 @@ func TestACollectorGetsExactlyTheRecords(t *testing.T) {
 	l := line(t, denied)
 	c.Record(l)
 	mustClose(t, c)
-	want := &logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
+	want := &service.ExportLogsServiceRequest{ResourceLogs: []*logs.ResourceLogs{{
 		Resource: resourceOf(OTLPOptions{Host: "host-1", Node: "node-1"}),
 		ScopeLogs: []*logs.ScopeLogs{{
 			Scope: &common.InstrumentationScope{Name: "pipeguard.audit", Version: "1"},
@@ -154,7 +155,7 @@ func TestWhatACollectorRejectsIsCountedAndNotSentAgain(t *testing.T) {
 		"an answer that is far too large": {partial(1, strings.Repeat("x", 100_000)), 0, 4, "ResourceExhausted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := startCollector(t, nil, func(*logs.LogsData) ([]byte, error) { return tc.answer, nil })
+			server := startCollector(t, nil, func(*service.ExportLogsServiceRequest) ([]byte, error) { return tc.answer, nil })
 			var told troubles
 			p := patient{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true}).(*otlp)}
 			c := mustNew(t, Options{Places: []Place{p}, OnError: told.add})
@@ -210,7 +211,9 @@ func TestOnlyWhatMayHelpIsAskedAgain(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayLosesWhatTheQueueDoesNotHold(t *testing.T) {
-	server := startCollector(t, nil, func(*logs.LogsData) ([]byte, error) { return nil, status.Error(codes.Unavailable, "draining") })
+	server := startCollector(t, nil, func(*service.ExportLogsServiceRequest) ([]byte, error) {
+		return nil, status.Error(codes.Unavailable, "draining")
+	})
 	told := make(chan error, 100)
 	c := mustNew(t, Options{Places: []Place{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true})}, Queue: 20_000, OnError: func(err error) { told <- err }})
 	for range 1000 {

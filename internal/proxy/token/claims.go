@@ -1,23 +1,22 @@
 package token
 
 import (
-	"encoding/json"
-	"errors"
-	"slices"
 	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
 )
 
 // claims are those of a token that the API server makes for a pod, as in
 // https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#verifying-and-inspecting-private-claims
 type claims struct {
-	Issuer     string     `json:"iss"`
-	Subject    string     `json:"sub"`
-	Audience   audience   `json:"aud"`
-	Expires    int64      `json:"exp"` // seconds of Unix time, as the next two
-	NotBefore  int64      `json:"nbf"`
-	IssuedAt   int64      `json:"iat"`
-	ID         string     `json:"jti"`
-	Kubernetes kubernetes `json:"kubernetes.io"`
+	Issuer     string       `json:"iss"`
+	Subject    string       `json:"sub"`
+	Audience   jwt.Audience `json:"aud"` // one name or several
+	Expires    int64        `json:"exp"` // seconds of Unix time, as the next two; a fraction is an error
+	NotBefore  int64        `json:"nbf"`
+	IssuedAt   int64        `json:"iat"`
+	ID         string       `json:"jti"`
+	Kubernetes kubernetes   `json:"kubernetes.io"`
 }
 
 type kubernetes struct {
@@ -30,21 +29,6 @@ type kubernetes struct {
 type object struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
-}
-
-// audience is one name or several (RFC 7519, section 4.1.3).
-type audience []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (a *audience) UnmarshalJSON(text []byte) error {
-	if len(text) > 0 && text[0] == '"' {
-		*a = make(audience, 1)
-		return json.Unmarshal(text, &(*a)[0])
-	}
-	if len(text) == 0 || text[0] != '[' {
-		return errors.New("an audience is a string or a list of strings")
-	}
-	return json.Unmarshal(text, (*[]string)(a))
 }
 
 const (
@@ -129,7 +113,7 @@ func (r rules) check(c *claims, now time.Time) *Refusal {
 	switch {
 	case r.issuer != "" && c.Issuer != r.issuer:
 		return refuse(WrongIssuer, "another issuer than this cluster's made it")
-	case !slices.Contains(c.Audience, r.audience):
+	case !c.Audience.Contains(r.audience):
 		return refuse(WrongTarget, "it is not made for the audience %q", r.audience)
 	case !now.Before(until.Add(r.leeway)):
 		return refuse(WrongTime, "it expired %s ago: read the file again for each call", now.Sub(until).Truncate(time.Second))

@@ -1,7 +1,11 @@
 package token
 
 import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
@@ -97,6 +101,11 @@ func TestKeysRefuse(t *testing.T) {
 		{"a key of its own", headed(fields{"jwk": rsaJWK("rsa-1", &strangerRSA().PublicKey)}), Malformed},
 		{"an address of keys", headed(fields{"jku": "https://keys.example"}), Malformed},
 		{"a header that must be understood", headed(fields{"crit": []string{"b64"}, "b64": false}), Malformed},
+		{"a header that must be understood, and is nothing", signText(t, []byte(`{"alg":"RS256","crit":null,"kid":"rsa-1"}`), marshal(t, own), clusterRSA()), Malformed},
+		{"certificates of its own", headed(fields{"x5c": []string{}}), Malformed},
+		{"an empty nonce", headed(fields{"nonce": ""}), Malformed},
+		{"a key's name that is a number", headed(fields{"kid": 1}), Malformed},
+		{"a type that is a number", headed(fields{"typ": 1}), Malformed},
 		{"another type", headed(fields{"typ": "at+jwt"}), Malformed},
 		{"a header field twice", signText(t, []byte(`{"alg":"none","alg":"RS256","kid":"rsa-1"}`), marshal(t, own), clusterRSA()), Malformed},
 		{"a header field in capitals", signText(t, []byte(`{"ALG":"RS256","kid":"rsa-1"}`), marshal(t, own), clusterRSA()), Malformed},
@@ -109,6 +118,7 @@ func TestKeysRefuse(t *testing.T) {
 		{"an audience in capitals", changed(fields{"aud": "Pipeguard"}), WrongTarget},
 		{"no audience", changed(fields{"aud": nil}), Malformed},
 		{"an empty list of audiences", changed(fields{"aud": []string{}}), Malformed},
+		{"an audience beside nothing", changed(fields{"aud": []any{nil, ourAudience}}), Malformed},
 		{"an audience that is an object", changed(fields{"aud": fields{"0": ourAudience}}), Malformed},
 
 		{"expired", changed(fields{"exp": now.Unix() - 11, "iat": now.Unix() - 99, "nbf": now.Unix() - 99}), WrongTime},
@@ -117,11 +127,16 @@ func TestKeysRefuse(t *testing.T) {
 		{"valid for a year", changed(fields{"exp": now.Add(365 * 24 * time.Hour).Unix()}), WrongTime},
 		{"valid for ever", changed(fields{"exp": nil}), Malformed},
 		{"an end beyond all numbers", changed(fields{"exp": 1e300}), Malformed},
+		{"an end between two seconds", changed(fields{"exp": float64(now.Unix()) + 0.5}), Malformed},
 		{"a negative end", changed(fields{"exp": -1}), Malformed},
 		{"an end that is text", changed(fields{"exp": "9999999999"}), Malformed},
 		{"no beginning", changed(fields{"nbf": nil}), Malformed},
 		{"no time of making", changed(fields{"iat": nil}), Malformed},
 		{"an end that comes twice", signText(t, marshal(t, rsaHeader()), []byte(strings.Replace(string(marshal(t, own)), `"exp":`, `"exp":9999999999,"exp":`, 1)), clusterRSA()), Malformed},
+
+		{"an end that comes twice, once spelt otherwise", signText(t, marshal(t, rsaHeader()), []byte(strings.Replace(string(marshal(t, own)), `"exp":`, `"\u0065xp":9999999999,"exp":`, 1)), clusterRSA()), Malformed},
+		{"a pod that comes twice", signText(t, marshal(t, rsaHeader()), []byte(strings.Replace(string(marshal(t, own)), `"pod":`, `"pod":{},"pod":`, 1)), clusterRSA()), Malformed},
+		{"claims in capitals", signText(t, marshal(t, rsaHeader()), []byte(strings.Replace(string(marshal(t, own)), `"exp":`, `"EXP":`, 1)), clusterRSA()), Malformed},
 
 		{"a token of the old kind", changed(fields{"kubernetes.io": nil}), Malformed},
 		{"a token without a pod", changed(fields{"kubernetes.io/pod": nil}), Malformed},
@@ -313,21 +328,34 @@ func TestKeysRotate(t *testing.T) {
 
 func TestKeysDocumentRefuses(t *testing.T) {
 	rsaKey, ecKey := rsaJWK("rsa-1", &clusterRSA().PublicKey), ecJWK(t, "ec-1", &clusterEC().PublicKey)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := p384.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
 	small := b64(append([]byte{0xff}, make([]byte, 127)...))
 	for name, keys := range map[string][]fields{
 		"none":                  {},
 		"one name twice":        {rsaKey, rsaKey},
 		"no name":               {with(rsaKey, fields{"kid": nil})},
 		"a private key":         {with(rsaKey, fields{"d": "AQAB"})},
+		"half a private key":    {with(rsaKey, fields{"p": "AQAB"})},
+		"a secret besides":      {with(ecKey, fields{"k": "c2VjcmV0"})},
 		"a shared secret":       {{"kty": "oct", "kid": "s", "k": "c2VjcmV0"}},
 		"for encryption":        {with(rsaKey, fields{"use": "enc"})},
 		"1024 bits":             {with(rsaKey, fields{"n": small})},
+		"8200 bits":             {with(rsaKey, fields{"n": b64(bytes.Repeat([]byte{0xff}, 1025))})},
 		"an exponent of 3":      {with(rsaKey, fields{"e": "Aw"})},
 		"an even modulus":       {with(rsaKey, fields{"n": b64(append(clusterRSA().N.Bytes()[:255], 2))})},
 		"another hash":          {with(rsaKey, fields{"alg": "RS512"})},
 		"RSA called a secret":   {with(rsaKey, fields{"alg": "HS256"})},
 		"RSA called elliptic":   {with(rsaKey, fields{"alg": "ES256"})},
 		"another curve":         {with(ecKey, fields{"crv": "P-384"})},
+		"a key of P-384":        {{"kty": "EC", "kid": "a", "crv": "P-384", "x": b64(point[1:49]), "y": b64(point[49:])}},
+		"a key of Edwards":      {{"kty": "OKP", "kid": "a", "crv": "Ed25519", "x": b64(point[1:33])}},
 		"a point off the curve": {with(ecKey, fields{"x": b64(make([]byte, 32))})},
 		"half a point":          {with(ecKey, fields{"y": nil})},
 		"base64 with padding":   {with(rsaKey, fields{"e": "AQAB="})},
@@ -340,8 +368,18 @@ func TestKeysDocumentRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parseKeys(document(t, with(rsaKey, fields{"x5t": "t"}), with(ecKey, fields{"alg": nil, "use": nil}))); err != nil {
-		t.Errorf("fields that do not matter: %v", err)
+	good := string(document(t, rsaKey))
+	for name, text := range map[string]string{
+		"a list of keys twice": strings.Replace(good, `"keys"`, `"keys":[],"keys"`, 1), "a field twice": strings.Replace(good, `"kid"`, `"kid":"x","kid"`, 1),
+		"text behind it": good + "{}", "too long": good + strings.Repeat(" ", maxKeysFile),
+	} {
+		if _, err := parseKeys([]byte(text)); err == nil {
+			t.Errorf("%s: the document was taken", name)
+		}
+	}
+	large := with(rsaKey, fields{"kid": "rsa-2", "n": b64(bytes.Repeat([]byte{0xff}, 1024))})
+	if _, err := parseKeys(document(t, with(rsaKey, fields{"new": "t"}), large, with(ecKey, fields{"alg": nil, "use": nil}))); err != nil {
+		t.Errorf("fields that do not matter, and the largest key: %v", err)
 	}
 }
 

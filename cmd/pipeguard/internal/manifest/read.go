@@ -9,8 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v2"
-	sigsyaml "sigs.k8s.io/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
 
 // MaxSize bounds one file, in bytes: the whole of it is held in memory, several times over while it is converted.
@@ -90,23 +91,15 @@ func (b bounds) readYAML(file string, data []byte) (found []Object, faults []Fau
 // oneDocument converts the text between two separators, nil if there is nothing in it. Text in which a YAML
 // parser sees a second document is refused: kubectl would send only the first, and a reader sees both.
 func oneDocument(text []byte) ([]byte, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.SetStrict(true)
-	var first, second any
-	if err := dec.Decode(&first); errors.Is(err, io.EOF) {
-		return nil, nil
-	} else if err != nil {
-		return nil, within(err)
-	}
-	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, errors.New(`a second document that no line "---" separates from the first`)
-	}
-	if first == nil {
-		return nil, nil
-	}
-	doc, err := sigsyaml.YAMLToJSONStrict(text)
+	doc, err := yaml.YAMLToJSONStrict(text) // reads the first
 	if err != nil {
 		return nil, within(err)
+	}
+	if line, err := plainyaml.Second(text); err != nil || line > 0 {
+		return nil, errors.New(`a second document that no line "---" separates from the first`)
+	}
+	if string(doc) == "null" {
+		return nil, nil
 	}
 	return doc, nil
 }
