@@ -272,3 +272,11 @@ func TestOnlyTheEdgesHoldWindowsFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestTheProxyOfNodesHasNoInventedMachine(t *testing.T) {
+	for goos, want := range map[string]bool{"windows": false, "linux": true} {
+		if has := slices.Contains(list(t, goos)[module+"/cmd/proxy"].Deps, module+"/internal/proxy/fakehost"); has != want {
+			t.Errorf("%s: the proxy depends on fakehost: %t", goos, has)
+		}
+	}
+}

@@ -62,7 +62,7 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 
 	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; while it is missing, every call is denied; empty means "+cmp.Or(defaultConfig, "none"))
 	set.StringVar(&f.serviceName, "service-name", winsvc.DefaultName, "`name` of this service, which no request may stop")
-	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials); empty means the configuration's backend, else "+defaultHost)
+	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials; on Windows only in a program built with -tags fakehost); empty means the configuration's backend, else "+defaultHost)
 	set.StringVar(&f.socketDir, "socket-dir", "", "`directory` of the unix sockets that stand in for pipes, mode 0700; required outside Windows")
 	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and nobody over the network")
 	set.StringVar(&f.auditLog, "audit-log", "", "`directory` for audit records, or - for standard output; empty means the configuration's, else "+defaultAuditLog)

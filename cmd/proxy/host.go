@@ -3,13 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
-	"github.com/pipeguard/pipeguard/internal/proxy/fakehost"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
 
@@ -59,22 +57,7 @@ func newHost(name string, o hostOptions) (*host, error) {
 		}
 		return windowsHost(o)
 	}
-	o.log.Warn("memory host: answers come from an invented machine, and nothing is done on this one")
-	if o.journal == "" {
-		return memoryHost(fakehost.New(fakehost.Options{Roots: o.roots})), nil
-	}
-	journal, err := os.OpenFile(o.journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	h := memoryHost(fakehost.New(fakehost.Options{Roots: o.roots, Journal: journal}))
-	h.close = journal.Close
-	return h, nil
-}
-
-func memoryHost(h *fakehost.Host) *host {
-	hosts := handler.Hosts{Disk: h, Filesystem: h, Volume: h, SMB: h, ISCSI: h, System: h}
-	return &host{Hosts: hosts, mapper: h, check: func() error { return nil }, close: func() error { return nil }}
+	return memoryHost(o)
 }
 
 // noneStuck is a check.

@@ -25,7 +25,7 @@ func asking(t *testing.T, fault func(op string, args ...string) error) (*asker, 
 		t.Fatal(err)
 	}
 	fake := fakehost.New(fakehost.Options{Roots: roots, Fault: fault})
-	handlers, err := handler.New(memoryHost(fake).Hosts, roots)
+	handlers, err := handler.New(handler.Hosts{Disk: fake, Filesystem: fake, Volume: fake, SMB: fake, ISCSI: fake, System: fake}, roots)
 	if err != nil {
 		t.Fatal(err)
 	}

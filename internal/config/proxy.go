@@ -38,7 +38,7 @@ type Proxy struct {
 	// Bundle is where this node gets the policies of the cluster from.
 	Bundle Bundle `yaml:"bundle"`
 	// Backend is who carries out the calls of CSI Proxy's pipes that are allowed: windows (this process), upstream (a
-	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials). --host on the command
+	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials; on Windows only in a program built with -tags fakehost). --host on the command
 	// line goes before it. Without either it is windows, and memory outside Windows.
 	Backend string `yaml:"backend"`
 	// Upstream is where the backend upstream is.
