@@ -134,7 +134,6 @@ var forbidden = []struct{ from, to, because string }{
 	{"cmd/pipeguard", "sigs.k8s.io/controller-runtime/pkg/manager", "the author's desk needs no cluster"},
 	{"cmd/proxy", "k8s.io/client-go", "what a node says to the cluster is a dozen fields, and needs no client that could do more"},
 	{"cmd/proxy", "sigs.k8s.io/controller-runtime", "what a node says to the cluster is a dozen fields, and needs no client that could do more"},
-	{"internal/proxy/report", "internal", "a report is what the service answers, and decides nothing"},
 	{"internal/proxy/report", "k8s.io", "what a node says to the cluster is a dozen fields, and needs no client that could do more"},
 	{"cmd/proxy", "internal/admission", "the node's enforcement does not parse Kubernetes objects"},
 	{"cmd/webhook", "github.com/Microsoft/go-winio", "the webhook opens no pipes"},
@@ -142,6 +141,16 @@ var forbidden = []struct{ from, to, because string }{
 	{"cmd/webhook", "test/memnet", "connections in memory are for tests"},
 	{"cmd/proxy", "test/memnet", "connections in memory are for tests"},
 	{"cmd/pipeguard", "test/memnet", "connections in memory are for tests"},
+}
+
+// mayUse lists packages that may depend, beside the standard library, on these alone.
+var mayUse = []struct {
+	from    string
+	to      []string
+	because string
+}{
+	{"internal/httpsclient", []string{"internal/filetrust", "golang.org/x/sys"}, "what asks a server knows nothing of the question"},
+	{"internal/proxy/report", []string{"internal/httpsclient", "internal/filetrust", "golang.org/x/sys"}, "a report is what the service answers, and decides nothing"},
 }
 
 // forbiddenDirect lists what a package may not import in its own files, although something it imports may.
@@ -159,6 +168,14 @@ func TestDependenciesPointOneWay(t *testing.T) {
 		packages := list(t, goos)
 		for _, rule := range forbidden {
 			checkRule(t, goos, packages, rule.from, rule.to, rule.because)
+		}
+		for _, rule := range mayUse {
+			for _, dep := range dependencies(t, packages, rule.from) {
+				isAllowed := func(to string) bool { return matches(dep, to) || matches(dep, module+"/"+to) }
+				if !packages[dep].Standard && !slices.ContainsFunc(rule.to, isAllowed) {
+					t.Errorf("%s: %s depends on %s, but may use only %q: %s", goos, rule.from, dep, rule.to, rule.because)
+				}
+			}
 		}
 		for _, rule := range forbiddenDirect {
 			checkDirect(t, packages, rule.from, rule.to, rule.because)
@@ -182,13 +199,19 @@ func TestTheCoreDependsOnNothing(t *testing.T) {
 	}
 }
 
-func checkRule(t *testing.T, goos string, packages map[string]listed, from, to, because string) {
+// dependencies are the paths of what a package depends on, directly or through others.
+func dependencies(t *testing.T, packages map[string]listed, from string) []string {
 	t.Helper()
 	p, ok := packages[module+"/"+from]
 	if !ok {
 		t.Errorf("rule about %s: there is no such package", from)
 	}
-	for _, dep := range p.Deps {
+	return p.Deps
+}
+
+func checkRule(t *testing.T, goos string, packages map[string]listed, from, to, because string) {
+	t.Helper()
+	for _, dep := range dependencies(t, packages, from) {
 		switch {
 		case to == "*":
 			if d := packages[dep]; !d.Standard && !matches(dep, module+"/internal/core") {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
@@ -40,7 +41,7 @@ func (w witness) Send(ctx context.Context, c evidence.Copy) error {
 }
 
 func newWitnessClient(c config.Witness, state *witnessState, log *zap.Logger) (evidence.Sink, error) {
-	asks, err := httpsClient(c.CAFile)
+	asks, err := httpsclient.New(httpsclient.Options{CAFile: c.CAFile})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 )
@@ -29,9 +30,9 @@ func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *z
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := httpsClient(c.CAFile)
+	client, err := httpsclient.New(httpsclient.Options{CAFile: c.CAFile})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("bundle: %w", err)
 	}
 	log = log.With(event(eventBundle))
 	n := nodepolicy.New(nodepolicy.Options{Served: known, Policy: nodepolicy.EngineOptions(requestOptions(log))})

@@ -12,6 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/copies"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/proxy/kubelet"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -31,12 +32,12 @@ func unusable(settings config.Proxy) (errs []error, note string) {
 		read        func() error
 	}{
 		{"bundle.keys", bundle.Keys, func() error { _, _, err := bundleKeys(bundle); return err }},
-		{"bundle.caFile", bundle.CAFile, func() error { _, err := httpsClient(bundle.CAFile); return err }},
+		{"bundle.caFile", bundle.CAFile, func() error { _, err := httpsclient.New(httpsclient.Options{CAFile: bundle.CAFile}); return err }},
 		{"tokens.verify", verifies, func() error { _, err := token.New(tokens.Verify, token.Metrics{}); return err }},
 		{"containers.kubelet.caFile", k.CAFile, func() error { _, err := kubelet.New(kubeletOptions(k)); return err }},
 		{"audit.signing.key", audit.Signing.Key, func() error { _, err := evidence.ReadKey(audit.Signing.Key); return err }},
 		{"audit.signing.old", audit.Signing.Old, func() error { _, err := evidence.ReadKey(audit.Signing.Old); return err }},
-		{"audit.witness.caFile", audit.Witness.CAFile, func() error { _, err := httpsClient(audit.Witness.CAFile); return err }},
+		{"audit.witness.caFile", audit.Witness.CAFile, func() error { _, err := httpsclient.New(httpsclient.Options{CAFile: audit.Witness.CAFile}); return err }},
 		{"audit.copies.otlp.caFile", audit.Copies.OTLP.CAFile, func() error { _, err := copies.OTLP(otlpOptions(audit.Copies.OTLP, "node")); return err }},
 	} {
 		switch {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // deadline bounds every wait of these tests; a machine that is busy with other tests may need much of it.
@@ -170,15 +173,15 @@ func (p *webhookProcess) review(t *testing.T, namespace, path string) *admission
 	return review.Response
 }
 
-// eventually asks until the answer is yes. Each question is a request, so this does not spin.
+// eventually asks until the answer is yes.
 func eventually(t *testing.T, what string, ask func() bool) {
 	t.Helper()
-	for end := time.Now().Add(deadline); time.Now().Before(end); {
-		if ask() {
-			return
+	harness.Eventually(t, deadline, what, func(context.Context) error {
+		if !ask() {
+			return errors.New("not yet")
 		}
-	}
-	t.Fatalf("not within %s: %s", deadline, what)
+		return nil
+	})
 }
 
 // configFile writes a file for --config with these fields, and returns the flag.

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 const (
@@ -47,12 +46,9 @@ func newWebhook(o options, certs certificates, reg prometheus.Registerer, log *z
 	// HTTP/2 is not offered: hundreds of streams on each connection are more than the bounds of connections and bodies count.
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.GetCertificate, NextProtos: []string{"http/1.1"}}
 	if o.Certificate.ClientCAFile != "" {
-		text, err := os.ReadFile(o.Certificate.ClientCAFile) // #nosec G304 -- the operator names the file
-		if err != nil {
+		var err error
+		if c.ClientCAs, err = httpsclient.CertPool(o.Certificate.ClientCAFile); err != nil {
 			return nil, fmt.Errorf("read client authorities: %w", err)
-		}
-		if c.ClientCAs = x509.NewCertPool(); !c.ClientCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("read client authorities %s: no certificate in it", o.Certificate.ClientCAFile)
 		}
 		c.ClientAuth = tls.RequireAndVerifyClientCert
 	}

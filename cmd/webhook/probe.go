@@ -3,19 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // probeTimeout bounds one question, the connection included.
@@ -54,17 +53,11 @@ Exit codes: 0 both answers are right, 1 one is wrong or there is none, 2 wrong c
 
 // probe asks both questions and says on w what the answers were.
 func probe(ctx context.Context, url, caFile string, w io.Writer) error {
-	text, err := os.ReadFile(caFile) // #nosec G304 -- the caller names the file
+	client, err := httpsclient.New(httpsclient.Options{CAFile: caFile, Timeout: probeTimeout})
 	if err != nil {
-		return fmt.Errorf("read authorities: %w", err)
+		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(text) {
-		return fmt.Errorf("read authorities %s: no certificate in it", caFile)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: probeTimeout}
+	defer client.CloseIdleConnections()
 	for _, q := range []struct {
 		name, path string
 		admitted   bool
@@ -119,20 +112,15 @@ func ask(ctx context.Context, client *http.Client, url, path string) (*admission
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := client.Do(req)
+	answer, err := httpsclient.Do(client, req, maxProbeAnswer)
 	if err != nil {
 		return nil, err
 	}
-	defer res.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxProbeAnswer))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
-	}
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answered with status %d: %.200q", res.StatusCode, text)
+	if answer.Code != http.StatusOK {
+		return nil, fmt.Errorf("answered with status %d: %.200q", answer.Code, answer.Body)
 	}
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(text, &review); err != nil {
+	if err := json.Unmarshal(answer.Body, &review); err != nil {
 		return nil, fmt.Errorf("decode the answer: %w", err)
 	}
 	if review.Response == nil || review.Response.UID != "pipeguard-probe" || (!review.Response.Allowed && review.Response.Result == nil) {

@@ -22,17 +22,15 @@ const (
 )
 
 // Poll offers what url has, at once and whenever it changes, until ctx is done. The client's TLS settings say whom it
-// asks; what it gets is believed by its signature alone. A redirection is refused: it would name another server.
+// asks; what it gets is believed by its signature alone. It is to follow no redirects, which name another server.
 func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) error {
-	c := *client
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	etag := ""
 	var whole time.Time // when the bundle itself came last
 	for {
 		if k.Valid() != nil && time.Since(whole) > wholeAgain {
 			etag = "" // what was refused may be taken by now: a key was pinned, or a clock was set
 		}
-		raw, tag, err := fetch(ctx, &c, url, etag)
+		raw, tag, err := fetch(ctx, client, url, etag)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // to be told to stop is no fault
 		}

@@ -46,7 +46,8 @@ func TestAServerIsPolled(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		serve(http.StatusNotFound, []byte("none"))
-		group.Go(func() { _ = k.Poll(ctx, &http.Client{Transport: server}, "https://controller/bundles/windows") })
+		client := &http.Client{Transport: server, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		group.Go(func() { _ = k.Poll(ctx, client, "https://controller/bundles/windows") })
 		expect := func(want uint64) {
 			t.Helper()
 			time.Sleep(2 * pollPause)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/test/bench/process"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // idle reads what the webhook holds and uses while nobody asks it.
@@ -125,7 +126,7 @@ func (s *stage) startScan(ctx context.Context, name string) (done func(context.C
 		return nil, fmt.Errorf("apply a policy: %w", err)
 	}
 	return func(ctx context.Context) (out scan, err error) {
-		err = eventually(ctx, func() error {
+		err = harness.Await(ctx, awaitLimit, func(ctx context.Context) error {
 			now, err := reading(ctx, s.first())
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -113,7 +114,7 @@ func (s *stage) awaitVariants(ctx context.Context) error {
 	for _, v := range variants {
 		for _, kind := range kinds {
 			o := order{Variant: v, Pod: kind}
-			if err := eventually(ctx, func() error { _, err := s.creator.create(ctx, o); return err }); err != nil {
+			if err := harness.Await(ctx, awaitLimit, func(ctx context.Context) error { _, err := s.creator.create(ctx, o); return err }); err != nil {
 				return fmt.Errorf("%s pod, %s: %w", kind, v, err)
 			}
 		}
@@ -121,20 +122,8 @@ func (s *stage) awaitVariants(ctx context.Context) error {
 	return nil
 }
 
-// eventually asks until there is no error, for three minutes at most.
-func eventually(ctx context.Context, ask func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
-	defer cancel()
-	for {
-		err := ask()
-		if err == nil {
-			return nil
-		}
-		if pause(ctx, 50*time.Millisecond) != nil {
-			return err
-		}
-	}
-}
+// awaitLimit bounds the waits for the cluster.
+const awaitLimit = 3 * time.Minute
 
 // pause returns after d, or with an error when ctx is done.
 func pause(ctx context.Context, d time.Duration) error {

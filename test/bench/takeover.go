@@ -13,6 +13,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/test/bench/process"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // takeover is how long policies are on their way.
@@ -208,7 +209,7 @@ func stored(ctx context.Context, s *stage, f *figures) error {
 // allReady returns when the status of every policy names the revision that decides: the leader writes them one by one, also
 // those that were ready before.
 func (s *stage) allReady(ctx context.Context) error {
-	return eventually(ctx, func() error {
+	return harness.Await(ctx, awaitLimit, func(ctx context.Context) error {
 		now, err := reading(ctx, s.first())
 		if err != nil {
 			return err

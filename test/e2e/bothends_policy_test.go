@@ -18,6 +18,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // revisions are what both ends call a policy: its hash, and the number of the bundle that it came to the node in.
@@ -48,7 +49,7 @@ func (n *guardedNode) apply(t *testing.T, policy string) revisions {
 	}
 	applied := time.Now()
 	var r revisions
-	eventually(t, readyLimit, "the policy decides and is published", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the policy decides and is published", func(ctx context.Context) error {
 		p, err := readPolicy(ctx)
 		if err != nil {
 			return err
@@ -62,7 +63,7 @@ func (n *guardedNode) apply(t *testing.T, policy string) revisions {
 		r.policy = p.Status.Revision
 		return nil
 	})
-	eventually(t, time.Minute, "the node decides by it", func(ctx context.Context) error {
+	harness.Eventually(t, time.Minute, "the node decides by it", func(ctx context.Context) error {
 		s, err := n.status(ctx)
 		if err == nil && (s.Bundle == nil || s.Bundle.PolicyRevision != r.policy || s.Bundle.Invalid != "" || s.Bundle.Refused != nil) {
 			err = fmt.Errorf("want policy %s, the node has %+v", r.policy, s.Bundle)
@@ -90,7 +91,7 @@ func readPolicy(ctx context.Context) (*v1alpha1.PipePolicy, error) {
 // forgetPolicy deletes the policy, and waits until every replica judges without it.
 func forgetPolicy(t *testing.T) {
 	remove(t, &v1alpha1.PipePolicy{ObjectMeta: metav1.ObjectMeta{Name: "disk-inventory"}})
-	eventually(t, readyLimit, "the policy is forgotten", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the policy is forgotten", func(ctx context.Context) error {
 		for range 10 * replicas { // a connection goes to any of them
 			err := shared.Client.Create(ctx, pod("default", "evil", mounts(diskPipe), onWindows), client.DryRunAll)
 			if verdictOf(err) != refused || !strings.Contains(err.Error(), "PG001") {

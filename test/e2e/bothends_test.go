@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // storage is the namespace of the pods that call, and inventory the service account that the policy names first.
@@ -69,7 +70,7 @@ func onePolicyDecidesAtBothEnds(t *testing.T) {
 		}
 	})
 	t.Run("its status says where it decides", func(t *testing.T) {
-		eventually(t, readyLimit, "the node is counted", func(ctx context.Context) error {
+		harness.Eventually(t, readyLimit, "the node is counted", func(ctx context.Context) error {
 			p, err := readPolicy(ctx)
 			if err == nil && (p.Status.Nodes == nil || p.Status.Nodes.Summary != "1/1") {
 				err = fmt.Errorf("nodes: %+v", p.Status.Nodes)

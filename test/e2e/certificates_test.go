@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // lostCertificateIsReplaced deletes the Secret. Replicas go on with the certificate that they have; the Secret comes with an
@@ -25,9 +27,9 @@ func lostCertificateIsReplaced(t *testing.T) {
 	old := bytes.Clone(secret.Data["tls.crt"])
 	l := startLoad(t, everything...)
 	remove(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
-	eventually(t, readyLimit, "the driver is admitted all the same", admitsDriver)
+	harness.Eventually(t, readyLimit, "the driver is admitted all the same", admitsDriver)
 	upgrade(t)
-	eventually(t, readyLimit, "there is a new certificate", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "there is a new certificate", func(ctx context.Context) error {
 		var now corev1.Secret
 		if err := shared.Client.Get(ctx, key, &now); err != nil {
 			return err
@@ -40,7 +42,7 @@ func lostCertificateIsReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, readyLimit, "the webhook enforces", enforces)
-	eventually(t, time.Minute, "driver pods are admitted", l.recovered(driverPods, admitted))
+	harness.Eventually(t, readyLimit, "the webhook enforces", enforces)
+	harness.Eventually(t, time.Minute, "driver pods are admitted", l.recovered(driverPods, admitted))
 	l.judge(t)
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // componentNamespace is where the node component's pods are.
@@ -30,7 +32,7 @@ func nodeComponentPassesAlone(t *testing.T) {
 	helm(t, "upgrade", release, chart(), "--reset-then-reuse-values", "--set", "node.enabled=true", "--set", "node.namespace="+componentNamespace, "--set", "parameters.hostProcess=Deny")
 
 	var d appsv1.DaemonSet
-	eventually(t, readyLimit, "the DaemonSet is there", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the DaemonSet is there", func(ctx context.Context) error {
 		return shared.Client.Get(ctx, client.ObjectKey{Namespace: componentNamespace, Name: "pipeguard-node"}, &d)
 	})
 	asked := 0
@@ -42,7 +44,7 @@ func nodeComponentPassesAlone(t *testing.T) {
 	}
 	own := d.Spec.Template.Spec.ServiceAccountName
 	// The webhook reads its parameters again when the kubelet has brought them.
-	eventually(t, readyLimit, "other HostProcess containers are refused, and the component's are not", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "other HostProcess containers are refused, and the component's are not", func(ctx context.Context) error {
 		if v := try(ctx, "default"); v != refused {
 			return fmt.Errorf("a HostProcess pod of the default service account is %s", v)
 		}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // debug runs `kubectl debug` on a pod and does not attach. custom is what is added to the container, as JSON.
@@ -36,11 +37,11 @@ const (
 func debugContainersGetNoPipe(t *testing.T) {
 	plain := pod("default", "debugged")
 	mustAdmit(t, plain)
-	eventually(t, readyLimit, "the pod runs", running(plain))
+	harness.Eventually(t, readyLimit, "the pod runs", running(plain))
 	if err := debug(t, plain.Namespace, plain.Name, withoutMount); err != nil {
 		t.Errorf("an ordinary pod cannot be debugged: %v", err)
 	}
-	eventually(t, readyLimit, "the debug container runs", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the debug container runs", func(ctx context.Context) error {
 		var now corev1.Pod
 		if err := shared.Client.Get(ctx, client.ObjectKeyFromObject(plain), &now); err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // The driver that the chart's profile azuredisk is for.
@@ -47,15 +49,15 @@ func oneLineAdmitsADriver(t *testing.T) {
 		t.Fatalf("revisions of replicas: %v, %v", before, err)
 	}
 	upgrade(t, "--set", "drivers.azuredisk.enabled=true")
-	eventually(t, readyLimit, "every replica has the parameter", haveMoved(before))
-	eventually(t, readyLimit, "the driver is admitted", admitsDriver)
+	harness.Eventually(t, readyLimit, "every replica has the parameter", haveMoved(before))
+	harness.Eventually(t, readyLimit, "the driver is admitted", admitsDriver)
 	if diff := cmp.Diff(pods, webhookUIDs(t)); diff != "" {
 		t.Errorf("pods were replaced for a parameter (-before +after):\n%s", diff)
 	}
 
 	set := daemonSet(driverPod("driver"))
 	mustAdmit(t, set)
-	eventually(t, readyLimit, "the controller has made the driver's pod", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the controller has made the driver's pod", func(ctx context.Context) error {
 		var made corev1.PodList
 		if err := shared.Client.List(ctx, &made, client.InNamespace(driverNamespace), client.MatchingLabels{"daemon": "driver"}); err != nil {
 			return err

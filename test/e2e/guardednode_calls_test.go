@@ -13,6 +13,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // caller is a container that calls, as the API server and the kubelet know it.
@@ -29,7 +30,7 @@ func (n *guardedNode) pod(t *testing.T, name, account string) (main, sidecar cal
 	p.Spec.Containers = append(p.Spec.Containers, *p.Spec.Containers[0].DeepCopy())
 	p.Spec.Containers[1].Name = "sidecar"
 	mustAdmit(t, p)
-	eventually(t, readyLimit, name+" runs", running(p))
+	harness.Eventually(t, readyLimit, name+" runs", running(p))
 	if err := shared.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}

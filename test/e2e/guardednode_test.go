@@ -25,6 +25,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/proxy/report"
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -93,7 +94,7 @@ func guardNode(t *testing.T) *guardedNode {
 	}
 	logKey, witnessKey := n.auditKeys(t, cli, dirs["guard"])
 	upgrade(t, "--set", "bundles.enabled=true", "--set", "bundles.serve=true", "--set", "witness.enabled=true", "--set", "witness.trustFirstUse=true")
-	eventually(t, readyLimit, "the webhook enforces", enforces)
+	harness.Eventually(t, readyLimit, "the webhook enforces", enforces)
 
 	n.proxy, n.config = proxy, n.configured(t, dirs["guard"], key+".pub", logKey, witnessKey)
 	n.start(t)
@@ -117,7 +118,7 @@ func (n *guardedNode) start(t *testing.T) {
 	if n.service, err = shared.StartService(n.proxy, n.args()...); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, readyLimit, "the node has a bundle", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the node has a bundle", func(ctx context.Context) error {
 		s, err := n.status(ctx)
 		if err == nil && (s.Bundle == nil || s.Bundle.Revision == 0 || s.Bundle.Invalid != "") {
 			err = fmt.Errorf("it has %+v", s.Bundle)

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // asHostProcess makes the pod's containers HostProcess containers under a Windows account.
@@ -39,7 +41,7 @@ func nodesAreForSubjects(t *testing.T) {
 	}
 	upgrade(t, "--set", "parameters.hostProcess=Deny,parameters.hostPaths=Deny,parameters.equalPower=Deny")
 	defer upgrade(t, "--set", "parameters.hostProcess=Audit,parameters.hostPaths=Audit,parameters.equalPower=Audit")
-	eventually(t, readyLimit, "every replica has the parameters", haveMoved(before))
+	harness.Eventually(t, readyLimit, "every replica has the parameters", haveMoved(before))
 
 	driver := daemonSet(hostDriverPod("host-driver"))
 	mustAdmit(t, driver)
@@ -53,6 +55,6 @@ func nodesAreForSubjects(t *testing.T) {
 
 	network := daemonSet(pod("default", "linux-network", mounts("/opt/cni/bin"), mounts("/etc/cni/net.d"), mounts("/"), onLinux))
 	mustAdmit(t, network)
-	eventually(t, readyLimit, "a network plugin of Linux runs", ready("default", 1, client.MatchingLabels{"daemon": "linux-network"}))
+	harness.Eventually(t, readyLimit, "a network plugin of Linux runs", ready("default", 1, client.MatchingLabels{"daemon": "linux-network"}))
 	remove(t, network)
 }

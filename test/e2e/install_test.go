@@ -5,6 +5,8 @@ package e2e_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // olderNamespace has what was there before the webhook.
@@ -26,7 +28,7 @@ func installs(t *testing.T) {
 	if !strings.Contains(out, "helm test") {
 		t.Errorf("the notes do not say how to test the release:\n%s", out)
 	}
-	eventually(t, readyLimit, "the webhook enforces", enforces)
+	harness.Eventually(t, readyLimit, "the webhook enforces", enforces)
 }
 
 func helmTestPasses(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // nodeComesBack takes away the power of the node, and all pods, so that everything has to be created while no webhook
@@ -20,7 +22,7 @@ func nodeComesBack(t *testing.T) {
 	mustAdmit(t, daemonSet(pod(driverNamespace, "network", mounts("/var/lib/cni"), mounts("/run"), privileged, hostNetwork, onLinux)))
 	mustAdmit(t, daemonSet(pod(driverNamespace, "proxy", mounts("/run/xtables.lock"), mounts("/lib"), privileged, hostNetwork, onLinux)))
 	for _, name := range sets {
-		eventually(t, readyLimit, name+" runs", ready(driverNamespace, 1, client.MatchingLabels{"daemon": name}))
+		harness.Eventually(t, readyLimit, name+" runs", ready(driverNamespace, 1, client.MatchingLabels{"daemon": name}))
 	}
 
 	if err := shared.StopNode(t.Context()); err != nil {
@@ -49,7 +51,7 @@ func nodeComesBack(t *testing.T) {
 		mustAdmit(t, p)
 		remove(t, p)
 	}
-	eventually(t, readyLimit, "controllers have made every pod anew without the webhook", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "controllers have made every pod anew without the webhook", func(ctx context.Context) error {
 		for _, name := range sets {
 			if err := made(ctx, 1, driverNamespace, client.MatchingLabels{"daemon": name}, gone); err != nil {
 				return err
@@ -66,9 +68,9 @@ func nodeComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range sets {
-		eventually(t, readyLimit, name+" runs again", ready(driverNamespace, 1, client.MatchingLabels{"daemon": name}))
+		harness.Eventually(t, readyLimit, name+" runs again", ready(driverNamespace, 1, client.MatchingLabels{"daemon": name}))
 	}
-	eventually(t, readyLimit, "the webhook enforces again", enforces)
+	harness.Eventually(t, readyLimit, "the webhook enforces again", enforces)
 	t.Logf("from the start of the node until the webhook enforces: %.0f s", time.Since(since).Seconds())
 }
 

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func refusesPipes(t *testing.T) {
@@ -74,6 +76,6 @@ func ordinaryPodsRun(t *testing.T) {
 	// What CNI and kube-proxy mount: the webhook is not even asked.
 	linux := pod("default", "linux", mounts("/var/lib/cni"), mounts("/run"), privileged, hostNetwork)
 	mustAdmit(t, linux)
-	eventually(t, readyLimit, "an ordinary pod runs", running(plain))
-	eventually(t, readyLimit, "a pod with Linux paths runs", running(linux))
+	harness.Eventually(t, readyLimit, "an ordinary pod runs", running(plain))
+	harness.Eventually(t, readyLimit, "a pod with Linux paths runs", running(linux))
 }

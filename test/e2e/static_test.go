@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // staticPod is a pod that only its node can stop. On Linux the path is a strange name for a directory.
@@ -39,7 +40,7 @@ func staticPodsAreReported(t *testing.T) {
 		if err := shared.RemoveStaticPod("static"); err != nil {
 			t.Error(err)
 		}
-		eventually(t, readyLimit, "the mirror pod goes with the static pod", func(ctx context.Context) error {
+		harness.Eventually(t, readyLimit, "the mirror pod goes with the static pod", func(ctx context.Context) error {
 			err := shared.Client.Get(ctx, client.ObjectKeyFromObject(mirror), mirror)
 			if apierrors.IsNotFound(err) {
 				return nil
@@ -47,7 +48,7 @@ func staticPodsAreReported(t *testing.T) {
 			return errors.Join(errors.New("it is there"), err)
 		})
 	})
-	eventually(t, readyLimit, "the mirror pod is admitted", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the mirror pod is admitted", func(ctx context.Context) error {
 		return shared.Client.Get(ctx, client.ObjectKeyFromObject(mirror), mirror)
 	})
 	mirror.ResourceVersion, mirror.UID, mirror.OwnerReferences = "", "", nil
@@ -60,11 +61,11 @@ func staticPodsAreReported(t *testing.T) {
 		Spec:       v1alpha1.PipePolicySpec{Pipes: []v1alpha1.PipePattern{"nothing-has-this-name"}},
 	}
 	t.Cleanup(func() { remove(t, policy) })
-	eventually(t, readyLimit, "a policy is stored", func(ctx context.Context) error { return shared.Client.Create(ctx, policy) })
-	eventually(t, readyLimit, "it is reported", reported("default", func(r v1alpha1.ReportResult) bool {
+	harness.Eventually(t, readyLimit, "a policy is stored", func(ctx context.Context) error { return shared.Client.Create(ctx, policy) })
+	harness.Eventually(t, readyLimit, "it is reported", reported("default", func(r v1alpha1.ReportResult) bool {
 		return r.Subject.Name == "static-"+cluster.NodeName && r.StaticPod && r.Effect == "deny"
 	}))
-	eventually(t, readyLimit, "the pod that is older than the webhook is reported", reported(olderNamespace, func(r v1alpha1.ReportResult) bool {
+	harness.Eventually(t, readyLimit, "the pod that is older than the webhook is reported", reported(olderNamespace, func(r v1alpha1.ReportResult) bool {
 		return r.Subject.Name == "older" && r.Effect == "deny"
 	}))
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func uninstallLeavesNothing(t *testing.T) {
@@ -35,7 +37,7 @@ func uninstallLeavesNothing(t *testing.T) {
 	}
 	evil := pod("default", "nobody-refuses", mounts(diskPipe), onWindows)
 	mustAdmit(t, evil)
-	eventually(t, 2*time.Minute, "nothing is left", func(ctx context.Context) error {
+	harness.Eventually(t, 2*time.Minute, "nothing is left", func(ctx context.Context) error {
 		left, err := leftovers(ctx)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("left: %s", strings.Join(left, ", "))
@@ -45,7 +47,7 @@ func uninstallLeavesNothing(t *testing.T) {
 	l.judge(t)
 	plain := pod("default", "after")
 	mustAdmit(t, plain)
-	eventually(t, readyLimit, "ordinary pods run", running(plain))
+	harness.Eventually(t, readyLimit, "ordinary pods run", running(plain))
 }
 
 // passing are resources whose objects go by themselves, or are made of others.

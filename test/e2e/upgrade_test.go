@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func upgradeAndRollbackLeaveNoGap(t *testing.T) {
@@ -21,7 +23,7 @@ func upgradeAndRollbackLeaveNoGap(t *testing.T) {
 	l := startLoad(t, everything...)
 
 	upgrade(t, "--set", "image.tag="+tag, "--set", "scanInterval=1m")
-	eventually(t, readyLimit, "upgraded", enforces)
+	harness.Eventually(t, readyLimit, "upgraded", enforces)
 	if image := webhookImage(t); image != after {
 		t.Errorf("after the upgrade the image is %s, want %s", image, after)
 	}
@@ -30,11 +32,11 @@ func upgradeAndRollbackLeaveNoGap(t *testing.T) {
 	}
 
 	helm(t, "rollback", release, "--wait", "--timeout=3m")
-	eventually(t, readyLimit, "rolled back", enforces)
+	harness.Eventually(t, readyLimit, "rolled back", enforces)
 	if image := webhookImage(t); image != before {
 		t.Errorf("after the rollback the image is %s, want %s", image, before)
 	}
-	eventually(t, readyLimit, "the driver is still allowed", admitsDriver)
+	harness.Eventually(t, readyLimit, "the driver is still allowed", admitsDriver)
 	l.judge(t)
 	// No pod went before its successor enforced, so no request was lost.
 	for _, k := range []kind{driverPods, evilPods} {

@@ -7,13 +7,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/pipeguard/pipeguard/test/e2e/cluster"
 )
 
 // verdict is what became of a request.
@@ -73,17 +70,6 @@ func remove(t *testing.T, o client.Object) {
 	if err := shared.Client.Delete(context.Background(), o, client.GracePeriodSeconds(0)); err != nil && !apierrors.IsNotFound(err) {
 		t.Errorf("delete %T %s: %v", o, o.GetName(), err)
 	}
-}
-
-// eventually fails the test if ask does not return nil within the limit.
-func eventually(t *testing.T, limit time.Duration, what string, ask func(context.Context) error) {
-	t.Helper()
-	began := time.Now()
-	ctx := context.WithoutCancel(t.Context()) // clean-ups wait, too
-	if err := cluster.Await(ctx, limit, ask); err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
-	t.Logf("%s: after %.1f s", what, time.Since(began).Seconds())
 }
 
 // ready asks that there are want pods with the labels, and that all of them are ready.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -76,7 +77,7 @@ func cosigned(ctx context.Context) (checkpoint string, records uint64, err error
 // mustCosign waits until the witness has seen more records than before, and returns how many.
 func mustCosign(t *testing.T, before uint64) (records uint64) {
 	t.Helper()
-	eventually(t, readyLimit, "the witness has cosigned the log", func(ctx context.Context) (err error) {
+	harness.Eventually(t, readyLimit, "the witness has cosigned the log", func(ctx context.Context) (err error) {
 		if _, records, err = cosigned(ctx); err == nil && records <= before {
 			err = fmt.Errorf("it has cosigned %d records", records)
 		}
@@ -118,14 +119,14 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 	}
 	n.start(t)
 
-	eventually(t, readyLimit, "the node knows", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the node knows", func(ctx context.Context) error {
 		text, err := n.metrics(ctx)
 		if err == nil && !strings.Contains(text, "pipeguard_audit_witness_contradicts 1") {
 			err = errors.New("its metrics do not say so")
 		}
 		return err
 	})
-	eventually(t, readyLimit, "the cluster knows", func(ctx context.Context) error {
+	harness.Eventually(t, readyLimit, "the cluster knows", func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := shared.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -45,25 +46,7 @@ func namespace(t *testing.T, word string, serviceAccounts ...string) string {
 // eventually asks until the answer is nil.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // also while a test cleans up
-	defer cancel()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	var last error
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err // not merely that the time was over
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %s: %s: %v", limit, what, last)
-		case <-again.C:
-		}
-	}
+	harness.Eventually(t, limit, what, ask)
 }
 
 // refused checks that a webhook refused by the rules with these codes, and returns the answer.

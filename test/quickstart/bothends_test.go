@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // recordsOf writes a file of records, one for each decision.
@@ -56,7 +57,7 @@ func TestRecordsOfAnotherRevisionAreNoticed(t *testing.T) {
 }
 
 func TestAProxyThatDoesNotSayWhereItAnswersHasNoStatus(t *testing.T) {
-	if _, _, err := (&proxy{process: &process{}}).status(t.Context()); err == nil {
+	if _, _, err := (&proxy{Process: &harness.Process{}}).status(t.Context()); err == nil {
 		t.Error("it has one")
 	}
 }

@@ -90,7 +90,7 @@ func (b *pair) refusePod(ctx context.Context, s *story, st *stage) (err error) {
 	if b.webhook, err = startWebhook(st.dir, "webhook-2", st.programs.webhook, params); err != nil {
 		return err
 	}
-	if err := b.webhook.await(ctx, readyLimit, b.webhook.isReady); err != nil {
+	if err := b.webhook.Await(ctx, readyLimit, b.webhook.isReady); err != nil {
 		return err
 	}
 	s.show("\n$ kubectl apply -f web-with-pipe.yaml")
@@ -170,7 +170,7 @@ func (b *pair) takeUp(ctx context.Context, s *story, st *stage) (err error) {
 	}
 	var url string
 	var text []byte
-	if err := b.proxy.await(ctx, readyLimit, func(ctx context.Context) error {
+	if err := b.proxy.Await(ctx, readyLimit, func(ctx context.Context) error {
 		if err := b.proxy.isReady(ctx); err != nil {
 			return err
 		}

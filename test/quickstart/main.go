@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // limit ends a run that hangs, with the logs of the programs. A first build takes most of the time.
@@ -93,9 +95,9 @@ func isTerminal(out io.Writer) bool {
 }
 
 // logsOf prints what the programs wrote, for whoever has to find out what went wrong.
-func logsOf(s *story, processes ...*process) {
+func logsOf(s *story, processes ...*harness.Process) {
 	for _, p := range processes {
-		s.printf("\nLog of %s:\n", p.name)
-		s.show(p.log.String())
+		s.printf("\nLog of %s:\n", p.Name)
+		s.show(p.Stdout.String() + p.Stderr.String())
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // proxy is one that runs, and what its callers need.
 type proxy struct {
-	*process
+	*harness.Process
 	socketDir string
 	config    string // file
 	records   string // directory
@@ -25,7 +27,7 @@ func startProxy(dir, name, exe, config string) (p *proxy, err error) {
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	p.process, err = start(name, exe, "--host", "memory", "--socket-dir", p.socketDir, "--config", p.config,
+	p.Process, err = start(name, exe, "--host", "memory", "--socket-dir", p.socketDir, "--config", p.config,
 		"--audit-log", p.records, "--metrics-bind-address", "127.0.0.1:0")
 	return p, err
 }
@@ -48,7 +50,7 @@ var metricsAddress = regexp.MustCompile(`"metrics served","address":"([^"]+)"`)
 
 // status asks the proxy by which policies it decides.
 func (p *proxy) status(ctx context.Context) (url string, text []byte, err error) {
-	found := metricsAddress.FindStringSubmatch(p.log.String())
+	found := metricsAddress.FindStringSubmatch(p.Stderr.String())
 	if found == nil {
 		return "", nil, errors.New("the log does not say yet where metrics are served")
 	}

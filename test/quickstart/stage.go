@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -57,10 +59,10 @@ func setUp(ctx context.Context, s *story, dir string) (st *stage, err error) {
 	if st.webhook, err = startWebhook(dir, "webhook", st.programs.webhook, params); err != nil {
 		return st, err
 	}
-	if err := st.webhook.await(ctx, readyLimit, st.webhook.isReady); err != nil {
+	if err := st.webhook.Await(ctx, readyLimit, st.webhook.isReady); err != nil {
 		return st, err
 	}
-	if err := st.proxy.await(ctx, readyLimit, st.proxy.isReady); err != nil {
+	if err := st.proxy.Await(ctx, readyLimit, st.proxy.isReady); err != nil {
 		return st, err
 	}
 	s.printf("%.1f s\n", time.Since(began).Seconds())
@@ -114,9 +116,9 @@ func (st *stage) stop(s *story) {
 		func() error {
 			var faults []error
 			for _, p := range st.started() {
-				err := p.stop(stopLimit)
+				err := p.Stop(stopLimit)
 				if err == nil {
-					s.show(p.name + ": exit code 0")
+					s.show(p.Name + ": exit code 0")
 				}
 				faults = append(faults, err)
 			}
@@ -127,22 +129,22 @@ func (st *stage) stop(s *story) {
 // clear ends what still runs, and prints the logs if something was not as expected.
 func (st *stage) clear(s *story) {
 	for _, p := range st.started() {
-		p.kill()
+		p.Kill()
 	}
 	if len(s.failed) > 0 {
 		logsOf(s, st.started()...)
 	}
 }
 
-func (st *stage) started() (list []*process) {
+func (st *stage) started() (list []*harness.Process) {
 	for _, w := range []*webhook{st.webhook, st.both.webhook} {
-		if w != nil && w.process != nil {
-			list = append(list, w.process)
+		if w != nil && w.Process != nil {
+			list = append(list, w.Process)
 		}
 	}
 	for _, p := range []*proxy{st.proxy, st.both.proxy} {
-		if p != nil && p.process != nil {
-			list = append(list, p.process)
+		if p != nil && p.Process != nil {
+			list = append(list, p.Process)
 		}
 	}
 	return list

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // webhook is one that runs, and what its clients need.
 type webhook struct {
-	*process
+	*harness.Process
 	authority string     // file with the certificate authority that it made
 	records   string     // file
 	api       *apiServer // once it is ready
@@ -30,7 +30,7 @@ func startWebhook(dir, name, exe string, params []byte) (w *webhook, err error) 
 		return nil, err
 	}
 	w = &webhook{authority: file(".pem"), records: file(".jsonl")}
-	w.process, err = start(name, exe, "--standalone", "--params", file(".yaml"), "--write-ca", w.authority,
+	w.Process, err = start(name, exe, "--standalone", "--params", file(".yaml"), "--write-ca", w.authority,
 		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0",
 		"--audit-log", w.records)
 	return w, err
@@ -38,41 +38,19 @@ func startWebhook(dir, name, exe string, params []byte) (w *webhook, err error) 
 
 // isReady asks /readyz, and once it says yes makes the client that trusts the webhook's own certificate.
 func (w *webhook) isReady(ctx context.Context) error {
-	addresses := servedAddresses(w.log.String())
+	addresses := harness.ServedAddresses(w.Stderr.Bytes())
 	if addresses["health"] == "" || addresses["reviews"] == "" {
 		return errors.New("the log does not say yet where it serves")
 	}
 	if _, err := get(ctx, "http://"+addresses["health"]+"/readyz"); err != nil {
 		return err
 	}
-	authority, err := os.ReadFile(w.authority)
+	client, err := httpsclient.New(httpsclient.Options{CAFile: w.authority, Timeout: 10 * time.Second}) // the most that the API server waits by default
 	if err != nil {
 		return err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(authority) {
-		return fmt.Errorf("%s holds no certificate", w.authority)
-	}
-	w.api = &apiServer{
-		client: &http.Client{
-			Timeout:   10 * time.Second, // the most that the API server waits by default
-			Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
-		},
-		url: "https://" + addresses["reviews"] + "/validate",
-	}
+	w.api = &apiServer{client: client, url: "https://" + addresses["reviews"] + "/validate"}
 	return nil
-}
-
-// servedAddresses finds in a webhook's log which part serves at which address.
-func servedAddresses(log string) map[string]string {
-	found := map[string]string{}
-	for line := range strings.Lines(log) {
-		var entry struct{ Msg, Name, Address string }
-		if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "serving" {
-			found[entry.Name] = entry.Address
-		}
-	}
-	return found
 }
 
 // get returns the text of a page; any status but OK is an error.

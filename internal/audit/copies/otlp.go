@@ -3,11 +3,9 @@ package copies
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +15,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // OTLPOptions say which collector is sent to, and on whose behalf.
@@ -96,18 +96,11 @@ func transport(o OTLPOptions) (credentials.TransportCredentials, error) {
 	case o.Insecure:
 		return insecure.NewCredentials(), nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read CA file: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", o.CAFile)
-		}
+	roots, err := httpsclient.CertPool(o.CAFile)
+	if err != nil {
+		return nil, err
 	}
-	return credentials.NewTLS(config), nil
+	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}), nil
 }
 
 // Name implements Place.

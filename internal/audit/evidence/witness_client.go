@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // ClientOptions say which witness is asked.
@@ -21,7 +22,7 @@ type ClientOptions struct {
 	URL string
 	// Key is the witness's verifier key, type 04.
 	Key string
-	// HTTP asks; it decides about TLS and proxies, and redirects are not followed. Nil means http.DefaultClient.
+	// HTTP asks; it decides about TLS, proxies and redirects. Nil means one of httpsclient.New, which believes the system's authorities.
 	HTTP *http.Client
 	// Interval is the least time between two questions; a witness stores each answer. 1 min if 0. The last checkpoint of a log that is closed is always sent.
 	Interval time.Duration
@@ -61,10 +62,11 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of an audit witness: %w", err)
 	}
-	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
-	own := *o.HTTP
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // what another address says is not the witness's word
-	o.HTTP = &own
+	if o.HTTP == nil {
+		if o.HTTP, err = httpsclient.New(httpsclient.Options{}); err != nil {
+			return nil, err
+		}
+	}
 	o.Interval = cmp.Or(o.Interval, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
@@ -141,25 +143,20 @@ func (c *Client) ask(ctx context.Context, copied Copy) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "text/plain; charset=utf-8")
-	in, err := c.o.HTTP.Do(r)
+	answer, err := httpsclient.Do(c.o.HTTP, r, maxAnswer)
 	if err != nil {
 		return err
 	}
-	defer in.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.LimitReader(in.Body, maxAnswer))
-	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	kind, _, _ := mime.ParseMediaType(in.Header.Get("Content-Type"))
-	switch in.StatusCode {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch answer.Code {
 	case http.StatusOK:
-		return c.take(copied, text)
+		return c.take(copied, answer.Body)
 	case http.StatusForbidden:
-		if at, err := time.Parse(time.RFC3339, strings.TrimSuffix(string(text), "\n")); kind == clockType && err == nil {
+		if at, err := time.Parse(time.RFC3339, strings.TrimSuffix(string(answer.Body), "\n")); kind == clockType && err == nil {
 			return fmt.Errorf("%w: it is %s for the witness, and %s here", ErrWitnessClock, at.UTC().Format(time.RFC3339), c.o.Now().UTC().Format(time.RFC3339))
 		}
 	case http.StatusConflict:
-		size, err := strconv.ParseUint(strings.TrimSuffix(string(text), "\n"), 10, 64)
+		size, err := strconv.ParseUint(strings.TrimSuffix(string(answer.Body), "\n"), 10, 64)
 		if kind != sizeType || err != nil {
 			return errors.New("the witness answers 409 without a size")
 		}
@@ -167,7 +164,7 @@ func (c *Client) ask(ctx context.Context, copied Copy) error {
 	case http.StatusUnprocessableEntity:
 		return fmt.Errorf("%w: it takes no proof from %d records to %d", ErrWitnessRefuses, c.old, copied.Size)
 	}
-	return fmt.Errorf("the witness answers %s", in.Status)
+	return fmt.Errorf("the witness answers %s", answer.Status)
 }
 
 // take keeps a cosignature that is good, and no other line of the answer.

@@ -26,10 +26,12 @@ type Store struct {
 	Client    client.Client
 	// Owner is whom the API server notes for what is written.
 	Owner client.FieldOwner
+	// Component is what labels say that the ConfigMaps belong to.
+	Component string
 }
 
 // New makes connections, but does not use them yet.
-func New(config *rest.Config, namespace string, owner client.FieldOwner) (Store, error) {
+func New(config *rest.Config, namespace string, owner client.FieldOwner, component string) (Store, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return Store{}, err
@@ -37,7 +39,7 @@ func New(config *rest.Config, namespace string, owner client.FieldOwner) (Store,
 	mapper := meta.NewDefaultRESTMapper(nil) // every cluster serves them: there is nothing to discover
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
-	return Store{namespace, c, owner}, err
+	return Store{namespace, c, owner, component}, err
 }
 
 // Read returns nil if there is none of the name. It never returns less than a Write that has ended has left.
@@ -56,7 +58,8 @@ func (s Store) Read(ctx context.Context, name string) (*corev1.ConfigMap, error)
 // Write replaces what was read, or makes it if its resourceVersion is empty. It returns ErrChanged if it has changed since. Labels and annotations of
 // others stay; data of others does not.
 func (s Store) Write(ctx context.Context, name, version string, o *corev1.ConfigMap) error {
-	o.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: o.Labels, Annotations: o.Annotations}
+	labels := map[string]string{"app.kubernetes.io/name": "pipeguard", "app.kubernetes.io/component": s.Component}
+	o.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: added(labels, o.Labels), Annotations: o.Annotations}
 	if version == "" {
 		return s.written(name, s.Client.Create(ctx, o, s.Owner))
 	}

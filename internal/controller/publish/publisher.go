@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
@@ -202,7 +203,7 @@ func (p *Publisher) pool(ctx context.Context, key *bundle.Key, pool string, cont
 	var last error
 	for range tries {
 		r, err := p.once(ctx, key, pool, content)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, configmaps.ErrChanged) {
 			return r
 		}
 		last = err

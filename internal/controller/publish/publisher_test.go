@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 )
 
 var begin = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
@@ -242,7 +243,7 @@ func TestOthersWhoWriteAreNotOverwritten(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	d.content.PolicyRevision, times = "three", 1000
-	if r := d.publish(); r.Reason != ReasonConflict || !errors.Is(r.Err, ErrConflict) {
+	if r := d.publish(); r.Reason != ReasonConflict || !errors.Is(r.Err, configmaps.ErrChanged) {
 		t.Errorf("without end: %+v", r)
 	}
 }

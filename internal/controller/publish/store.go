@@ -11,14 +11,11 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 )
 
-// ErrConflict says that an object is not any more as it was read.
-var ErrConflict = configmaps.ErrChanged
-
 // Store keeps one bundle for each pool.
 type Store interface {
 	// Get returns the zero Stored if there is none. It never returns less than a Put that has ended has left.
 	Get(ctx context.Context, pool string) (Stored, error)
-	// Put replaces what was read, or makes it if its Version is empty. It returns ErrConflict if it has changed since.
+	// Put replaces what was read, or makes it if its Version is empty. It returns configmaps.ErrChanged if it has changed since.
 	Put(ctx context.Context, pool string, s Stored) error
 }
 
@@ -49,7 +46,7 @@ type ConfigMaps struct{ store configmaps.Store }
 
 // NewConfigMaps makes connections, but does not use them yet.
 func NewConfigMaps(config *rest.Config, namespace string) (*ConfigMaps, error) {
-	s, err := configmaps.New(config, namespace, "pipeguard-bundles")
+	s, err := configmaps.New(config, namespace, "pipeguard-bundles", "bundle")
 	if err != nil {
 		return nil, fmt.Errorf("bundles in ConfigMaps: %w", err)
 	}
@@ -69,10 +66,10 @@ func (c *ConfigMaps) Get(ctx context.Context, pool string) (Stored, error) {
 	return Stored{Raw: o.BinaryData[File], Revision: revision, Version: o.ResourceVersion}, nil
 }
 
-// Put implements Store. Labels and annotations of others stay; data of others does not.
+// Put implements Store.
 func (c *ConfigMaps) Put(ctx context.Context, pool string, s Stored) error {
 	o := &corev1.ConfigMap{BinaryData: map[string][]byte{File: s.Raw}}
-	o.Labels = map[string]string{labelPool: pool, "app.kubernetes.io/name": "pipeguard", "app.kubernetes.io/component": "bundle"}
+	o.Labels = map[string]string{labelPool: pool}
 	o.Annotations = map[string]string{annotationRevision: strconv.FormatUint(s.Revision, 10)}
 	return c.store.Write(ctx, ConfigMapName(pool), s.Version, o)
 }

@@ -72,7 +72,7 @@ var _ Memory = (*ConfigMaps)(nil)
 
 // NewConfigMaps makes connections, but does not use them yet.
 func NewConfigMaps(config *rest.Config, namespace string) (*ConfigMaps, error) {
-	s, err := configmaps.New(config, namespace, "pipeguard-witness")
+	s, err := configmaps.New(config, namespace, "pipeguard-witness", "witness")
 	if err != nil {
 		return nil, fmt.Errorf("memory of the witness: %w", err)
 	}
@@ -93,7 +93,7 @@ func (c *ConfigMaps) Read(ctx context.Context, origin string) (Entry, error) {
 	return e, nil
 }
 
-// Write implements Memory. Labels and annotations of others stay; data of others does not.
+// Write implements Memory.
 func (c *ConfigMaps) Write(ctx context.Context, origin string, e Entry) error {
 	name := ConfigMapName(origin)
 	if len(origin) > maxOrigin || len(e.Checkpoint) > maxCheckpoint || len(e.Pinned) > maxPinned {
@@ -103,7 +103,6 @@ func (c *ConfigMaps) Write(ctx context.Context, origin string, e Entry) error {
 	if e.Pinned != "" {
 		o.Data[keyPinned] = e.Pinned
 	}
-	o.Labels = map[string]string{"app.kubernetes.io/name": "pipeguard", "app.kubernetes.io/component": "witness"}
 	if head, err := evidence.Inspect(e.Checkpoint); err == nil {
 		o.Annotations = map[string]string{annotationRecords: strconv.FormatUint(head.Size, 10), annotationAt: time.Now().UTC().Format(time.RFC3339)}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -29,15 +31,17 @@ type Options struct {
 	TokenFile, CertFile, KeyFile string
 	// Timeout is how long the kubelet may take, 2 s if not set.
 	Timeout time.Duration
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // nil is TCP
 }
 
 const defaultTimeout = 2 * time.Second
 
 // Client asks the kubelet. It is a peer.Accounts. Files are read each time, so that they may be replaced.
 type Client struct {
-	options Options
 	url     string
-	dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil is TCP
+	http    *http.Client
+	timeout time.Duration
 	flights singleflight.Group
 	good    atomic.Int64
 	failed  atomic.Int64
@@ -85,14 +89,13 @@ func New(o Options) (*Client, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Client{options: o, url: "https://" + u.Host + "/pods"}
-	if o.ServerName == "" {
-		c.options.ServerName = u.Hostname()
-	}
-	if _, err := c.trust(); err != nil {
+	asks, err := httpsclient.New(httpsclient.Options{
+		CAFile: o.CAFile, CADecides: true, ServerName: o.ServerName, TokenFile: o.TokenFile, CertFile: o.CertFile, KeyFile: o.KeyFile, Dial: o.dial,
+	})
+	if err != nil {
 		return nil, fmt.Errorf("kubelet: %w", err)
 	}
-	return c, nil
+	return &Client{url: "https://" + u.Host + "/pods", http: asks, timeout: o.Timeout}, nil
 }
 
 // ServiceAccount implements peer.Accounts.
@@ -131,7 +134,7 @@ type flight struct {
 // fetch lists the pods for whoever waits. It ends by itself, and outlives none of them by more than its time.
 func (c *Client) fetch() (flight, error) {
 	f := flight{began: time.Now()}
-	ctx, cancel := context.WithTimeout(context.Background(), c.options.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	var err error
 	if f.pods, err = c.list(ctx); err != nil {

@@ -220,13 +220,13 @@ func TestServiceAccountIsUnknownWhenTheKubeletCannotBeBelieved(t *testing.T) {
 		{"another name", func(_ *fakeKubelet, o *Options) { o.ServerName = "node-2" }, "node-2"},
 		{"another token", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "guess") }, "401"},
 		{"no token in the file", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "") }, "empty"},
-		{"a token of two lines", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "a\r\nHost: b") }, "header"},
-		{"a token without end", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, strings.Repeat("a", maxFile+1)) }, "more than"},
+		{"a token of two lines", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "a\r\nHost: b") }, "more than one token"},
+		{"a token without end", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, strings.Repeat("a", 1<<20)) }, "more than"},
 		{"a token file that is gone", func(_ *fakeKubelet, o *Options) { o.TokenFile += "x" }, "open "},
 		{"nobody there", func(_ *fakeKubelet, o *Options) { o.URL = "https://127.0.0.1:1" }, "refused"},
 		{"a kubelet that forbids", func(f *fakeKubelet, _ *Options) { f.status = http.StatusForbidden }, "403"},
 		{"a kubelet that is broken", func(f *fakeKubelet, _ *Options) { f.status = http.StatusInternalServerError }, "500"},
-		{"a kubelet that sends us elsewhere", func(f *fakeKubelet, _ *Options) { f.status = http.StatusFound }, "elsewhere"},
+		{"a kubelet that sends us elsewhere", func(f *fakeKubelet, _ *Options) { f.status = http.StatusFound }, "302"},
 		{"a kubelet that does not answer", func(f *fakeKubelet, o *Options) { f.hold, o.Timeout = make(chan struct{}), 50*time.Millisecond }, "deadline"},
 		{"no list", func(f *fakeKubelet, _ *Options) { f.body = "404 page not found" }, "invalid"},
 		{"half a list", func(f *fakeKubelet, _ *Options) { f.body = f.body[:len(f.body)-1] }, "unexpected end"},
@@ -335,9 +335,9 @@ func (f *fakeKubelet) inMemory(t *testing.T) *Client {
 		<-served
 	})
 	f.url, f.ca = "https://node-1", cert
-	c := f.client(t)
-	c.dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
-	return c
+	return f.client(t, func(o *Options) {
+		o.dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) }
+	})
 }
 
 func TestNewReportsAllThatIsWrong(t *testing.T) {
@@ -355,7 +355,7 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 		{"a query", func(o *Options) { o.URL += "?a" }, "https://HOST"},
 		{"no authority", func(o *Options) { o.CAFile = "" }, "no authority"},
 		{"an authority that is gone", func(o *Options) { o.CAFile += "x" }, "filex"},
-		{"an authority that is none", func(o *Options) { o.CAFile = f.token }, "no certificates"},
+		{"an authority that is none", func(o *Options) { o.CAFile = f.token }, "no certificate"},
 		{"no proof of ours", func(o *Options) { o.TokenFile = "" }, "either a token"},
 		{"two proofs of ours", func(o *Options) { o.CertFile, o.KeyFile = "a", "b" }, "either a token"},
 		{"a certificate without its key", func(o *Options) { o.TokenFile, o.CertFile = "", "a" }, "come together"},

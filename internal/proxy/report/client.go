@@ -3,17 +3,15 @@ package report
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 const (
@@ -47,7 +45,8 @@ type client struct {
 func (c *client) write(ctx context.Context, n node) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	connection, token, err := c.connect()
+	// Reports are rare enough to make a connection for each.
+	connection, err := httpsclient.New(httpsclient.Options{CAFile: c.dir + "/ca.crt", TokenFile: c.dir + "/token"})
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,7 @@ func (c *client) write(ctx context.Context, n node) error {
 	for range tries {
 		method, path := http.MethodPut, own
 		if c.metadata == nil {
-			code, err := c.do(ctx, connection, token, http.MethodGet, own, nil)
+			code, err := c.do(ctx, connection, http.MethodGet, own, nil)
 			if err != nil && code != http.StatusNotFound {
 				return err
 			}
@@ -64,7 +63,7 @@ func (c *client) write(ctx context.Context, n node) error {
 				method, path = http.MethodPost, collection
 			}
 		}
-		code, err := c.do(ctx, connection, token, method, path, &n)
+		code, err := c.do(ctx, connection, method, path, &n)
 		switch {
 		case err == nil:
 			return nil
@@ -79,30 +78,8 @@ func (c *client) write(ctx context.Context, n node) error {
 	return errors.New("others write to it without end")
 }
 
-// connect reads the credentials anew, since the kubelet replaces them. Reports are rare enough to make a connection for each.
-func (c *client) connect() (*http.Client, string, error) {
-	authority, err := os.ReadFile(c.dir + "/ca.crt")
-	if err != nil {
-		return nil, "", err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authority) {
-		return nil, "", fmt.Errorf("%s/ca.crt holds no certificate", c.dir)
-	}
-	token, err := os.ReadFile(c.dir + "/token")
-	if err != nil {
-		return nil, "", err
-	}
-	return &http.Client{
-		Transport: &http.Transport{ // without a proxy: what is sent holds a token
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}, strings.TrimSpace(string(token)), nil
-}
-
 // do sends one request and keeps the metadata of the answer. The error names the API server's reason.
-func (c *client) do(ctx context.Context, connection *http.Client, token, method, path string, n *node) (code int, err error) {
+func (c *client) do(ctx context.Context, connection *http.Client, method, path string, n *node) (code int, err error) {
 	var body []byte
 	if n != nil {
 		metadata := c.metadata
@@ -123,23 +100,17 @@ func (c *client) do(ctx context.Context, connection *http.Client, token, method,
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", manager)
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := connection.Do(request)
+	response, err := httpsclient.Do(connection, request, maxAnswer)
 	if err != nil {
 		return 0, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return response.StatusCode, err
 	}
 	var answer struct {
 		Kind     string          `json:"kind"`
 		Message  string          `json:"message"` // of a Status
 		Metadata json.RawMessage `json:"metadata"`
 	}
-	fault := json.Unmarshal(text, &answer)
-	if code = response.StatusCode; code != http.StatusOK && code != http.StatusCreated {
+	fault := json.Unmarshal(response.Body, &answer)
+	if code = response.Code; code != http.StatusOK && code != http.StatusCreated {
 		return code, fmt.Errorf("%s GuardedNode %s: %s: %s", method, c.name, response.Status, clip(answer.Message, maxMessage))
 	}
 	if fault != nil || answer.Kind != kind || len(answer.Metadata) == 0 {

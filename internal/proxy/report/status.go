@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
 // status is the answer of the service at /status, as far as it is reported.
@@ -55,12 +56,11 @@ type service struct {
 
 // newService finds the address at which this node reaches the service.
 func newService(address string) (service, error) {
-	s := service{http: &http.Client{
-		Timeout: statusTimeout,
-		// Nobody else is to be asked than the node itself.
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	asks, err := httpsclient.New(httpsclient.Options{Timeout: statusTimeout}) // which asks nobody else than the node itself
+	if err != nil {
+		return service{}, err
+	}
+	s := service{http: asks}
 	if address == "" {
 		return s, nil
 	}
@@ -83,19 +83,15 @@ func (s service) ask(ctx context.Context) (out status, err error) {
 	if err != nil {
 		return out, err
 	}
-	response, err := s.http.Do(request)
+	defer s.http.CloseIdleConnections()
+	answer, err := httpsclient.Do(s.http, request, maxAnswer)
 	if err != nil {
 		return out, err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return out, err
+	if answer.Code != http.StatusOK {
+		return out, fmt.Errorf("GET %s: %s", s.url, answer.Status)
 	}
-	if response.StatusCode != http.StatusOK {
-		return out, fmt.Errorf("GET %s: %s", s.url, response.Status)
-	}
-	if err := json.Unmarshal(text, &out); err != nil {
+	if err := json.Unmarshal(answer.Body, &out); err != nil {
 		return status{}, fmt.Errorf("GET %s: %w", s.url, err)
 	}
 	return out, nil

@@ -96,7 +96,7 @@ func (c *Cluster) Stop() {
 		}
 	}
 	for _, p := range slices.Backward(all) {
-		p.stop(5 * time.Second)
+		_ = p.Stop(5 * time.Second) // it may have ended, and is killed if it does not end
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *Cluster) Logs(w io.Writer, lines int) {
 		}
 	}
 	for _, p := range all {
-		fmt.Fprintf(w, "--- %s, the last %d lines\n%s", p.name, lines, p.tail(lines)) //nolint:errcheck // to a terminal
+		fmt.Fprintf(w, "--- %s, the last %d lines\n%s", p.Name, lines, p.tail(lines)) //nolint:errcheck // to a terminal
 	}
 }
 

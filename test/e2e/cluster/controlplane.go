@@ -63,7 +63,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	if err := c.newest().await(ctx, startLimit, c.answers); err != nil {
+	if err := c.newest().Await(ctx, startLimit, c.answers); err != nil {
 		return err
 	}
 	return errors.Join(

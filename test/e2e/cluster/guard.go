@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,15 +72,7 @@ func (c *Cluster) StartService(exe string, args ...string) (*Service, error) {
 }
 
 // Stop asks the program to end, and returns an error if it had ended before, or does not end in order.
-func (s *Service) Stop() error {
-	select {
-	case <-s.process.exited:
-		return errors.Join(fmt.Errorf("%s had ended", s.process.name), s.process.err)
-	default:
-	}
-	s.process.stop(20 * time.Second)
-	return s.process.err
-}
+func (s *Service) Stop() error { return s.process.Stop(20 * time.Second) }
 
 // Log is the end of what the program has written.
 func (s *Service) Log() string { return string(s.process.tail(40)) }

@@ -16,6 +16,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // NodeName is the name of the one node.
@@ -76,7 +78,7 @@ func (c *Cluster) startNode(ctx context.Context) (err error) {
 	if c.containerd, err = c.start("containerd", "--config", c.path("containerd.toml"), "--log-level=warn"); err != nil {
 		return err
 	}
-	err = c.containerd.await(ctx, startLimit, func(ctx context.Context) error {
+	err = c.containerd.Await(ctx, startLimit, func(ctx context.Context) error {
 		_, err := c.ctr(ctx, "version")
 		return err
 	})
@@ -108,7 +110,7 @@ func (c *Cluster) configureNode() error {
 
 // AwaitNode waits until the node is ready and its kubelet has said since then that it lives.
 func (c *Cluster) AwaitNode(ctx context.Context, since time.Time) error {
-	return c.kubelet.await(ctx, startLimit, func(ctx context.Context) error {
+	return c.kubelet.Await(ctx, startLimit, func(ctx context.Context) error {
 		var lease coordinationv1.Lease
 		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: NodeName}, &lease); err != nil {
 			return err
@@ -134,9 +136,9 @@ func (c *Cluster) StartNode(ctx context.Context) error { return c.startNode(ctx)
 
 // StopNode ends kubelet, containerd and every container at once, as when a machine loses its power. The API server goes on.
 func (c *Cluster) StopNode(ctx context.Context) error {
-	c.kubelet.stop(0)
-	c.containerd.stop(0)
-	err := Await(ctx, startLimit, func(context.Context) error {
+	c.kubelet.Kill()
+	c.containerd.Kill()
+	err := harness.Await(ctx, startLimit, func(context.Context) error {
 		left := c.containers()
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended

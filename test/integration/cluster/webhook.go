@@ -11,17 +11,19 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // Webhook is a running cmd/webhook.
 type Webhook struct {
-	*Process
+	*harness.Process
 	// Address is where it answers reviews: host:port.
 	Address string
 	health  string
@@ -34,15 +36,18 @@ type Webhook struct {
 
 // StartWebhook starts a webhook, with further variables of its environment, on free ports of the loopback interface. It does not wait until it is ready.
 func StartWebhook(ctx context.Context, name, exe string, env []string, args ...string) (*Webhook, error) {
-	p, err := StartProcess(name, exe, append([]string{"GORACE=halt_on_error=1 exitcode=66"}, env...), append([]string{
+	cmd := exec.Command(exe, append([]string{
 		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0",
-	}, args...)...)
+	}, args...)...) // #nosec G204 -- a program that was just built
+	cmd.Env = append(cmd.Environ(), "GORACE=halt_on_error=1 exitcode=66")
+	cmd.Env = append(cmd.Env, env...)
+	p, err := harness.Start(name, cmd)
 	if err != nil {
 		return nil, err
 	}
 	w := &Webhook{Process: p}
 	err = p.Await(ctx, startLimit, func(context.Context) error {
-		found := servedAddresses(p.Stderr.Bytes())
+		found := harness.ServedAddresses(p.Stderr.Bytes())
 		w.Address, w.health, w.metrics = found["reviews"], found["health"], found["metrics"]
 		if w.Address == "" || w.health == "" || w.metrics == "" {
 			return errors.New("the log does not say yet where it serves")
@@ -62,18 +67,6 @@ func WriteWebhookConfig(file, fields string) error {
 		return fmt.Errorf("write the webhook's configuration: %w", err)
 	}
 	return nil
-}
-
-// servedAddresses finds in a log which part serves at which address.
-func servedAddresses(log []byte) map[string]string {
-	found := map[string]string{}
-	for line := range bytes.Lines(log) {
-		var entry struct{ Msg, Name, Address string }
-		if json.Unmarshal(line, &entry) == nil && entry.Msg == "serving" {
-			found[entry.Name] = entry.Address
-		}
-	}
-	return found
 }
 
 // AwaitReady returns when /readyz says yes.

@@ -1,6 +1,5 @@
-//go:build !windows
-
-package cluster
+// Package harness starts programs for tests, and waits for what they do.
+package harness
 
 import (
 	"bytes"
@@ -52,16 +51,20 @@ func (o *Output) From(n int) []byte {
 
 func (o *Output) String() string { return string(o.Bytes()) }
 
-// StartProcess starts a program. env is added to the environment.
-func StartProcess(name, exe string, env []string, args ...string) (*Process, error) {
-	p := &Process{Name: name, cmd: exec.Command(exe, args...), exited: make(chan struct{})} // #nosec G204 -- a program that was just built
-	p.cmd.Env = append(p.cmd.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.Stdout, &p.Stderr
-	if err := p.cmd.Start(); err != nil {
+// Start starts a program, and keeps what it writes to streams that cmd does not send elsewhere.
+func Start(name string, cmd *exec.Cmd) (*Process, error) {
+	p := &Process{Name: name, cmd: cmd, exited: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout = &p.Stdout
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &p.Stderr
+	}
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {
-		p.err = p.cmd.Wait()
+		p.err = cmd.Wait()
 		close(p.exited)
 	}()
 	return p, nil
@@ -75,26 +78,22 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Await asks again and again until ask returns nil, the program ends or the time is over.
 func (p *Process) Await(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s was not ready within %s", p.Name, limit))
-	defer cancel()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		last := ask(ctx)
-		if last == nil {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
 		select {
 		case <-p.exited:
-			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.Name, p.ending(), p.Stderr.String())
+			cancel(fmt.Errorf("ended before it was ready: %w", p.ending()))
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last answer: %w\n%s", context.Cause(ctx), last, p.Stderr.String())
-		case <-again.C:
 		}
+	}()
+	if err := Await(ctx, limit, ask); err != nil {
+		return fmt.Errorf("%s: %w\n%s", p.Name, err, p.Stderr.String())
 	}
+	return nil
 }
 
-// Stop asks the program to end as a kubelet would, and reports an end that was not clean.
+// Stop asks the program to end as a kubelet or a service manager would, and reports an end that was not clean.
 func (p *Process) Stop(limit time.Duration) error {
 	select {
 	case <-p.exited:
