@@ -131,7 +131,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.BoolVar(&o.cluster.bundles.serve, "bundle-serve", true, "serve bundles at /bundles/POOL to whoever asks (with --client-ca-file: who has a certificate); false leaves nodes the ConfigMaps alone")
 	f.StringVar(&o.cluster.bundles.modules, "bundle-modules", "", "`directory` of Rego that judges calls on nodes beside what is built into them, with its tests; read again when it changes")
 	f.BoolVar(&o.cluster.witness.on, "witness", false, "cosign checkpoints of the nodes' audit logs at /witness, for whoever asks (with --client-ca-file: who has a certificate)")
-	f.StringVar(&o.cluster.witness.key, "witness-key", "", "`file` of the private key that cosigns, as \"pipeguard audit keys generate\" makes it and read again when it changes")
+	f.StringVar(&o.cluster.witness.key, "witness-key", "", "`file` of the private key that cosigns, as \"pipeguard keys generate\" makes it and read again when it changes")
 	f.StringVar(&o.cluster.witness.nodeKeys, "witness-node-keys", "", "`file` with verifier keys of the nodes' logs, one a line, read again when it changes")
 	f.BoolVar(&o.cluster.witness.trustFirstUse, "witness-trust-first-use", false, "pin the key that a node names in its GuardedNode with the first checkpoint that it has signed, where --witness-node-keys has none")
 	f.StringVar(&o.policyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
