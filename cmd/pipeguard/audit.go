@@ -20,7 +20,7 @@ Whether a log can be trusted is the question of "verify"; begin with it, or with
 		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
 	}
 	cmd.AddCommand(
-		newAuditVerify(), newAuditProve(), newAuditKeys(), newAuditCheck(),
+		newAuditVerify(), newAuditProve(), newAuditCheck(),
 		newAuditShow(), newAuditSearch(), newAuditTail(), newAuditStats(), newAuditExport(), newAuditHunt(), newAuditReport(),
 	)
 	return cmd

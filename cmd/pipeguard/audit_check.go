@@ -83,7 +83,7 @@ func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], prun
 	report.Open, report.Faults = append([]audit.Intent{}, found.Open...), append([]audit.Fault{}, found.Faults...) // a list without entries is one
 	p := out.print(cmd, report, func(p *printer) { printReport(p, report) })
 	if !report.Consistent {
-		return p.done(badInput(nil))
+		return p.done(incomplete(nil))
 	}
 	return p.done(nil)
 }

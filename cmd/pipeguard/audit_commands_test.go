@@ -128,7 +128,7 @@ func TestAuditShowNamesLinesThatAreNoRecords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, string(text)+c.in, "audit", "show", "-")
-			if got.code != exitBadInput || !strings.Contains(got.errOut, c.want) || strings.ContainsRune(got.errOut, '\x1b') {
+			if got.code != exitIncomplete || !strings.Contains(got.errOut, c.want) || strings.ContainsRune(got.errOut, '\x1b') {
 				t.Errorf("exit code %d, standard error %q, want %q", got.code, got.errOut, c.want)
 			}
 			if strings.Count(got.out, "\n") != 5 {
@@ -153,14 +153,14 @@ func TestAuditCheckSaysWhetherRecordsAreComplete(t *testing.T) {
 		want  string
 	}{
 		"all there":              {whole, exitYes, "consistent: no gaps"},
-		"no records":             {nil, exitBadInput, "incomplete: there are no records"},
-		"a record is missing":    {append(append([]string{}, whole[:2]...), whole[3:]...), exitBadInput, "expected number 3"},
-		"an intent without end":  {lines(intent("a")), exitBadInput, "record 2 (id \"a\") is an intent that nothing ends"},
-		"an end without intent":  {lines(end("a", 2)), exitBadInput, "ends an operation that has no intent"},
-		"two ends of one intent": {lines(intent("a"), end("a", 2), end("a", 2)), exitBadInput, "a second terminal record"},
-		"two records swapped":    {append([]string{whole[0], whole[2], whole[1]}, whole[3:]...), exitBadInput, "expected number 2"},
-		"a line of text":         {append([]string{"x\n"}, whole...), exitBadInput, "the line before is no record"},
-		"a torn last line":       {append(append([]string{}, whole[:4]...), `{"v":1`), exitBadInput, "the last line has no end"},
+		"no records":             {nil, exitIncomplete, "incomplete: there are no records"},
+		"a record is missing":    {append(append([]string{}, whole[:2]...), whole[3:]...), exitIncomplete, "expected number 3"},
+		"an intent without end":  {lines(intent("a")), exitIncomplete, "record 2 (id \"a\") is an intent that nothing ends"},
+		"an end without intent":  {lines(end("a", 2)), exitIncomplete, "ends an operation that has no intent"},
+		"two ends of one intent": {lines(intent("a"), end("a", 2), end("a", 2)), exitIncomplete, "a second terminal record"},
+		"two records swapped":    {append([]string{whole[0], whole[2], whole[1]}, whole[3:]...), exitIncomplete, "expected number 2"},
+		"a line of text":         {append([]string{"x\n"}, whole...), exitIncomplete, "the line before is no record"},
+		"a torn last line":       {append(append([]string{}, whole[:4]...), `{"v":1`), exitIncomplete, "the last line has no end"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := strings.Join(c.lines, "")

@@ -70,7 +70,7 @@ func TestEveryReaderTakesADirectoryOfSegments(t *testing.T) {
 		code int
 		want string
 	}{
-		"check":         {[]string{"audit", "check", dir}, exitBadInput, "(id \"call\") is an intent that nothing ends\n9 records in 2 sessions: 3 intents, 3 ends of requests"},
+		"check":         {[]string{"audit", "check", dir}, exitIncomplete, "(id \"call\") is an intent that nothing ends\n9 records in 2 sessions: 3 intents, 3 ends of requests"},
 		"show":          {[]string{"audit", "show", dir}, exitYes, "orphan"},
 		"show an id":    {[]string{"audit", "show", dir, "a"}, exitYes, "Intent, record 2"},
 		"search":        {[]string{"audit", "search", dir, "--count"}, exitYes, "9\n"},

@@ -62,7 +62,7 @@ func TestWholeRecordsThatAreDeclaredTornAreNamedWithKeysToo(t *testing.T) {
 					args[2] = "2"
 				}
 				for _, given := range [][]string{nil, with} {
-					want := exitBadInput
+					want := exitIncomplete
 					if given != nil && c.isOwn {
 						want = exitYes
 					}

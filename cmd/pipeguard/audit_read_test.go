@@ -173,9 +173,9 @@ func TestAuditHuntFindsAndSaysSoWithItsExitCode(t *testing.T) {
 		"filtered out":                {[]string{samples + "denials_burst.positive.jsonl", "--pod", "another"}, exitYes, ""},
 		"a pipe of another process":   {[]string{samples + "panic.negative.jsonl", "--proxy-log", samples + "unguarded_pipe.positive.jsonl"}, exitNo, "served by another process"},
 		"a calm diagnostic log":       {[]string{samples + "panic.negative.jsonl", "--proxy-log", samples + "unguarded_pipe.negative.jsonl"}, exitYes, ""},
-		"a diagnostic log of text":    {[]string{samples + "panic.negative.jsonl", "--proxy-log", "main.go"}, exitBadInput, ""},
+		"a diagnostic log of text":    {[]string{samples + "panic.negative.jsonl", "--proxy-log", "main.go"}, exitIncomplete, ""},
 		"a diagnostic log, not there": {[]string{samples + "panic.negative.jsonl", "--proxy-log", "missing"}, exitBadInput, ""},
-		"lines that are no records":   {[]string{"main.go"}, exitBadInput, ""},
+		"lines that are no records":   {[]string{"main.go"}, exitIncomplete, ""},
 		"rules that are none":         {[]string{samples + "panic.positive.jsonl", "--rules", "testdata"}, exitBadInput, ""},
 		"its own rules by name":       {[]string{samples + "panic.positive.jsonl", "--rules", "../../deploy/siem/sigma"}, exitNo, "A call ended by a fault of the proxy"},
 		"the list":                    {[]string{"--list"}, exitYes, "critical"},
@@ -249,11 +249,6 @@ func TestAuditCommandsRefuse(t *testing.T) {
 		"hunt without a log":             {[]string{"hunt"}, "name a log"},
 		"hunt with rules that are gone":  {[]string{"hunt", log, "--rules", "missing"}, "missing"},
 		"hunt at an unknown level":       {[]string{"hunt", log, "--level", "severe"}, "must be informational"},
-		"search of a line that is none":  {[]string{"search", "main.go"}, "line 1: not a record"},
-		"stats of a line that is none":   {[]string{"stats", "main.go"}, "line 1: not a record"},
-		"export of a line that is none":  {[]string{"export", "--format", "csv", "main.go"}, "line 1: not a record"},
-		"tail of a line that is none":    {[]string{"tail", "main.go"}, "line 1: not a record"},
-		"report of a line that is none":  {[]string{"report", "main.go", "-o", "-"}, "lines are no records"},
 		"show of an id among text lines": {[]string{"show", "main.go", "x"}, "line 1: not a record"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,6 +321,17 @@ func TestAuditColumnsStayTogetherOverBlocks(t *testing.T) {
 	for i, line := range lines[1:] {
 		if !strings.HasPrefix(line[8:], fmt.Sprint(i)) {
 			t.Fatalf("line %d: %q", i, line)
+		}
+	}
+}
+
+func TestAuditCommandsEndIncompleteWhereLinesAreNoRecords(t *testing.T) {
+	for _, args := range [][]string{
+		{"search", "main.go"}, {"stats", "main.go"}, {"export", "--format", "csv", "main.go"}, {"tail", "main.go"}, {"report", "main.go", "-o", "-"},
+	} {
+		got := execute(t, "", append([]string{"audit"}, args...)...)
+		if got.code != exitIncomplete || !strings.Contains(got.errOut, "line 1: not a record") && !strings.Contains(got.errOut, "lines are no records") {
+			t.Errorf("%q: exit code %d, %q", args, got.code, got.errOut)
 		}
 	}
 }

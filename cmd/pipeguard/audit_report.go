@@ -91,7 +91,7 @@ func (r *reading) reported(verdict report.Verdict, bad int, tells bool) error {
 	case verdict.Status == report.Unverified && r.trust.isAsked():
 		return badInput(fmt.Errorf("the log could not be verified, as the page says: %s", strings.Join(verdict.Details, "; ")))
 	case bad > 0:
-		return badInput(fmt.Errorf("%d lines are no records, or places where records are missing; the page names them", bad))
+		return incomplete(fmt.Errorf("%d lines are no records, or places where records are missing; the page names them", bad))
 	}
 	return nil
 }

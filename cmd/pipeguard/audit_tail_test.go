@@ -113,7 +113,7 @@ func TestALineThatIsNoRecordIsNamedWhileTheLogIsFollowed(t *testing.T) {
 	errOut := &onText{text: "line 1: not a record", seen: stop}
 	code := run(ctx, []string{"audit", "tail", "-f", file, "-o", "jsonl"}, streams{strings.NewReader(""), io.Discard, errOut})
 	text := errOut.String()
-	if code != exitBadInput || strings.Count(text, "line 1: not a record") != 1 || !strings.Contains(text, "are missing: 1") || strings.Contains(text, "\x1b") {
+	if code != exitIncomplete || strings.Count(text, "line 1: not a record") != 1 || !strings.Contains(text, "are missing: 1") || strings.Contains(text, "\x1b") {
 		t.Errorf("exit code %d and:\n%s", code, text)
 	}
 }

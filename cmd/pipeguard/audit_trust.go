@@ -193,11 +193,11 @@ func (r *reading) told(result error) error {
 	switch {
 	case result != nil || r.bad == 0:
 	case r.isLive:
-		result = badInput(fmt.Errorf("lines that are no records, or places where records are missing: %d", r.bad))
+		result = incomplete(fmt.Errorf("lines that are no records, or places where records are missing: %d", r.bad))
 	case r.bad > maxNamedLines:
-		result = badInput(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records, or places where records are missing", r.bad-maxNamedLines), r.ends))
+		result = incomplete(errors.Join(r.named, fmt.Errorf("and %d more lines that are no records, or places where records are missing", r.bad-maxNamedLines), r.ends))
 	default:
-		result = badInput(r.named)
+		result = incomplete(r.named)
 	}
 	return result
 }

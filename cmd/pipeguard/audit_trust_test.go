@@ -65,7 +65,7 @@ func TestEveryCommandThatReadsALogSaysHowFarItIsVerified(t *testing.T) {
 		if got := evidenceCommand(t, "search", dir, "--type", "request", "--count", "--keys", keys); got.out != "4\n" {
 			t.Errorf("beside %s %s of 4 records are shown", name, got.out)
 		}
-		if got := evidenceCommand(t, "prove", dir, "--seq", "3", "--keys", keys); got.code != exitTampered || got.out != "" {
+		if got := evidenceCommand(t, "prove", dir, "--seq", "3", "--keys", keys); got.code != exitNo || got.out != "" {
 			t.Errorf("proved beside %s: %+v", name, got)
 		}
 	}
@@ -83,7 +83,7 @@ func TestALogThatCannotBeVerifiedIsNamedBesideOthers(t *testing.T) {
 func TestTheWitnessIsWantedWhereItsKeyIsKnown(t *testing.T) {
 	dir, keys, outside := keptLog(t)
 	witness := filepath.Join(t.TempDir(), "witness")
-	if got := evidenceCommand(t, "keys", "generate", witness, "--witness", "--name", "example.com/w"); got.code != 0 {
+	if got := execute(t, "", "keys", "generate", witness, "--for", "witness", "--name", "example.com/w"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	args := []string{"verify", dir, "--keys", keys, "--checkpoint", outside}
@@ -217,7 +217,7 @@ func TestAHoleHoldsNoReaderUp(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--keys", keys}, nil} {
 		got := evidenceCommand(t, append([]string{"search", dir, "-o", "jsonl"}, args...)...)
-		if got.code != exitBadInput || got.out != string(text) || !strings.Contains(got.errOut, "is not read") {
+		if got.code != exitIncomplete || got.out != string(text) || !strings.Contains(got.errOut, "is not read") {
 			t.Errorf("%q: exit code %d, %d of %d bytes, %q", args, got.code, len(got.out), len(text), got.errOut)
 		}
 	}
@@ -228,7 +228,7 @@ func TestAHoleHoldsNoReaderUp(t *testing.T) {
 	if err := os.Truncate(endless, 50<<30); err != nil {
 		t.Fatal(err)
 	}
-	if got := evidenceCommand(t, "search", endless, "--count"); got.code != exitBadInput || got.out != "5\n" || !strings.Contains(got.errOut, "is not read") {
+	if got := evidenceCommand(t, "search", endless, "--count"); got.code != exitIncomplete || got.out != "5\n" || !strings.Contains(got.errOut, "is not read") {
 		t.Errorf("a file: %+v", got)
 	}
 }

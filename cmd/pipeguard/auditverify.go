@@ -10,15 +10,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
-// Exit codes of "audit verify" and what belongs to it: incomplete is an answer here, so what cannot be answered has a code of its own.
-const (
-	exitTampered   = 1
-	exitIncomplete = 2
-	exitNoAnswer   = 3
-)
-
-func noAnswer(err error) error { return &exit{exitNoAnswer, err} }
-
 func newAuditVerify() *cobra.Command {
 	var o evidence.VerifyOptions
 	var keys []string
@@ -29,7 +20,7 @@ func newAuditVerify() *cobra.Command {
 numbers without gaps, each the hash of the one before, and the root of the tree over them must be the one that each
 checkpoint was signed with.
 
-  --keys        file of verifier keys: the log's, old ones among them, and of witnesses ("pipeguard audit keys"). Get it from where the
+  --keys        file of verifier keys: the log's, old ones among them, and of witnesses ("pipeguard keys"). Get it from where the
                 log is not: whoever changes a log can change a key that lies beside it
   --checkpoint  file of checkpoints that were kept elsewhere: at a witness, in the Event Log, in a collector. Without one, a log that was
                 set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete". A file
@@ -49,23 +40,22 @@ With -o json it prints one object:
   missing [{first, last}], prunedUntil, void [file], unused [file], tornBytes, ignoredBytes,
   overruled [{file, first, last, by, unsigned}], declared [text]
 
-Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line or reading failed.`,
+Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading failed, 3 incomplete.`,
 		Example: `  pipeguard audit verify /var/log/pipeguard/audit --keys node-1.pub --checkpoint from-witness
   pipeguard audit verify audit-*.jsonl checkpoints --keys node-1.pub -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return noAnswer(fmt.Errorf("name a directory or files of a log: %s", cmd.UseLine()))
+				return badInput(fmt.Errorf("name a directory or files of a log: %s", cmd.UseLine()))
 			}
 			return nil
 		},
 	}
 	out := addFormat(cmd)
-	answersFlagErrors(cmd)
 	addEvidenceFlags(cmd, &o, &keys)
 	addVerdictFlags(cmd, &o)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := readVerifierKeys(&o, keys); err != nil {
-			return noAnswer(err)
+			return badInput(err)
 		}
 		if err := nameLog(&o, args); err != nil {
 			return err
@@ -76,7 +66,7 @@ Exit code: 0 ok, 1 tampered, 2 incomplete, 3 it cannot be said: the command line
 		report, err := evidence.Verify(cmd.Context(), o)
 		bar.clear()
 		if err != nil {
-			return noAnswer(err)
+			return badInput(err)
 		}
 		return printVerification(cmd, report, *out)
 	}
@@ -103,13 +93,6 @@ func needsWitness(cmd *cobra.Command, o *evidence.VerifyOptions) {
 	}
 }
 
-// answersFlagErrors gives a wrong command line the code that these commands have for it.
-func answersFlagErrors(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return noAnswer(fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help"))
-	})
-}
-
 func readVerifierKeys(o *evidence.VerifyOptions, files []string) error {
 	for _, file := range files {
 		k, err := evidence.ReadKeys(file)
@@ -125,13 +108,13 @@ func readVerifierKeys(o *evidence.VerifyOptions, files []string) error {
 func nameLog(o *evidence.VerifyOptions, args []string) error {
 	info, err := os.Stat(args[0])
 	if err != nil {
-		return noAnswer(err)
+		return badInput(err)
 	}
 	switch {
 	case !info.IsDir():
 		o.Files = args
 	case len(args) > 1:
-		return noAnswer(fmt.Errorf("takes one directory, or files; %q is too many", args[1]))
+		return badInput(fmt.Errorf("takes one directory, or files; %q is too many", args[1]))
 	default:
 		o.Dir = args[0]
 	}
@@ -139,17 +122,14 @@ func nameLog(o *evidence.VerifyOptions, args []string) error {
 }
 
 func printVerification(cmd *cobra.Command, r evidence.Report, out format) error {
-	p := out.print(cmd, r, func(p *printer) { printLogVerdict(p, r) })
-	if p.err != nil {
-		return noAnswer(fmt.Errorf("write output: %w", p.err))
-	}
+	result := incomplete(nil)
 	switch r.Verdict {
 	case evidence.VerdictOK:
-		return nil
+		result = nil
 	case evidence.VerdictTampered:
-		return &exit{exitTampered, nil}
+		result = no(nil)
 	}
-	return &exit{exitIncomplete, nil}
+	return out.print(cmd, r, func(p *printer) { printLogVerdict(p, r) }).done(result)
 }
 
 // printLogVerdict says the verdict first, then why, then what it does not mean.

@@ -21,44 +21,43 @@ func newAuditProve() *cobra.Command {
 that the keys verify. It is checked before it is printed. Whoever has the log's verifier key can check it, with any
 implementation: the leaf is SHA-256 of a zero byte and the record, a node SHA-256 of a one byte and its two halves (RFC 6962).
 
-Exit code: 0 printed, 1 the log does not fit its checkpoint, 3 it cannot be proven: the record or a checkpoint is missing, or reading failed.`,
+Exit code: 0 printed, 1 the log does not fit its checkpoint, 2 it cannot be proven: the record or a checkpoint is missing, or reading failed.`,
 		Example: `  pipeguard audit prove /var/log/pipeguard/audit --seq 4711 --keys node-1.pub > record.tlog-proof`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return noAnswer(fmt.Errorf("name one directory: %s", cmd.UseLine()))
+				return badInput(fmt.Errorf("name one directory: %s", cmd.UseLine()))
 			}
 			return nil
 		},
 	}
-	answersFlagErrors(cmd)
 	addEvidenceFlags(cmd, &o, &keys)
 	cmd.Flags().Uint64Var(&seq, "seq", 0, "number of the record, counted from 1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if seq == 0 || len(keys) == 0 {
-			return noAnswer(fmt.Errorf("name a record with --seq and the log's verifier key with --keys"))
+			return badInput(fmt.Errorf("name a record with --seq and the log's verifier key with --keys"))
 		}
 		if err := readVerifierKeys(&o, keys); err != nil {
-			return noAnswer(err)
+			return badInput(err)
 		}
 		o.Dir = args[0]
 		verified, err := evidence.Verify(cmd.Context(), o)
 		if err != nil {
-			return noAnswer(err)
+			return badInput(err)
 		}
 		if verified.Fault != nil {
-			return &exit{exitTampered, verified.Fault}
+			return no(verified.Fault)
 		}
 		proof, err := evidence.Prove(cmd.Context(), o, seq)
 		if evidence.IsFault(err) {
-			return &exit{exitTampered, err}
+			return no(err)
 		}
 		if err != nil {
-			return noAnswer(err)
+			return badInput(err)
 		}
 		p := printer{w: cmd.OutOrStdout()}
 		p.printf("%s", proof)
 		if p.err != nil {
-			return noAnswer(fmt.Errorf("write output: %w", p.err))
+			return badInput(fmt.Errorf("write output: %w", p.err))
 		}
 		text, _ := standing(query.Reported(verified))
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), inert.Line(text))

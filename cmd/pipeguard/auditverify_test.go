@@ -26,7 +26,7 @@ func keptLog(t *testing.T) (dir, keys, outside string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "log")
 	private := filepath.Join(t.TempDir(), "audit.key")
-	made := evidenceCommand(t, "keys", "generate", private, "--name", "node-1")
+	made := execute(t, "", "keys", "generate", private, "--for", "log", "--name", "node-1")
 	if made.code != 0 || !strings.HasPrefix(made.out, "pipeguard.dev/audit/node-1+") {
 		t.Fatalf("%+v", made)
 	}
@@ -82,22 +82,22 @@ func TestAuditVerifyAnswersWithItsExitCode(t *testing.T) {
 		"incomplete":                     {[]string{dir, "--keys", keys}, exitIncomplete, "incomplete: nothing that does not fit"},
 		"without keys":                   {[]string{dir}, exitIncomplete, "no verifier key is given"},
 		"a file":                         {[]string{segment, "--keys", keys}, exitIncomplete, "no checkpoint that was held elsewhere"},
-		"another log":                    {[]string{dir, "--keys", keys, "--origin", "x"}, exitTampered, "tampered: the log was changed"},
-		"no argument":                    {nil, exitNoAnswer, "name a directory"},
-		"two directories":                {[]string{dir, dir}, exitNoAnswer, "is too many"},
-		"a missing directory":            {[]string{dir + "x"}, exitNoAnswer, "no such file"},
-		"an unknown flag":                {[]string{dir, "--frobnicate"}, exitNoAnswer, "unknown flag"},
-		"an unknown format":              {[]string{dir, "-o", "yaml"}, exitNoAnswer, "must be text or json"},
-		"keys that are none":             {[]string{dir, "--keys", outside}, exitNoAnswer, "not a verifier key"},
-		"a private key for the verifier": {[]string{dir, "--keys", strings.TrimSuffix(keys, ".pub")}, exitNoAnswer, "a private key"},
-		"a checkpoint that is none":      {[]string{dir, "--keys", keys, "--checkpoint", keys}, exitNoAnswer, "outside"},
+		"another log":                    {[]string{dir, "--keys", keys, "--origin", "x"}, exitNo, "tampered: the log was changed"},
+		"no argument":                    {nil, exitBadInput, "name a directory"},
+		"two directories":                {[]string{dir, dir}, exitBadInput, "is too many"},
+		"a missing directory":            {[]string{dir + "x"}, exitBadInput, "no such file"},
+		"an unknown flag":                {[]string{dir, "--frobnicate"}, exitBadInput, "unknown flag"},
+		"an unknown format":              {[]string{dir, "-o", "yaml"}, exitBadInput, "must be text or json"},
+		"keys that are none":             {[]string{dir, "--keys", outside}, exitBadInput, "not a verifier key"},
+		"a private key for the verifier": {[]string{dir, "--keys", strings.TrimSuffix(keys, ".pub")}, exitBadInput, "a private key"},
+		"a checkpoint that is none":      {[]string{dir, "--keys", keys, "--checkpoint", keys}, exitBadInput, "outside"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := evidenceCommand(t, append([]string{"verify"}, c.args...)...)
 			if got.code != c.code || name != "a checkpoint that is none" && !strings.Contains(got.out+got.errOut, c.want) {
 				t.Errorf("exit code %d, want %d; %q %q", got.code, c.code, got.out, got.errOut)
 			}
-			if c.code != exitNoAnswer && !strings.Contains(got.out, "Not detected by this:") {
+			if c.code != exitBadInput && !strings.Contains(got.out, "Not detected by this:") {
 				t.Errorf("says nothing of its limits: %q", got.out)
 			}
 		})
@@ -115,7 +115,7 @@ func TestAuditVerifyAnswersWithItsExitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = evidenceCommand(t, "verify", dir, "--keys", keys)
-	if got.code != exitTampered || !strings.Contains(got.out, "line 3 (record 4): record 3 is due") || got.errOut != "" {
+	if got.code != exitNo || !strings.Contains(got.out, "line 3 (record 4): record 3 is due") || got.errOut != "" {
 		t.Errorf("a changed log: %+v", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestAuditProvePrintsWhatCanBeCheckedWithoutTheLog(t *testing.T) {
 	for seq := range uint64(6) {
 		got := evidenceCommand(t, "prove", dir, "--seq", fmt.Sprint(seq+1), "--keys", keyFile)
 		if seq == 5 {
-			if got.code != exitNoAnswer || got.out != "" {
+			if got.code != exitBadInput || got.out != "" {
 				t.Errorf("a record that is not there: %+v", got)
 			}
 			break
@@ -152,47 +152,55 @@ func TestAuditProvePrintsWhatCanBeCheckedWithoutTheLog(t *testing.T) {
 		"a number below":    {dir, "--seq", "0", "--keys", keyFile},
 		"a negative number": {dir, "--seq", "-1", "--keys", keyFile},
 	} {
-		if got := evidenceCommand(t, append([]string{"prove"}, args...)...); got.code != exitNoAnswer || got.out != "" {
+		if got := evidenceCommand(t, append([]string{"prove"}, args...)...); got.code != exitBadInput || got.out != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
-func TestAuditKeysNeverPrintThePrivateHalf(t *testing.T) {
+func TestKeysNeverPrintThePrivateHalf(t *testing.T) {
 	dir := t.TempDir()
 	first, second, witness := filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "w")
 	var shown strings.Builder
 	for _, args := range [][]string{
-		{"keys", "generate", first, "--name", "node-1"},
-		{"keys", "generate", second, "--name", "node-1", "--old", first + ".pub"},
-		{"keys", "generate", witness, "--witness", "--name", "example.com/w"},
+		{"keys", "generate", first, "--for", "log", "--name", "node-1"},
+		{"keys", "generate", second, "--for", "log", "--name", "node-1", "--old", first + ".pub"},
+		{"keys", "generate", witness, "--for", "witness", "--name", "example.com/w"},
 		{"keys", "show", first}, {"keys", "show", second + ".pub"}, {"keys", "show", witness, "-o", "json"},
 	} {
-		got := evidenceCommand(t, args...)
+		got := execute(t, "", args...)
 		if got.code != 0 {
 			t.Fatalf("%q: %+v", args, got)
 		}
 		shown.WriteString(got.out + got.errOut)
+	}
+	for _, line := range []string{"log      private  ", "witness  private  ", "log      public   ", `"for": "witness"`, `"name": "example.com/w"`} {
+		if !strings.Contains(shown.String(), line) {
+			t.Errorf("no %q in:\n%s", line, shown.String())
+		}
 	}
 	keys, err := evidence.ReadKeys(second + ".pub")
 	if err != nil || len(keys.Describe()) != 2 {
 		t.Errorf("old and new key: %v, %v", keys.Describe(), err)
 	}
 	for name, args := range map[string][]string{
-		"over a key":                  {"generate", first, "--name", "n"},
-		"without a name":              {"generate", filepath.Join(dir, "3")},
-		"a name with a blank":         {"generate", filepath.Join(dir, "3"), "--name", "a b"},
-		"a name with a plus":          {"generate", filepath.Join(dir, "3"), "--name", "a+b"},
-		"old keys that are private":   {"generate", filepath.Join(dir, "3"), "--name", "n", "--old", first},
-		"old keys of another log":     {"generate", filepath.Join(dir, "3"), "--name", "node-2", "--old", first + ".pub"},
-		"old keys of no witness":      {"generate", filepath.Join(dir, "3"), "--name", "node-1", "--witness", "--old", first + ".pub"},
+		"over a key":                  {"generate", first, "--for", "log", "--name", "n"},
+		"without a name":              {"generate", filepath.Join(dir, "3"), "--for", "log"},
+		"a name with a blank":         {"generate", filepath.Join(dir, "3"), "--for", "log", "--name", "a b"},
+		"a name with a plus":          {"generate", filepath.Join(dir, "3"), "--for", "log", "--name", "a+b"},
+		"old keys that are private":   {"generate", filepath.Join(dir, "3"), "--for", "log", "--name", "n", "--old", first},
+		"old keys of another log":     {"generate", filepath.Join(dir, "3"), "--for", "log", "--name", "node-2", "--old", first + ".pub"},
+		"old keys of no witness":      {"generate", filepath.Join(dir, "3"), "--for", "witness", "--name", "node-1", "--old", first + ".pub"},
+		"without a purpose":           {"generate", filepath.Join(dir, "3"), "--name", "n"},
+		"another purpose":             {"generate", filepath.Join(dir, "3"), "--for", "pod", "--name", "n"},
+		"a bundle's key with a name":  {"generate", filepath.Join(dir, "3"), "--for", "bundle", "--name", "n"},
 		"show of nothing":             {"show"},
 		"show of a directory":         {"show", dir},
 		"show of a file of no keys":   {"show", "main.go"},
 		"an unknown flag of generate": {"generate", "--frobnicate"},
 	} {
-		got := evidenceCommand(t, append([]string{"keys"}, args...)...)
-		if got.code != exitNoAnswer {
+		got := execute(t, "", append([]string{"keys"}, args...)...)
+		if got.code != exitBadInput {
 			t.Errorf("%s: %+v", name, got)
 		}
 		shown.WriteString(got.out + got.errOut)

@@ -27,7 +27,7 @@ type desk struct {
 func newDesk(t *testing.T) desk {
 	d := desk{t, t.TempDir()}
 	d.write("policies.yaml", diskPolicy)
-	d.run(0, "keys", "generate", d.file("key"))
+	d.run(0, "keys", "generate", d.file("key"), "--for", "bundle")
 	return d
 }
 
@@ -88,9 +88,9 @@ func TestKeysAreMadeOnceAndForTheirOwnerAlone(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	before := d.read("key")
-	d.run(2, "keys", "generate", d.file("key"))
+	d.run(2, "keys", "generate", d.file("key"), "--for", "bundle")
 	d.write("other.pub", "")
-	d.run(2, "keys", "generate", d.file("other"))
+	d.run(2, "keys", "generate", d.file("other"), "--for", "bundle")
 	if _, err := os.Stat(d.file("other")); err == nil {
 		t.Error("half a pair of keys is left")
 	}
@@ -99,7 +99,7 @@ func TestKeysAreMadeOnceAndForTheirOwnerAlone(t *testing.T) {
 	}
 	shown := d.run(0, "keys", "show", d.file("key"), d.file("key.pub"))
 	lines := strings.Split(strings.TrimSpace(shown), "\n")
-	if len(lines) != 2 || lines[0][:38] != lines[1][:38] || !strings.Contains(lines[0], "  private  ") || !strings.Contains(lines[1], "  public   ") || strings.Contains(shown, "BEGIN") {
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "bundle   private  es256:") || lines[1] != strings.Replace(lines[0], "private", "public ", 1)+".pub" || strings.Contains(shown, "BEGIN") {
 		t.Errorf("shown:\n%s", shown)
 	}
 	d.run(2, "keys", "show", d.file("policies.yaml"))
@@ -140,10 +140,10 @@ func TestPoliciesOfParametersGoIntoABundle(t *testing.T) {
 func TestARotationHasATimeOfBothKeys(t *testing.T) {
 	d := newDesk(t)
 	d.build(0)
-	d.run(0, "keys", "rotate", d.file("key"), d.file("next"))
-	d.run(2, "keys", "rotate", d.file("key"), d.file("next"))
-	d.run(2, "keys", "rotate", d.file("next.both.pub"), d.file("third"))
-	d.run(2, "keys", "rotate", d.file("policies.yaml"), d.file("third"))
+	d.run(0, "keys", "generate", d.file("next"), "--for", "bundle", "--old", d.file("key"))
+	d.run(2, "keys", "generate", d.file("next"), "--for", "bundle", "--old", d.file("key"))
+	d.run(2, "keys", "generate", d.file("third"), "--for", "bundle", "--old", d.file("next.both.pub"))
+	d.run(2, "keys", "generate", d.file("third"), "--for", "bundle", "--old", d.file("policies.yaml"))
 	d.verify(0, "--keys", d.file("next.both.pub"))
 	d.verify(1, "--keys", d.file("next.pub"))
 	d.build(0, "--key", d.file("next"))
@@ -170,7 +170,7 @@ func TestEqualInputBuildsEqualBytes(t *testing.T) {
 func TestVerifySaysWhyNot(t *testing.T) {
 	d := newDesk(t)
 	d.build(0, "--revision", "5", "--expires", "48h")
-	d.run(0, "keys", "generate", d.file("stranger"))
+	d.run(0, "keys", "generate", d.file("stranger"), "--for", "bundle")
 	for reason, args := range map[string][]string{
 		"audience": {"--pool", "linux"},
 		"key":      {"--keys", d.file("stranger.pub")},
@@ -212,7 +212,7 @@ func TestShowSaysWhatWasVerified(t *testing.T) {
 	if out := d.run(0, "bundle", "show", d.file("bundle"), "--keys", d.file("key.pub")); strings.Contains(out, "NOT VERIFIED") {
 		t.Errorf("shown:\n%s", out)
 	}
-	d.run(0, "keys", "generate", d.file("stranger"))
+	d.run(0, "keys", "generate", d.file("stranger"), "--for", "bundle")
 	d.run(1, "bundle", "show", d.file("bundle"), "--keys", d.file("stranger.pub"))
 	d.run(1, "bundle", "show", d.file("policies.yaml"))
 	d.run(2, "bundle", "show", d.file("missing"))

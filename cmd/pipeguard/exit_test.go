@@ -1,11 +1,31 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// The table of exit codes is in the help and in the documentation, word for word.
+func TestExitCodesAreToldOnce(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, c := range exitCodes {
+		want = append(want, fmt.Sprintf("| %d | %s |", c.code, c.means))
+	}
+	table := "| code | meaning |\n|---|---|\n" + strings.Join(want, "\n") + "\n\n"
+	if !strings.Contains(string(doc), table) {
+		t.Errorf("docs/cli.md lacks the table:\n%s", table)
+	}
+	if help := execute(t, "", "--help"); help.code != exitYes || !strings.Contains(help.out, exitTable()) {
+		t.Errorf("exit code %d, help:\n%s", help.code, help.out)
+	}
+}
 
 // The author of a file chooses what an error quotes from it. On a line of its own, the quotation would read as the program's own words.
 func TestWhatErrorsQuoteOfFilesBeginsNoLine(t *testing.T) {

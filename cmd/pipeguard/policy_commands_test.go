@@ -262,7 +262,7 @@ spec:
 `
 	dir := t.TempDir()
 	file, key := filepath.Join(dir, "policies.yaml"), filepath.Join(dir, "bundle.key")
-	if got := execute(t, "", "keys", "generate", key); got.code != exitYes {
+	if got := execute(t, "", "keys", "generate", key, "--for", "bundle"); got.code != exitYes {
 		t.Fatalf("%+v", got)
 	}
 	for method, want := range map[string]string{"ListDiskIDs": "", "ListDisksIDs": `did you mean "ListDiskIDs"?`} {

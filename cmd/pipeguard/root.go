@@ -37,9 +37,8 @@ func newRoot() *cobra.Command {
 		Long: `Pipeguard guards the named pipes of privileged services on Windows nodes against pods that should not have them.
 This program is its desk side: it gives the verdicts of the admission webhook without a cluster.
 
-Exit codes: 0 yes, 1 no (denied, failed, not clean, tampered with), 2 the question could not be understood or answered.
-"audit verify", "audit prove" and "audit keys" alone have 3 for that, because 2 is an answer there: nothing speaks against the log, but
-not all of it is proven. All have 130 for a signal that they did not answer within two seconds.`,
+Exit codes, of every command:
+` + exitTable(),
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},

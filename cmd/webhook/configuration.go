@@ -103,7 +103,7 @@ type bundleOptions struct {
 // witnessOptions are about the witness. Without Key there is none. It answers every client (with certificate.clientCAFile, clients
 // with a certificate).
 type witnessOptions struct {
-	// Key is the file of the private key that cosigns, as "pipeguard audit keys generate" makes it, read again when it changes.
+	// Key is the file of the private key that cosigns, as "pipeguard keys generate" makes it, read again when it changes.
 	Key string `yaml:"key"`
 	// NodeKeys is a file with verifier keys of the nodes' logs, one a line, read again when it changes.
 	NodeKeys string `yaml:"nodeKeys"`

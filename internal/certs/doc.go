@@ -18,7 +18,8 @@
 //
 // Cluster, Follower and Rotator are runnables of a controller-runtime manager; they know which of them needs the
 // leadership. Nothing is read through the manager's cache, which needs no options for them: one kind can have one field
-// selector there, and the two configurations need two.
+// selector there, and the two configurations need two. To select both by a label would take the permission to list and
+// watch all configurations of the cluster: RBAC allows a list of one name, and none by label.
 //
 // # Permissions
 //

@@ -46,7 +46,7 @@ type Audit struct {
 
 // Signing says with which key checkpoints of the log are signed. Whoever can read the key can write another log.
 type Signing struct {
-	// Key is the file of the private key, as pipeguard audit keys generate writes it. Without it, it is the path of the log
+	// Key is the file of the private key, as pipeguard keys generate writes it. Without it, it is the path of the log
 	// with -signing.key behind it, and is made at the first start of an empty log, its public half beside it in .pub.
 	Key string `yaml:"key"`
 	// Old is a file with the key before this one, which signs too until whoever verifies has the new one.

@@ -24,7 +24,6 @@ const (
 	Expires       = "expires"
 	Failures      = "failures"
 	Flag          = "flag"
-	Full          = "full"
 	Group         = "group"
 	Kind          = "kind"
 	Method        = "method"

@@ -85,7 +85,7 @@ func guardNode(t *testing.T) *guardedNode {
 	}
 
 	key := filepath.Join(dirs["guard"], "bundle.key")
-	if out, err := exec.CommandContext(t.Context(), cli, "keys", "generate", key).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), cli, "keys", "generate", key, "--for", "bundle").CombinedOutput(); err != nil {
 		t.Fatalf("make a key: %v\n%s", err, out)
 	}
 	// The Secret is the operator's, as the chart's README says: it stays until the release goes.

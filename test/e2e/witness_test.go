@@ -37,8 +37,8 @@ func (n *guardedNode) auditKeys(t *testing.T, cli, dir string) (logKey, witnessK
 	t.Helper()
 	logKey = filepath.Join(dir, "audit.key")
 	secret := filepath.Join(dir, "witness.key")
-	for _, args := range [][]string{{logKey, "--name", cluster.NodeName}, {secret, "--witness", "--name", witnessName}} {
-		if out, err := exec.CommandContext(t.Context(), cli, append([]string{"audit", "keys", "generate"}, args...)...).CombinedOutput(); err != nil {
+	for _, args := range [][]string{{logKey, "--for", "log", "--name", cluster.NodeName}, {secret, "--for", "witness", "--name", witnessName}} {
+		if out, err := exec.CommandContext(t.Context(), cli, append([]string{"keys", "generate"}, args...)...).CombinedOutput(); err != nil {
 			t.Fatalf("make a key: %v\n%s", err, out)
 		}
 	}
@@ -147,7 +147,7 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 		t.Fatal(err)
 	}
 	n.stop(t) // so that both logs are whole
-	for log, want := range map[string]int{n.audits: 1, n.audits + "-true": 2} {
+	for log, want := range map[string]int{n.audits: 1, n.audits + "-true": 3} {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(n.tools, "pipeguard"), "audit", "verify", log,
 			"--keys", n.verifiers, "--checkpoint", outside, "--require-witness")
 		out, err := cmd.CombinedOutput()
@@ -155,7 +155,7 @@ func putBackLogIsFound(t *testing.T, n *guardedNode) {
 			t.Fatal(err)
 		}
 		// The end of the true log is newer than what the witness saw last, or is that: it was asked when the log was closed.
-		if code := cmd.ProcessState.ExitCode(); code != want && (want != 2 || code != 0) {
+		if code := cmd.ProcessState.ExitCode(); code != want && (want != 3 || code != 0) {
 			t.Errorf("the verdict about %s has exit code %d, want %d:\n%s", log, code, want, out)
 		}
 	}

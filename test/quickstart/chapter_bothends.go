@@ -132,7 +132,7 @@ func (b *pair) build(ctx context.Context, s *story, st *stage) error {
 		shown string
 		args  []string
 	}{
-		{"keys generate bundle.key", []string{"keys", "generate", key}},
+		{"keys generate bundle.key --for bundle", []string{"keys", "generate", key, "--for", "bundle"}},
 		{"bundle build --key bundle.key --pool default --policies " + policyFile + " --policy-revision " + short(b.revision) + "… --out bundle.tar.gz",
 			[]string{"bundle", "build", "--key", key, "--pool", "default", "--policies", policy, "--policy-revision", b.revision, "--out", b.bundle}},
 		{"bundle verify bundle.tar.gz --keys bundle.key.pub --pool default",

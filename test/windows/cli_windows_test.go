@@ -74,7 +74,7 @@ func TestTheCommandLineCallsAndReadsTheRecords(t *testing.T) {
 	}
 	// While it is being written: nothing is wrong with it, and nobody else has a checkpoint.
 	stdout, stderr, code = pipeguard(t, "", "audit", "verify", p.records, "--keys", p.records+"-signing.key.pub")
-	if code != 2 || !strings.HasPrefix(stdout, "incomplete: ") {
+	if code != 3 || !strings.HasPrefix(stdout, "incomplete: ") {
 		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 	stdout, stderr, code = pipeguard(t, "", "audit", "search", p.records, "--method", "Rmdir", "--decision", "deny")

@@ -115,10 +115,10 @@ func (k Keys) HasWitness() bool {
 
 // KeyInfo is what is told of a public key.
 type KeyInfo struct {
-	Kind string `json:"kind"` // log or witness
-	Name string `json:"name"`
-	Hash string `json:"hash"`
-	Key  string `json:"key"`
+	Kind string // log or witness
+	Name string
+	Hash string
+	Key  string
 }
 
 // Origins returns the names of the logs whose keys these are.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
@@ -92,8 +93,10 @@ func (a *apiServer) remove(k kind, namespace, name string) {
 	delete(a.kinds[k.path("")], namespace+"/"+name)
 }
 
-func (a *apiServer) namespace(name string, change ...func(object)) {
-	a.put(namespaceKind(), "", name, change...)
+func (a *apiServer) namespace(name string) { a.put(namespaceKind(), "", name) }
+
+func namespaceKind() kind {
+	return kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false}
 }
 
 // pod stores a pod with a label that markJudge understands.
@@ -153,7 +156,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.list(w, r, path, namespace, view != "")
 	case r.Method == http.MethodPost:
 		o := a.body(r)
-		if n, ok := a.kinds[namespaceKind().path("")]["/"+namespace]; namespace != "" && (!ok || n.text("deletionTimestamp") != "") {
+		if _, ok := a.kinds[namespaceKind().path("")]["/"+namespace]; namespace != "" && !ok {
 			writeStatus(w, 404, metav1.StatusReasonNotFound, &metav1.StatusDetails{Kind: "namespaces", Name: namespace})
 			return
 		}

@@ -2,13 +2,18 @@
 // namespace with findings, and a ClusterPipeReport for PersistentVolumes.
 // It trusts the API server's lists and nothing that is written in the objects: their texts are bounded and made printable.
 //
-// Memory holds one object at a time, a digest for each namespace and kind, and the findings. A report never lacks
-// objects silently: while a list cannot be read to its end, the report that was there stays, and the pass counts as
-// incomplete in log and metrics.
+// Each pass judges everything. 10,000 pods of 7 KB and 500 more with six pipes each take 1.3 s of CPU, and 2.3 s where
+// others use the processors as well: 105 to 200 µs for a pod, its reading included, and 530 to 780 µs for one with pipes.
+// That is 0.4 % of a core at most with a pass in ten minutes. A pass judges one object at a time and pauses for as long
+// as it judges, so that reviews go on. Memory holds one object, and the findings until they are published; from one pass
+// to the next, only which content each report has.
+//
+// A report never lacks objects silently: while a list cannot be read to its end, the report that was there stays, and the
+// pass counts as incomplete in log and metrics.
 //
 // The service account of the process needs:
 //
-//	""                pods, podtemplates, replicationcontrollers, persistentvolumes, namespaces    list
+//	""                pods, podtemplates, replicationcontrollers, persistentvolumes                list
 //	apps              deployments, daemonsets, statefulsets, replicasets                           list
 //	batch             jobs, cronjobs                                                               list
 //	pipeguard.dev     pipereports, clusterpipereports                        get, list, create, update, delete

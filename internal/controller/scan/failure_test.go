@@ -133,7 +133,7 @@ func TestRefusedListIsNotTriedAgain(t *testing.T) {
 
 func TestReportStaysWhileAListCannotBeRead(t *testing.T) {
 	for _, failing := range []string{
-		"GET /api/v1/pods?", "GET /apis/apps/v1/deployments?", "GET /api/v1/podtemplates?", "GET /api/v1/namespaces?",
+		"GET /api/v1/pods?", "GET /apis/apps/v1/deployments?", "GET /api/v1/podtemplates?",
 		"GET /apis/pipeguard.dev/v1alpha1/pipereports?",
 	} {
 		t.Run(failing, func(t *testing.T) {
@@ -178,65 +178,6 @@ func TestClusterReportStaysWhileVolumesCannotBeListed(t *testing.T) {
 	reports := a.reports()
 	if _, ok := reports["/pipeguard"]; !ok || len(reports) != 1 {
 		t.Errorf("reports = %v, want that of PersistentVolumes alone", reports)
-	}
-}
-
-func TestNamespaceThatCannotBeReadKeepsItsReportAndOthersDoNot(t *testing.T) {
-	a := newAPIServer(t)
-	for _, n := range []string{"n1", "n2", "n3", "n4"} {
-		a.namespace(n)
-		for _, name := range []string{"a", "b"} {
-			a.pod(n, name, "deny.PG001.disks")
-		}
-	}
-	s, _ := newScanner(t, a)
-	complete(t, s)
-	a.pod("n1", "a", "")
-	a.pod("n2", "a", "")
-	a.fault = answering("/namespaces/n1/pods", -1, 500, "")
-	incomplete(t, s)
-	reports := a.reports()
-	if got := reports["n1/pipeguard"].Summary.Deny; got != 2 {
-		t.Errorf("n1: deny %d, want the 2 of before", got)
-	}
-	if got := reports["n2/pipeguard"].Summary.Deny; got != 1 {
-		t.Errorf("n2: deny %d, want 1", got)
-	}
-	if n, ok := s.Violations("disks"); n != 8 || !ok {
-		t.Errorf("violations = %d, %v; want the 8 of the last complete judgement", n, ok)
-	}
-	a.fault = nil
-	complete(t, s)
-	if got := a.reports()["n1/pipeguard"].Summary.Deny; got != 1 {
-		t.Errorf("n1: deny %d after a complete pass, want 1", got)
-	}
-}
-
-func TestManyNamespacesThatCannotBeReadEndTheAttempts(t *testing.T) {
-	a := newAPIServer(t)
-	for n := range 30 {
-		a.namespace(fmt.Sprintf("n%02d", n))
-		a.pod(fmt.Sprintf("n%02d", n), "a", "deny.PG001")
-	}
-	s, _ := newScanner(t, a)
-	complete(t, s)
-	for n := range 10 {
-		a.pod(fmt.Sprintf("n%02d", n), "a", "")
-	}
-	a.asked()
-	a.fault = answering("/namespaces/n", -1, 500, "")
-	incomplete(t, s)
-	n := 0
-	for _, r := range a.asked() {
-		if strings.Contains(r, "/namespaces/n") {
-			n++
-		}
-	}
-	if want := maxUnread * pageAttempts; n != want {
-		t.Errorf("asked %d times for single namespaces, want %d", n, want)
-	}
-	if got := len(a.reports()); got != 30 {
-		t.Errorf("%d reports, want those of before", got)
 	}
 }
 
@@ -312,4 +253,36 @@ func TestObjectInTheWrongListMakesThePassIncomplete(t *testing.T) {
 	a.put(judgedKinds()[0], "", "pod-without-namespace")
 	s, _ := newScanner(t, a)
 	incomplete(t, s)
+}
+
+func TestObjectThatCannotBeJudgedIsReported(t *testing.T) {
+	for _, c := range []struct{ err, want string }{
+		{"read the object: \x1b[2J", "read the object: <U+001B>[2J"},
+		{"", "there is no judgement"},
+	} {
+		a := newAPIServer(t)
+		a.pod("default", "a", "")
+		s, p := newScanner(t, a)
+		p.judge = func(context.Context, []byte) (Judged, error) { return Judged{}, errors.New(c.err) }
+		complete(t, s)
+		got := a.reports()["default/pipeguard"]
+		if got.Summary.Error != 1 || got.Summary.Judged != 0 || len(got.Results) != 1 ||
+			got.Results[0].Effect != "error" || got.Results[0].Message != c.want {
+			t.Errorf("%q: summary %+v, results %v", c.err, got.Summary, got.Results)
+		}
+	}
+}
+
+func TestReportThatCannotBeDeletedIsDeletedByTheNextPass(t *testing.T) {
+	a := newAPIServer(t)
+	a.pod("default", "a", "deny.PG001")
+	s, _ := newScanner(t, a)
+	complete(t, s)
+	a.pod("default", "a", "")
+	a.fault = answering("DELETE ", 1, 500, "")
+	incomplete(t, s)
+	complete(t, s)
+	if got := a.reports(); len(got) > 0 {
+		t.Errorf("reports = %v, want none", got)
+	}
 }

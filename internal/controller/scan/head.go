@@ -2,12 +2,8 @@ package scan
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
@@ -21,7 +17,6 @@ type head struct {
 	namespace, name  string
 	uid, version     string
 	labels           map[string]string
-	isTerminating    bool
 	isMirror         bool
 	controller       string // as Kind/name
 }
@@ -65,8 +60,6 @@ func (h *head) readMetadata(r *jsonscan.Reader) {
 			h.uid = r.String()
 		case "resourceVersion":
 			h.version = r.String()
-		case "deletionTimestamp":
-			h.isTerminating = r.String() != ""
 		case "labels":
 			h.labels = map[string]string{}
 			for l := r.Object(); l.Next(); {
@@ -126,26 +119,4 @@ func (h *head) typed(buffer, raw []byte, k kind) []byte {
 	buffer = append(buffer, name...)
 	buffer = append(buffer, ',') // the object has metadata: readHead saw to it
 	return append(buffer, rest...)
-}
-
-// digest stands for the objects of a namespace and a kind, or for labels.
-type digest [sha256.Size]byte
-
-// add makes d stand for an object more. The lists of the API server are in order of the names. If one were not, the
-// digest would differ and its objects would be judged once more.
-func (d *digest) add(texts ...string) {
-	h := sha256.New()
-	h.Write(d[:])
-	for _, text := range texts { // lengths keep ("a", "bc") apart from ("ab", "c")
-		h.Write(binary.AppendUvarint(nil, uint64(len(text))))
-		h.Write([]byte(text))
-	}
-	h.Sum(d[:0])
-}
-
-func digestOf(labels map[string]string) (d digest) {
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		d.add(key, labels[key])
-	}
-	return d
 }

@@ -13,14 +13,13 @@ func TestReadHeadReadsMetadata(t *testing.T) {
 		"kind": "Pod", "apiVersion": "v1",
 		"metadata": {
 			"name": "n", "generateName": "g", "namespace": "ns", "uid": "u", "resourceVersion": "7",
-			"deletionTimestamp": "2026-01-01T00:00:00Z",
 			"labels": {"a": "b"}, "annotations": {"x": "y", "kubernetes.io/config.mirror": "h"},
 			"ownerReferences": [{"kind": "A", "name": "a"}, {"kind": "B", "name": "b", "controller": true}, {"kind": "C", "name": "c", "controller": false}]
 		},
 		"spec": {"metadata": {"name": "other"}}
 	}`))
 	want := head{
-		kind: "Pod", apiVersion: "v1", name: "n", namespace: "ns", uid: "u", version: "7", isTerminating: true,
+		kind: "Pod", apiVersion: "v1", name: "n", namespace: "ns", uid: "u", version: "7",
 		labels: map[string]string{"a": "b"}, isMirror: true, controller: "B/b",
 	}
 	if err != nil {
@@ -84,39 +83,6 @@ func TestTypedAddsTheTypeThatAListLeavesOut(t *testing.T) {
 	h := head{kind: "Other"}
 	if got := string(h.typed(nil, []byte(raw), deployment)); got != raw {
 		t.Errorf("typed(%s) = %s", raw, got)
-	}
-}
-
-func TestDigestTellsListsApart(t *testing.T) {
-	of := func(objects ...[2]string) (d digest) {
-		for _, o := range objects {
-			d.add(o[0], o[1])
-		}
-		return d
-	}
-	base := of([2]string{"u1", "1"}, [2]string{"u2", "2"})
-	if base != of([2]string{"u1", "1"}, [2]string{"u2", "2"}) {
-		t.Error("equal lists have different digests")
-	}
-	for name, other := range map[string]digest{
-		"none":                of(),
-		"the first alone":     of([2]string{"u1", "1"}),
-		"another version":     of([2]string{"u1", "1"}, [2]string{"u2", "3"}),
-		"another uid":         of([2]string{"u1", "1"}, [2]string{"u3", "2"}),
-		"one more":            of([2]string{"u1", "1"}, [2]string{"u2", "2"}, [2]string{"u3", "1"}),
-		"texts run together":  of([2]string{"u", "11"}, [2]string{"u2", "2"}),
-		"versions exchanged":  of([2]string{"u1", "2"}, [2]string{"u2", "1"}),
-		"the same in reverse": of([2]string{"u2", "2"}, [2]string{"u1", "1"}),
-	} {
-		if other == base {
-			t.Errorf("%s: the digest is the same", name)
-		}
-	}
-	if digestOf(map[string]string{"a": "b", "c": "d"}) != digestOf(map[string]string{"c": "d", "a": "b"}) {
-		t.Error("labels depend on their order")
-	}
-	if digestOf(map[string]string{"a": "bc"}) == digestOf(map[string]string{"ab": "c"}) {
-		t.Error("labels run together")
 	}
 }
 

@@ -85,6 +85,19 @@ func (p *pass) judge(ctx context.Context, raw []byte) (Judged, error) {
 	}
 }
 
+// turn is how long a pass judges before it leaves the processor to reviews for as long: where there is one processor,
+// a review that comes during a pass waits for a turn and not for the whole page.
+const turn = 2 * time.Millisecond
+
+// pause ends the pass's turn if that is over; took is the time that an object took.
+func (p *pass) pause(ctx context.Context, took time.Duration) error {
+	if p.busy += took; p.busy < turn {
+		return nil
+	}
+	p.busy = 0
+	return sleep(ctx, turn)
+}
+
 // sleep waits, unless ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

@@ -32,10 +32,6 @@ func judgedKinds() []kind {
 	}
 }
 
-func namespaceKind() kind {
-	return kind{schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "namespaces", false}
-}
-
 // Kinds of the reports. The one without a namespace has a kind of its own and otherwise the same shape.
 func reportKind() kind {
 	return kind{v1alpha1.GroupVersion().WithKind("PipeReport"), "pipereports", true}

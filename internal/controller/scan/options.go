@@ -21,17 +21,13 @@ type Options struct {
 	// required.
 	Revision func() string
 	// NextChange returns the first instant after another at which a judgement changes by itself, such as the end of a
-	// permission or the beginning of its warning. Everything is judged again when it has come. nil means that there is
-	// none.
+	// permission or the beginning of its warning. A pass begins when it has come. nil means that there is none.
 	NextChange func(after time.Time) (time.Time, bool)
 	// Completed is called after each pass that judged everything, from the goroutine of the Scanner. nil means nobody.
 	Completed func()
 	// Interval is the time between passes. A tenth at most is added, so that installations do not scan in step.
 	// Default 10 min.
 	Interval time.Duration
-	// FullEvery is how long a judgement may stand before its object is judged again although nothing that the Scanner
-	// knows of has changed: policies may look at the time. Default 1 h.
-	FullEvery time.Duration
 	// Settle is how long a new revision must stand before it is scanned: policy objects are often applied several at a
 	// time. Default 2 s.
 	Settle time.Duration
@@ -70,7 +66,6 @@ func (o Options) withDefaults() (Options, error) {
 		def   time.Duration
 	}{
 		{"Interval", &o.Interval, 10 * time.Minute},
-		{"FullEvery", &o.FullEvery, time.Hour},
 		{"Settle", &o.Settle, 2 * time.Second},
 		{"RetryAfter", &o.RetryAfter, 500 * time.Millisecond},
 	} {

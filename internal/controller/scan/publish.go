@@ -39,14 +39,12 @@ func (p *pass) publish(ctx context.Context) error {
 			if end := p.ends(ctx, err); end != nil {
 				return end
 			}
-			p.fail(k, "", err)
-			p.holdsNamespaces = p.holdsNamespaces || k.namespaced
-			p.held[""] = p.held[""] || !k.namespaced
+			p.fail(k, err)
 			continue
 		}
 		maps.Copy(there, found.found)
 	}
-	maps.DeleteFunc(p.state.written, func(a address, _ written) bool {
+	maps.DeleteFunc(p.written, func(a address, _ written) bool {
 		_, ok := there[a]
 		return !ok
 	})
@@ -69,21 +67,11 @@ func (p *pass) publish(ctx context.Context) error {
 	return nil
 }
 
-// isHeld says whether the reports of a namespace stay as they are. One that is being deleted takes no objects and
-// removes its own.
-func (p *pass) isHeld(name string) bool {
-	if name == "" {
-		return p.held[name]
-	}
-	n, ok := p.namespaces[name]
-	return p.holdsNamespaces || p.held[name] || !ok || n.isTerminating
-}
-
 // reported are the namespaces that have findings or a report, in order.
 func (p *pass) reported(there map[address]existing) []string {
 	names := map[string]bool{}
-	for _, k := range p.state.kinds {
-		for name, slot := range k.slots {
+	for _, slots := range p.slots {
+		for name, slot := range slots {
 			if findings(slot.summary) > 0 {
 				names[name] = true
 			}
@@ -97,7 +85,7 @@ func (p *pass) reported(there map[address]existing) []string {
 
 // publishOne writes the parts of one namespace's report and then removes those that it no longer has.
 func (p *pass) publishOne(ctx context.Context, name string, there map[address]existing) error {
-	parts, err := p.state.parts(name)
+	parts, err := p.parts(name)
 	if err != nil {
 		return err
 	}
@@ -116,7 +104,7 @@ func (p *pass) publishOne(ctx context.Context, name string, there map[address]ex
 			faults = append(faults, fmt.Errorf("delete %s: %w", a, err))
 			continue
 		}
-		delete(p.state.written, a)
+		delete(p.written, a)
 		p.deleted++
 	}
 	return errors.Join(faults...)
@@ -129,7 +117,7 @@ func (p *pass) putPart(ctx context.Context, a address, r v1alpha1.Report, there 
 		return err
 	}
 	found, exists := there[a]
-	if exists && p.state.written[a] == (written{found.version, content}) {
+	if exists && p.written[a] == (written{found.version, content}) {
 		return nil
 	}
 	r.ScannedAt = metav1.Time{Time: p.options.Now().UTC().Truncate(time.Second)}
@@ -137,7 +125,7 @@ func (p *pass) putPart(ctx context.Context, a address, r v1alpha1.Report, there 
 		version, isNew, err := p.putOnce(ctx, a, r, content, exists)
 		switch {
 		case err == nil:
-			p.state.written[a] = written{version, content}
+			p.written[a] = written{version, content}
 			if isNew {
 				p.put++
 			}
@@ -182,5 +170,5 @@ func isNamespaceGoing(a address, err error) bool {
 	}
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil &&
-		status.Status().Details.Kind == namespaceKind().resource && status.Status().Details.Name == a.namespace
+		status.Status().Details.Kind == "namespaces" && status.Status().Details.Name == a.namespace
 }

@@ -22,17 +22,17 @@ const (
 
 // parts returns the report of a namespace, or of the objects without one if namespace is "": nothing if there is no
 // finding.
-func (s *state) parts(namespace string) ([]v1alpha1.Report, error) {
+func (p *pass) parts(namespace string) ([]v1alpha1.Report, error) {
 	var summary v1alpha1.ReportSummary
 	var results []v1alpha1.ReportResult
 	for _, k := range judgedKinds() {
-		if slot := s.kinds[k.resource].slots[namespace]; slot != nil {
+		if slot := p.slots[k.resource][namespace]; slot != nil {
 			addSummary(&summary, slot.summary)
 			results = append(results, slot.all(k, namespace)...)
 		}
 	}
 	slices.SortStableFunc(results, compareResults)
-	return divide(s.revision, summary, results)
+	return divide(p.revision, summary, results)
 }
 
 // divide makes as many parts as it takes. Each has one result at least, and those have bounded texts.
@@ -80,6 +80,9 @@ func isStale(name string, parts int) bool {
 	n, err := strconv.Atoi(digits)
 	return ok && err == nil && name == partName(n-1) && n > 1 && n > parts
 }
+
+// digest stands for the content of a report.
+type digest [sha256.Size]byte
 
 // contentOf stands for all that a report says, except when it began to say so.
 func contentOf(r v1alpha1.Report) (digest, error) {

@@ -29,7 +29,10 @@ type Scanner struct {
 	metrics    *metrics
 	triggered  chan struct{}
 	violations atomic.Pointer[violations]
-	state      state // of the goroutine that is in Start
+
+	// Of the goroutine that is in Start:
+	began   time.Time           // the last pass
+	written map[address]written // what the reports say
 }
 
 // violations are the objects that no policy permits what they have, and the pods of subjects in their other mode, by policy, as judged by one revision.
@@ -39,7 +42,7 @@ type violations struct {
 	modes    map[string]map[admission.OtherMode]int32
 }
 
-// Rate of requests to the API server. A full pass over ten thousand pods makes about thirty, one after the other.
+// Rate of requests to the API server. A pass over ten thousand pods makes about thirty, one after the other.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 100
@@ -60,7 +63,7 @@ func New(o Options) (*Scanner, error) {
 		store:     &store{client},
 		metrics:   newMetrics(),
 		triggered: make(chan struct{}, 1),
-		state:     newState(),
+		written:   map[address]written{},
 	}
 	s.lists = &lister{
 		client: client, pageSize: o.pageSize, retryAfter: o.RetryAfter,
@@ -131,7 +134,7 @@ const (
 // Start scans until ctx ends, one pass at a time. It can be called again after that, and then knows nothing of what it
 // found before: another replica may have scanned and written reports in between.
 func (s *Scanner) Start(ctx context.Context) error {
-	s.state, s.metrics = newState(), newMetrics()
+	s.written, s.metrics = map[address]written{}, newMetrics()
 	defer s.violations.Store(nil)
 	undo, err := s.metrics.register(s.options.Registerer)
 	if err != nil {
@@ -167,7 +170,7 @@ func (s *Scanner) Start(ctx context.Context) error {
 // untilNext is the wait after a complete pass.
 func (s *Scanner) untilNext() time.Duration {
 	next := wait.Jitter(s.options.Interval, 0.1)
-	if change, ok := s.options.NextChange(s.state.began); ok {
+	if change, ok := s.options.NextChange(s.began); ok {
 		// A second more: a permission that ends at an instant has ended after it.
 		next = min(next, max(change.Sub(s.options.Now()), 0)+time.Second)
 	}

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +15,8 @@ import (
 )
 
 func TestNewReportsEveryFault(t *testing.T) {
-	_, err := New(Options{Interval: -1, FullEvery: -1, Settle: -1, RetryAfter: -1})
-	for _, want := range []string{"Config", "Judge", "Revision", "Interval", "FullEvery", "Settle", "RetryAfter"} {
+	_, err := New(Options{Interval: -1, Settle: -1, RetryAfter: -1})
+	for _, want := range []string{"Config", "Judge", "Revision", "Interval", "Settle", "RetryAfter"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New = %v, want a word about %s", err, want)
 		}
@@ -148,6 +149,25 @@ func TestNeverTwoPassesAtOnceAndATriggerDuringOneIsServedAfterIt(t *testing.T) {
 		}
 		if most != 1 {
 			t.Errorf("%d objects were judged at once", most)
+		}
+	})
+}
+
+func TestReviewsHaveHalfOfTheTimeOfAPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPIServer(t)
+		for n := range 100 {
+			a.pod("default", fmt.Sprint("p", n), "")
+		}
+		s, p := newScanner(t, a)
+		p.judge = func(context.Context, []byte) (Judged, error) {
+			time.Sleep(turn / 4)
+			return Judged{}, nil
+		}
+		began := time.Now()
+		complete(t, s)
+		if took := time.Since(began); took != 50*turn {
+			t.Errorf("25 turns and as many pauses took %v, want %v", took, 50*turn)
 		}
 	})
 }

@@ -11,11 +11,8 @@ import (
 // memory and etcd if someone set out to; what is beyond it is counted, in results that say so.
 const maxListed = 50_000
 
-// slot is what is known of the objects of one namespace and kind.
+// slot is what a pass found in the objects of one namespace and kind.
 type slot struct {
-	epoch    int    // in which they were judged
-	labels   digest // of the namespace then
-	objects  digest
 	number   int
 	summary  v1alpha1.ReportSummary
 	results  []v1alpha1.ReportResult
@@ -23,15 +20,11 @@ type slot struct {
 	counts   counts // all findings
 	violated map[string]int32
 	modes    map[admission.OtherMode]int32 // pods
-	// isUnsure is true if an object could not be judged for a reason that may have passed.
-	isUnsure bool
 }
 
 // take adds an object to the slot.
-func (s *slot) take(h *head, v *verdict) {
-	s.objects.add(h.uid, h.version)
+func (s *slot) take(v *verdict) {
 	s.number++
-	s.isUnsure = s.isUnsure || v.isUnsure
 	addSummary(&s.summary, v.summary)
 	s.counts.add(v.counts)
 	for _, policy := range v.violated {
@@ -51,11 +44,6 @@ func (s *slot) take(h *head, v *verdict) {
 		return
 	}
 	s.results = append(s.results, v.results...)
-}
-
-// isCurrent says whether the slot stands for objects as they are now.
-func (s *slot) isCurrent(epoch int, labels, objects digest) bool {
-	return s != nil && s.epoch == epoch && !s.isUnsure && s.labels == labels && s.objects == objects
 }
 
 // all returns the results, the last of them about what is not listed.

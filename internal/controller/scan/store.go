@@ -54,7 +54,7 @@ func (r *reports) add(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := belongs(&h, r.kind, ""); err != nil {
+	if err := belongs(&h, r.kind); err != nil {
 		return err
 	}
 	if isPart(h.name) {

@@ -15,11 +15,11 @@ type sums struct {
 	modes    map[string]map[admission.OtherMode]int32 // pods, by policy
 }
 
-func (s *state) sums() *sums {
+func (p *pass) sums() *sums {
 	out := &sums{counts: counts{}, kinds: map[string]int{}, violated: map[string]int32{}, modes: map[string]map[admission.OtherMode]int32{}}
 	for _, k := range judgedKinds() {
 		out.kinds[k.gvk.Kind] = 0
-		for _, slot := range s.kinds[k.resource].slots {
+		for _, slot := range p.slots[k.resource] {
 			addSummary(&out.summary, slot.summary)
 			out.counts.add(slot.counts)
 			out.objects += slot.number

@@ -24,8 +24,6 @@ type verdict struct {
 	violated []string // policies that govern what nobody permits, each once
 	// otherModes are those whose subject a pod would be in its other mode, each once. Templates make pods, which count.
 	otherModes map[admission.OtherMode]bool
-	// isUnsure asks for another judgement in the next pass, whether or not the object changes.
-	isUnsure bool
 }
 
 // newVerdict puts a judgement into the terms of a report.
@@ -47,7 +45,6 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 		r := result(admission.CodeFailure, effectError)
 		r.Message = inert(j.Failure, maxMessage)
 		v.summary.Error = 1
-		v.isUnsure = j.Passing
 		v.counts.addOne(series{effectError, admission.CodeFailure, true})
 		v.results = []v1alpha1.ReportResult{r}
 		return v

@@ -96,8 +96,8 @@ func TestObjectWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 func TestSlotWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 	k := judgedKinds()[0]
 	s := &slot{}
-	for n := range maxListed + 10 {
-		s.take(&head{name: fmt.Sprint("p", n), uid: "u", version: "1"}, podVerdict(Finding{Code: "PG001", Effect: "deny"}))
+	for range maxListed + 10 {
+		s.take(podVerdict(Finding{Code: "PG001", Effect: "deny"}))
 	}
 	all := s.all(k, "n")
 	if len(all) != maxListed+1 || s.summary.Deny != maxListed+10 {
@@ -158,16 +158,16 @@ func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
 	high := of("audit", a)
 	high.Severity = "high"
 	judged := &Judged{Findings: []Finding{of("deny", a), of("deny", a, b), high, of("warn", admission.OtherMode{Policy: "permitted"})}}
-	st := newState()
+	p := &pass{slots: map[string]map[string]*slot{}}
 	for i, k := range judgedKinds() {
 		s := &slot{}
-		st.kinds[k.resource].slots["n"] = s
-		for n := range i + 2 {
-			s.take(&head{name: fmt.Sprint(n), uid: "u", version: "1"}, newVerdict(k, &head{}, judged))
+		p.slots[k.resource] = map[string]*slot{"n": s}
+		for range i + 2 {
+			s.take(newVerdict(k, &head{}, judged))
 		}
 	}
 	want := map[string]map[admission.OtherMode]int32{"disks": {a: 2}, "agents": {b: 2}}
-	if diff := cmp.Diff(want, st.sums().modes); diff != "" {
+	if diff := cmp.Diff(want, p.sums().modes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
