@@ -146,7 +146,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringVar(&o.clientCAFile, "client-ca-file", "", "require client certificates of the authorities in this `file`, so that only the API server is answered")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "`address` for /metrics; 0 turns it off")
 	f.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "`address` for /healthz and /readyz; 0 turns it off")
-	f.StringVar(&o.auditLog, "audit-log", "-", "`file` for a record of each decision, - for standard output")
+	f.StringVar(&o.auditLog, "audit-log", "-", "`directory` for a record of each decision, - for standard output")
 	f.BoolVar(&o.auditRequired, "audit-required", false, "refuse a pod whose record cannot be written")
 	f.StringVar(&level, "log-level", "info", "least `level` of diagnostics on standard error: debug, info, warn, error")
 	return cmd
