@@ -270,7 +270,6 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 var windowsFiles = []string{
 	"cmd/proxy",
 	"cmd/pipeguard",
-	"internal/audit",
 	"internal/audit/segment",
 	"internal/filetrust",
 	"internal/logfile",

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,21 +12,24 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// record writes events with the real writer and returns the file.
+// record writes events as a session that was opened and closed, as they stand in a file of an earlier version, and returns the file.
 func record(t *testing.T, events ...audit.Event) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "audit.jsonl")
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	file, err := audit.OpenFile(name, audit.FileOptions{NoSync: true, Now: func() time.Time { return clock }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range events {
-		if _, err := file.Append(t.Context(), &e); err != nil {
+	opening := audit.Event{Type: audit.TypeLog, Stage: audit.StageLogOpen, Log: &audit.Log{}}
+	closing := audit.Event{Type: audit.TypeLog, Stage: audit.StageLogClose}
+	var text bytes.Buffer
+	stream := audit.NewStream(&text)
+	for _, e := range slices.Concat([]audit.Event{opening}, events, []audit.Event{closing}) {
+		if e.Time.IsZero() {
+			e.Time = clock
+		}
+		if _, err := stream.Append(t.Context(), &e); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := file.Close(); err != nil {
+	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name

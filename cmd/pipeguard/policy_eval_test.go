@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -176,14 +177,11 @@ func recordedLog(t *testing.T, decision *audit.Decision, change func(*audit.Even
 		change(e)
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	f, err := audit.OpenFile(path, audit.FileOptions{NoSync: true})
-	if err != nil {
+	var text bytes.Buffer
+	if _, err := audit.NewStream(&text).Append(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Append(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
+	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -61,7 +61,7 @@ type certificateOptions struct {
 
 // auditOptions say where records go.
 type auditOptions struct {
-	// Log is a file; "-", if not set, is standard output.
+	// Log is a directory of segments, from which nothing is ever removed; "-", if not set, is standard output.
 	Log string `yaml:"log"`
 	// Required refuses an object whose record cannot be written.
 	Required bool `yaml:"required"`

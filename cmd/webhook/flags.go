@@ -113,7 +113,7 @@ func newCommand(serve func(options) error) *cobra.Command {
 	f.StringVar(&o.PolicyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
 	f.StringVar(&o.Params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
 	f.StringVar(&o.Certificate.Dir, "cert-dir", "", "`directory` with tls.crt and tls.key, read again when they change (default: make a certificate)")
-	f.StringVar(&o.Audit.Log, "audit-log", o.Audit.Log, "`file` for a record of each decision, - for standard output")
+	f.StringVar(&o.Audit.Log, "audit-log", o.Audit.Log, "`directory` for a record of each decision, - for standard output")
 	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "minimum log `level` on standard error: debug, info, warn, error")
 	return cmd
 }

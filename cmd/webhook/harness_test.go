@@ -43,7 +43,7 @@ func newTestServer(t *testing.T, args ...string) (*server, *bytes.Buffer, *obser
 	stdout := &bytes.Buffer{}
 	core, logs := observer.New(zap.DebugLevel)
 	cmd := newCommand(func(o options) (err error) {
-		s, err = newServer(o, stdout, zap.New(core))
+		s, err = newServer(t.Context(), o, stdout, zap.New(core))
 		return err
 	})
 	cmd.SetArgs(append([]string{"--standalone", "--listen-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0",

@@ -60,7 +60,7 @@ func serve(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	restore := zap.RedirectStdLog(log)
 	defer restore()
 
-	s, err := newServer(o, stdout, log)
+	s, err := newServer(ctx, o, stdout, log)
 	if err != nil {
 		return &failure{err}
 	}

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // maxWaiting bounds the records that wait to be written. At a few thousand decisions a second it covers a reader
@@ -42,17 +45,23 @@ type records struct {
 	closed bool
 }
 
-// openRecords opens the file or stream that the options name.
-func openRecords(o options, stdout io.Writer, failed func(error)) (*records, error) {
+// openRecords opens the directory or stream that the options name. Nothing is ever removed from a directory. ctx ends the reading of what is in it.
+func openRecords(ctx context.Context, o options, stdout io.Writer, log *zap.Logger, failed func(error)) (*records, error) {
 	r := &records{close: func() error { return nil }, failed: failed}
 	if o.Audit.Log == "-" {
 		r.to = audit.NewStream(stdout)
 	} else {
-		file, err := audit.OpenFile(o.Audit.Log, audit.FileOptions{NoSync: !o.Audit.Required})
+		w, err := segment.Open(ctx, o.Audit.Log, segment.Options{NoSync: !o.Audit.Required, OnFault: func(err error) {
+			if err == nil {
+				log.Warn("audit log works again")
+				return
+			}
+			log.Error("audit log", zap.Error(err))
+		}})
 		if err != nil {
 			return nil, err
 		}
-		r.to, r.close = file, file.Close
+		r.to, r.close = w, w.Close
 	}
 	if !o.Audit.Required {
 		r.start()

@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/test/audit/recorded"
 )
 
 // stalled is a writer that takes nothing until it is released.
@@ -170,21 +176,120 @@ func TestARecordThatFailsLaterIsReported(t *testing.T) {
 }
 
 func TestRecordsAreWrittenAtOnceWhereTheyAreRequired(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	r, err := openRecords(options{configuration: configuration{Audit: auditOptions{Log: file, Required: true}}}, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(t.TempDir(), "audit")
+	r := openDirectory(t, dir, true)
 	seq, err := r.Append(t.Context(), &audit.Event{Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, ID: "now"})
 	if err != nil || seq == 0 {
 		t.Fatalf("number %d, %v", seq, err)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), `"id":"now"`) {
-		t.Errorf("the file holds %q, %v", text, err)
+	if ids := recordedIn(t, dir); !slices.Equal(ids, []string{"now"}) {
+		t.Errorf("before the end the log holds %q", ids)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func openDirectory(t *testing.T, dir string, required bool) *records {
+	t.Helper()
+	r, err := openRecords(t.Context(), options{configuration: configuration{Audit: auditOptions{Log: dir, Required: required}}}, nil, zap.NewNop(), func(err error) { t.Errorf("failed: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// recordedIn returns the ids of the decisions in a directory. Any fault of it fails the test.
+func recordedIn(t *testing.T, dir string) (ids []string) {
+	t.Helper()
+	for e, err := range recorded.Events(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == audit.TypeAdmission {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+func decision(id string) *audit.Event {
+	return &audit.Event{Type: audit.TypeAdmission, Stage: audit.StageResponseComplete, ID: id}
+}
+
+func TestTheNextProcessGoesOnWithTheDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	for _, id := range []string{"a", "b"} {
+		r := openDirectory(t, dir, false)
+		if _, err := r.Append(t.Context(), decision(id)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids := recordedIn(t, dir); !slices.Equal(ids, []string{"a", "b"}) {
+		t.Errorf("the log holds %q", ids)
+	}
+	report, err := recorded.Reconcile(recorded.Events(dir))
+	if err != nil || report.FaultCount != 0 || report.Sessions != 2 {
+		t.Errorf("%v: %+v", err, report)
+	}
+}
+
+// An operator makes room by moving the oldest segments away, while the webhook runs or not.
+func TestTheOldestSegmentsMayBeMovedAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "audit")
+	for _, id := range []string{"a", "b", "c"} {
+		r := openDirectory(t, dir, true)
+		files, err := filepath.Glob(filepath.Join(dir, "audit-*.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "b" {
+			if err := os.Rename(files[0], filepath.Join(t.TempDir(), "old")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Append(t.Context(), decision(id)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids := recordedIn(t, dir); !slices.Equal(ids, []string{"b", "c"}) {
+		t.Errorf("the log holds %q", ids)
+	}
+}
+
+func TestARequiredRecordThatCannotBeWrittenIsAnError(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("nobody can remove a directory there that is in use")
+	}
+	dir := filepath.Join(t.TempDir(), "audit")
+	r := openDirectory(t, dir, true)
+	t.Cleanup(func() { _ = r.Close() })
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if seq, err := r.Append(t.Context(), decision("lost")); !errors.Is(err, segment.ErrUnavailable) || seq != 0 {
+		t.Errorf("number %d, error %v", seq, err)
+	}
+}
+
+func TestAFileInPlaceOfTheDirectoryIsRefusedWithARemedy(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	const before = "what an earlier version wrote\n"
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openRecords(t.Context(), options{configuration: configuration{Audit: auditOptions{Log: file}}}, nil, zap.NewNop(), nil)
+	if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "move the file away") {
+		t.Errorf("error %v", err)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != before {
+		t.Errorf("the file holds %q, %v", text, err)
 	}
 }
 

@@ -36,7 +36,7 @@ type server struct {
 }
 
 // newServer makes the parts. It binds the addresses of health and metrics, and reads every file once.
-func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err error) {
+func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger) (s *server, err error) {
 	s = &server{log: log, registry: prometheus.NewRegistry()}
 	s.metrics = newPolicyMetrics(s.registry)
 	if s.source, err = newSource(o); err != nil {
@@ -56,12 +56,17 @@ func newServer(o options, stdout io.Writer, log *zap.Logger) (s *server, err err
 	}
 	metrics := admission.NewMetrics(s.registry)
 	requests := fewLines(log)
-	if s.records, err = openRecords(o, stdout, func(err error) {
+	if s.records, err = openRecords(ctx, o, stdout, log, func(err error) {
 		metrics.AuditFailed()
 		log.Error("audit record not written", zap.Error(err))
 	}); err != nil {
 		return nil, err
 	}
+	defer func(r *records) {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}(s.records)
 	if s.reviewer, err = admission.NewReviewer(admission.ReviewerOptions{
 		Engine:        s.engine,
 		Namespaces:    m.namespaces(),

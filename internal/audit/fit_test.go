@@ -55,8 +55,8 @@ func TestWhatFitsHasTheLineOfTheWhole(t *testing.T) {
 			seq           uint64
 		}{{"s", "", 1}, {strings.Repeat("S", 26), "", 1000}, {strings.Repeat("S", 26), strings.Repeat("p", 44), math.MaxUint64}} {
 			a, b := e, short
-			a.stamp(stamp.session, stamp.seq, time.Now)
-			b.stamp(stamp.session, stamp.seq, time.Now)
+			a.stamp(stamp.session, stamp.seq)
+			b.stamp(stamp.session, stamp.seq)
 			a.Prev, b.Prev = stamp.prev, stamp.prev
 			want, err := Encode(nil, a)
 			if err != nil {

@@ -2,40 +2,59 @@ package audit
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// lines makes a log of events, numbered, in one session that was opened.
+func request(id string, stage Stage, intent uint64, result string) *Event {
+	e := &Event{Type: TypeRequest, Stage: stage, ID: id, IntentSeq: intent}
+	if result != "" {
+		e.Outcome = &Outcome{Result: result, Code: "OK"}
+	}
+	return e
+}
+
+// opening is the first record of a session that found a log which ended like that.
+func opening(found Log) *Event { return &Event{Type: TypeLog, Stage: StageLogOpen, Log: &found} }
+
+// closing is its last record.
+func closing() *Event { return &Event{Type: TypeLog, Stage: StageLogClose} }
+
+func mustAppend(t testing.TB, w Writer, e *Event) uint64 {
+	t.Helper()
+	seq, err := w.Append(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// report reconciles a log.
+func report(t testing.TB, log string) Report {
+	t.Helper()
+	r, err := reconcile(read(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lines makes a log of events, numbered, in one session that was opened and closed.
 func lines(t testing.TB, events ...*Event) []string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "log")
-	f, err := OpenFile(path, FileOptions{NoSync: true})
-	if err != nil {
-		t.Fatal(err)
+	var out bytes.Buffer
+	s := NewStream(&out)
+	for _, e := range slices.Concat([]*Event{opening(Log{})}, events, []*Event{closing()}) {
+		mustAppend(t, s, e)
 	}
-	for _, e := range events {
-		if _, err := f.Append(context.Background(), e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+	return strings.SplitAfter(strings.TrimSuffix(out.String(), "\n"), "\n")
 }
 
 // read returns the records of a log, and a *LineError in the place of each line that is none.
@@ -139,26 +158,56 @@ func TestReconcileFinds(t *testing.T) {
 }
 
 func TestReconcileFindsWhatWasCutOffBetweenSessions(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
+	var out bytes.Buffer
+	first, second := NewStream(&out), NewStream(&out)
+	mustAppend(t, first, opening(Log{}))
+	mustAppend(t, first, request("a", StageResponseComplete, 0, ResultDenied))
+	mustAppend(t, first, closing())
+	mustAppend(t, second, opening(Log{PreviousSession: first.session, PreviousSeq: 3}))
+	if r := report(t, out.String()); r.FaultCount != 0 || r.Sessions != 2 || r.Records != 4 {
+		t.Errorf("the whole log: %+v", r)
+	}
+	all := strings.SplitAfter(out.String(), "\n")
+	if r := report(t, strings.Join(append(all[:2:2], all[3:]...), "")); r.FaultCount != 1 || !strings.Contains(r.Faults[0].Problem, "the last record was 3") {
+		t.Errorf("without the first session's end: %v", r.Faults)
+	}
+}
+
+func TestReconcileTakesATornTailThatTheNextSessionDeclares(t *testing.T) {
+	const torn = `{"v":1,"seq":3,"type":"requ`
+	var out bytes.Buffer
+	first, second := NewStream(&out), NewStream(&out)
+	mustAppend(t, first, opening(Log{}))
+	mustAppend(t, first, request("a", StageResponseComplete, 0, ResultDenied))
+	out.WriteString(torn) // the process died while it wrote
+	if r := report(t, out.String()); !r.TornTail || r.FaultCount != 0 {
+		t.Errorf("before the next start: %+v", r)
+	}
+	out.WriteString("\n")
+	before := out.String()
+	mustAppend(t, second, opening(Log{PreviousSession: first.session, PreviousSeq: 2, TornBytes: len(torn)}))
+	if r := report(t, out.String()); r.TornTail || r.FaultCount != 0 || r.Sessions != 2 {
+		t.Errorf("after it: %+v", r)
+	}
+	out.Reset()
+	mustAppend(t, NewStream(&out), opening(Log{PreviousSession: first.session, PreviousSeq: 2, TornBytes: len(torn) - 1}))
+	if r := report(t, before+out.String()); r.FaultCount == 0 {
+		t.Error("a torn line of another length was declared")
+	}
+}
+
+func TestReconcileFindsAnIDInASecondSession(t *testing.T) {
+	var out bytes.Buffer
+	previous := Log{}
 	for range 2 {
-		f, err := OpenFile(path, FileOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustAppend(t, f, request(f.session, StageResponseComplete, 0, ResultDenied))
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		s := NewStream(&out)
+		mustAppend(t, s, opening(previous))
+		intent := mustAppend(t, s, request("a", StageRequestReceived, 0, ""))
+		end := mustAppend(t, s, request("a", StageResponseComplete, intent, ResultOK))
+		previous = Log{PreviousSession: s.session, PreviousSeq: end}
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := bytes.SplitAfter(text, []byte("\n"))
-	cut := bytes.Join(append(all[:2:2], all[3:]...), nil) // without the first session's LogClose
-	r, err := reconcile(read(string(cut)))
-	if err != nil || r.FaultCount != 1 || !strings.Contains(r.Faults[0].Problem, "the last record was 3") {
-		t.Errorf("error %v, faults %v", err, r.Faults)
+	if r := report(t, out.String()); r.FaultCount != 2 || r.Sessions != 2 || r.Records != 6 { // its second intent and its second end
+		t.Errorf("report %+v", r)
 	}
 }
 

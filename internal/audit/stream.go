@@ -37,7 +37,7 @@ func (s *Stream) Append(ctx context.Context, event *Event) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := *event
-	e.stamp(s.session, s.seq+1, time.Now)
+	e.stamp(s.session, s.seq+1)
 	line, err := Encode(s.line, e)
 	if err != nil {
 		return 0, err
@@ -59,4 +59,12 @@ func (s *Stream) Append(ctx context.Context, event *Event) (uint64, error) {
 	}
 	s.torn = false
 	return e.Seq, nil
+}
+
+// stamp sets what a stream decides about a record.
+func (e *Event) stamp(session string, seq uint64) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.V, e.Session, e.Seq, e.Time = Version, session, seq, e.Time.UTC()
 }

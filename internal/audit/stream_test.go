@@ -2,7 +2,11 @@ package audit
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"io"
+	"sync"
 	"testing"
 )
 
@@ -46,5 +50,45 @@ func TestStreamGoesOnAfterAFailure(t *testing.T) {
 	}
 	if records != 1 || bad != 1 {
 		t.Errorf("%d records, %d lines that are none", records, bad)
+	}
+}
+
+func TestAppendRefusesAnEndedContext(t *testing.T) {
+	var out bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if seq, err := NewStream(&out).Append(ctx, request("a", StageRequestReceived, 0, "")); !errors.Is(err, context.Canceled) || seq != 0 || out.Len() > 0 {
+		t.Errorf("number %d, error %v, %d bytes", seq, err, out.Len())
+	}
+}
+
+func TestConcurrentAppendsKeepNumbersAndLinesInOrder(t *testing.T) {
+	const writers, each = 8, 100
+	var out bytes.Buffer
+	s := NewStream(&out)
+	seen := make(chan uint64, writers*each)
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				seq, err := s.Append(context.Background(), request(fmt.Sprint(w, "/", i), StageResponseComplete, 0, ResultDenied))
+				if err != nil {
+					t.Error(err)
+				}
+				seen <- seq
+			}
+		})
+	}
+	group.Wait()
+	close(seen)
+	numbers := map[uint64]bool{}
+	for seq := range seen {
+		numbers[seq] = true
+	}
+	if len(numbers) != writers*each {
+		t.Errorf("%d numbers for %d records", len(numbers), writers*each)
+	}
+	if r := report(t, out.String()); r.FaultCount != 0 || r.Terminals != writers*each {
+		t.Errorf("report %+v", r)
 	}
 }

@@ -137,7 +137,7 @@ func TestCancelledCallerDoesNotCancelTheRecord(t *testing.T) {
 	}
 }
 
-// strictLog refuses a context that has ended, as audit.File does.
+// strictLog refuses a context that has ended, as a segment.Writer does.
 type strictLog struct{ audit.Writer }
 
 func (l strictLog) Append(ctx context.Context, e *audit.Event) (uint64, error) {

@@ -19,7 +19,7 @@ import (
 type webhook struct {
 	*harness.Process
 	authority string     // file with the certificate authority that it made
-	records   string     // file
+	records   string     // directory
 	api       *apiServer // once it is ready
 }
 
@@ -29,7 +29,7 @@ func startWebhook(dir, name, exe string, params []byte) (w *webhook, err error) 
 	if err := os.WriteFile(file(".yaml"), params, 0o600); err != nil {
 		return nil, err
 	}
-	w = &webhook{authority: file(".pem"), records: file(".jsonl")}
+	w = &webhook{authority: file(".pem"), records: file("-audit")}
 	w.Process, err = start(name, exe, "--standalone", "--params", file(".yaml"), "--write-ca", w.authority,
 		"--listen-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--metrics-bind-address", "0",
 		"--audit-log", w.records)

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -76,7 +75,7 @@ func (f *noteFile) thin(now time.Time) (last []byte, err error) {
 	}
 	end := note.End
 	if failed == nil {
-		end, err = -1, audit.SyncDir(filepath.Dir(f.path))
+		end, err = -1, segment.SyncDir(filepath.Dir(f.path))
 	}
 	return note.Raw, errors.Join(err, f.open(end))
 }

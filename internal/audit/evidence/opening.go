@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -35,25 +33,26 @@ func look(s Segment, isWriter bool) (opening, error) {
 	defer f.Close() //nolint:errcheck // only read
 	size, isPlain := f.Size()
 	o.size, o.isPacked = size, !isPlain
-	raw, err := bufio.NewReaderSize(f, audit.MaxRecord).ReadSlice('\n')
-	if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+	in := segment.NewLines(f, audit.MaxRecord, audit.MaxRecord)
+	raw, err := in.Next()
+	if errors.Is(err, io.EOF) || errors.Is(err, audit.ErrTooLong) {
 		return o, nil
 	}
 	if err != nil {
 		return o, fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if !isWriter && bytes.IndexByte(raw, 0) >= 0 { // a page of it was lost when the machine failed
+	if !isWriter && in.HasZero() { // a page of it was lost when the machine failed
 		return o, nil
 	}
-	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw[:len(raw)-1])
+	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw)
 	o.misfit = o.link.Misfit
 	var r Record
 	if isWriter { // which goes on from its own lines alone
-		if _, _, ok := segment.ParseLine(raw[:len(raw)-1]); !ok {
+		if _, _, ok := segment.ParseLine(raw); !ok {
 			return o, nil
 		}
 	}
-	if parseRecord(raw[:len(raw)-1], &r) != nil {
+	if parseRecord(raw, &r) != nil {
 		return o, nil
 	}
 	o.opens = r.Seq == s.First

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -36,16 +35,15 @@ func (o Overruled) String() string {
 
 // CountRecords counts the whole records at the beginning of r that continue a log, given the number and the hash of its last record.
 func CountRecords(r io.Reader, seq uint64, leaf string) (n uint64, err error) {
-	in := bufio.NewReaderSize(r, audit.MaxRecord+1)
+	in := segment.NewLines(r, audit.MaxRecord, audit.MaxRecord)
 	for {
-		raw, err := in.ReadSlice('\n')
+		line, err := in.Next()
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF), errors.Is(err, audit.ErrTooLong):
 			return n, nil
 		case err != nil:
 			return n, err
 		}
-		line := raw[:len(raw)-1]
 		p, _, err := segment.PlaceOf(line)
 		if err != nil || p.Seq != seq+1 || string(p.Prev) != leaf {
 			return n, nil //nolint:nilerr // what is no record ends the count

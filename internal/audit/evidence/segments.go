@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"bufio"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -111,12 +110,12 @@ func (o opening) void() segment.Stray {
 		return s
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := bufio.NewReaderSize(f, audit.MaxRecord+1)
+	in := segment.NewLines(f, audit.MaxRecord, audit.MaxRecord)
 	for err == nil {
 		var raw []byte
 		var r Record
-		raw, err = in.ReadSlice('\n')
-		if err == nil && (parseRecord(raw[:len(raw)-1], &r) != nil || !r.isLog) || errors.Is(err, bufio.ErrBufferFull) {
+		raw, err = in.Next()
+		if err == nil && (parseRecord(raw, &r) != nil || !r.isLog) || errors.Is(err, audit.ErrTooLong) {
 			s.Kind, s.Why = segment.StrayHolding, "it holds records, and another segment declares that none of them counts"
 			return s
 		}

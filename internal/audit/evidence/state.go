@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -132,7 +131,7 @@ func openState(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(f.Close(), audit.SyncDir(filepath.Dir(path))); err != nil {
+		if err := errors.Join(f.Close(), segment.SyncDir(filepath.Dir(path))); err != nil {
 			return nil, err
 		}
 	case err != nil:

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -134,5 +133,5 @@ func replaceBy(temp *os.File, file string, content []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(temp.Name()))
 	}
-	return audit.SyncDir(filepath.Dir(file))
+	return segment.SyncDir(filepath.Dir(file))
 }

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -62,7 +61,7 @@ type walk struct {
 	overruled []Overruled
 	void      []string // segments that the log declares void
 	parts     []Part   // that were read, as far as they are of the log
-	in        *bufio.Reader
+	in        *segment.Lines
 }
 
 // bufferSize is a compromise: fewer calls for more memory.
@@ -191,17 +190,17 @@ func addLeaves(tree *span, seq *uint64, path string, length int64, size uint64) 
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	in := bufio.NewReaderSize(io.LimitReader(f, length), audit.MaxRecord+1)
+	in := segment.NewLines(io.LimitReader(f, length), audit.MaxRecord, audit.MaxRecord)
 	for tree.end < size {
-		raw, err := in.ReadSlice('\n')
-		if errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull) {
+		raw, err := in.Next()
+		if errors.Is(err, io.EOF) || errors.Is(err, audit.ErrTooLong) {
 			return nil // no record: the root will not fit
 		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
 		if *seq++; *seq > tree.end {
-			tree.append(Leaf(raw[:len(raw)-1]))
+			tree.append(Leaf(raw))
 		}
 	}
 	return nil
@@ -216,7 +215,7 @@ func ignoreFault(err error) error {
 
 // run walks what sort found.
 func (w *walk) run(ctx context.Context) error {
-	w.in = bufio.NewReaderSize(nil, bufferSize)
+	w.in = segment.NewLines(nil, bufferSize, bufferSize-1)
 	for i, s := range w.order {
 		err := w.enter(s)
 		if err != nil {
@@ -283,31 +282,30 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 			w.torn = s.size - length
 			return nil
 		}
-		raw, err := w.in.ReadSlice('\n')
-		r.Line++
-		length += int64(len(raw))
-		w.count(int64(len(raw)))
+		raw, err := w.in.Next()
+		r.Line, length = w.in.Number(), w.in.End()
+		w.count(int64(w.in.Size()))
 		switch {
-		case next == nil && !w.isWriter && (bytes.IndexByte(raw, 0) >= 0 || errors.Is(err, io.EOF)):
+		case next == nil && !w.isWriter && (w.in.HasZero() || errors.Is(err, io.EOF)):
 			// A line that is being written, or was cut short; or a hole that the file system left when the machine failed. A record that
 			// was there is missed by a checkpoint.
-			length -= int64(len(raw))
-			w.count(-int64(len(raw)))
+			length = w.in.Begin()
+			w.count(-int64(w.in.Size()))
 			w.torn, err = w.skip(f, length)
 			return err
 		case errors.Is(err, io.EOF) && w.isPartial:
-			length -= int64(len(raw))
+			length = w.in.Begin()
 			return nil // the gap will be noted
 		case errors.Is(err, io.EOF) && next == nil:
 			return fmt.Errorf("%s has become shorter while it was read", s.Path)
 		case errors.Is(err, io.EOF):
 			return &Fault{s.Path, r.Line, w.next, fmt.Sprintf("the segment ends, but records up to %d are due before the next one", next.First-1)}
-		case errors.Is(err, bufio.ErrBufferFull), err == nil && len(raw) > audit.MaxRecord:
+		case errors.Is(err, audit.ErrTooLong):
 			return &Fault{s.Path, r.Line, w.next, fmt.Sprintf("longer than %d bytes", audit.MaxRecord)}
 		case err != nil:
 			return fmt.Errorf("read %s, line %d: %w", s.Path, r.Line, err)
 		}
-		if err := w.record(&r, raw[:len(raw)-1]); err != nil {
+		if err := w.record(&r, raw); err != nil {
 			return err
 		}
 	}
@@ -338,7 +336,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		isTooMuch = w.hashed > segment.MaxUnsignedTorn
 		isHashed = !isTooMuch
 	}
-	sum, torn := sha256.New(), io.LimitReader(w.in, declared.TornBytes)
+	sum, torn := sha256.New(), io.LimitReader(w.in.Rest(), declared.TornBytes)
 	if isHashed {
 		torn = io.TeeReader(torn, sum)
 	}

@@ -97,7 +97,7 @@ func (f *follower) run() error {
 				switch {
 				case errors.Is(err, fs.ErrNotExist): // it was packed, or taken away; what is missing is told with the next record
 					h.close()
-					if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: errGone}}) {
+					if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: errGone}}) {
 						return errStopped
 					}
 				case err != nil:
@@ -153,7 +153,7 @@ func (h *head) reads(in io.Reader) {
 }
 
 // place is how many bytes were read.
-func (h *head) place() int64 { return h.lines.whole + int64(h.lines.length) }
+func (h *head) place() int64 { return h.lines.End() }
 
 func (h *head) close() {
 	if h.in != nil {
@@ -169,15 +169,13 @@ func (h *head) again() error {
 		return err
 	}
 	before := h.lines
-	if _, err := io.CopyN(io.Discard, in, before.whole); err != nil {
+	if _, err := io.CopyN(io.Discard, in, before.Begin()); err != nil {
 		return errors.Join(err, in.Close())
 	}
 	h.in, h.Bytes = in, -1
 	h.reads(in)
-	h.lines.number, h.lines.whole, h.lines.seq, h.lines.strange = max(before.number-1, 0), before.whole, before.seq, before.strange
-	if h.lines.number > 0 { // the next line begins behind this one, and whole counts it then
-		h.lines.length = -1
-	}
+	h.lines.GoOn(before.Lines)
+	h.lines.seq, h.lines.strange = before.seq, before.strange
 	return nil
 }
 
@@ -195,12 +193,12 @@ func (f *follower) look() error {
 			continue // it may have been removed
 		}
 		if err := h.again(); err != nil { // something else has its name now
-			if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: err}}) {
+			if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: err}}) {
 				return errStopped
 			}
 			continue
 		}
-		if !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.number, Err: errGoesOn}}) {
+		if !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: errGoesOn}}) {
 			return errStopped
 		}
 		if err := f.read(h); err != nil {
@@ -247,7 +245,7 @@ func (f *follower) begin(next part) error {
 		return err
 	}
 	for _, other := range f.heads {
-		if other.First <= next.First && next.First-other.First < uint64(max(0, other.lines.number)) && other.chain.seq >= next.First {
+		if other.First <= next.First && next.First-other.First < uint64(max(0, other.lines.Number())) && other.chain.seq >= next.First {
 			text := fmt.Sprintf("begins with record %d, which was read in %s: one of the two is not the log's", next.First, filepath.Base(other.Path))
 			if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: errors.New(text)}}) {
 				return errStopped
@@ -268,10 +266,10 @@ func (f *follower) leave(h *head) error {
 		h.size = max(h.size, info.Size())
 	}
 	l := h.lines
-	if l.ended == nil && l.length > 0 && l.whole < limit && !f.give(h, Record{}, l.bad(audit.ErrTorn)) {
+	if l.ended == nil && l.Size() > 0 && l.Begin() < limit && !f.give(h, Record{}, l.bad(audit.ErrTorn)) {
 		return errStopped
 	}
-	l.in, l.begun = nil, nil
+	l.Release()
 	return nil
 }
 

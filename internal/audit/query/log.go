@@ -284,13 +284,13 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		return false
 	}
 	if overruled != "" {
-		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number + 1, Err: errors.New(overruled)}, IsGap: true})
+		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number() + 1, Err: errors.New(overruled)}, IsGap: true})
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
 		behind, err = atEnd(p.Bytes)
 		if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged behind its last record
-			return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Err: errors.New(fault.Problem)}})
+			return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number(), Err: errors.New(fault.Problem)}})
 		}
 		if err != nil {
 			tell(Record{}, err)
@@ -301,7 +301,7 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 		}
 	}
 	if behind > 0 {
-		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.number, Bytes: int(behind), Torn: true, Err: errBehind}, IsGap: true}
+		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number(), Bytes: int(behind), Torn: true, Err: errBehind}, IsGap: true}
 		return tell(Record{}, bad)
 	}
 	return true

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -40,26 +38,20 @@ var (
 
 // lines reads a stream line by line. At its end it can be asked again, for a file that grows.
 type lines struct {
+	*segment.Lines
 	name      string
 	passed    int              // so many lines are seen and not read: their records were returned before
 	isSegment bool             // it ends at the first line with a NUL: no record has one, and a hole may be longer than any disk
 	seen      func(raw []byte) // is told of each whole line, if it is not too long for a record
-	in        *bufio.Reader
-	number    int    // of the last line that was begun
-	length    int    // of that line as far as it was read
-	whole     int64  // bytes of the lines before it
-	begun     []byte // the beginning of a line whose end has not come yet
-	tooLong   bool   // that line is longer than a record
-	isOpen    bool   // that line has no newline yet
-	ended     error  // why nothing more is read
-	isDamaged bool   // that nothing more can be unpacked
-	seq       uint64 // of the last record
-	holed     int    // bytes read together with a NUL
-	strange   int    // bytes of a segment that are no records, or records that do not stand behind the one of the number before
+	ended     error            // why nothing more is read
+	isDamaged bool             // that nothing more can be unpacked
+	seq       uint64           // of the last record
+	holed     int              // bytes of lines with a NUL
+	strange   int              // bytes of a segment that are no records, or records that do not stand behind the one of the number before
 }
 
 func newLines(name string, r io.Reader) *lines {
-	return &lines{name: name, in: bufio.NewReaderSize(r, audit.MaxRecord), seen: func([]byte) {}}
+	return &lines{Lines: segment.NewLines(r, audit.MaxRecord, segment.MaxLost), name: name, seen: func([]byte) {}}
 }
 
 // all returns what is left to read. behind says how many bytes stand behind so many; nil if that cannot be known.
@@ -69,7 +61,7 @@ func (l *lines) all(behind func(read int64) (int64, error)) iter.Seq2[Record, er
 			record, err := l.next()
 			switch {
 			case err == io.EOF: //nolint:errorlint // next returns it as it is; a line that is bad may wrap anything
-				if l.length > 0 {
+				if l.Size() > 0 {
 					yield(Record{}, l.bad(audit.ErrTorn))
 				}
 				return
@@ -96,7 +88,7 @@ func (l *lines) rest(behind func(read int64) (int64, error)) error {
 	if behind == nil || l.ended == errStrange { //nolint:errorlint // set as it is; to count the bytes of a packed file is to unpack it
 		return bad
 	}
-	n, err := behind(l.whole)
+	n, err := behind(l.Begin())
 	if evidence.IsFault(err) { // it is packed, and damaged further on
 		return bad
 	}
@@ -125,57 +117,37 @@ func (l *lines) line() (Record, error) {
 		l.ended = errStrange
 		return Record{}, l.ended
 	}
-	if !l.isOpen {
-		if l.number > 0 {
-			l.whole += int64(l.length) + 1
-		}
-		l.number, l.length, l.begun, l.tooLong, l.isOpen = l.number+1, 0, l.begun[:0], false, true
+	text, err := l.Next()
+	switch fault, isDamaged := errors.AsType[*evidence.Fault](err); {
+	case l.HasZero() && l.isHole(): // before any other error: a hole has no end
+		l.ended = errHole
+	case errors.Is(err, segment.ErrEndless):
+		l.ended = errEndless
+	case err == nil, errors.Is(err, audit.ErrTooLong):
+		return l.record(text, err)
+	case errors.Is(err, io.EOF):
+		return Record{}, io.EOF
+	case isDamaged: // it is packed
+		l.ended, l.isDamaged = fmt.Errorf("%s; what stands from there on is not read", fault.Problem), true
+	default:
+		return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.Number(), err)
 	}
-	for {
-		part, err := l.in.ReadSlice('\n')
-		l.length += len(part)
-		switch {
-		case bytes.IndexByte(part, 0) >= 0 && l.isHole(len(part)):
-			l.ended = errHole
-			return Record{}, l.ended
-		case l.length > segment.MaxLost:
-			l.ended = errEndless
-			return Record{}, l.ended
-		case err == nil:
-			l.isOpen = false
-			l.length--
-			return l.record(part[:len(part)-1])
-		case errors.Is(err, bufio.ErrBufferFull):
-			l.keep(part)
-		case errors.Is(err, io.EOF):
-			l.keep(part)
-			return Record{}, io.EOF
-		default:
-			if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged
-				l.ended, l.isDamaged = fmt.Errorf("%s; what stands from there on is not read", fault.Problem), true
-				return Record{}, l.ended
-			}
-			return Record{}, fmt.Errorf("read %s, line %d: %w", l.name, l.number, err)
-		}
-	}
+	return Record{}, l.ended
 }
 
-// isHole says whether bytes with a NUL among them are the end of a file: of a segment they are, and of anything else if there are more than a crash
+// isHole says whether a line with a NUL is the end of a file: of a segment it is, and of anything else if there are more such bytes than a crash
 // leaves.
-func (l *lines) isHole(n int) bool {
-	l.holed += n
-	return l.isSegment || l.holed > segment.MaxLost
-}
-
-func (l *lines) keep(part []byte) {
-	if l.tooLong = l.tooLong || len(l.begun)+len(part) > audit.MaxRecord; !l.tooLong {
-		l.begun = append(l.begun, part...)
+func (l *lines) isHole() bool {
+	holed := l.holed + l.Size()
+	if l.IsWhole() {
+		l.holed = holed
 	}
+	return l.isSegment || holed > segment.MaxLost
 }
 
 // record judges a whole line. Packed files can hold any number of lines that are no records of their segment: a reader bounds what it does for these.
-func (l *lines) record(rest []byte) (Record, error) {
-	r, err := l.parse(rest)
+func (l *lines) record(line []byte, err error) (Record, error) {
+	r, err := l.parse(line, err)
 	if err == errPassed { //nolint:errorlint // parse returns it as it is
 		return r, err
 	}
@@ -184,7 +156,7 @@ func (l *lines) record(rest []byte) (Record, error) {
 		seq = bad.seq
 	}
 	if seq == 0 || l.seq > 0 && seq != l.seq+1 {
-		l.strange += l.length + 1
+		l.strange += l.Size()
 	}
 	if err == nil || seq == l.seq+1 {
 		l.seq = seq
@@ -192,17 +164,12 @@ func (l *lines) record(rest []byte) (Record, error) {
 	return r, err
 }
 
-func (l *lines) parse(rest []byte) (Record, error) {
-	if l.tooLong || l.length >= audit.MaxRecord {
-		return Record{}, l.bad(audit.ErrTooLong)
-	}
-	line := rest
-	if len(l.begun) > 0 {
-		l.begun = append(l.begun, rest...)
-		line = l.begun
+func (l *lines) parse(line []byte, err error) (Record, error) {
+	if err != nil {
+		return Record{}, l.bad(err)
 	}
 	l.seen(line)
-	if l.number <= l.passed {
+	if l.Number() <= l.passed {
 		return Record{}, errPassed
 	}
 	e, err := l.event(line)
@@ -213,13 +180,13 @@ func (l *lines) parse(rest []byte) (Record, error) {
 		}
 		return Record{}, bad
 	}
-	return Record{Event: e, Raw: line, File: l.name, Line: l.number}, nil
+	return Record{Event: e, Raw: line, File: l.name, Line: l.Number()}, nil
 }
 
 // event reads a line as a record. The one that opens a segment must be of that segment, as for a start and for a verification.
 func (l *lines) event(line []byte) (audit.Event, error) {
 	e, err := audit.Parse(line)
-	if err != nil || !l.isSegment || l.number > 1 || e.Stage != audit.StageLogOpen {
+	if err != nil || !l.isSegment || l.Number() > 1 || e.Stage != audit.StageLogOpen {
 		return e, err
 	}
 	given, _, _ := segment.ParseCopy(filepath.Base(l.name))
@@ -230,5 +197,9 @@ func (l *lines) event(line []byte) (audit.Event, error) {
 }
 
 func (l *lines) bad(err error) *BadLine {
-	return &BadLine{File: l.name, LineError: audit.LineError{Line: l.number, Bytes: l.length, Torn: errors.Is(err, audit.ErrTorn), Err: err}}
+	n := l.Size()
+	if l.IsWhole() {
+		n-- // its newline
+	}
+	return &BadLine{File: l.name, LineError: audit.LineError{Line: l.Number(), Bytes: n, Torn: errors.Is(err, audit.ErrTorn), Err: err}}
 }

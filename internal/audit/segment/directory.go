@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
+
+// ErrInUse means that another writer has the directory.
+var ErrInUse = errors.New("another process writes to it")
 
 // errNotOwner means that somebody removed the lock, so that another writer may have been here since.
 var errNotOwner = errors.New("the lock of the directory was moved away or removed")
@@ -24,10 +27,13 @@ type directory struct {
 }
 
 // openDirectory makes the directory if it is missing, lets nobody else in, and takes it for this process. A directory that is a link,
-// or another account's, is refused: whoever made it decides where records go. audit.ErrInUse means that it has a writer.
+// or another account's, is refused: whoever made it decides where records go. ErrInUse means that it has a writer.
 func openDirectory(path string) (*directory, error) {
 	if info, err := os.Lstat(path); err == nil { // #nosec G703 -- the operator names it
-		if !info.IsDir() {
+		switch {
+		case info.Mode().IsRegular():
+			return nil, errors.New("it is a file, and a log is a directory: give another path, or move the file away; \"pipeguard audit\" reads both")
+		case !info.IsDir():
 			return nil, errors.New("not a directory, or a link to one")
 		}
 		if err := checkOwner(info); err != nil {
@@ -75,7 +81,7 @@ func checkEntries(path string) error {
 }
 
 func (d *directory) own() error {
-	if err := audit.Lock(d.lock); err != nil {
+	if err := lock(d.lock); err != nil {
 		return err
 	}
 	var err error
@@ -88,7 +94,7 @@ func (d *directory) own() error {
 	if err := d.removeLeft(); err != nil {
 		return err
 	}
-	return audit.SyncDir(d.path)
+	return SyncDir(d.path)
 }
 
 // removeLeft removes what earlier writers were writing when they ended. Only a writer makes such files, and now there is one. What cannot be
@@ -128,7 +134,7 @@ func (d *directory) Create(name string) (File, error) {
 	}
 	opened, err := file.Stat()
 	if err == nil {
-		err = audit.SyncDir(d.path)
+		err = SyncDir(d.path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), os.Remove(path))
@@ -168,10 +174,22 @@ func (d *directory) Remove(name string) error {
 	if err := os.Remove(filepath.Join(d.path, name)); err != nil {
 		return err
 	}
-	return audit.SyncDir(d.path)
+	return SyncDir(d.path)
 }
 
 func (d *directory) Close() error { return d.lock.Close() }
+
+// SyncDir makes the names in a directory durable. Windows has no such call and needs none.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir) // #nosec G304 -- the directory that the operator names
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
 
 // segmentFile is a File of the operating system.
 type segmentFile struct {

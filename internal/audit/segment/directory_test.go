@@ -15,7 +15,7 @@ func TestADirectoryHasOneWriter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, audit.ErrInUse) {
+	if _, err := Open(t.Context(), dir, Options{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second writer: %v", err)
 	}
 	l := newLedger()

@@ -35,7 +35,7 @@ var _ audit.Writer = (*Writer)(nil)
 const tick = time.Second
 
 // Open takes the directory at path, closes what an earlier process left open there, and begins a segment. The directory is made if it is
-// missing, and made private. audit.ErrInUse means that it has a writer. ctx ends the reading of what is there, however long it is; what is open
+// missing, and made private. ErrInUse means that it has a writer. ctx ends the reading of what is there, however long it is; what is open
 // stays so until Close.
 func Open(ctx context.Context, path string, o Options) (*Writer, error) {
 	disk, err := openDirectory(path)

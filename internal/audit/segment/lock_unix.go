@@ -1,6 +1,6 @@
 //go:build unix
 
-package audit
+package segment
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Lock takes the file until it is closed (flock(2)).
-func Lock(file *os.File) error {
+// lock takes the file until it is closed (flock(2)).
+func lock(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package audit
+package segment
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Lock takes the file until it is closed. The locked byte lies far behind every record, since a locked one could not be read.
+// lock takes the file until it is closed. The locked byte lies far behind every record, since a locked one could not be read.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex
-func Lock(file *os.File) error {
+func lock(file *os.File) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err
