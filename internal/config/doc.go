@@ -1,3 +1,3 @@
-// Package config reads the files that tell the programs what to do.
-// It trusts whoever may write them, and refuses every file that it does not understand to the last key.
+// Package config reads the configuration file of the node proxy.
+// It trusts the accounts that may write the file, and refuses a file with a key or a value that it does not know.
 package config

@@ -1,2 +1,3 @@
-// Package configfile reads configuration files in YAML strictly, and says in which line and column of a file a fault is.
+// Package configfile reads configuration files in YAML strictly and reports the line and column of each fault.
+// It trusts the accounts that may write a file; text that reads otherwise than it looks is refused.
 package configfile

@@ -1,4 +1,4 @@
-// Package controller keeps each replica of the webhook on the cluster's policies and says in their status what became of them.
+// Package controller activates the cluster's policies on each replica of the webhook and reports the result in their status.
 // It trusts the API server's copy of the objects, and the Leases of the replicas for what these decide by.
 package controller
 

@@ -1,4 +1,4 @@
-// Package httpsclient makes HTTP clients that know a server by the authorities in a file, and prove who they are by a token or a certificate in files.
+// Package httpsclient makes HTTPS clients that verify the server by a CA file and authenticate with a token or certificate file.
 package httpsclient
 
 import (

@@ -1,4 +1,4 @@
-// Package interrupt lets the operator end a program: in order with the first signal, at once with the second.
+// Package interrupt handles termination signals: the first shuts the program down gracefully, the second at once.
 package interrupt
 
 import (

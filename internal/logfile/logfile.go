@@ -1,5 +1,5 @@
-// Package logfile writes diagnostics to a file that is begun anew when it is full.
-// It follows no link and writes into no file of another account: whoever may write to the directory cannot have it write elsewhere.
+// Package logfile writes diagnostics to a file and rotates it by size.
+// It follows no link and writes to no file of another account, so that write access to the directory cannot redirect it.
 package logfile
 
 import (

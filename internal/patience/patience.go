@@ -1,4 +1,4 @@
-// Package patience reads what may never answer, such as a file of a network file system that is away, without waiting for it for ever.
+// Package patience reads with a time limit from sources that may never answer, such as a file on an unreachable network file system.
 package patience
 
 import (

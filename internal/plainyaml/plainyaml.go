@@ -1,4 +1,4 @@
-// Package plainyaml refuses YAML that says something else than it shows. Every file in YAML that decides goes through it.
+// Package plainyaml refuses YAML whose meaning differs from its appearance. Every security-relevant YAML file passes through it.
 package plainyaml
 
 import (

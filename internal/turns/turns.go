@@ -1,4 +1,4 @@
-// Package turns bounds concurrent work, and shares it fairly among the parties that wait for it.
+// Package turns bounds concurrent work, and shares it fairly among waiting clients.
 package turns
 
 import (

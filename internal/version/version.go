@@ -1,4 +1,4 @@
-// Package version says which build this is.
+// Package version identifies the build.
 // The linker sets the number; the toolchain's own record supplies the commit.
 package version
 

@@ -1,3 +1,3 @@
-// Package export puts audit records into the words of other systems: OCSF, ECS and CSV.
-// It trusts no text of a record: what it writes forges no line and is no formula.
+// Package export formats audit records for other systems: OCSF, ECS and CSV.
+// It trusts no text of a record: no text can forge a line or start a spreadsheet formula.
 package export

@@ -1,3 +1,3 @@
-// Package report tells in one HTML page what an audit log says, for people who have nothing but the log.
+// Package report renders an audit log as one self-contained HTML page.
 // It trusts no text of a record, and the page needs no script and no network.
 package report

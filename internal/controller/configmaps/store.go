@@ -1,4 +1,4 @@
-// Package configmaps keeps what the webhook remembers in ConfigMaps, one for each thing.
+// Package configmaps stores the webhook's persistent state in ConfigMaps, one for each entry.
 // It trusts the API server, and nothing of what a ConfigMap holds: others can write there too.
 package configmaps
 

@@ -1,4 +1,4 @@
-// Package nodes says in the status of each PipePolicy on which nodes it decides, from what the nodes report of themselves.
+// Package nodes reports in the status of each PipePolicy which nodes enforce it, from the GuardedNodes that nodes report.
 // It trusts the API server to let a node report for itself alone, and a node to know itself.
 package nodes
 

@@ -1,5 +1,5 @@
-// Package publish gives the policies of a cluster to its nodes: one signed bundle for each pool, in a ConfigMap and over HTTP.
-// It trusts the API server to keep what it is given, and nodes to believe nothing but the signature.
+// Package publish signs the policies of a cluster and delivers them to its nodes: one bundle for each pool, in a ConfigMap and over HTTP.
+// It trusts the API server to store bundles unchanged; nodes verify the signature.
 package publish
 
 // What the parts need of the API server, in the namespace of the ConfigMaps:

@@ -1,4 +1,4 @@
-// Package scan judges what exists with the policies that decide now, and reports what it finds: a PipeReport in each
+// Package scan judges the existing objects of a cluster by the active policies and reports its findings: a PipeReport in each
 // namespace with findings, and a ClusterPipeReport for PersistentVolumes.
 // It trusts the API server's lists and nothing that is written in the objects: their texts are bounded and made printable.
 //

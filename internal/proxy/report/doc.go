@@ -1,3 +1,3 @@
-// Package report tells the cluster what a node decides by: it keeps the node's GuardedNode on what its service answers.
+// Package report publishes the state of a node's proxy to the cluster in the node's GuardedNode.
 // It trusts the service's address on the node, and an API server whose certificate its authority has signed.
 package report
