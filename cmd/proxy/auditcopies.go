@@ -14,7 +14,7 @@ import (
 // openCopies opens the places that records are copied to. One that cannot be opened stops the start: it was asked for.
 func (a *auditLog) openCopies(o auditOptions) error {
 	c := o.settings.Copies
-	var places []copies.Place
+	var places []copies.Destination
 	if c.Stdout {
 		places = append(places, copies.Stdout(o.stdout))
 	}

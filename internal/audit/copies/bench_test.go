@@ -20,19 +20,19 @@ func (quiet) Close() error                 { return nil }
 
 // BenchmarkRecord is what the writer of the log pays while there is room, and while there is none.
 func BenchmarkRecord(b *testing.B) {
-	stuck := func(name string) Place {
+	stuck := func(name string) Destination {
 		return &place{name: name, send: func(ctx context.Context, _ []Record) error { <-ctx.Done(); return ctx.Err() }}
 	}
 	for _, tc := range []struct {
 		name   string
-		places []Place
+		places []Destination
 		edit   func(*audit.Event)
 		isFull bool
 	}{
-		{"one place", []Place{stuck("a")}, func(*audit.Event) {}, false},
-		{"three places", []Place{stuck("a"), stuck("b"), stuck("c")}, func(*audit.Event) {}, false},
-		{"event log of denied, fine", []Place{EventLog(quiet{}, Denied)}, func(*audit.Event) {}, false},
-		{"full queue", []Place{stuck("a")}, func(*audit.Event) {}, true},
+		{"one place", []Destination{stuck("a")}, func(*audit.Event) {}, false},
+		{"three places", []Destination{stuck("a"), stuck("b"), stuck("c")}, func(*audit.Event) {}, false},
+		{"event log of denied, fine", []Destination{EventLog(quiet{}, Denied)}, func(*audit.Event) {}, false},
+		{"full queue", []Destination{stuck("a")}, func(*audit.Event) {}, true},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			c := mustNew(b, Options{Places: tc.places})
@@ -66,13 +66,13 @@ func BenchmarkIsFine(b *testing.B) {
 	l := line(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !isFine(l) {
+		if !isUneventful(l) {
 			b.Fatal("not fine")
 		}
 	}
 }
 
-// BenchmarkSend is what the goroutine of a place pays for a record, before any network.
+// BenchmarkSend is what the goroutine of a destination pays for a record, before any network.
 func BenchmarkSend(b *testing.B) {
 	l := line(b, denied)
 	b.Run("otlp record", func(b *testing.B) {

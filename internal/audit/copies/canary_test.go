@@ -27,7 +27,7 @@ func TestACopySaysNothingThatIsNotInTheRecord(t *testing.T) {
 	l := bytes.TrimSpace(line(t, denied, func(e *audit.Event) { e.Decision.Rule, e.Outcome.Error = "ruleless", "refused" }))
 	var out bytes.Buffer
 	w := &written{}
-	for _, p := range []Place{Stdout(&out), EventLog(w, All)} {
+	for _, p := range []Destination{Stdout(&out), EventLog(w, All)} {
 		if err := p.Send(t.Context(), []Record{{Line: l}}); err != nil {
 			t.Fatal(err)
 		}

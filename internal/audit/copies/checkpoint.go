@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
-// Checkpoints returns a sink for each place that takes checkpoints. A checkpoint comes behind the records that were given before it.
+// Checkpoints returns a sink for each destination that takes checkpoints. A checkpoint comes behind the records that were given before it.
 func (c *Copies) Checkpoints() []evidence.Sink {
 	out := make([]evidence.Sink, 0, len(c.sinks))
 	for _, s := range c.sinks {
@@ -20,7 +20,7 @@ func (c *Copies) Checkpoints() []evidence.Sink {
 	return out
 }
 
-// sink gives checkpoints to one place.
+// sink gives checkpoints to one destination.
 type sink struct {
 	queue *queue
 	every time.Duration
@@ -31,7 +31,7 @@ type sink struct {
 }
 
 // Name implements evidence.Sink.
-func (s *sink) Name() string { return s.queue.place.Name() }
+func (s *sink) Name() string { return s.queue.to.Name() }
 
 // Send implements evidence.Sink. A checkpoint that follows too soon on another is passed over: the next says more. The last of a
 // log is not.

@@ -9,10 +9,10 @@ func Collector(c *Copies) prometheus.Collector {
 	}
 	return &collector{
 		copies:  c,
-		sent:    desc("pipeguard_audit_copies_sent_total", "Audit records that a place beside the log has taken."),
-		dropped: desc("pipeguard_audit_copies_dropped_total", "Audit records that were not copied since the queue of the place was full."),
-		failed:  desc("pipeguard_audit_copies_failed_total", "Audit records that a place did not take."),
-		queued:  desc("pipeguard_audit_copies_queued", "Audit records that wait for a place to take them."),
+		sent:    desc("pipeguard_audit_copies_sent_total", "Audit records that a destination beside the log has taken."),
+		dropped: desc("pipeguard_audit_copies_dropped_total", "Audit records that were not copied since the queue of the destination was full."),
+		failed:  desc("pipeguard_audit_copies_failed_total", "Audit records that a destination did not take."),
+		queued:  desc("pipeguard_audit_copies_queued", "Audit records that wait for a destination to take them."),
 	}
 }
 

@@ -12,23 +12,23 @@ import (
 )
 
 // defaultQueue is some thousand usual records, or five hundred of the longest: enough for a collector that is started again on a
-// busy node, and little beside the rest of the process even with three places.
+// busy node, and little beside the rest of the process even with three destinations.
 const defaultQueue = 4 << 20
 
 // Options say where copies go.
 type Options struct {
-	Places []Place
-	// Queue bounds the bytes held for each place, those under way included; 4 MiB if 0. What comes when they are used up is dropped: what
+	Places []Destination
+	// Queue bounds the bytes held for each destination, those under way included; 4 MiB if 0. What comes when they are used up is dropped: what
 	// was first stays, which shows how something began, and one gap is easier to reason about than many.
 	Queue int
-	// OnError is told what is lost and why, as a *PlaceError, at most once a minute for each place. It may wait. Nil means that nobody
+	// OnError is told what is lost and why, as a *DestinationError, at most once a minute for each destination. It may wait. Nil means that nobody
 	// wants to know.
 	OnError func(error)
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 }
 
-// Copies gives records to places.
+// Copies gives records to destinations.
 type Copies struct {
 	queues []*queue
 	sinks  []*sink
@@ -36,7 +36,7 @@ type Copies struct {
 	report *reporter
 }
 
-// New starts a goroutine for each place; Close ends them.
+// New starts a goroutine for each destination; Close ends them.
 func New(o Options) (*Copies, error) {
 	o.Queue = cmp.Or(o.Queue, defaultQueue)
 	if o.OnError == nil {
@@ -78,7 +78,7 @@ func New(o Options) (*Copies, error) {
 	return c, nil
 }
 
-// Record gives a line of the log, with or without its newline, to every place that wants it. It copies the line and never waits.
+// Record gives a line of the log, with or without its newline, to every destination that wants it. It copies the line and never waits.
 func (c *Copies) Record(line []byte) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	var own []byte
@@ -89,16 +89,16 @@ func (c *Copies) Record(line []byte) {
 	}
 }
 
-// Stats counts what became of the records that one place wants: each is in one of the four.
+// Stats counts what became of the records that one destination wants: each is in one of the four.
 type Stats struct {
 	Name    string
 	Sent    uint64
 	Dropped uint64 // there was no room in the queue, or nothing is taken any more
-	Failed  uint64 // the place did not take them, or the process ended first
+	Failed  uint64 // the destination did not take them, or the process ended first
 	Queued  uint64 // those under way included
 }
 
-// Stats returns the counts of all places.
+// Stats returns the counts of all destinations.
 func (c *Copies) Stats() []Stats {
 	out := make([]Stats, 0, len(c.queues))
 	for _, q := range c.queues {
@@ -127,7 +127,7 @@ func (c *Copies) Close(ctx context.Context) error {
 		}
 		// The queue may have given up before it is asked here: what failed meanwhile was not delivered either.
 		if s := q.stats(); s.Queued+s.Failed > before[i] {
-			errs = append(errs, fmt.Errorf("copies to %s: %d records were not delivered: %w", q.place.Name(), s.Queued+s.Failed-before[i], ctx.Err()))
+			errs = append(errs, fmt.Errorf("copies to %s: %d records were not delivered: %w", q.to.Name(), s.Queued+s.Failed-before[i], ctx.Err()))
 		}
 	}
 	c.stop()

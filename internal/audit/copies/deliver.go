@@ -13,17 +13,17 @@ import (
 const (
 	firstPause = time.Second
 	lastPause  = 30 * time.Second
-	mostAsked  = 5 * time.Minute // that a place may ask for
+	mostAsked  = 5 * time.Minute // that a destination may ask for
 )
 
 // run hands on what is queued until the queue is ended and empty, or ctx ends.
 func (q *queue) run(ctx context.Context) {
 	defer close(q.done)
-	if c, ok := q.place.(io.Closer); ok {
+	if c, ok := q.to.(io.Closer); ok {
 		defer func() { _ = c.Close() }() // nothing is lost by it: what counts as sent has been answered
 	}
 	var gather time.Duration
-	if g, ok := q.place.(interface{ Gather() time.Duration }); ok {
+	if g, ok := q.to.(interface{ Gather() time.Duration }); ok {
 		gather = g.Gather()
 	}
 	for {
@@ -74,7 +74,7 @@ func (q *queue) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// deliver hands a batch on, again and again while the place asks for it. A checkpoint is tried once: a newer one says more.
+// deliver hands a batch on, again and again while the destination asks for it. A checkpoint is tried once: a newer one says more.
 func (q *queue) deliver(ctx context.Context, batch []item) {
 	records := make([]Record, 0, len(batch))
 	for _, i := range batch {
@@ -86,7 +86,7 @@ func (q *queue) deliver(ctx context.Context, batch []item) {
 			q.settle(batch, len(batch), ctx.Err())
 			return
 		}
-		err := q.place.Send(ctx, records)
+		err := q.to.Send(ctx, records)
 		var again *AgainError
 		var partial *PartialError
 		switch {

@@ -22,9 +22,9 @@ const (
 // checkpointEvery keeps checkpoints from filling the event log, which has little room. What is between two is in the next.
 const checkpointEvery = time.Minute
 
-// EventLog returns a place that writes an event for each record, or for those that which says, and a checkpoint once a minute. It does
+// EventLog returns a destination that writes an event for each record, or for those that which says, and a checkpoint once a minute. It does
 // not close the log. The text of an event is one line that says what it is, a few fields, and the record as JSON that means the same.
-func EventLog(log winsvc.EventLog, which Which) Place {
+func EventLog(log winsvc.EventLog, which Which) Destination {
 	p := &eventLog{log}
 	if which == Denied {
 		return &deniedOnly{p}
@@ -38,15 +38,15 @@ type eventLog struct{ log winsvc.EventLog }
 type deniedOnly struct{ *eventLog }
 
 // Wants refuses the rest before it is queued: calls that are fine must not take the room of those that are not.
-func (*deniedOnly) Wants(line []byte) bool { return !isFine(line) }
+func (*deniedOnly) Wants(line []byte) bool { return !isUneventful(line) }
 
-// Name implements Place.
+// Name implements Destination.
 func (*eventLog) Name() string { return "eventlog" }
 
 // CheckpointEvery bounds how often checkpoints are taken.
 func (*eventLog) CheckpointEvery() time.Duration { return checkpointEvery }
 
-// Send implements Place. Each record is an event of its own; one that the log refuses does not hold up the next.
+// Send implements Destination. Each record is an event of its own; one that the log refuses does not hold up the next.
 func (p *eventLog) Send(ctx context.Context, records []Record) error {
 	failed := 0
 	var first error

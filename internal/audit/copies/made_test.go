@@ -82,7 +82,7 @@ func (p *place) lines() (all []string) {
 	return all
 }
 
-// notary is a place that takes checkpoints.
+// notary is a destination that takes checkpoints.
 type notary struct {
 	*place
 	every time.Duration

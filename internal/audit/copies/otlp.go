@@ -42,10 +42,10 @@ const (
 	mostAnswer = 64 << 10
 )
 
-// OTLP returns a place that sends each record as an OpenTelemetry log record: its body is the raw line. It connects when there
+// OTLP returns a destination that sends each record as an OpenTelemetry log record: its body is the raw line. It connects when there
 // is something to send, and asks again while the collector is away; a batch whose answer was lost arrives twice.
 // https://opentelemetry.io/docs/specs/otlp
-func OTLP(o OTLPOptions) (Place, error) {
+func OTLP(o OTLPOptions) (Destination, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -103,7 +103,7 @@ func transport(o OTLPOptions) (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}), nil
 }
 
-// Name implements Place.
+// Name implements Destination.
 func (*otlp) Name() string { return "otlp" }
 
 // CheckpointEvery takes all checkpoints.
@@ -115,7 +115,7 @@ func (*otlp) Gather() time.Duration { return gatherFor }
 // Close implements io.Closer.
 func (o *otlp) Close() error { return o.conn.Close() }
 
-// Send implements Place.
+// Send implements Destination.
 func (o *otlp) Send(ctx context.Context, records []Record) error {
 	request := o.request(records)
 	ctx, stop := context.WithTimeout(ctx, sendTimeout)

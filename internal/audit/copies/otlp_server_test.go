@@ -111,7 +111,7 @@ func certificate(t *testing.T) (cert *tls.Certificate, caFile string) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, caFile
 }
 
-func mustOTLP(t *testing.T, o OTLPOptions) Place {
+func mustOTLP(t *testing.T, o OTLPOptions) Destination {
 	t.Helper()
 	p, err := OTLP(o)
 	if err != nil {

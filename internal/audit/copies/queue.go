@@ -27,9 +27,9 @@ type item struct {
 	answer chan error // of a checkpoint; has room for one
 }
 
-// queue holds what one place has not taken yet.
+// queue holds what one destination has not taken yet.
 type queue struct {
-	place Place
+	to    Destination
 	limit int
 	wants func(line []byte) bool // nil if it wants all
 	news  func()                 // wakes the reporter
@@ -37,16 +37,16 @@ type queue struct {
 	ended chan struct{}          // closed by end
 	done  chan struct{}          // closed when run has returned
 
-	mu      sync.Mutex // guards what follows
-	items   []item
-	held    int // bytes, with those of the batch under way
-	count   Stats
-	isEnded bool
-	trouble trouble
+	mu       sync.Mutex // guards what follows
+	items    []item
+	held     int // bytes, with those of the batch under way
+	count    Stats
+	isEnded  bool
+	failures failures
 }
 
-func newQueue(p Place, limit int, news func()) *queue {
-	q := &queue{place: p, limit: limit, news: news, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+func newQueue(p Destination, limit int, news func()) *queue {
+	q := &queue{to: p, limit: limit, news: news, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
 	q.count.Name = p.Name()
 	if c, ok := p.(interface{ Wants(line []byte) bool }); ok {
 		q.wants = c.Wants
@@ -62,14 +62,14 @@ func (q *queue) give(line, own []byte) []byte {
 	defer q.mu.Unlock()
 	if q.isEnded || q.held+cost(line) > q.limit {
 		q.count.Dropped++
-		q.trouble.drop()
+		q.failures.drop()
 		q.news()
 		return own
 	}
 	if own == nil {
 		own = bytes.Clone(line)
 	}
-	if q.trouble.resume() {
+	if q.failures.resume() {
 		q.news()
 	}
 	q.held += cost(own)
@@ -79,8 +79,8 @@ func (q *queue) give(line, own []byte) []byte {
 	return own
 }
 
-// checkpoint queues a checkpoint behind the records before it, and waits until the place has taken it. There is always room for
-// one: its courier brings no other meanwhile.
+// checkpoint queues a checkpoint behind the records before it, and waits until the destination has taken it. There is always room for
+// one: the worker of its sink brings no other meanwhile.
 func (q *queue) checkpoint(ctx context.Context, raw []byte) error {
 	answer := make(chan error, 1)
 	q.mu.Lock()
@@ -99,7 +99,7 @@ func (q *queue) checkpoint(ctx context.Context, raw []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = slices.DeleteFunc(q.items, func(i item) bool { return i.answer == answer })
-	return fmt.Errorf("wait for the place to take it: %w", ctx.Err())
+	return fmt.Errorf("wait for the destination to take it: %w", ctx.Err())
 }
 
 // end refuses all that comes, and lets run return once nothing is left.
@@ -152,7 +152,7 @@ func (q *queue) settle(batch []item, failed int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, i := range batch {
-		if i.answer != nil { // alone in its batch, and its courier tells of errors
+		if i.answer != nil { // alone in its batch, and the worker of its sink tells of errors
 			if failed == 0 {
 				err = nil
 			}
@@ -165,16 +165,16 @@ func (q *queue) settle(batch []item, failed int, err error) {
 	q.count.Failed += uint64(failed)            // #nosec G115 -- from 0 to the length of the batch
 	q.count.Sent += uint64(len(batch) - failed) // #nosec G115 -- likewise
 	if err != nil {
-		q.trouble.fail(failed, err)
+		q.failures.fail(failed, err)
 		q.news()
 	}
 }
 
-// later keeps why the place takes nothing now, for the reporter.
+// later keeps why the destination takes nothing now, for the reporter.
 func (q *queue) later(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.trouble.fail(0, err)
+	q.failures.fail(0, err)
 	q.news()
 }
 

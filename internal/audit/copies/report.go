@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// reportEvery bounds how often somebody is told of one place: a place that is away is so for each of thousands of records.
+// reportEvery bounds how often somebody is told of one destination: a destination that is away is so for each of thousands of records.
 const reportEvery = time.Minute
 
-// PlaceError is what became of copies to a place since the last one.
-type PlaceError struct {
-	Place   string
-	Dropped uint64 // records for which the queue had no room
-	Missing uint64 // records dropped, told of before or not, before those that the place gets again; 0 if it gets none yet
-	Failed  uint64 // records that the place did not take
-	Err     error  // why; with Failed 0 the place is asked again, or took them with a warning
+// DestinationError is what became of copies to a destination since the last one.
+type DestinationError struct {
+	Destination string
+	Dropped     uint64 // records for which the queue had no room
+	Missing     uint64 // records dropped, told of before or not, before those that the destination gets again; 0 if it gets none yet
+	Failed      uint64 // records that the destination did not take
+	Err         error  // why; with Failed 0 the destination is asked again, or took them with a warning
 }
 
-func (e *PlaceError) Error() string {
+func (e *DestinationError) Error() string {
 	var parts []string
 	if e.Dropped > 0 {
 		parts = append(parts, fmt.Sprintf("%d dropped, the queue is full", e.Dropped))
@@ -33,45 +33,45 @@ func (e *PlaceError) Error() string {
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}
-	return "copies of audit records to " + e.Place + ": " + strings.Join(parts, "; ")
+	return "copies of audit records to " + e.Destination + ": " + strings.Join(parts, "; ")
 }
 
 // Unwrap returns why records failed.
-func (e *PlaceError) Unwrap() error { return e.Err }
+func (e *DestinationError) Unwrap() error { return e.Err }
 
-// trouble is what nobody was told yet.
-type trouble struct {
+// failures are those that were not reported yet.
+type failures struct {
 	dropped, failed uint64
 	gap             uint64 // records dropped since the last for which there was room, told of or not
 	missing         uint64 // of gaps that have ended
 	err             error
 }
 
-func (t *trouble) drop() { t.dropped, t.gap = t.dropped+1, t.gap+1 }
+func (t *failures) drop() { t.dropped, t.gap = t.dropped+1, t.gap+1 }
 
 // resume notes that there was room for a record, and says whether there was none before.
-func (t *trouble) resume() bool {
+func (t *failures) resume() bool {
 	gap := t.gap
 	t.missing, t.gap = t.missing+gap, 0
 	return gap > 0
 }
 
-func (t *trouble) fail(n int, err error) { t.failed, t.err = t.failed+uint64(n), err } // #nosec G115 -- not negative
+func (t *failures) fail(n int, err error) { t.failed, t.err = t.failed+uint64(n), err } // #nosec G115 -- not negative
 
 // troubled returns what nobody was told yet, nil if there is nothing.
 func (q *queue) troubled() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := &q.trouble
+	t := &q.failures
 	if t.dropped == 0 && t.missing == 0 && t.err == nil {
 		return nil
 	}
-	err := &PlaceError{Place: q.count.Name, Dropped: t.dropped, Missing: t.missing, Failed: t.failed, Err: t.err}
-	*t = trouble{gap: t.gap}
+	err := &DestinationError{Destination: q.count.Name, Dropped: t.dropped, Missing: t.missing, Failed: t.failed, Err: t.err}
+	*t = failures{gap: t.gap}
 	return err
 }
 
-// reporter tells of trouble in a goroutine of its own: whoever writes the log and whoever sends must not wait for a logger.
+// reporter reports failures in a goroutine of its own: whoever writes the log and whoever sends must not wait for a logger.
 type reporter struct {
 	onError func(error)
 	wake    chan struct{} // has room for one

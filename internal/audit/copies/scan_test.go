@@ -53,7 +53,7 @@ func TestOnlyWhatIsKnownToBeFineIsFine(t *testing.T) {
 			e.What.Params = []byte(`{"decision":{"effect":"deny"},"outcome":{"result":"panic"},"decision.effect":"deny","type":"log"}`)
 		}, true},
 	} {
-		if got := isFine(bytes.TrimSpace(line(t, tc.edit))); got != tc.want {
+		if got := isUneventful(bytes.TrimSpace(line(t, tc.edit))); got != tc.want {
 			t.Errorf("%s: fine is %t", name, got)
 		}
 	}
@@ -69,7 +69,7 @@ func TestOnlyWhatIsKnownToBeFineIsFine(t *testing.T) {
 		"a dotted name":                strings.Replace(fine, `"v":1`, `"v":1,"outcome.result":"ok"`, 1),
 		"a list as outcome":            strings.Replace(fine, `"outcome":{`, `"outcome":[{}],"x":{`, 1),
 	} {
-		if isFine([]byte(l)) {
+		if isUneventful([]byte(l)) {
 			t.Errorf("%s is fine", name)
 		}
 	}
@@ -126,7 +126,7 @@ func FuzzScan(f *testing.F) {
 			twice = twice || seen
 			got[string(path)] = string(raw)
 		})
-		fine := isFine(doc)
+		fine := isUneventful(doc)
 		facts := factsOf(doc)
 		if n := len(recordText(facts.kind(), &facts, doc)); n == 0 {
 			t.Error("an event without text")

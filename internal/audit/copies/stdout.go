@@ -12,25 +12,25 @@ import (
 // errNewline means that a record would be read as several.
 var errNewline = errors.New("a record with a newline in it")
 
-// Stdout returns a place that writes each record to w as it is, with a newline behind it, and each checkpoint as a line
+// Stdout returns a destination that writes each record to w as it is, with a newline behind it, and each checkpoint as a line
 //
 //	{"type":"checkpoint","note":"…"}
 //
 // where note is the signed note. Every batch is one write. If w takes a part of one, the next batch begins on a new line.
-func Stdout(w io.Writer) Place { return &stdout{w: w} }
+func Stdout(w io.Writer) Destination { return &stdout{w: w} }
 
 type stdout struct {
 	w      io.Writer
 	isTorn bool // the last write ended within a line
 }
 
-// Name implements Place.
+// Name implements Destination.
 func (*stdout) Name() string { return "stdout" }
 
 // CheckpointEvery takes all checkpoints.
 func (*stdout) CheckpointEvery() time.Duration { return 0 }
 
-// Send implements Place. A reader that reads no more holds it up for ever, whatever the context says.
+// Send implements Destination. A reader that reads no more holds it up for ever, whatever the context says.
 func (s *stdout) Send(_ context.Context, records []Record) error {
 	var out []byte
 	if s.isTorn {

@@ -56,7 +56,7 @@ func (v *verification) walk(ctx context.Context) error {
 
 // begin finds the tree that the first record is added to; first is that record's number, 0 if there is none.
 func (v *verification) begin(w *walk, first uint64) error {
-	v.tree, v.isRoot = span{}, true
+	v.tree, v.isRoot = leafRange{}, true
 	gone := v.first.end // records of which no checkpoint is looked at
 	if v.after.end > 0 {
 		if first == 0 || first > v.after.end+1 {

@@ -23,7 +23,7 @@ const grownTitle = "pipeguard.dev/audit-grown/v1"
 const maxGrown = 16 << 10
 
 // growth is the tree of a log at one size, and the leaves from there up to another.
-type growth struct{ before, after span }
+type growth struct{ before, after leafRange }
 
 // format writes the title, the two sizes, the roots of the tree and, behind an empty line, of the leaves.
 func (g *growth) format() []byte {
@@ -53,8 +53,8 @@ func parseGrowth(text []byte) (g growth, err error) {
 	if !ok1 || !ok2 || len(rest1)+len(rest2) > 0 || err1 != nil || err2 != nil {
 		return growth{}, errNotGrown
 	}
-	g.before, ok1 = spanOfHashes(0, from, before)
-	g.after, ok2 = spanOfHashes(from, to, after)
+	g.before, ok1 = leafRangeOfHashes(0, from, before)
+	g.after, ok2 = leafRangeOfHashes(from, to, after)
 	if !ok1 || !ok2 {
 		return growth{}, errNotGrown
 	}
@@ -73,15 +73,15 @@ func parseHashes(text string) (all []tlog.Hash, err error) {
 	return all, nil
 }
 
-// spanOfHashes builds a span from the roots of the fewest whole subtrees that cover it, in order. ok is false if there are more or fewer.
-func spanOfHashes(begin, end uint64, hashes []tlog.Hash) (s span, ok bool) {
-	s = span{begin: begin, end: begin}
+// leafRangeOfHashes builds a range from the roots of the fewest whole subtrees that cover it, in order. ok is false if there are more or fewer.
+func leafRangeOfHashes(begin, end uint64, hashes []tlog.Hash) (s leafRange, ok bool) {
+	s = leafRange{begin: begin, end: begin}
 	if end > MaxSize {
-		return span{}, false
+		return leafRange{}, false
 	}
 	for _, h := range hashes {
 		if s.end >= end {
-			return span{}, false
+			return leafRange{}, false
 		}
 		level := min(bits.TrailingZeros64(s.end), bits.Len64(end-s.end)-1)
 		s.push(node{level, s.end >> level, h})
@@ -92,12 +92,12 @@ func spanOfHashes(begin, end uint64, hashes []tlog.Hash) (s span, ok bool) {
 // since is how the log grew from a size to a checkpoint: from memory, from the log, or from the file beside the key.
 func (l *Log) since(ctx context.Context, old uint64, head Head) (growth, error) {
 	l.mu.Lock()
-	before, after, ok := l.marks.between(old, head.Size)
+	before, after, ok := l.history.between(old, head.Size)
 	l.mu.Unlock()
 	if ok {
 		return growth{before, after}, nil
 	}
-	before, after, err := spanOf(ctx, l.o.Dir, head, old, head.Size)
+	before, after, err := leafRangeOf(ctx, l.o.Dir, head, old, head.Size)
 	if err == nil {
 		return growth{before, after}, nil
 	}
@@ -142,7 +142,7 @@ func (l *Log) keepGrown(g growth) {
 // wasCosigned keeps the tree that the witness has cosigned: it will ask how the log grew from there.
 func (l *Log) wasCosigned(head Head) {
 	l.mu.Lock()
-	tree, none, ok := l.marks.between(head.Size, head.Size)
+	tree, none, ok := l.history.between(head.Size, head.Size)
 	l.mu.Unlock()
 	if ok {
 		l.keepGrown(growth{tree, none})

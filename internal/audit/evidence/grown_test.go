@@ -110,7 +110,7 @@ func TestAWitnessThatWasAwayCosignsALogThatRemovedRecords(t *testing.T) {
 }
 
 func FuzzGrowth(f *testing.F) {
-	tree, leaves := span{}, span{}
+	tree, leaves := leafRange{}, leafRange{}
 	for i := range 13 {
 		tree.append(Leaf([]byte{byte(i)}))
 	}
@@ -120,7 +120,7 @@ func FuzzGrowth(f *testing.F) {
 	}
 	g := growth{tree, leaves}
 	f.Add(g.format())
-	f.Add((&growth{tree, span{begin: 13, end: 13}}).format())
+	f.Add((&growth{tree, leafRange{begin: 13, end: 13}}).format())
 	f.Add([]byte(grownTitle + "\n1\n18446744073709551615\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		g, err := parseGrowth(text)

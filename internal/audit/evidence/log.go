@@ -73,9 +73,9 @@ func keysOfAll(private []*Key) Keys {
 type Log struct {
 	o Options
 
-	mu    sync.Mutex // guards the tree; held for microseconds, so that Append never waits for a disk
-	tree  span
-	marks marks
+	mu      sync.Mutex // guards the tree; held for microseconds, so that Append never waits for a disk
+	tree    leafRange
+	history treeHistory
 	// cosigned is how many records the witness cosigned last, 0 if that is not known.
 	cosigned  uint64
 	isUngrown bool // what proves the growth from there could not be kept, which was told
@@ -87,14 +87,14 @@ type Log struct {
 	states  *stateFiles
 	signed  Head // the last checkpoint
 	thinned time.Time
-	start   span // the tree of the records that were removed, or are about to be
+	start   leafRange // the tree of the records that were removed, or are about to be
 	removed uint64
 	closed  bool
 
 	spare *spare // nil if nothing is removed
 
-	couriers []*courier
-	stop     context.CancelFunc
+	workers []*sinkWorker
+	stop    context.CancelFunc
 }
 
 // Open reads the log in o.Dir, which may be empty, and continues its tree. It refuses with ErrRolledBack to continue a log that is not the one of which
@@ -146,8 +146,8 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	for _, s := range o.Sinks {
-		c := newCourier(s, o.OnError)
-		l.couriers = append(l.couriers, c)
+		c := newSinkWorker(s, o.OnError)
+		l.workers = append(l.workers, c)
 		go c.run(running)
 	}
 	return l, nil
@@ -161,7 +161,7 @@ func (l *Log) Append(leaf [32]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tree.append(leaf)
-	l.marks.grow(leaf)
+	l.history.grow(leaf)
 }
 
 // Root returns the number of records and the root of the tree over them.
@@ -188,8 +188,8 @@ func (l *Log) checkpoint(isLast bool) error {
 	}
 	l.mu.Lock()
 	head := Head{l.o.Keys[0].name, l.tree.end, l.tree.root()}
-	if len(l.couriers) > 0 {
-		l.marks.append(l.tree)
+	if len(l.workers) > 0 {
+		l.history.append(l.tree)
 	}
 	l.mu.Unlock()
 	if head.Size == 0 {
@@ -214,7 +214,7 @@ func (l *Log) checkpoint(isLast bool) error {
 	if l.spare != nil && !isLast {
 		l.spare.keep()
 	}
-	for _, c := range l.couriers {
+	for _, c := range l.workers {
 		c.give(Copy{head, raw, isLast, func(ctx context.Context, old uint64) (tlog.TreeProof, error) { return l.prove(ctx, old, head) }, func() { l.wasCosigned(head) }})
 	}
 	return nil
@@ -245,10 +245,10 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 	err := errors.Join(l.checkpoint(true), l.keepStart())
 	l.closed = true
-	for _, c := range l.couriers {
+	for _, c := range l.workers {
 		c.end()
 	}
-	for _, c := range l.couriers {
+	for _, c := range l.workers {
 		select {
 		case <-c.done:
 		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not holds nobody up
@@ -282,7 +282,7 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 		return err
 	}
 	l.growBehind(ctx, last)
-	tree, err := replay(ctx, l.o.Dir, reading{start: &start, covered: last, signed: signed, each: func(tree *span) bool { return tree.end < last }})
+	tree, err := replay(ctx, l.o.Dir, reading{start: &start, covered: last, signed: signed, each: func(tree *leafRange) bool { return tree.end < last }})
 	if err == nil && tree.end != last {
 		err = fmt.Errorf("the log ends with record %d", tree.end)
 	}
@@ -296,7 +296,7 @@ func (l *Log) Prune(ctx context.Context, last uint64) error {
 }
 
 // startBehind has the log start behind the records of a tree. Until these are removed, nothing but a checkpoint of more holds the record behind them.
-func (l *Log) startBehind(tree span) error {
+func (l *Log) startBehind(tree leafRange) error {
 	l.signing.Lock()
 	defer l.signing.Unlock()
 	if l.signed.Size <= tree.end {
@@ -314,7 +314,7 @@ func (l *Log) startBehind(tree span) error {
 	return nil
 }
 
-func (l *Log) replaceStart(tree span) error {
+func (l *Log) replaceStart(tree leafRange) error {
 	file, content := filepath.Join(l.o.Dir, StartFile), formatStart(tree)
 	if l.spare == nil {
 		return replace(file, content)
@@ -344,8 +344,8 @@ func (l *Log) keepStart() error {
 
 // Sinks counts what became of copies.
 func (l *Log) Sinks() []SinkStats {
-	out := make([]SinkStats, 0, len(l.couriers))
-	for _, c := range l.couriers {
+	out := make([]SinkStats, 0, len(l.workers))
+	for _, c := range l.workers {
 		out = append(out, c.stats())
 	}
 	return out

@@ -24,7 +24,7 @@ func TestATreeHasTheRootAndProofsOfRFC6962(t *testing.T) {
 		return out, nil
 	})
 	const n = 70
-	trees := []span{{}}
+	trees := []leafRange{{}}
 	var leaves []tlog.Hash
 	for i := range int64(n) {
 		leaf := Leaf([]byte{byte(i)})
@@ -49,7 +49,7 @@ func TestATreeHasTheRootAndProofsOfRFC6962(t *testing.T) {
 			t.Fatalf("a tree of %d from its subtrees", size)
 		}
 		for old := range size {
-			after := span{begin: uint64(old), end: uint64(old)}
+			after := leafRange{begin: uint64(old), end: uint64(old)}
 			for _, l := range leaves[old:size] {
 				after.append(l)
 			}
@@ -59,7 +59,7 @@ func TestATreeHasTheRootAndProofsOfRFC6962(t *testing.T) {
 					t.Fatalf("growth from %d to %d: %v", old, size, err)
 				}
 			}
-			behind := span{begin: uint64(old) + 1, end: uint64(old) + 1}
+			behind := leafRange{begin: uint64(old) + 1, end: uint64(old) + 1}
 			for _, l := range leaves[old+1 : size] {
 				behind.append(l)
 			}
@@ -234,7 +234,7 @@ func TestGrowthIsProvenFromMemoryAndFromTheLog(t *testing.T) {
 	m := newLog(t, Options{Sinks: []Sink{good}})
 	m.begin(0)
 	var copies []Copy
-	for i := range maxMarks + 20 { // more than are remembered
+	for i := range maxHistory + 20 { // more than are remembered
 		m.records(1 + i%3)
 		m.checkpoint()
 		copies = append(copies, <-good.got)
@@ -252,8 +252,8 @@ func TestGrowthIsProvenFromMemoryAndFromTheLog(t *testing.T) {
 			t.Fatalf("from %d to %d: %v", c.Size, last.Size, err)
 		}
 	}
-	if len(m.log.marks.list) > maxMarks {
-		t.Errorf("%d marks", len(m.log.marks.list))
+	if len(m.log.history.list) > maxHistory {
+		t.Errorf("%d marks", len(m.log.history.list))
 	}
 	if _, err := copies[0].Prove(context.Background(), last.Size); err == nil {
 		t.Error("growth backwards was proven")

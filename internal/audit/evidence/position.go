@@ -9,7 +9,7 @@ import (
 
 // Position is the end of what a verification found signed: the tree of the records up to there.
 type Position struct {
-	tree  span
+	tree  leafRange
 	first uint64 // the record that the segment begins with which holds the last one
 	rank  int    // of the newest key that signed any of it: those before it had been replaced
 }

@@ -63,11 +63,11 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 }
 
 // split reads a record, the tree before it, and the leaves behind it up to the size of a checkpoint, as a reader reads a log.
-func split(ctx context.Context, dir string, seq, size uint64) (record []byte, before, behind span, err error) {
+func split(ctx context.Context, dir string, seq, size uint64) (record []byte, before, behind leafRange, err error) {
 	if before, err = readStart(filepath.Join(dir, StartFile)); err != nil {
-		return nil, span{}, span{}, err
+		return nil, leafRange{}, leafRange{}, err
 	}
-	behind = span{begin: seq, end: seq}
+	behind = leafRange{begin: seq, end: seq}
 	w := &walk{visit: func(r *Record) error {
 		switch {
 		case r.Seq < seq && r.Seq == before.end+1:
@@ -84,15 +84,15 @@ func split(ctx context.Context, dir string, seq, size uint64) (record []byte, be
 	first, err := w.list(ctx, dir)
 	if err == nil {
 		if first == 1 {
-			before = span{}
+			before = leafRange{}
 		}
 		err = w.run(ctx)
 	}
 	if err != nil && !errors.Is(err, errDone) {
-		return nil, span{}, span{}, err
+		return nil, leafRange{}, leafRange{}, err
 	}
 	if record == nil || before.end != seq-1 || behind.end != size {
-		return nil, span{}, span{}, errors.New("the log does not have it any more")
+		return nil, leafRange{}, leafRange{}, errors.New("the log does not have it any more")
 	}
 	return record, before, behind, nil
 }

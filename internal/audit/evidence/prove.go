@@ -11,10 +11,10 @@ import (
 // MaxSize is the largest tree that is dealt with: a proof then has fewer than 63 hashes, and sizes fit an int64.
 const MaxSize = segment.MaxSeq
 
-// reader finds subtrees for proofs in spans.
-func reader(spans ...span) tlog.HashReader {
+// reader finds subtrees for proofs in ranges.
+func reader(ranges ...leafRange) tlog.HashReader {
 	known := map[int64]tlog.Hash{}
-	for _, s := range spans {
+	for _, s := range ranges {
 		for _, n := range s.nodes {
 			known[tlog.StoredHashIndex(n.level, int64(n.index))] = n.hash // #nosec G115 -- below MaxSize
 		}
@@ -33,7 +33,7 @@ func reader(spans ...span) tlog.HashReader {
 }
 
 // proveGrowth returns the RFC 6962 consistency proof from the tree old to the tree that is old and grown.
-func proveGrowth(old, grown span) (tlog.TreeProof, error) {
+func proveGrowth(old, grown leafRange) (tlog.TreeProof, error) {
 	if old.end == 0 || old.end == grown.end {
 		return nil, nil
 	}
@@ -41,6 +41,6 @@ func proveGrowth(old, grown span) (tlog.TreeProof, error) {
 }
 
 // proveLeaf returns the RFC 6962 inclusion proof of the leaf between the tree before and the leaves after it.
-func proveLeaf(before, after span) (tlog.RecordProof, error) {
+func proveLeaf(before, after leafRange) (tlog.RecordProof, error) {
 	return tlog.ProveRecord(int64(after.end), int64(before.end), reader(before, after)) // #nosec G115 -- below MaxSize
 }

@@ -27,43 +27,43 @@ func (w *walk) list(ctx context.Context, dir string) (first uint64, err error) {
 // reading is how replay reads a log.
 type reading struct {
 	// start is the tree of the records that were pruned, if it is known; else it is read.
-	start *span
+	start *leafRange
 	// covered is how many records are known to have been durable; signed is the checkpoint that the segments of the log are told from others by.
 	covered uint64
 	signed  Head
 	// begin, if it is not nil, is told before of the first record that is there, 0 for none, and of the tree of those that were pruned.
-	begin func(first uint64, start span) error
+	begin func(first uint64, start leafRange) error
 	// claims, if it is not nil, are added to.
 	claims *claims
 	// each is called with the tree as it is before each record is added and at the end, until it returns false.
-	each func(tree *span) bool
+	each func(tree *leafRange) bool
 }
 
 // replay reads the log in dir.
-func replay(ctx context.Context, dir string, r reading) (span, error) {
-	start, tree := span{}, span{}
+func replay(ctx context.Context, dir string, r reading) (leafRange, error) {
+	start, tree := leafRange{}, leafRange{}
 	if r.start != nil {
 		start = *r.start
 	} else {
 		var err error
 		if start, err = readStart(filepath.Join(dir, StartFile)); err != nil {
-			return span{}, err
+			return leafRange{}, err
 		}
 	}
 	w := &walk{isWriter: true, isOwn: true, covered: r.covered, signed: r.signed}
 	first, err := w.list(ctx, dir)
 	if err != nil {
-		return span{}, err
+		return leafRange{}, err
 	}
 	if r.begin != nil {
 		if err := r.begin(first, start); err != nil {
-			return span{}, err
+			return leafRange{}, err
 		}
 	}
 	switch {
 	case first == 1:
 	case first > 0 && start.end < first-1:
-		return span{}, &Fault{w.order[0].Path, 0, first, fmt.Sprintf("nothing says what became of records %d to %d", start.end+1, first-1)}
+		return leafRange{}, &Fault{w.order[0].Path, 0, first, fmt.Sprintf("nothing says what became of records %d to %d", start.end+1, first-1)}
 	default:
 		tree = start.clone()
 	}
@@ -84,7 +84,7 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 		return nil
 	}
 	if err := w.run(ctx); err != nil && !errors.Is(err, errDone) {
-		return span{}, err
+		return leafRange{}, err
 	} else if err == nil {
 		r.each(&tree)
 	}
@@ -93,16 +93,16 @@ func replay(ctx context.Context, dir string, r reading) (span, error) {
 
 // rebuilt is what a log was found to be.
 type rebuilt struct {
-	tree    span
-	start   span   // the tree of the records that were pruned
-	removed uint64 // the last of these that the log says was removed
+	tree    leafRange
+	start   leafRange // the tree of the records that were pruned
+	removed uint64    // the last of these that the log says was removed
 }
 
 // rebuild reads the log in dir and holds it to what is known to be signed of it.
 func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 	fits, due, gone := 0, 0, uint64(0)
 	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}
-	r.begin = func(first uint64, s span) error {
+	r.begin = func(first uint64, s leafRange) error {
 		if isUnheld(first, s, k.held) {
 			return &Fault{filepath.Join(dir, StartFile), 0, first, unheld(first, s, k.held)}
 		}
@@ -120,7 +120,7 @@ func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 		}
 		return nil
 	}
-	r.each = func(tree *span) bool {
+	r.each = func(tree *leafRange) bool {
 		for _, h := range k.heads {
 			if tree.end == h.Size && tree.root() == h.Root {
 				fits++
@@ -243,11 +243,11 @@ func LastSigned(dir string, keys []*Key, states []string) (Last, error) {
 // isUnheld says whether nothing holds the records that are there and that the tree of the pruned ones covers already. They are not added to
 // it, so only the hash in the record behind them does, and that record must be signed. Whoever can read a log can write down its tree, and
 // other records before it. A log that is being pruned is signed further than its tree before that is written.
-func isUnheld(first uint64, start span, held uint64) bool {
+func isUnheld(first uint64, start leafRange, held uint64) bool {
 	return first != 1 && first <= start.end && start.end > 0 && (first == 0 || held <= start.end)
 }
 
-func unheld(first uint64, start span, held uint64) string {
+func unheld(first uint64, start leafRange, held uint64) string {
 	if first == 0 {
 		return fmt.Sprintf("it is the tree of %d records, and no record is there", start.end)
 	}
@@ -278,28 +278,28 @@ func lastNote(dir string) ([]byte, error) {
 	return last, nil
 }
 
-// spanOf reads the log in dir, of which a checkpoint was signed, for the tree of its first from records and the leaves from there up to another size.
-func spanOf(ctx context.Context, dir string, signed Head, from, to uint64) (before, after span, err error) {
+// leafRangeOf reads the log in dir, of which a checkpoint was signed, for the tree of its first from records and the leaves from there up to another size.
+func leafRangeOf(ctx context.Context, dir string, signed Head, from, to uint64) (before, after leafRange, err error) {
 	hasBefore := false
-	tree, err := replay(ctx, dir, reading{covered: to, signed: signed, each: func(tree *span) bool {
+	tree, err := replay(ctx, dir, reading{covered: to, signed: signed, each: func(tree *leafRange) bool {
 		if tree.end == from {
 			before, hasBefore = tree.clone(), true
 		}
 		return tree.end < from
 	}})
 	if err != nil {
-		return span{}, span{}, err
+		return leafRange{}, leafRange{}, err
 	}
 	if !hasBefore {
-		return span{}, span{}, fmt.Errorf("the tree of %d records cannot be known: the log begins behind it, or ends before it with %d", from, tree.end)
+		return leafRange{}, leafRange{}, fmt.Errorf("the tree of %d records cannot be known: the log begins behind it, or ends before it with %d", from, tree.end)
 	}
 	after, err = leavesOf(ctx, dir, signed, from, to)
 	return before, after, err
 }
 
 // leavesOf reads the leaves behind from up to another size of the log in dir, of which a checkpoint was signed.
-func leavesOf(ctx context.Context, dir string, signed Head, from, to uint64) (after span, err error) {
-	after = span{begin: from, end: from}
+func leavesOf(ctx context.Context, dir string, signed Head, from, to uint64) (after leafRange, err error) {
+	after = leafRange{begin: from, end: from}
 	w := &walk{isOwn: true, covered: to, signed: signed, visit: func(r *Record) error {
 		switch {
 		case r.Seq <= from:
@@ -311,13 +311,13 @@ func leavesOf(ctx context.Context, dir string, signed Head, from, to uint64) (af
 		return nil
 	}}
 	if _, err := w.list(ctx, dir); err != nil {
-		return span{}, err
+		return leafRange{}, err
 	}
 	if err := w.run(ctx); err != nil && !errors.Is(err, errDone) {
-		return span{}, err
+		return leafRange{}, err
 	}
 	if after.end != to {
-		return span{}, fmt.Errorf("the log has %d records, not %d", after.end, to)
+		return leafRange{}, fmt.Errorf("the log has %d records, not %d", after.end, to)
 	}
 	return after, nil
 }

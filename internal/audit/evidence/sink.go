@@ -37,8 +37,8 @@ type SinkStats struct {
 // sendTimeout bounds one attempt to hand a copy on.
 const sendTimeout = 30 * time.Second
 
-// courier brings copies to one sink. Whoever gives it one never waits: there is room for one, the newest.
-type courier struct {
+// sinkWorker brings copies to one sink. Whoever gives it one never waits: there is room for one, the newest.
+type sinkWorker struct {
 	sink                  Sink
 	sent, dropped, failed atomic.Uint64
 	onError               func(error)
@@ -50,11 +50,11 @@ type courier struct {
 	done    chan struct{}
 }
 
-func newCourier(sink Sink, onError func(error)) *courier {
-	return &courier{sink: sink, onError: onError, wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newSinkWorker(sink Sink, onError func(error)) *sinkWorker {
+	return &sinkWorker{sink: sink, onError: onError, wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-func (c *courier) give(copied Copy) {
+func (c *sinkWorker) give(copied Copy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.newest != nil || c.isEnded {
@@ -65,21 +65,21 @@ func (c *courier) give(copied Copy) {
 }
 
 // end lets run return once it has handed on what it has.
-func (c *courier) end() {
+func (c *sinkWorker) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.isEnded = true
 	c.nudge()
 }
 
-func (c *courier) nudge() {
+func (c *sinkWorker) nudge() {
 	select {
 	case c.wake <- struct{}{}:
 	default: // it is going to look anyway
 	}
 }
 
-func (c *courier) take() (next *Copy, isEnded bool) {
+func (c *sinkWorker) take() (next *Copy, isEnded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next, c.newest = c.newest, nil
@@ -87,7 +87,7 @@ func (c *courier) take() (next *Copy, isEnded bool) {
 }
 
 // run hands copies on until it is ended or ctx is.
-func (c *courier) run(ctx context.Context) {
+func (c *sinkWorker) run(ctx context.Context) {
 	defer close(c.done)
 	for {
 		select {
@@ -109,7 +109,7 @@ func (c *courier) run(ctx context.Context) {
 	}
 }
 
-func (c *courier) send(ctx context.Context, next Copy) {
+func (c *sinkWorker) send(ctx context.Context, next Copy) {
 	ctx, stop := context.WithTimeout(ctx, sendTimeout)
 	defer stop()
 	if err := c.sink.Send(ctx, next); err != nil {
@@ -120,7 +120,7 @@ func (c *courier) send(ctx context.Context, next Copy) {
 	c.sent.Add(1)
 }
 
-func (c *courier) stats() SinkStats {
+func (c *sinkWorker) stats() SinkStats {
 	return SinkStats{c.sink.Name(), c.sent.Load(), c.dropped.Load(), c.failed.Load()}
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // treeAt is the tree of the first records of a log, which whoever can read the log can make.
-func treeAt(t *testing.T, dir string, size uint64) span {
+func treeAt(t *testing.T, dir string, size uint64) leafRange {
 	t.Helper()
-	tree, _, err := spanOf(context.Background(), dir, Head{}, size, size)
+	tree, _, err := leafRangeOf(context.Background(), dir, Head{}, size, size)
 	if err != nil {
 		t.Fatal(err)
 	}

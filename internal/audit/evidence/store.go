@@ -27,7 +27,7 @@ const (
 const startTitle = "pipeguard.dev/audit-start/v1"
 
 // formatStart writes a tree: title, size, the roots of its whole subtrees, largest first.
-func formatStart(t span) []byte {
+func formatStart(t leafRange) []byte {
 	out := fmt.Appendf(nil, "%s\n%d\n", startTitle, t.end)
 	for _, h := range t.subtrees() {
 		out = fmt.Appendf(out, "%s\n", h)
@@ -35,26 +35,26 @@ func formatStart(t span) []byte {
 	return out
 }
 
-func parseStart(text []byte) (span, error) {
+func parseStart(text []byte) (leafRange, error) {
 	lines := strings.Split(string(text), "\n")
 	if len(lines) < 3 || lines[0] != startTitle || lines[len(lines)-1] != "" {
-		return span{}, errors.New("not the start of a pruned log")
+		return leafRange{}, errors.New("not the start of a pruned log")
 	}
 	size, err := strconv.ParseUint(lines[1], 10, 64)
 	if err != nil || strconv.FormatUint(size, 10) != lines[1] {
-		return span{}, errors.New("the start of a pruned log has no size")
+		return leafRange{}, errors.New("the start of a pruned log has no size")
 	}
 	var hashes []tlog.Hash
 	for _, l := range lines[2 : len(lines)-1] {
 		h, err := parseHash(l)
 		if err != nil {
-			return span{}, fmt.Errorf("the start of a pruned log: %w", err)
+			return leafRange{}, fmt.Errorf("the start of a pruned log: %w", err)
 		}
 		hashes = append(hashes, h)
 	}
 	t, ok := treeOf(size, hashes)
 	if !ok {
-		return span{}, fmt.Errorf("the start of a pruned log: %d hashes do not make a tree of %d records", len(hashes), size)
+		return leafRange{}, fmt.Errorf("the start of a pruned log: %d hashes do not make a tree of %d records", len(hashes), size)
 	}
 	return t, nil
 }
@@ -65,24 +65,24 @@ const maxStart = 64 << 10
 var errTooLong = errors.New("too long")
 
 // readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
-func readStart(file string) (span, error) {
+func readStart(file string) (leafRange, error) {
 	f, _, err := openRegular(file)
 	var text []byte
 	if err == nil {
 		text, err = readAtMost(f, maxStart)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return span{}, nil
+		return leafRange{}, nil
 	}
 	if err != nil && !errors.Is(err, errTooLong) {
-		return span{}, err
+		return leafRange{}, err
 	}
-	var t span
+	var t leafRange
 	if err == nil {
 		t, err = parseStart(text)
 	}
 	if err != nil { // it is the log's own, so what is wrong in it is a fault of the log
-		return span{}, &Fault{file, 0, 0, err.Error()}
+		return leafRange{}, &Fault{file, 0, 0, err.Error()}
 	}
 	return t, nil
 }

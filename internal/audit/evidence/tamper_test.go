@@ -61,7 +61,7 @@ func steps(t *testing.T, records int) (all []*step, root tlog.Hash) {
 	var previous *step
 	state := walk{next: 1, visit: func(*Record) error { return nil }}
 	state.link(tlog.Hash{})
-	tree := span{}
+	tree := leafRange{}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(content)), func(name string) bool { _, ok := parseSegment(name); return !ok })
 	for n, name := range names {
 		for i, line := range bytes.SplitAfter(bytes.TrimSuffix(content[name], []byte("\n")), []byte("\n")) {
@@ -135,7 +135,7 @@ func TestEveryEditOfALongLogIsRefusedAtItsLine(t *testing.T) {
 	var edits, bits, segments atomic.Int64
 	segments.Store(int64(all[len(all)-1].segment + 1))
 	last := all[len(all)-1]
-	lastTree := span{}
+	lastTree := leafRange{}
 	for _, s := range all[:len(all)-1] {
 		lastTree.append(Leaf(s.line[:len(s.line)-1]))
 	}

@@ -85,11 +85,11 @@ type verification struct {
 	report  Report
 
 	segments []Segment
-	own      string // file of checkpoints beside the log
-	start    string // file with the tree of what was pruned
-	notRead  string // a segment that holds something, and that no other one declares void, though no record in it counts
-	first    span   // that tree
-	after    span   // the tree of what was verified before and is not compared again
+	own      string    // file of checkpoints beside the log
+	start    string    // file with the tree of what was pruned
+	notRead  string    // a segment that holds something, and that no other one declares void, though no record in it counts
+	first    leafRange // that tree
+	after    leafRange // the tree of what was verified before and is not compared again
 
 	lastBefore expected // the last checkpoint of records that were pruned
 
@@ -99,7 +99,7 @@ type verification struct {
 
 	beside  map[signed]bool // checkpoints that lie beside the log, if there are others to be told from them
 	expect  []expected      // by size
-	tree    span
+	tree    leafRange
 	isRoot  bool  // the tree is of all records up to its end
 	matched place // the first record behind the last checkpoint that fit
 }

@@ -161,7 +161,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 			}
 			order = append(order, o)
 		}
-		tree := span{}
+		tree := leafRange{}
 		if order[0].First > 1 {
 			var err error
 			if tree, err = readStart(filepath.Join(dir, StartFile)); err != nil || tree.end+1 < order[0].First || tree.end > signed.Size {
@@ -184,7 +184,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 }
 
 // addLeaves adds the lines of a segment to a tree, up to a size; seq is the number of the line before.
-func addLeaves(tree *span, seq *uint64, path string, length int64, size uint64) error {
+func addLeaves(tree *leafRange, seq *uint64, path string, length int64, size uint64) error {
 	f, _, err := openRegular(path)
 	if err != nil {
 		return err

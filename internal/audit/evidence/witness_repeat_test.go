@@ -133,7 +133,7 @@ func TestALogWhoseClockWasAheadGoesOn(t *testing.T) {
 	if status, again, isStored := r.asks(1, r.signed(r.log[0])); status != 200 || !bytes.Equal(again, lines) || isStored {
 		t.Errorf("while it does not grow: %d %q, stored: %t", status, again, isStored)
 	}
-	var tree span
+	var tree leafRange
 	tree.append(leafOf(1))
 	tree.append(leafOf(2))
 	r.head.Size, r.head.Root = 2, tree.root()

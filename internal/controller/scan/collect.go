@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// judging collects judged objects by namespace.
-type judging struct {
+// objectCollector collects judged objects by namespace.
+type objectCollector struct {
 	ctx  context.Context // of the pass, not of the page: an object is judged whether or not its page comes to its end
 	pass *pass
 	kind kind
 
-	raw     []byte // memory of the present object, used again for the next
-	pending []judged
-	slots   map[string]*slot
+	raw      []byte // memory of the present object, used again for the next
+	pending  []judgedObject
+	findings map[string]*namespaceFindings
 }
 
-type judged struct {
+type judgedObject struct {
 	namespace string
 	verdict   *verdict
 }
 
-func (c *judging) restart() { c.slots = map[string]*slot{} }
+func (c *objectCollector) restart() { c.findings = map[string]*namespaceFindings{} }
 
-func (c *judging) page() { c.pending = c.pending[:0] }
+func (c *objectCollector) page() { c.pending = c.pending[:0] }
 
-func (c *judging) add(raw []byte) error {
+func (c *objectCollector) add(raw []byte) error {
 	began := time.Now()
 	h, err := readHead(raw)
 	if err != nil {
@@ -40,16 +40,16 @@ func (c *judging) add(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	c.pending = append(c.pending, judged{h.namespace, newVerdict(c.kind, &h, &j)})
+	c.pending = append(c.pending, judgedObject{h.namespace, newVerdict(c.kind, &h, &j)})
 	return c.pass.pause(c.ctx, time.Since(began))
 }
 
-func (c *judging) commit() {
+func (c *objectCollector) commit() {
 	for _, j := range c.pending {
-		s := c.slots[j.namespace]
+		s := c.findings[j.namespace]
 		if s == nil {
-			s = &slot{}
-			c.slots[j.namespace] = s
+			s = &namespaceFindings{}
+			c.findings[j.namespace] = s
 		}
 		s.take(j.verdict)
 	}

@@ -69,7 +69,7 @@ func (m *metrics) lasted(d time.Duration) { m.duration.Observe(d.Seconds()) }
 
 // completed publishes what a pass found. Labels that it has no value for go; the others change in place, so that no
 // reading falls into a gap.
-func (m *metrics) completed(s *sums, at time.Time) {
+func (m *metrics) completed(s *totals, at time.Time) {
 	values := map[[2]string]int32{}
 	for key, n := range s.counts {
 		code := key.code

@@ -15,7 +15,7 @@ import (
 type pass struct {
 	*Scanner
 	revision string
-	slots    map[string]map[string]*slot // by resource and namespace
+	findings map[string]map[string]*namespaceFindings // by resource and namespace
 	// What could not be read to its end keeps its reports as they are: of all namespaces, or of the objects without one.
 	holdsNamespaces, holdsCluster bool
 
@@ -29,7 +29,7 @@ type pass struct {
 // every report. An error means that it ended early: other policies decide, or ctx has ended.
 func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, err error) {
 	s.began = s.options.Now()
-	p := &pass{Scanner: s, revision: revision, slots: map[string]map[string]*slot{}}
+	p := &pass{Scanner: s, revision: revision, findings: map[string]map[string]*namespaceFindings{}}
 	s.options.Log.Info("scan begins", zap.String(logkeys.Revision, revision))
 	if err := p.judgeAll(ctx); err != nil {
 		s.options.Log.Info("scan ends early", zap.String(logkeys.Revision, revision), zap.Error(err))
@@ -39,7 +39,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 	if err := p.publish(ctx); err != nil {
 		return false, err
 	}
-	total := p.sums()
+	total := p.totals()
 	if unread == 0 {
 		s.violations.Store(&violations{revision, total.violated, total.modes})
 	}
@@ -66,7 +66,7 @@ func (s *Scanner) pass(ctx context.Context, revision string) (isComplete bool, e
 // judgeAll judges the objects of all kinds. An error ends the pass; a kind that cannot be listed does not.
 func (p *pass) judgeAll(ctx context.Context) error {
 	for _, k := range judgedKinds() {
-		c := &judging{ctx: ctx, pass: p, kind: k}
+		c := &objectCollector{ctx: ctx, pass: p, kind: k}
 		if err := p.lists.list(ctx, k.path(""), acceptObjects, c); err != nil {
 			if end := p.ends(ctx, err); end != nil {
 				return end
@@ -74,7 +74,7 @@ func (p *pass) judgeAll(ctx context.Context) error {
 			p.fail(k, err)
 			continue
 		}
-		p.slots[k.resource] = c.slots
+		p.findings[k.resource] = c.findings
 	}
 	return nil
 }

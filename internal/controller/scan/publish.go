@@ -30,7 +30,7 @@ const putAttempts = 3
 // errForeign means that an object has the name of a report and not its label.
 var errForeign = errors.New("an object of this name belongs to someone else")
 
-// publish brings the reports in line with the slots. An error means that ctx has ended.
+// publish brings the reports in line with the findings. An error means that ctx has ended.
 func (p *pass) publish(ctx context.Context) error {
 	there := map[address]existing{}
 	for _, k := range []kind{reportKind(), clusterReportKind()} {
@@ -70,9 +70,9 @@ func (p *pass) publish(ctx context.Context) error {
 // reported are the namespaces that have findings or a report, in order.
 func (p *pass) reported(there map[address]existing) []string {
 	names := map[string]bool{}
-	for _, slots := range p.slots {
-		for name, slot := range slots {
-			if findings(slot.summary) > 0 {
+	for _, byNamespace := range p.findings {
+		for name, found := range byNamespace {
+			if findings(found.summary) > 0 {
 				names[name] = true
 			}
 		}

@@ -26,9 +26,9 @@ func (p *pass) parts(namespace string) ([]v1alpha1.Report, error) {
 	var summary v1alpha1.ReportSummary
 	var results []v1alpha1.ReportResult
 	for _, k := range judgedKinds() {
-		if slot := p.slots[k.resource][namespace]; slot != nil {
-			addSummary(&summary, slot.summary)
-			results = append(results, slot.all(k, namespace)...)
+		if found := p.findings[k.resource][namespace]; found != nil {
+			addSummary(&summary, found.summary)
+			results = append(results, found.all(k, namespace)...)
 		}
 	}
 	slices.SortStableFunc(results, compareResults)

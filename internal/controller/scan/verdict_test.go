@@ -95,7 +95,7 @@ func TestObjectWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 
 func TestSlotWithTooManyFindingsSaysHowManyAreNotListed(t *testing.T) {
 	k := judgedKinds()[0]
-	s := &slot{}
+	s := &namespaceFindings{}
 	for range maxListed + 10 {
 		s.take(podVerdict(Finding{Code: "PG001", Effect: "deny"}))
 	}
@@ -158,16 +158,16 @@ func TestAPodCountsOnceForEachSubjectInItsOtherMode(t *testing.T) {
 	high := of("audit", a)
 	high.Severity = "high"
 	judged := &Judged{Findings: []Finding{of("deny", a), of("deny", a, b), high, of("warn", admission.OtherMode{Policy: "permitted"})}}
-	p := &pass{slots: map[string]map[string]*slot{}}
+	p := &pass{findings: map[string]map[string]*namespaceFindings{}}
 	for i, k := range judgedKinds() {
-		s := &slot{}
-		p.slots[k.resource] = map[string]*slot{"n": s}
+		s := &namespaceFindings{}
+		p.findings[k.resource] = map[string]*namespaceFindings{"n": s}
 		for range i + 2 {
 			s.take(newVerdict(k, &head{}, judged))
 		}
 	}
 	want := map[string]map[admission.OtherMode]int32{"disks": {a: 2}, "agents": {b: 2}}
-	if diff := cmp.Diff(want, p.sums().modes); diff != "" {
+	if diff := cmp.Diff(want, p.totals().modes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // memory and etcd if someone set out to; what is beyond it is counted, in results that say so.
 const maxListed = 50_000
 
-// slot is what a pass found in the objects of one namespace and kind.
-type slot struct {
+// namespaceFindings are what a pass found in the objects of one namespace and kind.
+type namespaceFindings struct {
 	number   int
 	summary  v1alpha1.ReportSummary
 	results  []v1alpha1.ReportResult
@@ -22,8 +22,8 @@ type slot struct {
 	modes    map[admission.OtherMode]int32 // pods
 }
 
-// take adds an object to the slot.
-func (s *slot) take(v *verdict) {
+// take adds an object to the findings.
+func (s *namespaceFindings) take(v *verdict) {
 	s.number++
 	addSummary(&s.summary, v.summary)
 	s.counts.add(v.counts)
@@ -47,7 +47,7 @@ func (s *slot) take(v *verdict) {
 }
 
 // all returns the results, the last of them about what is not listed.
-func (s *slot) all(k kind, namespace string) []v1alpha1.ReportResult {
+func (s *namespaceFindings) all(k kind, namespace string) []v1alpha1.ReportResult {
 	out := slices.Clip(s.results)
 	for _, key := range s.more.sorted() {
 		out = append(out, v1alpha1.ReportResult{

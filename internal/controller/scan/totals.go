@@ -5,8 +5,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
-// sums are what all slots come to.
-type sums struct {
+// totals are the counts over all findings.
+type totals struct {
 	summary  v1alpha1.ReportSummary
 	counts   counts
 	objects  int
@@ -15,19 +15,19 @@ type sums struct {
 	modes    map[string]map[admission.OtherMode]int32 // pods, by policy
 }
 
-func (p *pass) sums() *sums {
-	out := &sums{counts: counts{}, kinds: map[string]int{}, violated: map[string]int32{}, modes: map[string]map[admission.OtherMode]int32{}}
+func (p *pass) totals() *totals {
+	out := &totals{counts: counts{}, kinds: map[string]int{}, violated: map[string]int32{}, modes: map[string]map[admission.OtherMode]int32{}}
 	for _, k := range judgedKinds() {
 		out.kinds[k.gvk.Kind] = 0
-		for _, slot := range p.slots[k.resource] {
-			addSummary(&out.summary, slot.summary)
-			out.counts.add(slot.counts)
-			out.objects += slot.number
-			out.kinds[k.gvk.Kind] += slot.number
-			for policy, n := range slot.violated {
+		for _, found := range p.findings[k.resource] {
+			addSummary(&out.summary, found.summary)
+			out.counts.add(found.counts)
+			out.objects += found.number
+			out.kinds[k.gvk.Kind] += found.number
+			for policy, n := range found.violated {
 				out.violated[policy] += n
 			}
-			for m, n := range slot.modes {
+			for m, n := range found.modes {
 				if out.modes[m.Policy] == nil {
 					out.modes[m.Policy] = map[admission.OtherMode]int32{}
 				}

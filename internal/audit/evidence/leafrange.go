@@ -13,17 +13,17 @@ type node struct {
 	hash  tlog.Hash
 }
 
-// span is what must be known of the leaves begin up to end, the latter excluded, to prove things about them: the roots of the fewest
+// leafRange is what must be known of the leaves begin up to end, the latter excluded, to prove things about them: the roots of the fewest
 // whole subtrees that cover them, at most two of each size. One that begins at 0 is a tree.
-type span struct {
+type leafRange struct {
 	begin, end uint64
 	nodes      []node
 }
 
-func (s *span) append(leaf tlog.Hash) { s.push(node{0, s.end, leaf}) }
+func (s *leafRange) append(leaf tlog.Hash) { s.push(node{0, s.end, leaf}) }
 
-// push adds a subtree whose leaves begin where the span ends.
-func (s *span) push(n node) {
+// push adds a subtree whose leaves begin where the range ends.
+func (s *leafRange) push(n node) {
 	s.end += 1 << n.level
 	for len(s.nodes) > 0 {
 		last := s.nodes[len(s.nodes)-1]
@@ -36,19 +36,19 @@ func (s *span) push(n node) {
 	s.nodes = append(s.nodes, n)
 }
 
-// join adds the span that begins where this one ends.
-func (s *span) join(next span) {
+// join adds the range that begins where this one ends.
+func (s *leafRange) join(next leafRange) {
 	for _, n := range next.nodes {
 		s.push(n)
 	}
 }
 
-func (s *span) clone() span {
-	return span{s.begin, s.end, append([]node(nil), s.nodes...)}
+func (s *leafRange) clone() leafRange {
+	return leafRange{s.begin, s.end, append([]node(nil), s.nodes...)}
 }
 
-// root is the tree's root hash; only a span that begins at 0 has one.
-func (s *span) root() tlog.Hash {
+// root is the tree's root hash; only a range that begins at 0 has one.
+func (s *leafRange) root() tlog.Hash {
 	if len(s.nodes) == 0 {
 		empty, _ := tlog.TreeHash(0, nil) // reads no hash, and cannot fail
 		return empty
@@ -61,7 +61,7 @@ func (s *span) root() tlog.Hash {
 }
 
 // prefix is the tree of the first leaves of one, if whole subtrees of it cover them: of others, nothing is known.
-func (s *span) prefix(size uint64) (t span, ok bool) {
+func (s *leafRange) prefix(size uint64) (t leafRange, ok bool) {
 	for i := range s.nodes {
 		if t.end == size {
 			break
@@ -73,12 +73,12 @@ func (s *span) prefix(size uint64) (t span, ok bool) {
 }
 
 // treeOf builds the tree of a size from the roots of its whole subtrees, largest first. ok is false if there are more or fewer.
-func treeOf(size uint64, hashes []tlog.Hash) (t span, ok bool) {
-	return spanOfHashes(0, size, hashes)
+func treeOf(size uint64, hashes []tlog.Hash) (t leafRange, ok bool) {
+	return leafRangeOfHashes(0, size, hashes)
 }
 
 // subtrees is the inverse of treeOf.
-func (s *span) subtrees() []tlog.Hash {
+func (s *leafRange) subtrees() []tlog.Hash {
 	out := make([]tlog.Hash, len(s.nodes))
 	for i, n := range s.nodes {
 		out[i] = n.hash

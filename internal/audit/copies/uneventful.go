@@ -7,7 +7,7 @@ var decisive = []string{"decision", "outcome"}
 
 // isFine says that a record is of a request or connection that nothing was wrong with: not denied by any rule, and ended well or not yet. It
 // is asked by whoever writes the log, for each record. What it does not know is not fine.
-func isFine(line []byte) bool {
+func isUneventful(line []byte) bool {
 	isKnown, isEnded, isIntent, bad := false, false, false, false
 	isWhole := scan(line, func(path, raw []byte) {
 		switch string(path) {
