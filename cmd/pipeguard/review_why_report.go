@@ -94,7 +94,6 @@ func printWhyObject(p *printer, o whyObject) {
 	names := map[string]string{}
 	for _, c := range o.Containers {
 		names[c.Field] = c.Name
-		p.printf("    HostProcess container %s (%s), account %s: %s\n", inert.Line(c.Name), inert.Line(c.Field), inert.Line(cmp.Or(c.Account, "none")), c.Means)
 	}
 	if len(o.Reaches) > 0 {
 		table := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
@@ -117,6 +116,9 @@ func printWhyObject(p *printer, o whyObject) {
 		if p.err == nil {
 			p.err = rows.err
 		}
+	}
+	for _, c := range o.Containers { // behind what they reach: a crowd of harmless ones hides nothing
+		p.printf("    HostProcess container %s (%s), account %s: %s\n", inert.Line(c.Name), inert.Line(c.Field), inert.Line(cmp.Or(c.Account, "none")), c.Means)
 	}
 	for _, note := range o.Notes {
 		p.printf("    Note: %s\n", inert.Line(note))
