@@ -44,7 +44,7 @@ With -o json it prints one object:
   faultCount   all faults; faults holds at most the first 1000 of them, the text 10
   faults       [{session, seq, id, problem}]
 
-Exit code: 0 consistent, 1 the log was changed, 2 incomplete, contradictory or unreadable.`,
+Exit code: 0 consistent, 1 the log was changed, 2 unreadable, 3 incomplete or contradictory.`,
 		Example: `  pipeguard audit check /var/log/pipeguard/audit`,
 		Args:    logs,
 	}

@@ -55,7 +55,7 @@ LOG is a directory of segments, a file of records, or - for standard input.
 
 ` + aboutTrust + `
 
-Exit code: 0 if every line is a record, 1 if the log was changed, 2 if lines are no records or records are missing, or if no record has the id or number; lines that are
+Exit code: 0 if every line is a record, 1 if the log was changed, 2 if no record has the id or number, 3 if lines are no records or records are missing; lines that are
 none are named on standard error.`,
 		Example: `  pipeguard audit show /var/log/pipeguard/audit
   pipeguard audit show /var/log/pipeguard/audit EJTKWYK2GE2O4SSCLOAUXOHGCS

@@ -35,7 +35,7 @@ fit its signatures, standard error says so; what comes then is shown all the sam
 
 ` + aboutFilters + `
 
-Exit code: 0, 1 if the log was changed, or 2 if lines were no records, records were missing or the log became shorter while it was followed.`,
+Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records were missing or the log became shorter while it was followed.`,
 		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
 		Args:    argument("a log"),
 	}

@@ -85,6 +85,7 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 		"an unknown key":      {"listen: x", nil, []string{"line 3: field listen not found"}},
 		"a key twice":         {"params: a\nparams: b", nil, []string{`line 4: key "params" is already defined`}},
 		"a key of a template": {"params:", nil, []string{"webhook.yaml:3:8: params: has no value"}},
+		"a key of two lines":  {"\"x\\nlevel=ERROR\\e[2J\": 1", nil, []string{"field x<U+000A>level=ERROR<U+001B>[2J not found"}},
 		"another kind":        {"---\napiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig", nil, []string{"more than one document"}},
 	} {
 		var stderr bytes.Buffer

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/go-logr/zapr"
 	"go.uber.org/zap"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/interrupt"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -40,7 +42,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(stderr, "webhook:", err) //nolint:errcheck // there is nowhere else to say it
+	fmt.Fprintln(stderr, "webhook:", strings.Join(inert.Faults(err), "\n")) //nolint:errcheck // there is nowhere else to say it
 	if _, ok := errors.AsType[*failure](err); ok {
 		return exitFailure
 	}
