@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,8 +77,8 @@ func ParseHead(text string) (Head, error) {
 			return Head{}, fmt.Errorf("%w: an empty line", ErrCheckpoint)
 		}
 	}
-	size, err := strconv.ParseUint(lines[1], 10, 64)
-	if err != nil || size > MaxSize || strconv.FormatUint(size, 10) != lines[1] {
+	size, ok := parseNumber(lines[1])
+	if !ok || size > MaxSize {
 		return Head{}, fmt.Errorf("%w: the second line is no tree size", ErrCheckpoint)
 	}
 	root, err := parseHash(lines[2])
@@ -96,6 +95,26 @@ func parseHash(s string) (tlog.Hash, error) {
 		return tlog.Hash{}, errors.New("not a hash in base64")
 	}
 	return h, nil
+}
+
+// parseHashes reads one hash a line, each of which ends.
+func parseHashes(text string) (all []tlog.Hash, err error) {
+	for l := range strings.Lines(text) {
+		h, err := parseHash(strings.TrimSuffix(l, "\n"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// appendHashes is the inverse of parseHashes.
+func appendHashes(out []byte, hashes []tlog.Hash) []byte {
+	for _, h := range hashes {
+		out = fmt.Appendf(out, "%s\n", h)
+	}
+	return out
 }
 
 // Inspect returns what a checkpoint says, with nothing verified.

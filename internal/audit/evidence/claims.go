@@ -33,14 +33,12 @@ func (c *claims) add(r *Record) {
 			c.orphans = append(c.orphans, claim{r.Seq, Range{intent, intent}})
 		}
 	case r.stage == string(audit.StageLogPrune):
-		if f, err := r.logOf(); err == nil && f.Log.Pruned != nil {
-			c.prunes = append(c.prunes, claim{r.Seq, Range{1, f.Log.Pruned.LastSeq}})
+		if d, err := r.logOf(); err == nil && d.Pruned != nil {
+			c.prunes = append(c.prunes, claim{r.Seq, Range{1, d.Pruned.LastSeq}})
 		}
 	case r.stage == string(audit.StageLogOpen):
-		if f, err := r.logOf(); err == nil {
-			if d := f.Log; d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < r.Seq {
-				c.takeOvers = append(c.takeOvers, claim{r.Seq, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq}})
-			}
+		if d, err := r.logOf(); err == nil && d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < r.Seq {
+			c.takeOvers = append(c.takeOvers, claim{r.Seq, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq}})
 		}
 	}
 }

@@ -129,11 +129,10 @@ func (v *verification) declared(r *Record) {
 	if r.stage != string(audit.StageLogOpen) && r.stage != string(audit.StageLogClose) {
 		return
 	}
-	f, err := r.logOf()
+	d, err := r.logOf()
 	if err != nil { // it declares nothing
 		return
 	}
-	d := f.Log
 	switch {
 	case d.Fault == "":
 	case r.Seq == 1:

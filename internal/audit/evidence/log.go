@@ -64,7 +64,7 @@ func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
 func keysOfAll(private []*Key) Keys {
 	var keys Keys
 	for _, k := range slices.Backward(private) {
-		keys.all = append(keys.all, verifier{k.name, algLog, k.public()})
+		keys.all = append(keys.all, k.verifier(algLog))
 	}
 	return keys
 }

@@ -105,6 +105,14 @@ func (r *Report) incomplete(format string, args ...any) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf(format, args...))
 }
 
+// incompleteBy names the first few reasons of one kind. more says how many others there are.
+func (r *Report) incompleteBy(reasons []string, more string) {
+	r.Incomplete = append(r.Incomplete, reasons[:min(len(reasons), maxNamed)]...)
+	if rest := len(reasons) - maxNamed; rest > 0 {
+		r.incomplete(more, rest)
+	}
+}
+
 // A log that somebody forged may declare any number of things, at any length.
 const maxDeclared, maxDeclaredText = 1000, 500
 
@@ -153,18 +161,13 @@ func (r *Report) conclude(o VerifyOptions) {
 	if r.TornBytes > 0 {
 		r.incomplete("%d bytes behind the last record, or in files without records, are none: a record being written, one that was cut short, or something added", r.TornBytes)
 	}
-	unsigned := 0
+	var unsigned []string
 	for _, o := range r.Overruled {
-		if !o.Unsigned {
-			continue
-		}
-		if unsigned++; unsigned <= maxNamed {
-			r.incomplete("%s", o)
+		if o.Unsigned {
+			unsigned = append(unsigned, o.String())
 		}
 	}
-	if unsigned > maxNamed {
-		r.incomplete("whole records in %d more segments were declared torn, and nothing shows by whom", unsigned-maxNamed)
-	}
+	r.incompleteBy(unsigned, "whole records in %d more segments were declared torn, and nothing shows by whom")
 	switch {
 	case r.OutsideCovered == 0:
 		r.incomplete("no checkpoint that was held elsewhere covers the log: records at its end may be missing")

@@ -46,8 +46,8 @@ func parseState(slot []byte) (raw []byte, ok bool) {
 	if len(lines) < 4 || string(lines[0]) != stateTitle {
 		return nil, false
 	}
-	n, rest, isNumber := digits(lines[2])
-	if !isNumber || len(rest) > 0 || n > uint64(len(lines[3])) {
+	n, isNumber := parseNumber(string(lines[2]))
+	if !isNumber || n > uint64(len(lines[3])) {
 		return nil, false
 	}
 	raw = lines[3][:n]

@@ -18,7 +18,7 @@ func (w *walk) lookVoid(all []opening) error {
 		}
 	}
 	for at, o := range w.order {
-		d := o.declared.Log
+		d := o.declared
 		for i, name := range d.Void {
 			v, ok := left[name]
 			if !ok {

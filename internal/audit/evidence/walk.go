@@ -172,7 +172,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 		for i, o := range order {
 			length := o.size
 			if i+1 < len(order) {
-				length = order[i+1].declared.Log.PreviousBytes
+				length = order[i+1].declared.PreviousBytes
 			}
 			err := addLeaves(&tree, &seq, o.Path, length, signed.Size)
 			if err != nil {
@@ -263,7 +263,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if name := s.declared.Log.Segment; name != "" && name != s.name() {
+	if name := s.declared.Segment; name != "" && name != s.name() {
 		return &Fault{s.Path, 1, s.First, fmt.Sprintf("its first record says that it is %s", name)}
 	}
 	w.in.Reset(f)
@@ -325,9 +325,9 @@ func (w *walk) isGone(seq uint64, what string) {
 
 // leave is where the log goes on in the next segment. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
-	declared := next.declared.Log
-	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= segment.MaxTorn
-	size, isTooMuch := declared.TornBytes, false // isTooMuch: no start reads it
+	declared, tornBytes := next.declared, int64(next.declared.TornBytes)
+	isHashed := declared.PreviousTornHash != "" && tornBytes <= segment.MaxTorn
+	size, isTooMuch := tornBytes, false // isTooMuch: no start reads it
 	if isHashed && next.First > w.signed.Size {
 		if !s.isPacked {
 			size = min(size, max(0, s.size-length))
@@ -336,11 +336,11 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		isTooMuch = w.hashed > segment.MaxUnsignedTorn
 		isHashed = !isTooMuch
 	}
-	sum, torn := sha256.New(), io.LimitReader(w.in.Rest(), declared.TornBytes)
+	sum, torn := sha256.New(), io.LimitReader(w.in.Rest(), tornBytes)
 	if isHashed {
 		torn = io.TeeReader(torn, sum)
 	}
-	if declared.TornBytes > 0 && !isTooMuch {
+	if tornBytes > 0 && !isTooMuch {
 		whole, err := CountRecords(torn, next.First-1, string(w.last[:]))
 		if err == nil && isHashed {
 			_, err = io.Copy(io.Discard, torn)
@@ -360,8 +360,8 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		return err
 	}
 	switch {
-	case behind == 0 && declared.TornBytes > 0:
-		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
+	case behind == 0 && tornBytes > 0:
+		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", tornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case isTooMuch:
 		if w.hashed-size > segment.MaxUnsignedTorn { // the first was named
@@ -370,10 +370,10 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves it out, and what follows on it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
 	case !isHashed:
 		w.noteUnhashed(s.Path, behind)
-	case behind < declared.TornBytes:
+	case behind < tornBytes:
 		w.unheld = append(w.unheld, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
-			behind, filepath.Base(s.Path), declared.TornBytes, filepath.Base(next.Path)))
-	case behind == declared.TornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
+			behind, filepath.Base(s.Path), tornBytes, filepath.Base(next.Path)))
+	case behind == tornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
 		return &Fault{s.Path, 0, next.First - 1, fmt.Sprintf("the %d bytes behind its last record are not those that stood there when %s was begun", behind, filepath.Base(next.Path))}
 	}
 	w.ignored += behind

@@ -221,7 +221,7 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 // again answers a checkpoint that says nothing new with the cosignature that is stored: anybody who has it can send it, so it moves nothing.
 // Another key's cosignature, or one of a text with other extension lines, is no answer.
 func (w *Witness) again(raw []byte, c Checkpoint) ([]byte, error) {
-	n, err := note.Open(raw, note.VerifierList(verifier{w.o.Key.name, algCosign, w.o.Key.public()}))
+	n, err := note.Open(raw, note.VerifierList(w.o.Key.verifier(algCosign)))
 	if err != nil || !bytes.HasPrefix(c.Raw, []byte(n.Text+"\n")) {
 		return nil, refuse(http.StatusTooManyRequests, "a checkpoint of %d records was cosigned that was signed no earlier", c.Size)
 	}
