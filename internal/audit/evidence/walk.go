@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -118,7 +117,7 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 	dir := filepath.Dir(whole[0].Path)
 	chained, err := segment.Chain(links, segment.Signed{Size: w.signed.Size, Fits: Fits(dir, w.signed)}, func(i int) (io.ReadCloser, error) {
 		f, _, err := openRegular(whole[i].Path)
-		return untilDone{f, ctx}, err
+		return segment.UntilDone(ctx, f), err
 	})
 	if err != nil {
 		return err
@@ -134,19 +133,6 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 		return &Fault{last.Path, chained.Line, chained.Seq + 1, fmt.Sprintf("not the next record, and the last checkpoint covers %d of them", w.covered)}
 	}
 	return nil
-}
-
-// untilDone is a file that nothing is read from once its context has ended.
-type untilDone struct {
-	*os.File
-	ctx context.Context
-}
-
-func (f untilDone) Read(p []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
 }
 
 // Fits returns what tells the segments that a checkpoint was signed of from others with as many records: see segment.Signed.

@@ -2,7 +2,6 @@ package segment
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -270,9 +269,7 @@ func byNumber(links []Link) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(links[a].First, links[b].First), cmp.Compare(links[a].Given, links[b].Given))
-	})
+	SortByNumber(order, func(i int) (uint64, string) { return links[i].First, links[i].Given })
 	return order
 }
 

@@ -87,15 +87,10 @@ type Evidence interface {
 }
 
 func (o *Options) complete() error {
-	set := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
 	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
-	set(&o.SegmentAge, 24*time.Hour)
-	set(&o.Retry, time.Second)
-	set(&o.SignEvery, time.Second)
+	o.SegmentAge = cmp.Or(o.SegmentAge, 24*time.Hour)
+	o.Retry = cmp.Or(o.Retry, time.Second)
+	o.SignEvery = cmp.Or(o.SignEvery, time.Second)
 	o.Admitted = cmp.Or(o.Admitted, 1024)
 	o.OnFailure = cmp.Or(o.OnFailure, FailOperation)
 	if o.Now == nil {

@@ -58,7 +58,7 @@ func (l *log) start(ctx context.Context) (err error) {
 	if l.evidence != nil {
 		l.unsigned = found.Last - min(found.Last, l.options.Covered)
 	}
-	l.empty = found.declared
+	l.empty = found.named
 	l.declare(found.void...)
 	if n := len(found.parts); n > 0 {
 		l.at = found.parts[n-1]
