@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Options of a Keeper.
@@ -184,16 +185,8 @@ const watch = 10 * time.Second
 
 // Run notes on the disk that a bundle has ended, so that it stays so after a restart. It returns when ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
-	tick := time.NewTicker(watch)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			k.noteEnd()
-		}
-	}
+	periodic.Run(ctx, watch, k.noteEnd)
+	return nil
 }
 
 func (k *Keeper) noteEnd() {
