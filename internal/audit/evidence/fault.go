@@ -25,6 +25,5 @@ func (f *Fault) Error() string {
 
 // IsFault says whether an error is of a log that does not fit, and not of reading one.
 func IsFault(err error) bool {
-	var f *Fault
-	return errors.As(err, &f) || errors.Is(err, ErrRolledBack)
+	return errors.As(err, new(*Fault)) || errors.Is(err, ErrRolledBack)
 }

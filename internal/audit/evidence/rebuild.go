@@ -266,8 +266,7 @@ func lastNote(dir string) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // only read
 	var last []byte
 	for n, err := range Notes(f) {
-		var bad *NoteError
-		if errors.As(err, &bad) && bad.Torn || n.IsOpen {
+		if isTorn(err) || n.IsOpen {
 			break
 		}
 		if err != nil {
