@@ -15,8 +15,8 @@ import (
 )
 
 // Follow offers the file at once and after each change, until ctx is done. The kubelet replaces a mounted ConfigMap as a
-// whole, so there is never half a file. It is read again every interval: a link that is exchanged far above it tells
-// nobody. What stays the same is offered again once a minute, because the clock or the disk may have been the fault. A
+// whole, so there is never half a file. It is read again every interval: the exchange of a link far above it
+// causes no notification. What stays the same is offered again once a minute, because the clock or the disk may have been the fault. A
 // file that is not there is waited for.
 func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration) error {
 	var last []byte

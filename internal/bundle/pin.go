@@ -13,11 +13,11 @@ import (
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
-// Pin has bundles of these keys taken from now on, and no others. A bundle that decides and was signed by none of them stops
-// deciding at once. Only what these keys have signed says from now on which revisions are too old.
+// Pin accepts bundles of these keys from now on, and no others. A bundle in force that none of them signed is withdrawn at once. From now on, only what these
+// keys have signed determines which revisions are too old.
 func (k *Keeper) Pin(keys Keys) error {
 	if len(keys.byID) == 0 {
-		return errors.New("no key: nothing could be believed")
+		return errors.New("no key, so no bundle could be verified")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,7 +54,7 @@ func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, int
 		}
 		if said != err.Error() {
 			said = err.Error()
-			k.o.Log.Error("the file of keys is not fit: those that were pinned before stay", zap.String(logkeys.Path, file), zap.Error(err))
+			k.o.Log.Error("the file of keys cannot be used: the keys that were pinned before stay", zap.String(logkeys.Path, file), zap.Error(err))
 		}
 	})
 }

@@ -21,7 +21,7 @@ const (
 	mostBytes   = 512 << 10
 )
 
-// item is a record, or a checkpoint that somebody waits for.
+// item is a record, or a checkpoint whose sender waits for the answer.
 type item struct {
 	Record
 	answer chan error // of a checkpoint; has room for one

@@ -9,7 +9,7 @@ import (
 )
 
 // claims are what the records of a log say about the log: which records were removed, and which were not signed when the process that wrote them
-// ended. Anybody can have added to the latter before the next start signed them, so what they claim themselves counts for nothing.
+// ended. An attacker can have added to the latter before the next start signed them, so their own claims do not count.
 type claims struct {
 	prunes    []claim
 	takeOvers []claim

@@ -53,7 +53,7 @@ func ParseKeys(text string) (Keys, error) {
 	return keys, nil
 }
 
-// parseVerifier reads one verifier key. An error does not repeat the line: somebody may have named a file of private keys.
+// parseVerifier reads one verifier key. An error does not repeat the line: the file may be one of private keys.
 func parseVerifier(line string) (verifier, error) {
 	if strings.HasPrefix(line, "PRIVATE+KEY+") {
 		return verifier{}, errors.New("a private key: it belongs in no file of verifier keys")

@@ -62,7 +62,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	return o, nil
 }
 
-// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is told, if there is anybody to tell, and
+// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is passed to damaged, if that is not nil, and
 // counts as one that was not begun.
 func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]opening, error) {
 	var all []opening

@@ -35,7 +35,7 @@ type VerifyOptions struct {
 	Hold bool
 	// AllowPruned takes a log that says that it removed its oldest records for whole.
 	AllowPruned bool
-	// Progress is told how many bytes of how many were read; nil if nobody wants to know.
+	// Progress is told how many bytes of how many were read; it may be nil.
 	Progress func(done, total int64)
 }
 

@@ -37,7 +37,7 @@ type walk struct {
 	signed Head
 	// visit is called for each record. An error of it ends the walk.
 	visit func(*Record) error
-	// read is told of bytes as they are read; nil if nobody wants to know.
+	// read is told of bytes as they are read; it may be nil.
 	read func(int64)
 
 	order    []opening
@@ -54,7 +54,7 @@ type walk struct {
 	// changed, more than any crash leaves, which no start reads, or bytes of which nothing but their number was declared.
 	unheld []string
 	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
-	// it away, or it was removed to hide it. Nil if nobody wants to know.
+	// it away, or it was removed to hide it. It may be nil.
 	gone      func(seq uint64, what string)
 	missing   []Range
 	overruled []Overruled
@@ -353,7 +353,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		if w.hashed-size > segment.MaxUnsignedTorn { // the first was named
 			break
 		}
-		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves it out, and what follows on it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
+		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves out it and the segments that continue it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
 	case !isHashed:
 		w.noteUnhashed(s.Path, behind)
 	case behind < tornBytes:
@@ -372,9 +372,9 @@ func (w *walk) noteUnhashed(path string, size int64) {
 	if size == 0 {
 		return
 	}
-	why := "the log was begun without one, by a proxy that could not read them or by somebody else"
+	why := "the log was begun without one, by a proxy that could not read them, or by an attacker"
 	if size > segment.MaxTorn {
-		why = "they are more than a crash leaves, and somebody put them there"
+		why = "they are more than a crash leaves, so they were added"
 	}
 	w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: %s, and they may have been exchanged since", size, filepath.Base(path), why))
 }

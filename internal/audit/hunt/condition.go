@@ -26,7 +26,7 @@ func parseCondition(text string, search map[string]matcher) (condition, error) {
 	if len(p.words) > 0 {
 		return nil, fmt.Errorf("%q is too many", p.words[0])
 	}
-	for _, name := range p.names { // a search that nobody asks is a slip of the pen
+	for _, name := range p.names { // a search that the condition does not use is a slip of the pen
 		if !p.used[name] {
 			return nil, fmt.Errorf("%s is not part of it", name)
 		}

@@ -35,7 +35,7 @@ func Follow(ctx context.Context, name string, interval time.Duration) iter.Seq2[
 	}
 }
 
-var errStopped = errors.New("nobody reads on")
+var errStopped = errors.New("the reader has stopped")
 
 type follower struct {
 	ctx      context.Context // of one Follow

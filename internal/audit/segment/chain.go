@@ -58,7 +58,7 @@ type Chained struct {
 	Keep []bool
 	// Sealed says that the last record under the checkpoint ended the log in order. Nothing behind it is of the log.
 	Sealed bool
-	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, as everybody can make one do.
+	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, which needs no key.
 	Behind []bool
 	// Last is the last segment that is kept, -1 if there is none.
 	Last int
@@ -66,8 +66,8 @@ type Chained struct {
 	Ending
 }
 
-// Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
-// write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
+// Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. An attacker
+// who can write to the directory can add a well-formed segment that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
 // the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. Signed segments count by their hashes. An
 // unsigned one must open as a segment of the log does, and describe the segment before it correctly. From the first line of the last one on that does not continue the

@@ -60,8 +60,8 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	return f, f.open()
 }
 
-// replaced are those segments behind a sealed end that the next segment takes the place of and can therefore declare void: a start that was killed
-// before it was signed leaves such a one, and so may anybody.
+// replaced are the segments behind a sealed end whose place the next segment takes, so that it can declare them void. A start that was killed before it was
+// signed leaves such a segment, and an attacker can add one.
 func (f *Found) replaced() (names []string) {
 	followed := map[string]bool{}
 	for _, name := range f.behind {

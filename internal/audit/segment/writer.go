@@ -134,7 +134,7 @@ func (w *Writer) run() {
 		case <-clock.C:
 			w.log.look()
 		}
-		runtime.Gosched() // whoever was woken by the last flush and is back already goes with this one
+		runtime.Gosched() // callers that the last flush woke and that are back already join this one
 		w.mu.Lock()
 		waiting, w.queue = w.queue, waiting[:0]
 		closed := w.closed
