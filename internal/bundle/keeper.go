@@ -60,7 +60,7 @@ type Keeper struct {
 	active atomic.Pointer[active]
 	pinned atomic.Uint64 // how often keys were pinned anew
 
-	mu      sync.Mutex // one offer at a time; guards what follows
+	mu      sync.Mutex // one offer at a time; guards the fields below
 	seen    state
 	refused *Refused
 }

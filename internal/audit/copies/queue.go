@@ -37,7 +37,7 @@ type queue struct {
 	ended chan struct{}          // closed by end
 	done  chan struct{}          // closed when run has returned
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	items    []item
 	held     int // bytes, with those of the batch under way
 	count    Stats

@@ -82,7 +82,7 @@ type Log struct {
 
 	growing sync.Mutex // guards the file Grown
 
-	signing sync.Mutex // guards what follows, and keeps checkpoints in order
+	signing sync.Mutex // guards the fields below, and keeps checkpoints in order
 	notes   *noteFile
 	states  *stateFiles
 	signed  Head // the last checkpoint

@@ -41,7 +41,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if err != nil {
 		return o, fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if !isWriter && in.HasZero() { // a page of it was lost when the machine failed
+	if !isWriter && in.HasNUL() { // a page of it was lost when the machine failed
 		return o, nil
 	}
 	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw)

@@ -31,7 +31,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	v := newVerification(o)
 	v.keepRaw = true
 	_, strays, err := listSegments(o.Dir)
-	if err := errors.Join(err, v.judge(strays), v.find(), v.collect()); err != nil {
+	if err := errors.Join(err, v.reportStrays(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
 	if len(v.expect) == 0 || v.expect[len(v.expect)-1].Size < seq {

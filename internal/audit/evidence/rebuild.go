@@ -98,7 +98,7 @@ type rebuilt struct {
 	removed uint64    // the last of these that the log says was removed
 }
 
-// rebuild reads the log in dir and holds it to what is known to be signed of it.
+// rebuild reads the log in dir and compares it with what is known to be signed of it.
 func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 	fits, due, gone := 0, 0, uint64(0)
 	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}

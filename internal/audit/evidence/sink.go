@@ -43,7 +43,7 @@ type sinkWorker struct {
 	sent, dropped, failed atomic.Uint64
 	onError               func(error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	newest  *Copy
 	isEnded bool
 	wake    chan struct{} // has room for one

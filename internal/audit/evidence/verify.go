@@ -130,7 +130,7 @@ func (v *verification) run(ctx context.Context) error {
 		if v.segments, strays, err = listSegments(v.o.Dir); err != nil {
 			return err
 		}
-		if err := v.judge(strays); err != nil {
+		if err := v.reportStrays(strays); err != nil {
 			return err
 		}
 	}
@@ -188,8 +188,8 @@ func (v *verification) find() error {
 	return nil
 }
 
-// judge names what lies in the directory of the log and is not read. What other programs take for a segment was put there by none of ours.
-func (v *verification) judge(strays []segment.Stray) error {
+// reportStrays names the entries of the directory that are not read. Those that other programs take for segments are a fault: Pipeguard makes none.
+func (v *verification) reportStrays(strays []segment.Stray) error {
 	for _, s := range strays {
 		if s.Kind == segment.StrayClaim {
 			return &Fault{s.Path, 0, 0, s.Why + ": it is not read"}
@@ -207,9 +207,9 @@ func (v *verification) judge(strays []segment.Stray) error {
 	return nil
 }
 
-// judgeUnnamed names the segments that hold no record and that no segment of the log declares void. A writer makes the next one before it has a
+// reportUnnamed names the segments that hold no record and that no segment of the log declares void. A writer makes the next one before it has a
 // record for it.
-func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
+func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
 	last := max(v.first.end, v.report.LastSeq)
 	var strange []string
 	for _, o := range unnamed {
@@ -227,8 +227,8 @@ func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
 	return bytes
 }
 
-// judgeOpenings names the segments behind the last checkpoint that no start goes on from. What was signed counts by its hashes: another version may have written it.
-func (v *verification) judgeOpenings(order []opening, covered uint64) {
+// reportMisfits names the segments behind the last checkpoint that no start goes on from. What was signed counts by its hashes: another version may have written it.
+func (v *verification) reportMisfits(order []opening, covered uint64) {
 	var strange []string
 	for _, o := range order {
 		if o.misfit != nil && o.First > covered {

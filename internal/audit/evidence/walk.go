@@ -272,7 +272,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		r.Line, length = w.in.Number(), w.in.End()
 		w.count(int64(w.in.Size()))
 		switch {
-		case next == nil && !w.isWriter && (w.in.HasZero() || errors.Is(err, io.EOF)):
+		case next == nil && !w.isWriter && (w.in.HasNUL() || errors.Is(err, io.EOF)):
 			// A line that is being written, or was cut short; or a hole that the file system left when the machine failed. A record that
 			// was there is missed by a checkpoint.
 			length = w.in.Begin()

@@ -37,7 +37,7 @@ type Client struct {
 	o    ClientOptions
 	keys Keys
 
-	mu    sync.Mutex // guards what follows; one question at a time
+	mu    sync.Mutex // guards the fields below; one question at a time
 	old   uint64     // size that the witness cosigned last, as far as is known
 	asked time.Time
 }

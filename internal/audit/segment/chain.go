@@ -20,9 +20,9 @@ type Link struct {
 	Size     int64  // of the file
 	Counts   bool   // as Counts says
 	Previous string // the segment that it says it follows
-	Bytes    int64  // how many bytes of that are of the log, as it says
-	Torn     int64  // how many bytes follow these in the file, as it says
-	TornHash string // their hash, as it says
+	Bytes    int64  // how many bytes of that belong to the log, as it declares
+	Torn     int64  // how many bytes follow these in the file, as it declares
+	TornHash string // their hash, as it declares
 	Prev     string // the hash of the record before, in its first record
 	Misfit   error  // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
 	IsCopy   bool   // its first line says that it is of another name

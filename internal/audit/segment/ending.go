@@ -43,7 +43,7 @@ func (h head) opens() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen)
 }
 
-// closes says whether it is the last one: nothing that stands behind it is of the log, whatever it is.
+// closes says whether it is the last one: whatever stands behind it is not part of the log.
 func (h head) closes() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogClose)
 }

@@ -19,7 +19,7 @@ type Writer struct {
 	log      *log
 	pendings sync.Pool // of *pending
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	queue  []*pending
 	closed bool
 
