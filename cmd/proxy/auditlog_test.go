@@ -164,7 +164,7 @@ func TestWhatIsWrongWithCheckpointsIsTold(t *testing.T) {
 	put(head + "\n\n— somebody AAAAAAAA\n\n" + string(genuine))
 	again := startProgram(t, "--audit-log", log)
 	again.stop()
-	if said := again.stderr.String(); !strings.Contains(said, told) || !strings.Contains(said, "somebody changed the checkpoints") {
+	if said := again.stderr.String(); !strings.Contains(said, told) || !strings.Contains(said, "the checkpoints in the directory of the audit log were changed") {
 		t.Errorf("said %s", said)
 	}
 }

@@ -66,7 +66,7 @@ const (
 	ResultDenied   = "denied"   // refused by a rule
 	ResultRejected = "rejected" // refused before any rule was asked, or for no rule's sake: malformed, unknown, too large, too many
 	ResultPanic    = "panic"    // the server's own fault
-	ResultOrphaned = "orphaned" // nobody knows: the process died in between
+	ResultOrphaned = "orphaned" // not known: the process died in between
 	ResultIdle     = "idle"     // a connection on which no request was admitted, or none was made, as stock clients leave one behind
 )
 
@@ -150,7 +150,7 @@ type Log struct {
 	//record:when if there are any
 	TornBytes int `json:"torn_bytes,omitempty"`
 
-	// What follows is of logs of segments.
+	// The fields below are for logs of segments.
 
 	// PreviousSegment is the file that holds the record before this one.
 	//record:when in a log of segments, if there is a record before
@@ -190,7 +190,7 @@ type Log struct {
 	//record:when in LogClose, if there are any
 	Unwritten uint64 `json:"unwritten,omitempty"`
 	// Unsigned is how many of the records before this one no checkpoint covered, because the process that wrote them did not end in order: the
-	// one that begins here takes them over, and signs them on the word of whoever could write to the directory.
+	// one that begins here takes them over, and signs them without proof of who wrote them: any account that could write to the directory may have.
 	//record:when in a LogOpen, if there are any
 	Unsigned uint64 `json:"unsigned,omitempty"`
 	// Unreserved says that the file system keeps no space for the records of admitted calls: a full disk may cost their ends.
@@ -440,7 +440,7 @@ type Outcome struct {
 	First time.Time `json:"first,omitzero"`
 	// LatencyUS is how long it took since it arrived, in microseconds; of a summary, the last one's.
 	LatencyUS int64 `json:"latency_us"`
-	// CallerLeft says that nobody waited for the answer any more: the caller was told of a deadline or nothing at all.
+	// CallerLeft says that the caller no longer waited for the answer: it was told of a deadline or nothing at all.
 	//record:when if true
 	CallerLeft bool `json:"caller_left,omitempty"`
 }

@@ -18,10 +18,25 @@ func (l *line) open() { l.out = append(l.out, '{') }
 
 func (l *line) close() { l.out = append(l.out, '}') }
 
-// object opens one that is a field.
-func (l *line) object(name string) {
-	l.key(name)
-	l.open()
+// object opens one that is a field, and says whether the record has it.
+func (l *line) object(name string, isThere bool) bool {
+	if isThere {
+		l.key(name)
+		l.open()
+	}
+	return isThere
+}
+
+// array writes the entries of a list. It is small enough for the compiler to put write in its place.
+func array[T any](l *line, entries []T, write func(*line, T)) {
+	l.out = append(l.out, '[')
+	for i, e := range entries {
+		if i > 0 {
+			l.out = append(l.out, ',')
+		}
+		write(l, e)
+	}
+	l.out = append(l.out, ']')
 }
 
 // key writes a field's name. Names are ours and need no escapes.
@@ -104,14 +119,7 @@ func (l *line) list(name string, values []string) {
 		l.out = append(l.out, "null"...)
 		return
 	}
-	l.out = append(l.out, '[')
-	for i, v := range values {
-		if i > 0 {
-			l.out = append(l.out, ',')
-		}
-		l.out = appendText(l.out, v)
-	}
-	l.out = append(l.out, ']')
+	array(l, values, func(l *line, value string) { l.out = appendText(l.out, value) })
 }
 
 // json writes what is valid JSON already.

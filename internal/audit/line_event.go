@@ -18,14 +18,12 @@ func appendEvent(out []byte, e *Event) []byte {
 	l.what(e.What)
 	l.decision(e.Decision)
 	l.outcome(e.Outcome)
-	if c := e.Corr; c != nil {
-		l.object("corr")
+	if c := e.Corr; l.object("corr", c != nil) {
 		l.some("conn", c.Conn)
 		l.some("admission_uid", c.AdmissionUID)
 		l.close()
 	}
-	if w := e.Where; w != nil {
-		l.object("where")
+	if w := e.Where; l.object("where", w != nil) {
 		l.some("node", w.Node)
 		l.close()
 	}
@@ -35,10 +33,9 @@ func appendEvent(out []byte, e *Event) []byte {
 }
 
 func (l *line) log(g *Log) {
-	if g == nil {
+	if !l.object("log", g != nil) {
 		return
 	}
-	l.object("log")
 	l.some("previous_session", g.PreviousSession)
 	l.counted("previous_seq", g.PreviousSeq)
 	l.numbered("torn_bytes", int64(g.TornBytes))
@@ -55,8 +52,7 @@ func (l *line) log(g *Log) {
 	l.counted("unwritten", g.Unwritten)
 	l.counted("unsigned", g.Unsigned)
 	l.yes("unreserved", g.Unreserved)
-	if p := g.Pruned; p != nil {
-		l.object("pruned")
+	if p := g.Pruned; l.object("pruned", p != nil) {
 		l.list("segments", p.Segments)
 		l.count("first_seq", p.FirstSeq)
 		l.count("last_seq", p.LastSeq)
@@ -71,35 +67,30 @@ func (l *line) log(g *Log) {
 }
 
 func (l *line) who(w *Who) {
-	if w == nil {
+	if !l.object("who", w != nil) {
 		return
 	}
-	l.object("who")
 	l.text("assurance", w.Assurance)
-	if p := w.Process; p != nil {
-		l.object("process")
+	if p := w.Process; l.object("process", p != nil) {
 		l.count("pid", uint64(p.PID))
 		l.timed("start", p.Start)
 		l.some("exe", p.Exe)
 		l.close()
 	}
-	if u := w.User; u != nil {
-		l.object("user")
+	if u := w.User; l.object("user", u != nil) {
 		l.some("sid", u.SID)
 		l.some("name", u.Name)
 		l.texts("groups", u.Groups)
 		l.close()
 	}
-	if p := w.Pod; p != nil {
-		l.object("pod")
+	if p := w.Pod; l.object("pod", p != nil) {
 		l.some("ns", p.Namespace)
 		l.some("name", p.Name)
 		l.some("uid", p.UID)
 		l.some("sa", p.ServiceAccount)
 		l.close()
 	}
-	if c := w.Container; c != nil {
-		l.object("container")
+	if c := w.Container; l.object("container", c != nil) {
 		l.text("id", c.ID)
 		l.some("name", c.Name)
 		l.some("image", c.Image)
@@ -115,10 +106,9 @@ func (l *line) who(w *Who) {
 }
 
 func (l *line) what(w *What) {
-	if w == nil {
+	if !l.object("what", w != nil) {
 		return
 	}
-	l.object("what")
 	l.some("pipe", w.Pipe)
 	l.some("group", w.Group)
 	l.some("version", w.Version)
@@ -129,33 +119,26 @@ func (l *line) what(w *What) {
 	l.texts("redacted", w.Redacted)
 	if len(w.Targets) > 0 {
 		l.key("targets")
-		l.out = append(l.out, '[')
-		for i, t := range w.Targets {
-			if i > 0 {
-				l.out = append(l.out, ',')
-			}
+		array(l, w.Targets, func(l *line, t Target) {
 			l.open()
 			l.text("kind", t.Kind)
 			l.text("value", t.Value)
 			l.some("canonical", t.Canonical)
 			l.close()
-		}
-		l.out = append(l.out, ']')
+		})
 	}
 	l.numbered("more_targets", int64(w.MoreTargets))
 	l.close()
 }
 
 func (l *line) decision(d *Decision) {
-	if d == nil {
+	if !l.object("decision", d != nil) {
 		return
 	}
-	l.object("decision")
 	l.text("effect", string(d.Effect))
 	l.text("reason", d.Reason)
 	l.some("rule", d.Rule)
-	if p := d.Policy; p != nil {
-		l.object("policy")
+	if p := d.Policy; l.object("policy", p != nil) {
 		l.some("name", p.Name)
 		l.text("rev", p.Revision)
 		l.counted("bundle", p.Bundle)
@@ -167,10 +150,9 @@ func (l *line) decision(d *Decision) {
 }
 
 func (l *line) outcome(o *Outcome) {
-	if o == nil {
+	if !l.object("outcome", o != nil) {
 		return
 	}
-	l.object("outcome")
 	l.text("result", o.Result)
 	l.text("code", o.Code)
 	l.some("error", o.Error)

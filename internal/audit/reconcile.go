@@ -167,7 +167,7 @@ func (r *reconciler) number(e Event) {
 	if !known {
 		r.report.Sessions++
 	}
-	if e.Prev != "" { // in a log of segments numbers run on, whoever writes; a log that was pruned begins anywhere
+	if e.Prev != "" { // in a log of segments numbers run on over all sessions; a log that was pruned begins anywhere
 		if last = r.previous.Seq; r.report.Records == 1 {
 			last, r.first = e.Seq-1, e.Seq
 		}
@@ -243,7 +243,7 @@ func (r *reconciler) terminal(e Event) {
 }
 
 // needsIntent says whether a terminal record claims that the operation was let through.
-// A refused request has no intent, or one of which nobody knows whether it was written.
+// A refused request has no intent, or one that may or may not have been written.
 func (e Event) needsIntent() bool {
 	switch e.Outcome.Result {
 	case ResultDenied, ResultRejected:

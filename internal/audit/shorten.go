@@ -1,118 +1,64 @@
 package audit
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
-// shorten returns a copy of e in which no string takes more than limit bytes of JSON (and its mark),
-// and no list more than a few entries. What e points to is shared with the caller, so it is copied first, and so are its texts, which
-// may be parts of longer ones.
+// shorten returns a copy of e in which no text takes more than limit bytes of JSON (and its mark), and no list has more than a few entries. What e points to
+// is shared with the caller, so it is copied first, and so are its texts, which may be parts of longer ones. The session is the writer's own and stays.
 func shorten(e Event, limit int) Event {
-	entries := max(4, limit/32)
-	clip := func(texts ...*string) {
-		for _, s := range texts {
-			*s = strings.Clone(clipText(*s, limit))
-		}
-	}
-	clip((*string)(&e.Type), (*string)(&e.Stage), &e.ID, &e.Prev)
-	if e.Log = clone(e.Log); e.Log != nil {
-		shortenLog(e.Log, clip, entries)
-	}
-	if e.Who = clone(e.Who); e.Who != nil {
-		shortenWho(e.Who, clip, entries)
-	}
-	if e.What = clone(e.What); e.What != nil {
-		shortenWhat(e.What, clip, entries, limit)
-	}
-	if e.Decision = clone(e.Decision); e.Decision != nil {
-		d := e.Decision
-		clip((*string)(&d.Effect), &d.Reason, &d.Rule, &d.Mode)
-		d.Permits = clipList(d.Permits, entries, func(mark string) string { return mark })
-		for i := range d.Permits {
-			clip(&d.Permits[i])
-		}
-		if d.Policy = clone(d.Policy); d.Policy != nil {
-			clip(&d.Policy.Name, &d.Policy.Revision)
-		}
-	}
-	if e.Outcome = clone(e.Outcome); e.Outcome != nil {
-		clip(&e.Outcome.Result, &e.Outcome.Code, &e.Outcome.Error)
-	}
-	if e.Corr = clone(e.Corr); e.Corr != nil {
-		clip(&e.Corr.Conn, &e.Corr.AdmissionUID)
-	}
-	if e.Where = clone(e.Where); e.Where != nil {
-		clip(&e.Where.Node)
-	}
+	session := e.Session
+	clip(reflect.ValueOf(&e).Elem(), limit)
+	e.Session = session
 	return e
 }
 
-func shortenLog(g *Log, clip func(...*string), entries int) {
-	clip(&g.PreviousSession, &g.PreviousSegment, &g.PreviousTornHash, &g.Cause, &g.Fault, &g.Note, &g.Segment)
-	cut := func(mark string) string { return mark }
-	g.Void = clipList(g.Void, entries, cut)
-	for i := range g.Void {
-		clip(&g.Void[i])
-	}
-	g.VoidHeld = clipList(g.VoidHeld, entries, cut)
-	for i := range g.VoidHeld {
-		clip(&g.VoidHeld[i])
-	}
-	if g.Pruned = clone(g.Pruned); g.Pruned != nil {
-		p := g.Pruned
-		clip(&p.Root, &p.Reason)
-		p.Segments = clipList(p.Segments, entries, cut)
-		for i := range p.Segments {
-			clip(&p.Segments[i])
+// clip shortens a value and all that it holds. It goes by the types of records, so that no field can be forgotten.
+func clip(v reflect.Value, limit int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(strings.Clone(clipText(v.String(), limit)))
+	case reflect.Pointer:
+		if !v.IsNil() {
+			own := reflect.New(v.Type().Elem())
+			own.Elem().Set(v.Elem())
+			v.Set(own)
+			clip(own.Elem(), limit)
 		}
-	}
-}
-
-func shortenWho(w *Who, clip func(...*string), entries int) {
-	clip(&w.Assurance, &w.TokenID, &w.TokenState)
-	if w.Process = clone(w.Process); w.Process != nil {
-		clip(&w.Process.Exe)
-	}
-	if w.User = clone(w.User); w.User != nil {
-		w.User.Groups = clipList(w.User.Groups, entries, func(mark string) string { return mark })
-		clip(&w.User.SID, &w.User.Name)
-		for i := range w.User.Groups {
-			clip(&w.User.Groups[i])
+	case reflect.Struct:
+		if v.Type() != reflect.TypeFor[time.Time]() {
+			for i := range v.NumField() {
+				clip(v.Field(i), limit)
+			}
 		}
-	}
-	if w.Pod = clone(w.Pod); w.Pod != nil {
-		clip(&w.Pod.Namespace, &w.Pod.Name, &w.Pod.UID, &w.Pod.ServiceAccount)
-	}
-	if w.Container = clone(w.Container); w.Container != nil {
-		clip(&w.Container.ID, &w.Container.Name, &w.Container.Image)
-	}
-	clip(&w.Doubt)
-}
-
-func shortenWhat(w *What, clip func(...*string), entries, limit int) {
-	clip(&w.Pipe, &w.Group, &w.Version, &w.Method, &w.FullMethod, &w.Verb)
-	if w.Params = slices.Clone(w.Params); len(w.Params) > limit {
-		w.Params = fmt.Appendf(nil, `"[%d bytes cut]"`, len(w.Params))
-	}
-	w.Redacted = clipList(w.Redacted, entries, func(mark string) string { return mark })
-	for i := range w.Redacted {
-		clip(&w.Redacted[i])
-	}
-	w.Targets = clipList(w.Targets, entries, func(mark string) Target { return Target{Kind: "cut", Value: mark} })
-	for i := range w.Targets {
-		clip(&w.Targets[i].Kind, &w.Targets[i].Value, &w.Targets[i].Canonical)
+	case reflect.Slice:
+		clipSlice(v, limit)
 	}
 }
 
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
+// clipSlice shortens a list, or params.
+func clipSlice(v reflect.Value, limit int) {
+	entries := max(4, limit/32)
+	switch at := v.Addr().Interface().(type) {
+	case *json.RawMessage:
+		if *at = slices.Clone(*at); len(*at) > limit {
+			*at = fmt.Appendf(nil, `"[%d bytes cut]"`, len(*at))
+		}
+		return
+	case *[]string:
+		*at = clipList(*at, entries, func(mark string) string { return mark })
+	case *[]Target:
+		*at = clipList(*at, entries, func(mark string) Target { return Target{Kind: "cut", Value: mark} })
 	}
-	c := *p
-	return &c
+	for i := range v.Len() {
+		clip(v.Index(i), limit)
+	}
 }
 
 // clipList returns a copy of the first entries of list and a mark for those left out.

@@ -15,7 +15,7 @@ import (
 type Stream struct {
 	session string
 
-	mu   sync.Mutex // guards what follows, and keeps numbers and lines in the same order
+	mu   sync.Mutex // guards the fields below, and keeps numbers and lines in the same order
 	w    io.Writer
 	seq  uint64
 	torn bool // the last write ended within a line

@@ -107,7 +107,7 @@ func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
 }
 
 // checkName accepts the names of a snapshot of policies. Patches, Wasm and plans are none of them, and neither
-// is what OPA would skip: a file that somebody signed is there for a purpose.
+// is what OPA would skip: a file that was signed is there for a purpose.
 func checkName(name string) error {
 	switch name {
 	case manifestFile, signaturesFile, aclFile:

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Bundle is what a node is to decide by, and for how long.
+// Bundle is the signed policy set that a node enforces, with its validity period.
 type Bundle struct {
 	// Revision rises with each bundle of an audience, by whatever amount. It is never 0, and at most LatestRevision of IssuedAt.
 	Revision uint64
 	// MinimumRevision is the oldest that a node may still take once it has this one; 0 leaves it at Revision's own.
 	MinimumRevision uint64
-	// PolicyRevision is what admission calls the policies that this was made of. It may be empty.
+	// PolicyRevision is admission's revision of the policies that the bundle was made from. It may be empty.
 	PolicyRevision string
 	// Audience is the pool of nodes that this is for, a DNS label.
 	Audience string
@@ -23,7 +23,7 @@ type Bundle struct {
 	IssuedAt, ExpiresAt time.Time
 	// Modules are Rego by relative path, tests among them.
 	Modules map[string]string
-	// ACL is the access list, one JSON object in the words of package rules.
+	// ACL is the access list, one JSON object in the form of package access.
 	ACL []byte
 }
 
@@ -36,7 +36,7 @@ const (
 	MaxUncompressed = 12 << 20
 	// MaxFiles bounds their number: each costs a header and a hash before anything is known to be signed.
 	MaxFiles = 300
-	// MaxLife bounds ExpiresAt - IssuedAt: a bundle that never ends is one that nobody can take back.
+	// MaxLife bounds ExpiresAt - IssuedAt: a bundle that never expires could not be withdrawn.
 	MaxLife = 90 * 24 * time.Hour
 	// MaxAhead bounds how far a revision may be ahead of the seconds since 1970: nothing could follow the largest number there
 	// is, and after one in milliseconds none in seconds would be taken. Wrong clocks are seldom ahead by that much.
@@ -48,7 +48,7 @@ func LatestRevision(issued time.Time) uint64 {
 	return uint64(max(0, issued.Add(MaxAhead).Unix())) //nolint:gosec // not negative
 }
 
-// roots are what the archive holds, in the words of its manifest: the access list, and the packages of modules.
+// roots are the roots of the manifest: the access list, and the packages of modules.
 var roots = []string{"acl", "pipeguard"}
 
 // moduleName is a relative path whose segments begin with no dot. Modules never become files of a node.
@@ -69,12 +69,12 @@ func CheckAudience(s string) error {
 	return nil
 }
 
-// check reports every fault of what a bundle says, whoever signed it.
+// check reports every fault of a bundle's content, whichever key signed it.
 func (b Bundle) check() error {
 	var faults []error
 	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if b.Revision == 0 {
-		add("revision 0 is none")
+		add("revision 0: want at least 1")
 	}
 	if latest := LatestRevision(b.IssuedAt); b.Revision > latest {
 		add("revision %d: want at most %d, a year ahead of the seconds since 1970 at %s, when it was issued", b.Revision, latest, stamp(b.IssuedAt))

@@ -23,7 +23,7 @@ type state struct {
 	Keys []seen `json:"keys"`
 }
 
-// seen is the newest bundle that was taken of a key. Its revision is the oldest that may still be taken.
+// seen is the newest bundle that was taken from a key. Its revision is the oldest that may still be taken.
 type seen struct {
 	Key      KeyID  `json:"key"`
 	Revision uint64 `json:"revision"`
@@ -131,14 +131,14 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 		err = fmt.Errorf("schema %q: want %q", s.Schema, stateSchema)
 	}
 	if err == nil && s.Audience != audience {
-		err = fmt.Errorf("it is of the audience %q", s.Audience)
+		err = fmt.Errorf("it belongs to the audience %q", s.Audience)
 	}
 	if err != nil {
 		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
 	raw, err = readFile(d.bundle(s), MaxCompressed)
 	if err != nil { // a bundle that is lost is offered again; what was seen still counts
-		return s, nil, nil //nolint:nilerr // as said
+		return s, nil, nil //nolint:nilerr // the bundle is offered again
 	}
 	return s, raw, nil
 }

@@ -11,19 +11,18 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Follow offers the file at once and after each change, until ctx is done. The kubelet replaces a mounted ConfigMap as a
-// whole, so there is never half a file. It is read again every interval: a link that is exchanged far above it tells
-// nobody. What stays the same is offered again once a minute, because the clock or the disk may have been the fault. A
+// whole, so there is never half a file. It is read again every interval: the exchange of a link far above it
+// causes no notification. What stays the same is offered again once a minute, because the clock or the disk may have been the fault. A
 // file that is not there is waited for.
 func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration) error {
 	var last []byte
 	var again time.Time
 	var pinned uint64 // what was refused may be taken under other keys
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
+	look := func() {
 		raw, err := readFile(file, MaxCompressed)
 		sum := sha256.Sum256(raw)
 		switch {
@@ -32,16 +31,12 @@ func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration
 			k.note(err)
 		case !bytes.Equal(last, sum[:]) || !k.o.Now().Before(again) || pinned != k.pinned.Load():
 			last, again, pinned = sum[:], k.o.Now().Add(time.Minute), k.pinned.Load()
-			if _, err := k.Offer(ctx, raw); err != nil && ctx.Err() != nil {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+			_, _ = k.Offer(ctx, raw) // which notes why it refuses
 		}
 	}
+	look()
+	periodic.Run(ctx, interval, look)
+	return nil
 }
 
 // note records why a source gave nothing.

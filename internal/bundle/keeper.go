@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Options of a Keeper.
@@ -23,10 +24,10 @@ type Options struct {
 	// MinimumRevision is the oldest revision that is taken. It is for nodes that have seen none, and for those whose
 	// directory was lost.
 	MinimumRevision uint64
-	// Dir keeps the last bundle that was taken and the revisions that were seen. It is made private. Whoever can write
-	// there can bring back an older bundle, and nothing that was not signed.
+	// Dir keeps the last bundle that was taken and the revisions that were seen. It is made private. An account that can write
+	// there can bring back an older bundle, but nothing that was not signed.
 	Dir string
-	// Prepare compiles and tests a bundle without letting it decide. The function it returns lets it, and cannot fail.
+	// Prepare compiles and tests a bundle without putting it into force. The function that it returns does that, and cannot fail.
 	Prepare func(context.Context, Bundle, Seal) (commit func(), err error)
 	// Now is the clock of the node, time.Now if not set.
 	Now func() time.Time
@@ -37,39 +38,39 @@ type Options struct {
 func (o Options) check() error {
 	var faults []error
 	if len(o.Keys.byID) == 0 {
-		faults = append(faults, errors.New("no key is pinned: nothing could be believed"))
+		faults = append(faults, errors.New("no key is pinned, so no bundle could be verified"))
 	}
 	if err := CheckAudience(o.Audience); err != nil {
 		faults = append(faults, err)
 	}
 	if o.Dir == "" {
-		faults = append(faults, errors.New("no directory: what was seen would be forgotten with each start"))
+		faults = append(faults, errors.New("no directory: each start would forget the revisions that were seen"))
 	}
 	if o.Prepare == nil {
-		faults = append(faults, errors.New("nothing to try a bundle with"))
+		faults = append(faults, errors.New("no function to test a bundle with"))
 	}
 	return errors.Join(faults...)
 }
 
-// Keeper holds the bundle that a node decides by: verified, tried, and stored before it counts. Its methods may be called
-// by many at once.
+// Keeper holds the bundle that a node enforces: verified, tested, and stored before it takes effect. Its methods may be called
+// by many goroutines.
 type Keeper struct {
 	o      Options
 	disk   disk
 	active atomic.Pointer[active]
 	pinned atomic.Uint64 // how often keys were pinned anew
 
-	mu      sync.Mutex // one offer at a time; guards what follows
+	mu      sync.Mutex // one offer at a time; guards the fields below
 	seen    state
 	refused *Refused
 }
 
-// active is a bundle that decides.
+// active is the bundle in force.
 type active struct {
 	bundle    Bundle
 	seal      Seal
 	activated time.Time
-	// deadline is ExpiresAt by the clock that nobody sets.
+	// deadline is ExpiresAt by the monotonic clock, which cannot be set.
 	deadline time.Time
 	ended    *atomic.Bool
 }
@@ -102,8 +103,8 @@ func NewKeeper(ctx context.Context, o Options) (*Keeper, error) {
 	return k, nil
 }
 
-// Offer takes an archive, if it is newer than what is there and stands every test. It returns false without an error for
-// the bundle that decides already. An error is a Refusal; what decided before goes on, for as long as its own time lasts.
+// Offer takes an archive if it is newer than what is there and passes every test. It returns false without an error for
+// the bundle that is in force already. An error is a Refusal; the bundle before stays in force until it expires.
 func (k *Keeper) Offer(ctx context.Context, raw []byte) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,7 +144,7 @@ func (k *Keeper) take(ctx context.Context, raw []byte, store bool) (changed bool
 		return false, refuse(ReasonTest, err)
 	}
 	if store {
-		// Before it decides: a bundle that decided and was forgotten could be followed by an older one.
+		// Before it takes effect: a bundle that was in force and forgotten could be followed by an older one.
 		if err := k.disk.save(next, raw); err != nil {
 			return false, refuse(ReasonStore, err)
 		}
@@ -155,7 +156,7 @@ func (k *Keeper) take(ctx context.Context, raw []byte, store bool) (changed bool
 	return true, nil
 }
 
-// Valid returns nil while there is a bundle whose time has begun and not ended, and else a Refusal: then nothing is
+// Valid returns nil while there is a bundle within its validity period, and else a Refusal: then nothing is
 // permitted. It takes a few nanoseconds; ask before each decision.
 func (k *Keeper) Valid() error {
 	a := k.active.Load()
@@ -184,16 +185,8 @@ const watch = 10 * time.Second
 
 // Run notes on the disk that a bundle has ended, so that it stays so after a restart. It returns when ctx is done.
 func (k *Keeper) Run(ctx context.Context) error {
-	tick := time.NewTicker(watch)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			k.noteEnd()
-		}
-	}
+	periodic.Run(ctx, watch, k.noteEnd)
+	return nil
 }
 
 func (k *Keeper) noteEnd() {
@@ -224,7 +217,7 @@ func (k *Keeper) refuse(err error) {
 	k.refused = &Refused{Reason: reason, Message: err.Error(), At: k.o.Now()}
 }
 
-// Status is what a node says of its bundles.
+// Status is what a node reports about its bundles.
 type Status struct {
 	// Revision is that of the bundle that was activated last; 0 if there is none.
 	Revision uint64 `json:"revision"`
@@ -237,20 +230,20 @@ type Status struct {
 	ActivatedAt    time.Time `json:"activatedAt,omitzero"`
 	// Oldest is the revision below which bundles are refused, by the keys that are pinned now.
 	Oldest uint64 `json:"oldest"`
-	// Invalid says why the bundle permits nothing now; empty if it decides.
+	// Invalid says why the bundle permits nothing now; empty if it is in force.
 	Invalid Reason `json:"invalid,omitempty"`
 	// Refused is the last refusal, unless something was taken since.
 	Refused *Refused `json:"refused,omitempty"`
 }
 
-// Refused is what became of a bundle that was not taken.
+// Refused is the refusal of a bundle.
 type Refused struct {
 	Reason  Reason    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }
 
-// Status returns what is true now.
+// Status returns the current status.
 func (k *Keeper) Status() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()

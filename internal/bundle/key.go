@@ -13,7 +13,7 @@ import (
 )
 
 // KeyID names a public key: "es256:" and the first 32 hexadecimal digits of the SHA-256 of its DER form (RFC 5280,
-// SubjectPublicKeyInfo). It follows from the key, so that nobody can give a key the name of another.
+// SubjectPublicKeyInfo). It follows from the key, so that no key can take the name of another.
 type KeyID string
 
 // Kinds of PEM blocks.
@@ -71,12 +71,12 @@ func (k *Key) String() string { return "[key " + string(k.id) + "]" }
 // GoString does as String.
 func (k *Key) GoString() string { return k.String() }
 
-// PublicPEM is the half that nodes are given.
+// PublicPEM is the public half, which nodes are given.
 func (k *Key) PublicPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: pemPublic, Bytes: k.public})
 }
 
-// PrivatePEM is the half that signs. Whoever has it decides on all nodes that pin the key.
+// PrivatePEM is the private half, which signs. Its holder decides the policy of all nodes that pin the key.
 func (k *Key) PrivatePEM() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(k.private)
 	if err != nil {
@@ -105,7 +105,7 @@ func ParseKey(text []byte) (*Key, error) {
 	return newKey(private)
 }
 
-// Keys are the public keys that a node has pinned. The zero value trusts nobody.
+// Keys are the public keys that a node has pinned. The zero value trusts no key.
 type Keys struct{ byID map[KeyID]*ecdsa.PublicKey }
 
 // ParseKeys reads public keys, one PEM block each: one, or during a rotation the old and the new.

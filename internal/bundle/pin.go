@@ -10,13 +10,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
-// Pin has bundles of these keys taken from now on, and no others. A bundle that decides and was signed by none of them stops
-// deciding at once. Only what these keys have signed says from now on which revisions are too old.
+// Pin accepts bundles of these keys from now on, and no others. A bundle in force that none of them signed is withdrawn at once. From now on, only what these
+// keys have signed determines which revisions are too old.
 func (k *Keeper) Pin(keys Keys) error {
 	if len(keys.byID) == 0 {
-		return errors.New("no key: nothing could be believed")
+		return errors.New("no key, so no bundle could be verified")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,18 +35,11 @@ func (k *Keeper) Pin(keys Keys) error {
 // A file that cannot be read, that others than administrators can change, or that holds no keys, changes nothing.
 func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, interval time.Duration) {
 	said := ""
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	periodic.Run(ctx, interval, func() {
 		text, err := ReadPinnedKeys(file)
 		if err == nil && bytes.Equal(text, pinned) {
 			said = ""
-			continue
+			return
 		}
 		var keys Keys
 		if err == nil {
@@ -56,11 +50,11 @@ func (k *Keeper) FollowKeys(ctx context.Context, file string, pinned []byte, int
 		}
 		if err == nil {
 			pinned, said = text, ""
-			continue
+			return
 		}
 		if said != err.Error() {
 			said = err.Error()
-			k.o.Log.Error("the file of keys is not fit: those that were pinned before stay", zap.String(logkeys.Path, file), zap.Error(err))
+			k.o.Log.Error("the file of keys cannot be used: the keys that were pinned before stay", zap.String(logkeys.Path, file), zap.Error(err))
 		}
-	}
+	})
 }

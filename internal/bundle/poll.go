@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// pollWait is how long a request waits at the server for the next bundle, in seconds.
+	// pollWait is how long the server may hold a request until there is another bundle, in seconds.
 	pollWait = "60"
 	// pollTimeout bounds a request with its wait.
 	pollTimeout = 90 * time.Second
@@ -21,8 +21,8 @@ const (
 	wholeAgain = time.Minute
 )
 
-// Poll offers what url has, at once and whenever it changes, until ctx is done. The client's TLS settings say whom it
-// asks; what it gets is believed by its signature alone. It is to follow no redirects, which name another server.
+// Poll offers what url has, at once and whenever it changes, until ctx is done. The client's TLS settings identify the
+// server; an answer is trusted for its signature alone. The client must not follow redirects, which name another server.
 func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) error {
 	etag := ""
 	var whole time.Time // when the bundle itself came last

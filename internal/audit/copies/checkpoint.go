@@ -49,7 +49,7 @@ func (s *sink) Send(ctx context.Context, c evidence.Copy) error {
 	return nil
 }
 
-// checkpointLine is a checkpoint as a line of JSON, without newline. It has no version and no number, so that nobody who reads
+// checkpointLine is a checkpoint as a line of JSON, without newline. It has no version and no number, so that no reader of
 // records takes it for one, whatever the note says.
 func checkpointLine(raw []byte) ([]byte, error) {
 	line, err := json.Marshal(struct {

@@ -21,8 +21,8 @@ type Options struct {
 	// Queue bounds the bytes held for each destination, those under way included; 4 MiB if 0. What comes when they are used up is dropped: what
 	// was first stays, which shows how something began, and one gap is easier to reason about than many.
 	Queue int
-	// OnError is told what is lost and why, as a *DestinationError, at most once a minute for each destination. It may wait. Nil means that nobody
-	// wants to know.
+	// OnError is told what is lost and why, as a *DestinationError, at most once a minute for each destination. It may wait, and
+	// may be nil.
 	OnError func(error)
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time

@@ -31,7 +31,7 @@ func (q *queue) run(ctx context.Context) {
 			if !q.await(ctx) {
 				return
 			}
-			q.pause(ctx, gather)
+			pause(ctx, q.ended, gather)
 		}
 		if batch := q.take(); len(batch) > 0 {
 			q.deliver(ctx, batch)
@@ -63,15 +63,17 @@ func (q *queue) await(ctx context.Context) bool {
 	}
 }
 
-// pause waits for more to come. A queue that is ended gets no more.
-func (q *queue) pause(ctx context.Context, d time.Duration) {
+// pause waits until ctx is done or ended is closed, and says whether that is why it returns.
+func pause(ctx context.Context, ended <-chan struct{}, d time.Duration) (isEnded bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-q.ended:
+	case <-ended:
+		return true
 	case <-t.C:
 	}
+	return false
 }
 
 // deliver hands a batch on, again and again while the destination asks for it. A checkpoint is tried once: a newer one says more.
@@ -81,7 +83,7 @@ func (q *queue) deliver(ctx context.Context, batch []item) {
 		records = append(records, i.Record)
 	}
 	ended := q.ended
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for most := firstPause; ; most = min(2*most, lastPause) {
 		if ctx.Err() != nil {
 			q.settle(batch, len(batch), ctx.Err())
 			return
@@ -101,14 +103,10 @@ func (q *queue) deliver(ctx context.Context, batch []item) {
 			return
 		}
 		q.later(err)
-		wait := max(pause/2+rand.N(pause/2), min(again.After, mostAsked)) // #nosec G404 -- keeps nodes from asking all at once
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-ended: // one try at once: a stop may have less time than the pause
+		wait := max(most/2+rand.N(most/2), min(again.After, mostAsked)) // #nosec G404 -- keeps nodes from asking all at once
+
+		if pause(ctx, ended, wait) { // one try at once: a stop may have less time than the pause
 			ended = nil
-		case <-t.C:
 		}
-		t.Stop()
 	}
 }

@@ -10,7 +10,7 @@ import (
 //
 // It may have these methods too:
 //
-//	Wants(line []byte) bool          // which records it takes; called by whoever writes the log, so it must be quick
+//	Wants(line []byte) bool          // which records it takes; called by the writer of the log, so it must be quick
 //	CheckpointEvery() time.Duration  // it takes checkpoints, at most one in that time; without the method it takes none
 //	Gather() time.Duration           // how long to wait for more records before a batch that is not full
 //	Close() error                    // called when nothing follows
@@ -22,7 +22,7 @@ type Destination interface {
 	Send(ctx context.Context, records []Record) error
 }
 
-// Record is a record of the log, or a checkpoint. Its bytes are shared by all destinations: none may change them.
+// Record is a record of the log, or a checkpoint. Its bytes are shared by all destinations, which must not change them.
 type Record struct {
 	Line       []byte // raw, without newline
 	Checkpoint []byte // instead of Line: a signed note

@@ -8,7 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// Which says which records go to the event log, in the words of the configuration.
+// Which is the configured choice of the records that go to the event log.
 type Which string
 
 // Choices of records.

@@ -17,7 +17,7 @@ const (
 	cutMark   = "[cut]"
 )
 
-// shown are the fields that stand above the record, for somebody who reads the event as it is.
+// shown are the fields that stand above the record, for people who read the event itself.
 var shown = []struct{ name, path string }{
 	{"method", "what.method"}, {"full method", "what.full_method"}, {"pipe", "what.pipe"},
 	{"program", "who.process.exe"}, {"process", "who.process.pid"}, {"account", "who.user.sid"}, {"namespace", "who.pod.ns"}, {"pod", "who.pod.name"},

@@ -23,7 +23,7 @@ type facts struct {
 	isWhole bool // the line is an object as the log writes them
 }
 
-// paths are the fields by which somebody looks who has records of many nodes: who, what, allowed or not, how it ended. Everything else is
+// paths are the fields by which records of many nodes are searched: who, what, allowed or not, how it ended. Everything else is
 // in the raw line.
 var paths = func() map[string]string {
 	m := map[string]string{} // to the attribute of OpenTelemetry

@@ -2,7 +2,7 @@ package copies
 
 import "github.com/pipeguard/pipeguard/internal/audit"
 
-// severity is how much a record matters to somebody who reads nothing else.
+// severity is how much a record matters to a reader of nothing else.
 type severity int
 
 const (

@@ -19,13 +19,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/httpsclient"
 )
 
-// OTLPOptions say which collector is sent to, and on whose behalf.
+// OTLPOptions say which collector gets the records, and which machine they come from.
 type OTLPOptions struct {
 	// Endpoint is HOST:PORT of the collector's gRPC receiver. No proxy that the environment names is asked: the records go where this says.
 	Endpoint string
 	// CAFile has the certificates, in PEM, that the collector must be signed by; without it, those that the system trusts. It is read once.
 	CAFile string
-	// Insecure sends in plain text: whoever is on the way reads who did what, and may answer in the collector's place.
+	// Insecure sends in plain text: an attacker on the network path reads who did what, and can answer in the collector's place.
 	Insecure bool
 	// Host and Node become the resource attributes host.name and k8s.node.name. One that is empty is left out.
 	Host, Node string

@@ -54,5 +54,5 @@ func judge(err error) error {
 	}
 }
 
-// said is a text of the collector's that acts on nobody who reads it.
+// said is a text of the collector, bounded and safe to print.
 func said(s string) string { return cut(inert.Line(s[:min(len(s), mostSaid)]), mostSaid) }

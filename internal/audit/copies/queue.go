@@ -21,7 +21,7 @@ const (
 	mostBytes   = 512 << 10
 )
 
-// item is a record, or a checkpoint that somebody waits for.
+// item is a record, or a checkpoint whose sender waits for the answer.
 type item struct {
 	Record
 	answer chan error // of a checkpoint; has room for one
@@ -37,7 +37,7 @@ type queue struct {
 	ended chan struct{}          // closed by end
 	done  chan struct{}          // closed when run has returned
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	items    []item
 	held     int // bytes, with those of the batch under way
 	count    Stats

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// reportEvery bounds how often somebody is told of one destination: a destination that is away is so for each of thousands of records.
+// reportEvery bounds how often one destination is reported: one that is away fails for each of thousands of records.
 const reportEvery = time.Minute
 
 // DestinationError is what became of copies to a destination since the last one.
@@ -58,7 +58,7 @@ func (t *failures) resume() bool {
 
 func (t *failures) fail(n int, err error) { t.failed, t.err = t.failed+uint64(n), err } // #nosec G115 -- not negative
 
-// troubled returns what nobody was told yet, nil if there is nothing.
+// troubled returns what was not reported yet, nil if there is nothing.
 func (q *queue) troubled() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) troubled() error {
 	return err
 }
 
-// reporter reports failures in a goroutine of its own: whoever writes the log and whoever sends must not wait for a logger.
+// reporter reports failures in a goroutine of its own: neither the writer of the log nor a sender may wait for a logger.
 type reporter struct {
 	onError func(error)
 	wake    chan struct{} // has room for one

@@ -2,7 +2,7 @@ package copies
 
 import "bytes"
 
-// mostDepth is how deep fields lie that anybody asks for: who.pod.ns.
+// mostDepth is the depth of the deepest field that is used: who.pod.ns.
 const mostDepth = 3
 
 // scan calls each for the values of a JSON object and of the objects in it, with their paths and their raw text, both valid until

@@ -5,8 +5,8 @@ import "github.com/pipeguard/pipeguard/internal/audit"
 // decisive are the objects that are looked into.
 var decisive = []string{"decision", "outcome"}
 
-// isFine says that a record is of a request or connection that nothing was wrong with: not denied by any rule, and ended well or not yet. It
-// is asked by whoever writes the log, for each record. What it does not know is not fine.
+// isUneventful says that nothing was wrong with the request or connection of a record: no rule denied it, and it ended well or not yet. The writer of
+// the log asks it for each record. What it does not know is not uneventful.
 func isUneventful(line []byte) bool {
 	isKnown, isEnded, isIntent, bad := false, false, false, false
 	isWhole := scan(line, func(path, raw []byte) {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,8 +77,8 @@ func ParseHead(text string) (Head, error) {
 			return Head{}, fmt.Errorf("%w: an empty line", ErrCheckpoint)
 		}
 	}
-	size, err := strconv.ParseUint(lines[1], 10, 64)
-	if err != nil || size > MaxSize || strconv.FormatUint(size, 10) != lines[1] {
+	size, ok := parseNumber(lines[1])
+	if !ok || size > MaxSize {
 		return Head{}, fmt.Errorf("%w: the second line is no tree size", ErrCheckpoint)
 	}
 	root, err := parseHash(lines[2])
@@ -98,22 +97,50 @@ func parseHash(s string) (tlog.Hash, error) {
 	return h, nil
 }
 
+// parseHashes reads one hash a line, each of which ends.
+func parseHashes(text string) (all []tlog.Hash, err error) {
+	for l := range strings.Lines(text) {
+		h, err := parseHash(strings.TrimSuffix(l, "\n"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// appendHashes is the inverse of parseHashes.
+func appendHashes(out []byte, hashes []tlog.Hash) []byte {
+	for _, h := range hashes {
+		out = fmt.Appendf(out, "%s\n", h)
+	}
+	return out
+}
+
 // Inspect returns what a checkpoint says, with nothing verified.
 func Inspect(raw []byte) (Head, error) {
 	if len(raw) > maxNote {
 		return Head{}, fmt.Errorf("%w: longer than %d bytes", ErrCheckpoint, maxNote)
 	}
-	_, err := note.Open(raw, nil)
-	var unverified *note.UnverifiedNoteError
-	if !errors.As(err, &unverified) {
+	n, err := unverified(raw)
+	if err != nil {
 		return Head{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
-	for _, s := range unverified.Note.UnverifiedSigs {
+	for _, s := range n.UnverifiedSigs {
 		if _, err := base64.StdEncoding.Strict().DecodeString(s.Base64); err != nil {
 			return Head{}, fmt.Errorf("%w: a signature has bits that mean nothing", ErrCheckpoint)
 		}
 	}
-	return ParseHead(unverified.Note.Text)
+	return ParseHead(n.Text)
+}
+
+// unverified reads a signed note without verifying a signature.
+func unverified(raw []byte) (*note.Note, error) {
+	_, err := note.Open(raw, nil)
+	if e, ok := errors.AsType[*note.UnverifiedNoteError](err); ok {
+		return e.Note, nil
+	}
+	return nil, err
 }
 
 // Open verifies a checkpoint: every signature by a key that is known must be good, and there must be one by a key of the checkpoint's own origin. Else it is
@@ -133,11 +160,11 @@ func (k Keys) open(raw []byte) (Checkpoint, error) {
 		return Checkpoint{}, err
 	}
 	n, err := note.Open(raw, k.of(head.Origin))
-	var unverified *note.UnverifiedNoteError
+	var unsigned *note.UnverifiedNoteError
 	var invalid *note.InvalidSignatureError
 	switch {
-	case errors.As(err, &unverified):
-		return Checkpoint{Head: head, Raw: raw}, fmt.Errorf("%w (%s)", ErrUnsigned, signers(unverified.Note.UnverifiedSigs))
+	case errors.As(err, &unsigned):
+		return Checkpoint{Head: head, Raw: raw}, fmt.Errorf("%w (%s)", ErrUnsigned, signers(unsigned.Note.UnverifiedSigs))
 	case errors.As(err, &invalid):
 		return Checkpoint{Head: head}, fmt.Errorf("%w by key %s+%08x", ErrSignature, invalid.Name, invalid.Hash)
 	case err != nil:
@@ -172,13 +199,12 @@ func (c Checkpoint) isNewer(than Checkpoint) bool {
 
 // doubled names a known key of which a checkpoint has different signatures; Open looks at the first of them alone.
 func (k Keys) doubled(origin string, raw []byte) string {
-	_, err := note.Open(raw, nil)
-	unverified, ok := errors.AsType[*note.UnverifiedNoteError](err)
-	if !ok {
+	n, err := unverified(raw)
+	if err != nil {
 		return ""
 	}
 	known, seen := k.of(origin), map[string]bool{}
-	for _, s := range unverified.Note.UnverifiedSigs {
+	for _, s := range n.UnverifiedSigs {
 		if _, err := known.Verifier(s.Name, s.Hash); err != nil {
 			continue
 		}

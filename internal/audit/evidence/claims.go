@@ -9,7 +9,7 @@ import (
 )
 
 // claims are what the records of a log say about the log: which records were removed, and which were not signed when the process that wrote them
-// ended. Anybody can have added to the latter before the next start signed them, so what they claim themselves counts for nothing.
+// ended. An attacker can have added to the latter before the next start signed them, so their own claims do not count.
 type claims struct {
 	prunes    []claim
 	takeOvers []claim
@@ -33,14 +33,12 @@ func (c *claims) add(r *Record) {
 			c.orphans = append(c.orphans, claim{r.Seq, Range{intent, intent}})
 		}
 	case r.stage == string(audit.StageLogPrune):
-		if f, err := r.logOf(); err == nil && f.Log.Pruned != nil {
-			c.prunes = append(c.prunes, claim{r.Seq, Range{1, f.Log.Pruned.LastSeq}})
+		if d, err := r.logOf(); err == nil && d.Pruned != nil {
+			c.prunes = append(c.prunes, claim{r.Seq, Range{1, d.Pruned.LastSeq}})
 		}
 	case r.stage == string(audit.StageLogOpen):
-		if f, err := r.logOf(); err == nil {
-			if d := f.Log; d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < r.Seq {
-				c.takeOvers = append(c.takeOvers, claim{r.Seq, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq}})
-			}
+		if d, err := r.logOf(); err == nil && d.Unsigned > 0 && d.Unsigned <= d.PreviousSeq && d.PreviousSeq < r.Seq {
+			c.takeOvers = append(c.takeOvers, claim{r.Seq, Range{d.PreviousSeq - d.Unsigned + 1, d.PreviousSeq}})
 		}
 	}
 }

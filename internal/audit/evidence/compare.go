@@ -43,7 +43,7 @@ func (v *verification) walk(ctx context.Context) error {
 	err = w.run(ctx)
 	v.report.Segments, v.report.Bytes = len(v.segments), done
 	v.report.Missing = append(v.report.Missing, w.missing...)
-	unnamed := v.judgeUnnamed(w.unnamed)
+	unnamed := v.reportUnnamed(w.unnamed)
 	v.report.TornBytes, v.report.IgnoredBytes = w.torn+unnamed, w.ignored-unnamed
 	v.report.Parts, v.report.Torn = w.parts, w.torn
 	v.report.Incomplete = append(v.report.Incomplete, w.unheld...)
@@ -129,11 +129,10 @@ func (v *verification) declared(r *Record) {
 	if r.stage != string(audit.StageLogOpen) && r.stage != string(audit.StageLogClose) {
 		return
 	}
-	f, err := r.logOf()
+	d, err := r.logOf()
 	if err != nil { // it declares nothing
 		return
 	}
-	d := f.Log
 	switch {
 	case d.Fault == "":
 	case r.Seq == 1:
@@ -204,7 +203,7 @@ func (v *verification) end(w *walk, first uint64) error {
 		o.Unsigned = len(v.o.Keys.all) == 0 || o.First > covered || within(r.takenOver, o.First)
 		r.Overruled = append(r.Overruled, o)
 	}
-	v.judgeOpenings(w.order, covered)
+	v.reportMisfits(w.order, covered)
 	if after := v.o.After.Last(); r.LastSeq < after {
 		return &Fault{v.segments[len(v.segments)-1].Path, 0, r.LastSeq + 1, fmt.Sprintf("records up to %d were verified, and those behind %d are gone", after, r.LastSeq)}
 	}

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -11,28 +12,31 @@ import (
 )
 
 // signer signs a text as a log.
-type signer struct{ key *Key }
+type signer struct{ *Key }
 
-func (s signer) Name() string                     { return s.key.name }
-func (s signer) KeyHash() uint32                  { return keyHash(s.key.name, algLog, s.key.public()) }
-func (s signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.key.private, text), nil }
+// KeyHash is the id of the key in signatures.
+func (s signer) KeyHash() uint32 { return s.verifier(algLog).KeyHash() }
 
-// cosigner signs a text together with a time. A witness says so what it saw; a log, when it signed.
+// Sign implements note.Signer.
+func (s signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.private, text), nil }
+
+// cosigner signs a text together with a time: a witness, when it saw the text; a log, when it signed.
 type cosigner struct {
-	key *Key
-	at  time.Time
+	*Key
+	at time.Time
 }
 
-func (s cosigner) Name() string    { return s.key.name }
-func (s cosigner) KeyHash() uint32 { return keyHash(s.key.name, algCosign, s.key.public()) }
+// KeyHash is the id of the key in signatures.
+func (s cosigner) KeyHash() uint32 { return s.verifier(algCosign).KeyHash() }
 
+// Sign implements note.Signer.
 func (s cosigner) Sign(text []byte) ([]byte, error) {
 	seconds := s.at.Unix()
 	if seconds < 0 || seconds > lastSecond {
 		return nil, fmt.Errorf("cosign at %v: not within the years 1970 to 9999", s.at)
 	}
 	out := binary.BigEndian.AppendUint64(nil, uint64(seconds))
-	return append(out, ed25519.Sign(s.key.private, cosigned(uint64(seconds), text))...), nil
+	return append(out, ed25519.Sign(s.private, cosigned(uint64(seconds), text))...), nil
 }
 
 // lastSecond is the end of the year 9999: later times have no text form, and would not compare.
@@ -50,8 +54,19 @@ type verifier struct {
 	public ed25519.PublicKey
 }
 
-func (v verifier) Name() string    { return v.name }
-func (v verifier) KeyHash() uint32 { return keyHash(v.name, v.alg, v.public) }
+// Name is the name of the key.
+func (v verifier) Name() string { return v.name }
+
+// KeyHash is the key id of signed notes.
+func (v verifier) KeyHash() uint32 {
+	sum := sha256.Sum256(append(append([]byte(v.name+"\n"), v.alg), v.public...))
+	return binary.BigEndian.Uint32(sum[:])
+}
+
+// String is the verifier key as signed notes have it.
+func (v verifier) String() string {
+	return fmt.Sprintf("%s+%08x+%s", v.name, v.KeyHash(), base64.StdEncoding.EncodeToString(append([]byte{v.alg}, v.public...)))
+}
 
 func (v verifier) Verify(text, sig []byte) bool {
 	if v.alg == algCosign {

@@ -149,7 +149,7 @@ func (v *verification) ownCheckpoints() error {
 }
 
 // outsideCheckpoints reads a file that was held elsewhere. It may hold checkpoints of other logs; one that cannot be verified ends the verification,
-// since whoever gave it wanted to rely on it. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own. Of
+// since it was given to be relied on. All of them must fit the log; they count as held elsewhere only if the file is none of the log's own. Of
 // files that lie apart from the log's own checkpoints nothing tells that but a witness.
 func (v *verification) outsideCheckpoints(file string) error {
 	given, err := v.given(file)
@@ -230,7 +230,7 @@ func (v *verification) given(file string) (found []expected, err error) {
 	return found, nil
 }
 
-// ownFile says why a file is the log's own, or may as well be a copy of it; nothing if it was held elsewhere, as far as can be seen. Whoever sets a log
+// ownFile says why a file is the log's own, or may as well be a copy of it; nothing if it was held elsewhere, as far as can be seen. An attacker who sets a log
 // back sets its own checkpoints back too.
 func (v *verification) ownFile(file string, given []expected) (why string, err error) {
 	info, err := os.Stat(file)

@@ -23,8 +23,7 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("%s: %s", f.File, f.Problem)
 }
 
-// IsFault says whether an error is of a log that does not fit, and not of reading one.
+// IsFault says whether an error means that a log does not fit, rather than that reading failed.
 func IsFault(err error) bool {
-	var f *Fault
-	return errors.As(err, &f) || errors.Is(err, ErrRolledBack)
+	return errors.As(err, new(*Fault)) || errors.Is(err, ErrRolledBack)
 }

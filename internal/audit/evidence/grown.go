@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"os"
 	"strings"
 
@@ -28,14 +27,8 @@ type growth struct{ before, after leafRange }
 // format writes the title, the two sizes, the roots of the tree and, behind an empty line, of the leaves.
 func (g *growth) format() []byte {
 	out := fmt.Appendf(nil, "%s\n%d\n%d\n", grownTitle, g.before.end, g.after.end)
-	for _, h := range g.before.subtrees() {
-		out = fmt.Appendf(out, "%s\n", h)
-	}
-	out = append(out, '\n')
-	for _, h := range g.after.subtrees() {
-		out = fmt.Appendf(out, "%s\n", h)
-	}
-	return out
+	out = append(appendHashes(out, g.before.subtrees()), '\n')
+	return appendHashes(out, g.after.subtrees())
 }
 
 var errNotGrown = errors.New("not the growth of a log")
@@ -46,11 +39,11 @@ func parseGrowth(text []byte) (g growth, err error) {
 	if !ok || len(head) < 4 || head[0] != grownTitle {
 		return growth{}, errNotGrown
 	}
-	from, rest1, ok1 := digits([]byte(head[1]))
-	to, rest2, ok2 := digits([]byte(head[2]))
+	from, ok1 := parseNumber(head[1])
+	to, ok2 := parseNumber(head[2])
 	before, err1 := parseHashes(head[3] + "\n")
 	after, err2 := parseHashes(string(leaves))
-	if !ok1 || !ok2 || len(rest1)+len(rest2) > 0 || err1 != nil || err2 != nil {
+	if !ok1 || !ok2 || err1 != nil || err2 != nil {
 		return growth{}, errNotGrown
 	}
 	g.before, ok1 = leafRangeOfHashes(0, from, before)
@@ -59,34 +52,6 @@ func parseGrowth(text []byte) (g growth, err error) {
 		return growth{}, errNotGrown
 	}
 	return g, nil
-}
-
-// parseHashes reads one hash a line, each of which ends.
-func parseHashes(text string) (all []tlog.Hash, err error) {
-	for l := range strings.Lines(text) {
-		h, err := parseHash(strings.TrimSuffix(l, "\n"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, h)
-	}
-	return all, nil
-}
-
-// leafRangeOfHashes builds a range from the roots of the fewest whole subtrees that cover it, in order. ok is false if there are more or fewer.
-func leafRangeOfHashes(begin, end uint64, hashes []tlog.Hash) (s leafRange, ok bool) {
-	s = leafRange{begin: begin, end: begin}
-	if end > MaxSize {
-		return leafRange{}, false
-	}
-	for _, h := range hashes {
-		if s.end >= end {
-			return leafRange{}, false
-		}
-		level := min(bits.TrailingZeros64(s.end), bits.Len64(end-s.end)-1)
-		s.push(node{level, s.end >> level, h})
-	}
-	return s, s.end == end
 }
 
 // since is how the log grew from a size to a checkpoint: from memory, from the log, or from the file beside the key.

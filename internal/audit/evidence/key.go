@@ -3,9 +3,7 @@ package evidence
 import (
 	"crypto/ed25519"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,17 +73,17 @@ func ParseKey(text []byte) (*Key, error) {
 // Secret returns the private key in the form of golang.org/x/mod/sumdb/note, with a newline. It belongs in a file of mode 0600 and nowhere else.
 func (k *Key) Secret() []byte {
 	seed := append([]byte{algLog}, k.private.Seed()...)
-	return fmt.Appendf(nil, "PRIVATE+KEY+%s+%08x+%s\n", k.name, keyHash(k.name, algLog, k.public()), base64.StdEncoding.EncodeToString(seed))
+	return fmt.Appendf(nil, "PRIVATE+KEY+%s+%08x+%s\n", k.name, k.verifier(algLog).KeyHash(), base64.StdEncoding.EncodeToString(seed))
 }
 
 // Name returns the key's name: the origin of a log.
 func (k *Key) Name() string { return k.name }
 
 // LogKey returns the verifier key for checkpoints that this key signs as a log.
-func (k *Key) LogKey() string { return vkey(k.name, algLog, k.public()) }
+func (k *Key) LogKey() string { return k.verifier(algLog).String() }
 
 // WitnessKey returns the verifier key for cosignatures that this key gives as a witness.
-func (k *Key) WitnessKey() string { return vkey(k.name, algCosign, k.public()) }
+func (k *Key) WitnessKey() string { return k.verifier(algCosign).String() }
 
 // String returns the public half: what is printed by accident is no secret.
 func (k *Key) String() string { return k.LogKey() }
@@ -99,16 +97,7 @@ func (k *Key) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(k.LogKey())) }
 // MarshalText is String, for encoders.
 func (k *Key) MarshalText() ([]byte, error) { return []byte(k.LogKey()), nil }
 
-func (k *Key) public() ed25519.PublicKey {
-	return ed25519.PublicKey(k.private[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
-}
-
-// keyHash is the key id of signed notes.
-func keyHash(name string, alg byte, public ed25519.PublicKey) uint32 {
-	sum := sha256.Sum256(append(append([]byte(name+"\n"), alg), public...))
-	return binary.BigEndian.Uint32(sum[:])
-}
-
-func vkey(name string, alg byte, public ed25519.PublicKey) string {
-	return fmt.Sprintf("%s+%08x+%s", name, keyHash(name, alg, public), base64.StdEncoding.EncodeToString(append([]byte{alg}, public...)))
+// verifier verifies what the key signs, by type.
+func (k *Key) verifier(alg byte) verifier {
+	return verifier{k.name, alg, ed25519.PublicKey(k.private[ed25519.PrivateKeySize-ed25519.PublicKeySize:])}
 }

@@ -53,7 +53,7 @@ func ParseKeys(text string) (Keys, error) {
 	return keys, nil
 }
 
-// parseVerifier reads one verifier key. An error does not repeat the line: somebody may have named a file of private keys.
+// parseVerifier reads one verifier key. An error does not repeat the line: the file may be one of private keys.
 func parseVerifier(line string) (verifier, error) {
 	if strings.HasPrefix(line, "PRIVATE+KEY+") {
 		return verifier{}, errors.New("a private key: it belongs in no file of verifier keys")
@@ -76,6 +76,9 @@ func parseVerifier(line string) (verifier, error) {
 	}
 	return v, nil
 }
+
+// as verifies signatures of another type by the same key.
+func (v verifier) as(alg byte) verifier { return verifier{v.name, alg, v.public} }
 
 func (v verifier) equal(w verifier) bool {
 	return v.name == w.name && v.alg == w.alg && v.public.Equal(w.public)
@@ -103,7 +106,7 @@ func (k Keys) Describe() []KeyInfo {
 		if v.alg == algCosign {
 			kind = "witness"
 		}
-		out = append(out, KeyInfo{kind, v.name, fmt.Sprintf("%08x", v.KeyHash()), vkey(v.name, v.alg, v.public)})
+		out = append(out, KeyInfo{kind, v.name, fmt.Sprintf("%08x", v.KeyHash()), v.String()})
 	}
 	return out
 }
@@ -135,7 +138,7 @@ func (k Keys) Origins() []string {
 // rank is the place of a log's key among all, from 1, by its id or the one that it signs the time with; 0 if it is none of them.
 func (k Keys) rank(origin string, hash uint32) int {
 	return 1 + slices.IndexFunc(k.all, func(v verifier) bool {
-		return v.alg == algLog && v.name == origin && (v.KeyHash() == hash || keyHash(v.name, algCosign, v.public) == hash)
+		return v.alg == algLog && v.name == origin && (v.KeyHash() == hash || v.as(algCosign).KeyHash() == hash)
 	})
 }
 
@@ -155,7 +158,7 @@ func (k Keys) of(origin string) note.Verifiers {
 	for _, v := range k.all {
 		switch {
 		case v.alg == algLog && v.name == origin:
-			list = append(list, v, verifier{v.name, algCosign, v.public})
+			list = append(list, v, v.as(algCosign))
 		case v.alg == algCosign && v.name != origin: // a log does not witness itself
 			list = append(list, v)
 		}

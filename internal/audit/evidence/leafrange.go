@@ -1,6 +1,10 @@
 package evidence
 
-import "golang.org/x/mod/sumdb/tlog"
+import (
+	"math/bits"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
 
 // Leaf returns the RFC 6962 leaf hash of one raw line, without its newline.
 // https://www.rfc-editor.org/rfc/rfc6962#section-2.1
@@ -72,12 +76,23 @@ func (s *leafRange) prefix(size uint64) (t leafRange, ok bool) {
 	return t, t.end == size
 }
 
-// treeOf builds the tree of a size from the roots of its whole subtrees, largest first. ok is false if there are more or fewer.
-func treeOf(size uint64, hashes []tlog.Hash) (t leafRange, ok bool) {
-	return leafRangeOfHashes(0, size, hashes)
+// leafRangeOfHashes builds a range from the roots of the fewest whole subtrees that cover it, in order. ok is false if there are more or fewer.
+func leafRangeOfHashes(begin, end uint64, hashes []tlog.Hash) (s leafRange, ok bool) {
+	s = leafRange{begin: begin, end: begin}
+	if end > MaxSize {
+		return leafRange{}, false
+	}
+	for _, h := range hashes {
+		if s.end >= end {
+			return leafRange{}, false
+		}
+		level := min(bits.TrailingZeros64(s.end), bits.Len64(end-s.end)-1)
+		s.push(node{level, s.end >> level, h})
+	}
+	return s, s.end == end
 }
 
-// subtrees is the inverse of treeOf.
+// subtrees is the inverse of leafRangeOfHashes.
 func (s *leafRange) subtrees() []tlog.Hash {
 	out := make([]tlog.Hash, len(s.nodes))
 	for i, n := range s.nodes {

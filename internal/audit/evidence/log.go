@@ -15,11 +15,11 @@ import (
 
 // Options say how checkpoints of a log are made.
 type Options struct {
-	// Dir is the log. Checkpoints are kept in it, which helps whoever copies it and proves little: see Sinks.
+	// Dir is the log. Checkpoints are kept in it, which helps those who copy the log and proves little: see Sinks.
 	Dir string
 	// Keys sign, all of them: one, or in a rotation the new one and then the old one. They have the same name, the log's origin.
 	Keys []*Key
-	// States are files beside the keys, out of reach of who can write to Dir alone. Each remembers the last checkpoint, so that the log goes on from
+	// States are files beside the keys, out of reach of accounts that can write to Dir alone. Each remembers the last checkpoint, so that the log goes on from
 	// that one although those in Dir were removed. Without any, a log without checkpoints is taken for a new one.
 	States []string
 	// Grown is a file beside the keys in which the log keeps what proves to a witness how it grew; empty for none.
@@ -64,7 +64,7 @@ func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
 func keysOfAll(private []*Key) Keys {
 	var keys Keys
 	for _, k := range slices.Backward(private) {
-		keys.all = append(keys.all, verifier{k.name, algLog, k.public()})
+		keys.all = append(keys.all, k.verifier(algLog))
 	}
 	return keys
 }
@@ -82,7 +82,7 @@ type Log struct {
 
 	growing sync.Mutex // guards the file Grown
 
-	signing sync.Mutex // guards what follows, and keeps checkpoints in order
+	signing sync.Mutex // guards the fields below, and keeps checkpoints in order
 	notes   *noteFile
 	states  *stateFiles
 	signed  Head // the last checkpoint
@@ -98,7 +98,7 @@ type Log struct {
 }
 
 // Open reads the log in o.Dir, which may be empty, and continues its tree. It refuses with ErrRolledBack to continue a log that is not the one of which
-// its last checkpoint was signed, and with a *Fault one whose records do not fit. Nobody may write to the log meanwhile.
+// its last checkpoint was signed, and with a *Fault one whose records do not fit. The log must not be written to meanwhile.
 func Open(ctx context.Context, o Options) (*Log, error) {
 	if err := o.complete(); err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", err)
@@ -113,11 +113,11 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l.notes = notes
 	if notes.strange > 0 {
-		o.OnError(fmt.Errorf("%w: %d places in %s look like some and are none, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
+		o.OnError(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
 	last, err := knownOf(o.Dir, raw, o.States, o.keys())
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
-		err = fmt.Errorf("the last checkpoint in %s is of %q, and the key of %q", o.Dir, last.Origin, o.Keys[0].name)
+		err = fmt.Errorf("the last checkpoint in %s names the log %q, and the key belongs to %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
 	if err == nil {
 		var found rebuilt
@@ -251,7 +251,7 @@ func (l *Log) Close(ctx context.Context) error {
 	for _, c := range l.workers {
 		select {
 		case <-c.done:
-		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not holds nobody up
+		case <-ctx.Done(): // a sink that heeds its own context ends too; one that does not is left behind
 			l.stop()
 		}
 	}
@@ -326,7 +326,7 @@ func (l *Log) replaceStart(tree leafRange) error {
 	return replaceBy(temp, file, content)
 }
 
-// keepStart puts the start of the log back if somebody removed or changed it: nothing but this process knows the tree of what is gone. l.signing must be held.
+// keepStart puts the start of the log back if it was removed or changed: nothing but this process knows the tree of what is gone. l.signing must be held.
 func (l *Log) keepStart() error {
 	if l.closed || l.start.end == 0 {
 		return nil

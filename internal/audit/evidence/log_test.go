@@ -45,7 +45,7 @@ func TestATreeHasTheRootAndProofsOfRFC6962(t *testing.T) {
 		if got := trees[size].root(); got != want {
 			t.Fatalf("root of %d: %v, want %v", size, got, want)
 		}
-		if same, ok := treeOf(uint64(size), trees[size].subtrees()); !ok || same.root() != want {
+		if same, ok := leafRangeOfHashes(0, uint64(size), trees[size].subtrees()); !ok || same.root() != want {
 			t.Fatalf("a tree of %d from its subtrees", size)
 		}
 		for old := range size {

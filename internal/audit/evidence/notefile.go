@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -172,8 +170,7 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange in
 		}
 	}
 	for n, broken := range Notes(in) {
-		var bad *NoteError
-		if errors.As(broken, &bad) && bad.Torn || n.IsOpen {
+		if isTorn(broken) || n.IsOpen {
 			break
 		}
 		if broken != nil {
@@ -198,16 +195,15 @@ func thin(in io.Reader, out *bufio.Writer, now time.Time) (last Note, strange in
 
 // claimed is when a checkpoint says it was signed, and the ids of the log's keys that did, with nothing verified; zero if it does not say.
 func claimed(raw []byte) (at time.Time, by string) {
-	_, err := note.Open(raw, nil)
-	var unverified *note.UnverifiedNoteError
-	if !errors.As(err, &unverified) {
-		return time.Time{}, ""
-	}
-	head, err := ParseHead(unverified.Note.Text)
+	n, err := unverified(raw)
 	if err != nil {
 		return time.Time{}, ""
 	}
-	for _, s := range unverified.Note.UnverifiedSigs {
+	head, err := ParseHead(n.Text)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	for _, s := range n.UnverifiedSigs {
 		if s.Name != head.Origin {
 			continue
 		}

@@ -22,6 +22,12 @@ func (e *NoteError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns what is wrong.
 func (e *NoteError) Unwrap() error { return e.Err }
 
+// isTorn says whether an error is that of a note whose end is missing.
+func isTorn(err error) bool {
+	e, ok := errors.AsType[*NoteError](err)
+	return ok && e.Torn
+}
+
 var sigPrefix = []byte("— ")
 
 // Notes returns the signed notes of a file with the number of their first line: one after another, each followed by one empty line or none.

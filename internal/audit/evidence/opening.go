@@ -20,7 +20,7 @@ type opening struct {
 	size     int64 // of the file
 	misfit   error // why the first line is no opening of the segment, nil if it is one: see segment.Misfit
 	link     segment.Link
-	declared logFields
+	declared audit.Log
 }
 
 // look reads the first line of a segment. A writer judges a damaged one by itself.
@@ -41,7 +41,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	if err != nil {
 		return o, fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if !isWriter && in.HasZero() { // a page of it was lost when the machine failed
+	if !isWriter && in.HasNUL() { // a page of it was lost when the machine failed
 		return o, nil
 	}
 	o.isWhole, o.link = true, segment.LinkOf(s.name(), size, raw)
@@ -62,7 +62,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 	return o, nil
 }
 
-// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is told, if there is anybody to tell, and
+// lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is passed to damaged, if that is not nil, and
 // counts as one that was not begun.
 func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]opening, error) {
 	var all []opening
@@ -77,7 +77,7 @@ func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]openin
 			continue
 		}
 		all = append(all, o)
-		d := o.declared.Log
+		d := o.declared
 		claims = append(claims, segment.Claim{Given: s.name(), First: s.First, IsWhole: o.isWhole, Opens: o.opens, Void: d.Void, Previous: d.PreviousSegment})
 	}
 	for i, counts := range segment.Counts(claims) {
@@ -93,7 +93,7 @@ func inOrder(all []opening) (kept []opening, ignored int64, unnamed []opening) {
 	for _, o := range all {
 		if o.counts {
 			kept = append(kept, o)
-			for _, name := range o.declared.Log.Void {
+			for _, name := range o.declared.Void {
 				named[name] = true
 			}
 		}
@@ -112,7 +112,7 @@ func inOrder(all []opening) (kept []opening, ignored int64, unnamed []opening) {
 
 // follows compares what a segment declares of the one before with what is there: bytes of the log, and bytes behind them.
 func (o opening) follows(before Segment, bytes, behind int64) error {
-	d := o.declared.Log
+	d := o.declared
 	switch {
 	case d.PreviousSegment != before.name():
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that it follows segment %q, and stands behind %s", d.PreviousSegment, filepath.Base(before.Path))}
@@ -120,7 +120,7 @@ func (o opening) follows(before Segment, bytes, behind int64) error {
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes of %s are of the log, and there are %d", d.PreviousBytes, filepath.Base(before.Path), bytes)}
 	case d.TornBytes < 0:
 		return &Fault{o.Path, 1, o.First, fmt.Sprintf("says that %d bytes stand behind the last record of %s, and counts less than nothing", d.TornBytes, filepath.Base(before.Path))}
-	case behind > d.TornBytes:
+	case behind > int64(d.TornBytes):
 		return &Fault{before.Path, 0, o.First - 1, fmt.Sprintf("%d bytes stand behind its last record, and the next segment declares %d", behind, d.TornBytes)}
 	}
 	return nil

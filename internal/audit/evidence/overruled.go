@@ -28,7 +28,7 @@ func (o Overruled) String() string {
 	}
 	why := "which its own process signed: a write failed, or they were added behind the end of the log"
 	if o.Unsigned {
-		why = "and nothing shows that its own process signed that: a write failed, or somebody added it to take them out of the log"
+		why = "and nothing shows that its own process signed that: a write failed, or an attacker added it to take them out of the log"
 	}
 	return fmt.Sprintf("%s declared torn by %s, %s", what, filepath.Base(o.By), why)
 }

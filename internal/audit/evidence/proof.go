@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -32,7 +31,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	v := newVerification(o)
 	v.keepRaw = true
 	_, strays, err := listSegments(o.Dir)
-	if err := errors.Join(err, v.judge(strays), v.find(), v.collect()); err != nil {
+	if err := errors.Join(err, v.reportStrays(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
 	if len(v.expect) == 0 || v.expect[len(v.expect)-1].Size < seq {
@@ -54,10 +53,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}
 	out := fmt.Appendf(nil, "%s\nextra %s\nindex %d\n", proofTitle, base64.StdEncoding.EncodeToString(record), seq-1)
-	for _, h := range proof {
-		out = fmt.Appendf(out, "%s\n", h)
-	}
-	out = append(append(out, '\n'), c.Raw...)
+	out = append(append(appendHashes(out, proof), '\n'), c.Raw...)
 	_, err = CheckProof(out, o.Keys) // what is handed out holds
 	return out, err
 }
@@ -107,17 +103,13 @@ func CheckProof(text []byte, keys Keys) (Proved, error) {
 	extra, ok1 := strings.CutPrefix(lines[1], "extra ")
 	record, err1 := base64.StdEncoding.Strict().DecodeString(extra)
 	number, ok2 := strings.CutPrefix(lines[2], "index ")
-	index, err2 := strconv.ParseUint(number, 10, 62)
-	if !ok1 || !ok2 || err1 != nil || err2 != nil || strconv.FormatUint(index, 10) != number || len(lines)-3 > maxProof {
+	index, isNumber := parseNumber(number)
+	if !ok1 || !ok2 || err1 != nil || !isNumber || len(lines)-3 > maxProof {
 		return Proved{}, errors.New("not a proof with its record: lines 2 and 3 are extra and index")
 	}
-	var path tlog.RecordProof
-	for _, l := range lines[3:] {
-		h, err := parseHash(l)
-		if err != nil {
-			return Proved{}, fmt.Errorf("proof: %w", err)
-		}
-		path = append(path, h)
+	path, err := parseHashes(strings.Join(lines[3:], "\n"))
+	if err != nil {
+		return Proved{}, fmt.Errorf("proof: %w", err)
 	}
 	c, err := keys.Open(checkpoint)
 	if err != nil {

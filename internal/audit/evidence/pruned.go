@@ -124,7 +124,7 @@ func (v *verification) before(e expected) error {
 }
 
 // overlap judges records that are still present although the tree of the removed ones covers them. The tree that checkpoints are compared with does not contain
-// them: only the hash in the record behind them does, and whoever has the log's key can write such a record. A process that was killed while it removed segments
+// them: only the hash in the record behind them does, and the holder of the log's key can write such a record. A process that was killed while it removed segments
 // leaves such a log, and its next start removes the rest. A replaced start file looks the same.
 func (v *verification) overlap(first uint64, isPartial bool) error {
 	own := uint64(0)

@@ -98,7 +98,7 @@ type rebuilt struct {
 	removed uint64    // the last of these that the log says was removed
 }
 
-// rebuild reads the log in dir and holds it to what is known to be signed of it.
+// rebuild reads the log in dir and compares it with what is known to be signed of it.
 func rebuild(ctx context.Context, dir string, k known) (b rebuilt, err error) {
 	fits, due, gone := 0, 0, uint64(0)
 	r := reading{covered: k.Size, signed: k.Head, claims: &claims{}}
@@ -166,7 +166,7 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 		switch {
 		case err == nil:
 			k.held, k.raw = c.Size, own
-		case len(states) > 0 && len(keys.all) > 0: // anybody can write one that fits records which were added
+		case len(states) > 0 && len(keys.all) > 0: // without the key, one can be written that fits records which were added
 			return known{}, &Fault{filepath.Join(dir, CheckpointFile), 0, 0, "its last checkpoint is not signed by the log's key: it was added, or the key was exchanged without audit.signing.old"}
 		}
 	}
@@ -241,8 +241,8 @@ func LastSigned(dir string, keys []*Key, states []string) (Last, error) {
 }
 
 // isUnheld says whether nothing holds the records that are there and that the tree of the pruned ones covers already. They are not added to
-// it, so only the hash in the record behind them does, and that record must be signed. Whoever can read a log can write down its tree, and
-// other records before it. A log that is being pruned is signed further than its tree before that is written.
+// it, so only the hash in the record behind them does, and that record must be signed. Any reader of a log can compute its tree, and
+// write other records before it. A log that is being pruned is signed further than its tree before that is written.
 func isUnheld(first uint64, start leafRange, held uint64) bool {
 	return first != 1 && first <= start.end && start.end > 0 && (first == 0 || held <= start.end)
 }
@@ -266,8 +266,7 @@ func lastNote(dir string) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // only read
 	var last []byte
 	for n, err := range Notes(f) {
-		var bad *NoteError
-		if errors.As(err, &bad) && bad.Torn || n.IsOpen {
+		if isTorn(err) || n.IsOpen {
 			break
 		}
 		if err != nil {

@@ -42,44 +42,17 @@ func parseRecord(raw []byte, r *Record) error {
 	return nil
 }
 
-// digits cuts a decimal number without leading zeros.
-func digits(b []byte) (n uint64, rest []byte, ok bool) {
-	i := 0
-	for i < len(b) && i < 20 && b[i] >= '0' && b[i] <= '9' {
-		i++
-	}
-	if i == 0 || i > 1 && b[0] == '0' {
-		return 0, b, false
-	}
-	n, err := strconv.ParseUint(string(b[:i]), 10, 64)
-	return n, b[i:], err == nil
+// parseNumber reads a decimal number without leading zeros.
+func parseNumber(text string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil && strconv.FormatUint(n, 10) == text
 }
 
-// logFields is what records about the log say that verification compares with what it finds.
-type logFields struct {
-	Log struct {
-		Segment         string `json:"segment"`
-		PreviousSegment string `json:"previous_segment"`
-		PreviousBytes   int64  `json:"previous_bytes"`
-		TornBytes       int64  `json:"torn_bytes"`
-		// PreviousTornHash is the SHA-256 of those bytes in hexadecimal digits, as they stood when the segment was begun.
-		PreviousTornHash string   `json:"previous_torn_hash"`
-		PreviousSeq      uint64   `json:"previous_seq"`
-		Unsigned         uint64   `json:"unsigned"`
-		Fault            string   `json:"fault"`
-		Lost             uint64   `json:"lost"`
-		Unwritten        uint64   `json:"unwritten"`
-		Void             []string `json:"void"`
-		VoidHeld         []string `json:"void_held"`
-		Pruned           *struct {
-			LastSeq uint64 `json:"last_seq"`
-		} `json:"pruned"`
-	} `json:"log"`
-}
-
-// logOf reads a record about the log. Names of fields are compared to the letter, as every reader does.
-func (r *Record) logOf() (logFields, error) {
-	var f logFields
+// logOf is what a record about the log says of it. Names of fields are compared to the letter, as every reader does.
+func (r *Record) logOf() (audit.Log, error) {
+	var f struct {
+		Log audit.Log `json:"log"`
+	}
 	err := strictjson.UnmarshalCaseSensitivePreserveInts(r.Raw, &f)
-	return f, err
+	return f.Log, err
 }

@@ -51,7 +51,7 @@ type Report struct {
 	// Void are the segments, empty ones too, in which no record counts, as the log says.
 	Void []string `json:"void,omitempty"`
 	// Unused are files that a process has while it writes, and leaves if it is killed: new contents of a file beside the segments, or room for them, and an
-	// empty segment with the number of the next record or the one behind it. Nothing in them is read, and anybody can make one.
+	// empty segment with the number of the next record or the one behind it. Nothing in them is read, and an attacker can make one.
 	Unused []string `json:"unused,omitempty"`
 	// IgnoredBytes stand behind records in other segments, or in segments without records, as the log says: writes that failed, or what was added.
 	IgnoredBytes int64 `json:"ignoredBytes"`
@@ -61,7 +61,7 @@ type Report struct {
 	Declared []string `json:"declared,omitempty"`
 
 	// Parts are the segments that were read, in order, and how much of each is of the log; Read is what was read in them, and Torn how many
-	// bytes stand behind. Whoever shows records and reads the same is showing what this report is about.
+	// bytes stand behind. A command that reads the same bytes shows the records that this report is about.
 	Parts []Part `json:"-"`
 	Read  Sum    `json:"-"`
 	Torn  int64  `json:"-"`
@@ -105,7 +105,15 @@ func (r *Report) incomplete(format string, args ...any) {
 	r.Incomplete = append(r.Incomplete, fmt.Sprintf(format, args...))
 }
 
-// A log that somebody forged may declare any number of things, at any length.
+// incompleteBy names the first few reasons of one kind. more says how many others there are.
+func (r *Report) incompleteBy(reasons []string, more string) {
+	r.Incomplete = append(r.Incomplete, reasons[:min(len(reasons), maxNamed)]...)
+	if rest := len(reasons) - maxNamed; rest > 0 {
+		r.incomplete(more, rest)
+	}
+}
+
+// A forged log may declare any number of things, at any length.
 const maxDeclared, maxDeclaredText = 1000, 500
 
 func (r *Report) declare(seq uint64, what string) {
@@ -139,7 +147,7 @@ func (r *Report) conclude(o VerifyOptions) {
 		r.incomplete("no checkpoint lies beside the log: a log that is signed has one from its first second on, so the file was removed or not copied")
 	}
 	if logs := len(o.Keys.Origins()); logs > 1 && o.Origin == "" {
-		r.incomplete("the keys are of %d logs, and nobody said which of them this must be", logs)
+		r.incomplete("the keys are of %d logs, and which of them this must be was not given", logs)
 	}
 	for _, text := range r.uncompared.doubts(r.witnessedBy, r.cosignings) {
 		r.incomplete("%s", text)
@@ -153,18 +161,13 @@ func (r *Report) conclude(o VerifyOptions) {
 	if r.TornBytes > 0 {
 		r.incomplete("%d bytes behind the last record, or in files without records, are none: a record being written, one that was cut short, or something added", r.TornBytes)
 	}
-	unsigned := 0
+	var unsigned []string
 	for _, o := range r.Overruled {
-		if !o.Unsigned {
-			continue
-		}
-		if unsigned++; unsigned <= maxNamed {
-			r.incomplete("%s", o)
+		if o.Unsigned {
+			unsigned = append(unsigned, o.String())
 		}
 	}
-	if unsigned > maxNamed {
-		r.incomplete("whole records in %d more segments were declared torn, and nothing shows by whom", unsigned-maxNamed)
-	}
+	r.incompleteBy(unsigned, "whole records in %d more segments were declared torn, and nothing shows by whom")
 	switch {
 	case r.OutsideCovered == 0:
 		r.incomplete("no checkpoint that was held elsewhere covers the log: records at its end may be missing")
@@ -180,8 +183,8 @@ func (r *Report) conclude(o VerifyOptions) {
 // limits lists what cannot be detected. It is part of the result, whatever the verdict.
 func (r *Report) limits(o VerifyOptions) {
 	r.limit("What never reached the log: an operation that ran past the guard, or a record that was never written.")
-	r.limit("Whether records tell the truth: times are the node's clock, and names, paths and errors are the callers' words.")
-	r.limit("Whoever has the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
+	r.limit("Whether records tell the truth: times are the node's clock, and names, paths and errors come from the callers.")
+	r.limit("The holder of the log's private key can write another log and sign it; only checkpoints held elsewhere, or a witness, contradict it.")
 	for i, t := range r.takenOver {
 		if i == maxNamed {
 			r.limit("Changes to the last records before %d more starts: these were not signed before their process ended either.", len(r.takenOver)-i)
@@ -209,11 +212,11 @@ func (r *Report) limits(o VerifyOptions) {
 	}
 	covered := max(r.OwnCovered, r.OutsideCovered)
 	if len(o.Keys.all) == 0 {
-		r.limit("Without keys: a log that was rewritten from any record on, with all hashes made anew.")
+		r.limit("Without keys: a log that was rewritten from any record on, with all hashes computed anew.")
 	} else if covered == 0 {
-		r.limit("No record is covered by a checkpoint: whoever can write to the log could change or remove any and make the hashes anew.")
+		r.limit("No record is covered by a checkpoint: an account that can write to the log could change or remove any and compute the hashes anew.")
 	} else if covered < r.LastSeq {
-		r.limit("Records after %d are covered by no checkpoint: whoever can write to the log could change or remove them and make their hashes anew.", covered)
+		r.limit("Records after %d are covered by no checkpoint: an account that can write to the log could change or remove them and compute their hashes anew.", covered)
 	}
 	if r.OutsideCovered == 0 {
 		r.limit("A rollback: log and checkpoints cut back together to any earlier state look like a log that ends there.")

@@ -139,10 +139,10 @@ func ListAll(dir string) ([]Part, []segment.Stray, error) {
 // endOf is how many bytes of the segment before are of the log, as o declares, and how many more it declares. If more stand there, it says nothing: nothing
 // is left out that the log does not account for.
 func (o opening) endOf(before opening) (bytes, torn int64) {
-	d := o.declared.Log
+	d := o.declared
 	behind := before.size - d.PreviousBytes
-	if d.PreviousSegment != before.name() || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > d.TornBytes) {
+	if d.PreviousSegment != before.name() || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > int64(d.TornBytes)) {
 		return -1, 0
 	}
-	return d.PreviousBytes, d.TornBytes
+	return d.PreviousBytes, int64(d.TornBytes)
 }

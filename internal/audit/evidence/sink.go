@@ -9,7 +9,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Sink is a place off the log's directory, where whoever changes the log cannot change the copy.
+// Sink is a place outside the log's directory, where an attacker who changes the log cannot change the copy.
 type Sink interface {
 	Name() string
 	// Send hands a copy on. It may take its time, and is given up when ctx ends.
@@ -37,13 +37,13 @@ type SinkStats struct {
 // sendTimeout bounds one attempt to hand a copy on.
 const sendTimeout = 30 * time.Second
 
-// sinkWorker brings copies to one sink. Whoever gives it one never waits: there is room for one, the newest.
+// sinkWorker brings copies to one sink. Giving it one never waits: there is room for one, the newest.
 type sinkWorker struct {
 	sink                  Sink
 	sent, dropped, failed atomic.Uint64
 	onError               func(error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	newest  *Copy
 	isEnded bool
 	wake    chan struct{} // has room for one

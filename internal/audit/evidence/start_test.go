@@ -369,7 +369,7 @@ func TestACheckpointWithTwoSignaturesOfOneKeyIsRefused(t *testing.T) {
 func TestACosignatureOfNoYearIsRefused(t *testing.T) {
 	witness := newKey(t, "example.com/witness")
 	text := []byte("log\n5\n")
-	v := verifier{witness.name, algCosign, witness.public()}
+	v := witness.verifier(algCosign)
 	for seconds, want := range map[uint64]bool{0: true, lastSecond: true, lastSecond + 1: false, 1<<63 - 1: false, 1<<64 - 1: false} {
 		sig := append(binary.BigEndian.AppendUint64(nil, seconds), ed25519.Sign(witness.private, cosigned(seconds, text))...)
 		if got := v.Verify(text, sig); got != want {

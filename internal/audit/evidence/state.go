@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// stateTitle is the first line of a file that remembers, beside a private key, the last checkpoint that the key signed. Who can write to the log and not
+// stateTitle is the first line of a file that remembers, beside a private key, the last checkpoint that the key signed. An account that can write to the log and not
 // there can remove checkpoints from the log, but not this one.
 const stateTitle = "pipeguard.dev/audit-signed/v1"
 
@@ -24,8 +24,8 @@ const stateSlot = 4096
 // ErrCheckpointsGone means that a log's own file lacks checkpoints that its key has signed. The log goes on if it fits them.
 var ErrCheckpointsGone = errors.New("checkpoints are missing from the directory of the audit log")
 
-// ErrCheckpointsStrange means that a log's own file holds what looks like checkpoints and is none: somebody changed it. The log goes on.
-var ErrCheckpointsStrange = errors.New("somebody changed the checkpoints in the directory of the audit log")
+// ErrCheckpointsStrange means that a log's own file holds what looks like checkpoints and is none: the file was changed. The log goes on.
+var ErrCheckpointsStrange = errors.New("the checkpoints in the directory of the audit log were changed")
 
 // ErrStartChanged means that the tree of removed records, beside a log that is being written, was removed or is another one.
 var ErrStartChanged = errors.New("the file start of the audit log was removed or changed")
@@ -46,8 +46,8 @@ func parseState(slot []byte) (raw []byte, ok bool) {
 	if len(lines) < 4 || string(lines[0]) != stateTitle {
 		return nil, false
 	}
-	n, rest, isNumber := digits(lines[2])
-	if !isNumber || len(rest) > 0 || n > uint64(len(lines[3])) {
+	n, isNumber := parseNumber(string(lines[2]))
+	if !isNumber || n > uint64(len(lines[3])) {
 		return nil, false
 	}
 	raw = lines[3][:n]

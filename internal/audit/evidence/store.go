@@ -8,10 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-
-	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
@@ -28,31 +25,23 @@ const startTitle = "pipeguard.dev/audit-start/v1"
 
 // formatStart writes a tree: title, size, the roots of its whole subtrees, largest first.
 func formatStart(t leafRange) []byte {
-	out := fmt.Appendf(nil, "%s\n%d\n", startTitle, t.end)
-	for _, h := range t.subtrees() {
-		out = fmt.Appendf(out, "%s\n", h)
-	}
-	return out
+	return appendHashes(fmt.Appendf(nil, "%s\n%d\n", startTitle, t.end), t.subtrees())
 }
 
 func parseStart(text []byte) (leafRange, error) {
-	lines := strings.Split(string(text), "\n")
-	if len(lines) < 3 || lines[0] != startTitle || lines[len(lines)-1] != "" {
+	lines := strings.SplitN(string(text), "\n", 3)
+	if len(lines) < 3 || lines[0] != startTitle || !bytes.HasSuffix(text, []byte("\n")) {
 		return leafRange{}, errors.New("not the start of a pruned log")
 	}
-	size, err := strconv.ParseUint(lines[1], 10, 64)
-	if err != nil || strconv.FormatUint(size, 10) != lines[1] {
+	size, ok := parseNumber(lines[1])
+	if !ok {
 		return leafRange{}, errors.New("the start of a pruned log has no size")
 	}
-	var hashes []tlog.Hash
-	for _, l := range lines[2 : len(lines)-1] {
-		h, err := parseHash(l)
-		if err != nil {
-			return leafRange{}, fmt.Errorf("the start of a pruned log: %w", err)
-		}
-		hashes = append(hashes, h)
+	hashes, err := parseHashes(lines[2])
+	if err != nil {
+		return leafRange{}, fmt.Errorf("the start of a pruned log: %w", err)
 	}
-	t, ok := treeOf(size, hashes)
+	t, ok := leafRangeOfHashes(0, size, hashes)
 	if !ok {
 		return leafRange{}, fmt.Errorf("the start of a pruned log: %d hashes do not make a tree of %d records", len(hashes), size)
 	}

@@ -35,7 +35,7 @@ type VerifyOptions struct {
 	Hold bool
 	// AllowPruned takes a log that says that it removed its oldest records for whole.
 	AllowPruned bool
-	// Progress is told how many bytes of how many were read; nil if nobody wants to know.
+	// Progress is told how many bytes of how many were read; it may be nil.
 	Progress func(done, total int64)
 }
 
@@ -130,7 +130,7 @@ func (v *verification) run(ctx context.Context) error {
 		if v.segments, strays, err = listSegments(v.o.Dir); err != nil {
 			return err
 		}
-		if err := v.judge(strays); err != nil {
+		if err := v.reportStrays(strays); err != nil {
 			return err
 		}
 	}
@@ -188,70 +188,54 @@ func (v *verification) find() error {
 	return nil
 }
 
-// judge names what lies in the directory of the log and is not read. What other programs take for a segment was put there by none of ours.
-func (v *verification) judge(strays []segment.Stray) error {
+// reportStrays names the entries of the directory that are not read. Those that other programs take for segments are a fault: Pipeguard makes none.
+func (v *verification) reportStrays(strays []segment.Stray) error {
 	for _, s := range strays {
 		if s.Kind == segment.StrayClaim {
 			return &Fault{s.Path, 0, 0, s.Why + ": it is not read"}
 		}
 	}
-	foreign := 0
+	var foreign []string
 	for _, s := range strays {
-		switch {
-		case s.Kind == segment.StrayLeft, s.Kind == segment.StrayRoom:
+		if s.Kind == segment.StrayLeft || s.Kind == segment.StrayRoom {
 			v.report.Unused = append(v.report.Unused, filepath.Base(s.Path))
-		case foreign < maxNamed:
-			foreign++
-			v.report.incomplete("%s is not read: %s", s.Path, s.Why)
-		default:
-			foreign++
+		} else {
+			foreign = append(foreign, fmt.Sprintf("%s is not read: %s", s.Path, s.Why))
 		}
 	}
-	if foreign > maxNamed {
-		v.report.incomplete("%d more entries of the directory are not read", foreign-maxNamed)
-	}
+	v.report.incompleteBy(foreign, "%d more entries of the directory are not read")
 	return nil
 }
 
-// judgeUnnamed names the segments that hold no record and that no segment of the log declares void. A writer makes the next one before it has a
+// reportUnnamed names the segments that hold no record and that no segment of the log declares void. A writer makes the next one before it has a
 // record for it.
-func (v *verification) judgeUnnamed(unnamed []opening) (bytes int64) {
-	last, strange := max(v.first.end, v.report.LastSeq), 0
+func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
+	last := max(v.first.end, v.report.LastSeq)
+	var strange []string
 	for _, o := range unnamed {
 		bytes += o.size
-		switch {
-		case o.size == 0 && segment.IsDue(o.First, last):
+		if o.size == 0 && segment.IsDue(o.First, last) {
 			v.report.Unused = append(v.report.Unused, filepath.Base(o.Path))
-		case strange < maxNamed:
-			strange++
-			if v.notRead == "" && o.size > 0 {
-				v.notRead = o.Path
-			}
-			v.report.incomplete("%s is not read: %s", o.Path, noRecord)
-		default:
-			strange++
+			continue
 		}
+		if v.notRead == "" && o.size > 0 {
+			v.notRead = o.Path
+		}
+		strange = append(strange, fmt.Sprintf("%s is not read: %s", o.Path, noRecord))
 	}
-	if strange > maxNamed {
-		v.report.incomplete("%d more segments are not read: "+noRecord, strange-maxNamed)
-	}
+	v.report.incompleteBy(strange, "%d more segments are not read: "+noRecord)
 	return bytes
 }
 
-// judgeOpenings names the segments behind the last checkpoint that no start goes on from. What was signed counts by its hashes: another version may have written it.
-func (v *verification) judgeOpenings(order []opening, covered uint64) {
-	strange := 0
+// reportMisfits names the segments behind the last checkpoint that no start goes on from. What was signed counts by its hashes: another version may have written it.
+func (v *verification) reportMisfits(order []opening, covered uint64) {
+	var strange []string
 	for _, o := range order {
-		if o.misfit == nil || o.First <= covered {
-			continue
-		}
-		if strange++; strange <= maxNamed {
-			v.report.incomplete("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.misfit)
+		if o.misfit != nil && o.First > covered {
+			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.misfit))
 		}
 	}
-	if strange > maxNamed {
-		v.report.incomplete("%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log", strange-maxNamed)
-	}
+	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log")
 }
 
 func (v *verification) startChanged() bool {

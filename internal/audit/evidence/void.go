@@ -8,8 +8,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// lookVoid compares the segments that the log declares void with what it says that they held then. Whoever fills one later, with records even,
-// changes the log.
+// lookVoid compares the segments that the log declares void with what it says that they held then. To fill one later, even with records, is
+// to change the log.
 func (w *walk) lookVoid(all []opening) error {
 	left, isHere := map[string]opening{}, map[string]bool{}
 	for _, o := range all {
@@ -18,7 +18,7 @@ func (w *walk) lookVoid(all []opening) error {
 		}
 	}
 	for at, o := range w.order {
-		d := o.declared.Log
+		d := o.declared
 		for i, name := range d.Void {
 			v, ok := left[name]
 			if !ok {
@@ -41,7 +41,7 @@ func (w *walk) lookVoid(all []opening) error {
 	return nil
 }
 
-// compareVoid holds a void segment to what the segment by says of it.
+// compareVoid compares a void segment with what the segment by says of it.
 func (w *walk) compareVoid(v opening, was string, by opening) error {
 	size, hash, ok := segment.ParseHeld(was)
 	if !ok { // of a version that did not say it, or it could not be read

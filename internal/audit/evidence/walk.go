@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -38,7 +37,7 @@ type walk struct {
 	signed Head
 	// visit is called for each record. An error of it ends the walk.
 	visit func(*Record) error
-	// read is told of bytes as they are read; nil if nobody wants to know.
+	// read is told of bytes as they are read; it may be nil.
 	read func(int64)
 
 	order    []opening
@@ -55,7 +54,7 @@ type walk struct {
 	// changed, more than any crash leaves, which no start reads, or bytes of which nothing but their number was declared.
 	unheld []string
 	// gone is told what stood beside the records, by the word of one of them, and does not any more: the machine failed, an administrator moved
-	// it away, or it was removed to hide it. Nil if nobody wants to know.
+	// it away, or it was removed to hide it. It may be nil.
 	gone      func(seq uint64, what string)
 	missing   []Range
 	overruled []Overruled
@@ -118,7 +117,7 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 	dir := filepath.Dir(whole[0].Path)
 	chained, err := segment.Chain(links, segment.Signed{Size: w.signed.Size, Fits: Fits(dir, w.signed)}, func(i int) (io.ReadCloser, error) {
 		f, _, err := openRegular(whole[i].Path)
-		return untilDone{f, ctx}, err
+		return segment.UntilDone(ctx, f), err
 	})
 	if err != nil {
 		return err
@@ -134,19 +133,6 @@ func (w *walk) chain(ctx context.Context, all []opening) error {
 		return &Fault{last.Path, chained.Line, chained.Seq + 1, fmt.Sprintf("not the next record, and the last checkpoint covers %d of them", w.covered)}
 	}
 	return nil
-}
-
-// untilDone is a file that nothing is read from once its context has ended.
-type untilDone struct {
-	*os.File
-	ctx context.Context
-}
-
-func (f untilDone) Read(p []byte) (int, error) {
-	if err := f.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return f.File.Read(p)
 }
 
 // Fits returns what tells the segments that a checkpoint was signed of from others with as many records: see segment.Signed.
@@ -172,7 +158,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 		for i, o := range order {
 			length := o.size
 			if i+1 < len(order) {
-				length = order[i+1].declared.Log.PreviousBytes
+				length = order[i+1].declared.PreviousBytes
 			}
 			err := addLeaves(&tree, &seq, o.Path, length, signed.Size)
 			if err != nil {
@@ -263,7 +249,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	if name := s.declared.Log.Segment; name != "" && name != s.name() {
+	if name := s.declared.Segment; name != "" && name != s.name() {
 		return &Fault{s.Path, 1, s.First, fmt.Sprintf("its first record says that it is %s", name)}
 	}
 	w.in.Reset(f)
@@ -286,7 +272,7 @@ func (w *walk) segment(ctx context.Context, s opening, next *opening) error {
 		r.Line, length = w.in.Number(), w.in.End()
 		w.count(int64(w.in.Size()))
 		switch {
-		case next == nil && !w.isWriter && (w.in.HasZero() || errors.Is(err, io.EOF)):
+		case next == nil && !w.isWriter && (w.in.HasNUL() || errors.Is(err, io.EOF)):
 			// A line that is being written, or was cut short; or a hole that the file system left when the machine failed. A record that
 			// was there is missed by a checkpoint.
 			length = w.in.Begin()
@@ -325,9 +311,9 @@ func (w *walk) isGone(seq uint64, what string) {
 
 // leave is where the log goes on in the next segment. length is that of the records up to there.
 func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
-	declared := next.declared.Log
-	isHashed := declared.PreviousTornHash != "" && declared.TornBytes <= segment.MaxTorn
-	size, isTooMuch := declared.TornBytes, false // isTooMuch: no start reads it
+	declared, tornBytes := next.declared, int64(next.declared.TornBytes)
+	isHashed := declared.PreviousTornHash != "" && tornBytes <= segment.MaxTorn
+	size, isTooMuch := tornBytes, false // isTooMuch: no start reads it
 	if isHashed && next.First > w.signed.Size {
 		if !s.isPacked {
 			size = min(size, max(0, s.size-length))
@@ -336,11 +322,11 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		isTooMuch = w.hashed > segment.MaxUnsignedTorn
 		isHashed = !isTooMuch
 	}
-	sum, torn := sha256.New(), io.LimitReader(w.in.Rest(), declared.TornBytes)
+	sum, torn := sha256.New(), io.LimitReader(w.in.Rest(), tornBytes)
 	if isHashed {
 		torn = io.TeeReader(torn, sum)
 	}
-	if declared.TornBytes > 0 && !isTooMuch {
+	if tornBytes > 0 && !isTooMuch {
 		whole, err := CountRecords(torn, next.First-1, string(w.last[:]))
 		if err == nil && isHashed {
 			_, err = io.Copy(io.Discard, torn)
@@ -360,20 +346,20 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		return err
 	}
 	switch {
-	case behind == 0 && declared.TornBytes > 0:
-		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", declared.TornBytes, filepath.Base(s.Path)))
+	case behind == 0 && tornBytes > 0:
+		w.isGone(next.First, fmt.Sprintf("%d bytes stood behind the last record of %s, and none do now", tornBytes, filepath.Base(s.Path)))
 	case behind == 0:
 	case isTooMuch:
 		if w.hashed-size > segment.MaxUnsignedTorn { // the first was named
 			break
 		}
-		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves it out, and what follows on it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
+		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves out it and the segments that continue it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
 	case !isHashed:
 		w.noteUnhashed(s.Path, behind)
-	case behind < declared.TornBytes:
+	case behind < tornBytes:
 		w.unheld = append(w.unheld, fmt.Sprintf("%d bytes stand behind the last record of %s, and %d did when %s was begun: what they are cannot be told from their hash",
-			behind, filepath.Base(s.Path), declared.TornBytes, filepath.Base(next.Path)))
-	case behind == declared.TornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
+			behind, filepath.Base(s.Path), tornBytes, filepath.Base(next.Path)))
+	case behind == tornBytes && hex.EncodeToString(sum.Sum(nil)) != declared.PreviousTornHash:
 		return &Fault{s.Path, 0, next.First - 1, fmt.Sprintf("the %d bytes behind its last record are not those that stood there when %s was begun", behind, filepath.Base(next.Path))}
 	}
 	w.ignored += behind
@@ -386,9 +372,9 @@ func (w *walk) noteUnhashed(path string, size int64) {
 	if size == 0 {
 		return
 	}
-	why := "the log was begun without one, by a proxy that could not read them or by somebody else"
+	why := "the log was begun without one, by a proxy that could not read them, or by an attacker"
 	if size > segment.MaxTorn {
-		why = "they are more than a crash leaves, and somebody put them there"
+		why = "they are more than a crash leaves, so they were added"
 	}
 	w.unheld = append(w.unheld, fmt.Sprintf("no hash holds %d bytes in %s that are no records: %s, and they may have been exchanged since", size, filepath.Base(path), why))
 }

@@ -25,7 +25,7 @@ var ErrChanged = errors.New("changed in between")
 
 // WitnessOptions say what a witness is.
 type WitnessOptions struct {
-	// Key cosigns. It must be nobody's else, least of all a log's.
+	// Key cosigns. It must serve no other purpose, and above all must not be a log's key.
 	Key *Key
 	// Keys returns the keys of a log; no keys for a log that is not known. An error is no answer.
 	Keys  func(ctx context.Context, origin string) (Keys, error)
@@ -33,14 +33,14 @@ type WitnessOptions struct {
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 	// OnRefused is told of every checkpoint that a log signed and that does not go on from what was cosigned before: the log was
-	// rolled back or forked, or an answer was lost; and of those whose time is not the witness's. Nil means that nobody wants to know.
+	// rolled back or forked, or an answer was lost; and of those whose time is not the witness's. It may be nil.
 	OnRefused func(Refused)
 	// OnRepeated is called for each checkpoint that is answered with the stored cosignature. May be nil.
 	OnRepeated func()
 }
 
 // ClockTolerance is how far the time that a log signed may be before or behind a witness's clock. A checkpoint that was held back or copied
-// is good for no longer, and what a log signed while its clock was wrong is refused while it is. Kerberos lets clocks differ by half of it.
+// is valid for no longer, and what a log signed while its clock was wrong is refused while it is. Kerberos lets clocks differ by half of it.
 const ClockTolerance = 10 * time.Minute
 
 // Refused is a checkpoint that a log signed and a witness did not.
@@ -218,10 +218,10 @@ func (w *Witness) advance(ctx context.Context, r request, c Checkpoint, keys Key
 	return w.sign(ctx, c, keys, version)
 }
 
-// again answers a checkpoint that says nothing new with the cosignature that is stored: anybody who has it can send it, so it moves nothing.
+// again answers a checkpoint that says nothing new with the cosignature that is stored: anyone with a copy can send it, so it changes nothing.
 // Another key's cosignature, or one of a text with other extension lines, is no answer.
 func (w *Witness) again(raw []byte, c Checkpoint) ([]byte, error) {
-	n, err := note.Open(raw, note.VerifierList(verifier{w.o.Key.name, algCosign, w.o.Key.public()}))
+	n, err := note.Open(raw, note.VerifierList(w.o.Key.verifier(algCosign)))
 	if err != nil || !bytes.HasPrefix(c.Raw, []byte(n.Text+"\n")) {
 		return nil, refuse(http.StatusTooManyRequests, "a checkpoint of %d records was cosigned that was signed no earlier", c.Size)
 	}
@@ -234,7 +234,7 @@ func (w *Witness) again(raw []byte, c Checkpoint) ([]byte, error) {
 }
 
 // sign stores the checkpoint with the cosignature before it lets the latter go. What is stored must be read again the next time, so strangers'
-// signatures are left out, under the log's name too: anybody can add some.
+// signatures are left out, under the log's name too: adding them needs no key.
 func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version string) ([]byte, error) {
 	n, err := note.Open(c.Raw, keys.of(c.Origin))
 	if err != nil {

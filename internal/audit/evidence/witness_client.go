@@ -22,13 +22,13 @@ type ClientOptions struct {
 	URL string
 	// Key is the witness's verifier key, type 04.
 	Key string
-	// HTTP asks; it decides about TLS, proxies and redirects. Nil means one of httpsclient.New, which believes the system's authorities.
+	// HTTP sends the requests; it decides about TLS, proxies and redirects. Nil means one of httpsclient.New, which trusts the system's authorities.
 	HTTP *http.Client
 	// Interval is the least time between two questions; a witness stores each answer. 1 min if 0. The last checkpoint of a log that is closed is always sent.
 	Interval time.Duration
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// OnCosigned is given each checkpoint with the witness's cosignature. Nil means that nobody wants it.
+	// OnCosigned is given each checkpoint with the witness's cosignature. It may be nil.
 	OnCosigned func(cosigned []byte)
 }
 
@@ -37,7 +37,7 @@ type Client struct {
 	o    ClientOptions
 	keys Keys
 
-	mu    sync.Mutex // guards what follows; one question at a time
+	mu    sync.Mutex // guards the fields below; one question at a time
 	old   uint64     // size that the witness cosigned last, as far as is known
 	asked time.Time
 }

@@ -35,7 +35,7 @@ func (w *Witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		out.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = out.Write(lines) // whoever has gone gets no answer
+		_, _ = out.Write(lines) // a client that has gone gets no answer
 	case errors.As(err, &a) && a.status == http.StatusConflict:
 		out.Header().Set("Content-Type", sizeType)
 		out.WriteHeader(a.status)

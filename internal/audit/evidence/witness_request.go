@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -24,10 +23,7 @@ type request struct {
 }
 
 func (r request) encode() []byte {
-	out := fmt.Appendf(nil, "old %d\n", r.old)
-	for _, h := range r.proof {
-		out = fmt.Appendf(out, "%s\n", h)
-	}
+	out := appendHashes(fmt.Appendf(nil, "old %d\n", r.old), r.proof)
 	return append(append(out, '\n'), r.checkpoint...)
 }
 
@@ -42,8 +38,8 @@ func parseRequest(body []byte) (request, error) {
 	}
 	lines := strings.Split(string(header), "\n")
 	number, ok := strings.CutPrefix(lines[0], "old ")
-	old, err := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || strconv.FormatUint(old, 10) != number {
+	old, isNumber := parseNumber(number)
+	if !ok || !isNumber {
 		return request{}, errors.New("the first line is no old size")
 	}
 	if len(lines)-1 > maxProof {

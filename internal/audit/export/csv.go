@@ -1,6 +1,8 @@
 package export
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -68,39 +70,30 @@ func cellsOf(e *audit.Event) []string {
 	for _, t := range what.Targets {
 		targets = append(targets, t.Kind+" "+query.Listed(t.Value))
 	}
-	latency, bundle, pid, first := "", "", "", ""
+	latency, first := "", ""
 	if e.Outcome != nil {
 		latency = strconv.FormatInt(o.LatencyUS, 10)
 	}
 	if !o.First.IsZero() {
 		first = o.First.UTC().Format(time.RFC3339Nano)
 	}
-	if d.Policy.Bundle != 0 {
-		bundle = strconv.FormatUint(d.Policy.Bundle, 10)
-	}
-	more := ""
-	if what.MoreTargets > 0 {
-		more = strconv.Itoa(what.MoreTargets)
-	}
-	if w.Process.PID != 0 {
-		pid = strconv.FormatUint(uint64(w.Process.PID), 10)
-	}
-	token := ""
-	if w.Token {
-		token = "yes"
-	}
-	if w.TokenState != "" {
-		token = w.TokenState
-	}
 	return []string{
 		strconv.FormatUint(e.Seq, 10), e.Time.UTC().Format(time.RFC3339Nano), string(e.Type), string(e.Stage), e.Session, e.ID,
 		w.Assurance, w.Pod.Namespace, w.Pod.Name, w.Pod.ServiceAccount, w.Container.Name, w.Container.Image, mark(w.Container.HostProcess),
-		w.User.Name, w.User.SID, w.Process.Exe, pid, mark(w.Host), token, w.Doubt,
+		w.User.Name, w.User.SID, w.Process.Exe, positive(w.Process.PID), mark(w.Host), cmp.Or(w.TokenState, mark(w.Token)), w.Doubt,
 		what.Pipe, what.Group, what.Version, what.Method, what.FullMethod, what.Verb, strings.Join(targets, "; "),
-		query.Decision(e), d.Reason, d.Rule, d.Policy.Name, d.Policy.Revision, bundle,
+		query.Decision(e), d.Reason, d.Rule, d.Policy.Name, d.Policy.Revision, positive(d.Policy.Bundle),
 		o.Result, o.Code, o.Error, latency, whole.conn, whole.node,
-		strconv.FormatUint(e.Count(), 10), first, more,
+		strconv.FormatUint(e.Count(), 10), first, positive(what.MoreTargets),
 	}
+}
+
+// positive is a number in decimal digits, and empty for one that is not above 0.
+func positive[N int | uint32 | uint64](n N) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 func mark(b bool) string {

@@ -2,7 +2,6 @@ package export
 
 import (
 	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -156,5 +155,3 @@ func ecsOwn(r query.Record, p whole) object {
 	}
 	return own
 }
-
-func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func ocsfMetadata(r query.Record) object {
 		"sequence": r.Seq, "log_name": "audit", "log_version": "1", "original_time": r.Time.UTC().Format(time.RFC3339Nano),
 	}
 	m.set("correlation_uid", r.ID)
-	m["uid"] = r.Session + "/" + decimal(r.Seq) // numbers are unique within a session
+	m["uid"] = fmt.Sprintf("%s/%d", r.Session, r.Seq) // numbers are unique within a session
 	return m
 }
 

@@ -26,7 +26,7 @@ func parseCondition(text string, search map[string]matcher) (condition, error) {
 	if len(p.words) > 0 {
 		return nil, fmt.Errorf("%q is too many", p.words[0])
 	}
-	for _, name := range p.names { // a search that nobody asks is a slip of the pen
+	for _, name := range p.names { // a search that the condition does not use is a slip of the pen
 		if !p.used[name] {
 			return nil, fmt.Errorf("%s is not part of it", name)
 		}
@@ -52,27 +52,27 @@ func (p *conditionParser) take(word string) bool {
 }
 
 func (p *conditionParser) or(depth int) (condition, error) {
-	left, err := p.and(depth)
-	for err == nil && p.take("or") {
-		var right condition
-		first := left
-		if right, err = p.and(depth); err == nil {
-			left = func(fits func(string) bool) bool { return first(fits) || right(fits) }
-		}
-	}
-	return left, err
+	parts, err := p.list("or", depth, p.and)
+	return func(fits func(string) bool) bool {
+		return slices.ContainsFunc(parts, func(c condition) bool { return c(fits) })
+	}, err
 }
 
 func (p *conditionParser) and(depth int) (condition, error) {
-	left, err := p.one(depth)
-	for err == nil && p.take("and") {
-		var right condition
-		first := left
-		if right, err = p.one(depth); err == nil {
-			left = func(fits func(string) bool) bool { return first(fits) && right(fits) }
+	parts, err := p.list("and", depth, p.one)
+	return func(fits func(string) bool) bool {
+		return !slices.ContainsFunc(parts, func(c condition) bool { return !c(fits) })
+	}, err
+}
+
+// list reads conditions with a word between them.
+func (p *conditionParser) list(word string, depth int, next func(depth int) (condition, error)) (parts []condition, err error) {
+	for {
+		c, err := next(depth)
+		if parts = append(parts, c); err != nil || !p.take(word) {
+			return parts, err
 		}
 	}
-	return left, err
 }
 
 func (p *conditionParser) one(depth int) (condition, error) {

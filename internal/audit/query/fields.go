@@ -51,41 +51,26 @@ var texts = map[string]func(e *audit.Event) []string{
 	"session": func(e *audit.Event) []string { return []string{e.Session} },
 	"id":      func(e *audit.Event) []string { return []string{e.ID} },
 
-	"assurance": who(func(w *audit.Who) []string { return []string{w.Assurance} }),
-	"namespace": pod(func(p *audit.WhoPod) []string { return []string{p.Namespace} }),
-	"pod":       pod(func(p *audit.WhoPod) []string { return []string{p.Name, p.Namespace + "/" + p.Name, p.UID} }),
-	"sa": pod(func(p *audit.WhoPod) []string {
+	"assurance": of(who, func(w *audit.Who) []string { return []string{w.Assurance} }),
+	"namespace": of(pod, func(p *audit.WhoPod) []string { return []string{p.Namespace} }),
+	"pod":       of(pod, func(p *audit.WhoPod) []string { return []string{p.Name, p.Namespace + "/" + p.Name, p.UID} }),
+	"sa": of(pod, func(p *audit.WhoPod) []string {
 		return []string{p.ServiceAccount, p.Namespace + "/" + p.ServiceAccount}
 	}),
-	"container": container(func(c *audit.WhoContainer) []string { return []string{c.Name, c.ID} }),
-	"image":     container(func(c *audit.WhoContainer) []string { return []string{c.Image} }),
-	"user": who(func(w *audit.Who) []string {
-		if w.User == nil {
-			return nil
-		}
-		return []string{w.User.SID, w.User.Name}
-	}),
-	"program": who(func(w *audit.Who) []string {
-		if w.Process == nil {
-			return nil
-		}
-		return []string{w.Process.Exe, Base(w.Process.Exe)}
-	}),
-	"pid": who(func(w *audit.Who) []string {
-		if w.Process == nil {
-			return nil
-		}
-		return []string{strconv.FormatUint(uint64(w.Process.PID), 10)}
-	}),
-	"host":  who(func(w *audit.Who) []string { return []string{yes(w.Host)} }),
-	"token": who(func(w *audit.Who) []string { return []string{yes(w.Token), w.TokenState, w.TokenID} }),
+	"container": of(container, func(c *audit.WhoContainer) []string { return []string{c.Name, c.ID} }),
+	"image":     of(container, func(c *audit.WhoContainer) []string { return []string{c.Image} }),
+	"user":      of(user, func(u *audit.WhoUser) []string { return []string{u.SID, u.Name} }),
+	"program":   of(process, func(p *audit.WhoProcess) []string { return []string{p.Exe, Base(p.Exe)} }),
+	"pid":       of(process, func(p *audit.WhoProcess) []string { return []string{strconv.FormatUint(uint64(p.PID), 10)} }),
+	"host":      of(who, func(w *audit.Who) []string { return []string{yes(w.Host)} }),
+	"token":     of(who, func(w *audit.Who) []string { return []string{yes(w.Token), w.TokenState, w.TokenID} }),
 
-	"pipe":    what(pipes),
-	"group":   what(func(w *audit.What) []string { return []string{w.Group} }),
-	"version": what(func(w *audit.What) []string { return []string{w.Version} }),
-	"method":  what(func(w *audit.What) []string { return []string{w.Method, w.FullMethod, Base(w.FullMethod)} }),
-	"verb":    what(func(w *audit.What) []string { return []string{w.Verb} }),
-	"target": what(func(w *audit.What) (values []string) {
+	"pipe":    of(what, pipes),
+	"group":   of(what, func(w *audit.What) []string { return []string{w.Group} }),
+	"version": of(what, func(w *audit.What) []string { return []string{w.Version} }),
+	"method":  of(what, func(w *audit.What) []string { return []string{w.Method, w.FullMethod, Base(w.FullMethod)} }),
+	"verb":    of(what, func(w *audit.What) []string { return []string{w.Verb} }),
+	"target": of(what, func(w *audit.What) (values []string) {
 		for _, t := range w.Targets {
 			values = append(values, t.Value, t.Canonical)
 		}
@@ -93,103 +78,55 @@ var texts = map[string]func(e *audit.Event) []string{
 	}),
 
 	"decision": func(e *audit.Event) []string { return []string{Decision(e)} },
-	"effect":   decided(func(d *audit.Decision) []string { return []string{string(d.Effect)} }),
-	"mode":     decided(func(d *audit.Decision) []string { return []string{d.Mode} }),
-	"rule":     decided(func(d *audit.Decision) []string { return []string{d.Rule} }),
-	"reason":   decided(func(d *audit.Decision) []string { return []string{d.Reason} }),
-	"policy": decided(func(d *audit.Decision) []string {
-		if d.Policy == nil {
-			return nil
-		}
-		return []string{d.Policy.Name}
-	}),
-	"revision": decided(func(d *audit.Decision) []string {
-		if d.Policy == nil {
-			return nil
-		}
-		return []string{d.Policy.Revision, bundle(d.Policy)}
-	}),
+	"effect":   of(decision, func(d *audit.Decision) []string { return []string{string(d.Effect)} }),
+	"mode":     of(decision, func(d *audit.Decision) []string { return []string{d.Mode} }),
+	"rule":     of(decision, func(d *audit.Decision) []string { return []string{d.Rule} }),
+	"reason":   of(decision, func(d *audit.Decision) []string { return []string{d.Reason} }),
+	"policy":   of(policy, func(p *audit.Policy) []string { return []string{p.Name} }),
+	"revision": of(policy, func(p *audit.Policy) []string { return []string{p.Revision, bundle(p)} }),
 
-	"result": ended(func(o *audit.Outcome) []string {
+	"result": of(outcome, func(o *audit.Outcome) []string {
 		if o.Code != "" { // which says more: tables show it for some results
 			return []string{o.Result, o.Code}
 		}
 		return []string{o.Result}
 	}),
-	"code":  ended(func(o *audit.Outcome) []string { return []string{o.Code} }),
-	"error": ended(func(o *audit.Outcome) []string { return []string{o.Error} }),
+	"code":  of(outcome, func(o *audit.Outcome) []string { return []string{o.Code} }),
+	"error": of(outcome, func(o *audit.Outcome) []string { return []string{o.Error} }),
 
-	"conn": func(e *audit.Event) []string {
-		if e.Corr == nil {
-			return nil
-		}
-		return []string{e.Corr.Conn}
-	},
-	"node": func(e *audit.Event) []string {
-		if e.Where == nil {
-			return nil
-		}
-		return []string{e.Where.Node}
-	},
+	"conn": of(corr, func(c *audit.Corr) []string { return []string{c.Conn} }),
+	"node": of(where, func(w *audit.Where) []string { return []string{w.Node} }),
 }
+
+// of gets the values of a part of a record; a record without that part has none.
+func of[P, V any](part func(*audit.Event) *P, values func(*P) V) func(*audit.Event) V {
+	return func(e *audit.Event) (none V) {
+		if p := part(e); p != nil {
+			return values(p)
+		}
+		return none
+	}
+}
+
+// The parts of a record, nil where it has none.
+func who(e *audit.Event) *audit.Who           { return e.Who }
+func what(e *audit.Event) *audit.What         { return e.What }
+func decision(e *audit.Event) *audit.Decision { return e.Decision }
+func outcome(e *audit.Event) *audit.Outcome   { return e.Outcome }
+func corr(e *audit.Event) *audit.Corr         { return e.Corr }
+func where(e *audit.Event) *audit.Where       { return e.Where }
+
+var (
+	process   = of(who, func(w *audit.Who) *audit.WhoProcess { return w.Process })
+	user      = of(who, func(w *audit.Who) *audit.WhoUser { return w.User })
+	pod       = of(who, func(w *audit.Who) *audit.WhoPod { return w.Pod })
+	container = of(who, func(w *audit.Who) *audit.WhoContainer { return w.Container })
+	policy    = of(decision, func(d *audit.Decision) *audit.Policy { return d.Policy })
+)
 
 // Keys are the names of all fields that a filter can have.
 func Keys() []string {
 	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(texts)), "seq", "bundle", "path", "since", "until")))
-}
-
-func who(get func(*audit.Who) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.Who == nil {
-			return nil
-		}
-		return get(e.Who)
-	}
-}
-
-func pod(get func(*audit.WhoPod) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.Who == nil || e.Who.Pod == nil {
-			return nil
-		}
-		return get(e.Who.Pod)
-	}
-}
-
-func container(get func(*audit.WhoContainer) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.Who == nil || e.Who.Container == nil {
-			return nil
-		}
-		return get(e.Who.Container)
-	}
-}
-
-func what(get func(*audit.What) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.What == nil {
-			return nil
-		}
-		return get(e.What)
-	}
-}
-
-func decided(get func(*audit.Decision) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.Decision == nil {
-			return nil
-		}
-		return get(e.Decision)
-	}
-}
-
-func ended(get func(*audit.Outcome) []string) func(*audit.Event) []string {
-	return func(e *audit.Event) []string {
-		if e.Outcome == nil {
-			return nil
-		}
-		return get(e.Outcome)
-	}
 }
 
 // pipes are all names of the pipe that was called, or of the pipes that an admission was about.

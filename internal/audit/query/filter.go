@@ -130,8 +130,8 @@ func (f *Filter) look(key, text string, has test) {
 	}
 }
 
-// within says whether a record lies between the bounds. Of a summary that reaches beyond one, nobody knows how much does, nor when the refusals
-// of one were under which the clock was set back.
+// within says whether a record lies between the bounds. Of a summary that reaches beyond a bound, it is not known how much of it does, and of one
+// during which the clock was set back, it is not known when its refusals were.
 func (f *Filter) within(e *audit.Event) fit {
 	first, last := e.Begin(), e.Time
 	switch {

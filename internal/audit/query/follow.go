@@ -35,7 +35,7 @@ func Follow(ctx context.Context, name string, interval time.Duration) iter.Seq2[
 	}
 }
 
-var errStopped = errors.New("nobody reads on")
+var errStopped = errors.New("the reader has stopped")
 
 type follower struct {
 	ctx      context.Context // of one Follow
@@ -376,10 +376,15 @@ func (f *follower) wait() error {
 	if !f.yield(Record{}, ErrEnd) {
 		return errStopped
 	}
-	timer := time.NewTimer(f.interval)
+	return pause(f.ctx, f.interval)
+}
+
+// pause waits. It returns errStopped once ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-f.ctx.Done():
+	case <-ctx.Done():
 		return errStopped
 	case <-timer.C:
 		return nil

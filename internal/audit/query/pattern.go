@@ -2,8 +2,8 @@ package query
 
 import "strings"
 
-// pattern is text to compare with, in which * stands for any characters or none. Case does not matter: to Windows neither, and
-// nobody hides from a search by writing capitals.
+// pattern is text to compare with, in which * stands for any characters or none. Case does not matter, as for Windows:
+// a caller must not escape a search by writing capitals.
 type pattern struct {
 	parts []string // in lower case, between the stars
 }

@@ -119,7 +119,7 @@ func (l *lines) line() (Record, error) {
 	}
 	text, err := l.Next()
 	switch fault, isDamaged := errors.AsType[*evidence.Fault](err); {
-	case l.HasZero() && l.isHole(): // before any other error: a hole has no end
+	case l.HasNUL() && l.isHole(): // before any other error: a hole has no end
 		l.ended = errHole
 	case errors.Is(err, segment.ErrEndless):
 		l.ended = errEndless

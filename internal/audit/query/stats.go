@@ -82,36 +82,16 @@ var labels = map[string]func(*audit.Event) string{
 	"minute": during("2006-01-02T15:04Z"),
 	"hour":   during("2006-01-02T15Z"),
 	"day":    during(time.DateOnly),
-	"user": func(e *audit.Event) string {
-		if e.Who == nil || e.Who.User == nil {
+	"user":   of(user, func(u *audit.WhoUser) string { return cmp.Or(u.Name, u.SID) }),
+	"pod":    of(pod, func(p *audit.WhoPod) string { return p.Namespace + "/" + p.Name }),
+	"sa": of(pod, func(p *audit.WhoPod) string {
+		if p.ServiceAccount == "" {
 			return ""
 		}
-		return cmp.Or(e.Who.User.Name, e.Who.User.SID)
-	},
-	"pod": func(e *audit.Event) string {
-		if e.Who == nil || e.Who.Pod == nil {
-			return ""
-		}
-		return e.Who.Pod.Namespace + "/" + e.Who.Pod.Name
-	},
-	"sa": func(e *audit.Event) string {
-		if e.Who == nil || e.Who.Pod == nil || e.Who.Pod.ServiceAccount == "" {
-			return ""
-		}
-		return e.Who.Pod.Namespace + "/" + e.Who.Pod.ServiceAccount
-	},
-	"method": func(e *audit.Event) string {
-		if e.What == nil {
-			return ""
-		}
-		return cmp.Or(e.What.Method, e.What.FullMethod)
-	},
-	"pipe": func(e *audit.Event) string {
-		if e.What == nil {
-			return ""
-		}
-		return e.What.Pipe
-	},
+		return p.Namespace + "/" + p.ServiceAccount
+	}),
+	"method": of(what, func(w *audit.What) string { return cmp.Or(w.Method, w.FullMethod) }),
+	"pipe":   of(what, func(w *audit.What) string { return w.Pipe }),
 	"target": func(e *audit.Event) string {
 		values := texts["target"](e)
 		if e.What != nil && (e.What.MoreTargets > 0 || e.Count() > 1 && len(e.What.Targets) > 1) && e.Type != audit.TypeAdmission {
@@ -119,12 +99,7 @@ var labels = map[string]func(*audit.Event) string{
 		}
 		return cmp.Or(values...)
 	},
-	"bundle": func(e *audit.Event) string {
-		if e.Decision == nil || e.Decision.Policy == nil {
-			return ""
-		}
-		return bundle(e.Decision.Policy)
-	},
+	"bundle": of(policy, bundle),
 }
 
 // during names the span of time that a record lies in. A summary that reaches over several has both ends: BEGIN/END.

@@ -74,12 +74,8 @@ func (f *verifiedFollower) run() error {
 		if !f.yield(Record{}, ErrEnd) {
 			return errStopped
 		}
-		timer := time.NewTimer(max(f.interval, 9*time.Since(begun)))
-		select {
-		case <-f.ctx.Done():
-			timer.Stop()
-			return errStopped
-		case <-timer.C:
+		if err := pause(f.ctx, max(f.interval, 9*time.Since(begun))); err != nil {
+			return err
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (s *Summary) sections() []section {
 		{"Policy revisions", "Where another revision began to decide.", []string{"time", "node", "policy", "revision", "before"}, plainRows(s.policies.rows), s.policies.rest, "No record names a policy."},
 		{"Failures by caller", "Let through and failed, or rejected before any rule was asked.", append(counted, "caller", "method", "result", "code"), counts(failures), failuresRest, "Nothing failed."},
 		{"Connections that were refused", "", append(counted, "caller", "why"), counts(refused), refusedRest, "No connection was refused."},
-		{"Callers", "", append(counted, "caller"), counts(callers), callersRest, "Nobody called."},
+		{"Callers", "", append(counted, "caller"), counts(callers), callersRest, "There were no calls."},
 		{"The log itself", "Where it was opened and closed.", []string{"time", "stage", "session", "what was there"}, plainRows(s.openings.rows), s.openings.rest, "No record says when the log was opened."},
 	}
 }

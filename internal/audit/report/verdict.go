@@ -15,7 +15,7 @@ const (
 	OK         = "ok"         // the log is whole and unchanged up to its last checkpoint
 	Incomplete = "incomplete" // nothing speaks against it, but not all of it is covered
 	Tampered   = "tampered"   // it was changed, cut or put together
-	Unverified = "unverified" // nobody looked
+	Unverified = "unverified" // no verification took place
 )
 
 // Verifier verifies a log before it is told.

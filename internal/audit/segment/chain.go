@@ -2,7 +2,6 @@ package segment
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,9 +20,9 @@ type Link struct {
 	Size     int64  // of the file
 	Counts   bool   // as Counts says
 	Previous string // the segment that it says it follows
-	Bytes    int64  // how many bytes of that are of the log, as it says
-	Torn     int64  // how many bytes follow these in the file, as it says
-	TornHash string // their hash, as it says
+	Bytes    int64  // how many bytes of that belong to the log, as it declares
+	Torn     int64  // how many bytes follow these in the file, as it declares
+	TornHash string // their hash, as it declares
 	Prev     string // the hash of the record before, in its first record
 	Misfit   error  // why its first line is no opening of a segment of its name, nil if it is one: see Misfit
 	IsCopy   bool   // its first line says that it is of another name
@@ -59,7 +58,7 @@ type Chained struct {
 	Keep []bool
 	// Sealed says that the last record under the checkpoint ended the log in order. Nothing behind it is of the log.
 	Sealed bool
-	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, as everybody can make one do.
+	// Behind says of a segment that is not kept that it continues the chain of hashes behind such an end, which needs no key.
 	Behind []bool
 	// Last is the last segment that is kept, -1 if there is none.
 	Last int
@@ -67,8 +66,8 @@ type Chained struct {
 	Ending
 }
 
-// Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. Whoever can
-// write to the directory can put a well-formed segment there that follows on nothing, on a segment in its middle, or on an end that was
+// Chain says which segments the log goes on from that its last checkpoint was signed of, given the segments that begin with a whole line. An attacker
+// who can write to the directory can add a well-formed segment that follows on nothing, on a segment in its middle, or on an end that was
 // signed: it is left aside, so that the log goes on without it. If no chain of segments reaches the checkpoint, none is left aside: what contradicts
 // the checkpoint is for the evidence to refuse. So are two segments that both go on behind it, unless it sealed the log. Signed segments count by their hashes. An
 // unsigned one must open as a segment of the log does, and describe the segment before it correctly. From the first line of the last one on that does not continue the
@@ -270,9 +269,7 @@ func byNumber(links []Link) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(links[a].First, links[b].First), cmp.Compare(links[a].Given, links[b].Given))
-	})
+	SortByNumber(order, func(i int) (uint64, string) { return links[i].First, links[i].Given })
 	return order
 }
 

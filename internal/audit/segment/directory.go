@@ -16,7 +16,7 @@ import (
 // ErrInUse means that another writer has the directory.
 var ErrInUse = errors.New("another process writes to it")
 
-// errNotOwner means that somebody removed the lock, so that another writer may have been here since.
+// errNotOwner means that the lock was removed, so that another writer may have used the directory since.
 var errNotOwner = errors.New("the lock of the directory was moved away or removed")
 
 // directory is a Disk of the operating system.
@@ -26,8 +26,8 @@ type directory struct {
 	locked fs.FileInfo // of lock, to know it by
 }
 
-// openDirectory makes the directory if it is missing, lets nobody else in, and takes it for this process. A directory that is a link,
-// or another account's, is refused: whoever made it decides where records go. ErrInUse means that it has a writer.
+// openDirectory makes the directory if it is missing, makes it private, and locks it for this process. A directory that is a link or belongs to another
+// account is refused: its owner would decide where records go. ErrInUse means that it has a writer.
 func openDirectory(path string) (*directory, error) {
 	if info, err := os.Lstat(path); err == nil { // #nosec G703 -- the operator names it
 		switch {
@@ -61,14 +61,14 @@ func openDirectory(path string) (*directory, error) {
 	return d, nil
 }
 
-// checkEntries refuses a directory that was never a log's and holds something: it would be closed to whoever uses that.
+// checkEntries refuses a directory that was never a log's and holds something: making it private would close it to its users.
 func checkEntries(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == lockName }) {
-		return nil // whatever else was put there since
+		return nil // it is a log, whatever else was put there since
 	}
 	for _, e := range entries {
 		switch _, isSegment := ParseName(e.Name()); {

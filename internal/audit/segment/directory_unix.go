@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// appendFlag makes every write go to the end, whoever moved it.
+// appendFlag makes every write go to the end of the file, even if another process has moved it.
 const appendFlag = os.O_APPEND
 
 // checkOwner refuses a directory of another account.

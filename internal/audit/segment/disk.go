@@ -48,14 +48,19 @@ func (d untilDone) Read(name string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	until := readerUntilDone{r, d.ctx}
+	return UntilDone(d.ctx, r), size, nil
+}
+
+// UntilDone returns a reader that nothing is read from once ctx has ended. It can seek if r can.
+func UntilDone(ctx context.Context, r io.ReadCloser) io.ReadCloser {
+	until := readerUntilDone{r, ctx}
 	if s, ok := r.(io.Seeker); ok {
 		return struct {
 			readerUntilDone
 			io.Seeker
-		}{until, s}, size, nil
+		}{until, s}
 	}
-	return until, size, nil
+	return until
 }
 
 type readerUntilDone struct {

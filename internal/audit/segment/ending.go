@@ -21,8 +21,8 @@ const MaxUnsignedTorn = 4 * MaxTorn
 // MaxOpen bounds how many operations may be under way, and so how many intents without an end a log holds.
 const MaxOpen = 4096
 
-// ParseLine returns what places a line without its newline in a log: its number and the hash of the line before. False means that it is no
-// record that this package wrote. Whoever decides where a log ends decides by this.
+// ParseLine returns what places a line without its newline in a log: its number and the hash of the line before. False means that this package
+// did not write it. Every decision about where a log ends is made with this function.
 func ParseLine(line []byte) (seq uint64, prev string, ok bool) {
 	h, ok := parseHead(line)
 	return h.seq, h.prev, ok && json.Valid(line)
@@ -43,7 +43,7 @@ func (h head) opens() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogOpen)
 }
 
-// closes says whether it is the last one: nothing that stands behind it is of the log, whatever it is.
+// closes says whether it is the last one: whatever stands behind it is not part of the log.
 func (h head) closes() bool {
 	return h.kind == string(audit.TypeLog) && h.stage == string(audit.StageLogClose)
 }

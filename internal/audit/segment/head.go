@@ -42,8 +42,8 @@ const PrevLength = 44
 // maxWord bounds type and stage in bytes.
 const maxWord = 64
 
-// PlaceOf reads the beginning and the end of a line without its newline, where each record says where it stands, and returns what is between them. Whoever asks
-// whether a line is a record, of whatever version, asks this.
+// PlaceOf reads the beginning and the end of a line without its newline, where each record says where it stands, and returns what is between them. It
+// alone decides whether a line is a record, of any version.
 func PlaceOf(line []byte) (p Place, between []byte, err error) {
 	r := headReader{rest: line}
 	r.skip(`{"v":`)

@@ -10,7 +10,7 @@ import (
 // The log says in one place how it is: Stats.Err is why it takes no records of further operations, Stats.Unsigned why it is not signed, and Stats.Unpruned
 // why nothing is removed from it. OnFault is told when that changes, and of nil when all is well again.
 
-// notes changes what ails the log, and tells of it. l.mu must not be held.
+// notes changes the faults of the log, and reports them. l.mu must not be held.
 func (l *log) notes(change func(*Stats)) {
 	l.mu.Lock()
 	before := l.stats

@@ -21,7 +21,7 @@ func held(disk Disk, name string) (string, error) {
 	return Held(r, size)
 }
 
-// Held says what is in a file of so many bytes, in the words of audit.Log.VoidHeld.
+// Held describes the content of a file of so many bytes in the form of audit.Log.VoidHeld.
 func Held(r io.Reader, size int64) (string, error) {
 	if size > MaxTorn {
 		return strconv.FormatInt(size, 10), nil
@@ -62,7 +62,7 @@ func tellVoid(found *Found, strays *strays) {
 		case !IsDue(first, found.Last):
 			strays.add(name, "it holds no record, and its number is not due")
 		case size > 0:
-			strays.add(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and so may anybody", size))
+			strays.add(name, fmt.Sprintf("no record in its %d bytes counts: a start that was killed, or a write that failed, leaves such a file, and an attacker can add one", size))
 		}
 	}
 	if n := len(found.void); n > maxVoid {

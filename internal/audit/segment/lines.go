@@ -16,14 +16,14 @@ var ErrEndless = fmt.Errorf("%w by far", audit.ErrTooLong)
 // Lines reads a log line by line, for starts, verifications and readers alike. A line of up to audit.MaxRecord bytes with its newline is returned, a longer one passed
 // over; one that is longer than most ends the reading, since a hole in a file may be longer than any disk.
 type Lines struct {
-	in      *bufio.Reader
-	most    int
-	number  int    // of the line that was read last
-	begin   int64  // bytes before it
-	size    int    // of it, as far as it was read
-	begun   []byte // of a line that did not come at once
-	isOpen  bool   // its newline has not come yet
-	hasZero bool
+	in     *bufio.Reader
+	most   int
+	number int    // of the line that was read last
+	begin  int64  // bytes before it
+	size   int    // of it, as far as it was read
+	begun  []byte // of a line that did not come at once
+	isOpen bool   // its newline has not come yet
+	hasNUL bool
 }
 
 // NewLines reads from r through a buffer of so many bytes.
@@ -36,12 +36,12 @@ func NewLines(r io.Reader, buffer, most int) *Lines {
 func (l *Lines) Next() ([]byte, error) {
 	if !l.isOpen {
 		l.number, l.begin = l.number+1, l.begin+int64(l.size)
-		l.size, l.begun, l.isOpen, l.hasZero = 0, l.begun[:0], true, false
+		l.size, l.begun, l.isOpen, l.hasNUL = 0, l.begun[:0], true, false
 	}
 	for {
 		part, err := l.in.ReadSlice('\n')
 		l.size += len(part)
-		l.hasZero = l.hasZero || bytes.IndexByte(part, 0) >= 0
+		l.hasNUL = l.hasNUL || bytes.IndexByte(part, 0) >= 0
 		if l.size > l.most {
 			return nil, ErrEndless
 		}
@@ -78,8 +78,8 @@ func (l *Lines) End() int64 { return l.begin + int64(l.size) }
 // IsWhole says whether that line has its newline.
 func (l *Lines) IsWhole() bool { return l.number > 0 && !l.isOpen }
 
-// HasZero says whether that line has a zero byte: no record has one, and a hole in a file is of nothing else.
-func (l *Lines) HasZero() bool { return l.hasZero }
+// HasNUL says whether that line has a zero byte: no record has one, and a hole in a file consists of them.
+func (l *Lines) HasNUL() bool { return l.hasNUL }
 
 // Rest is what stands behind that line.
 func (l *Lines) Rest() io.Reader { return l.in }
@@ -114,7 +114,7 @@ func scan(r io.Reader, each func(line []byte, end int64) bool) error {
 	}
 }
 
-// lines scans the part of a segment that is of the log.
+// lines scans the part of a segment that belongs to the log.
 func (p *part) lines(disk Disk, each func(line []byte, end int64) bool) error {
 	r, _, err := disk.Read(p.name)
 	if err != nil {

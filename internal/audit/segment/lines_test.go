@@ -22,7 +22,7 @@ func tell(t testing.TB, in *Lines) (all []string) {
 			return append(all, fmt.Sprint("end of ", in.Size(), " bytes in line ", in.Number()))
 		case err != nil && !errors.Is(err, audit.ErrTooLong):
 			t.Fatal(err)
-		case in.HasZero() && err == nil:
+		case in.HasNUL() && err == nil:
 			all = append(all, fmt.Sprintf("%q with a zero", line))
 		case err != nil:
 			all = append(all, fmt.Sprint("too long: ", in.Size()))

@@ -43,7 +43,7 @@ const (
 	StrayForeign StrayKind = iota
 	// StrayClaim has the name of a segment, or one that is close to it: other programs take it for a part of the log.
 	StrayClaim
-	// StrayLeft is new contents of a file of the log, which a process leaves if it is killed while it writes them. Anybody can make one.
+	// StrayLeft is new contents of a file of the log, which a process leaves if it is killed while it writes them. An attacker can make one too.
 	StrayLeft
 	// StrayRoom is an empty StrayLeft: a process that writes a log keeps one.
 	StrayRoom

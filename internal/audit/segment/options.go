@@ -19,7 +19,7 @@ const (
 	FailOperation OnFailure = "fail_operation"
 	// Continue lets them run without a record. How many records were lost is in the next one that can be written; what they said is nowhere.
 	Continue OnFailure = "continue"
-	// Shutdown refuses them and ends the process, so that whoever watches it is told.
+	// Shutdown refuses them and ends the process, so that its supervisor notices.
 	Shutdown OnFailure = "shutdown"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	// these never cause a removal. 0 keeps all: a full disk then refuses every call.
 	KeepBytes int64
 	// KeepAge is how long records stay; a segment goes when its newest record is older. 0 keeps all. It is counted by the clock of
-	// the machine: whoever sets that can have records removed.
+	// the machine: an account that can set the clock can have records removed.
 	KeepAge time.Duration
 	// Admitted bounds how many operations may be under way at a time; for each, room for two records is kept free on the disk.
 	// 0 means 1024, which keeps 16 MiB.
@@ -43,12 +43,12 @@ type Options struct {
 	// OnShutdown ends the process; Shutdown needs it. It must not call the Writer.
 	OnShutdown func(error)
 	// OnFault is told of each fault that the log went on after, or waits behind, and of nil when all is well again. It must
-	// not call the Writer. Nil means that nobody wants to know.
+	// not call the Writer. Nil ignores faults.
 	OnFault func(error)
 	// Retry is how long a log that fails waits before it tries again; 0 means a second.
 	Retry time.Duration
 	// OnRecord is given each record once it is durable, in order: its raw line with the newline, valid until it returns. It must not
-	// wait, and must not call the Writer. Nil means that nobody wants them.
+	// wait, and must not call the Writer. It may be nil.
 	OnRecord func(line []byte)
 	// NoSync leaves it to the operating system when a record reaches the disk. A crash of the machine may then lose records of
 	// operations that were carried out.
@@ -87,15 +87,10 @@ type Evidence interface {
 }
 
 func (o *Options) complete() error {
-	set := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
 	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
-	set(&o.SegmentAge, 24*time.Hour)
-	set(&o.Retry, time.Second)
-	set(&o.SignEvery, time.Second)
+	o.SegmentAge = cmp.Or(o.SegmentAge, 24*time.Hour)
+	o.Retry = cmp.Or(o.Retry, time.Second)
+	o.SignEvery = cmp.Or(o.SignEvery, time.Second)
 	o.Admitted = cmp.Or(o.Admitted, 1024)
 	o.OnFailure = cmp.Or(o.OnFailure, FailOperation)
 	if o.Now == nil {

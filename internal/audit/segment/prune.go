@@ -133,8 +133,8 @@ func (l *log) remove(parts []part, reason string) error {
 	return l.finishRemoving()
 }
 
-// finishRemoving removes what the log says is removed, once a checkpoint covers the record that says so: without one, anybody could have
-// written it. A file that somebody has open may stay for a while: on Windows it cannot be removed then.
+// finishRemoving removes what the log says is removed, once a checkpoint covers the record that says so: without one, any account that can
+// write to the directory could have written it. A file that another process has open may stay for a while: Windows does not remove it.
 func (l *log) finishRemoving() error {
 	if len(l.going) > 0 && !l.isHeld {
 		if err := l.evidence.Checkpoint(context.Background()); err != nil {

@@ -16,20 +16,12 @@ type Found struct {
 	// Session is that of the last record.
 	Session string
 
-	disk     Disk
-	parts    []part
-	void     []string          // files without a record that no segment names
-	declared []declared        // those that one does
-	sizes    map[string]int64  // of both, in bytes
-	held     map[string]string // what these held then
-	aside    []string          // segments that the log does not go on from
-	misfit   map[string]error  // why the openings of some of these are none
-	behind   []string          // segments that stand behind an end that was signed
-	sealed   bool              // the last record is such an end
-	leaf     [32]byte          // of the last record
-	torn     int64             // bytes behind it
-	fault    string
-	orphans  []audit.Event // open intents, oldest first
+	surveyed
+	disk    Disk
+	leaf    [32]byte // of the last record
+	torn    int64    // bytes behind it
+	fault   string
+	orphans []audit.Event // open intents, oldest first
 }
 
 // Leaves are the leaf hashes of the records that are there, from First to Last. An error is the last value.
@@ -58,8 +50,8 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Found{disk: disk, parts: s.parts, void: s.void, declared: s.named, sizes: s.sizes, held: s.held, aside: s.aside, misfit: s.misfit, behind: s.behind, sealed: s.sealed}
-	f.end(s.ending, signed.Size)
+	f := &Found{disk: disk, surveyed: s}
+	f.end(signed.Size)
 	f.void = append(f.void, f.replaced()...)
 	if len(f.parts) == 0 {
 		return f, nil
@@ -68,8 +60,8 @@ func read(disk Disk, signed Signed) (*Found, error) {
 	return f, f.open()
 }
 
-// replaced are those segments behind a sealed end that the next segment takes the place of and can therefore declare void: a start that was killed
-// before it was signed leaves such a one, and so may anybody.
+// replaced are the segments behind a sealed end whose place the next segment takes, so that it can declare them void. A start that was killed before it was
+// signed leaves such a segment, and an attacker can add one.
 func (f *Found) replaced() (names []string) {
 	followed := map[string]bool{}
 	for _, name := range f.behind {
@@ -86,7 +78,8 @@ func (f *Found) replaced() (names []string) {
 }
 
 // end takes over where the log ends. Records under a checkpoint were durable.
-func (f *Found) end(e Ending, covered uint64) {
+func (f *Found) end(covered uint64) {
+	e := f.ending
 	if n := len(f.parts); n > 0 {
 		last := &f.parts[n-1]
 		f.Last, f.Session, f.leaf = e.Seq, e.session, e.leaf

@@ -15,7 +15,7 @@ var errClosed = errors.New("closed")
 
 var errEvidence = errors.New("nothing may be signed about it")
 
-// start reads what is there, and makes durable that this process goes on from it: first what nobody will end any more.
+// start reads what is there, and makes durable that this process continues it: first it ends the intents of processes that are gone.
 func (l *log) start(ctx context.Context) (err error) {
 	defer func() {
 		if err == nil {
@@ -58,7 +58,7 @@ func (l *log) start(ctx context.Context) (err error) {
 	if l.evidence != nil {
 		l.unsigned = found.Last - min(found.Last, l.options.Covered)
 	}
-	l.empty = found.declared
+	l.empty = found.named
 	l.declare(found.void...)
 	if n := len(found.parts); n > 0 {
 		l.at = found.parts[n-1]
@@ -156,7 +156,7 @@ func (l *log) tellOverruled(disk Disk, found *Found) error {
 		if err == nil {
 			err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
 				if seq, prev, ok := ParseLine(line); ok && seq == p.first && prev == p.opening.Prev {
-					l.options.OnFault(fmt.Errorf("audit segment %s, which was not signed, says that the log ends before record %d of %s, which continues it: a write failed there, or somebody added %[1]s to take "+
+					l.options.OnFault(fmt.Errorf("audit segment %s, which was not signed, says that the log ends before record %d of %s, which continues it: a write failed there, or an attacker added %[1]s to take "+
 						"that record and those behind it out of the log. Copy the directory for a reviewer", p.name, seq, before.name))
 				}
 				return false
@@ -206,7 +206,7 @@ func (l *log) tellStrays(disk untilDone, found *Found) {
 	}
 	s.end("they are no segments of this log")
 	for _, name := range found.behind {
-		s.add(name, "it follows on a log that was closed in order and signed, by nobody or by a start that was killed at once")
+		s.add(name, "it follows on a log that was closed in order and signed: it was added, or a start that was killed at once left it")
 	}
 	s.end("they follow on a log that was closed in order and signed")
 	tellVoid(found, s)
@@ -259,7 +259,7 @@ func (l *log) orphans(intents []audit.Event) ([]*pending, error) {
 // look does what is due by the clock.
 func (l *log) look() {
 	if l.file == nil {
-		l.commit(nil) // which says when the log works again, also while nobody calls
+		l.commit(nil) // which says when the log works again, even when there are no calls
 	}
 	l.lookForRoom()
 	if l.file != nil && l.due(0) == audit.CauseAge {

@@ -18,7 +18,7 @@ type part struct {
 	name    string
 	first   uint64
 	last    uint64    // of those that are closed, 0 if not known
-	bytes   int64     // how much of it is of the log
+	bytes   int64     // how much of it belongs to the log
 	size    int64     // of the file, with what stands behind the log
 	held    int64     // how much of the disk its part of the log takes
 	refused taken     // how much of it refusals take
@@ -86,7 +86,7 @@ type surveyed struct {
 	parts  []part
 	void   []string          // that hold no record, and that no segment has named yet
 	named  []declared        // that one has
-	held   map[string]string // what these held then, as it says
+	held   map[string]string // what these held then, as it declares
 	aside  []string          // that hold records of no log
 	misfit map[string]error  // why the openings of these are none, of those that are none
 	behind []string          // that continue the hashes behind an end that was signed

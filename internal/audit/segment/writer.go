@@ -19,7 +19,7 @@ type Writer struct {
 	log      *log
 	pendings sync.Pool // of *pending
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	queue  []*pending
 	closed bool
 
@@ -134,7 +134,7 @@ func (w *Writer) run() {
 		case <-clock.C:
 			w.log.look()
 		}
-		runtime.Gosched() // whoever was woken by the last flush and is back already goes with this one
+		runtime.Gosched() // callers that the last flush woke and that are back already join this one
 		w.mu.Lock()
 		waiting, w.queue = w.queue, waiting[:0]
 		closed := w.closed

@@ -9,14 +9,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 )
 
-// Errors of an attempt. The client is told of none: it asks again.
+// Errors of an attempt. The client is not told of them: it asks again.
 var (
 	errTooOften = errors.New("the log asks too often")
 	// errOtherKey means that other keys of the log were remembered while it asked.
 	errOtherKey = errors.New("signed by none of the keys that count for the log now")
 )
 
-// attempt is one request for a cosignature: it finds the keys, is the evidence.Store, and notes what happened for whoever tells of it.
+// attempt is one request for a cosignature: it finds the keys, is the evidence.Store, and notes the result for the log, Events and metrics.
 // It is used by one goroutine.
 type attempt struct {
 	h *Handler
@@ -34,7 +34,7 @@ var _ evidence.Store = (*attempt)(nil)
 
 func some(keys evidence.Keys) bool { return len(keys.Describe()) > 0 }
 
-// fail keeps an error of which strangers hear nothing.
+// fail keeps an error that the client is not told.
 func (a *attempt) fail(err error) error {
 	a.err = err
 	return err
@@ -42,7 +42,7 @@ func (a *attempt) fail(err error) error {
 
 // keys returns those of a log: the operator's, else those that are pinned, else the one that the node names.
 func (a *attempt) keys(ctx context.Context, origin string) (evidence.Keys, error) {
-	if len(origin) > maxOrigin { // no key has such a name, and nobody is to write it into the log
+	if len(origin) > maxOrigin { // no key has such a name, and it must not get into the log
 		return evidence.Keys{}, nil
 	}
 	a.origin = origin

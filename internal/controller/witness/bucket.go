@@ -10,7 +10,7 @@ type bucket struct {
 	burst, perSecond float64
 	now              func() time.Time
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	left float64
 	at   time.Time
 }
@@ -37,7 +37,7 @@ type buckets struct {
 	make func() *bucket
 	most int
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	all map[string]*bucket
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Bounds of files, in bytes. A ConfigMap holds 1 MiB.
@@ -43,16 +44,8 @@ type Files struct {
 // Follow reads the files again and again until ctx is done. A file that cannot be read changes nothing: what was read before holds.
 func (f *Files) Follow(ctx context.Context, every time.Duration) error {
 	f.Read()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			f.Read()
-		}
-	}
+	periodic.Run(ctx, every, f.Read)
+	return nil
 }
 
 // Read takes over files that have other content than before. What is wrong with one is logged once.

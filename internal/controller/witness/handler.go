@@ -15,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 )
 
-// Bounds of what anybody may ask of the process that answers reviews.
+// Bounds of what unauthenticated clients may cost the process that answers reviews.
 const (
 	// maxBody is above what evidence reads of a request, so that a request which is too long is told from one that is no request.
 	maxBody = 24 << 10
@@ -118,7 +118,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(ctx, w, r, a, body)
 }
 
-// answer lets the witness answer, and tells what it was.
+// answer lets the witness answer, and records the result.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, a *attempt, body []byte) {
 	key, err := h.o.Key()
 	if err != nil {
@@ -147,7 +147,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 	h.tell(ctx, a, a.reasonOf(seen.status), body)
 }
 
-// read reads a body in bounded time: whoever sends it slowly holds no more than its own connection.
+// read reads a body in bounded time: a slow client holds no more than its own connection.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	// Servers that cannot be told have no bound of that kind. The deadline must be gone before the answer: it would end the request.

@@ -18,7 +18,7 @@ const (
 	reasonPin      reason = "pin"      // signed by the key that the node names now, and another one is pinned
 )
 
-// Other reasons, which anybody can cause.
+// Other reasons, which a client without the log's key can cause.
 const (
 	reasonLate      reason = "late" // it does not go on from what was cosigned, and was signed before that: an old checkpoint
 	reasonTime      reason = "time" // signed at a time too far from the witness's
@@ -80,7 +80,7 @@ func (a *attempt) reasonOf(status int) reason {
 }
 
 // isLate says whether the refused checkpoint was signed before the one that is remembered, so that it may be a message that was late, or
-// that somebody has sent once more: of this log, or of one that was in its place until the operator let it start over. Within one second a log
+// that was sent once more: of this log, or of one that was in its place until the operator let it start over. Within one second a log
 // signs more than one size, but none twice. Without both times it is taken for the worse.
 func (a *attempt) isLate() bool {
 	refused, last := a.refusal.SignedAt, a.refusal.LastSignedAt

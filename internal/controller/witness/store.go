@@ -25,7 +25,7 @@ const (
 	// keyPinned holds verifier keys that were trusted on first use, or that an operator put there, one a line.
 	keyPinned = "keys"
 
-	// What people read; nobody believes it.
+	// For people to read; the witness does not trust them.
 	annotationRecords = "pipeguard.dev/audit-records"
 	annotationAt      = "pipeguard.dev/cosigned-at"
 )

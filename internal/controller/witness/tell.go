@@ -20,7 +20,7 @@ type EventRecorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
-// cosigned takes note of an answer. That a log is new is worth a line: a memory that was lost looks the same.
+// cosigned records an answer with a cosignature. That a log is new is worth a line: a memory that was lost looks the same.
 func (h *Handler) cosigned(a *attempt) {
 	if a.isOld {
 		h.metrics.repeated.Inc()
@@ -34,7 +34,7 @@ func (h *Handler) cosigned(a *attempt) {
 	h.o.Log.Info("audit log that nothing was remembered of", zap.String(logkeys.Name, a.origin))
 }
 
-// tell takes note of an answer that was no cosignature. A log that was changed gets lines and Events of its own; all that anybody can cause
+// tell records an answer without a cosignature. A log that was changed gets lines and Events of its own; everything that needs no key of a log
 // shares a few lines.
 func (h *Handler) tell(ctx context.Context, a *attempt, why reason, body []byte) {
 	if why == reasonKey && h.isOfNode(ctx, a, body) {
