@@ -150,7 +150,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	if len(denials(j.decision)) > 0 {
 		j.static = isStatic(req, &obj)
-		j.unchanged = r.isUnchanged(ctx, req, j, &obj, &e)
+		j.unchanged = r.isUnchanged(ctx, req, j, &obj)
 	}
 	return true, nil
 }
