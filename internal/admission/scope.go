@@ -59,7 +59,7 @@ type governing struct {
 }
 
 func governingBy(names []string, policies map[string]PipePolicy) *governing {
-	g := &governing{names: names, privilegedSuffices: true, term: list(names, text)}
+	g := &governing{names: names, privilegedSuffices: true, term: namesTerm(names)}
 	for _, name := range names {
 		p := policies[name]
 		g.action = stricter(g.action, p.Action)
@@ -69,7 +69,7 @@ func governingBy(names []string, policies map[string]PipePolicy) *governing {
 }
 
 // nobody governs a pipe that no policy names. A list that is empty differs from none in JSON.
-var nobody = &governing{names: []string{}, term: list([]string{}, text)}
+var nobody = &governing{names: []string{}, term: namesTerm([]string{})}
 
 // stricter is the stricter of two actions; one that is not known is the strictest.
 func stricter(a, b Action) Action {
