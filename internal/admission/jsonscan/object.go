@@ -37,7 +37,7 @@ func (s *sequence) next(end byte) bool {
 type Object struct {
 	sequence
 	key  []byte
-	seen uint64
+	seen uint64 // the members that OneOf has taken
 }
 
 // Object starts an object. The JSON null counts as an object without members.
@@ -67,15 +67,6 @@ func (o *Object) Next() bool {
 // Key is the decoded key of the present member. It is valid until the next call of Next.
 func (o *Object) Key() []byte { return o.key }
 
-// Once notes that the key numbered bit (0 to 63) was met, and fails if it was met before:
-// readers disagree about which of two equal keys counts, so a text that has both is refused.
-func (o *Object) Once(bit uint) {
-	if o.seen&(1<<bit) != 0 {
-		o.r.Failf("duplicate key %q", o.key)
-	}
-	o.seen |= 1 << bit
-}
-
 // Member says what is done with the value of a key.
 type Member struct {
 	key  string
@@ -96,15 +87,18 @@ func (r *Reader) Members(members ...Member) {
 	}
 }
 
-// OneOf takes the value of the present member as the one of its key does, and skips it if there is none. The members of an object are given in
-// the same order each time. A key that comes twice fails, as Once says.
+// OneOf takes the value of the present member as the one of its key does, and skips it if there is none. The members of an object, at most 64, are given in
+// the same order each time. A key that comes twice fails: readers disagree about which of the two counts.
 func (o *Object) OneOf(members ...Member) {
 	i := slices.IndexFunc(members, func(m Member) bool { return m.key == string(o.key) })
 	if i < 0 {
 		o.r.Skip()
 		return
 	}
-	o.Once(uint(i)) // #nosec G115 -- an index
+	if o.seen&(1<<i) != 0 {
+		o.r.Failf("duplicate key %q", o.key)
+	}
+	o.seen |= 1 << i
 	if m := members[i]; m.text != nil {
 		*m.text = o.r.String()
 	} else {
