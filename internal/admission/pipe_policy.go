@@ -63,7 +63,9 @@ const (
 	maxProgram       = 1024
 	latestExpiry     = 9999 // years of more digits do not sort as texts
 	expiryLayout     = "2006-01-02T15:04:05Z"
-	expiryWarnBefore = 7 * 24 * time.Hour
+
+	// ExpiryWarning is how long before its end a permission counts as ending.
+	ExpiryWarning = 7 * 24 * time.Hour
 )
 
 var (
@@ -259,7 +261,7 @@ func expiry(s *access.Subject) (at, warnFrom string) {
 		return "", ""
 	}
 	end := s.ExpiresAt.UTC()
-	return end.Format(expiryLayout), end.Add(-expiryWarnBefore).Format(expiryLayout)
+	return end.Format(expiryLayout), end.Add(-ExpiryWarning).Format(expiryLayout)
 }
 
 // label holds a text against the form of a name that the API's schema asks for.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,13 +13,8 @@ const annotationDomain = "microsoft.com"
 // host, a HostProcess container, or an annotation that could make one. All other objects pass without asking the policy, which is what lets most
 // of a cluster's pods through in microseconds, and what the webhook configuration's match conditions do already.
 func isRelevant(e *extraction, pod *metadata) bool {
-	if len(e.mounts) > 0 || len(e.unmounted) > 0 || len(e.persistent) > 0 {
+	if len(e.mounts) > 0 || len(e.unmounted) > 0 || len(e.persistent) > 0 || slices.ContainsFunc(e.containers, func(c Container) bool { return c.HostProcess }) {
 		return true
-	}
-	for i := range e.containers {
-		if e.containers[i].HostProcess {
-			return true
-		}
 	}
 	for key := range pod.annotations {
 		if isRuntimeAnnotation(key) {

@@ -75,13 +75,7 @@ type testRule struct {
 func ruleOf(m *ast.Module, r *ast.Rule) (t testRule, ok bool) {
 	ref := r.Head.Ref().GroundPrefix()
 	for i, term := range ref {
-		name := ""
-		switch v := term.Value.(type) {
-		case ast.Var:
-			name = string(v)
-		case ast.String:
-			name = string(v)
-		}
+		name := nameOf(term)
 		isSkipped := strings.HasPrefix(name, tester.SkipTestPrefix)
 		if isSkipped || strings.HasPrefix(name, tester.TestPrefix) {
 			return testRule{r, m.Package, ref[:i+1], isSkipped}, true

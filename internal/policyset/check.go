@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
@@ -54,13 +55,9 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 				}
 			}
 		}
-		at := spec.Child("subjects").Index(i).Child("expiresAt")
-		switch {
-		case s.ExpiresAt == nil:
-		case s.ExpiresAt.IsZero(): // elsewhere a time that is not set means that there is no end
+		if s.ExpiresAt != nil && s.ExpiresAt.IsZero() { // elsewhere a time that is not set means that there is no end
+			at := spec.Child("subjects").Index(i).Child("expiresAt")
 			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "not the end of a permission; leave it out if there is none"))
-		case s.ExpiresAt.Year() > maxYear:
-			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
 		}
 	}
 	return faults
@@ -247,7 +244,7 @@ func invisible(s string) string {
 }
 
 // Soon is how long before its end a permission counts as ending.
-const Soon = 7 * 24 * time.Hour
+const Soon = admission.ExpiryWarning
 
 // Warnings tell the author of a PipePolicy that is taken what he may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
@@ -351,9 +348,6 @@ func hint(prefix, near string) string {
 	}
 	return fmt.Sprintf(": did you mean %q?", prefix+near)
 }
-
-// maxYear is the last year that RFC 3339 can write; times are compared as text.
-const maxYear = 9999
 
 // regoFile is the form of a file's name, as in the CRD.
 var regoFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*\.rego$`)

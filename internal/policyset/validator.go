@@ -100,7 +100,7 @@ func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (
 
 // blames says whether err names the object.
 func blames(err error, kind, name string) bool {
-	for _, e := range leaves(err) {
+	for _, e := range Leaves(err) {
 		if o, ok := errors.AsType[*ObjectError](e); ok && o.Kind == kind && o.Name == name {
 			return true
 		}
