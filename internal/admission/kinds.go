@@ -56,6 +56,15 @@ func Kinds() []metav1.GroupVersionKind {
 	return out
 }
 
+// Resources are the same kinds, as the API server serves them.
+func Resources() []metav1.APIResource {
+	out := make([]metav1.APIResource, len(judgedKinds))
+	for i, k := range judgedKinds {
+		out[i] = metav1.APIResource{Group: k.Group, Version: k.Version, Kind: k.Kind, Name: k.resource, Namespaced: !k.isCluster}
+	}
+	return out
+}
+
 func judgedKindOf(kind metav1.GroupVersionKind) (*judgedKind, bool) {
 	for i := range judgedKinds {
 		if judgedKinds[i].GroupVersionKind == kind {

@@ -32,10 +32,10 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	subject := v1alpha1.ReportSubject{
 		APIVersion: k.apiVersion(),
 		Kind:       k.gvk.Kind,
-		Namespace:  inert(h.namespace, maxShort),
-		Name:       inert(h.name, maxShort),
+		Namespace:  admission.Plain(h.namespace, maxShort),
+		Name:       admission.Plain(h.name, maxShort),
 		UID:        types.UID(h.uid),
-		Controller: inert(h.controller, maxShort),
+		Controller: admission.Plain(h.controller, maxShort),
 	}
 	isStatic := h.isMirror && k.gvk.Kind == "Pod"
 	result := func(rule, effect string) v1alpha1.ReportResult {
@@ -43,7 +43,7 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	}
 	if j.Failure != "" {
 		r := result(admission.CodeFailure, effectError)
-		r.Message = inert(j.Failure, maxMessage)
+		r.Message = admission.Plain(j.Failure, maxMessage)
 		v.summary.Error = 1
 		v.counts.addOne(series{effectError, admission.CodeFailure, true})
 		v.results = []v1alpha1.ReportResult{r}
@@ -73,9 +73,9 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	for _, f := range listed {
 		key := series{effectOf(f), ruleOf(f), f.Known}
 		r := result(key.code, key.effect)
-		r.Severity = inert(f.Severity, maxShort)
-		r.Field = inert(f.Field, maxField)
-		r.Message = inert(f.Text, maxMessage)
+		r.Severity = admission.Plain(f.Severity, maxShort)
+		r.Field = admission.Plain(f.Field, maxField)
+		r.Message = admission.Plain(f.Text, maxMessage)
 		r.Policies = slices.Clone(f.Policies)
 		v.results = append(v.results, r)
 		if left[key]--; left[key] == 0 {
@@ -128,7 +128,7 @@ func ruleOf(f Finding) string {
 	if f.Code == "" {
 		return "(no code)"
 	}
-	return inert(f.Code, maxShort)
+	return admission.Plain(f.Code, maxShort)
 }
 
 // rank orders effects from the one to look at first.
