@@ -59,10 +59,10 @@ const maxMissValues = 3
 // ungoverned is the Access of a pipe that no policy governs: there are no subjects.
 var ungoverned = &Access{Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}
 
-// maxMatches bounds what it may take to hold an object against subjects: one for each subject that is looked at, and for each container and image in it.
+// maxMatches bounds the work of matching an object with subjects: one for each subject, and for each container and image in it.
 const maxMatches = 1 << 22
 
-var errTooManySubjects = errors.New("the object has too many containers to be held against all subjects of the PipePolicies that concern them")
+var errTooManySubjects = errors.New("the object has too many containers to be matched with all subjects of the PipePolicies that concern them")
 
 // permits fills in what policies say of the entries of an input. Its now is the input's. It returns an error if that takes too long.
 func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance) error {
@@ -104,7 +104,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 			v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 		}
 	}
-	for i := range in.PersistentVolumes { // which nobody can be permitted
+	for i := range in.PersistentVolumes { // for which there is no permission
 		v := &in.PersistentVolumes[i]
 		v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 	}
@@ -124,7 +124,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 }
 
 // subjectName is the name of a container to a subject that lists containers. An ephemeral one has none: the lists are of the containers that
-// manifests have, and who may add one to a pod, with a command of their choice, could give it any name that the pod has free.
+// manifests have, and a user who may add one to a pod, with any command, could give it any name that is free in the pod.
 func subjectName(name, containerType string) string {
 	if containerType == typeEphemeral {
 		return ""

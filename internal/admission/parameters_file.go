@@ -74,7 +74,7 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 			p.HostProcessAllowed = f.allowedNamespaces(path, v, "list the names")
 			for _, name := range sortedKeys(p.HostProcessAllowed) {
 				if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
-					f.add(join(path, name), "names no service account: it would allow nobody")
+					f.add(join(path, name), "names no service account, and would allow none")
 				}
 			}
 		},
@@ -147,7 +147,7 @@ func (f *faults) guardedPipes(path string, v any) []string {
 	return patterns
 }
 
-// patterns holds patterns against their form one by one, so that each fault is reported.
+// patterns checks patterns one by one, so that each fault is reported.
 func (f *faults) patterns(path string, v any) []string {
 	patterns := f.texts(path, v)
 	for i, p := range patterns {

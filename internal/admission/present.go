@@ -80,7 +80,7 @@ func (r *Reviewer) present(j *judgement) Result {
 func (r *Result) rank() {
 	strength := func(e Effect) int { return slices.Index([]Effect{EffectAllow, EffectAudit, EffectWarn, EffectDeny}, e) }
 	for _, f := range r.Findings {
-		effect := EffectDeny // an effect that nobody knows refuses
+		effect := EffectDeny // an unknown effect refuses
 		switch f.Effect {
 		case policy.EffectAudit:
 			effect = EffectAudit

@@ -80,7 +80,7 @@ func escape(b *strings.Builder, s string, limit int, special string) (cut int) {
 	return 0
 }
 
-// isPlain says whether s is printable ASCII without special characters, as almost all texts are.
+// isPlain reports whether s is printable ASCII without special characters, as almost all texts are.
 func isPlain(s, special string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || strings.IndexByte(special, c) >= 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
-// standing says where a subject is on its way. Later values are later in time.
+// standing is the state of a subject's permission. Later values are later in time.
 type standing int
 
 const (

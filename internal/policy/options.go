@@ -21,7 +21,7 @@ type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
 	// Timeout bounds the processor time of one evaluation, that of the thread on which it runs. By the clock, an evaluation and the wait for a slot
-	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses somebody, and
+	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses a request, and
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
 	// builtin call may overrun it.
 	Timeout time.Duration

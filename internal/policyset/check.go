@@ -23,7 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// CheckPipePolicy finds what is wrong with a PipePolicy beyond what every policy must keep. The CRD's schema checks the
+// CheckPipePolicy reports every fault of a PipePolicy. The CRD's schema checks the
 // same at the API server; objects in files, or stored under another schema, have not met it.
 func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	var faults field.ErrorList
@@ -63,7 +63,7 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	return faults
 }
 
-// checkProcess finds a process of which nothing is said, which would else be none, and what of its program nobody sees.
+// checkProcess finds a process without any field, which would otherwise count as absent, and invisible characters in its program.
 func checkProcess(p *v1alpha1.NodeProcess, at *field.Path) (faults field.ErrorList) {
 	if p == nil {
 		return nil
@@ -122,7 +122,7 @@ func CheckMetadata(m *metav1.ObjectMeta) (faults field.ErrorList) {
 	return faults
 }
 
-// checkName holds the name of an object against what the API server takes.
+// checkName checks the name of an object as the API server does.
 func checkName(name string) (faults field.ErrorList) {
 	at := field.NewPath("metadata", "name")
 	if name == "" {
@@ -143,7 +143,7 @@ const (
 	maxShare, maxService   = 512, 256
 )
 
-// checkSet holds a list against what the API server takes: bounds, and no entry twice.
+// checkSet checks a list as the API server does: its bounds, and no entry twice.
 func checkSet(list []string, most, longest int, at *field.Path) (faults field.ErrorList) {
 	if len(list) > most {
 		return field.ErrorList{field.TooMany(at, len(list), most)}
@@ -231,7 +231,7 @@ func checkCalls(methods, prefixes []string, at *field.Path) (faults field.ErrorL
 	return faults
 }
 
-// invisible says what in a text nobody who reads the policy sees.
+// invisible describes a character that a reader of the policy does not see, if a text has one.
 func invisible(s string) string {
 	if !utf8.ValidString(s) {
 		return "is not UTF-8"
@@ -246,12 +246,12 @@ func invisible(s string) string {
 // Soon is how long before its end a permission counts as ending.
 const Soon = admission.ExpiryWarning
 
-// Warnings tell the author of a PipePolicy that is taken what he may not have meant.
+// Warnings lists what the author of a valid PipePolicy may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	out := append(pipeWarnings(p.Spec), ForAdmissionAlone(p)...)
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if len(p.Spec.Subjects) == 0 {
-		warn("no subjects: nobody may use these pipes")
+		warn("no subjects: no pod and no process may use these pipes")
 	}
 	isHost := func(s v1alpha1.Subject) bool { return s.HostProcess != nil || len(s.HostPaths) > 0 }
 	if a := p.Spec.Admission; slices.ContainsFunc(p.Spec.Subjects, isHost) {
@@ -259,7 +259,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 			warn("admission.requirement is for pipes: no HostProcess container, and no mount of a host path, is asked whether it is privileged")
 		}
 		if len(p.Spec.Pipes) == 0 && a.Action != "" && a.Action != v1alpha1.ActionDeny {
-			warn("admission.action is for pipes, and there are none: the parameters hostProcess and hostPaths say what follows for others")
+			warn("admission.action is for pipes, and there are none: the parameters hostProcess and hostPaths set the action for others")
 		}
 	}
 	for _, s := range p.Spec.Subjects {
@@ -310,7 +310,7 @@ func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
 	return nodepolicy.ForAdmissionAlone(&of)
 }
 
-// pipeWarnings tell of pipes that CSI Proxy does not have. They are no faults: later versions may have more.
+// pipeWarnings warn of pipes that CSI Proxy does not have. They are no faults: later versions may have more.
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 	groups := access.Groups()
 	for _, pattern := range spec.Pipes {

@@ -77,7 +77,7 @@ func (s Sources) only(kind, name string) Sources {
 
 // Examine says what would come of the sources because of the one object that is named: fault is what is wrong with it,
 // and elsewhere is why the set still would not decide although the object is not to blame. An object must not be refused
-// for the faults of others: whoever repairs a set that is broken in two places repairs one of them first.
+// for the faults of others: a set that is broken in two places is repaired one place at a time.
 func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
@@ -98,7 +98,7 @@ func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (
 	return nil, before
 }
 
-// blames says whether err names the object.
+// blames reports whether err names the object.
 func blames(err error, kind, name string) bool {
 	for _, e := range Leaves(err) {
 		if o, ok := errors.AsType[*ObjectError](e); ok && o.Kind == kind && o.Name == name {

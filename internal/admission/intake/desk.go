@@ -212,7 +212,7 @@ func (d *Desk) portion(from io.Reader, body *bytes.Buffer, r *reader) (int64, er
 	return io.CopyN(io.Discard, from, portion)
 }
 
-// isTimeout says whether a read was ended by its deadline.
+// isTimeout reports whether a read was ended by its deadline.
 func isTimeout(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return ok && timeout.Timeout()

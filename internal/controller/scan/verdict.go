@@ -21,7 +21,7 @@ type verdict struct {
 	summary  v1alpha1.ReportSummary
 	results  []v1alpha1.ReportResult
 	counts   counts
-	violated []string // policies that govern what nobody permits, each once
+	violated []string // policies that govern what has no permission, each once
 	// otherModes are those whose subject a pod would be in its other mode, each once. Templates make pods, which count.
 	otherModes map[admission.OtherMode]bool
 }
@@ -114,7 +114,7 @@ func notListed(n int32, where string) string {
 	return fmt.Sprintf("%d more findings of this rule %s, not listed one by one", n, where)
 }
 
-// effectOf is the effect of a finding. One that nobody knows refuses, as in admission.
+// effectOf is the effect of a finding. An unknown one refuses, as in admission.
 func effectOf(f Finding) string {
 	switch f.Effect {
 	case effectWarn, effectAudit:
@@ -159,8 +159,8 @@ func compareResults(a, b v1alpha1.ReportResult) int {
 	)
 }
 
-// isViolation says whether nobody permits what a finding is about. A policy that only warns or records violates nothing
-// less for it: its rules of high severity find the same. Lesser ones are about what is permitted, but not for long.
+// isViolation reports whether a finding is about something without permission. That does not depend on the action of the policy: also where it only warns or
+// records, its rules of high severity find the same. Lesser ones are about what is permitted, but not for long.
 func isViolation(effect string, f Finding) bool {
 	return effect == effectDeny || f.Severity == "critical" || f.Severity == "high"
 }
