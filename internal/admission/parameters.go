@@ -76,11 +76,7 @@ func (p Parameters) check(f *faults) {
 	}
 	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
 	choice(f, "hostProcess", string(p.HostProcess), hostActions...)
-	for _, name := range sortedKeys(p.HostProcessAllowed) {
-		if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
-			f.add(join("hostProcessAllowed", name), "names no service account, and would allow none")
-		}
-	}
+	f.withAccounts("hostProcessAllowed", p.HostProcessAllowed)
 	choice(f, "equalPower", string(p.EqualPower), hostActions...)
 	if _, err := pipepath.NewPowers(p.EqualPowerPipes, p.EqualPowerPaths); err != nil {
 		f.add("equalPowerPipes, equalPowerPaths", "%v", err)

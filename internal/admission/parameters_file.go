@@ -72,11 +72,7 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 		},
 		"hostProcessAllowed": func(path string, v any) {
 			p.HostProcessAllowed = f.allowedNamespaces(path, v, "list the names")
-			for _, name := range sortedKeys(p.HostProcessAllowed) {
-				if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
-					f.add(join(path, name), "names no service account, and would allow none")
-				}
-			}
+			f.withAccounts(path, p.HostProcessAllowed)
 		},
 		"equalPower": func(path string, v any) {
 			p.EqualPower = choice(&f, path, v, hostActions...)
@@ -195,6 +191,15 @@ func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string
 		out[name] = s
 	}
 	return out
+}
+
+// withAccounts reports namespaces without service accounts.
+func (f *faults) withAccounts(path string, namespaces map[string]Subjects) {
+	for _, name := range sortedKeys(namespaces) {
+		if len(namespaces[name].ServiceAccounts) == 0 {
+			f.add(join(path, name), "names no service account, and would allow none")
+		}
+	}
 }
 
 func (f *faults) serviceAccounts(path string, v any) []string {

@@ -50,28 +50,20 @@ func (s Sources) WithPolicyModule(m v1alpha1.PolicyModule) Sources {
 	return s
 }
 
-// without copies the lists, less one object: what a cache returned is not changed.
+// without leaves out one object.
 func (s Sources) without(kind, name string) Sources {
-	s.PipePolicies, s.PolicyModules = slices.Clone(s.PipePolicies), slices.Clone(s.PolicyModules)
-	switch kind {
-	case KindPipePolicy:
-		s.PipePolicies = slices.DeleteFunc(s.PipePolicies, func(p v1alpha1.PipePolicy) bool { return p.Name == name })
-	case KindPolicyModule:
-		s.PolicyModules = slices.DeleteFunc(s.PolicyModules, func(m v1alpha1.PolicyModule) bool { return m.Name == name })
-	}
-	return s
+	return s.filtered(func(k, n string) bool { return k != kind || n != name })
 }
 
-// only leaves one object of its kind, and no PolicyModule beside it.
+// only leaves one object, and no other.
 func (s Sources) only(kind, name string) Sources {
-	switch kind {
-	case KindPipePolicy:
-		s.PipePolicies = slices.DeleteFunc(slices.Clone(s.PipePolicies), func(p v1alpha1.PipePolicy) bool { return p.Name != name })
-		s.PolicyModules = nil
-	case KindPolicyModule:
-		s.PolicyModules = slices.DeleteFunc(slices.Clone(s.PolicyModules), func(m v1alpha1.PolicyModule) bool { return m.Name != name })
-		s.PipePolicies = nil
-	}
+	return s.filtered(func(k, n string) bool { return k == kind && n == name })
+}
+
+// filtered copies the lists: what a cache returned is not changed.
+func (s Sources) filtered(keep func(kind, name string) bool) Sources {
+	s.PipePolicies = slices.DeleteFunc(slices.Clone(s.PipePolicies), func(p v1alpha1.PipePolicy) bool { return !keep(KindPipePolicy, p.Name) })
+	s.PolicyModules = slices.DeleteFunc(slices.Clone(s.PolicyModules), func(m v1alpha1.PolicyModule) bool { return !keep(KindPolicyModule, m.Name) })
 	return s
 }
 
