@@ -117,8 +117,9 @@ var knownFields sync.Map // of []field, by the reflect.Type of the struct
 
 // fieldsOf are the fields that encoding/json knows of a struct, those of embedded structs among them.
 func fieldsOf(t reflect.Type) []field {
-	if known, ok := knownFields.Load(t); ok {
-		return known.([]field) //nolint:forcetypeassert // nothing else is stored
+	known, _ := knownFields.Load(t)
+	if fields, ok := known.([]field); ok {
+		return fields
 	}
 	var fields []field
 	for _, f := range reflect.VisibleFields(t) {

@@ -251,7 +251,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	out := append(pipeWarnings(p.Spec), ForAdmissionAlone(p)...)
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if len(p.Spec.Subjects) == 0 {
-		warn("no subjects: no pod and no process may use these pipes")
+		warn("no subjects: nobody may use these pipes")
 	}
 	isHost := func(s v1alpha1.Subject) bool { return s.HostProcess != nil || len(s.HostPaths) > 0 }
 	if a := p.Spec.Admission; slices.ContainsFunc(p.Spec.Subjects, isHost) {
