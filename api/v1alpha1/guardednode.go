@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// GuardedNode is what the node component says of its node: which bundle of policies decides there, and what is wrong. It
-// has the name of the Node. It is the node's own word: who has taken over a node also says this for it, and for no other.
+// GuardedNode is the report of the node component: which bundle of policies its node enforces, and what is wrong. It
+// has the name of the Node. It is as trustworthy as the node: an attacker who controls a node controls its report, and no other.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=gnode,categories=pipeguard
@@ -32,7 +32,7 @@ type GuardedNodeList struct {
 	Items           []GuardedNode `json:"items"`
 }
 
-// NodeState says what decides on a node.
+// NodeState is the kind of policy that a node enforces.
 //
 // +kubebuilder:validation:Enum=Guarding;Denying;Local;Unreachable
 type NodeState string
@@ -41,7 +41,7 @@ type NodeState string
 const (
 	// NodeGuarding nodes decide by a bundle.
 	NodeGuarding NodeState = "Guarding"
-	// NodeDenying nodes are to decide by a bundle and have none that is valid, so that they deny every call.
+	// NodeDenying nodes require a bundle and have no valid one, so they deny every call.
 	NodeDenying NodeState = "Denying"
 	// NodeLocal nodes decide by their own configuration alone: PipePolicies do not reach them.
 	NodeLocal NodeState = "Local"
@@ -49,9 +49,9 @@ const (
 	NodeUnreachable NodeState = "Unreachable"
 )
 
-// NodeReport is what a node says of itself.
+// NodeReport is a node's report of itself.
 type NodeReport struct {
-	// ReportedAt is when it said so, by the node's clock. It says so again every five minutes.
+	// ReportedAt is the time of the report, by the node's clock. It is repeated every five minutes.
 	ReportedAt metav1.Time `json:"reportedAt"`
 	// State is Guarding (a bundle decides), Denying (there is no valid bundle, and every call is denied), Local (the node's
 	// own configuration decides, and PipePolicies do not) or Unreachable (the service does not answer).
@@ -61,7 +61,7 @@ type NodeReport struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Message says what is wrong; nothing if nothing is known to be.
+	// Message says what is wrong; empty if no fault is known.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
@@ -93,7 +93,7 @@ type NodeReport struct {
 
 // NodeBundle is the bundle by which a node decides, or what keeps it from having one.
 type NodeBundle struct {
-	// Pool is the node pool that the node counts itself to.
+	// Pool is the node pool that the node belongs to by its configuration.
 	//
 	// +kubebuilder:validation:MaxLength=63
 	Pool string `json:"pool"`
@@ -101,7 +101,7 @@ type NodeBundle struct {
 	//
 	// +kubebuilder:validation:Minimum=0
 	Revision int64 `json:"revision"`
-	// PolicyRevision is what admission calls the same policies.
+	// PolicyRevision is the revision of the same policies at admission.
 	//
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
@@ -115,7 +115,7 @@ type NodeBundle struct {
 	//
 	// +optional
 	IssuedAt *metav1.Time `json:"issuedAt,omitempty"`
-	// ExpiresAt is when it ends. A node that has heard of no other by then denies every call.
+	// ExpiresAt is when it ends. A node that has received no other by then denies every call.
 	//
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
@@ -124,7 +124,7 @@ type NodeBundle struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Invalid string `json:"invalid,omitempty"`
-	// Refused says why the node did not take what it was offered last, in a word such as signature or rollback.
+	// Refused is why the node rejected the bundle that it was offered last, in a word such as signature or rollback.
 	//
 	// +kubebuilder:validation:MaxLength=64
 	// +optional

@@ -54,12 +54,12 @@ type PipePolicySpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	Admission AdmissionRules `json:"admission,omitzero"`
-	// Node is what the proxies on the nodes do, in bundles that are signed for them. What a subject says of itself counts instead.
+	// Node is what the proxies on the nodes do, in bundles that are signed for them. The fields of a subject take precedence.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	Node NodeRules `json:"node,omitzero"`
-	// Subjects are those who may use the pipes. Without any, nobody may.
+	// Subjects may use the pipes. Without any, no pod and no process may.
 	//
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -75,7 +75,7 @@ type PipePolicySpec struct {
 // +kubebuilder:validation:Pattern=`^[A-Za-z0-9._{}-]+\*?$`
 type PipePattern string
 
-// AdmissionAction says what follows if nobody permits what an object asks for.
+// AdmissionAction is the consequence for an object that no policy permits.
 //
 // +kubebuilder:validation:Enum=Deny;Warn;Audit
 type AdmissionAction string
@@ -107,22 +107,22 @@ const (
 
 // AdmissionRules is what the webhook does about the pipes of a policy.
 type AdmissionRules struct {
-	// Action says what follows for an object that nobody permits: Deny, Warn or Audit. Of several policies that govern
-	// a pipe the strictest counts. A path that names no single pipe is refused whatever this says.
+	// Action is the consequence for an object that no policy permits: Deny, Warn or Audit. Of several policies that govern
+	// a pipe, the strictest counts. A path that names no single pipe is refused whatever this says.
 	//
 	// +kubebuilder:default=Deny
 	// +optional
 	Action AdmissionAction `json:"action,omitempty"`
 	// Requirement is what a container must have: AllowedNamespace (be a subject), PrivilegedAndAllowedNamespace (be a
 	// subject and privileged) or PrivilegedOrAllowedNamespace (either; the weakest, because on Windows privileged has no
-	// effect and whoever writes a pod can set it). Privileged alone counts only if every policy that governs the pipe says so.
+	// effect and the author of a pod can set it). Privileged alone counts only if every policy that governs the pipe says so.
 	//
 	// +kubebuilder:default=AllowedNamespace
 	// +optional
 	Requirement Requirement `json:"requirement,omitempty"`
 }
 
-// NodeAction says whether the proxy on a node refuses what its rules do not permit.
+// NodeAction reports whether the proxy on a node refuses what its rules do not permit.
 //
 // +kubebuilder:validation:Enum=Enforce;LogOnly
 type NodeAction string
@@ -142,7 +142,7 @@ type NodeRules struct {
 	// +kubebuilder:default=Enforce
 	// +optional
 	Action NodeAction `json:"action,omitempty"`
-	// Methods are the gRPC methods that may be called, in the newest version's words; empty means all.
+	// Methods are the gRPC methods that may be called, by their names in the newest version; empty means all.
 	//
 	// +kubebuilder:validation:MaxItems=128
 	// +kubebuilder:validation:items:MaxLength=128
@@ -164,7 +164,7 @@ type NodeRules struct {
 	RequireToken bool `json:"requireToken,omitempty"`
 }
 
-// Subject is who may use the pipes of a policy: containers of pods in one namespace, narrowed by each list that is not empty, or a process of the node.
+// Subject may use the pipes of a policy: containers of pods in one namespace, narrowed by each list that is not empty, or a process of the node.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) != has(self.process)",message="a subject is containers of a namespace or a process of the node: set namespace or process, and not both"
 // +kubebuilder:validation:XValidation:rule="!has(self.process) || (!has(self.serviceAccounts) && !has(self.containers) && !has(self.images))",message="a process of the node is in no pod: leave serviceAccounts, containers and images out"
@@ -239,7 +239,7 @@ type Subject struct {
 	// +listType=set
 	// +optional
 	HostPaths []string `json:"hostPaths,omitempty"`
-	// Owner is who answers for an exception: a person, a team, an address.
+	// Owner is responsible for an exception: a person, a team, an address.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -283,7 +283,7 @@ type NodeProcess struct {
 	// +kubebuilder:validation:MaxLength=184
 	// +kubebuilder:validation:Pattern=`^S-1(-(0|[1-9][0-9]{0,14})){2,16}$`
 	Account string `json:"account"`
-	// Program is the full path of its program, such as C:\Program Files\Example\driver.exe, in any case. There are no patterns: a directory could hold anybody's program.
+	// Program is the full path of its program, such as C:\Program Files\Example\driver.exe, in any case. There are no patterns: a directory could hold another program.
 	//
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]:\\[^*?"<>|:/]+$`
@@ -294,7 +294,7 @@ type NodeProcess struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.permits) || !('NodeAccount' in self.permits) || (has(self.shares) && size(self.shares) > 0)",message="NodeAccount needs shares: without them the node would log on to any server with its own account"
 type SubjectRules struct {
-	// Methods are the gRPC methods that the subject may call, in the newest version's words. If not set, those of the policy.
+	// Methods are the gRPC methods that the subject may call, by their names in the newest version. If not set, those of the policy.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
@@ -312,7 +312,7 @@ type SubjectRules struct {
 	// +listType=set
 	// +optional
 	PathPrefixes []string `json:"pathPrefixes,omitempty"`
-	// RequireToken asks it for a token of its service account, whatever the policy says of all.
+	// RequireToken asks it for a token of its service account, even if the policy does not.
 	//
 	// +optional
 	RequireToken bool `json:"requireToken,omitempty"`
@@ -378,11 +378,11 @@ type CallLimits struct {
 	Burst *int32 `json:"burst,omitempty"`
 }
 
-// PipePolicyStatus is what became of a PipePolicy.
+// PipePolicyStatus is the status of a PipePolicy.
 type PipePolicyStatus struct {
 	PolicyStatus `json:",inline"`
 
-	// Violations is how many existing objects the last scan found that no policy permits to have a pipe of this policy.
+	// Violations is the number of existing objects in the last scan that have a pipe of this policy without permission.
 	//
 	// +optional
 	Violations *int32 `json:"violations,omitempty"`

@@ -35,7 +35,7 @@ type PolicyModuleList struct {
 	Items           []PolicyModule `json:"items"`
 }
 
-// PolicyModuleSpec is Rego and what it is parameterised with.
+// PolicyModuleSpec is Rego and its parameters.
 type PolicyModuleSpec struct {
 	// Modules are files of Rego. Those whose name ends in _test.rego hold tests and do not decide.
 	//
@@ -69,7 +69,7 @@ type RegoFile struct {
 	Rego string `json:"rego"`
 }
 
-// PolicyModuleStatus is what became of a PolicyModule.
+// PolicyModuleStatus is the status of a PolicyModule.
 type PolicyModuleStatus struct {
 	PolicyStatus `json:",inline"`
 

@@ -20,12 +20,12 @@ const (
 	// ConditionExpressedOnNodes is true of a PipePolicy if nodes permit its subjects all that admission takes it to permit; else its message names what
 	// holds at admission alone. Where no bundles are made, there is no such condition.
 	ConditionExpressedOnNodes = "ExpressedOnNodes"
-	// ConditionModesServed is true of a PipePolicy if the last scan found no pod that would be its subject but for its mode: HostProcess containers of a subject
+	// ConditionModesServed is true of a PipePolicy if the last scan found no pod that only its mode keeps from being a subject: HostProcess containers of a subject
 	// without hostProcess, or mounts of guarded pipes where the policy has no pipes, which no other policy permits. Until the first scan there is no such condition.
 	ConditionModesServed = "ModesServed"
 )
 
-// PolicyStatus is what became of a policy object.
+// PolicyStatus is the status of a policy object.
 type PolicyStatus struct {
 	// ObservedGeneration is the generation of the object that the rest of the status is about.
 	//

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/open-policy-agent/opa/v1/ast"
-
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -27,7 +25,6 @@ type Access struct {
 	Nearest []AccessMiss `json:"nearest"`
 
 	ended *AccessSubject // the last of the subjects that the container was
-	term  *ast.Term
 }
 
 // AccessSubject is a subject that permits what is asked, if its requirement is met.
@@ -60,12 +57,12 @@ func (t *Target) isHostPath() bool {
 const maxMissValues = 3
 
 // ungoverned is the Access of a pipe that no policy governs: there are no subjects.
-var ungoverned = (&Access{Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}).withTerm()
+var ungoverned = &Access{Subjects: []AccessSubject{}, Nearest: []AccessMiss{}}
 
-// maxMatches bounds what it may take to hold an object against subjects: one for each subject that is looked at, and for each container and image in it.
+// maxMatches bounds the work of matching an object with subjects: one for each subject, and for each container and image in it.
 const maxMatches = 1 << 22
 
-var errTooManySubjects = errors.New("the object has too many containers to be held against all subjects of the PipePolicies that concern them")
+var errTooManySubjects = errors.New("the object has too many containers to be matched with all subjects of the PipePolicies that concern them")
 
 // permits fills in what policies say of the entries of an input. Its now is the input's. It returns an error if that takes too long.
 func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance) error {
@@ -107,7 +104,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 			v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 		}
 	}
-	for i := range in.PersistentVolumes { // which nobody can be permitted
+	for i := range in.PersistentVolumes { // for which there is no permission
 		v := &in.PersistentVolumes[i]
 		v.Access = of(asker{by: v.governing, asks: question{what: ofAccount}})
 	}
@@ -127,7 +124,7 @@ func (s *Scope) permits(in *Input, now time.Time, allowance *jsonscan.Allowance)
 }
 
 // subjectName is the name of a container to a subject that lists containers. An ephemeral one has none: the lists are of the containers that
-// manifests have, and who may add one to a pod, with a command of their choice, could give it any name that the pod has free.
+// manifests have, and a user who may add one to a pod, with any command, could give it any name that is free in the pod.
 func subjectName(name, containerType string) string {
 	if containerType == typeEphemeral {
 		return ""
@@ -216,7 +213,7 @@ func (s *Scope) access(by *governing, c caller.Caller, asks question, now time.T
 		want := nearest.Want()
 		a.Nearest = append(a.Nearest, AccessMiss{Policy: nearestPolicy, Subject: nearest.Subject.Name, Field: string(nearest.Field), Want: want[:min(len(want), maxMissValues)]})
 	}
-	return a.withTerm()
+	return a
 }
 
 // granted is a subject of a policy.
@@ -236,41 +233,4 @@ func (g granted) or(o granted) granted {
 func (g granted) entry(r Requirement) AccessSubject {
 	at, warnFrom := expiry(g.subject)
 	return AccessSubject{Policy: g.policy, Subject: g.subject.Name, Requirement: r, ExpiresAt: at, WarnFrom: warnFrom}
-}
-
-var (
-	keyAction             = ast.StringTerm("action")
-	keyPrivilegedSuffices = ast.StringTerm("privilegedSuffices")
-	keySubjects           = ast.StringTerm("subjects")
-	keyNearest            = ast.StringTerm("nearest")
-	keyPolicy             = ast.StringTerm("policy")
-	keySubject            = ast.StringTerm("subject")
-	keyRequirement        = ast.StringTerm("requirement")
-	keyExpiresAt          = ast.StringTerm("expiresAt")
-	keyWarnFrom           = ast.StringTerm("warnFrom")
-	keyWant               = ast.StringTerm("want")
-)
-
-func (a *Access) withTerm() *Access {
-	a.term = ast.ObjectTerm(
-		item{keyAction, text(string(a.Action))},
-		item{keyPrivilegedSuffices, boolean(a.PrivilegedSuffices)},
-		item{keySubjects, list(a.Subjects, AccessSubject.term)},
-		item{keyNearest, list(a.Nearest, AccessMiss.term)},
-	)
-	return a
-}
-
-func (n AccessMiss) term() *ast.Term {
-	return ast.ObjectTerm(item{keyPolicy, text(n.Policy)}, item{keySubject, text(n.Subject)}, item{keyField, text(n.Field)}, item{keyWant, list(n.Want, text)})
-}
-
-func (s AccessSubject) term() *ast.Term {
-	return ast.ObjectTerm(
-		item{keyPolicy, text(s.Policy)},
-		item{keySubject, text(s.Subject)},
-		item{keyRequirement, text(string(s.Requirement))},
-		item{keyExpiresAt, text(s.ExpiresAt)},
-		item{keyWarnFrom, text(s.WarnFrom)},
-	)
 }

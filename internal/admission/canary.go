@@ -54,7 +54,7 @@ type canary struct {
 }
 
 // canaries are what every policy refuses. Where each guarded pipe is governed by a PipePolicy that lets it pass, only paths that
-// nobody may have are left.
+// are never allowed are left.
 func canaries(scope *Scope) []canary {
 	var paths []string
 	if scope.canary != "" {

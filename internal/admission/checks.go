@@ -19,7 +19,7 @@ const driverNamespace = "kube-system"
 // checkTime is when the checks take place, so that they have the same outcome at any time.
 var checkTime = time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// checks are the invariants that every policy must hold before it is activated, whoever wrote it and whatever its own
+// checks are the invariants that every policy must hold before it is activated, whatever its author and its own
 // tests say. Some are about p itself, of which scope is the scope; the others bring policies of their own.
 func (p Policies) checks(scope *Scope) ([]policy.Check, error) {
 	var c checkList

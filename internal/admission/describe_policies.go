@@ -42,7 +42,7 @@ func (a *Access) last() (last *AccessSubject, isOpen bool) {
 	return last, true
 }
 
-// permitsUnprivileged says whether one of the subjects asks for no privileged container besides; those that have ended ask for nothing.
+// permitsUnprivileged reports whether one of the subjects asks for no privileged container besides; those that have ended ask for nothing.
 func (a *Access) permitsUnprivileged() bool {
 	return len(a.Subjects) == 0 || slices.ContainsFunc(a.Subjects, func(s AccessSubject) bool { return s.Requirement != PrivilegedAndAllowedNamespace })
 }
@@ -103,7 +103,7 @@ func (n AccessMiss) describe(c *Container) string {
 	return s
 }
 
-// isElsewhere says whether an image is of another registry than all of the wanted ones, as those of a mirror are. A digest alone is of any.
+// isElsewhere reports whether an image is of another registry than all of the wanted ones, as those of a mirror are. A digest alone is of any.
 func isElsewhere(image string, want []string) bool {
 	registry := registryOf(image)
 	return registry != "" && !slices.ContainsFunc(want, func(s string) bool { return registryOf(s) == "" || registryOf(s) == registry })

@@ -91,7 +91,7 @@ func extract(scope *Scope, obj *object, a *jsonscan.Allowance) (extraction, erro
 	return e, nil
 }
 
-// exhausted says whether the work is too much, or the allowance taken. What is left out then does not matter: the object is refused,
+// exhausted reports whether the work is too much, or the allowance taken. What is left out then does not matter: the object is refused,
 // or read once more.
 func (e *extraction) exhausted() bool { return e.work > maxWork || e.allowance.Spent() }
 

@@ -51,7 +51,7 @@ func (h host) differs(c *caller.Container) access.Field {
 	return ""
 }
 
-// holds says whether a directory is one of the host paths or in one; nil is a directory of which nothing is known.
+// holds reports whether a directory is one of the host paths or in one; nil is a directory of which nothing is known.
 func (h host) holds(d *pipepath.Directory) bool {
 	return d != nil && slices.ContainsFunc(h.directories, func(own pipepath.Directory) bool { return own.Holds(*d) })
 }

@@ -113,7 +113,7 @@ func (r *Reviewer) answer(req *http.Request, place *intake.Place, body []byte, e
 	place.Wait()
 	done, err := r.turns.Take(ctx, intake.Host(req.RemoteAddr), tenant)
 	switch {
-	case err != nil && ctx.Err() != nil: // nobody waits for an answer
+	case err != nil && ctx.Err() != nil: // the client has left
 		return nil, &httpError{intake.Status(intake.ErrBusy), err}
 	case err != nil:
 		return r.unread(ctx, body, ReasonOverload, &httpError{intake.Status(intake.ErrBusy), errNoTurn})
@@ -140,7 +140,7 @@ func (r *Reviewer) attempt(ctx context.Context, body []byte, most int) (*admissi
 	return res.Response(e.request.UID), nil
 }
 
-// turnAway answers a request that is no review, and returns the status. It ends the connection if something of the body may
+// turnAway answers a request that is not a review, and returns the status. It ends the connection if part of the body may
 // be unread.
 func (r *Reviewer) turnAway(w http.ResponseWriter, req *http.Request, err error) int {
 	status := http.StatusBadRequest
@@ -197,7 +197,7 @@ func (r *Reviewer) unread(ctx context.Context, body []byte, reason string, err *
 	return res.Response(e.request.UID), nil
 }
 
-// checkHead refuses what is no review by its head.
+// checkHead refuses requests whose method or content type is not that of a review.
 func checkHead(w http.ResponseWriter, req *http.Request) error {
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)

@@ -28,13 +28,13 @@ type Input struct {
 	// Pod is what is known of the pod beside its containers, or of the pods that will be made of a template.
 	Pod        PodMeta     `json:"pod"`
 	Containers []Container `json:"containers"`
-	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded, has to do with one that is, is of equal power, or
+	// Mounts has one entry for each container, mount and volume of that name whose host path is guarded, is beneath or above one that is, is of equal power, or
 	// names a device or a share. Other directories and files of the host are left out.
 	Mounts []Mount `json:"mounts"`
 	// Unmounted has the declared volumes of that sort that no container mounts.
 	Unmounted []Volume `json:"unmounted"`
 	// PersistentVolumes has the path of that sort of an object of that kind. Such an object has no namespace, no service
-	// account and no containers: who may use it is whoever has its claim.
+	// account and no containers: the holder of its claim may use it.
 	PersistentVolumes []PersistentVolume `json:"persistentVolumes"`
 }
 
@@ -80,7 +80,7 @@ type Container struct {
 	HostProcess bool `json:"hostProcess"`
 	// RunAsUserName is the Windows account of the container's setting or, where it has none, of the pod's; empty where neither has one.
 	RunAsUserName string `json:"runAsUserName"`
-	// Access is what PipePolicies permit it as a HostProcess container. It has no action: the parameter hostProcess says what follows.
+	// Access is what PipePolicies permit it as a HostProcess container. It has no action: the parameter hostProcess sets the action.
 	Access *Access `json:"access"`
 	// Field is the path of the container in the object.
 	Field string `json:"field"`

@@ -22,7 +22,7 @@ type judgedKind struct {
 	leaf func(r *jsonscan.Reader, obj *object)
 }
 
-// judgedKinds has a row for each kind that is judged. A kind that is not here is refused: nobody has thought it through.
+// judgedKinds has a row for each kind that is judged. A kind that is not here is refused: its risks are not known.
 var judgedKinds = []judgedKind{
 	podHolder("", "Pod", "pods", "spec"),
 	podHolder("", "PodTemplate", "podtemplates", "template", "spec"),
@@ -52,6 +52,15 @@ func Kinds() []metav1.GroupVersionKind {
 	out := make([]metav1.GroupVersionKind, len(judgedKinds))
 	for i, k := range judgedKinds {
 		out[i] = k.GroupVersionKind
+	}
+	return out
+}
+
+// Resources are the same kinds, as the API server serves them.
+func Resources() []metav1.APIResource {
+	out := make([]metav1.APIResource, len(judgedKinds))
+	for i, k := range judgedKinds {
+		out[i] = metav1.APIResource{Group: k.Group, Version: k.Version, Kind: k.Kind, Name: k.resource, Namespaced: !k.isCluster}
 	}
 	return out
 }
@@ -135,7 +144,7 @@ func readObject(raw []byte, kind metav1.GroupVersionKind, a *jsonscan.Allowance)
 	return obj, nil
 }
 
-// sameKind holds an object's own apiVersion and kind against the kind of the request.
+// sameKind compares an object's own apiVersion and kind with the kind of the request.
 func sameKind(apiVersion, kind string, want metav1.GroupVersionKind) error {
 	if apiVersion != apiVersionOf(want) || kind != want.Kind {
 		return fmt.Errorf("the request is about %s, its object is %s",

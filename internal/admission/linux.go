@@ -18,7 +18,7 @@ const (
 	maxTerms = 32
 )
 
-// isLinux says whether only a node of Linux runs the pod. Before a kubelet runs a pod, it compares these fields with its own system and
+// isLinux reports whether only a node of Linux runs the pod. Before a kubelet runs a pod, it compares these fields with its own system and
 // its node's labels, even for a pod that is bound to the node by hand
 // (https://github.com/kubernetes/kubernetes/blob/v1.37.2/pkg/kubelet/lifecycle/predicate.go). What cannot be read proves nothing.
 //
@@ -39,7 +39,7 @@ func textOf(object []byte, key string) (text string) {
 	return text
 }
 
-// affinityIsLinux says whether there is a required node affinity, and each of its terms, of which a node must meet one, is for Linux alone.
+// affinityIsLinux reports whether there is a required node affinity, and each of its terms, of which a node must meet one, is for Linux alone.
 func (p *placement) affinityIsLinux() bool {
 	if p.affinity == nil {
 		return false

@@ -218,6 +218,36 @@ func TestAPodOfLinuxIsNotConcerned(t *testing.T) {
 	}
 }
 
+// Flannel's DaemonSet says by required node affinity alone that it is for Linux, which proves its template. The controller of DaemonSets puts the name of a node in
+// the place of that affinity: it proves nothing, and a tenant could write it too.
+func TestAffinityProvesATemplateAndNotThePodsOfADaemonSet(t *testing.T) {
+	parameters := DefaultParameters()
+	parameters.HostPaths = ActionDeny
+	r := newReviewer(t, parameters)
+	flannel := func(term corev1.NodeSelectorTerm) *corev1.Pod {
+		p := testPod("/opt/cni/bin", "/etc/cni/net.d")
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}}
+		return p
+	}
+	onLinux := []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpIn, Values: []string{"linux"}}}
+	onNode := []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1"}}}
+	for name, c := range map[string]struct {
+		term    corev1.NodeSelectorTerm
+		allowed bool
+	}{
+		"the system":                  {corev1.NodeSelectorTerm{MatchExpressions: onLinux}, true},
+		"the system and a node":       {corev1.NodeSelectorTerm{MatchExpressions: onLinux, MatchFields: onNode}, true},
+		"a node, as of a DaemonSet's": {corev1.NodeSelectorTerm{MatchFields: onNode}, false},
+	} {
+		for _, kind := range holders() {
+			res := r.Review(t.Context(), requestFor(t, asKind(t, kind, flannel(c.term)), nil))
+			if res.Allowed != c.allowed || !c.allowed && res.Code != "PG011" {
+				t.Errorf("%s: %s: allowed %t, %s", name, kind.Kind, res.Allowed, res.Code)
+			}
+		}
+	}
+}
+
 // A template of Linux may hold anything. One that becomes a template of Windows is not what it was, although its containers and mounts are.
 func TestATemplateThatIsNoLongerOfLinuxIsRefused(t *testing.T) {
 	r := newReviewer(t, DefaultParameters())

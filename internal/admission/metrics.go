@@ -56,7 +56,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// decided counts a result. known says whether the active policies describe its code: a code that a policy computed
+// decided counts a result. known reports whether the active policies describe its code: a code that a policy computed
 // is counted as other, so that there are no more series than rules.
 func (m *Metrics) decided(res *Result, known bool) {
 	code := res.Code

@@ -13,7 +13,7 @@ type Requirement string
 // Requirements, from the widest to the narrowest.
 const (
 	// PrivilegedOrAllowedNamespace lets privileged containers pass anywhere. On Windows privileged has no effect, and
-	// whoever writes a pod can set it: an admission that rests on it alone carries a warning.
+	// the author of a pod can set it: an admission that rests on it alone carries a warning.
 	PrivilegedOrAllowedNamespace  Requirement = "PrivilegedOrAllowedNamespace"
 	AllowedNamespace              Requirement = "AllowedNamespace"
 	PrivilegedAndAllowedNamespace Requirement = "PrivilegedAndAllowedNamespace"
@@ -28,8 +28,8 @@ type Parameters struct {
 	AllowedNamespaces map[string]Subjects
 	// HostProcess is the action on a HostProcess container that no PipePolicy permits. It reaches the pipes of its node without a mount.
 	HostProcess Action
-	// HostProcessAllowed are the service accounts, by their namespace, whose HostProcess containers nothing follows from.
-	// Empty by default. Each runs whatever it likes on the node, so whoever may create pods there must be trusted with that.
+	// HostProcessAllowed are the service accounts, by their namespace, whose HostProcess containers are exempt.
+	// Empty by default. Each has full control of the node, so everyone who may create pods there must be trusted with that.
 	HostProcessAllowed map[string]Subjects
 	// EqualPower is the action on a host path that gives as much power over the node as a guarded pipe.
 	EqualPower Action
@@ -42,11 +42,11 @@ type Parameters struct {
 	HostPaths Action
 	// GuardedHostPaths are directories of Windows nodes, absolute with their drive, in any case.
 	GuardedHostPaths []string
-	// PipePolicies are as those of the API, for who has no API.
+	// PipePolicies are the same as those of the API, for installations without it.
 	PipePolicies map[string]PipePolicy
 }
 
-// Subjects are those in an allowed namespace whom the permission is for.
+// Subjects are those in an allowed namespace that have the permission.
 type Subjects struct {
 	// ServiceAccounts of the pods. None means any, so anyone who may create pods in the namespace has the permission.
 	ServiceAccounts []string
@@ -76,11 +76,7 @@ func (p Parameters) check(f *faults) {
 	}
 	choice(f, "requirement", string(p.Requirement), PrivilegedOrAllowedNamespace, PrivilegedAndAllowedNamespace, AllowedNamespace)
 	choice(f, "hostProcess", string(p.HostProcess), hostActions...)
-	for _, name := range sortedKeys(p.HostProcessAllowed) {
-		if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
-			f.add(join("hostProcessAllowed", name), "names no service account: it would allow nobody")
-		}
-	}
+	f.withAccounts("hostProcessAllowed", p.HostProcessAllowed)
 	choice(f, "equalPower", string(p.EqualPower), hostActions...)
 	if _, err := pipepath.NewPowers(p.EqualPowerPipes, p.EqualPowerPaths); err != nil {
 		f.add("equalPowerPipes, equalPowerPaths", "%v", err)

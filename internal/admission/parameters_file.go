@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -72,11 +72,7 @@ func ParseParameters(data []byte, policies PolicyReader) (Parameters, error) {
 		},
 		"hostProcessAllowed": func(path string, v any) {
 			p.HostProcessAllowed = f.allowedNamespaces(path, v, "list the names")
-			for _, name := range sortedKeys(p.HostProcessAllowed) {
-				if len(p.HostProcessAllowed[name].ServiceAccounts) == 0 {
-					f.add(join(path, name), "names no service account: it would allow nobody")
-				}
-			}
+			f.withAccounts(path, p.HostProcessAllowed)
 		},
 		"equalPower": func(path string, v any) {
 			p.EqualPower = choice(&f, path, v, hostActions...)
@@ -147,7 +143,7 @@ func (f *faults) guardedPipes(path string, v any) []string {
 	return patterns
 }
 
-// patterns holds patterns against their form one by one, so that each fault is reported.
+// patterns checks patterns one by one, so that each fault is reported.
 func (f *faults) patterns(path string, v any) []string {
 	patterns := f.texts(path, v)
 	for i, p := range patterns {
@@ -197,6 +193,15 @@ func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string
 	return out
 }
 
+// withAccounts reports namespaces without service accounts.
+func (f *faults) withAccounts(path string, namespaces map[string]Subjects) {
+	for _, name := range sortedKeys(namespaces) {
+		if len(namespaces[name].ServiceAccounts) == 0 {
+			f.add(join(path, name), "names no service account, and would allow none")
+		}
+	}
+}
+
 func (f *faults) serviceAccounts(path string, v any) []string {
 	var accounts []string
 	if v != nil {
@@ -230,14 +235,7 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func typeName(v any) string {
 	switch v.(type) {

@@ -4,7 +4,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 )
 
-// persistentVolume is what is read of a PersistentVolumeSpec: where it leads on a node, and who gets it.
+// persistentVolume is what is read of a PersistentVolumeSpec: where it leads on a node, and its claim.
 type persistentVolume struct {
 	// sources has one entry in any volume that the API server takes.
 	sources []volumeSource

@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
-// Action says what follows if nobody permits what an object asks for.
+// Action is the consequence for an object without permission.
 type Action string
 
 // ActionIgnore lets it pass without a record. It is an action of parameters, and of no PipePolicy.
@@ -35,7 +35,7 @@ const (
 type PipePolicy struct {
 	// Pipes are names of pipes, or prefixes that end in "*", in any case.
 	Pipes []string
-	// Action is what follows for an object that nobody permits; empty means ActionDeny.
+	// Action is the consequence for an object without permission; empty means ActionDeny.
 	Action Action
 	// Requirement is what a container must have; empty means AllowedNamespace. "Allowed namespace" means to be a subject.
 	Requirement Requirement
@@ -43,7 +43,7 @@ type PipePolicy struct {
 	Subjects []access.Subject
 	// LogOnly is for nodes alone, as in access.Policy.
 	LogOnly bool `json:",omitempty"`
-	// Warnings tell the author of a policy of the parameters, which has no status, what he may not have meant.
+	// Warnings tell the author of a policy of the parameters, which has no status, of what may not be meant.
 	Warnings []string `json:"-"`
 }
 
@@ -63,7 +63,9 @@ const (
 	maxProgram       = 1024
 	latestExpiry     = 9999 // years of more digits do not sort as texts
 	expiryLayout     = "2006-01-02T15:04:05Z"
-	expiryWarnBefore = 7 * 24 * time.Hour
+
+	// ExpiryWarning is how long before its end a permission counts as ending.
+	ExpiryWarning = 7 * 24 * time.Hour
 )
 
 var (
@@ -107,7 +109,7 @@ func (p PipePolicy) forAdmission() PipePolicy {
 	return p
 }
 
-// lenient says whether an object that nobody permits passes.
+// lenient reports whether an object without permission passes.
 func (p PipePolicy) lenient() bool { return p.Action == ActionWarn || p.Action == ActionAudit }
 
 func (p PipePolicy) check(f *faults, at string) {
@@ -166,7 +168,7 @@ func checkSubject(f *faults, at string, s *access.Subject) {
 	for i, image := range s.Images {
 		prefix, isPrefix := strings.CutSuffix(image, "*")
 		switch {
-		case image == "": // entries tells of what is empty
+		case image == "": // entries reports it
 		case strings.Contains(prefix, "*"), isPrefix && !strings.Contains(prefix, "/"):
 			f.add(element(join(at, "images"), i), `%s: a * stands at the end, with a "/" before it, or nowhere`, quote(image, maxName))
 		case hasUpperCase(prefix):
@@ -199,7 +201,7 @@ func checkHostPaths(f *faults, at string, paths []string) {
 	}
 	f.entries(at, paths, maxHostPath)
 	for i, path := range paths {
-		if path == "" { // entries tells of what is empty
+		if path == "" { // entries reports it
 			continue
 		}
 		_, err := pipepath.ParseDirectory(path)
@@ -238,7 +240,7 @@ func hasUpperCase(image string) bool {
 	return repository != strings.ToLower(repository)
 }
 
-// isImageName holds the parts of an image's name against the forms that runtimes take. The last one of a beginning may go on.
+// isImageName checks the parts of an image's name against the forms that runtimes take. The last part of a prefix may be incomplete.
 func isImageName(image string, isPrefix bool) bool {
 	registry, repository, tag, tagged := cutImage(image)
 	if isPrefix && !tagged {
@@ -259,10 +261,10 @@ func expiry(s *access.Subject) (at, warnFrom string) {
 		return "", ""
 	}
 	end := s.ExpiresAt.UTC()
-	return end.Format(expiryLayout), end.Add(-expiryWarnBefore).Format(expiryLayout)
+	return end.Format(expiryLayout), end.Add(-ExpiryWarning).Format(expiryLayout)
 }
 
-// label holds a text against the form of a name that the API's schema asks for.
+// label checks a text against the form of names in the API's schema.
 func (f *faults) label(at, s string) {
 	switch {
 	case caller.IsLabel(s):
@@ -273,12 +275,12 @@ func (f *faults) label(at, s string) {
 	}
 }
 
-// names holds the entries of a list against what such names are. Names are exact: a pattern would be taken, and
+// names checks the entries of a list of names. Names are exact: a pattern would be accepted, and
 // match nothing.
 func (f *faults) names(at, of string, list []string, is func(string) bool) {
 	for i, s := range list {
 		switch {
-		case s == "" || is(s): // entries tells of what is empty
+		case s == "" || is(s): // entries reports it
 		case strings.ContainsAny(s, "*?[]"):
 			f.add(element(at, i), "%s matches no %s: names are exact; leave the list out to permit any, or list the names", quote(s, maxName), of)
 		default:
@@ -293,7 +295,7 @@ func (f *faults) length(at, s string, most int) {
 	}
 }
 
-// entries holds a list of texts against the bounds of a set.
+// entries checks a list of texts against the bounds of a set.
 func (f *faults) entries(at string, list []string, longest int) {
 	if len(list) > maxSet {
 		f.add(at, "%d entries, and at most %d are taken", len(list), maxSet)

@@ -12,12 +12,12 @@ var errNoPlace = errors.New("too many reviews of one user or namespace at once; 
 
 type placeKey struct{}
 
-// atPlace says that a review came through the desk, and holds a place.
+// atPlace returns the context of a review that came through the desk and holds a place.
 func atPlace(ctx context.Context, place *intake.Place) context.Context {
 	return context.WithValue(ctx, placeKey{}, place)
 }
 
-// mayStay asks whether a review may wait for an evaluation. Only those that came through the desk hold places of others.
+// mayStay reports whether a review may wait for an evaluation. Only those that came through the desk hold places.
 func mayStay(ctx context.Context, sender turns.Sender) bool {
 	place, ok := ctx.Value(placeKey{}).(*intake.Place)
 	return !ok || place.Stay(sender)

@@ -70,9 +70,8 @@ func (r *Reviewer) present(j *judgement) Result {
 		res.Message = denialMessage(j.input, refused, rules, j.id, res.Revision)
 		res.Causes = causes(refused)
 	}
-	if warned := withEffect(j.decision.Findings, policy.EffectWarn); len(warned) > 0 {
-		res.Warnings = append(res.Warnings, d.warnings(warned, rules, "")...)
-	}
+	warned := slices.DeleteFunc(slices.Clone(j.decision.Findings), func(f policy.Finding) bool { return f.Effect != policy.EffectWarn })
+	res.Warnings = append(res.Warnings, d.warnings(warned, rules, "")...)
 	res.annotate()
 	return res
 }
@@ -81,7 +80,7 @@ func (r *Reviewer) present(j *judgement) Result {
 func (r *Result) rank() {
 	strength := func(e Effect) int { return slices.Index([]Effect{EffectAllow, EffectAudit, EffectWarn, EffectDeny}, e) }
 	for _, f := range r.Findings {
-		effect := EffectDeny // an effect that nobody knows refuses
+		effect := EffectDeny // an unknown effect refuses
 		switch f.Effect {
 		case policy.EffectAudit:
 			effect = EffectAudit
@@ -113,13 +112,4 @@ func (r *Result) annotate() {
 	if r.Static {
 		r.AuditAnnotations[annotationStatic] = "true"
 	}
-}
-
-func withEffect(findings []policy.Finding, effect policy.Effect) (out []policy.Finding) {
-	for _, f := range findings {
-		if f.Effect == effect {
-			out = append(out, f)
-		}
-	}
-	return out
 }

@@ -38,6 +38,14 @@ func plain(s string, limit int) string {
 	return b.String()
 }
 
+// Plain makes a text printable ASCII of at most limit bytes, in the manner of messages: what a terminal would obey, for one, becomes <U+XXXX>.
+func Plain(s string, limit int) string {
+	if len(s) <= limit && isPlain(s, "") {
+		return s
+	}
+	return plain(s, limit-len("..."))
+}
+
 // fieldText is plain for the path of a field. Quotes are escaped as well: an annotation's key is part of its field.
 func fieldText(field string) string {
 	var b strings.Builder
@@ -55,24 +63,24 @@ func escape(b *strings.Builder, s string, limit int, special string) (cut int) {
 	}
 	start := b.Len()
 	for i := 0; i < len(s); {
-		if b.Len()-start >= limit {
-			return len(s) - i
-		}
 		c, n := utf8.DecodeRuneInString(s[i:])
+		piece := s[i : i+n]
 		switch {
 		case c == utf8.RuneError && n == 1:
-			fmt.Fprintf(b, "<0x%02X>", s[i])
+			piece = fmt.Sprintf("<0x%02X>", s[i])
 		case c < 0x20 || c >= 0x7f || strings.ContainsRune(special, c):
-			fmt.Fprintf(b, "<U+%04X>", c)
-		default:
-			b.WriteByte(s[i])
+			piece = fmt.Sprintf("<U+%04X>", c)
 		}
+		if b.Len()-start+len(piece) > limit {
+			return len(s) - i
+		}
+		b.WriteString(piece)
 		i += n
 	}
 	return 0
 }
 
-// isPlain says whether s is printable ASCII without special characters, as almost all texts are.
+// isPlain reports whether s is printable ASCII without special characters, as almost all texts are.
 func isPlain(s, special string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || strings.IndexByte(special, c) >= 0 {

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -8,17 +9,12 @@ import (
 // annotationDomain is the domain of the annotations that Windows container runtimes obey.
 const annotationDomain = "microsoft.com"
 
-// isRelevant says whether an input holds anything to decide: a device, a share or a path of equal power of the
+// isRelevant reports whether an input holds anything to decide: a device, a share or a path of equal power of the
 // host, a HostProcess container, or an annotation that could make one. All other objects pass without asking the policy, which is what lets most
 // of a cluster's pods through in microseconds, and what the webhook configuration's match conditions do already.
 func isRelevant(e *extraction, pod *metadata) bool {
-	if len(e.mounts) > 0 || len(e.unmounted) > 0 || len(e.persistent) > 0 {
+	if len(e.mounts) > 0 || len(e.unmounted) > 0 || len(e.persistent) > 0 || slices.ContainsFunc(e.containers, func(c Container) bool { return c.HostProcess }) {
 		return true
-	}
-	for i := range e.containers {
-		if e.containers[i].HostProcess {
-			return true
-		}
 	}
 	for key := range pod.annotations {
 		if isRuntimeAnnotation(key) {
@@ -32,7 +28,7 @@ func isRuntimeAnnotation(key string) bool {
 	return strings.Contains(strings.ToLower(key), annotationDomain)
 }
 
-// mayMatter says whether an object with this key anywhere in it could be relevant, or is none that can be read: where a key
+// mayMatter reports whether an object with this key anywhere in it could be relevant, or is none that can be read: where a key
 // leads towards a pod's volumes and containers, a value of another type makes the object one that is read, and refused. It is asked while the envelope is
 // read, so that an object of which it denies every key need not be read at all: only the keys hostPath and, in a PersistentVolume,
 // local lead to a path, only hostProcess to a HostProcess container, and only an annotation's key to an annotation. The key is decoded, so
@@ -65,7 +61,7 @@ func mayMatter(key []byte, value byte, element bool) bool {
 	return dot && len(key) >= len(annotationDomain) && isRuntimeAnnotation(string(key))
 }
 
-// isMistyped says whether a value, or an element of a list, begins like none that the reading of a PodSpec takes under this
+// isMistyped reports whether a value, or an element of a list, begins like none that the reading of a PodSpec takes under this
 // key. Elsewhere in an object the key may mean something else: reading the object decides.
 func isMistyped(key []byte, value byte, element bool) bool {
 	if value == 'n' {

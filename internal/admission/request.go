@@ -15,7 +15,7 @@ import (
 )
 
 // ObjectReview makes the request that the API server would send if the object in raw, of any judged kind and as JSON,
-// were created, by nobody in particular. An object without namespace goes to "default" if its kind has namespaces. The
+// were created, without a user. An object without namespace goes to "default" if its kind has namespaces. The
 // uid is a hash of raw, so that equal objects give equal requests.
 func ObjectReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
 	kind, err := kindOf(raw)
@@ -48,7 +48,7 @@ func ObjectReview(raw []byte) (*admissionv1.AdmissionRequest, error) {
 	return req, nil
 }
 
-// kindOf reads what an object calls itself.
+// kindOf reads an object's own apiVersion and kind.
 func kindOf(raw []byte) (metav1.GroupVersionKind, error) {
 	apiVersion, kind := "", ""
 	r := jsonscan.NewReader(raw)

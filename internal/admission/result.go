@@ -64,7 +64,7 @@ type Result struct {
 	Plain bool
 	// Unchanged is true if the findings would refuse the object, but the update leaves what they are about as it was.
 	Unchanged bool
-	// Static is true if the findings would refuse the mirror of a static pod, made by its node, which nothing here can stop.
+	// Static is true if the findings would refuse the mirror of a static pod, made by its node, which admission cannot stop.
 	Static bool
 	// DecisionID ties message, annotation and record together. It is empty if nothing was decided,
 	// because the object holds nothing to decide.
@@ -84,7 +84,7 @@ type Detail struct {
 	// Policies are the names of the PipePolicies that govern what it is about, sorted. The reader does not change them.
 	Policies []string
 	// OtherModes are those whose subject the container would be in its other mode: a HostProcess container as one that mounts pipes, or the reverse. They are
-	// found for reviews without a trace, and only where nobody permits what the finding is about.
+	// found for reviews without a trace, and only where no policy permits what the finding is about.
 	OtherModes []OtherMode
 }
 

@@ -49,7 +49,7 @@ func cannotJudge(reason string, status int32, err error) *failure {
 	return &failure{reason: reason, status: status, err: err}
 }
 
-// judgement is what the steps of a review find out.
+// judgement collects the results of the steps of a review.
 type judgement struct {
 	start     time.Time
 	id        string
@@ -78,7 +78,7 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		if p := recover(); p != nil {
 			r.log.Error("panic while judging an object", zap.String(logkeys.UID, string(req.UID)),
 				zap.Any(logkeys.Reason, p), zap.ByteString(logkeys.Stack, debug.Stack()))
-			res = r.refuse(req, &j, cannotJudge(ReasonPanic, http.StatusForbidden, errors.New("an internal error; the webhook's log has its place")))
+			res = r.refuse(req, &j, cannotJudge(ReasonPanic, http.StatusForbidden, errors.New("an internal error; see the webhook's log")))
 			if isTraced(ctx) {
 				r.metrics.decided(&res, false)
 			}
@@ -90,11 +90,11 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		return Result{}, false
 	}
 	switch {
-	case fail != nil && fail.reason == string(policy.ReasonCanceled): // nobody waits for a verdict
+	case fail != nil && fail.reason == string(policy.ReasonCanceled): // the caller has left
 		return r.refuse(req, &j, fail), true
 	case fail != nil:
 		res = r.refuse(req, &j, fail)
-		if isTraced(ctx) { // else whoever asked hears of it
+		if isTraced(ctx) { // else the caller reports it
 			r.log.Warn("object refused without a decision", zap.String(logkeys.UID, string(req.UID)),
 				zap.String(logkeys.AuditID, res.DecisionID), zap.String(logkeys.Reason, fail.reason), zap.Error(fail.err))
 		}
@@ -102,7 +102,7 @@ func (r *Reviewer) review(ctx context.Context, req *admissionv1.AdmissionRequest
 		res = r.pass(&j)
 	default:
 		res = r.present(&j)
-		if !isTraced(ctx) { // else nobody counts them
+		if !isTraced(ctx) { // else they are not counted
 			j.scope.otherModes(j.input, res.Details, j.start)
 		}
 	}
@@ -150,7 +150,7 @@ func (r *Reviewer) judge(ctx context.Context, req *admissionv1.AdmissionRequest,
 	}
 	if len(denials(j.decision)) > 0 {
 		j.static = isStatic(req, &obj)
-		j.unchanged = r.isUnchanged(ctx, req, j, &obj, &e)
+		j.unchanged = r.isUnchanged(ctx, req, j, &obj)
 	}
 	return true, nil
 }

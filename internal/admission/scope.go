@@ -50,7 +50,7 @@ type governors struct {
 // governing are the policies that govern a pipe.
 type governing struct {
 	names []string // sorted
-	// action is the strictest of theirs; privilegedSuffices says whether each is content with a privileged container.
+	// action is the strictest of theirs; privilegedSuffices reports whether each is content with a privileged container.
 	action             Action
 	privilegedSuffices bool
 	// term is names as OPA wants them. The mounts of an object have the same one, so that OPA, which remembers what it found
@@ -59,7 +59,7 @@ type governing struct {
 }
 
 func governingBy(names []string, policies map[string]PipePolicy) *governing {
-	g := &governing{names: names, privilegedSuffices: true, term: list(names, text)}
+	g := &governing{names: names, privilegedSuffices: true, term: namesTerm(names)}
 	for _, name := range names {
 		p := policies[name]
 		g.action = stricter(g.action, p.Action)
@@ -68,8 +68,8 @@ func governingBy(names []string, policies map[string]PipePolicy) *governing {
 	return g
 }
 
-// nobody governs a pipe that no policy names. A list that is empty differs from none in JSON.
-var nobody = &governing{names: []string{}, term: list([]string{}, text)}
+// noGovernors is for a pipe that no policy names. A list that is empty differs from none in JSON.
+var noGovernors = &governing{names: []string{}, term: namesTerm([]string{})}
 
 // stricter is the stricter of two actions; one that is not known is the strictest.
 func stricter(a, b Action) Action {
@@ -119,7 +119,7 @@ func newGovernors(policies map[string]PipePolicy) governors {
 // does not change them.
 func (g *governors) of(pipe string) (by *governing, made bool) {
 	if pipe == "" {
-		return nobody, false
+		return noGovernors, false
 	}
 	head, _, _ := strings.Cut(pipe, `\`) // what is written below a pipe belongs to it, as for a Guard
 	var one *governing
@@ -145,7 +145,7 @@ func (g *governors) of(pipe string) (by *governing, made bool) {
 	}
 	switch {
 	case one == nil:
-		return nobody, false
+		return noGovernors, false
 	case names == nil:
 		return one, false
 	}
@@ -215,7 +215,7 @@ func hostPolicies(policies map[string]PipePolicy) map[string]*governing {
 	return out
 }
 
-// unforgivenPipe looks for a pipe whose mount is refused for certain where nobody is permitted.
+// unforgivenPipe looks for a pipe whose mount is certainly refused without permission.
 func (s *Scope) unforgivenPipe(patterns []string) string {
 	for _, pattern := range patterns {
 		for _, name := range namesOf(pattern) {

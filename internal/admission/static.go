@@ -10,7 +10,7 @@ import (
 // file of its own.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// isStatic says whether a request makes the mirror of a static pod, at the hands of its own node. Such a pod runs already and
+// isStatic reports whether a request makes the mirror of a static pod, at the hands of its own node. Such a pod runs already and
 // goes on running: to refuse its mirror would hide it and stop nothing. What it has is reported, and only its node can stop it.
 //
 // The annotation alone proves nothing, anyone can write it. The user does: the API server authenticated it, and its

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -141,6 +142,89 @@ func TestAnUpdateThatChangesTheAccessIsRefused(t *testing.T) {
 				t.Errorf("allowed %t, unchanged %t, %s", res.Allowed, res.Unchanged, res.Code)
 			}
 		})
+	}
+}
+
+// A field that policies are given later must not be forgotten.
+func TestInputsThatDifferInAnyFieldAreNotAlike(t *testing.T) {
+	sample := func() *Input {
+		return &Input{Containers: make([]Container, 1), Mounts: make([]Mount, 1), Unmounted: make([]Volume, 1), PersistentVolumes: make([]PersistentVolume, 1)}
+	}
+	compared := 0
+	var walk func(whole *Input, v reflect.Value, path string)
+	walk = func(whole *Input, v reflect.Value, path string) {
+		was := reflect.New(v.Type()).Elem()
+		was.Set(v)
+		switch v.Kind() {
+		case reflect.String:
+			v.SetString("other")
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Map:
+			v.Set(reflect.ValueOf(map[string]string{"microsoft.com/a": "b"}))
+		case reflect.Pointer:
+			v.Set(reflect.ValueOf(ungoverned))
+		case reflect.Struct:
+			for f, value := range v.Fields() {
+				if f.IsExported() {
+					walk(whole, value, path+"."+f.Name)
+				}
+			}
+			return
+		case reflect.Slice:
+			if v.Len() > 0 {
+				walk(whole, v.Index(0), path+"[0]")
+				return
+			}
+			v.Set(reflect.ValueOf([]string{"other"}))
+		default:
+			t.Fatalf("%s: a %s", path, v.Kind())
+		}
+		compared++
+		bookkeeping := path == ".Labels" || path == ".Annotations" || path == ".Pod.Labels"
+		if whole.isLike(sample()) != bookkeeping {
+			t.Errorf("inputs that differ in %s: alike %t", path, !bookkeeping)
+		}
+		v.Set(was)
+	}
+	in := sample()
+	walk(in, reflect.ValueOf(in).Elem(), "")
+	if compared < 50 {
+		t.Errorf("%d fields were compared", compared)
+	}
+}
+
+// Where policies read the object, all that they could read of a pod counts. What controllers write beside it does not.
+func TestAnUpdateOfWhatAModuleReadsIsRefused(t *testing.T) {
+	const rule = `package pipeguard.admission
+
+# METADATA
+# title: Pods have no credentials of their own
+# custom: {code: TEST1}
+findings contains {"code": "TEST1", "effect": "deny", "field": "spec"} if {
+	walk(input.object, [path, _])
+	path[count(path) - 1] == "gmsaCredentialSpecName"
+}
+`
+	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) {
+		o.Engine = newEngine(t, DefaultParameters(), map[string]string{"own.rego": rule})
+	})
+	credentials := func(name string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: new(name)}}
+		}
+	}
+	for _, kind := range holders() {
+		old := asKind(t, kind, with(testPod(), credentials("printers")))
+		res := r.Review(t.Context(), requestFor(t, asKind(t, kind, with(testPod(), credentials("domain-admins"))), old))
+		if res.Allowed || res.Unchanged || res.Code != "TEST1" {
+			t.Errorf("%s: other credentials: allowed %t, unchanged %t, %s", kind.Kind, res.Allowed, res.Unchanged, res.Code)
+		}
+		same := with(testPod(), credentials("printers"))
+		same.Finalizers, same.Labels = nil, map[string]string{"a": "b"}
+		if res = r.Review(t.Context(), requestFor(t, asKind(t, kind, same), old)); !res.Allowed || !res.Unchanged {
+			t.Errorf("%s: the same credentials: allowed %t, unchanged %t, %s", kind.Kind, res.Allowed, res.Unchanged, res.Message)
+		}
 	}
 }
 

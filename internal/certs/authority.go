@@ -24,7 +24,7 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that can vouch for hosts only, so that who trusts it trusts it with nothing else.
+// newAuthority makes an authority that is constrained to hosts, so that clients trust it with nothing else.
 func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*authority, error) {
 	t, err := template("Pipeguard webhook authority", now, now.Add(lifetime))
 	if err != nil {
@@ -108,7 +108,7 @@ func verify(leaf *tls.Certificate, roots *x509.CertPool, hosts []string, now tim
 	return nil
 }
 
-// pool is what who trusts certificates trusts.
+// pool is a pool of trusted certificates.
 func pool(certificates ...*x509.Certificate) *x509.CertPool {
 	p := x509.NewCertPool()
 	for _, c := range certificates {
@@ -117,7 +117,7 @@ func pool(certificates ...*x509.Certificate) *x509.CertPool {
 	return p
 }
 
-// isValid says whether a certificate is neither expired nor of the future.
+// isValid reports whether a certificate is neither expired nor of the future.
 func isValid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
 }

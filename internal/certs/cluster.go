@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// owner is whom the API server notes for the fields that are written.
+// owner is the field manager of what is written.
 const owner = client.FieldOwner("pipeguard-certificates")
 
 // Cluster is the Store of a real cluster, and keeps copies of the same objects for a Follower and a Chain.

@@ -1,6 +1,6 @@
 // Package certs makes the certificate of the webhook, has API servers trust it before it is served, and replaces it
 // without a request being missed.
-// It trusts the Secret that holds the keys no further than what it finds there fits together, and nobody's clock but
+// It trusts the content of the Secret that holds the keys only as far as it is consistent, and no clock but
 // its own.
 //
 // # Parts
@@ -24,7 +24,7 @@
 // # Permissions
 //
 // In the namespace: get, list, watch and patch of the Secret by its name; create of secrets, which cannot be limited to
-// a name and is only needed if nobody else brings back a Secret that was deleted, as the chart does; create and patch of events in events.k8s.io. In the cluster:
+// a name and is only needed if a deleted Secret is not made again otherwise, as by the chart; create and patch of events in events.k8s.io. In the cluster:
 // get, list, watch and patch of validatingwebhookconfigurations by their names. Lists and watches select one name, and
 // so are allowed by a rule with resourceNames. A Chain alone needs only get, list and watch of the configurations.
 package certs

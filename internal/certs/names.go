@@ -13,15 +13,15 @@ import (
 type Names struct {
 	// Namespace holds the Secret and the Service.
 	Namespace string
-	// Service is what the webhook configurations refer to, and so whom the certificate is for.
+	// Service is the Service of the webhook configurations, which the certificate is for.
 	Service string
-	// Secret holds keys and certificates. Who may write it may speak for the webhook. It is empty if the certificates
+	// Secret holds keys and certificates. Anyone who may write it can impersonate the webhook. It is empty if the certificates
 	// come from elsewhere, as cert-manager's do.
 	Secret string
 	// Configurations are the ValidatingWebhookConfigurations whose caBundle belongs to these certificates.
 	Configurations []string
 	// Extra are further names that the certificate is for, where API servers call the webhook by another one than the
-	// Service's. Addresses are not possible: the authority vouches for names alone.
+	// Service's. Addresses are not possible: the authority is constrained to names.
 	Extra []string
 }
 

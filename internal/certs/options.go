@@ -16,7 +16,7 @@ type Options struct {
 	Store Store
 	// Authority is how long an authority is valid, 365 days by default. The next is made when a third is left: then
 	// there are four months to notice that the succession cannot take place, for want of a permission, say. It takes
-	// place often enough that nobody forgets it.
+	// place often enough to stay in practice.
 	Authority time.Duration
 	// Leaf is how long a served certificate is valid, 30 days by default, renewed when a third is left. No API server
 	// asks whether a certificate was revoked: this is how long one that was stolen without the authority can be used.
@@ -25,7 +25,7 @@ type Options struct {
 	// server that learns of it later misses requests.
 	Grace time.Duration
 	// Keep is how long an authority stays in the configurations after its last certificate was replaced, 1 hour by
-	// default. A replica that hears of the replacement later serves what nobody trusts.
+	// default. A replica that hears of the replacement later serves what no API server trusts.
 	Keep time.Duration
 	// Interval is how often everything is looked at without being asked, 1 minute by default.
 	Interval time.Duration

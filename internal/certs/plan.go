@@ -53,7 +53,7 @@ func (p plan) step(s state, c sight, now time.Time) (state, []change, error) {
 	}
 	if s.current == nil && (s.next == nil || len(s.previous) == 0) {
 		// The authority is lost, but replicas may still serve what it signed, and API servers trust it. As long as
-		// somebody does, the new one is introduced like any other.
+		// they do, the new one is introduced like any other.
 		if !c.complete {
 			return s, nil, errUnseen
 		}
@@ -71,7 +71,7 @@ func (p plan) step(s state, c sight, now time.Time) (state, []change, error) {
 		if s.current != nil || len(s.previous) > 0 {
 			break
 		}
-		fallthrough // nobody can be disturbed
+		fallthrough // no client trusts another
 	case s.next != nil && (c.stood >= p.grace || s.current == nil && len(s.previous) == 0):
 		if s.current != nil {
 			s.previous = sorted(append(slices.Clone(s.previous), s.current.certificate))
@@ -94,7 +94,7 @@ func (p plan) step(s state, c sight, now time.Time) (state, []change, error) {
 		s.leaf = leaf
 		did("serving", reasonIssued, "the certificate is now %s", describe(leaf.Leaf))
 	} else if s.leaf != nil && verify(s.leaf, pool(s.trusted()...), p.hosts, now) != nil {
-		s.leaf = nil // nobody would accept it, and there is no key to make another yet
+		s.leaf = nil // no client would accept it, and there is no key to make another yet
 	}
 	return s, changes, nil
 }
@@ -124,13 +124,13 @@ func (p plan) rescue(s state, live []*x509.Certificate) []*x509.Certificate {
 	return all
 }
 
-// needsAuthority says whether a next authority is due: with a third of its life left, an authority still outlives
+// needsAuthority reports whether a next authority is due: with a third of its life left, an authority still outlives
 // whatever holds up its succession for months.
 func (p plan) needsAuthority(a *authority, now time.Time) bool {
 	return a == nil || !now.Before(a.certificate.NotAfter.Add(-p.authority/3))
 }
 
-// needsLeaf says whether the current authority should issue.
+// needsLeaf reports whether the current authority should issue.
 func (p plan) needsLeaf(s state, now time.Time) bool {
 	issuer := s.current.certificate
 	if s.leaf == nil || verify(s.leaf, pool(issuer), p.hosts, now) != nil {

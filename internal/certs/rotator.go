@@ -16,7 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// pause is between two looks at the cluster, however often it changes: somebody else may want another caBundle.
+// pause is between two looks at the cluster, however often it changes: another program may write another caBundle.
 const pause = time.Second
 
 // Rotator keeps the Secret and the caBundles, on the leader. What has to wait is not written down: a new leader waits
@@ -84,7 +84,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 
 // look sees what is there and does what is due. It may be stopped at any point, and run anywhere else at the same time:
 //
-// A configuration is read before the Secret and written only if nobody has written it since. So whoever writes a
+// A configuration is read before the Secret and written only if it was not written since. So the writer of a
 // bundle knows a Secret at least as new as the one that the bundle before came from, and never takes back an authority
 // that another leader has introduced.
 func (r *Rotator) look(ctx context.Context) error {

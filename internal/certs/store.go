@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// ErrConflict says that an object is not any more as it was read.
-var ErrConflict = errors.New("it was changed by somebody else")
+// ErrConflict means that an object was changed since it was read.
+var ErrConflict = errors.New("the object was changed since it was read")
 
 // Store holds the objects that a Rotator cares for. What it reads is never older than a write that has ended, and each
 // write is refused with ErrConflict if its object has changed since it was read.
@@ -24,7 +24,7 @@ type Store interface {
 	Secret(context.Context) (Secret, error)
 	// WriteSecret replaces the data, or makes the Secret.
 	WriteSecret(context.Context, Secret) error
-	// Changes has a value after an object was changed by anybody.
+	// Changes has a value after any change of an object.
 	Changes() <-chan struct{}
 }
 
@@ -46,7 +46,7 @@ type Configuration struct {
 	Edition string
 }
 
-// Exists says whether there is such a configuration.
+// Exists reports whether there is such a configuration.
 func (c Configuration) Exists() bool { return c.Version != "" }
 
 // Webhook is one entry of a configuration.
@@ -55,7 +55,7 @@ type Webhook struct {
 	Bundle []byte
 }
 
-// holds says whether every webhook trusts the bundle and nothing else.
+// holds reports whether every webhook trusts the bundle and nothing else.
 func (c Configuration) holds(bundle []byte) bool {
 	return !slices.ContainsFunc(c.Webhooks, func(w Webhook) bool { return !bytes.Equal(w.Bundle, bundle) })
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // watch holds the copy of one object. It asks for that name alone: it is all that the process may read, and an API
-// server allows a watch of one name to who may not watch all.
+// server allows a watch of one name to a client that may not watch all.
 type watch struct {
 	store      toolscache.Store
 	controller toolscache.Controller

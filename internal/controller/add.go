@@ -8,19 +8,19 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 )
 
-// reportingController is whom Events name as their source.
+// reportingController is the source of Events.
 const reportingController = "pipeguard"
 
-// Parts are what the manager runs, for those who tell them something or ask them.
+// Parts are what the manager runs, for callers that notify or query them.
 type Parts struct {
 	// Activator takes over the cluster's policies.
 	Activator *Activator
-	// Replicas counts who decides by what.
+	// Replicas counts the replicas by the policies that they enforce.
 	Replicas *Replicas
 	sweeper  *sweeper
 }
 
-// Refresh has all statuses looked at soon, because Options.Violations or Options.OtherModes would answer otherwise than before. It does not wait.
+// Refresh asks for a check of all statuses soon, because Options.Violations or Options.OtherModes have changed. It does not wait.
 func (p *Parts) Refresh() { p.sweeper.refresh() }
 
 // Add gives a manager the Activator and the report of this replica, and the leader the statuses, Events and metrics of

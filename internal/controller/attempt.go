@@ -59,7 +59,7 @@ type unreadError struct{ err error }
 func (e *unreadError) Error() string { return e.err.Error() }
 func (e *unreadError) Unwrap() error { return e.err }
 
-// passing says whether an attempt should be made again although its content is the same.
+// passing reports whether an attempt should be made again although its content is the same.
 func passing(err error) bool {
 	if _, ok := errors.AsType[*unreadError](err); ok {
 		return true
@@ -67,7 +67,7 @@ func passing(err error) bool {
 	return ranOutOfTime(err)
 }
 
-// ranOutOfTime says whether an error speaks of the machine's load rather than of the policies.
+// ranOutOfTime reports whether an error speaks of the machine's load rather than of the policies.
 func ranOutOfTime(err error) bool {
 	own, ok := errors.AsType[*policy.Error](err)
 	return errors.Is(err, context.DeadlineExceeded) || (ok && own.Reason == policy.ReasonTimeout)

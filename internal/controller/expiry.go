@@ -4,12 +4,10 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
-// soon is how long before its end a permission counts as expiring. The policies warn for as long.
-const soon = 7 * 24 * time.Hour
-
-// standing says where a subject is on its way. Later values are later in time.
+// standing is the state of a subject's permission. Later values are later in time.
 type standing int
 
 const (
@@ -25,7 +23,7 @@ func standingOf(s v1alpha1.Subject, now time.Time) standing {
 		return open
 	case !now.Before(s.ExpiresAt.Time):
 		return expired
-	case !now.Before(s.ExpiresAt.Add(-soon)):
+	case !now.Before(s.ExpiresAt.Add(-policyset.Soon)):
 		return expiring
 	}
 	return open
@@ -56,7 +54,7 @@ func untilNextStanding(subjects []v1alpha1.Subject, now time.Time) (time.Duratio
 		if s.ExpiresAt == nil {
 			continue
 		}
-		for _, at := range []time.Time{s.ExpiresAt.Add(-soon), s.ExpiresAt.Time} {
+		for _, at := range []time.Time{s.ExpiresAt.Add(-policyset.Soon), s.ExpiresAt.Time} {
 			if left := at.Sub(now); left > 0 && (!found || left < next) {
 				next, found = left, true
 			}

@@ -44,7 +44,7 @@ func explain(err error) fault {
 	if err == nil {
 		return f
 	}
-	for _, e := range joined(err) {
+	for _, e := range policyset.Leaves(err) {
 		if o, ok := errors.AsType[*policyset.ObjectError](e); ok {
 			key := named{o.Kind, o.Name}
 			f.own[key] = append(f.own[key], v1alpha1.Problem{Code: codeObject, Message: clip(o.Err.Error(), maxProblem)})
@@ -78,19 +78,6 @@ func stageOf(err error, ofObjects bool) stage {
 		return stageTime
 	}
 	return stageChecks
-}
-
-// joined takes an error apart that errors.Join put together.
-func joined(err error) []error {
-	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what is joined, not what is wrapped
-	if !ok {
-		return []error{err}
-	}
-	var out []error
-	for _, e := range several.Unwrap() {
-		out = append(out, joined(e)...)
-	}
-	return out
 }
 
 // codeObject is the code of a problem with an object as a whole, as policyset gives it.

@@ -94,8 +94,8 @@ type ReplicaCount struct {
 	Behind, Refusing []string
 }
 
-// countReplicas counts the replicas that decide by the same as the one that o is of.
-func countReplicas(leases []coordinationv1.Lease, o Outcome, now time.Time) ReplicaCount {
+// replicaCountOf counts the replicas that decide by the same as the one with this outcome.
+func replicaCountOf(leases []coordinationv1.Lease, o Outcome, now time.Time) ReplicaCount {
 	var c ReplicaCount
 	for i := range leases {
 		l := &leases[i]
@@ -121,7 +121,7 @@ func countReplicas(leases []coordinationv1.Lease, o Outcome, now time.Time) Repl
 	return c
 }
 
-// isLive lets a time in the future count: whose clock is ahead still decides, and must not be overlooked.
+// isLive lets a time in the future count: a replica whose clock is ahead still decides, and must not be overlooked.
 func isLive(l *coordinationv1.Lease, now time.Time) bool {
 	return l.Spec.RenewTime != nil && now.Sub(l.Spec.RenewTime.Time) < liveFor
 }

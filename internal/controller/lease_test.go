@@ -54,7 +54,7 @@ func TestCensusCountsWhoIsLiveAndDecidesByTheSame(t *testing.T) {
 		"nothing decides":              {Outcome{Err: errDisk}, []coordinationv1.Lease{lease("a", Outcome{Err: errDisk}, 0)}, ReplicaCount{Live: 1, Behind: []string{"a"}, Refusing: []string{"a"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, countReplicas(c.leases, c.outcome, noon)); diff != "" {
+			if diff := cmp.Diff(c.want, replicaCountOf(c.leases, c.outcome, noon)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -41,7 +41,7 @@ func (m *Metrics) clear() {
 	m.subjects.clear()
 }
 
-// subjectMetrics are made when they are asked for: a permission ends without anybody writing anything, and the series of
+// subjectMetrics are made when they are asked for: a permission ends without a write, and the series of
 // what was deleted must vanish.
 type subjectMetrics struct {
 	counts, ends *prometheus.Desc

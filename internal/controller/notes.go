@@ -25,7 +25,7 @@ type note struct {
 	kind           string // corev1.EventTypeNormal or Warning
 	reason, action string
 	text           string
-	subject        string // whom it is about, or ""
+	subject        string // that it is about, or ""
 }
 
 // fieldPath tells Events about the subjects of one policy apart: two with all else equal become one series.
@@ -67,7 +67,7 @@ func transitions(before, after v1alpha1.PolicyStatus, published int64) []note {
 		fmt.Sprintf("generation %d does not decide: %s", after.ObservedGeneration, clip(obstacle.Message, maxProblem)), ""})
 }
 
-// isActive says whether a status says that its generation compiles and passes its tests.
+// isActive reports whether a status says that its generation compiles and passes its tests.
 func isActive(s v1alpha1.PolicyStatus) bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionCompiled) && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionTestsPassed)
 }

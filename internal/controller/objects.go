@@ -26,7 +26,7 @@ func keyOf(kind string, o client.Object) ObjectKey {
 
 // objects are the cluster's policies, as one replica sees them.
 type objects interface {
-	// watch returns once all objects are known, and has changed called whenever one becomes different afterwards.
+	// watch returns once all objects are known, and calls changed whenever one becomes different afterwards.
 	watch(ctx context.Context, changed func()) error
 	list(ctx context.Context) (policyObjects, error)
 }
@@ -70,7 +70,7 @@ func (c cached) watch(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// notify has changed called when an object of o's kind comes, goes, or is updated so that differs says yes, until ctx is
+// notify calls changed when an object of o's kind comes, goes, or is updated so that differs says yes, until ctx is
 // done. It returns when those that exist are in the cache.
 func notify(ctx context.Context, from cache.Cache, o client.Object, differs func(before, after client.Object) bool, changed func(client.Object)) error {
 	informer, err := from.GetInformer(ctx, o)
@@ -103,7 +103,7 @@ func notify(ctx context.Context, from cache.Cache, o client.Object, differs func
 	return nil
 }
 
-// differs says whether an update changes what decides. Writing the status does not: it would have every replica attempt again.
+// differs reports whether an update changes what decides. Writing the status does not: it would have every replica attempt again.
 func differs(before, after client.Object) bool {
 	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)

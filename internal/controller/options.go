@@ -17,7 +17,7 @@ import (
 
 // Options configure the parts. Fields without a default are needed.
 type Options struct {
-	// Engine is what decides. Nobody else may activate anything with it.
+	// Engine evaluates the policies. Nothing else may activate policies with it.
 	Engine *policy.Engine
 	// Base returns the policy and the parameters that go with the cluster's objects. It is called for each attempt, and
 	// after an error again every Retry. Tell Activator.Changed when it would return something else.

@@ -21,7 +21,7 @@ const (
 	retryReport = 5 * time.Second
 	// reportTimeout bounds one report, and the removal of the Lease at the end.
 	reportTimeout = 5 * time.Second
-	// fieldOwner is whom the API server names for the fields that the parts write.
+	// fieldOwner is the field manager of what the parts write.
 	fieldOwner = client.FieldOwner("pipeguard")
 )
 
@@ -63,7 +63,7 @@ func (r *Replicas) Start(ctx context.Context) error {
 	}
 }
 
-// report writes the Lease, whatever it holds now: nobody else has a say in it, so there is nothing to conflict with.
+// report writes the Lease, whatever it holds now: it has no other writer, so there is nothing to conflict with.
 func (r *Replicas) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
@@ -128,5 +128,5 @@ func (r *Replicas) Count(ctx context.Context) (ReplicaCount, error) {
 		return ReplicaCount{}, fmt.Errorf("list the Leases of the replicas: %w", err)
 	}
 	o, _ := r.outcome()
-	return countReplicas(list.Items, o, r.now()), nil
+	return replicaCountOf(list.Items, o, r.now()), nil
 }

@@ -36,7 +36,7 @@ const (
 	ReasonOtherMode    = "OtherMode"    // pods of its subjects run in a mode that it does not permit
 )
 
-// statusInput is everything that a status follows from.
+// statusInput is everything that a status is computed from.
 type statusInput struct {
 	outcome  Outcome
 	fault    fault // of the outcome's error
@@ -57,7 +57,7 @@ func unknown(reason, message string) condition {
 	return condition{metav1.ConditionUnknown, reason, message}
 }
 
-// status is what became of a generation of an object. It returns false as long as the newest attempt is not about that
+// status is the status of a generation of an object. It returns false as long as the newest attempt is not about that
 // generation: the status that is there then tells by its own observedGeneration that it is about another.
 func (p statusInput) status(key ObjectKey, generation int64, before v1alpha1.PolicyStatus) (v1alpha1.PolicyStatus, bool) {
 	if attempted, ok := p.outcome.Generations[key]; !ok || attempted != generation {
@@ -108,7 +108,7 @@ func (p statusInput) condition(kind string, c condition, generation int64, befor
 	return out
 }
 
-// fit says whether all policies compile and pass their tests with the object among them.
+// fit reports whether all policies compile and pass their tests with the object among them.
 func (p statusInput) fit(key ObjectKey, active bool) (compiled, tested condition) {
 	f := p.fault
 	if own := f.own[named{key.Kind, key.Name}]; len(own) > 0 {
@@ -163,7 +163,7 @@ func text(err error) string {
 	return clip(err.Error(), maxProblem)
 }
 
-// published says whether each live replica has taken it over.
+// published reports whether each live replica has taken it over.
 func (p statusInput) published(active bool) condition {
 	c := p.replicas
 	switch {
@@ -179,7 +179,7 @@ func (p statusInput) published(active bool) condition {
 	return no(ReasonRollingOut, fmt.Sprintf("%d of %d replicas decide by it; waiting for %s", c.Current, c.Live, few(c.Behind)))
 }
 
-// ready says whether it is enforced everywhere, and else which of the other conditions says why not.
+// ready reports whether it is enforced everywhere, and else which of the other conditions says why not.
 func (p statusInput) ready(active bool, compiled, tested, published condition) condition {
 	if !active {
 		for _, c := range []condition{compiled, tested} {
@@ -214,7 +214,7 @@ func (p statusInput) pipePolicyStatus(o *v1alpha1.PipePolicy, violations *int32,
 	}
 	return v1alpha1.PipePolicyStatus{
 		PolicyStatus: status, Violations: violations, Subjects: countSubjects(o.Spec.Subjects, p.now),
-		Nodes: o.Status.Nodes, // somebody else's to write
+		Nodes: o.Status.Nodes, // package nodes writes it
 	}, true
 }
 

@@ -22,7 +22,7 @@ const (
 	sweepEvery = 30 * time.Second
 )
 
-// sweeper has the status of every policy object looked at when something changed that all of them tell of: the outcome
+// sweeper has every policy object reconciled when something changed that all statuses contain: the outcome
 // of an attempt, or what the replicas report. It runs on the leader.
 type sweeper struct {
 	objects objects
@@ -36,7 +36,7 @@ type sweeper struct {
 	pipes, modules chan event.GenericEvent // of the current term
 }
 
-// refresh has all statuses looked at. It does not wait.
+// refresh asks for a sweep. It does not wait.
 func (s *sweeper) refresh() { signal(s.changed) }
 
 // Start sweeps until ctx is done.
@@ -51,7 +51,7 @@ func (s *sweeper) Start(ctx context.Context) error {
 func (s *sweeper) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("statuses of policy objects not looked at", zap.Error(err)) // the next sweep tries again
+			s.log.Error("statuses of policy objects not checked", zap.Error(err)) // the next sweep tries again
 		}
 		tick := time.NewTimer(sweepEvery)
 		select {
@@ -66,7 +66,7 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// gather waits for what follows a change, and takes the signals of it together.
+// gather waits for further changes, and takes their signals together.
 func (s *sweeper) gather(ctx context.Context) {
 	timer := time.NewTimer(gather)
 	defer timer.Stop()
@@ -82,7 +82,7 @@ func (s *sweeper) gather(ctx context.Context) {
 	}
 }
 
-// sweep has each object reconciled.
+// sweep reconciles each object.
 func (s *sweeper) sweep(ctx context.Context) error {
 	c, err := s.count(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func enqueue(ctx context.Context, c chan<- event.GenericEvent, o client.Object) 
 	}
 }
 
-// reports says whether a Lease tells something new, beside that its replica is alive.
+// reports reports whether a Lease tells something new, beside that its replica is alive.
 func reports(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() || !maps.Equal(before.GetAnnotations(), after.GetAnnotations()) ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)

@@ -19,7 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 )
 
-// retryConflict is how soon a status is written again that someone else changed in between. The cache knows by then.
+// retryConflict is how soon a status is written again that another writer changed in between. The cache knows by then.
 const retryConflict = time.Second
 
 // writer writes the statuses of one kind of objects, on the leader. It is the work of one goroutine.
@@ -114,7 +114,7 @@ func (w *writer) policyModules(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// statusInput gathers what statuses follow from; false before the first attempt. The sweeper comes back after it.
+// statusInput gathers what statuses are computed from; false before the first attempt. The sweeper comes back after it.
 func (w *writer) statusInput(ctx context.Context) (statusInput, bool, error) {
 	o, ok := w.outcome()
 	if !ok {

@@ -84,7 +84,7 @@ func newAdditions(m Modules, parsed map[string]*ast.Module, entry ast.Ref) *addi
 
 func (a *additions) isBase(file string) bool { return a.modules.isBase(file) }
 
-// adds says whether a rule adds elements to an open document, and does nothing else to it.
+// adds reports whether a rule adds elements to an open document, and does nothing else to it.
 func (a *additions) adds(path []string, r *ast.Rule) bool {
 	n := len(a.home)
 	return len(path) == n+1 && slices.Equal(path[:n], a.home) && slices.Contains(openNames, path[n]) &&
@@ -249,7 +249,7 @@ func leadTo(g *ast.Graph, r *ast.Rule) map[util.T]bool {
 	return found
 }
 
-// exists says whether a rule defines something at, around or below a path, or the data holds it. What configuration
+// exists reports whether a rule defines something at, around or below a path, or the data holds it. What configuration
 // provides may be absent, except the parameters of a module, which are there whenever the module is.
 func (a *additions) exists(path []string, data document) bool {
 	if len(path) > len(modulesData) && slices.Equal(path[:len(modulesData)], modulesData) {
@@ -272,7 +272,7 @@ func (a *additions) exists(path []string, data document) bool {
 // modulesData is where the parameters of additions are, by the name of their owner.
 var modulesData = []string{"data", "pipeguard", "modules"}
 
-// overlap says whether one document is, or lies within, the other.
+// overlap reports whether one document is, or lies within, the other.
 func overlap(a, b []string) bool {
 	n := min(len(a), len(b))
 	return slices.Equal(a[:n], b[:n])
@@ -288,7 +288,7 @@ var regoRoots = func() map[string]bool {
 	return roots
 }()
 
-// hidesRego says whether a call of a function of Rego would call the document instead, in some package, or what is read of the input be read of it.
+// hidesRego reports whether a call of a function of Rego would call the document instead, in some package, or what is read of the input be read of it.
 func (a *additions) hidesRego(path []string) bool {
 	return slices.ContainsFunc(a.homes, func(pkg []string) bool {
 		return len(path) > len(pkg) && slices.Equal(path[:len(pkg)], pkg) && regoRoots[path[len(pkg)]]

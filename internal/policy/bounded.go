@@ -17,7 +17,7 @@ const (
 
 // bounded are the allowed functions of which one operand chooses a factor: concat repeats its separator, sprintf pads to
 // the width in its format, and matching takes time in proportion to the text times the pattern. None of them looks at
-// the time-out while it runs. So their first operand must be a constant, and a small one; else whoever writes an object
+// the time-out while it runs. So their first operand must be a constant, and a small one; else the author of an object
 // that a policy takes it from could fill the memory or keep a core busy for minutes.
 var bounded = []string{"concat", "sprintf", "regex.find_n", "regex.match", "regex.split"}
 

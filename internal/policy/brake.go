@@ -37,7 +37,7 @@ var errLong = errors.New("the evaluation needs a longer stack")
 // Cancel ends the evaluation.
 func (b *brake) Cancel() { b.flag.Cancel() }
 
-// Cancelled says whether the evaluation is to end.
+// Cancelled reports whether the evaluation is to end.
 func (b *brake) Cancelled() bool {
 	return b.flag.Cancelled() || b.err != nil || b.isTooDeep(stack.Used())
 }

@@ -37,7 +37,7 @@ type pool struct{ taken atomic.Int64 }
 type budget struct {
 	left atomic.Int64
 	pool *pool // nil for what runs alone
-	work *work // nil if nobody measures it
+	work *work // nil if it is not measured
 
 	mu     sync.Mutex
 	levels int64       // of a comparison, which were paid for, see bear

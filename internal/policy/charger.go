@@ -102,7 +102,7 @@ func (r *charger) rule(rule *ast.Rule) {
 	rule.Body = appended(rule.Body, call(rule.Body[len(rule.Body)-1].Location, weighing, members...))
 }
 
-// covers says whether the value of a reference may be a whole package, or more than one.
+// covers reports whether the value of a reference may be a whole package, or more than one.
 func covers(ref, path ast.Ref) bool {
 	if len(ref) > len(path) {
 		return false

@@ -26,7 +26,7 @@ type Check struct {
 	OfBase bool
 }
 
-// complete says whether a check could fail, and be named then.
+// complete reports whether a check could fail, and be named then.
 func (c Check) complete() bool { return c.Name != "" && c.Want != nil }
 
 // runChecks reports every check that does not hold. An evaluation without a decision fails its check even where a denial

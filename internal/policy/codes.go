@@ -48,7 +48,7 @@ var (
 	errForeign = errors.New("the code is not the module's own")
 )
 
-// isForeign says whether a code is for others to say.
+// isForeign reports whether a code is for others to say.
 func isForeign(code string, others ast.Set) bool {
 	return ownCodes.MatchString(code) || others.Contains(ast.StringTerm(code))
 }

@@ -34,7 +34,7 @@ func Validate(m Modules, o Options) []Problem {
 	return problems
 }
 
-// Inspect is Validate, and says whether a module may read input.object.
+// Inspect is Validate, and reports whether a module may read input.object.
 func Inspect(m Modules, o Options) (readsObject bool, problems []Problem) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -170,7 +170,7 @@ func parse(ctx context.Context, m Modules) (map[string]*ast.Module, []Problem) {
 	return out, problems
 }
 
-// ended is the problem of modules that nobody waits for any more.
+// ended is the problem of modules whose caller has left.
 func ended(ctx context.Context) Problem {
 	return Problem{Code: CodeInternal, Message: context.Cause(ctx).Error()}
 }
@@ -182,7 +182,7 @@ func stopped(ctx context.Context) *ast.Error {
 	return nil
 }
 
-// stages are those of the compiler after which it looks whether somebody still waits for it: all that take long.
+// stages are those of the compiler after which it checks whether its caller still waits: all that take long.
 var stages = []ast.StageID{
 	ast.StageResolveRefs, ast.StageCheckUnusedImports, ast.StageCheckDuplicateImports, ast.StageSetRuleTree, ast.StageRewriteLocalVars,
 	ast.StageRewriteExprTerms, ast.StageSetGraph, ast.StageRewriteComprehensionTerms, ast.StageCheckRuleConflicts, ast.StageCheckSafetyRuleHeads,

@@ -58,7 +58,7 @@ func (e *Engine) Activate(ctx context.Context, m Modules) (Snapshot, error) {
 	return Snapshot{s}, nil
 }
 
-// build changes nothing of the engine: nobody may be waiting for it any more. before is the base that passed its tests last.
+// build changes nothing of the engine: its caller may have left. before is the base that passed its tests last.
 func (e *Engine) build(ctx context.Context, m Modules, before tested) (b built) {
 	p, problems := compile(ctx, m, e.options)
 	if err := context.Cause(ctx); err != nil { // problems may be those of modules that were not looked at to the end
@@ -156,5 +156,5 @@ func (e *Engine) DecideWith(ctx context.Context, s Snapshot, sender turns.Sender
 
 var errBusy = errors.New("all evaluation slots are taken")
 
-// maxWaiting bounds the decisions that wait for a slot. Those who ask have bounds of their own.
+// maxWaiting bounds the decisions that wait for a slot. Callers have bounds of their own.
 const maxWaiting = 4096

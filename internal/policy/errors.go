@@ -44,7 +44,7 @@ func fault(r Reason, err error) *Error { return &Error{Reason: r, Err: err} }
 // errTimeUp is why a context of [within] ends. A deadline of the caller's own is another error.
 var errTimeUp = fmt.Errorf("%w", context.DeadlineExceeded)
 
-// isCallers says whether ctx ended because the caller went away, or because the caller's own time was over.
+// isCallers reports whether ctx ended because the caller went away, or because the caller's own time was over.
 func isCallers(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTimeUp)
 }

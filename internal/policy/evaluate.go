@@ -57,7 +57,7 @@ type limited struct {
 	begun          time.Time
 	used           func() time.Duration
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the rest
 	timer   *time.Timer
 	stopped bool
 }
@@ -123,7 +123,7 @@ func evaluateHere(ctx context.Context, q query, input ast.Value, stops *brake, o
 	if b := budgetOf(ctx); b != nil {
 		b.input, b.own = input, &evaluation{}
 	}
-	// Nobody reads OPA's own figures, and taking them is a part of the cost of a small policy.
+	// OPA's own figures are not read, and taking them is a part of the cost of a small policy.
 	options = append(slices.Clone(options), rego.EvalExternalCancel(stops), rego.EvalBaseCache(q.data), rego.EvalMetrics(metrics.NoOp()))
 	if input != nil {
 		options = append(options, rego.EvalParsedInput(input))

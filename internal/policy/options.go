@@ -21,7 +21,7 @@ type Options struct {
 	// Entrypoint is the document asked for: {"allowed": bool, "findings": [Finding…]}. Default DefaultEntrypoint.
 	Entrypoint string
 	// Timeout bounds the processor time of one evaluation, that of the thread on which it runs. By the clock, an evaluation and the wait for a slot
-	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses somebody, and
+	// before it may each take 20 times as long: the clock also runs while a starved process does not, each time-out refuses a request, and
 	// clients wait for seconds. Default 250 ms: an evaluation takes well under one. OPA looks at it between expressions, so a single
 	// builtin call may overrun it.
 	Timeout time.Duration
@@ -73,10 +73,10 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Files = orDefault(l.Files, 256)
-	l.FileBytes = orDefault(l.FileBytes, 256<<10)
-	l.TotalBytes = orDefault(l.TotalBytes, 2<<20)
-	l.DataBytes = orDefault(l.DataBytes, 4<<20)
+	l.Files = cmp.Or(l.Files, 256)
+	l.FileBytes = cmp.Or(l.FileBytes, 256<<10)
+	l.TotalBytes = cmp.Or(l.TotalBytes, 2<<20)
+	l.DataBytes = cmp.Or(l.DataBytes, 4<<20)
 	return l
 }
 
@@ -84,14 +84,14 @@ func (l Limits) withDefaults() Limits {
 func (o *Options) work() *work { return &work{threadTime: o.ThreadTime} }
 
 func (o Options) withDefaults() (Options, error) {
-	o.Entrypoint = orDefault(o.Entrypoint, DefaultEntrypoint)
-	o.Timeout = orDefault(o.Timeout, 250*time.Millisecond)
-	o.MaxConcurrent = orDefault(o.MaxConcurrent, 4*runtime.GOMAXPROCS(0))
-	o.MaxInputBytes = orDefault(o.MaxInputBytes, 4<<20)
-	o.TestTimeout = orDefault(o.TestTimeout, 30*time.Second)
-	o.WatchPoll = orDefault(o.WatchPoll, 10*time.Second)
-	o.WatchSettle = orDefault(o.WatchSettle, 100*time.Millisecond)
-	o.WatchRead = orDefault(o.WatchRead, patience.Usual)
+	o.Entrypoint = cmp.Or(o.Entrypoint, DefaultEntrypoint)
+	o.Timeout = cmp.Or(o.Timeout, 250*time.Millisecond)
+	o.MaxConcurrent = cmp.Or(o.MaxConcurrent, 4*runtime.GOMAXPROCS(0))
+	o.MaxInputBytes = cmp.Or(o.MaxInputBytes, 4<<20)
+	o.TestTimeout = cmp.Or(o.TestTimeout, 30*time.Second)
+	o.WatchPoll = cmp.Or(o.WatchPoll, 10*time.Second)
+	o.WatchSettle = cmp.Or(o.WatchSettle, 100*time.Millisecond)
+	o.WatchRead = cmp.Or(o.WatchRead, patience.Usual)
 	o.Limits = o.Limits.withDefaults()
 	if o.ThreadTime == nil {
 		o.ThreadTime = threadTime
@@ -128,14 +128,6 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, errors.Join(faults...)
-}
-
-func orDefault[T comparable](v, d T) T {
-	var zero T
-	if v == zero {
-		return d
-	}
-	return v
 }
 
 // entrypointRef refuses anything but a plain document below data: the entry point becomes a query, and a query that

@@ -57,7 +57,7 @@ func (e *Engine) buildInTime(ctx context.Context, m Modules) built {
 	go func() {
 		var b built
 		w.run(func() { b = e.build(ctx, m, before) })
-		leave() // before who waits can ask for the next
+		leave() // before the caller can ask for the next
 		done <- b
 	}()
 	var b built
@@ -96,7 +96,7 @@ type hashes struct {
 	when map[[sha256.Size]byte]time.Time
 }
 
-// has says whether the hash was added after a time.
+// has reports whether the hash was added after a time.
 func (o *hashes) has(hash [sha256.Size]byte, after time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

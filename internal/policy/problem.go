@@ -124,7 +124,7 @@ func sortProblems(ps []Problem) []Problem {
 	return out
 }
 
-// repeats says whether p is q, or q with more words: OPA's parser reports some faults twice, the second time with a hint.
+// repeats reports whether p is q, or q with more words: OPA's parser reports some faults twice, the second time with a hint.
 func (p Problem) repeats(q Problem) bool {
 	more, ok := strings.CutPrefix(p.Message, q.Message)
 	q.Message = p.Message

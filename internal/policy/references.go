@@ -84,7 +84,7 @@ func walkReads(r *ast.Rule, visit func(ref ast.Ref, at *ast.Location)) {
 	ast.NewGenericVisitor(walk).Walk(r)
 }
 
-// misreadsOf says what is wrong with a reference. One that ends above the names of a closed document stands for all of it, and nobody can follow what is read of that.
+// misreadsOf says what is wrong with a reference. One that ends above the names of a closed document stands for all of it, and what is read of that is not known.
 func (m Modules) misreadsOf(ref ast.Ref, data document) (out []string) {
 	known := segments(ref)
 	path, isOpen := dotted(known), len(known) < len(ref)

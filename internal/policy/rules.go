@@ -49,7 +49,7 @@ func ruleTable(modules []*ast.Module) (rules map[string]Rule, files map[string]s
 	return rules, files, problems
 }
 
-// isLink says whether a text that refusals show people to read more is a link to a page.
+// isLink reports whether a text that refusals show people to read more is a link to a page.
 func isLink(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil

@@ -71,17 +71,11 @@ type testRule struct {
 	skip bool
 }
 
-// ruleOf says whether a rule is a test: a part of its name begins with test_, or todo_test_.
+// ruleOf reports whether a rule is a test: a part of its name begins with test_, or todo_test_.
 func ruleOf(m *ast.Module, r *ast.Rule) (t testRule, ok bool) {
 	ref := r.Head.Ref().GroundPrefix()
 	for i, term := range ref {
-		name := ""
-		switch v := term.Value.(type) {
-		case ast.Var:
-			name = string(v)
-		case ast.String:
-			name = string(v)
-		}
+		name := nameOf(term)
 		isSkipped := strings.HasPrefix(name, tester.SkipTestPrefix)
 		if isSkipped || strings.HasPrefix(name, tester.TestPrefix) {
 			return testRule{r, m.Package, ref[:i+1], isSkipped}, true

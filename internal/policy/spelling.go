@@ -52,7 +52,7 @@ func (a *additions) checkPackages(compiled map[string]*ast.Module) (out []Proble
 	return out
 }
 
-// isRead says whether a module of another package reads what d defines.
+// isRead reports whether a module of another package reads what d defines.
 func isRead(d definition, compiled map[string]*ast.Module) (found bool) {
 	for _, m := range compiled {
 		if slices.Equal(segments(m.Package.Path), d.pkg) {

@@ -102,7 +102,7 @@ func converting(operands []*ast.Term) int64 {
 	return 0
 }
 
-// hasLongNumber says whether a JSON text has a number of more than MaxNumber bytes.
+// hasLongNumber reports whether a JSON text has a number of more than MaxNumber bytes.
 func hasLongNumber(text string) bool {
 	isText, length := false, 0
 	for i := 0; i < len(text); i++ {

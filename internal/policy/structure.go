@@ -200,7 +200,7 @@ func (e *entanglement) refersTo(r ast.Ref) {
 	}
 }
 
-// nameOf is a name that a rule may have, or nothing.
+// nameOf is a variable's name or a string; nothing for other terms.
 func nameOf(t *ast.Term) string {
 	switch v := t.Value.(type) {
 	case ast.Var:

@@ -50,7 +50,7 @@ func checkInput(v ast.Value, limit int) error {
 type meter struct {
 	left, depth int
 	err         error
-	// pair measures a member of an object, and says whether that ended it. It is made once: it is what this would spend its
+	// pair measures a member of an object, and reports whether that ended it. It is made once: it is what this would spend its
 	// time on.
 	pair func(k, e *ast.Term) bool
 }

@@ -58,7 +58,7 @@ func loadDir(ctx context.Context, dir string, bind func(Modules) (Modules, error
 	}
 	m, err := LoadFS(os.DirFS(dir))
 	if err == nil {
-		err = ctx.Err() // nobody asks for them any more
+		err = ctx.Err() // the caller has left
 	}
 	if err != nil || bind == nil {
 		return m, err

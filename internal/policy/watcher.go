@@ -15,7 +15,7 @@ import (
 type watcher struct {
 	engine   *Engine
 	poll     time.Duration
-	changed  <-chan struct{} // nil if nobody gives notice
+	changed  <-chan struct{} // nil without notifications
 	reader   *patience.Reader[Modules]
 	onResult func(Snapshot, error)
 	last     string // what the attempt before was about; empty before the first
@@ -72,7 +72,7 @@ func (w *watcher) settle(ctx context.Context) bool {
 	return true
 }
 
-// attempt activates what load returns, unless the attempt before was about the same. An error is told or, if nobody listens, logged.
+// attempt activates what load returns, unless the attempt before was about the same. An error goes to onResult or, without one, to the log.
 func (w *watcher) attempt(ctx context.Context) {
 	m, err := w.reader.Read(ctx)
 	if ctx.Err() != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
@@ -22,7 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// CheckPipePolicy finds what is wrong with a PipePolicy beyond what every policy must keep. The CRD's schema checks the
+// CheckPipePolicy reports every fault of a PipePolicy. The CRD's schema checks the
 // same at the API server; objects in files, or stored under another schema, have not met it.
 func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 	var faults field.ErrorList
@@ -54,19 +55,15 @@ func CheckPipePolicy(p *v1alpha1.PipePolicy) field.ErrorList {
 				}
 			}
 		}
-		at := spec.Child("subjects").Index(i).Child("expiresAt")
-		switch {
-		case s.ExpiresAt == nil:
-		case s.ExpiresAt.IsZero(): // elsewhere a time that is not set means that there is no end
+		if s.ExpiresAt != nil && s.ExpiresAt.IsZero() { // elsewhere a time that is not set means that there is no end
+			at := spec.Child("subjects").Index(i).Child("expiresAt")
 			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "not the end of a permission; leave it out if there is none"))
-		case s.ExpiresAt.Year() > maxYear:
-			faults = append(faults, field.Invalid(at, s.ExpiresAt.Format(time.RFC3339), "a permission that ends after the year 9999 does not end"))
 		}
 	}
 	return faults
 }
 
-// checkProcess finds a process of which nothing is said, which would else be none, and what of its program nobody sees.
+// checkProcess finds a process without any field, which would otherwise count as absent, and invisible characters in its program.
 func checkProcess(p *v1alpha1.NodeProcess, at *field.Path) (faults field.ErrorList) {
 	if p == nil {
 		return nil
@@ -125,7 +122,7 @@ func CheckMetadata(m *metav1.ObjectMeta) (faults field.ErrorList) {
 	return faults
 }
 
-// checkName holds the name of an object against what the API server takes.
+// checkName checks the name of an object as the API server does.
 func checkName(name string) (faults field.ErrorList) {
 	at := field.NewPath("metadata", "name")
 	if name == "" {
@@ -146,7 +143,7 @@ const (
 	maxShare, maxService   = 512, 256
 )
 
-// checkSet holds a list against what the API server takes: bounds, and no entry twice.
+// checkSet checks a list as the API server does: its bounds, and no entry twice.
 func checkSet(list []string, most, longest int, at *field.Path) (faults field.ErrorList) {
 	if len(list) > most {
 		return field.ErrorList{field.TooMany(at, len(list), most)}
@@ -234,7 +231,7 @@ func checkCalls(methods, prefixes []string, at *field.Path) (faults field.ErrorL
 	return faults
 }
 
-// invisible says what in a text nobody who reads the policy sees.
+// invisible describes a character that a reader of the policy does not see, if a text has one.
 func invisible(s string) string {
 	if !utf8.ValidString(s) {
 		return "is not UTF-8"
@@ -247,9 +244,9 @@ func invisible(s string) string {
 }
 
 // Soon is how long before its end a permission counts as ending.
-const Soon = 7 * 24 * time.Hour
+const Soon = admission.ExpiryWarning
 
-// Warnings tell the author of a PipePolicy that is taken what he may not have meant.
+// Warnings lists what the author of a valid PipePolicy may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	out := append(pipeWarnings(p.Spec), ForAdmissionAlone(p)...)
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -262,7 +259,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 			warn("admission.requirement is for pipes: no HostProcess container, and no mount of a host path, is asked whether it is privileged")
 		}
 		if len(p.Spec.Pipes) == 0 && a.Action != "" && a.Action != v1alpha1.ActionDeny {
-			warn("admission.action is for pipes, and there are none: the parameters hostProcess and hostPaths say what follows for others")
+			warn("admission.action is for pipes, and there are none: the parameters hostProcess and hostPaths set the action for others")
 		}
 	}
 	for _, s := range p.Spec.Subjects {
@@ -313,7 +310,7 @@ func ForAdmissionAlone(p *v1alpha1.PipePolicy) []string {
 	return nodepolicy.ForAdmissionAlone(&of)
 }
 
-// pipeWarnings tell of pipes that CSI Proxy does not have. They are no faults: later versions may have more.
+// pipeWarnings warn of pipes that CSI Proxy does not have. They are no faults: later versions may have more.
 func pipeWarnings(spec v1alpha1.PipePolicySpec) (out []string) {
 	groups := access.Groups()
 	for _, pattern := range spec.Pipes {
@@ -351,9 +348,6 @@ func hint(prefix, near string) string {
 	}
 	return fmt.Sprintf(": did you mean %q?", prefix+near)
 }
-
-// maxYear is the last year that RFC 3339 can write; times are compared as text.
-const maxYear = 9999
 
 // regoFile is the form of a file's name, as in the CRD.
 var regoFile = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*\.rego$`)

@@ -1,6 +1,7 @@
 package policyset
 
 import (
+	gojson "encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,23 +53,28 @@ func nullsOf(raw []byte) (faults []error) {
 	if object, ok := v.(map[string]any); ok && object["spec"] != nil {
 		v = map[string]any{"spec": object["spec"]} // metadata decides nothing
 	}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		switch v := v.(type) {
-		case nil:
+	walk("", v, func(path string, v any) {
+		if v == nil {
 			faults = append(faults, fmt.Errorf("%s: there is no value; leave it out, or give it one", path))
-		case map[string]any:
-			for _, key := range slices.Sorted(maps.Keys(v)) {
-				walk(strings.TrimPrefix(path+"."+key, "."), v[key])
-			}
-		case []any:
-			for i := range v {
-				walk(fmt.Sprintf("%s[%d]", path, i), v[i])
-			}
 		}
-	}
-	walk("", v)
+	})
 	return faults
+}
+
+// walk visits what a JSON value consists of, each part with the path of its field.
+func walk(path string, v any, visit func(path string, v any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			walk(strings.TrimPrefix(path+"."+key, "."), v[key], visit)
+		}
+	case []any:
+		for i := range v {
+			walk(fmt.Sprintf("%s[%d]", path, i), v[i], visit)
+		}
+	default:
+		visit(path, v)
+	}
 }
 
 // decodeNew reads an object that is about to be stored.
@@ -83,10 +89,39 @@ func decodeNew(raw []byte, into any, meta *metav1.ObjectMeta) error {
 // it meant something.
 func Decode(raw []byte, into any) error {
 	strict, err := json.UnmarshalStrict(raw, into)
-	if err = errors.Join(append(strict, err)...); err != nil {
+	if err = errors.Join(append(strict, named(err, raw))...); err != nil {
 		return fmt.Errorf("read the object: %w", err)
 	}
 	return nil
+}
+
+// typeNames are the types of values in an author's words, by their names in errors of the decoder and by the kinds of Go's types.
+var typeNames = map[string]string{
+	"bool": "a boolean", "number": "a number", "int32": "a number", "int64": "a number", "string": "a string",
+	"array": "a list", "slice": "a list", "object": "a mapping", "struct": "a mapping", "map": "a mapping",
+}
+
+// named gives an error of the decoder about a value the path of its field, in place of the names of Go's types.
+func named(err error, raw []byte) error {
+	if e, ok := errors.AsType[*gojson.UnmarshalTypeError](err); ok && e.Field != "" {
+		got, _, _ := strings.Cut(e.Value, " ")
+		text := fmt.Sprintf("%s: %s where %s is expected", e.Field, typeNames[got], typeNames[e.Type.Kind().String()])
+		if got == "bool" {
+			text += "; YAML takes y, yes, no, on, off and the like for booleans: a text is in quotes"
+		}
+		return errors.New(text)
+	}
+	e, ok := errors.AsType[*time.ParseError](err)
+	var object any
+	if !ok || json.UnmarshalCaseSensitivePreserveInts(raw, &object) != nil {
+		return err
+	}
+	walk("", object, func(path string, v any) {
+		if v == e.Value {
+			err = fmt.Errorf("%s: %q: want a time in RFC 3339, such as 2027-01-31T00:00:00Z", path, e.Value)
+		}
+	})
+	return err
 }
 
 // ReadPipePolicy reads the spec of a PipePolicy in JSON, by the rules of an object of the API. It is the admission.PolicyReader of parameters.

@@ -23,6 +23,9 @@ pipePolicies:
   a: {pipes: [], Admission: {}, subjects: {}}
   b: {pipes: ["a*b"], admission: {action: deny, requirement: None, mode: x}, node: {path: x}, subjects: [{nam: x, expiresAt: tomorrow}, x]}
   c: [x]
+  e: {pipes: [x], subjects: [{name: x, namespace: x, images: [y]}]}
+  f: {pipes: [x], subjects: [{name: x, namespace: x, expiresAt: never}]}
+  g: {pipes: [x], subjects: [{name: x, namespace: x, node: {limits: {burst: "1"}}}]}
   d: {pipes: [x], node: {methods: [mkdir]}, subjects: [{name: x, namespace: x, node: {limits: {callsPerSecond: 0}}}]}
 `), ReadPipePolicy)
 	if err == nil {
@@ -30,8 +33,11 @@ pipePolicies:
 	}
 	for _, want := range []string{
 		`pipePolicies.Bad_Name: a lowercase RFC 1123 subdomain`,
-		`pipePolicies.a: read the object: json: cannot unmarshal object into Go struct field PipePolicySpec.subjects`,
+		`pipePolicies.a: read the object: subjects: a mapping where a list is expected`,
 		"pipePolicies.b: read the object: ",
+		"pipePolicies.e: read the object: subjects.images: a boolean where a string is expected; YAML takes y,",
+		`pipePolicies.f: read the object: subjects[0].expiresAt: "never": want a time`,
+		"pipePolicies.g: read the object: subjects.node.limits.burst: a string where a number is expected",
 		"pipePolicies.c: a list where a mapping is expected",
 		`pipePolicies.d: node.methods[0]: Invalid value: "mkdir": not a method of the node API: did you mean "Mkdir"?`,
 		"pipePolicies.d: subjects[0].node.limits.callsPerSecond: Invalid value: 0: want 1 or more",

@@ -29,7 +29,7 @@ func ProblemsOf(err error) (byModule map[string][]v1alpha1.Problem, others []str
 		p.File, p.Message = file, clip(p.Message)
 		byModule[object] = append(byModule[object], p)
 	}
-	for _, e := range leaves(err) {
+	for _, e := range Leaves(err) {
 		if problems, ok := errors.AsType[*policy.ProblemsError](e); ok {
 			for _, p := range problems.Problems {
 				add(p.File, v1alpha1.Problem{Line: int32(p.Line), Column: int32(p.Col), Code: p.Code, Message: p.Message}, p.String()) //nolint:gosec // a file has at most 256 KiB
@@ -52,8 +52,8 @@ func ProblemsOf(err error) (byModule map[string][]v1alpha1.Problem, others []str
 	return byModule, others
 }
 
-// leaves takes joined errors apart.
-func leaves(err error) []error {
+// Leaves takes joined errors apart.
+func Leaves(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // what is joined, not what is wrapped
 	if !ok {
 		if err == nil {
@@ -63,7 +63,7 @@ func leaves(err error) []error {
 	}
 	var out []error
 	for _, e := range joined.Unwrap() {
-		out = append(out, leaves(e)...)
+		out = append(out, Leaves(e)...)
 	}
 	return out
 }

@@ -50,34 +50,26 @@ func (s Sources) WithPolicyModule(m v1alpha1.PolicyModule) Sources {
 	return s
 }
 
-// without copies the lists, less one object: what a cache returned is not changed.
+// without leaves out one object.
 func (s Sources) without(kind, name string) Sources {
-	s.PipePolicies, s.PolicyModules = slices.Clone(s.PipePolicies), slices.Clone(s.PolicyModules)
-	switch kind {
-	case KindPipePolicy:
-		s.PipePolicies = slices.DeleteFunc(s.PipePolicies, func(p v1alpha1.PipePolicy) bool { return p.Name == name })
-	case KindPolicyModule:
-		s.PolicyModules = slices.DeleteFunc(s.PolicyModules, func(m v1alpha1.PolicyModule) bool { return m.Name == name })
-	}
-	return s
+	return s.filtered(func(k, n string) bool { return k != kind || n != name })
 }
 
-// only leaves one object of its kind, and no PolicyModule beside it.
+// only leaves one object, and no other.
 func (s Sources) only(kind, name string) Sources {
-	switch kind {
-	case KindPipePolicy:
-		s.PipePolicies = slices.DeleteFunc(slices.Clone(s.PipePolicies), func(p v1alpha1.PipePolicy) bool { return p.Name != name })
-		s.PolicyModules = nil
-	case KindPolicyModule:
-		s.PolicyModules = slices.DeleteFunc(slices.Clone(s.PolicyModules), func(m v1alpha1.PolicyModule) bool { return m.Name != name })
-		s.PipePolicies = nil
-	}
+	return s.filtered(func(k, n string) bool { return k == kind && n == name })
+}
+
+// filtered copies the lists: what a cache returned is not changed.
+func (s Sources) filtered(keep func(kind, name string) bool) Sources {
+	s.PipePolicies = slices.DeleteFunc(slices.Clone(s.PipePolicies), func(p v1alpha1.PipePolicy) bool { return !keep(KindPipePolicy, p.Name) })
+	s.PolicyModules = slices.DeleteFunc(slices.Clone(s.PolicyModules), func(m v1alpha1.PolicyModule) bool { return !keep(KindPolicyModule, m.Name) })
 	return s
 }
 
 // Examine says what would come of the sources because of the one object that is named: fault is what is wrong with it,
 // and elsewhere is why the set still would not decide although the object is not to blame. An object must not be refused
-// for the faults of others: whoever repairs a set that is broken in two places repairs one of them first.
+// for the faults of others: a set that is broken in two places is repaired one place at a time.
 func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (fault, elsewhere error) {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
@@ -98,9 +90,9 @@ func (t *Validator) Examine(ctx context.Context, s Sources, kind, name string) (
 	return nil, before
 }
 
-// blames says whether err names the object.
+// blames reports whether err names the object.
 func blames(err error, kind, name string) bool {
-	for _, e := range leaves(err) {
+	for _, e := range Leaves(err) {
 		if o, ok := errors.AsType[*ObjectError](e); ok && o.Kind == kind && o.Name == name {
 			return true
 		}

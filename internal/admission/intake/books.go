@@ -23,7 +23,7 @@ func (d *Desk) admit(r *reader) bool {
 
 func anyone(*reader) bool { return true }
 
-// holds says whether the bytes of a body count.
+// holds reports whether the bytes of a body count.
 func holds(r *reader) bool { return r.bytes > 0 }
 
 // isOfTheBusiest says of a body whether no address has more of them. The caller holds d.mu.

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,22 +54,10 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	for _, d := range []struct {
-		field *int64
-		value int64
-	}{{&l.Keep, 3 << 20}, {&l.Read, 128 << 20}, {&l.Held, 64 << 20}, {&l.UnreadBytes, 32 << 20}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&l.Unread, 512}, {&l.PerAddress, 256}, {&l.Places, 280}, {&l.PlacesPerAddress, 264}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	l.Keep, l.Read = cmp.Or(l.Keep, 3<<20), cmp.Or(l.Read, 128<<20)
+	l.Held, l.UnreadBytes = cmp.Or(l.Held, 64<<20), cmp.Or(l.UnreadBytes, 32<<20)
+	l.Unread, l.PerAddress = cmp.Or(l.Unread, 512), cmp.Or(l.PerAddress, 256)
+	l.Places, l.PlacesPerAddress = cmp.Or(l.Places, 280), cmp.Or(l.PlacesPerAddress, 264)
 	return l
 }
 
@@ -223,7 +212,7 @@ func (d *Desk) portion(from io.Reader, body *bytes.Buffer, r *reader) (int64, er
 	return io.CopyN(io.Discard, from, portion)
 }
 
-// isTimeout says whether a read was ended by its deadline.
+// isTimeout reports whether a read was ended by its deadline.
 func isTimeout(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return ok && timeout.Timeout()

@@ -59,7 +59,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		if old != nil {
 			l.closed.Add(1)
-			_ = old.Close() // nobody waits for the outcome
+			_ = old.Close() // the outcome does not matter
 		}
 		if ok {
 			return c, nil
@@ -68,7 +68,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // enter takes a connection in, if there is room for it. Another makes room, and is to be closed: see victim. Its youth protects it only from
-// addresses that would then have as many: else those that reconnect fast enough would all be young, and keep everybody else out.
+// addresses that would then have as many: else those that reconnect fast enough would all be young, and keep all others out.
 func (l *Listener) enter(c *connection) (old net.Conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ func (a *Allowance) Take(bytes int) error {
 	return nil
 }
 
-// Spent says whether something could not be taken.
+// Spent reports whether something could not be taken.
 func (a *Allowance) Spent() bool { return a.spent }
 
 // Within has whatever the Reader makes taken from a: the length of each string, and what its caller takes. Without an Allowance there is

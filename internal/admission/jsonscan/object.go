@@ -2,46 +2,53 @@ package jsonscan
 
 import "slices"
 
-// Object iterates over the members of a JSON object.
-type Object struct {
+// sequence iterates over what stands between two brackets and is separated by commas.
+type sequence struct {
 	r    *Reader
-	key  []byte
-	seen uint64
-	more bool // a member was read already
+	n    int // elements or members so far
 	done bool
 }
 
-// Object starts an object. The JSON null counts as an object without members, as it does for encoding/json.
-func (r *Reader) Object() Object {
-	if r.Null() {
-		return Object{r: r, done: true}
-	}
-	return Object{r: r, done: !r.enter('{')}
+// sequence starts one. The JSON null counts as one without content, as it does for encoding/json.
+func (r *Reader) sequence(open byte) sequence {
+	return sequence{r: r, done: r.Null() || !r.enter(open)}
 }
+
+// next moves to the next element or member, and leaves the sequence at its end.
+func (s *sequence) next(end byte) bool {
+	if s.done {
+		return false
+	}
+	switch c := s.r.peek(); {
+	case s.r.err != nil:
+		s.done = true
+	case c == end:
+		s.r.pos++
+		s.r.depth--
+		s.done = true
+	case s.n > 0:
+		s.done = !s.r.take(',')
+	}
+	s.n++
+	return !s.done
+}
+
+// Object iterates over the members of a JSON object.
+type Object struct {
+	sequence
+	key  []byte
+	seen uint64 // the members that OneOf has taken
+}
+
+// Object starts an object. The JSON null counts as an object without members.
+func (r *Reader) Object() Object { return Object{sequence: r.sequence('{')} }
 
 // Next moves to the next member. The caller then takes or skips its value.
 func (o *Object) Next() bool {
+	if !o.next('}') {
+		return false
+	}
 	r := o.r
-	if o.done {
-		return false
-	}
-	c := r.peek()
-	switch {
-	case r.err != nil:
-		o.done = true
-		return false
-	case c == '}':
-		r.pos++
-		r.depth--
-		o.done = true
-		return false
-	case o.more:
-		if !r.take(',') {
-			o.done = true
-			return false
-		}
-	}
-	o.more = true
 	raw, escaped := r.rawString()
 	if escaped {
 		raw = unescape(raw)
@@ -59,15 +66,6 @@ func (o *Object) Next() bool {
 
 // Key is the decoded key of the present member. It is valid until the next call of Next.
 func (o *Object) Key() []byte { return o.key }
-
-// Once notes that the key numbered bit (0 to 63) was met, and fails if it was met before:
-// readers disagree about which of two equal keys counts, so a text that has both is refused.
-func (o *Object) Once(bit uint) {
-	if o.seen&(1<<bit) != 0 {
-		o.r.Failf("duplicate key %q", o.key)
-	}
-	o.seen |= 1 << bit
-}
 
 // Member says what is done with the value of a key.
 type Member struct {
@@ -89,15 +87,18 @@ func (r *Reader) Members(members ...Member) {
 	}
 }
 
-// OneOf takes the value of the present member as the one of its key does, and skips it if there is none. The members of an object are given in
-// the same order each time. A key that comes twice fails, as Once says.
+// OneOf takes the value of the present member as the one of its key does, and skips it if there is none. The members of an object, at most 64, are given in
+// the same order each time. A key that comes twice fails: readers disagree about which of the two counts.
 func (o *Object) OneOf(members ...Member) {
 	i := slices.IndexFunc(members, func(m Member) bool { return m.key == string(o.key) })
 	if i < 0 {
 		o.r.Skip()
 		return
 	}
-	o.Once(uint(i)) // #nosec G115 -- an index
+	if o.seen&(1<<i) != 0 {
+		o.r.Failf("duplicate key %q", o.key)
+	}
+	o.seen |= 1 << i
 	if m := members[i]; m.text != nil {
 		*m.text = o.r.String()
 	} else {
@@ -106,45 +107,13 @@ func (o *Object) OneOf(members ...Member) {
 }
 
 // Array iterates over the elements of a JSON array.
-type Array struct {
-	r    *Reader
-	n    int
-	done bool
-}
+type Array struct{ sequence }
 
 // Array starts an array. The JSON null counts as an empty one.
-func (r *Reader) Array() Array {
-	if r.Null() {
-		return Array{r: r, done: true}
-	}
-	return Array{r: r, done: !r.enter('[')}
-}
+func (r *Reader) Array() Array { return Array{r.sequence('[')} }
 
 // Next moves to the next element. The caller then takes or skips it.
-func (a *Array) Next() bool {
-	r := a.r
-	if a.done {
-		return false
-	}
-	c := r.peek()
-	switch {
-	case r.err != nil:
-		a.done = true
-		return false
-	case c == ']':
-		r.pos++
-		r.depth--
-		a.done = true
-		return false
-	case a.n > 0:
-		if !r.take(',') {
-			a.done = true
-			return false
-		}
-	}
-	a.n++
-	return true
-}
+func (a *Array) Next() bool { return a.next(']') }
 
 // Index is the position of the present element, from 0.
 func (a *Array) Index() int { return a.n - 1 }

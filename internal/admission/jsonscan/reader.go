@@ -43,7 +43,7 @@ func (r *Reader) AllowDepth() { r.deep = storedDepth }
 // storedDepth is more than the 10,000 levels to which encoding/json reads what is stored.
 const storedDepth = 20_000
 
-// Marked says whether the function given to Mark said yes to any key so far.
+// Marked reports whether the function given to Mark said yes to any key so far.
 func (r *Reader) Marked() bool { return r.marked }
 
 // Err is the first error, or nil.

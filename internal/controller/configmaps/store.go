@@ -17,14 +17,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrChanged says that a ConfigMap is not any more as it was read.
-var ErrChanged = errors.New("it was changed by somebody else")
+// ErrChanged means that a ConfigMap was changed since it was read.
+var ErrChanged = errors.New("it was changed since it was read")
 
 // Store reads and writes the ConfigMaps of a namespace, past every cache.
 type Store struct {
 	Namespace string
 	Client    client.Client
-	// Owner is whom the API server notes for what is written.
+	// Owner is the field manager of what is written.
 	Owner client.FieldOwner
 	// Component is what labels say that the ConfigMaps belong to.
 	Component string

@@ -12,8 +12,8 @@ import (
 
 // watchedLock knows how old the last successful renewal is. client-go's elector counts from when the answer came, which
 // with a slow API server can be later than other replicas count from: two would lead at once. What they compare is the
-// record, so its RenewTime is the beginning: the elector can write one record twice, with seconds in between, and nobody
-// else can tell the second from the first.
+// record, so its RenewTime is the beginning: the elector can write one record twice, with seconds in between, and other
+// replicas cannot tell the second from the first.
 type watchedLock struct {
 	resourcelock.Interface
 
@@ -55,7 +55,7 @@ func (l *watchedLock) wasWritten() bool {
 	return l.written
 }
 
-// watch has expired called once, when the last renewal is RenewDeadline old. The function that it returns ends the
+// watch calls expired once, when the last renewal is RenewDeadline old. The function that it returns ends the
 // watch.
 func (l *watchedLock) watch(expired func()) (end func()) {
 	l.mu.Lock()

@@ -33,7 +33,7 @@ func Add(mgr manager.Manager, leads *leader.Group, o Options) (unread func(conte
 	return c.unread, nil
 }
 
-// follow returns when all that exist are in the cache, and has every change heard afterwards, until ctx is done.
+// follow returns when all that exist are in the cache, and reports every change afterwards, until ctx is done.
 func (c *counter) follow(ctx context.Context, from cache.Cache) error {
 	for _, o := range []client.Object{&v1alpha1.GuardedNode{}, &v1alpha1.PipePolicy{}} {
 		informer, err := from.GetInformer(ctx, o)
@@ -53,7 +53,7 @@ func (c *counter) follow(ctx context.Context, from cache.Cache) error {
 	return nil
 }
 
-// came has a count made if an object tells something new. That a node is alive is no news, unless it was silent: then the
+// came asks for a count if an object has news. That a node is alive is no news, unless it was silent: then the
 // next count finds it.
 func (c *counter) came(before, o any) {
 	switch o := o.(type) {

@@ -21,8 +21,8 @@ const (
 	maxLooks = 50
 )
 
-// cleaner removes reports of nodes that are gone. Nodes are asked for one by one and only when they are silent, so that
-// nobody has to watch them all.
+// cleaner removes reports of nodes that are gone. Nodes are asked for one by one and only when they are silent, which
+// spares a watch of all.
 type cleaner struct {
 	live   client.Reader
 	writer client.Writer

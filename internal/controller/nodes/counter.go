@@ -30,7 +30,7 @@ const (
 	every = 30 * time.Second
 	// listTimeout bounds the wait of a publisher for a cache that is not filled.
 	listTimeout = 10 * time.Second
-	// fieldOwner is whom the API server notes for what is written.
+	// fieldOwner is the field manager of what is written.
 	fieldOwner = client.FieldOwner("pipeguard-nodes")
 )
 
@@ -169,7 +169,7 @@ func (c *counter) snapshot(nodes []v1alpha1.GuardedNode) *snapshot {
 	return out
 }
 
-// write replaces this part of a status, whatever the rest is: nobody else has a say in it.
+// write replaces this part of a status, whatever the rest is: it has no other writer.
 func (c *counter) write(ctx context.Context, name string, n *v1alpha1.NodeCounts) error {
 	text, err := patchOf(n)
 	if err != nil {

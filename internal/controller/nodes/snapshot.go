@@ -19,7 +19,7 @@ const silentAfter = 15 * time.Minute
 // maxOthers is how many nodes a status names; its schema has the same bound.
 const maxOthers = 10
 
-// Standings of nodes, in the order in which a status names them: first those on which somebody waits.
+// Standings of nodes, in the order in which a status names them: first those that need attention.
 const (
 	standingDenying     = "Denying"     // denies every call for want of a bundle
 	standingRefusing    = "Refusing"    // did not take what it was offered
@@ -38,13 +38,13 @@ type snapshot struct {
 	nodes     []v1alpha1.GuardedNode
 	heard     func(*v1alpha1.GuardedNode) time.Time
 	published map[string]publish.Result // by pool
-	publishes bool                      // somebody makes bundles here
+	publishes bool                      // bundles are made here
 	now       time.Time
 
 	counted map[target]*v1alpha1.NodeCounts // policies that want the same have the same counts
 }
 
-// wanted is what a node must decide by to be current for a policy.
+// target is what a node must enforce to be current for a policy.
 type target struct {
 	revision string // of all policies
 	isOut    bool   // the policy's generation is in the bundles
@@ -115,7 +115,7 @@ func (c *snapshot) standing(n *v1alpha1.GuardedNode, w target) string {
 		return standingLocal
 	case n.State == v1alpha1.NodeGuarding && n.Bundle != nil && n.Bundle.Invalid == "" && c.isNewest(n.Bundle, w):
 		return standingCurrent
-	case n.Bundle != nil && cannotRead(n, c.published[n.Bundle.Pool]): // whatever follows from it
+	case n.Bundle != nil && cannotRead(n, c.published[n.Bundle.Pool]): // whatever its state
 		return standingUnreadable
 	case isRefusing: // which is why it may be denying, too
 		return standingRefusing
@@ -145,7 +145,7 @@ func (c *snapshot) unread(r publish.Result) (names []string) {
 	return names
 }
 
-// cannotRead says whether a node with a bundle reads what was published for its pool, by its own word: what it decides by
+// cannotRead reports whether a node with a bundle reads what was published for its pool, by its own word: what it decides by
 // it reads, and of anything else it must list the schemas.
 func cannotRead(n *v1alpha1.GuardedNode, r publish.Result) bool {
 	if n.State == v1alpha1.NodeGuarding && n.Bundle.Invalid == "" && n.Bundle.Revision >= 0 && uint64(n.Bundle.Revision) == r.Revision {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// Store keeps the bundles.
 	Store Store
-	// Key returns the key that signs them. It is asked at each attempt, because whoever looks after the key replaces it.
+	// Key returns the key that signs them. It is called at each attempt, because the key may be rotated.
 	Key func() (*bundle.Key, error)
 	// Pools are the pools of nodes, at least one.
 	Pools []string
@@ -34,7 +34,7 @@ type Options struct {
 	Source func(context.Context) (bundle.Bundle, error)
 	// Unread names the nodes that cannot read what was published for their pool, in order. It may be nil.
 	Unread func(context.Context, Result) ([]string, error)
-	// Tell is called with what became of each pool, after each attempt. It may be nil.
+	// Tell is called with the result of each pool, after each attempt. It may be nil.
 	Tell func([]Result)
 	// Now is time.Now if not set.
 	Now func() time.Time
@@ -44,7 +44,7 @@ type Options struct {
 
 const (
 	defaultLife = 7 * 24 * time.Hour
-	// look is how often the store is held against the content without a reason: somebody may have changed it by hand.
+	// look is how often the store is compared with the content without a reason: it may have been changed by hand.
 	look = time.Minute
 	// quiet is how long nothing must change before an attempt: kubectl apply writes one object after the other.
 	quiet = time.Second
@@ -56,7 +56,7 @@ const (
 type Publisher struct {
 	o       Options
 	changed chan struct{}
-	// newest is the revision that each pool had last. Somebody can put an older bundle of ours back, which nodes refuse.
+	// newest is the revision that each pool had last. An older bundle of ours can be put back, which nodes refuse.
 	newest map[string]uint64 // of Start's goroutine
 	// said is what was last logged of the nodes of each pool that cannot read its bundle.
 	said map[string]string // of Start's goroutine
@@ -137,7 +137,7 @@ func (p *Publisher) Start(ctx context.Context) error {
 	}
 }
 
-// Results returns what became of each pool at the last attempt.
+// Results returns the results of all pools at the last attempt.
 func (p *Publisher) Results() []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,8 +182,8 @@ func (p *Publisher) publish(ctx context.Context) {
 	p.o.Tell(slices.Clone(results))
 }
 
-// readers completes what has become of a pool with the nodes that cannot read it. It holds nothing back: a node can say what
-// it likes, and one must not keep the policies from all others.
+// readers completes a result with the nodes that cannot read the bundle. It holds nothing back: a node can report anything,
+// and one must not keep the policies from all others.
 func (p *Publisher) readers(ctx context.Context, r Result, content bundle.Bundle) Result {
 	r.Schemas = []string{bundle.Schema, access.SchemaOf(content.ACL)}
 	if r.Unread, r.Unknown = p.o.Unread(ctx, r); len(r.Unread) > 0 {
@@ -240,13 +240,13 @@ func (p *Publisher) once(ctx context.Context, key *bundle.Key, pool string, cont
 	return Result{Pool: pool, Revision: content.Revision, PolicyRevision: content.PolicyRevision, ExpiresAt: content.ExpiresAt, Written: true, Reason: ReasonPublished}, nil
 }
 
-// isFresh says whether a bundle has the life that the options ask for, with more than half of it left.
+// isFresh reports whether a bundle has the life that the options ask for, with more than half of it left.
 func (p *Publisher) isFresh(b bundle.Bundle, now time.Time) bool {
 	return b.ExpiresAt.Sub(b.IssuedAt) == p.o.Life && b.ExpiresAt.Sub(now) > p.o.Life/2 && !b.IssuedAt.After(now.Add(bundle.Skew))
 }
 
-// ahead bounds what is believed of a revision that the key in use has not signed: after a change of keys it counts, and
-// somebody who may write ConfigMaps must not be able to use up all revisions there are.
+// ahead bounds a revision that the key in use has not signed: after a change of keys it counts, and
+// an account that may write ConfigMaps must not be able to use up all revisions there are.
 const ahead = 24 * time.Hour
 
 // previous is the bundle that is stored, and whether it was signed with the key in use for this pool.

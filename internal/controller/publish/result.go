@@ -22,7 +22,7 @@ const (
 	ReasonKey        Reason = "KeyUnfit"    // there is no key to sign with
 )
 
-// Result is what became of the bundle of a pool.
+// Result is the outcome of publishing the bundle of a pool.
 type Result struct {
 	Pool string
 	// Revision, PolicyRevision and ExpiresAt are those of the bundle that is published; zero after an error.

@@ -20,8 +20,8 @@ import (
 const (
 	// longest bounds how long a request may wait for a change.
 	longest = 2 * time.Minute
-	// mostWaiting bounds the requests that wait at one time; more get their answer at once. Each is a connection that
-	// nobody has authenticated, of some tens of KiB, in the process that answers reviews.
+	// mostWaiting bounds the requests that wait at one time; more get their answer at once. Each is an unauthenticated connection,
+	// of some tens of KiB, in the process that answers reviews.
 	mostWaiting = 1024
 	// syncInterval is how often a replica looks at the store.
 	syncInterval = 5 * time.Second
@@ -39,9 +39,9 @@ type Server struct {
 	leave   sync.Once
 }
 
-// posted is what a pool has now.
+// poolBundle is the present bundle of a pool.
 type poolBundle struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the rest
 	raw     []byte
 	etag    string
 	changed chan struct{} // closed when raw is replaced
@@ -73,7 +73,7 @@ func (b *Server) Put(pool string, raw []byte) {
 	p.changed = make(chan struct{})
 }
 
-// Leave answers everybody who waits, and lets nobody wait from then on: a server that stops would wait for them. They ask
+// Leave answers all waiting requests, and lets none wait from then on: a server that stops would wait for them. Clients ask
 // again, and another replica.
 func (b *Server) Leave() { b.leave.Do(func() { close(b.leaving) }) }
 
@@ -118,7 +118,7 @@ func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(raw)))
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(raw) // a client that has left is none to be told
+		_, _ = w.Write(raw) // a client that has left needs no answer
 	}
 }
 
@@ -159,7 +159,7 @@ func waitOf(h http.Header) time.Duration {
 	return 0
 }
 
-// matches says whether the client has this one (RFC 9110, 13.1.2).
+// matches reports whether the client has this one (RFC 9110, 13.1.2).
 func matches(h http.Header, etag string) bool {
 	if etag == "" {
 		return false
@@ -179,7 +179,7 @@ type Syncer struct {
 	Store  Store
 	Server *Server
 	// Changed is called when something else is stored than at the look before; it does not wait. It may be nil. A leader's
-	// Publisher wants to know of it: nodes must not wait for a bundle that somebody has deleted.
+	// Publisher wants to know of it: nodes must not wait for a bundle that was deleted.
 	Changed func()
 	Log     *zap.Logger
 }

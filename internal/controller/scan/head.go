@@ -27,18 +27,7 @@ func readHead(raw []byte) (head, error) {
 	var h head
 	r := jsonscan.NewReader(raw)
 	r.AllowDepth()
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "apiVersion":
-			h.apiVersion = r.String()
-		case "kind":
-			h.kind = r.String()
-		case "metadata":
-			h.readMetadata(r)
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(jsonscan.Text("apiVersion", &h.apiVersion), jsonscan.Text("kind", &h.kind), jsonscan.Value("metadata", func() { h.readMetadata(r) }))
 	r.End()
 	if err := r.Err(); err != nil {
 		return head{}, fmt.Errorf("read an object of a list: %w", err)
@@ -50,55 +39,34 @@ func readHead(raw []byte) (head, error) {
 }
 
 func (h *head) readMetadata(r *jsonscan.Reader) {
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "name":
-			h.name = r.String()
-		case "namespace":
-			h.namespace = r.String()
-		case "uid":
-			h.uid = r.String()
-		case "resourceVersion":
-			h.version = r.String()
-		case "labels":
+	r.Members(
+		jsonscan.Text("name", &h.name),
+		jsonscan.Text("namespace", &h.namespace),
+		jsonscan.Text("uid", &h.uid),
+		jsonscan.Text("resourceVersion", &h.version),
+		jsonscan.Value("labels", func() {
 			h.labels = map[string]string{}
 			for l := r.Object(); l.Next(); {
 				key := string(l.Key())
 				h.labels[key] = r.String()
 			}
-		case "annotations":
-			for a := r.Object(); a.Next(); {
-				h.isMirror = h.isMirror || string(a.Key()) == mirrorAnnotation
-				r.Skip()
-			}
-		case "ownerReferences":
+		}),
+		jsonscan.Value("annotations", func() { r.Members(jsonscan.Value(mirrorAnnotation, func() { h.isMirror = true; r.Skip() })) }),
+		jsonscan.Value("ownerReferences", func() {
 			for a := r.Array(); a.Next(); {
 				if controller := readController(r); controller != "" {
 					h.controller = controller
 				}
 			}
-		default:
-			r.Skip()
-		}
-	}
+		}),
+	)
 }
 
 // readController returns an owner as Kind/name if it is the object's controller, else "".
 func readController(r *jsonscan.Reader) string {
 	var kind, name string
 	var isController bool
-	for o := r.Object(); o.Next(); {
-		switch string(o.Key()) {
-		case "kind":
-			kind = r.String()
-		case "name":
-			name = r.String()
-		case "controller":
-			isController, _ = r.Bool()
-		default:
-			r.Skip()
-		}
-	}
+	r.Members(jsonscan.Text("kind", &kind), jsonscan.Text("name", &name), jsonscan.Value("controller", func() { isController, _ = r.Bool() }))
 	if !isController {
 		return ""
 	}

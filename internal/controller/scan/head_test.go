@@ -68,7 +68,7 @@ func TestReadHeadRefusesWhatNoAPIServerLists(t *testing.T) {
 }
 
 func TestTypedAddsTheTypeThatAListLeavesOut(t *testing.T) {
-	deployment := judgedKinds()[2]
+	deployment := judgedKinds()[3]
 	for _, c := range []struct{ raw, want string }{
 		{`{"metadata":{"name":"n"}}`, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"n"}}`},
 		{" { \n \"metadata\":{}}", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{}}`},

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // kind is one kind of object that is listed.
@@ -13,23 +14,12 @@ type kind struct {
 	namespaced bool
 }
 
-// judgedKinds are the kinds of admission.Kinds, in the order in which reports name them.
-func judgedKinds() []kind {
-	core := schema.GroupVersion{Version: "v1"}
-	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
-	batch := schema.GroupVersion{Group: "batch", Version: "v1"}
-	return []kind{
-		{core.WithKind("Pod"), "pods", true},
-		{apps.WithKind("DaemonSet"), "daemonsets", true},
-		{apps.WithKind("Deployment"), "deployments", true},
-		{apps.WithKind("StatefulSet"), "statefulsets", true},
-		{apps.WithKind("ReplicaSet"), "replicasets", true},
-		{core.WithKind("ReplicationController"), "replicationcontrollers", true},
-		{batch.WithKind("CronJob"), "cronjobs", true},
-		{batch.WithKind("Job"), "jobs", true},
-		{core.WithKind("PodTemplate"), "podtemplates", true},
-		{core.WithKind("PersistentVolume"), "persistentvolumes", false},
+// judgedKinds are the kinds that are judged.
+func judgedKinds() (out []kind) {
+	for _, r := range admission.Resources() {
+		out = append(out, kind{schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}, r.Name, r.Namespaced})
 	}
+	return out
 }
 
 // Kinds of the reports. The one without a namespace has a kind of its own and otherwise the same shape.

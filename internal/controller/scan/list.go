@@ -114,10 +114,10 @@ func (l *lister) get(ctx context.Context, path, accept, token string, c collecto
 	return readPage(body, c.add)
 }
 
-// isExpired says whether the API server no longer knows the continue token. It answers 410 Gone.
+// isExpired reports whether the API server no longer knows the continue token. It answers 410 Gone.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// isPassing says whether the same request may succeed later: not if other policies decide, if the page is of a list that
+// isPassing reports whether the same request may succeed later: not if other policies decide, if the page is of a list that
 // has to begin again, or if the API server understood and refused.
 func isPassing(err error) bool {
 	if errors.Is(err, errSuperseded) || isExpired(err) {

@@ -23,7 +23,7 @@ type Options struct {
 	// NextChange returns the first instant after another at which a judgement changes by itself, such as the end of a
 	// permission or the beginning of its warning. A pass begins when it has come. nil means that there is none.
 	NextChange func(after time.Time) (time.Time, bool)
-	// Completed is called after each pass that judged everything, from the goroutine of the Scanner. nil means nobody.
+	// Completed is called after each pass that judged everything, from the goroutine of the Scanner. It may be nil.
 	Completed func()
 	// Interval is the time between passes. A tenth at most is added, so that installations do not scan in step.
 	// Default 10 min.

@@ -102,7 +102,7 @@ func (p *pass) fail(k kind, err error) {
 	p.options.Log.Warn("scan is incomplete; reports stay as they were", zap.String(logkeys.Kind, k.gvk.Kind), zap.Error(err))
 }
 
-// isHeld says whether the reports of a namespace stay as they are; "" is the objects without one.
+// isHeld reports whether the reports of a namespace stay as they are; "" is the objects without one.
 func (p *pass) isHeld(namespace string) bool {
 	if namespace == "" {
 		return p.holdsCluster

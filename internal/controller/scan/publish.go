@@ -56,7 +56,7 @@ func (p *pass) publish(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return fmt.Errorf("scan: %w", context.Cause(ctx))
 			}
-			// Whoever may create reports in a namespace can keep its findings out of it, and not the scan from its end.
+			// A user who may create reports in a namespace can keep its findings out of it, but cannot stop the scan.
 			if !errors.Is(err, errForeign) {
 				p.failures++
 			}
@@ -163,7 +163,7 @@ func (p *pass) putOnce(ctx context.Context, a address, r v1alpha1.Report, conten
 	return version, true, err
 }
 
-// isNamespaceGoing says whether a report could not be written because its namespace is being deleted, or is.
+// isNamespaceGoing reports whether a report could not be written because its namespace is being deleted, or is.
 func isNamespaceGoing(a address, err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return true

@@ -68,10 +68,10 @@ func partName(i int) string {
 	return fmt.Sprintf("%s-%d", managedBy, i+1)
 }
 
-// isPart says whether name is that of some part.
+// isPart reports whether name is that of some part.
 func isPart(name string) bool { return isStale(name, 0) }
 
-// isStale says whether name is that of a part beyond those that there are.
+// isStale reports whether name is that of a part beyond those that there are.
 func isStale(name string, parts int) bool {
 	if name == partName(0) {
 		return parts == 0

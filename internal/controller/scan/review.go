@@ -30,7 +30,7 @@ func Reviews(reviewer *admission.Reviewer, engine admission.Engine) Judge {
 func judgedFrom(res *admission.Result, rule func(code string) (policy.Rule, bool)) (Judged, error) {
 	j := Judged{Revision: res.Revision}
 	if res.Reason != "" {
-		// The first line says why; the next has the id of a decision that nobody asked for, another one each time.
+		// The first line says why; the next has a decision id, another one each time.
 		j.Failure, _, _ = strings.Cut(res.Message, "\n")
 		j.Passing = isOfTheMoment(policy.Reason(res.Reason))
 		return j, nil
@@ -51,7 +51,7 @@ func judgedFrom(res *admission.Result, rule func(code string) (policy.Rule, bool
 	return j, nil
 }
 
-// isOfTheMoment says whether another attempt may succeed.
+// isOfTheMoment reports whether another attempt may succeed.
 func isOfTheMoment(r policy.Reason) bool {
 	return r == policy.ReasonOverload || r == policy.ReasonTimeout || r == policy.ReasonNoPolicy
 }

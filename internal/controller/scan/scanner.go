@@ -35,7 +35,7 @@ type Scanner struct {
 	written map[address]written // what the reports say
 }
 
-// violations are the objects that no policy permits what they have, and the pods of subjects in their other mode, by policy, as judged by one revision.
+// violations are the objects without permission for their pipes, and the pods of subjects in their other mode, by policy, as judged by one revision.
 type violations struct {
 	revision string
 	violated map[string]int32
@@ -101,15 +101,15 @@ func (s *Scanner) Trigger() {
 	}
 }
 
-// Violations returns how many of the existing objects have a pipe that the PipePolicy governs and that nobody permits, be
-// it that they would be refused or only recorded. It is
+// Violations returns how many of the existing objects have a pipe that the PipePolicy governs without permission,
+// whether they would be refused or only recorded. It is
 // false until everything was judged by the policies that decide now.
 func (s *Scanner) Violations(policy string) (int32, bool) {
 	v, known := s.found()
 	return v.violated[policy], known
 }
 
-// OtherModes returns how many pods have containers that would be subjects of the PipePolicy in their other mode, and that nobody permits in theirs. It is
+// OtherModes returns how many pods have containers that would be subjects of the PipePolicy in their other mode, and have no permission in theirs. It is
 // false as Violations is. The caller does not change the map.
 func (s *Scanner) OtherModes(policy string) (map[admission.OtherMode]int32, bool) {
 	v, known := s.found()

@@ -81,27 +81,28 @@ func (s *store) get(ctx context.Context, a address) (*v1alpha1.PipeReport, error
 }
 
 func (s *store) create(ctx context.Context, a address, r v1alpha1.Report) (version string, err error) {
-	object := &v1alpha1.PipeReport{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: a.namespace, Name: a.name, Labels: map[string]string{managedByLabel: managedBy},
-		},
-		Report: r,
-	}
-	body, err := encode(a, object)
-	if err != nil {
-		return "", err
-	}
-	return writtenVersion(withBody(s.client.Post().AbsPath(a.kind().path(a.namespace)), body).Do(ctx))
+	meta := metav1.ObjectMeta{Namespace: a.namespace, Name: a.name, Labels: map[string]string{managedByLabel: managedBy}}
+	return write(ctx, a, s.client.Post().AbsPath(a.kind().path(a.namespace)), meta, r)
 }
 
 // update replaces old, which the store has read: the API server refuses if it was written since.
 func (s *store) update(ctx context.Context, a address, old *v1alpha1.PipeReport, r v1alpha1.Report) (version string, err error) {
-	object := &v1alpha1.PipeReport{ObjectMeta: old.ObjectMeta, Report: r}
-	body, err := encode(a, object)
+	return write(ctx, a, s.client.Put().AbsPath(a.kind().path(a.namespace), a.name), old.ObjectMeta, r)
+}
+
+// write sends a report, and returns the resourceVersion of the answer.
+func write(ctx context.Context, a address, to *rest.Request, meta metav1.ObjectMeta, r v1alpha1.Report) (version string, err error) {
+	kind := metav1.TypeMeta{APIVersion: a.kind().apiVersion(), Kind: a.kind().gvk.Kind}
+	body, err := json.Marshal(&v1alpha1.PipeReport{TypeMeta: kind, ObjectMeta: meta, Report: r})
+	if err != nil {
+		return "", fmt.Errorf("encode %s: %w", a, err)
+	}
+	raw, err := answer(withBody(to, body).Do(ctx))
 	if err != nil {
 		return "", err
 	}
-	return writtenVersion(withBody(s.client.Put().AbsPath(a.kind().path(a.namespace), a.name), body).Do(ctx))
+	h, err := readHead(raw)
+	return h.version, err
 }
 
 // delete removes a report as it was found, and no later one.
@@ -118,28 +119,6 @@ func (s *store) delete(ctx context.Context, a address, found existing) error {
 
 func withBody(r *rest.Request, body []byte) *rest.Request {
 	return r.SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body)
-}
-
-func encode(a address, r *v1alpha1.PipeReport) ([]byte, error) {
-	r.TypeMeta = metav1.TypeMeta{APIVersion: a.kind().apiVersion(), Kind: a.kind().gvk.Kind}
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", a, err)
-	}
-	return body, nil
-}
-
-// writtenVersion takes the resourceVersion from the answer to a write.
-func writtenVersion(r rest.Result) (string, error) {
-	raw, err := answer(r)
-	if err != nil {
-		return "", err
-	}
-	h, err := readHead(raw)
-	if err != nil {
-		return "", err
-	}
-	return h.version, nil
 }
 
 // answer is the body of an answer. Only Error reads the Status in which the API server says why it refused.

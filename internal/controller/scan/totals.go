@@ -11,7 +11,7 @@ type totals struct {
 	counts   counts
 	objects  int
 	kinds    map[string]int                           // objects by kind
-	violated map[string]int32                         // objects that nobody permits what they have, by policy
+	violated map[string]int32                         // objects without permission, by policy
 	modes    map[string]map[admission.OtherMode]int32 // pods, by policy
 }
 

@@ -21,7 +21,7 @@ type verdict struct {
 	summary  v1alpha1.ReportSummary
 	results  []v1alpha1.ReportResult
 	counts   counts
-	violated []string // policies that govern what nobody permits, each once
+	violated []string // policies that govern what has no permission, each once
 	// otherModes are those whose subject a pod would be in its other mode, each once. Templates make pods, which count.
 	otherModes map[admission.OtherMode]bool
 }
@@ -32,10 +32,10 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	subject := v1alpha1.ReportSubject{
 		APIVersion: k.apiVersion(),
 		Kind:       k.gvk.Kind,
-		Namespace:  inert(h.namespace, maxShort),
-		Name:       inert(h.name, maxShort),
+		Namespace:  admission.Plain(h.namespace, maxShort),
+		Name:       admission.Plain(h.name, maxShort),
 		UID:        types.UID(h.uid),
-		Controller: inert(h.controller, maxShort),
+		Controller: admission.Plain(h.controller, maxShort),
 	}
 	isStatic := h.isMirror && k.gvk.Kind == "Pod"
 	result := func(rule, effect string) v1alpha1.ReportResult {
@@ -43,7 +43,7 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	}
 	if j.Failure != "" {
 		r := result(admission.CodeFailure, effectError)
-		r.Message = inert(j.Failure, maxMessage)
+		r.Message = admission.Plain(j.Failure, maxMessage)
 		v.summary.Error = 1
 		v.counts.addOne(series{effectError, admission.CodeFailure, true})
 		v.results = []v1alpha1.ReportResult{r}
@@ -73,9 +73,9 @@ func newVerdict(k kind, h *head, j *Judged) *verdict {
 	for _, f := range listed {
 		key := series{effectOf(f), ruleOf(f), f.Known}
 		r := result(key.code, key.effect)
-		r.Severity = inert(f.Severity, maxShort)
-		r.Field = inert(f.Field, maxField)
-		r.Message = inert(f.Text, maxMessage)
+		r.Severity = admission.Plain(f.Severity, maxShort)
+		r.Field = admission.Plain(f.Field, maxField)
+		r.Message = admission.Plain(f.Text, maxMessage)
 		r.Policies = slices.Clone(f.Policies)
 		v.results = append(v.results, r)
 		if left[key]--; left[key] == 0 {
@@ -114,7 +114,7 @@ func notListed(n int32, where string) string {
 	return fmt.Sprintf("%d more findings of this rule %s, not listed one by one", n, where)
 }
 
-// effectOf is the effect of a finding. One that nobody knows refuses, as in admission.
+// effectOf is the effect of a finding. An unknown one refuses, as in admission.
 func effectOf(f Finding) string {
 	switch f.Effect {
 	case effectWarn, effectAudit:
@@ -128,7 +128,7 @@ func ruleOf(f Finding) string {
 	if f.Code == "" {
 		return "(no code)"
 	}
-	return inert(f.Code, maxShort)
+	return admission.Plain(f.Code, maxShort)
 }
 
 // rank orders effects from the one to look at first.
@@ -159,8 +159,8 @@ func compareResults(a, b v1alpha1.ReportResult) int {
 	)
 }
 
-// isViolation says whether nobody permits what a finding is about. A policy that only warns or records violates nothing
-// less for it: its rules of high severity find the same. Lesser ones are about what is permitted, but not for long.
+// isViolation reports whether a finding is about something without permission. That does not depend on the action of the policy: also where it only warns or
+// records, its rules of high severity find the same. Lesser ones are about what is permitted, but not for long.
 func isViolation(effect string, f Finding) bool {
 	return effect == effectDeny || f.Severity == "critical" || f.Severity == "high"
 }

@@ -1,11 +1,11 @@
-package scan
+package admission
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestInertShowsWhatATerminalWouldObey(t *testing.T) {
+func TestPlainShowsWhatATerminalWouldObey(t *testing.T) {
 	for in, want := range map[string]string{
 		``:                            ``,
 		`plain "text" with \\.\pipe\`: `plain "text" with \\.\pipe\`,
@@ -15,24 +15,24 @@ func TestInertShowsWhatATerminalWouldObey(t *testing.T) {
 		"\xff":                        `<0xFF>`,
 		"é":                           `<U+00E9>`,
 	} {
-		if got := inert(in, 100); got != want {
-			t.Errorf("inert(%q) = %q, want %q", in, got, want)
+		if got := Plain(in, 100); got != want {
+			t.Errorf("Plain(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
-func FuzzInertIsPrintableAndBounded(f *testing.F) {
+func FuzzPlainIsPrintableAndBounded(f *testing.F) {
 	f.Add("a", 10)
 	f.Add("\x1b\x1b\x1b\x1b", 20)
-	f.Add(strings.Repeat("x", 2000), maxMessage)
+	f.Add(strings.Repeat("x", 2000), 1024)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = 3 + (limit&0x7fffffff)%2000
-		got := inert(s, limit)
-		if len(got) > limit || !isInert(got) {
-			t.Fatalf("inert(%q, %d) = %q of %d bytes", s, limit, got, len(got))
+		got := Plain(s, limit)
+		if len(got) > limit || !isPlain(got, "") {
+			t.Fatalf("Plain(%q, %d) = %q of %d bytes", s, limit, got, len(got))
 		}
-		if len(s) <= limit && isInert(s) && got != s {
-			t.Fatalf("inert(%q, %d) = %q", s, limit, got)
+		if len(s) <= limit && isPlain(s, "") && got != s {
+			t.Fatalf("Plain(%q, %d) = %q", s, limit, got)
 		}
 	})
 }
