@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
 // bundleInterval is how often the files of bundle and keys are read.
@@ -22,7 +22,7 @@ const bundleInterval = 10 * time.Second
 
 // newBundles returns the cluster's rules, and what brings them and keeps them fresh until its context is done. They are nil
 // if the configuration asks for none.
-func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *zap.Logger) (*rulebook.Bundles, func(context.Context), error) {
+func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *zap.Logger) (*activerules.Bundles, func(context.Context), error) {
 	if !c.IsSet() {
 		return nil, func(context.Context) {}, nil
 	}
@@ -55,7 +55,7 @@ func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *z
 		})
 		group.Wait()
 	}
-	return &rulebook.Bundles{Keeper: keeper, Node: n}, run, nil
+	return &activerules.Bundles{Keeper: keeper, Node: n}, run, nil
 }
 
 // bundleKeys reads the keys that are believed.
@@ -86,12 +86,12 @@ func noted(n *nodepolicy.Node, log *zap.Logger) func(context.Context, bundle.Bun
 }
 
 // registerBundle shows what the node thinks of its bundle.
-func registerBundle(registry prometheus.Registerer, book *rulebook.Book) {
-	if book.Bundle() == nil {
+func registerBundle(registry prometheus.Registerer, rules *activerules.Set) {
+	if rules.Bundle() == nil {
 		return
 	}
 	gauge := func(name, help string, value func(bundle.Status) float64) {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(*book.Bundle()) }))
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(*rules.Bundle()) }))
 	}
 	gauge("pipeguard_bundle_revision", "Revision of the bundle that was activated last; 0 before the first.", func(s bundle.Status) float64 { return float64(s.Revision) })
 	gauge("pipeguard_bundle_valid", "1 if the bundle decides; 0 if every call is denied for want of one.", func(s bundle.Status) float64 {

@@ -13,7 +13,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
 // live is what the node's own configuration says of callers, and how it came to.
@@ -22,7 +22,7 @@ type live struct {
 	load    func() (config.Proxy, error)
 	started config.Proxy // what the process was started with
 	build   func(config.Proxy) (*proxy.Rules, error)
-	book    *rulebook.Book
+	rules   *activerules.Set
 	modules atomic.Pointer[string] // the directory of Rego that belongs to what holds
 	asked   chan struct{}          // has room for one: a request that waits stands for all that come meanwhile
 	log     *zap.Logger
@@ -37,9 +37,9 @@ type live struct {
 	warned string     // the keys that were last said to need a restart
 }
 
-func newLive(f *flags, started config.Proxy, build func(config.Proxy) (*proxy.Rules, error), book *rulebook.Book, log *zap.Logger) *live {
+func newLive(f *flags, started config.Proxy, build func(config.Proxy) (*proxy.Rules, error), active *activerules.Set, log *zap.Logger) *live {
 	l := &live{
-		file: f.config, load: f.loadConfig, started: started, build: build, book: book, asked: make(chan struct{}, 1), log: log,
+		file: f.config, load: f.loadConfig, started: started, build: build, rules: active, asked: make(chan struct{}, 1), log: log,
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pipeguard_config_reloads_total", Help: "Attempts to reload the configuration, by result.",
 		}, []string{"result"}),
@@ -62,18 +62,18 @@ func (l *live) register(registry prometheus.Registerer) {
 
 func (l *live) use(settings config.Proxy, rules *proxy.Rules) {
 	l.modules.Store(&settings.RequestPolicy.Modules)
-	l.book.Use(rules)
+	l.rules.Use(rules)
 	l.success.SetToCurrentTime()
 	l.info.Reset()
 	l.info.WithLabelValues(rules.Policy.Revision).Set(1)
 }
 
 // revision is that of the access list that holds.
-func (l *live) revision() string { return l.book.Local().Policy.Revision }
+func (l *live) revision() string { return l.rules.Local().Policy.Revision }
 
 // works is a check of the bundle.
 func (l *live) works() error {
-	if err := l.book.Valid(); err != nil {
+	if err := l.rules.Valid(); err != nil {
 		return fmt.Errorf("bundle: every call is denied: %w", err)
 	}
 	return nil

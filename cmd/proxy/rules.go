@@ -32,7 +32,7 @@ func localRules(ctx context.Context, settings config.Proxy, log *zap.Logger) (*p
 		return nil, fmt.Errorf("request policy: %w", err)
 	}
 	rules := proxy.Listed(list)
-	rules.Judge, rules.HasRoles = judge, true
+	rules.RequestPolicy, rules.HasRoles = judge, true
 	return rules, nil
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
@@ -69,7 +69,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	state := &readiness{checks: []func() error{records.works, access.works}}
 	registry := newRegistry()
 	access.register(registry)
-	registerBundle(registry, access.book)
+	registerBundle(registry, access.rules)
 	records.register(registry)
 	names, err := newNaming(p.settings.Containers, registry, p.log)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, names.close()) }()
 	o := proxy.Options{
-		Peers: names.peers, Rules: access.book.Rules, Audit: records, Overdue: records.overdue, Limits: limits(p.settings.Limits),
+		Peers: names.peers, Rules: access.rules.Rules, Audit: records, Overdue: records.overdue, Limits: limits(p.settings.Limits),
 		Log: p.log, Registerer: registry, Node: node,
 	}
 	closeHost, err := p.backend(&o, state)
@@ -114,7 +114,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, func(mux *http.ServeMux) {
 		state.routes(mux)
-		serveState(mux, node, access.book, records)
+		serveState(mux, node, access.rules, records)
 	}, p.log)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(cont
 	build := func(settings config.Proxy) (*proxy.Rules, error) {
 		return localRules(context.WithoutCancel(ctx), settings, p.log)
 	}
-	access = newLive(p.flags, p.settings, build, rulebook.New(bundles), p.log)
+	access = newLive(p.flags, p.settings, build, activerules.New(bundles), p.log)
 	access.use(p.settings, local)
 	p.live.Store(access)
 	return access, fetch, nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
@@ -49,10 +49,10 @@ func (a *auditLog) state() *auditState {
 }
 
 // serveState adds the endpoint. It holds no secrets, and nothing that a metric does not say too.
-func serveState(mux *http.ServeMux, node string, book *rulebook.Book, records *auditLog) {
+func serveState(mux *http.ServeMux, node string, rules *activerules.Set, records *auditLog) {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: book.Bundle(), Audit: records.state()}
-		if local := book.Local(); local != nil {
+		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: rules.Bundle(), Audit: records.state()}
+		if local := rules.Local(); local != nil {
 			s.ACL.Revision = local.Policy.Revision
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -60,7 +60,7 @@ func checkForward(forward []Forwarded) error {
 
 // newForwarded makes a pipe that has no methods of its own.
 func newForwarded(f Forwarded, o Options, all shared) *pipe {
-	p := barePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, all)
+	p := basePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, all)
 	p.pass = f.Serve
 	p.server = p.newServer(o, grpc.MaxRecvMsgSize(MaxForwardedMessage))
 	return p
@@ -187,7 +187,7 @@ func (v *recheckedStream) allowed() (err error) {
 	r, call := v.asked, v.call
 	r.call, r.now = &call, time.Now()
 	v.denied = errUndecided // should what decides panic
-	v.denied = gate.Ask(v.ctx, &r, &r)
+	v.denied = gate.Authorize(v.ctx, &r, &r)
 	v.rules, v.decided = rules, r.now
 	return v.denied
 }

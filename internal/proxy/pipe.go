@@ -65,7 +65,7 @@ type shared struct {
 
 func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	gv := api.GroupVersion()
-	p := barePipe(gv.Pipe(), gv, o, all)
+	p := basePipe(gv.Pipe(), gv, o, all)
 	if o.Pass != nil {
 		p.pass = func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error {
 			return o.Pass(ctx, gv, fullMethod, stream)
@@ -86,8 +86,8 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	return p
 }
 
-// barePipe is a pipe without its methods and its server.
-func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
+// basePipe is a pipe without its methods and its server.
+func basePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, audit: all.audit, limiter: all.limiter, shares: all.shares,
@@ -173,7 +173,7 @@ func (p *pipe) stop() error {
 	if waitFor(stopped, p.limits.StopTimeout) {
 		return nil
 	}
-	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errDeaf, p.limits.StopTimeout)
+	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errStillRunning, p.limits.StopTimeout)
 }
 
 // leave ends what is not waited for when the pipe stops: connections on which nothing can be in flight, those of strangers, whose calls
@@ -225,8 +225,8 @@ func (c *conn) cutOff() {
 	}
 }
 
-// errDeaf means that handlers go on although their calls were cancelled.
-var errDeaf = errors.New("calls did not end")
+// errStillRunning means that handlers go on although their calls were cancelled.
+var errStillRunning = errors.New("calls did not end")
 
 func waitFor(done <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)

@@ -22,8 +22,8 @@ type List interface {
 	Names(group, version, method string) bool
 }
 
-// Judge is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
-type Judge interface {
+// RequestPolicy is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
+type RequestPolicy interface {
 	// Decide judges a call. Whatever keeps it from deciding is a denial.
 	Decide(ctx context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision
 }
@@ -32,8 +32,8 @@ type Judge interface {
 type Rules struct {
 	// List is asked first.
 	List List
-	// Judge is asked about what List allows. nil asks nothing more.
-	Judge Judge
+	// RequestPolicy is asked about what List allows. nil asks nothing more.
+	RequestPolicy RequestPolicy
 	// Policy names List in records, which share it.
 	Policy *audit.Policy
 	// HasRoles says that the cluster's roles may allow what List does not, on pipes that ask them.

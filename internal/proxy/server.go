@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, audit: newAuditWriter(o.Audit, m, o.Log)}
-	if err := registerUnwritten(o.Registerer, s.audit.book); err != nil {
+	if err := registerUnwritten(o.Registerer, s.audit.refusals); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	all := shared{metrics: m, audit: s.audit, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), arrivals: newArrivalLimiter(), pending: newPendingConns()}
@@ -147,7 +147,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	<-running.Done()
 	stopped := s.stop()
-	if errors.Is(stopped, errDeaf) { // gRPC waits for such calls for ever; the end of the process does not
+	if errors.Is(stopped, errStillRunning) { // gRPC waits for such calls for ever; the end of the process does not
 		return stopped
 	}
 	return errors.Join(group.Wait(), stopped)
@@ -199,7 +199,7 @@ func (s *Server) stop() error {
 	_ = group.Wait() // each error has its own place
 	errs[len(s.pipes)] = s.audit.settle(context.Background())
 	if err := s.audit.summarise(context.Background(), true); err != nil {
-		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.audit.book.waiting()), zap.Error(err))
+		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.audit.refusals.waiting()), zap.Error(err))
 	}
 	return errors.Join(errs...)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// Judge implements gate.Judge: it asks the request policy. On a pipe in mode LogOnly its denial is recorded and not enforced.
-func (r *request) Judge(ctx context.Context) *gate.Refusal {
+// EvaluatePolicy implements gate.RequestPolicy: it asks the request policy. On a pipe in mode LogOnly its denial is recorded and not enforced.
+func (r *request) EvaluatePolicy(ctx context.Context) *gate.Refusal {
 	p := r.pipe()
-	d := r.rules.Judge.Decide(ctx, r.call, p.circumstances(r))
+	d := r.rules.RequestPolicy.Decide(ctx, r.call, p.circumstances(r))
 	if d.Allowed() {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package rulebook
+package activerules
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 // BundlePolicy is how records name the access list of a bundle.
 const BundlePolicy = "bundle"
 
-// Book has the rules of a node. Its methods may be called by many at once.
-type Book struct {
+// Set has the rules of a node. Its methods may be called by many at once.
+type Set struct {
 	local   atomic.Pointer[proxy.Rules]
 	bundles *Bundles
 	last    atomic.Pointer[bound]
@@ -42,56 +42,56 @@ type bound struct {
 	rules *proxy.Rules
 }
 
-// New returns a Book that denies every call until Use. Without bundles, the node's own rules decide about all pipes.
-func New(bundles *Bundles) *Book { return &Book{bundles: bundles} }
+// New returns a Set that denies every call until Use. Without bundles, the node's own rules decide about all pipes.
+func New(bundles *Bundles) *Set { return &Set{bundles: bundles} }
 
 // Use has local decide wherever the cluster does not.
-func (b *Book) Use(local *proxy.Rules) { b.local.Store(local) }
+func (s *Set) Use(local *proxy.Rules) { s.local.Store(local) }
 
 // Local are the node's own rules; nil before Use.
-func (b *Book) Local() *proxy.Rules { return b.local.Load() }
+func (s *Set) Local() *proxy.Rules { return s.local.Load() }
 
 // Bundle is what there is to say of the bundle, nil where none is asked for.
-func (b *Book) Bundle() *bundle.Status {
-	if b.bundles == nil {
+func (s *Set) Bundle() *bundle.Status {
+	if s.bundles == nil {
 		return nil
 	}
-	s := b.bundles.Keeper.Status()
-	return &s
+	status := s.bundles.Keeper.Status()
+	return &status
 }
 
 // Valid says whether calls can be allowed at all.
-func (b *Book) Valid() error {
-	if b.bundles == nil {
+func (s *Set) Valid() error {
+	if s.bundles == nil {
 		return nil
 	}
-	return b.bundles.Keeper.Valid()
+	return s.bundles.Keeper.Valid()
 }
 
 // Rules are what decides about the calls of a pipe now. A pipe that a policy of the cluster guards is decided by the cluster
 // alone: what the node's own rules say of it does not matter. While there is no valid bundle it is not known which pipes those
 // are, and all calls are denied.
-func (b *Book) Rules(group, version string) *proxy.Rules {
-	if b.bundles == nil {
-		return b.local.Load()
+func (s *Set) Rules(group, version string) *proxy.Rules {
+	if s.bundles == nil {
+		return s.local.Load()
 	}
-	if err := b.bundles.Keeper.Valid(); err != nil {
-		return b.denyAll(err)
+	if err := s.bundles.Keeper.Valid(); err != nil {
+		return s.denyAll(err)
 	}
-	live := b.bundles.Node.Current()
+	live := s.bundles.Node.Current()
 	switch {
 	case live == nil:
-		return b.denyAll(errNotLive)
+		return s.denyAll(errNotLive)
 	case !live.IsGuarded(group, version):
-		return b.local.Load()
+		return s.local.Load()
 	}
 	list := live.List()
-	if last := b.last.Load(); last != nil && last.live == live && last.list == list {
+	if last := s.last.Load(); last != nil && last.live == live && last.list == list {
 		return last.rules
 	}
-	rules := &proxy.Rules{List: live, Judge: requestpolicy.Over(live.Engine), Policy: &audit.Policy{
+	rules := &proxy.Rules{List: live, RequestPolicy: requestpolicy.Over(live.Engine), Policy: &audit.Policy{
 		Name: BundlePolicy, Revision: cmp.Or(live.PolicyRevision, strconv.FormatUint(live.Revision, 10)), Bundle: live.Revision,
 	}}
-	b.last.Store(&bound{live, list, rules})
+	s.last.Store(&bound{live, list, rules})
 	return rules
 }

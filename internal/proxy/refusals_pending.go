@@ -32,11 +32,11 @@ type always struct {
 	hasTargets   bool
 }
 
-// anyhow is the kind of all refusals that have no more in common than what they always have.
-func (k refusalKind) anyhow() refusalKind { return refusalKind{always: k.always} }
+// coarse is the kind of all refusals that have no more in common than what they always have.
+func (k refusalKind) coarse() refusalKind { return refusalKind{always: k.always} }
 
-// spell is what a summary will say of refusals of one kind since the last one.
-type spell struct {
+// pendingSummary is what a summary will say of refusals of one kind since the last one.
+type pendingSummary struct {
 	id      string // of its record; callers are told it already
 	count   uint64
 	first   time.Time
@@ -48,7 +48,7 @@ type spell struct {
 var targetSeed = maphash.MakeSeed()
 
 // add counts a refusal.
-func (s *spell) add(e *audit.Event) {
+func (s *pendingSummary) add(e *audit.Event) {
 	if s.count == 0 {
 		s.id, s.first = rand.Text(), e.Time
 	}
@@ -64,8 +64,8 @@ func (s *spell) add(e *audit.Event) {
 	}
 }
 
-// join adds another spell.
-func (s *spell) join(next *spell) {
+// join adds another summary.
+func (s *pendingSummary) join(next *pendingSummary) {
 	if next.count == 0 {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *spell) join(next *spell) {
 	}
 }
 
-func (s *spell) target(t audit.Target) {
+func (s *pendingSummary) target(t audit.Target) {
 	for _, known := range s.targets {
 		if known == t {
 			return
@@ -94,7 +94,7 @@ func (s *spell) target(t audit.Target) {
 	s.unnamed(maphash.String(targetSeed, t.Kind+"\x00"+t.Value))
 }
 
-func (s *spell) unnamed(hash uint64) {
+func (s *pendingSummary) unnamed(hash uint64) {
 	if s.seen == nil {
 		s.seen = map[uint64]struct{}{}
 	}
@@ -104,7 +104,7 @@ func (s *spell) unnamed(hash uint64) {
 }
 
 // event is the summary.
-func (s *spell) event() audit.Event {
+func (s *pendingSummary) event() audit.Event {
 	e := s.last
 	e.Stage, e.ID = audit.StageSummary, s.id
 	what, outcome := *e.What, *e.Outcome
