@@ -16,18 +16,18 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
-// live is what the node's own configuration says of callers, and how it came to.
+// live is the access list of the node's own configuration, reloaded when the file changes.
 type live struct {
 	file    string
 	load    func() (config.Proxy, error)
 	started config.Proxy // what the process was started with
 	build   func(config.Proxy) (*proxy.Rules, error)
 	rules   *activerules.Set
-	modules atomic.Pointer[string] // the directory of Rego that belongs to what holds
+	modules atomic.Pointer[string] // the directory of Rego of the configuration in force
 	asked   chan struct{}          // has room for one: a request that waits stands for all that come meanwhile
 	log     *zap.Logger
 
-	refused string // why the last file was refused; reload alone has it
+	refused string // why the last file was refused; only reload uses it
 
 	reloads *prometheus.CounterVec
 	success prometheus.Gauge
@@ -68,10 +68,10 @@ func (l *live) use(settings config.Proxy, rules *proxy.Rules) {
 	l.info.WithLabelValues(rules.Policy.Revision).Set(1)
 }
 
-// revision is that of the access list that holds.
+// revision is that of the access list in force.
 func (l *live) revision() string { return l.rules.Local().Policy.Revision }
 
-// works is a check of the bundle.
+// works is a health check of the bundle.
 func (l *live) works() error {
 	if err := l.rules.Valid(); err != nil {
 		return fmt.Errorf("bundle: every call is denied: %w", err)
@@ -103,15 +103,15 @@ func (l *live) follow(ctx context.Context) {
 	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked, Late: late}, l.reload)
 }
 
-// late tells of a file or directory that keeps its reader. It may be called by several goroutines.
+// late logs a file or directory that cannot be read in time. It may be called by several goroutines.
 func (l *live) late(path string, err error) {
 	l.reloads.WithLabelValues("failure").Inc()
 	l.log.Error("CONFIGURATION NOT READ: the access list that was loaded before goes on to hold", event(eventReloadFailed),
 		zap.String(logkeys.Path, path), zap.String(logkeys.Revision, l.revision()), zap.Error(err))
 }
 
-// reload puts the file's access list in force, or keeps the one that holds if the file is not fit. It asks to be called again for a file that
-// was not even loaded: its owner, its mode or the files that it names may be put right, and its content stays the same.
+// reload puts the file's access list in force, or keeps the one in force if the file is invalid. It asks to be called again for a file that
+// could not be loaded: its owner, its mode or the files that it names may be corrected without a change of its content.
 func (l *live) reload(isAgain bool) (again bool) {
 	var rules *proxy.Rules
 	settings, err := l.load()
@@ -141,7 +141,7 @@ func (l *live) reload(isAgain bool) (again bool) {
 	return false
 }
 
-// warn names keys that were changed and hold at the next start alone, once for each set of them.
+// warn names changed keys that take effect at the next start alone, once for each set of them.
 func (l *live) warn(settings config.Proxy) {
 	keys := settings.RestartNeeded(l.started)
 	l.mu.Lock()

@@ -23,7 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// proxyProgram is a proxy with what it was told.
+// proxyProgram is a proxy with its flags and its configuration.
 type proxyProgram struct {
 	flags    *flags
 	settings config.Proxy
@@ -32,7 +32,7 @@ type proxyProgram struct {
 	live     atomic.Pointer[live] // nil until the access list is loaded
 }
 
-// reload has the configuration read again. What comes before there is one is not needed.
+// reload has the configuration read again. Before the first one is loaded it does nothing.
 func (p *proxyProgram) reload() {
 	if l := p.live.Load(); l != nil {
 		l.ask()
@@ -129,7 +129,7 @@ func isAsked(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled)
 }
 
-// rules returns what decides about calls, and what fetches the cluster's part of it until its context is done.
+// rules returns the rules for calls, and a function that fetches the cluster's part of them until its context is done.
 func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(context.Context), err error) {
 	known, err := knownAPIs(p.settings)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(cont
 	return access, fetch, nil
 }
 
-// backend sets what calls lead to, and returns what ends it.
+// backend sets the host or the servers that calls go to, and returns a function that closes them.
 func (p *proxyProgram) backend(o *proxy.Options, state *readiness) (end func() error, err error) {
 	name := p.flags.backend(p.settings)
 	closeLinks, err := p.passOn(name, o, state)
