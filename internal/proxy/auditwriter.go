@@ -85,7 +85,7 @@ func (l *auditWriter) final(ctx context.Context, e lastRecord) error {
 			l.metrics.lose(&e.Event)
 			return nil
 		}
-		e.Again = true // nobody says whether it was tried
+		e.Again = true // whether it was tried is not known
 		l.keep(e)
 		return nil
 	}
@@ -127,7 +127,7 @@ func (l *auditWriter) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = l.retry(ctx)            // whoever comes next meets the same fault, and the backlog shows
+			_ = l.retry(ctx)            // the next call meets the same fault, and the backlog shows
 			_ = l.summarise(ctx, false) // those that are not taken wait, and the gauge shows
 		}
 	}

@@ -26,13 +26,13 @@ import (
 type request struct {
 	stream   *stream
 	call     *apiserver.Call
-	resp     proto.Message      // of whoever carried it out
+	resp     proto.Message      // of the handler or the server that carried it out
 	event    audit.Event        // of the intent, and with an outcome of the terminal record
 	result   string             // set by the step that refuses the call
 	note     note               // what the diagnostic log says of it, if it has a record of its own
 	fault    note               // what it says besides: something does not work
 	targets  []apiserver.Target // what the call names
-	rules    *Rules             // what decides about it
+	rules    *Rules             // in force for it
 	now      time.Time          // as of when it is decided
 	isNamed  bool               // the access list names the caller for it
 	hasToken bool               // a token came, and is that of the caller's pod
@@ -190,7 +190,7 @@ func (r *request) Question() access.Call {
 	}
 }
 
-// RecordDecision implements gate.Recorder. It hands over what the decision permits beside the operation.
+// RecordDecision implements gate.Recorder. It also sets the permits of the call.
 func (r *request) RecordDecision(d access.Decision, byRoles bool) {
 	by := r.rules.Policy
 	if byRoles {
@@ -220,7 +220,7 @@ func (r *request) Charge(d access.Decision) error {
 	return status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, callerText(r), r.stream.id)
 }
 
-// Deny implements gate.Recorder: what was asked, by whom, and where to read more.
+// Deny implements gate.Recorder: the error names the call, the caller and the audit id.
 func (r *request) Deny(refusal gate.Refusal) error {
 	if refusal.IsGone {
 		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: refusal.Reason, Mode: string(access.Enforce), Policy: r.event.Decision.Policy}
@@ -253,7 +253,7 @@ func callerText(r *request) string {
 	return fmt.Sprintf("container %s of pod %s/%s, service account %q, %s", who.Container.Name, who.Pod.Namespace, who.Pod.Name, who.Pod.ServiceAccount, process)
 }
 
-// Alive implements gate.Session: what writes to the connection of a caller that has ended may be anybody.
+// Alive implements gate.Session: after the caller has ended, any process may write to its connection.
 func (r *request) Alive() error { return r.stream.conn.alive() }
 
 // RecordIntent implements gate.Recorder.

@@ -40,7 +40,7 @@ func revisionOf(p *audit.Policy) string {
 	return text
 }
 
-// circumstances are what the request policy is told of a call beside the call itself.
+// circumstances are the input of the request policy beside the call itself.
 func (p *pipe) circumstances(r *request) *requestpolicy.Circumstances {
 	s := &requestpolicy.Circumstances{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {

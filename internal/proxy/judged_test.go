@@ -146,7 +146,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 	inPod := of("u", "csi-node")
 	account := []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}
 	onHost, inDoubt, ofUnknown := driver, driver, of("u", "")
-	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: nobody knows it"
+	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: it is not known"
 	for name, c := range map[string]struct {
 		caller caller.Caller
 		list   acl.Spec

@@ -40,8 +40,7 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 	p.metrics.accept(p.name)
 	c := newConn(raw, p, at)
 	if err := p.conns.add(c); err != nil { // too late
-		c.because(resultOf(err), err.Error())
-		_ = c.Close()
+		c.giveUp(resultOf(err), err.Error())
 		return nil
 	}
 	return c

@@ -30,7 +30,7 @@ func (e *lastRecord) isRefusal() bool {
 	return e.IsRefusal()
 }
 
-// refusal says whom a refusal counts for, and what kind it is.
+// refusal is the caller that a refusal counts for, and its kind.
 func (e *lastRecord) refusal() refusal {
 	r := refusal{isStranger: true, event: &e.Event, kind: kindOfEvent(&e.Event)}
 	if e.conn != nil {
@@ -81,8 +81,8 @@ type counted verdict
 
 func (c *counted) Error() string { return "counted in summary " + c.id }
 
-// refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: what the log does not take for want of
-// room is counted, and so is what would make the backlog longer than it may be.
+// refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: it is counted if the log has no room for
+// it, or if the backlog is full.
 func (l *auditWriter) refuse(ctx context.Context, e lastRecord) error {
 	r := e.refusal()
 	if v := l.refusals.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {

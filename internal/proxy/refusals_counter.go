@@ -16,7 +16,7 @@ import (
 type refusalCounter struct {
 	budgets budgets
 
-	mu               sync.Mutex // guards what follows
+	mu               sync.Mutex // guards the fields below
 	named, strangers class
 	isTight          bool // the log had no room for the last record of a refusal
 }
@@ -53,7 +53,7 @@ func newRefusalCounter(b budgets) *refusalCounter {
 	return &refusalCounter{budgets: b, named: class{callers: map[caller.Principal]*refused{}}, strangers: class{callers: map[caller.Principal]*refused{}}}
 }
 
-// refusal is one refusal and whom it counts for.
+// refusal is one refusal and the caller that it counts for.
 type refusal struct {
 	who        caller.Principal
 	isStranger bool
@@ -61,7 +61,7 @@ type refusal struct {
 	event      *audit.Event
 }
 
-// verdict is what becomes of a refusal.
+// verdict says whether a refusal has a record of its own.
 type verdict struct {
 	isCounted bool   // it has no record of its own
 	id        string // of the summary that counts it
@@ -83,15 +83,8 @@ func (b *refusalCounter) enter(r refusal, size func() int) verdict {
 	class := b.class(r.isStranger)
 	caller := class.caller(r.who, b.budgets, now)
 	kind, isNew := caller.kind(class, r.kind)
-	switch {
-	case isNew:
-		if b.pay(class, caller, r.isStranger, size(), true, now) {
-			return verdict{}
-		}
-	case !caller.spent(b.budgets, now):
-		if b.pay(class, caller, r.isStranger, size(), false, now) {
-			return verdict{}
-		}
+	if (isNew || !caller.spent(b.budgets, now)) && b.pay(class, caller, r.isStranger, size(), isNew, now) {
+		return verdict{}
 	}
 	b.count(kind, r.event, now)
 	return verdict{isCounted: true, id: kind.summary.id, isSpent: caller.isSpent}
@@ -223,7 +216,7 @@ func (r *refused) spent(b budgets, now time.Time) bool {
 	return r.isSpent
 }
 
-// forget lets go of callers of which nothing is to be said, and whose budgets are whole.
+// forget drops callers that have no pending summaries and whose budgets are whole.
 func (c *class) forget(b budgets, now time.Time) {
 	c.swept = now
 	for who, caller := range c.callers {
@@ -284,8 +277,8 @@ func (b *refusalCounter) take(all bool) (list []due) {
 	return list
 }
 
-// gather leaves a stop so many summaries at most as can be written in no time. Those of the fewest refusals become one for each pipe and
-// result, whoever the callers were.
+// gather leaves at most as many summaries as a stop can write quickly. Those of the fewest refusals become one for each pipe and result,
+// of all callers together.
 func (c *class) gather() {
 	var waiting []kindAndSummary
 	for _, caller := range c.callers {

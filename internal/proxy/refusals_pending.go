@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"hash/maphash"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,14 +17,14 @@ const (
 	maxTargetText   = 256 // bytes of one that is named
 )
 
-// refusalKind is what refusals have in common that one summary stands for.
+// refusalKind is what all refusals of one summary have in common.
 type refusalKind struct {
 	always
 	method, code string
 	rule, reason string
 }
 
-// always is what the refusals of a summary have in common even where too many kinds are told apart: what readers take it to say of all of them.
+// always is what the refusals of a summary have in common even if there are too many kinds to tell apart: readers rely on it for each of them.
 type always struct {
 	record       audit.Type
 	pipe, result string
@@ -32,10 +33,10 @@ type always struct {
 	hasTargets   bool
 }
 
-// coarse is the kind of all refusals that have no more in common than what they always have.
+// coarse is the kind of all refusals that share only always.
 func (k refusalKind) coarse() refusalKind { return refusalKind{always: k.always} }
 
-// pendingSummary is what a summary will say of refusals of one kind since the last one.
+// pendingSummary gathers the refusals of one kind since the last summary.
 type pendingSummary struct {
 	id      string // of its record; callers are told it already
 	count   uint64
@@ -82,10 +83,8 @@ func (s *pendingSummary) join(next *pendingSummary) {
 }
 
 func (s *pendingSummary) target(t audit.Target) {
-	for _, known := range s.targets {
-		if known == t {
-			return
-		}
+	if slices.Contains(s.targets, t) {
+		return
 	}
 	if len(s.targets) < maxNamedTargets && len(t.Value) <= maxTargetText {
 		s.targets = append(s.targets, audit.Target{Kind: t.Kind, Value: strings.Clone(t.Value)})
@@ -163,7 +162,7 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 	return &short
 }
 
-// commonDecision is what both decisions of one kind share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
+// commonDecision is what two decisions of one kind share. If it has a reason, all of it holds for each refusal; else the missing parts may have differed.
 func commonDecision(a, b *audit.Decision) *audit.Decision {
 	if a == nil || b == nil { // of one kind either all are decided or none
 		return nil

@@ -24,11 +24,11 @@ type List interface {
 
 // RequestPolicy is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
 type RequestPolicy interface {
-	// Decide judges a call. Whatever keeps it from deciding is a denial.
+	// Decide evaluates the policy for a call. If it fails to decide, it denies.
 	Decide(ctx context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision
 }
 
-// Rules are what decides about the calls of a pipe. They do not change: what decides next is another Rules.
+// Rules decide about the calls of a pipe. They do not change: a new set of rules is another Rules.
 type Rules struct {
 	// List is asked first.
 	List List
@@ -48,10 +48,10 @@ func Listed(list *acl.Policy) *Rules {
 	return &Rules{List: list, Policy: &audit.Policy{Name: "acl", Revision: list.Revision()}}
 }
 
-// closed are the rules where there are none.
+// closed are the rules of a pipe without any.
 var closed = Listed(nil)
 
-// now are the rules that decide about a call that arrives now.
+// now are the rules for a call that arrives now.
 func (p *pipe) now() *Rules {
 	if rules := p.rules(p.gv.Group, p.gv.Version); rules != nil && rules.List != nil {
 		return rules

@@ -45,7 +45,7 @@ type keyring struct {
 	denying  atomic.Bool // the access list allows nothing
 	stop     func()
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	diagnostics bytes.Buffer
 	lines       bytes.Buffer // of the log, as copies get them
 	inputs      bytes.Buffer // what policies are shown

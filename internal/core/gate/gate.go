@@ -10,21 +10,21 @@ import (
 
 // Session is one call and its caller.
 type Session interface {
-	// Authenticate looks at what the caller has sent to prove who it is. The context that it returns is for those behind, without that.
+	// Authenticate checks the credentials that the caller has sent. The context that it returns is for later steps, without those credentials.
 	Authenticate(ctx context.Context) (context.Context, error)
-	// Question is the call in the words of an access list, with its caller as far as is proven now.
+	// Question is the call as an access list is asked about it, with its caller as far as is proven now.
 	Question() access.Call
-	// Rules are what decides about it now.
+	// Rules are the rules in force for it now.
 	Rules() Rules
 	// Charge counts the call against the limits of its caller, and returns an error if it is beyond them.
 	Charge(d access.Decision) error
 	// Enter waits until nothing else acts on the same objects, and says whether it had to. leave ends that.
 	Enter(ctx context.Context) (leave func(), waited bool, err error)
-	// Alive says why the caller is not the process any more that was asked about.
+	// Alive returns an error if the caller's process has ended.
 	Alive() error
 }
 
-// Rules are what decides. Roles and RequestPolicy may be nil, and are not asked then.
+// Rules are the access list, the roles and the request policy. Roles and RequestPolicy may be nil, and are not asked then.
 type Rules struct {
 	List          List
 	Roles         Roles
@@ -36,7 +36,7 @@ type List interface {
 	Decide(c access.Call) access.Decision
 }
 
-// Roles may allow what the list does not. They permit nothing beside the call, and name nobody.
+// Roles may allow what the list does not. They permit nothing beside the call, and name no caller.
 type Roles interface {
 	// Grant returns what records name in place of a rule, and why; if it does not, why not, which is added to the reason of the list.
 	Grant(ctx context.Context) (rule, reason string, ok bool)

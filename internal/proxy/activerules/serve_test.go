@@ -35,7 +35,7 @@ type served struct {
 	*machine
 	registry *prometheus.Registry
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []audit.Event
 	ran    int
 

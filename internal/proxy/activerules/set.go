@@ -25,7 +25,7 @@ type Set struct {
 
 // Bundles are the cluster's rules on a node.
 type Bundles struct {
-	// Keeper says whether there is a bundle whose time has begun and not ended.
+	// Keeper knows whether there is a bundle within its validity period.
 	Keeper interface {
 		Valid() error
 		Status() bundle.Status
@@ -34,8 +34,8 @@ type Bundles struct {
 	Node interface{ Current() *nodepolicy.Live }
 }
 
-// bound are the rules of a bundle, made once for each, and again when one of its permissions has ended: a caller that nobody names
-// any more is a stranger on its open connections too.
+// bound are the rules of a bundle, made once for each, and again when one of its permissions has ended: a caller that is no longer
+// named is a stranger on its open connections too.
 type bound struct {
 	live  *nodepolicy.Live
 	list  *access.List // as it was then
@@ -45,13 +45,13 @@ type bound struct {
 // New returns a Set that denies every call until Use. Without bundles, the node's own rules decide about all pipes.
 func New(bundles *Bundles) *Set { return &Set{bundles: bundles} }
 
-// Use has local decide wherever the cluster does not.
+// Use sets the node's own rules, for pipes that the cluster does not guard.
 func (s *Set) Use(local *proxy.Rules) { s.local.Store(local) }
 
 // Local are the node's own rules; nil before Use.
 func (s *Set) Local() *proxy.Rules { return s.local.Load() }
 
-// Bundle is what there is to say of the bundle, nil where none is asked for.
+// Bundle is the status of the bundle, nil if the configuration asks for none.
 func (s *Set) Bundle() *bundle.Status {
 	if s.bundles == nil {
 		return nil
@@ -68,9 +68,8 @@ func (s *Set) Valid() error {
 	return s.bundles.Keeper.Valid()
 }
 
-// Rules are what decides about the calls of a pipe now. A pipe that a policy of the cluster guards is decided by the cluster
-// alone: what the node's own rules say of it does not matter. While there is no valid bundle it is not known which pipes those
-// are, and all calls are denied.
+// Rules are the active rules of a pipe. For a pipe that a policy of the cluster guards they are the cluster's alone, whatever the
+// node's own rules say of it. While there is no valid bundle it is not known which pipes those are, and all calls are denied.
 func (s *Set) Rules(group, version string) *proxy.Rules {
 	if s.bundles == nil {
 		return s.local.Load()

@@ -112,7 +112,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 	if err := i.parts.CheckConfig(i.want.ConfigFrom, text); err != nil {
 		return nil, false, fmt.Errorf("the new configuration is refused; nothing was changed: %w", err)
 	}
-	// What belongs to somebody else is replaced, even by the same: he could change it later.
+	// A file that another account can change is replaced, even by the same content: that account could change it later.
 	if installed != nil && bytes.Equal(text, installed) && i.parts.CheckWriters(i.want.Config) == nil {
 		return nil, false, nil
 	}
