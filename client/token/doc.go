@@ -1,5 +1,5 @@
 // Package token sends a projected service-account token with the calls of a CSI driver, so that the proxy of a Windows node
-// can tell which pod's service account calls. It trusts whoever serves the pipe with the token: a token must be
+// can tell which pod's service account calls. It trusts the process that serves the pipe with the token: a token must be
 // made for the proxy's audience alone, so that it opens nothing else.
 //
 // The pod mounts a token and the driver names its file:

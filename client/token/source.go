@@ -35,7 +35,7 @@ type Source struct {
 	file    string
 	options Options
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	token string
 	seen  fs.FileInfo // what the file looked like when token was read
 	read  time.Time   // when that was

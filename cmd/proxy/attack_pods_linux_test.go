@@ -34,7 +34,7 @@ type machine struct {
 
 	runtime *grpc.Server
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	containers []*runtimeapi.Container
 	sandboxes  []*runtimeapi.PodSandbox
 	accounts   []string // items of the kubelet's list

@@ -22,7 +22,7 @@ import (
 type apiServer struct {
 	t *testing.T
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	away  bool
 	roles []string // USER VERB PIPE
 	asked []string

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// openCopies opens the places that records are copied to. One that cannot be opened stops the start: it was asked for.
+// openCopies opens the destinations that records are copied to. If one cannot be opened, the start fails: the configuration asks for it.
 func (a *auditLog) openCopies(o auditOptions) error {
 	c := o.settings.Copies
 	var places []copies.Destination
@@ -46,7 +46,7 @@ func otlpOptions(c config.OTLP, node string) copies.OTLPOptions {
 	return copies.OTLPOptions{Endpoint: c.Endpoint, CAFile: c.CAFile, Insecure: c.Insecure, Host: node, Node: node}
 }
 
-// closeCopies delivers what is left for others, until ctx is done. What they do not take is in the log, and no fault of this process.
+// closeCopies delivers the remaining records until ctx is done. Records that a destination does not take are still in the log, so this is not an error.
 func (a *auditLog) closeCopies(ctx context.Context, log *zap.Logger) {
 	if a.copies != nil {
 		if err := a.copies.Close(ctx); err != nil {

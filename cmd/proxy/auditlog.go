@@ -25,14 +25,14 @@ const closingTimeout = 5 * time.Second
 // auditLog is where records go: a directory of segments with its evidence and copies, or standard output.
 type auditLog struct {
 	audit.Writer
-	segments  *segment.Writer // nil for standard output, as what follows
+	segments  *segment.Writer // nil for standard output, as are the fields below
 	log       *zap.Logger
 	path      string
 	key       string // that verifies checkpoints
 	tree      *evidence.Log
 	copies    *copies.Copies
 	witnessed *witnessState // nil without a witness
-	closing   func() error  // of what the copies use
+	closing   func() error  // closes the event log that copies go to
 }
 
 // auditOptions are what an audit log needs to know of the process.
@@ -95,7 +95,7 @@ func openAuditLog(ctx context.Context, path string, o auditOptions) (_ *auditLog
 	return a, nil
 }
 
-// openSegments goes on with the log in the directory, from what was signed of it.
+// openSegments continues the log in the directory from its last signed checkpoint.
 func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evidence.Sink) error {
 	keys, err := signingKeys(a.path, o)
 	if err != nil {
@@ -148,24 +148,21 @@ func (o auditOptions) segmentOptions() segment.Options {
 	}
 }
 
-// checkpointFailed is told what failed while nobody waited.
+// checkpointFailed logs a failure that no caller waits for.
 func (o auditOptions) checkpointFailed(err error) {
-	if errors.Is(err, evidence.ErrWitnessAhead) || errors.Is(err, evidence.ErrWitnessRefuses) {
+	switch {
+	case errors.Is(err, evidence.ErrWitnessAhead), errors.Is(err, evidence.ErrWitnessRefuses):
 		o.log.Error("THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE: it was rolled back or changed", event(eventAuditContradicted), zap.Error(err))
-		return
-	}
-	if errors.Is(err, evidence.ErrWitnessClock) {
+	case errors.Is(err, evidence.ErrWitnessClock):
 		o.log.Warn("the clocks of this node and of the witness differ, and the audit log is not cosigned", event(eventAuditClock), zap.Error(err))
-		return
-	}
-	if errors.Is(err, evidence.ErrCheckpointsGone) || errors.Is(err, evidence.ErrCheckpointsStrange) || errors.Is(err, evidence.ErrStartChanged) {
+	case errors.Is(err, evidence.ErrCheckpointsGone), errors.Is(err, evidence.ErrCheckpointsStrange), errors.Is(err, evidence.ErrStartChanged):
 		o.log.Error("audit log", event(eventAuditFault), zap.Error(err))
-		return
+	default:
+		o.log.Warn("audit checkpoint", zap.Error(err))
 	}
-	o.log.Warn("audit checkpoint", zap.Error(err))
 }
 
-// works is a check of the audit log: it takes records of calls, signs them, and removes those that it need not keep.
+// works is a health check: the audit log takes records of calls, signs them, and removes those past its retention.
 func (a *auditLog) works() error {
 	if a.segments == nil {
 		return nil
@@ -177,7 +174,7 @@ func (a *auditLog) works() error {
 	return nil
 }
 
-// overdue is the last record that the log should have removed, and keeps for an operation under way.
+// overdue is the last record that is past retention and that the log keeps for an operation under way.
 func (a *auditLog) overdue() uint64 {
 	if a.segments == nil {
 		return 0
@@ -185,14 +182,14 @@ func (a *auditLog) overdue() uint64 {
 	return a.segments.Stats().Overdue
 }
 
-// missing has the last record of the log say how many requests have none.
+// missing writes into the last record of the log how many requests have no record.
 func (a *auditLog) missing(n uint64) {
 	if a.segments != nil {
 		a.segments.Missing(n)
 	}
 }
 
-// register shows the state of the log.
+// register registers the metrics of the log.
 func (a *auditLog) register(r prometheus.Registerer) {
 	if a.segments == nil {
 		return
@@ -200,7 +197,7 @@ func (a *auditLog) register(r prometheus.Registerer) {
 	r.MustRegister(newAuditCollector(a), copies.Collector(a.copies))
 }
 
-// close ends the log, and then lets others have what is left for them.
+// close closes the log, and then delivers the remaining copies and checkpoints.
 func (a *auditLog) close() error {
 	if a.segments == nil {
 		return nil
@@ -208,7 +205,7 @@ func (a *auditLog) close() error {
 	err := a.segments.Close()
 	ctx, stop := context.WithTimeout(context.Background(), closingTimeout)
 	defer stop()
-	half, stopHalf := context.WithTimeout(ctx, closingTimeout/2) // a place that takes no checkpoint takes none of the time of the others
+	half, stopHalf := context.WithTimeout(ctx, closingTimeout/2) // a sink that does not answer must not use up the time of the copies
 	defer stopHalf()
 	err = errors.Join(err, a.tree.Close(half))
 	a.closeCopies(ctx, a.log)

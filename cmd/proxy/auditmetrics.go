@@ -7,7 +7,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// figure is one series of what a T tells.
+// figure is one metric that is read from a T.
 type figure[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -36,7 +36,7 @@ func isTrue(claim bool) float64 {
 	return 0
 }
 
-// auditCollector shows the state of a log whenever it is asked for.
+// auditCollector collects the state of a log at each scrape.
 type auditCollector struct {
 	log     *auditLog
 	writer  []figure[segment.Stats]

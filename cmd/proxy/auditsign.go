@@ -16,17 +16,16 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// keyFiles are the files of the keys that sign the log at path, the one that stays first.
+// keyFiles are the files of the keys that sign the log at path, the current key before one that is being rotated out.
 func (o auditOptions) keyFiles(path string) []string {
-	files := []string{o.settings.Signing.Key}
-	files[0] = cmp.Or(files[0], path+"-signing.key")
+	files := []string{cmp.Or(o.settings.Signing.Key, path+"-signing.key")}
 	if o.settings.Signing.Old != "" {
 		files = append(files, o.settings.Signing.Old)
 	}
 	return files
 }
 
-// states are the files in which each key remembers what it signed last. They lie beside the keys, where who can write to the log alone cannot.
+// states are the files with what each key signed last. They lie beside the keys, out of reach of an account that can write to the log alone.
 func (o auditOptions) states(path string) []string {
 	var files []string
 	for _, file := range o.keyFiles(path) {
@@ -35,7 +34,7 @@ func (o auditOptions) states(path string) []string {
 	return files
 }
 
-// signingKeys reads the keys that sign the log at path; none if the configuration names no key and there is none yet.
+// signingKeys reads the keys that sign the log at path. There are none if the configuration names no key and none was made yet.
 func signingKeys(path string, o auditOptions) ([]*evidence.Key, error) {
 	files := o.keyFiles(path)
 	if o.settings.Signing.Key == "" {
@@ -62,8 +61,7 @@ func signingKeys(path string, o auditOptions) ([]*evidence.Key, error) {
 	return keys, nil
 }
 
-// newSigningKey makes the key of a log that was never signed. A log that was signed gets none: whoever removes a key must not get another one by
-// that.
+// newSigningKey makes the key of a log that was never signed. A log that was signed gets none: removing a key must not be a way to get a new one.
 func newSigningKey(path string, wasSigned bool, o auditOptions) (*evidence.Key, error) {
 	file := o.keyFiles(path)[0]
 	if wasSigned {
@@ -78,7 +76,7 @@ func newSigningKey(path string, wasSigned bool, o auditOptions) (*evidence.Key, 
 	return evidence.ReadKey(file)
 }
 
-// makeKey makes a key of this node, with its public half beside it for whoever is to verify the log.
+// makeKey makes a key of this node, with its public half beside it for verifiers of the log.
 func makeKey(file string, o auditOptions) error {
 	key, err := evidence.NewKey(evidence.Origin(strings.ToLower(o.node))) // as the kubelet names the node
 	if err != nil {
@@ -94,6 +92,6 @@ func makeKey(file string, o auditOptions) error {
 	if err := evidence.WriteKeys(public, key.LogKey()); err != nil {
 		return err
 	}
-	o.log.Info("made a key for the audit log; whoever verifies the log needs its public half", zap.String(logkeys.Path, public))
+	o.log.Info("made a key for the audit log; verifiers of the log need its public half", zap.String(logkeys.Path, public))
 	return nil
 }

@@ -17,11 +17,11 @@ import (
 // witnessState is what the witness said last.
 type witnessState struct {
 	contradicted atomic.Bool  // it has seen another log of this name
-	clockDiffers atomic.Bool  // its clock and the node's differ too much, so that it compares nothing
+	clockDiffers atomic.Bool  // its clock and the node's differ too much, so that it does not compare logs
 	cosigned     atomic.Int64 // Unix time of its last cosignature, 0 for none
 }
 
-// witness is a client that remembers what it was told.
+// witness is a client that keeps the witness's last answer.
 type witness struct {
 	*evidence.Client
 	state *witnessState

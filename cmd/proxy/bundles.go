@@ -14,15 +14,15 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/httpsclient"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
 // bundleInterval is how often the files of bundle and keys are read.
 const bundleInterval = 10 * time.Second
 
-// newBundles returns the cluster's rules, and what brings them and keeps them fresh until its context is done. They are nil
-// if the configuration asks for none.
-func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *zap.Logger) (*rulebook.Bundles, func(context.Context), error) {
+// newBundles returns the cluster's rules, nil if the configuration asks for none, and a function that fetches them and keeps them
+// fresh until its context is done.
+func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *zap.Logger) (*activerules.Bundles, func(context.Context), error) {
 	if !c.IsSet() {
 		return nil, func(context.Context) {}, nil
 	}
@@ -55,10 +55,10 @@ func newBundles(ctx context.Context, c config.Bundle, known []access.API, log *z
 		})
 		group.Wait()
 	}
-	return &rulebook.Bundles{Keeper: keeper, Node: n}, run, nil
+	return &activerules.Bundles{Keeper: keeper, Node: n}, run, nil
 }
 
-// bundleKeys reads the keys that are believed.
+// bundleKeys reads the pinned public keys.
 func bundleKeys(c config.Bundle) (text []byte, keys bundle.Keys, err error) {
 	if text, err = bundle.ReadPinnedKeys(c.Keys); err != nil {
 		return nil, bundle.Keys{}, fmt.Errorf("bundle: keys: %w", err)
@@ -69,7 +69,7 @@ func bundleKeys(c config.Bundle) (text []byte, keys bundle.Keys, err error) {
 	return text, keys, nil
 }
 
-// noted also logs what a bundle says that this node cannot express.
+// noted is Prepare that also logs the parts of a bundle that this node cannot apply.
 func noted(n *nodepolicy.Node, log *zap.Logger) func(context.Context, bundle.Bundle, bundle.Seal) (func(), error) {
 	return func(ctx context.Context, b bundle.Bundle, s bundle.Seal) (func(), error) {
 		commit, err := n.Prepare(ctx, b, s)
@@ -85,31 +85,21 @@ func noted(n *nodepolicy.Node, log *zap.Logger) func(context.Context, bundle.Bun
 	}
 }
 
-// registerBundle shows what the node thinks of its bundle.
-func registerBundle(registry prometheus.Registerer, book *rulebook.Book) {
-	if book.Bundle() == nil {
+// registerBundle registers the metrics of the bundle.
+func registerBundle(registry prometheus.Registerer, rules *activerules.Set) {
+	if rules.Bundle() == nil {
 		return
 	}
 	gauge := func(name, help string, value func(bundle.Status) float64) {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(*book.Bundle()) }))
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return value(*rules.Bundle()) }))
 	}
 	gauge("pipeguard_bundle_revision", "Revision of the bundle that was activated last; 0 before the first.", func(s bundle.Status) float64 { return float64(s.Revision) })
-	gauge("pipeguard_bundle_valid", "1 if the bundle decides; 0 if every call is denied for want of one.", func(s bundle.Status) float64 {
-		if s.Invalid == "" {
-			return 1
-		}
-		return 0
-	})
+	gauge("pipeguard_bundle_valid", "1 if the bundle is in force; 0 if every call is denied for want of a valid one.", func(s bundle.Status) float64 { return isTrue(s.Invalid == "") })
 	gauge("pipeguard_bundle_expires_timestamp_seconds", "When the bundle ends, as Unix time.", func(s bundle.Status) float64 {
 		if s.ExpiresAt.IsZero() {
 			return 0
 		}
 		return float64(s.ExpiresAt.Unix())
 	})
-	gauge("pipeguard_bundle_refused", "1 if what was offered last was refused.", func(s bundle.Status) float64 {
-		if s.Refused == nil {
-			return 0
-		}
-		return 1
-	})
+	gauge("pipeguard_bundle_refused", "1 if the bundle that was offered last was refused.", func(s bundle.Status) float64 { return isTrue(s.Refused != nil) })
 }

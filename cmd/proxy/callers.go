@@ -13,14 +13,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-// naming is what tells who callers are.
+// naming identifies callers.
 type naming struct {
 	peers peer.Resolver
 	run   func(context.Context) // until ctx is done
 	close func() error
 }
 
-// newNaming follows callers to their pods if the configuration says how, and else no further than their processes.
+// newNaming identifies callers by their pods if the configuration has a container runtime, and else by their processes alone.
 func newNaming(c config.Containers, registry prometheus.Registerer, log *zap.Logger) (*naming, error) {
 	if c.Endpoint == "" {
 		return &naming{peers: peer.NewResolver(), run: func(ctx context.Context) { <-ctx.Done() }, close: func() error { return nil }}, nil

@@ -31,10 +31,10 @@ for each other thing that decides; the first words of a line say what it is:
   mode PIPE            LogOnly or Enforce
   tokens PIPE          off, ifPresent or required
   opens PIPE           accounts that may open it beside SYSTEM and administrators
-  named OPERATION      who may do what the built-in request policy refuses to everybody else: rules spell it out beside the caller
-  callers, policy, bundle    how far callers are known, what judges requests, where the cluster's policies come from
-  warning              what is in order and may not be meant, with its place
-  note                 what a reader might not expect
+  named OPERATION      callers that may do what the built-in request policy refuses to all others: rules spell it out beside the caller
+  callers, policy, bundle    how far callers are identified, the request policy, where the cluster's policies come from
+  warning              a setting that is valid and may not be meant, with its place
+  note                 an effect that a reader might not expect
   revision             of the access list, as in audit records
 
 The request policy's modules are tried, the keys and certificates that the file names are read, and the places of logs and of
@@ -91,8 +91,7 @@ func checkConfigCommand(ctx context.Context, args []string, stdout, stderr io.Wr
 	return exitDone
 }
 
-// tryModules activates the request policy as the service would. A directory that cannot be on this system is left alone,
-// and that is said.
+// tryModules activates the request policy as the service would. A directory that cannot be on this system is skipped, with a note.
 func tryModules(ctx context.Context, settings config.Proxy) (note string, err error) {
 	dir := settings.RequestPolicy.Modules
 	if _, err := os.Stat(dir); dir != "" && err != nil && !filepath.IsAbs(dir) {

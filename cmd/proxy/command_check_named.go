@@ -8,14 +8,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// guardedOperations are those that the built-in request policy refuses to whoever is not named.
+// guardedOperations are those that the built-in request policy refuses to callers that are not named.
 var guardedOperations = []struct{ group, operation string }{
 	{"disk", "PartitionDisk"}, {"disk", "SetDiskState"}, {"system", "StartService"}, {"system", "StopService"}, {"volume", "FormatVolume"},
 }
 
-// whoIsNamed says who may do what the built-in request policy refuses to everybody else, one caller of a rule a line; and, for
+// namedCallers lists the callers that may do what the built-in request policy refuses to all others, one caller of a rule a line; and, for
 // notes, the callers that rules allow it without naming them, and what naming by account and program depends on.
-func whoIsNamed(policy *acl.Policy, c config.Containers) (lines, notes []string) {
+func namedCallers(policy *acl.Policy, c config.Containers) (lines, notes []string) {
 	isOfNode := false
 	for _, g := range guardedOperations {
 		named, unnamed := policy.Naming(g.group, g.operation)
@@ -24,7 +24,7 @@ func whoIsNamed(policy *acl.Policy, c config.Containers) (lines, notes []string)
 			isOfNode = isOfNode || !needsPod(c.Caller)
 		}
 		for _, c := range unnamed {
-			notes = append(notes, fmt.Sprintf("rule %s allows %s to %s, and the request policy refuses it: nobody is named by that", c.Rule, g.operation, c.Caller))
+			notes = append(notes, fmt.Sprintf("rule %s allows %s to %s, and the request policy refuses it: the rule does not name the caller for it", c.Rule, g.operation, c.Caller))
 		}
 	}
 	switch {

@@ -44,7 +44,7 @@ func (s summary) print(out io.Writer) error {
 	for _, pipe := range slices.Sorted(maps.Keys(s.opens)) {
 		add("opens "+pipe, join(s.opens[pipe]))
 	}
-	named, unnamed := whoIsNamed(s.policy, s.settings.Containers)
+	named, unnamed := namedCallers(s.policy, s.settings.Containers)
 	for _, line := range named {
 		add("named", line)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // keep keeps an installation as it should be until ctx is done, and leaves the service running. metricsAddress is where the
-// service is asked what it decides by.
+// service answers which policies it enforces.
 func (f *installFlags) keep(ctx context.Context, installer *install.Installer, metricsAddress string, say func(string, ...any)) error {
 	var last atomic.Pointer[error]
 	last.Store(new(errors.New("installation: not finished")))

@@ -42,7 +42,7 @@ Examples:
   proxy.exe install --follow --config-from C:\hpc\config\proxy.yaml     in a container: keeps it so until it is asked to stop
 
 With --bundle-from and --bundle-keys-from it also keeps C:\ProgramData\Pipeguard\bundle.tar.gz and bundle.key.pub as they are there, for the
-configuration to name under bundle. With --report-as it tells the cluster, in the GuardedNode of that name, what the service decides by.
+configuration to name under bundle. With --report-as it reports to the cluster, in the GuardedNode of that name, which policies the service enforces.
 
 Exit codes: 0 installed, 1 not installed or put back, 2 wrong command line.
 `
@@ -100,13 +100,11 @@ func (f *installFlags) check() error {
 	if f.follow {
 		return f.report.check()
 	}
-	for _, only := range []struct {
-		flag  string
-		given bool
-	}{{"--health-address", f.healthAddress != ""}, {"--report-as", f.report != reportFlags{}}} {
-		if only.given {
-			return fmt.Errorf("%s needs --follow", only.flag)
-		}
+	switch {
+	case f.healthAddress != "":
+		return errors.New("--health-address needs --follow")
+	case f.report != reportFlags{}:
+		return errors.New("--report-as needs --follow")
 	}
 	return nil
 }
@@ -183,7 +181,7 @@ func (f *installFlags) run(ctx context.Context, manager winsvc.Manager, args []s
 	return err
 }
 
-// readBundleKeys refuses what the service would not take.
+// readBundleKeys reads keys of bundles, and refuses a file that the service would refuse.
 func readBundleKeys(file string) ([]byte, error) {
 	text, err := bundle.ReadKeyFile(file)
 	if err != nil {
@@ -195,7 +193,7 @@ func readBundleKeys(file string) ([]byte, error) {
 	return text, nil
 }
 
-// needsRestart compares two configurations. One that cannot be read is not what the service runs with.
+// needsRestart compares two configurations. The service does not run with one that cannot be read.
 func needsRestart(before, after []byte) bool {
 	old, err := config.ParseProxy(configFile, before)
 	next, errNext := config.ParseProxy(configFile, after)

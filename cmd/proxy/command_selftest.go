@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"go.uber.org/zap"
@@ -14,8 +15,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
 
-const selftestUsage = `proxy selftest asks this host what every group of the node API asks of it, in this process and without the service, and
-prints what it answered. It performs read-only operations alone: nothing on the host is changed.
+const selftestUsage = `proxy selftest performs operations of every group of the node API on this host, in this process and without the service, and
+prints the answers. It performs read-only operations alone: nothing on the host is changed.
 
 Usage:
   proxy selftest [flags]
@@ -52,15 +53,13 @@ func selftestCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	if err != nil {
 		return fail(stderr, "selftest", err)
 	}
-	for _, a := range answers {
-		if a.Result == resultFailed {
-			return exitFails
-		}
+	if slices.ContainsFunc(answers, func(a answer) bool { return a.Result == resultFailed }) {
+		return exitFails
 	}
 	return exitDone
 }
 
-// selftest asks the host that serve would act on.
+// selftest performs the operations on the host that serve would act on.
 func (f *flags) selftest(ctx context.Context, stderr io.Writer) (answers []answer, err error) {
 	roots, err := f.roots()
 	if err != nil {

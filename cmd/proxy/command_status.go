@@ -55,9 +55,9 @@ type serviceStatus struct {
 	// SIDType and Privileges are what the service is set up with. No privileges mean that it is not limited to any.
 	SIDType    winsvc.SIDType `json:"sidType,omitempty"`
 	Privileges []string       `json:"privileges,omitempty"`
-	// Process is what the running process answers for itself.
+	// Process has the privileges and protections of the running process.
 	Process *winsvc.Power `json:"process,omitempty"`
-	// ProgramFault is how other accounts than administrators could change the program.
+	// ProgramFault is how accounts other than administrators could change the program.
 	ProgramFault string `json:"programFault,omitempty"`
 	// Unguarded are pipes that another process serves.
 	Unguarded []watch.Foreign `json:"unguarded,omitempty"`
@@ -174,8 +174,8 @@ func (s serviceStatus) printUnguarded(out io.Writer) error {
 	return nil
 }
 
-// versionOnDisk asks an installed program of ours for its version. It is run as whoever asks; the service runs it as SYSTEM.
-// Programs of other names are not run.
+// versionOnDisk asks an installed program of ours for its version. It is run as the user of this command; the service runs it as SYSTEM.
+// A program of another name is not run.
 func versionOnDisk(ctx context.Context, program string) string {
 	const ours = `\proxy.exe`
 	if !strings.HasSuffix(strings.ToLower(program), ours) {

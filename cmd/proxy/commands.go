@@ -16,7 +16,7 @@ import (
 // subcommand returns an exit code.
 type subcommand func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 
-// subcommands are what the first argument may name. csi-proxy.exe has none: an argument without a dash is an error there.
+// subcommands are selected by the first argument. csi-proxy.exe has none: an argument without a dash is an error there.
 var subcommands = map[string]subcommand{
 	"install":      installCommand,
 	"uninstall":    uninstallCommand,
@@ -82,8 +82,8 @@ func printRow(table *tabwriter.Writer, cells ...string) {
 	_, _ = io.WriteString(table, strings.Join(cells, "\t")+"\n") // Flush reports it
 }
 
-// sayTo returns a function that prints what is done, one line each; of an error with several faults they stand behind one another. What is done does not
-// depend on who reads of it.
+// sayTo returns a function that prints progress, one line each; an error with several faults is one line. A failure to print is ignored: the command does
+// not depend on it.
 func sayTo(out io.Writer) func(format string, args ...any) {
 	return func(format string, args ...any) {
 		args = slices.Clone(args)

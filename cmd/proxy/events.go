@@ -2,7 +2,8 @@ package main
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ const (
 	eventNeedsRestart = 112
 	eventDenyAll      = 113
 	eventStuck        = 120
-	// 121 and 122 are package watch's: a pipe's name leads elsewhere, a pipe that nobody guards.
+	// 121 and 122 are package watch's: a pipe's name leads elsewhere, an unguarded pipe.
 	eventBundle            = 130
 	eventAuditFault        = 150
 	eventAuditBack         = 151
@@ -42,7 +43,7 @@ func event(id uint32) zap.Field { return zap.Uint32(logkeys.Event, id) }
 // otherInterval is how often one message without a number of its own is written to the event log, which has little room.
 const otherInterval = time.Minute
 
-// eventCore writes the few lines to the event log that an administrator should see who reads nothing else.
+// eventCore writes the few lines to the event log that an administrator should see even if they read no other log.
 type eventCore struct {
 	log    winsvc.EventLog
 	fields []zapcore.Field
@@ -118,16 +119,11 @@ func (t *eventTimes) mayWrite(e zapcore.Entry) bool {
 // maxEvent is the length at which an event's text is cut: Windows takes 31,839 characters.
 const maxEvent = 30_000
 
-// eventText is the message and its fields, one a line. A NUL would end the text early for Windows.
+// eventText is the message and its fields, one per line. A NUL would end the text early for Windows.
 func eventText(message string, fields map[string]any) string {
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
 	var b strings.Builder
 	b.WriteString(message)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		fmt.Fprintf(&b, "\r\n%s: %v", key, fields[key])
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(b.String(), "?"), "\x00", "?")

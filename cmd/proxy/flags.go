@@ -20,7 +20,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// flags are the command line: that of csi-proxy.exe, so that its install line works unchanged, and ours.
+// flags are the command line: the flags of csi-proxy.exe, so that its install line works unchanged, and ours.
 type flags struct {
 	kubeletPath    string
 	workingDirs    []string
@@ -40,7 +40,7 @@ type flags struct {
 
 	klog  klogFlags
 	given map[string]bool // flags that stand on the command line
-	idle  []string        // flags that were given and do nothing here
+	idle  []string        // flags that were given and have no effect here
 }
 
 // defaultKubelet is the working directory of csi-proxy.exe.
@@ -64,7 +64,7 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 	set.StringVar(&f.serviceName, "service-name", winsvc.DefaultName, "`name` of this service, which no request may stop")
 	set.StringVar(&f.host, "host", "", "`what` requests act on: windows (this machine), upstream (the csi-proxy.exe of the configuration) or memory (an invented one, for trials; on Windows only in a program built with -tags fakehost); empty means the configuration's backend, else "+defaultHost)
 	set.StringVar(&f.socketDir, "socket-dir", "", "`directory` of the unix sockets that stand in for pipes, mode 0700; required outside Windows")
-	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and nobody over the network")
+	set.StringVar(&f.sddl, "pipe-sddl", "", "security `descriptor` of the pipes; empty means SYSTEM and administrators, and no access over the network")
 	set.StringVar(&f.auditLog, "audit-log", "", "`directory` for audit records, or - for standard output; empty means the configuration's, else "+defaultAuditLog)
 	set.StringVar(&f.journal, "memory-journal", "", "`file` to which the invented machine of --host memory adds a line before and after each operation, for trials")
 	set.BoolVar(&f.version, "version", false, "print the version and exit")
@@ -108,7 +108,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	errs = append(errs, f.checkValues()...)
 	set.Visit(func(given *flag.Flag) {
 		f.given[given.Name] = true
-		if f.isIdle(given.Name) {
+		if f.klog.isIdle(given.Name) {
 			f.idle = append(f.idle, "-"+given.Name)
 		}
 	})

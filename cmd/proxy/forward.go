@@ -14,9 +14,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/forward"
 )
 
-// passOn adds to a server's options what is passed on to other servers: the pipes of forward, and with backend upstream
-// those of CSI Proxy, for which it sets APIs, Handle and Pass. It returns what ends the connections to them, and adds to state
-// whether the upstream answers. A server behind one forwarded pipe may be away while the node is ready.
+// passOn adds to a server's options the pipes whose calls go to other servers: the pipes of forward, and with backend upstream
+// those of CSI Proxy, for which it sets APIs, Handle and Pass. It returns a function that closes the connections to them, and adds
+// to state whether the upstream answers. A server behind one forwarded pipe may be away while the node is ready.
 func (p *proxyProgram) passOn(backend string, o *proxy.Options, state *readiness) (closeLinks func() error, err error) {
 	options := forward.Options{SocketDir: p.flags.socketDir, Log: p.log}
 	var ends []func() error
@@ -74,6 +74,6 @@ func (p *proxyProgram) upstream(options forward.Options) (*forward.Upstream, err
 
 func (p *proxyProgram) warnWithoutExe(pipe, exe string) {
 	if exe == "" {
-		p.log.Warn("whoever made this pipe first will be believed: no exe is set for it", zap.String(logkeys.Pipe, pipe))
+		p.log.Warn("any process that created this pipe is trusted: no exe is set for it", zap.String(logkeys.Pipe, pipe))
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// readiness says whether calls can be served, and if not, why.
+// readiness knows whether calls can be served, and if not, why.
 type readiness struct {
 	open   atomic.Bool    // the pipes
-	checks []func() error // of what may fail later; each says what does not work
+	checks []func() error // each returns an error while a part does not work
 }
 
 func (r *readiness) faults() []error {
@@ -27,13 +27,13 @@ func (r *readiness) faults() []error {
 	return faults
 }
 
-// routes adds the endpoints of a health check. /healthz says that the process answers; restarting it for anything that /readyz
-// names would mend nothing.
+// routes adds the endpoints of a health check. /healthz succeeds while the process answers; a restart would not help with
+// the faults that /readyz names.
 func (r *readiness) routes(mux *http.ServeMux) {
 	say := func(w http.ResponseWriter, code int, text string) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(code)
-		_, _ = io.WriteString(w, text+"\n") // whoever has left needs no answer
+		_, _ = io.WriteString(w, text+"\n") // a client that has left needs no answer
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

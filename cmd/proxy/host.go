@@ -18,7 +18,7 @@ const (
 	hostUpstream = config.BackendUpstream
 )
 
-// backend says what requests act on: the command line's word, else the configuration's, else this system's.
+// backend is the host that requests act on: the command line's, else the configuration's, else this system's default.
 func (f *flags) backend(c config.Proxy) string {
 	switch {
 	case f.host != "":
@@ -29,7 +29,7 @@ func (f *flags) backend(c config.Proxy) string {
 	return defaultHost
 }
 
-// hostOptions are what a host needs to know.
+// hostOptions configure a host.
 type hostOptions struct {
 	roots          *safepath.Roots
 	requirePrivacy bool
@@ -46,21 +46,21 @@ func (f *flags) hostOptions(roots *safepath.Roots, log *zap.Logger) hostOptions 
 type host struct {
 	handler.Hosts
 	mapper handler.Mapper
-	check  func() error // says what does not answer
+	check  func() error // a health check
 	close  func() error
 }
 
 func newHost(name string, o hostOptions) (*host, error) {
 	if name == hostWindows {
 		if o.journal != "" {
-			return nil, errors.New("--memory-journal is of --host memory")
+			return nil, errors.New("--memory-journal needs --host memory")
 		}
 		return windowsHost(o)
 	}
 	return memoryHost(o)
 }
 
-// noneStuck is a check.
+// noneStuck is a health check: no call to WMI hangs.
 func noneStuck(count func() int) func() error {
 	return func() error {
 		if n := count(); n > 0 {

@@ -14,7 +14,7 @@ const (
 	defaultAuditLog = "audit in --socket-dir"
 )
 
-// threadTime is what package policy has by itself.
+// threadTime is nil: package policy has its own.
 var threadTime func() (used func() time.Duration, release func())
 
 func windowsHost(hostOptions) (*host, error) {

@@ -14,7 +14,7 @@ type klogFlags struct {
 	alsoToStderr bool
 }
 
-// idleKlog are those that do nothing here, bools first: a bool may be given without a value.
+// The flags of klog that have no effect here, bools first: a bool may be given without a value.
 var (
 	idleKlogBools  = []string{"add_dir_header", "legacy_stderr_threshold_behavior", "one_output", "skip_headers", "skip_log_headers"}
 	idleKlogValues = []string{"alsologtostderrthreshold", "log_backtrace_at", "log_dir", "stderrthreshold", "vmodule"}

@@ -18,7 +18,7 @@ func newLog(f *flags, c config.Log, stderr io.Writer) (log *zap.Logger, closeLog
 	var open []io.Closer
 	closeLog = func() {
 		for _, c := range open {
-			_ = c.Close() // nobody is left to be told
+			_ = c.Close() // there is no log left for the error
 		}
 	}
 	if path := f.logPath(c); path != "" {

@@ -87,8 +87,8 @@ func isService(args []string) bool {
 	})
 }
 
-// refuseToStart tells the service manager and the event log why there is no service: nobody sees what a service writes to its
-// standard error.
+// refuseToStart tells the service manager and the event log why the service does not start: the standard error of a service is
+// not shown anywhere.
 func refuseToStart(ctx context.Context, why error) {
 	if events, err := winsvc.OpenEventLog(); err == nil {
 		_ = events.Error(eventFault, why.Error())

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,9 +16,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
-
-// unknownMaker stands for who asked for a mapping that this proxy did not make since Windows started.
-const unknownMaker = "unknown"
 
 // mappings shows the SMB mappings of the host as a metric. They leak when a driver does not remove them: Windows keeps them,
 // with their credentials, for every process of the node, until its memory for them is used up.
@@ -59,11 +59,7 @@ func (m *mappings) Collect(to chan<- prometheus.Metric) {
 	for labels, n := range m.counts {
 		to <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(n), labels[0], labels[1])
 	}
-	fault := 0.0
-	if m.fault {
-		fault = 1
-	}
-	to <- prometheus.MustNewConstMetric(mappingsFaultDesc, prometheus.GaugeValue, fault)
+	to <- prometheus.MustNewConstMetric(mappingsFaultDesc, prometheus.GaugeValue, isTrue(m.fault))
 }
 
 // ask keeps the last good answer. m.mu must be held.
@@ -78,22 +74,13 @@ func (m *mappings) ask() {
 	m.counts = countMappings(list)
 }
 
-// countMappings counts by maker and by "linked" or "unused". Those who made the most have labels of their own.
+// countMappings counts by maker and by "linked" or "unused". The makers of the most mappings have labels of their own.
 func countMappings(list []handler.Mapping) map[[2]string]int {
 	made := map[string]int{}
 	for _, s := range list {
 		made[maker(s)]++
 	}
-	makers := make([]string, 0, len(made))
-	for name := range made {
-		makers = append(makers, name)
-	}
-	slices.SortFunc(makers, func(a, b string) int {
-		if made[a] != made[b] {
-			return made[b] - made[a]
-		}
-		return slices.Compare([]byte(a), []byte(b))
-	})
+	makers := slices.SortedFunc(maps.Keys(made), func(a, b string) int { return cmp.Or(made[b]-made[a], strings.Compare(a, b)) })
 	shown := map[string]bool{}
 	for _, name := range makers[:min(len(makers), maxMakers)] {
 		shown[name] = true
@@ -112,12 +99,8 @@ func countMappings(list []handler.Mapping) map[[2]string]int {
 	return counts
 }
 
-func maker(s handler.Mapping) string {
-	if s.By == "" {
-		return unknownMaker
-	}
-	return s.By
-}
+// maker is the caller that asked for a mapping, if this proxy made it since Windows started.
+func maker(s handler.Mapping) string { return cmp.Or(s.By, "unknown") }
 
 // mappingStatus is a mapping as status shows it.
 type mappingStatus struct {

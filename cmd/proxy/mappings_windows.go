@@ -14,28 +14,30 @@ import (
 
 // hostMappings lists the mappings of this host as a service with that command line sees them.
 func hostMappings(ctx context.Context, arguments []string) (list []handler.Mapping, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("list SMB mappings: %w", err)
+		}
+	}()
 	f, err := parseFlags(arguments, io.Discard)
 	if err != nil {
-		return nil, fmt.Errorf("list SMB mappings: command line of the service: %w", err)
+		return nil, fmt.Errorf("command line of the service: %w", err)
 	}
 	roots, err := f.roots()
 	if err != nil {
-		return nil, fmt.Errorf("list SMB mappings: %w", err)
+		return nil, err
 	}
 	const within = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	pool, err := wmi.Open(wmi.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("list SMB mappings: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	h, err := winhost.New(winhost.Options{Roots: roots, WMI: pool})
 	if err != nil {
-		return nil, fmt.Errorf("list SMB mappings: %w", err)
+		return nil, err
 	}
-	if list, err = h.Mappings(ctx); err != nil {
-		return nil, fmt.Errorf("list SMB mappings: %w", err)
-	}
-	return list, nil
+	return h.Mappings(ctx)
 }

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// gcPercent is how much garbage may gather, relative to what lives. Refused calls make garbage fast and leave little, so collecting twice as
+// gcPercent is how much garbage may gather, relative to live memory. Refused calls make garbage fast and leave little, so collecting twice as
 // often as usual keeps a flood of them small.
 const gcPercent = 50
 

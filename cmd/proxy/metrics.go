@@ -50,7 +50,7 @@ func serveHTTP(address string, routes func(*http.ServeMux), errorLog *log.Logger
 	}
 	mux := http.NewServeMux()
 	routes(mux)
-	// Anybody who reaches the address may connect; the bounds keep that from costing the pipes anything.
+	// Any client that reaches the address may connect; the bounds keep that from slowing down the pipes.
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 30 * time.Second, MaxHeaderBytes: 4 << 10, ErrorLog: errorLog,

@@ -17,8 +17,8 @@ const modulesInterval = 10 * time.Second
 // modulesSettle is how long a directory must stay the same before it counts: half of its files refuse less than all of them.
 const modulesSettle = time.Second
 
-// followModules has the configuration read again whenever the Rego beside it has changed, until ctx is done. dir is asked each
-// time, since a reload may name another. late is told once each time that the directory keeps its reader.
+// followModules calls changed whenever the Rego beside the configuration has changed, until ctx is done. dir is called each
+// time, since a reload may name another directory. late is called once each time that reading the directory does not end in time.
 func followModules(ctx context.Context, interval time.Duration, dir func() string, changed func(), late func(error)) {
 	digest := patience.New(patience.Usual, func() ([sha256.Size]byte, error) { return modulesDigest(dir()), nil })
 	last, err := digest.Read(ctx)

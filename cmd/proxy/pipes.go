@@ -17,7 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/watch"
 )
 
-// pipes are those that this process opens, each with its own descriptor, and looks after.
+// pipes are the pipes that this process opens, each with its own descriptor, and watches.
 type pipes struct {
 	*watch.Watch
 	options  pipe.Options
@@ -53,7 +53,7 @@ func candidates() (names []string) {
 	return names
 }
 
-// isBehind says which pipes of other names this proxy passes calls on to. Somebody else serves them, as is meant.
+// isBehind says which pipes of other names this proxy passes calls on to. Another process serves them on purpose.
 func isBehind(settings config.Proxy) func(name string) bool {
 	before, after, upstream := strings.Cut(strings.ToLower(settings.Upstream.Pipe), "*")
 	to := map[string]bool{}
@@ -97,7 +97,7 @@ func (a accepting) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// run looks after the pipes until serving or background is done: pipes that are being closed are nobody's.
+// run watches the pipes until serving or background is done: pipes that are being closed belong to no process.
 func (p *pipes) run(serving, background context.Context) {
 	ctx, cancel := context.WithCancel(serving)
 	defer cancel()
@@ -105,7 +105,7 @@ func (p *pipes) run(serving, background context.Context) {
 	p.Run(ctx)
 }
 
-// logPipes names in one line what is served, and what csi-proxy.exe would serve and this host does not.
+// logPipes names the served pipes in one line: csi-proxy.exe might serve others.
 func logPipes(log *zap.Logger, host string, apis []*apiserver.API) {
 	var names []string
 	for _, api := range apis {

@@ -14,8 +14,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
-// sayPower logs what this process may do from now on. Nothing of it keeps the service from starting: an older Windows has fewer
-// protections, and calls are judged all the same.
+// sayPower logs the protections and privileges of this process. A missing protection does not keep the service from starting: an older
+// Windows has fewer, and access checks work all the same.
 func sayPower(log *zap.Logger, protections []winsvc.Protection, power func(pid uint32) (winsvc.Power, error)) {
 	for _, p := range protections {
 		if p.On {
@@ -32,8 +32,8 @@ func sayPower(log *zap.Logger, protections []winsvc.Protection, power func(pid u
 	log.Info("privileges of this process", zap.Strings(logkeys.Privileges, held.Privileges))
 }
 
-// checkOwnProgram warns of a program that accounts without administrator's rights could replace. The service starts all the same: to
-// refuse would leave the node without storage, and the next start to whoever replaces the program.
+// checkOwnProgram warns of a program that accounts without administrator's rights could replace. The service starts all the same: a
+// refusal would leave the node without storage, and the next start to an attacker's program.
 func checkOwnProgram(log *zap.Logger, executable func() (string, error), check func(path string) error) {
 	path, err := executable()
 	if err == nil {
@@ -44,7 +44,7 @@ func checkOwnProgram(log *zap.Logger, executable func() (string, error), check f
 	}
 }
 
-// askPower asks the running process for what it may do, and the disk for who may change its program.
+// askPower reads the privileges of the running process, and checks which accounts may change its program.
 func (s *serviceStatus) askPower(pid uint32, power func(pid uint32) (winsvc.Power, error), check func(path string) error) error {
 	if s.Program != "" {
 		if err := check(s.Program); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// knownAPIs are the pipes that the rules of a configuration may name.
+// knownAPIs are the APIs that the rules of a configuration may name.
 func knownAPIs(settings config.Proxy) ([]access.API, error) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
@@ -33,8 +33,8 @@ func readConfig(file string) (config.Proxy, *acl.Policy, error) {
 	return settings, policy, err
 }
 
-// loadConfig reads the file that the flags name, at the start and at each reload. It refuses one that others than administrators can
-// change, and one that names such files to decide by.
+// loadConfig reads the file that the flags name, at the start and at each reload. It refuses one that accounts other than administrators
+// can change, and one with a deciding file that they can change.
 func (f *flags) loadConfig() (config.Proxy, error) {
 	if f.config != "" {
 		if err := filetrust.Check(f.config); err != nil {
@@ -48,7 +48,7 @@ func (f *flags) loadConfig() (config.Proxy, error) {
 	return settings, errors.Join(untrusted(settings)...)
 }
 
-// untrusted has an error for each file beside a configuration that others than administrators can change.
+// untrusted has an error for each file named by a configuration that accounts other than administrators can change.
 func untrusted(settings config.Proxy) []error {
 	var errs []error
 	for _, file := range settings.DecidingFiles() {
@@ -70,7 +70,7 @@ func compare(settings config.Proxy) (*acl.Policy, error) {
 	return settings.Policy(known)
 }
 
-// sayConfig logs what the start has found.
+// sayConfig logs the configuration that was loaded at the start.
 func sayConfig(file string, settings config.Proxy, revision string, log *zap.Logger) {
 	if settings.IsMissing() {
 		log.Error("no configuration: EVERY CALL WILL BE DENIED", event(eventDenyAll), zap.String(logkeys.Config, file))

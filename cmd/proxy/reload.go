@@ -13,21 +13,21 @@ import (
 	"github.com/pipeguard/pipeguard/internal/config"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
-// live is what the node's own configuration says of callers, and how it came to.
+// live is the access list of the node's own configuration, reloaded when the file changes.
 type live struct {
 	file    string
 	load    func() (config.Proxy, error)
 	started config.Proxy // what the process was started with
 	build   func(config.Proxy) (*proxy.Rules, error)
-	book    *rulebook.Book
-	modules atomic.Pointer[string] // the directory of Rego that belongs to what holds
+	rules   *activerules.Set
+	modules atomic.Pointer[string] // the directory of Rego of the configuration in force
 	asked   chan struct{}          // has room for one: a request that waits stands for all that come meanwhile
 	log     *zap.Logger
 
-	refused string // why the last file was refused; reload alone has it
+	refused string // why the last file was refused; only reload uses it
 
 	reloads *prometheus.CounterVec
 	success prometheus.Gauge
@@ -37,9 +37,9 @@ type live struct {
 	warned string     // the keys that were last said to need a restart
 }
 
-func newLive(f *flags, started config.Proxy, build func(config.Proxy) (*proxy.Rules, error), book *rulebook.Book, log *zap.Logger) *live {
+func newLive(f *flags, started config.Proxy, build func(config.Proxy) (*proxy.Rules, error), active *activerules.Set, log *zap.Logger) *live {
 	l := &live{
-		file: f.config, load: f.loadConfig, started: started, build: build, book: book, asked: make(chan struct{}, 1), log: log,
+		file: f.config, load: f.loadConfig, started: started, build: build, rules: active, asked: make(chan struct{}, 1), log: log,
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pipeguard_config_reloads_total", Help: "Attempts to reload the configuration, by result.",
 		}, []string{"result"}),
@@ -62,18 +62,18 @@ func (l *live) register(registry prometheus.Registerer) {
 
 func (l *live) use(settings config.Proxy, rules *proxy.Rules) {
 	l.modules.Store(&settings.RequestPolicy.Modules)
-	l.book.Use(rules)
+	l.rules.Use(rules)
 	l.success.SetToCurrentTime()
 	l.info.Reset()
 	l.info.WithLabelValues(rules.Policy.Revision).Set(1)
 }
 
-// revision is that of the access list that holds.
-func (l *live) revision() string { return l.book.Local().Policy.Revision }
+// revision is that of the access list in force.
+func (l *live) revision() string { return l.rules.Local().Policy.Revision }
 
-// works is a check of the bundle.
+// works is a health check of the bundle.
 func (l *live) works() error {
-	if err := l.book.Valid(); err != nil {
+	if err := l.rules.Valid(); err != nil {
 		return fmt.Errorf("bundle: every call is denied: %w", err)
 	}
 	return nil
@@ -103,15 +103,15 @@ func (l *live) follow(ctx context.Context) {
 	config.Follow(ctx, l.file, l.started.Digest(), config.FollowOptions{Asked: l.asked, Late: late}, l.reload)
 }
 
-// late tells of a file or directory that keeps its reader. It may be called by several goroutines.
+// late logs a file or directory that cannot be read in time. It may be called by several goroutines.
 func (l *live) late(path string, err error) {
 	l.reloads.WithLabelValues("failure").Inc()
 	l.log.Error("CONFIGURATION NOT READ: the access list that was loaded before goes on to hold", event(eventReloadFailed),
 		zap.String(logkeys.Path, path), zap.String(logkeys.Revision, l.revision()), zap.Error(err))
 }
 
-// reload puts the file's access list in force, or keeps the one that holds if the file is not fit. It asks to be called again for a file that
-// was not even loaded: its owner, its mode or the files that it names may be put right, and its content stays the same.
+// reload puts the file's access list in force, or keeps the one in force if the file is invalid. It asks to be called again for a file that
+// could not be loaded: its owner, its mode or the files that it names may be corrected without a change of its content.
 func (l *live) reload(isAgain bool) (again bool) {
 	var rules *proxy.Rules
 	settings, err := l.load()
@@ -141,7 +141,7 @@ func (l *live) reload(isAgain bool) (again bool) {
 	return false
 }
 
-// warn names keys that were changed and hold at the next start alone, once for each set of them.
+// warn names changed keys that take effect at the next start alone, once for each set of them.
 func (l *live) warn(settings config.Proxy) {
 	keys := settings.RestartNeeded(l.started)
 	l.mu.Lock()

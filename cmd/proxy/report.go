@@ -12,8 +12,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/report"
 )
 
-// reportFlags say as which node, where and with what a node's state is reported. Only the installer's pod has credentials:
-// the service, which pods talk to, has none.
+// reportFlags are the node, the server and the credentials of reports about a node's state. Only the installer's pod has
+// credentials: the service, which pods talk to, has none.
 type reportFlags struct{ as, credentials, to string }
 
 func (f *reportFlags) register(set *flag.FlagSet) {
@@ -52,7 +52,7 @@ type reports struct {
 	running  sync.WaitGroup
 }
 
-// prepare reports faults of the flags. fault is what became of the last attempt to install.
+// prepare reports faults of the flags. fault returns the error of the last attempt to install.
 func (r *reports) prepare(f reportFlags, service string, fault func() *error, say func(string, ...any)) error {
 	if f.as == "" {
 		return nil

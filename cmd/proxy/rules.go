@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// localRules are what the node's own configuration says, compared with what there is and tried.
+// localRules are the rules of the node's own configuration, checked against the known APIs, with its request policy activated.
 func localRules(ctx context.Context, settings config.Proxy, log *zap.Logger) (*proxy.Rules, error) {
 	list, err := compare(settings)
 	if err != nil {
@@ -32,7 +32,7 @@ func localRules(ctx context.Context, settings config.Proxy, log *zap.Logger) (*p
 		return nil, fmt.Errorf("request policy: %w", err)
 	}
 	rules := proxy.Listed(list)
-	rules.Judge, rules.HasRoles = judge, true
+	rules.RequestPolicy, rules.HasRoles = judge, true
 	return rules, nil
 }
 

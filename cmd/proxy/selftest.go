@@ -55,13 +55,13 @@ func newAsker(handlers *handler.Handlers) (*asker, error) {
 	return a, nil
 }
 
-// ask performs one operation and notes the answer. It refuses whatever is not known to change nothing. The response is nil
+// ask performs one operation and notes the answer. It refuses every operation that is not known to be read-only. The response is nil
 // if there is none. Messages have the older of their interfaces because some of the published packages know no other.
 func (a *asker) ask(ctx context.Context, group, name string, asked protoadapt.MessageV1) protoadapt.MessageV1 {
 	request := protoadapt.MessageV2Of(asked)
 	op := a.operations[group+" "+name]
 	if op == nil || !op.ReadOnly {
-		a.add(answer{group, name, resultFailed, 0, "not performed: it is not an operation that changes nothing"})
+		a.add(answer{group, name, resultFailed, 0, "not performed: it is not a read-only operation"})
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -81,7 +81,7 @@ func (a *asker) ask(ctx context.Context, group, name string, asked protoadapt.Me
 
 func (a *asker) add(line answer) { a.answers = append(a.answers, line) }
 
-// nothing notes that there is nothing to ask of.
+// nothing notes why no operation of a group was performed.
 func (a *asker) nothing(group, why string) { a.add(answer{group, "-", resultNone, 0, why}) }
 
 // of names what a request is about.

@@ -15,7 +15,7 @@ import (
 // knownService is a service that every Windows has, and without which none runs.
 const knownService = "RpcSs"
 
-// all asks what every group can be asked.
+// all performs the read-only operations of every group.
 func (a *asker) all(ctx context.Context, directories []string) []answer {
 	disks := a.disk(ctx)
 	a.filesystem(ctx, directories)

@@ -17,13 +17,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// proxyProgram is a proxy with what it was told.
+// proxyProgram is a proxy with its flags and its configuration.
 type proxyProgram struct {
 	flags    *flags
 	settings config.Proxy
@@ -32,7 +32,7 @@ type proxyProgram struct {
 	live     atomic.Pointer[live] // nil until the access list is loaded
 }
 
-// reload has the configuration read again. What comes before there is one is not needed.
+// reload has the configuration read again. Before the first one is loaded it does nothing.
 func (p *proxyProgram) reload() {
 	if l := p.live.Load(); l != nil {
 		l.ask()
@@ -69,7 +69,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	state := &readiness{checks: []func() error{records.works, access.works}}
 	registry := newRegistry()
 	access.register(registry)
-	registerBundle(registry, access.book)
+	registerBundle(registry, access.rules)
 	records.register(registry)
 	names, err := newNaming(p.settings.Containers, registry, p.log)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, names.close()) }()
 	o := proxy.Options{
-		Peers: names.peers, Rules: access.book.Rules, Audit: records, Overdue: records.overdue, Limits: limits(p.settings.Limits),
+		Peers: names.peers, Rules: access.rules.Rules, Audit: records, Overdue: records.overdue, Limits: limits(p.settings.Limits),
 		Log: p.log, Registerer: registry, Node: node,
 	}
 	closeHost, err := p.backend(&o, state)
@@ -114,7 +114,7 @@ func (p *proxyProgram) serve(ctx context.Context, ready func()) (err error) {
 	}
 	stopMetrics, err := serveMetrics(p.flags.metricsAddress, registry, func(mux *http.ServeMux) {
 		state.routes(mux)
-		serveState(mux, node, access.book, records)
+		serveState(mux, node, access.rules, records)
 	}, p.log)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func isAsked(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), context.Canceled)
 }
 
-// rules returns what decides about calls, and what fetches the cluster's part of it until its context is done.
+// rules returns the rules for calls, and a function that fetches the cluster's part of them until its context is done.
 func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(context.Context), err error) {
 	known, err := knownAPIs(p.settings)
 	if err != nil {
@@ -147,13 +147,13 @@ func (p *proxyProgram) rules(ctx context.Context) (access *live, fetch func(cont
 	build := func(settings config.Proxy) (*proxy.Rules, error) {
 		return localRules(context.WithoutCancel(ctx), settings, p.log)
 	}
-	access = newLive(p.flags, p.settings, build, rulebook.New(bundles), p.log)
+	access = newLive(p.flags, p.settings, build, activerules.New(bundles), p.log)
 	access.use(p.settings, local)
 	p.live.Store(access)
 	return access, fetch, nil
 }
 
-// backend sets what calls lead to, and returns what ends it.
+// backend sets the host or the servers that calls go to, and returns a function that closes them.
 func (p *proxyProgram) backend(o *proxy.Options, state *readiness) (end func() error, err error) {
 	name := p.flags.backend(p.settings)
 	closeLinks, err := p.passOn(name, o, state)

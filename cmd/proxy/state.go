@@ -6,11 +6,11 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
-// nodeState is the answer of /status: by which policies this node decides, and who signs its records.
+// nodeState is the answer of /status: the policies that this node enforces, and the key that signs its records.
 type nodeState struct {
 	Node    string `json:"node"`
 	Version string `json:"version"`
@@ -22,11 +22,11 @@ type nodeState struct {
 	} `json:"acl"`
 	// Bundle is the cluster's policies; left out if the configuration asks for none.
 	Bundle *bundle.Status `json:"bundle,omitempty"`
-	// Audit is the log of records; left out if they go to standard output.
+	// Audit is the audit log; left out if records go to standard output.
 	Audit *auditState `json:"audit,omitempty"`
 }
 
-// auditState is what a verifier needs to know of a log, and whether it takes records.
+// auditState has what a verifier needs to know of a log, and whether it takes records.
 type auditState struct {
 	Path string `json:"path"`
 	// Key verifies its checkpoints.
@@ -48,14 +48,14 @@ func (a *auditLog) state() *auditState {
 	return s
 }
 
-// serveState adds the endpoint. It holds no secrets, and nothing that a metric does not say too.
-func serveState(mux *http.ServeMux, node string, book *rulebook.Book, records *auditLog) {
+// serveState adds the endpoint. Its answer has no secrets, and nothing that no metric shows.
+func serveState(mux *http.ServeMux, node string, rules *activerules.Set, records *auditLog) {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: book.Bundle(), Audit: records.state()}
-		if local := book.Local(); local != nil {
+		s := nodeState{Node: node, Version: version.Number(), Schemas: append(access.Schemas(), bundle.Schema), Bundle: rules.Bundle(), Audit: records.state()}
+		if local := rules.Local(); local != nil {
 			s.ACL.Revision = local.Policy.Revision
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(s) // whoever has left needs no answer
+		_ = json.NewEncoder(w).Encode(s) // a client that has left needs no answer
 	})
 }

@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/rulebook"
+	"github.com/pipeguard/pipeguard/internal/proxy/activerules"
 )
 
 func TestTheStatusSaysWhichSchemasAreReadWithoutABundleToo(t *testing.T) {
 	mux := http.NewServeMux()
-	serveState(mux, "win-1", rulebook.New(nil), &auditLog{})
+	serveState(mux, "win-1", activerules.New(nil), &auditLog{})
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", nil))
 	var got map[string]any

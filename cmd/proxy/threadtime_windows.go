@@ -12,7 +12,7 @@ var getThreadTimes = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetThread
 // threadTime returns the processor time that the calling thread has used so far, for any thread to read until release. If the system does not say, it is the
 // time by the clock, which ends an evaluation earlier.
 var threadTime = func() (used func() time.Duration, release func()) {
-	var thread windows.Handle // what CurrentThread returns means another thread to each
+	var thread windows.Handle // the pseudo-handle of CurrentThread means another thread to each caller
 	self := windows.CurrentProcess()
 	if err := windows.DuplicateHandle(self, windows.CurrentThread(), self, &thread, windows.THREAD_QUERY_LIMITED_INFORMATION, false, 0); err != nil {
 		return byClock, func() {}

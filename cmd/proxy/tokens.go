@@ -16,8 +16,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
 
-// setTokens sets what looks at the tokens of callers and at the cluster's roles, and returns what keeps the keys fresh until its
-// context is done.
+// setTokens sets the checks of callers' tokens and of the cluster's roles, and returns a function that keeps the keys fresh until
+// its context is done.
 func setTokens(o *proxy.Options, t config.Tokens, registry prometheus.Registerer, log *zap.Logger) (run func(context.Context), err error) {
 	if len(t.Pipes) == 0 && len(t.Roles) == 0 {
 		return func(context.Context) {}, nil
@@ -63,7 +63,7 @@ func setTokens(o *proxy.Options, t config.Tokens, registry prometheus.Registerer
 		}
 		return nil
 	}
-	log.Info("tokens are looked at", zap.Int(logkeys.Pipe, len(t.Pipes)), zap.Strings("roles", t.Roles))
+	log.Info("tokens are checked", zap.Int(logkeys.Pipe, len(t.Pipes)), zap.Strings("roles", t.Roles))
 	return func(ctx context.Context) { _ = verifier.Run(ctx) }, nil // it ends with its context
 }
 
@@ -78,7 +78,7 @@ func newVerifier(c token.Config, registry prometheus.Registerer, log *zap.Logger
 		Authorized: func(pipe, outcome string) { authorized.WithLabelValues(pipe, outcome).Inc() },
 		Reloaded: func(err error) {
 			if err != nil {
-				log.Error("the file with the cluster's keys is not fit: those from before go on to hold", zap.String(logkeys.Path, c.Keys), zap.Error(err))
+				log.Error("the file with the cluster's keys is invalid: the previous keys stay in force", zap.String(logkeys.Path, c.Keys), zap.Error(err))
 				return
 			}
 			log.Info("keys of the cluster read again", zap.String(logkeys.Path, c.Keys))

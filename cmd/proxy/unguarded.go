@@ -25,7 +25,7 @@ func unguarded(ctx context.Context, service uint32) ([]watch.Foreign, error) {
 	return without(service, found), nil
 }
 
-// without leaves out what the service serves. Nobody serves as process 0.
+// without leaves out pipes that the service serves. Process 0 serves none.
 func without(service uint32, found []watch.Foreign) []watch.Foreign {
 	return slices.DeleteFunc(found, func(f watch.Foreign) bool { return service != 0 && f.PID == service })
 }

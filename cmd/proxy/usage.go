@@ -18,7 +18,7 @@ Commands, each with a --help of its own:
   install        make this program a service of the node, or bring an installed one up to date
   uninstall      remove the service
   status         show the service
-  selftest       ask the host what every group asks of it, and change nothing
+  selftest       perform the read-only operations of every group on the host
   check-config   check a configuration file
 
 Examples:
@@ -32,13 +32,13 @@ Exit codes: 0 stopped as asked, 1 could not start or failed, 2 wrong command lin
 Flags, with one dash or two:
 `
 
-// usage prints what -h shows: our flags and those that have an effect, and the others in one line.
+// usage prints the help of -h: our flags and those that have an effect, and the others in one line.
 func (f *flags) usage(set *flag.FlagSet, out io.Writer) {
 	var b strings.Builder
 	b.WriteString(usageHead)
 	var idle []string
 	set.VisitAll(func(one *flag.Flag) {
-		if f.isIdle(one.Name) {
+		if f.klog.isIdle(one.Name) {
 			idle = append(idle, "-"+one.Name)
 			return
 		}
@@ -57,5 +57,3 @@ func describe(b *strings.Builder, one *flag.Flag) {
 	}
 	b.WriteByte('\n')
 }
-
-func (f *flags) isIdle(name string) bool { return f.klog.isIdle(name) }

@@ -7,8 +7,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// checks are what any request policy must hold before it decides, whoever wrote it: a service is not stopped for a caller
-// that nobody can know, what is not said names nobody, and an ordinary call gets an answer.
+// checks are the tests that every request policy must pass before it is activated: a service is not stopped for an unknown
+// caller, a missing field names no caller, and an ordinary call gets an answer.
 func checks() []policy.Check {
 	stop := sample("system", "StopService", map[string]any{"name": "WinDefend", "force": true})
 	start := sample("system", "StartService", map[string]any{"name": "WinDefend"})

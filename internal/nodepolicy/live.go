@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// Options say what a bundle meets on this node.
+// Options describe this node to a bundle.
 type Options struct {
 	// Served are the pipes that this node serves.
 	Served []access.API
@@ -38,16 +37,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Node holds what decides now. Its methods may be called by many at once.
+// Node holds the policies in force. Its methods may be called by many at once.
 type Node struct {
 	o       Options
 	current atomic.Pointer[Live]
 }
 
-// New returns a Node that nothing decides on yet.
+// New returns a Node without policies.
 func New(o Options) *Node { return &Node{o: o.withDefaults()} }
 
-// Current returns what decides; nil before a bundle was taken. Load it once for each call.
+// Current returns the policies in force; nil before a bundle was accepted. Load it once for each call.
 func (n *Node) Current() *Live { return n.current.Load() }
 
 // Prepare compiles a bundle, runs its tests and shows it strangers. It is Options.Prepare of a bundle.Keeper.
@@ -59,7 +58,7 @@ func (n *Node) Prepare(ctx context.Context, b bundle.Bundle, _ bundle.Seal) (com
 	return func() { n.current.Store(live) }, nil
 }
 
-// Live is a bundle that decides, or could.
+// Live is a compiled bundle.
 type Live struct {
 	// Revision and PolicyRevision are the bundle's.
 	Revision       uint64
@@ -71,13 +70,13 @@ type Live struct {
 	served   []access.API
 	now      func() time.Time
 	tried    time.Time // by the wall clock alone
-	began    time.Time // the same moment by the clock that nobody sets
+	began    time.Time // the same moment by the monotonic clock
 	table    atomic.Pointer[access.Table]
 	again    sync.Mutex // one table is made at a time
 }
 
 // Try makes a Live of a bundle. It fails if the bundle does not compile, if a test or check fails, or if it permits
-// anything to a caller that nobody named.
+// anything to a caller that no policy names.
 func Try(ctx context.Context, o Options, b bundle.Bundle) (*Live, error) {
 	o = o.withDefaults()
 	document, err := access.ParseDocument(b.ACL)
@@ -118,7 +117,7 @@ func TryModules(ctx context.Context, o Options, files map[string]string) (*polic
 
 var errNoRego = errors.New("there is no Rego: neither in the bundle nor built in")
 
-// strangers are callers that no policy can name: nobody, a pod of a namespace that cannot be, and a process of the node.
+// strangers are callers that no policy can name: an unknown one, a pod of an impossible namespace, and a process of the node.
 var strangers = []caller.Caller{
 	{},
 	{Assurance: "pod", User: caller.User{SID: "S-1-5-93-2-1"}, Pod: caller.Pod{Namespace: "pipeguard-canary-", ServiceAccount: "canary"}, Container: caller.Container{Name: "canary", Image: "canary"}, Token: true},
@@ -133,7 +132,7 @@ func (l *Live) refusesStrangers() error {
 			for _, who := range strangers {
 				d := t.Decide(access.Call{Group: api.Group, Version: api.Version, Operation: operation, Caller: who})
 				if d.Effect != access.Deny {
-					return fmt.Errorf("rule %s allows %s on %s-%s to a caller that nobody named", d.Rule, operation, api.Group, api.Version)
+					return fmt.Errorf("rule %s allows %s on %s-%s to a caller that no policy names", d.Rule, operation, api.Group, api.Version)
 				}
 			}
 		}
@@ -173,19 +172,14 @@ func shown(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Guards returns the names of the policies that guard a pipe.
-func (l *Live) Guards(group, version string) []string {
-	return slices.Clone(l.table.Load().GuardedBy(group, version))
-}
-
 // Notes say what of the policies cannot be expressed on this node, and so permits nothing here.
 func (l *Live) Notes() []string { return notes(l.document, l.served) }
 
 // List is the access list as it is now, for the other questions that it answers.
 func (l *Live) List() *access.List { return l.fresh().List }
 
-// time is the wall clock's, and never earlier than the clock that nobody sets makes it: setting the wall clock back gives a
-// subject no longer life, as it gives the bundle none.
+// time is the wall clock's, and never earlier than by the monotonic clock: setting the wall clock back does not extend the life
+// of a subject, nor of the bundle.
 func (l *Live) time() time.Time {
 	steady := l.tried.Add(time.Since(l.began))
 	if wall := l.now().Round(0); wall.After(steady) {
@@ -194,7 +188,7 @@ func (l *Live) time() time.Time {
 	return steady
 }
 
-// fresh returns the table, made again if a subject has ended since. A clock that is set back brings nobody back.
+// fresh returns the table, made again if a subject has ended since. A clock that is set back does not bring a subject back.
 func (l *Live) fresh() *access.Table {
 	t := l.table.Load()
 	if t.Until.IsZero() || l.time().Before(t.Until) {
@@ -226,7 +220,7 @@ func (l *Live) Names(group, version, method string) bool {
 	return l.fresh().Names(group, version, method)
 }
 
-// IsGuarded says whether a policy guards a pipe. What it permits there is Decide's to say.
+// IsGuarded says whether a policy guards a pipe, whatever it permits there.
 func (l *Live) IsGuarded(group, version string) bool {
 	return len(l.table.Load().GuardedBy(group, version)) > 0
 }

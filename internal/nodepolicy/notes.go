@@ -49,7 +49,7 @@ func noteSubject(s *access.Subject, p *access.Policy, open []access.API, add fun
 	}
 }
 
-// ForAdmissionAlone says in sentences what of the policy no node can express, so that a caller which admission lets in is permitted less there: groups
+// ForAdmissionAlone describes the parts of a policy that no node can apply, so that a caller which admission lets in is permitted less there: groups
 // that a pattern covers without spelling them out, methods that belong to no pipe which the policy opens, and what the operations of CSI Proxy name where pipes
 // of others are meant.
 func ForAdmissionAlone(p *access.Policy) (notes []string) {

@@ -164,7 +164,7 @@ func TestPermitsEndWhileACallWaits(t *testing.T) {
 
 // A subject's end is a time: the request policy is asked as of now, and not as of the call's arrival.
 func TestTheRequestPolicyIsAskedAgainAsOfNow(t *testing.T) {
-	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakePolicy{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	f := judgedBy(t, judge)
 	g := newTurnstile(f)
 	client := f.client(t, "filesystem-v1")
@@ -186,7 +186,7 @@ func TestTheRequestPolicyIsAskedAgainAsOfNow(t *testing.T) {
 
 // Who is named is said by the list that decides: one that names the caller no more, and still allows the call, counts when it begins.
 func TestANameEndsWhileACallWaits(t *testing.T) {
-	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakePolicy{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	oneWaits(t, listed(t, namingDriver(nil), judge), listed(t, allowDriver, judge))
 	if asked := judge.asked(); len(asked) != 3 || !asked[0].Named || !asked[1].Named || asked[2].Named {
 		t.Errorf("%+v", asked)

@@ -30,8 +30,8 @@ func newArrivalLimiter() *arrivalLimiter {
 	return &arrivalLimiter{named: acl.NewLimiter(0), each: acl.NewLimiter(maxAway), all: acl.NewLimiter(1), away: map[client]time.Time{}}
 }
 
-// admit says whether a connection is served. If not, its process is turned away at the accept from then on, which asks
-// nobody who it is, but for one connection in awayFor that shows whether the rules, or the process of that number, are others by now.
+// admit says whether a connection is served. If not, its process is turned away at the accept from then on without being identified,
+// except for one connection in awayFor that shows whether the rules, or the process of that number, have changed.
 func (n *arrivalLimiter) admit(who caller.Principal, stranger bool, at client) bool {
 	if !stranger {
 		if !n.named.Call(who, "", access.Limits{CallsPerSecond: newPerSecond, Burst: newBurst}) {
@@ -49,7 +49,7 @@ func (n *arrivalLimiter) admit(who caller.Principal, stranger bool, at client) b
 	return false
 }
 
-// welcome has a client process be turned away no more.
+// welcome stops turning a client process away.
 func (n *arrivalLimiter) welcome(at client) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -70,7 +70,7 @@ func TestAStreamEndsWithWhatAllowedIt(t *testing.T) {
 		panic("in the decision")
 	})
 	for name, c := range map[string]struct {
-		judge Judge
+		judge RequestPolicy
 		after func(*testing.T) *Rules // nil: the same rules answer otherwise
 		code  codes.Code
 	}{

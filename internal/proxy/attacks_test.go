@@ -23,7 +23,7 @@ import (
 // These tests try to get a yes by accident: from rules that change at the wrong moment, from a judge that does not work, and
 // from names that come back.
 
-// judgeFunc is a Judge.
+// judgeFunc is a RequestPolicy.
 type judgeFunc func() requestpolicy.Decision
 
 func (f judgeFunc) Decide(context.Context, *apiserver.Call, *requestpolicy.Circumstances) requestpolicy.Decision {
@@ -37,14 +37,14 @@ var (
 	})
 )
 
-func listed(t *testing.T, spec acl.Spec, judge Judge) *Rules {
+func listed(t *testing.T, spec acl.Spec, judge RequestPolicy) *Rules {
 	t.Helper()
 	list, err := acl.New(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := Listed(list)
-	rules.Judge = judge
+	rules.RequestPolicy = judge
 	return rules
 }
 
@@ -83,7 +83,7 @@ func TestAJudgeThatDoesNotWorkAllowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		judge Judge
+		judge RequestPolicy
 		code  codes.Code
 		rule  string // of the record
 	}{

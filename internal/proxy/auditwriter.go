@@ -26,7 +26,7 @@ type auditWriter struct {
 	log     *zap.Logger
 	letGo   atomic.Bool // the last record that was tried was let go
 
-	book      *book
+	refusals  *refusalCounter
 	strangers chan struct{} // holds something for each record of a stranger's refusal that is being written
 	summaries sync.Mutex    // one goroutine at a time writes them
 
@@ -35,7 +35,7 @@ type auditWriter struct {
 }
 
 func newAuditWriter(writer audit.Writer, m *metrics, log *zap.Logger) *auditWriter {
-	return &auditWriter{writer: writer, metrics: m, log: log, book: newBook(theBudgets), strangers: make(chan struct{}, strangersRecords)}
+	return &auditWriter{writer: writer, metrics: m, log: log, refusals: newRefusalCounter(refusalBudgets), strangers: make(chan struct{}, strangersRecords)}
 }
 
 // intent makes the record durable, or returns an error: the operation must then not run. With an error, seq says
@@ -85,7 +85,7 @@ func (l *auditWriter) final(ctx context.Context, e lastRecord) error {
 			l.metrics.lose(&e.Event)
 			return nil
 		}
-		e.Again = true // nobody says whether it was tried
+		e.Again = true // whether it was tried is not known
 		l.keep(e)
 		return nil
 	}
@@ -127,7 +127,7 @@ func (l *auditWriter) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = l.retry(ctx)            // whoever comes next meets the same fault, and the backlog shows
+			_ = l.retry(ctx)            // the next call meets the same fault, and the backlog shows
 			_ = l.summarise(ctx, false) // those that are not taken wait, and the gauge shows
 		}
 	}
@@ -148,7 +148,7 @@ func (l *auditWriter) settle(ctx context.Context) error {
 		}
 		switch {
 		case e.isRefusal() && (errors.Is(err, segment.ErrRefusals) || errors.Is(err, segment.ErrFull)):
-			l.book.turnedAway(e.refusal(), true)
+			l.refusals.turnedAway(e.refusal(), true)
 			l.metrics.unwait(&e.Event)
 		case err != nil:
 			e.Again = e.Again || seq != 0

@@ -26,13 +26,13 @@ import (
 type request struct {
 	stream   *stream
 	call     *apiserver.Call
-	resp     proto.Message      // of whoever carried it out
+	resp     proto.Message      // of the handler or the server that carried it out
 	event    audit.Event        // of the intent, and with an outcome of the terminal record
 	result   string             // set by the step that refuses the call
 	note     note               // what the diagnostic log says of it, if it has a record of its own
 	fault    note               // what it says besides: something does not work
 	targets  []apiserver.Target // what the call names
-	rules    *Rules             // what decides about it
+	rules    *Rules             // in force for it
 	now      time.Time          // as of when it is decided
 	isNamed  bool               // the access list names the caller for it
 	hasToken bool               // a token came, and is that of the caller's pod
@@ -93,14 +93,14 @@ func (r *request) noteDenial(text, reason string) {
 	r.note = note{zap.InfoLevel, text, []zap.Field{zap.String(logkeys.Caller, callerText(r)), zap.String(logkeys.Reason, shorter(reason))}}
 }
 
-// Open implements gate.Ledger.
+// Open implements gate.Recorder.
 func (r *request) Open() {
 	r.event = r.pipe().record(r.stream.conn, audit.TypeRequest, audit.StageRequestReceived, r.stream.id)
 	r.targets = describe(&r.event, r.call)
 }
 
-// Panicked implements gate.Ledger: a panic is a record and an error.
-func (r *request) Panicked(v any) error {
+// RecordPanic implements gate.Recorder: a panic is a record and an error.
+func (r *request) RecordPanic(v any) error {
 	p := r.pipe()
 	err := p.panicked(r.stream)
 	if r.closed {
@@ -139,7 +139,7 @@ func (p *pipe) logPanic(s *stream, v any) {
 		zap.String(logkeys.Reason, describePanic(v)), zap.String(logkeys.Stack, stack()))
 }
 
-// End implements gate.Ledger: it writes the terminal record.
+// End implements gate.Recorder: it writes the terminal record.
 func (r *request) End(ctx context.Context, err error) error {
 	p := r.pipe()
 	if err == nil && r.resp == nil {
@@ -176,8 +176,8 @@ func (r *request) Rules() gate.Rules {
 	if r.pipe().roles != nil && r.rules.HasRoles && r.call.Request != nil {
 		rules.Roles = r
 	}
-	if r.rules.Judge != nil {
-		rules.Judge = r
+	if r.rules.RequestPolicy != nil {
+		rules.RequestPolicy = r
 	}
 	return rules
 }
@@ -190,8 +190,8 @@ func (r *request) Question() access.Call {
 	}
 }
 
-// Decided implements gate.Ledger. It hands over what the decision permits beside the operation.
-func (r *request) Decided(d access.Decision, byRoles bool) {
+// RecordDecision implements gate.Recorder. It also sets the permits of the call.
+func (r *request) RecordDecision(d access.Decision, byRoles bool) {
 	by := r.rules.Policy
 	if byRoles {
 		by = rolesPolicy
@@ -220,7 +220,7 @@ func (r *request) Charge(d access.Decision) error {
 	return status.Errorf(codes.ResourceExhausted, "pipe %s: %s calls more often than it may (audit id %s)", p.name, callerText(r), r.stream.id)
 }
 
-// Deny implements gate.Ledger: what was asked, by whom, and where to read more.
+// Deny implements gate.Recorder: the error names the call, the caller and the audit id.
 func (r *request) Deny(refusal gate.Refusal) error {
 	if refusal.IsGone {
 		r.event.Decision = &audit.Decision{Effect: audit.EffectDeny, Reason: refusal.Reason, Mode: string(access.Enforce), Policy: r.event.Decision.Policy}
@@ -238,7 +238,7 @@ func (r *request) Deny(refusal gate.Refusal) error {
 		r.pipe().name, shorter(r.call.Operation.Name), callerText(r), shorter(refusal.Reason), r.stream.id)
 }
 
-// WouldDeny implements gate.Ledger.
+// WouldDeny implements gate.Recorder.
 func (r *request) WouldDeny(refusal gate.Refusal) {
 	r.noteDenial("call would be denied", refusal.Reason)
 }
@@ -253,11 +253,11 @@ func callerText(r *request) string {
 	return fmt.Sprintf("container %s of pod %s/%s, service account %q, %s", who.Container.Name, who.Pod.Namespace, who.Pod.Name, who.Pod.ServiceAccount, process)
 }
 
-// Alive implements gate.Session: what writes to the connection of a caller that has ended may be anybody.
+// Alive implements gate.Session: after the caller has ended, any process may write to its connection.
 func (r *request) Alive() error { return r.stream.conn.alive() }
 
-// Intend implements gate.Ledger.
-func (r *request) Intend(ctx context.Context) error {
+// RecordIntent implements gate.Recorder.
+func (r *request) RecordIntent(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		r.result = audit.ResultRejected
 		return status.FromContextError(err).Err()

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +42,7 @@ type conn struct {
 
 	writes chan struct{} // holds something while a Write waits for the client
 
-	mu          sync.Mutex // guards what follows; taken under the transport's locks, so nothing blocks under it
+	mu          sync.Mutex // guards the fields below; taken under the transport's locks, so nothing blocks under it
 	peer        peer.Peer
 	key         *caller.Principal // of the peer; nil until it was asked for
 	idle        *time.Timer       // ends the connection of a stranger on which nothing happens; else nil
@@ -60,7 +62,7 @@ type conn struct {
 	ended       bool
 }
 
-// unwritten is a record that is to be written, and what is to be told afterwards.
+// unwritten is a record that is to be written, and the function to call afterwards.
 type unwritten struct {
 	record lastRecord
 	over   func()
@@ -86,10 +88,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n > 0 {
-		if !c.feed(b[:n]) {
-			return 0, errFrames
-		}
+	if n > 0 && !c.feed(b[:n]) {
+		return 0, errFrames
 	}
 	if err != nil && c.readErr == nil && !isOwnClose(err) {
 		c.readErr = err
@@ -121,8 +121,7 @@ func (c *conn) patience() time.Duration {
 }
 
 func (c *conn) endUnread(waited time.Duration) {
-	c.because(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", waited))
-	_ = c.Close() // it is given up either way
+	c.giveUp(audit.ResultRejected, fmt.Sprintf("the client did not read answers for %v", waited))
 }
 
 // answered gives back the share of a request that is over. As long as gRPC holds messages of its answer, since the windows that the client
@@ -192,8 +191,8 @@ func (c *conn) feed(b []byte) bool {
 	return false
 }
 
-// isOwnClose says that this side has closed the connection, which is nothing that the caller did. Pipes of Windows have an
-// error of their own for it.
+// isOwnClose says that this side has closed the connection, and not the caller. Pipes of Windows have an error of their own for
+// it.
 func isOwnClose(err error) bool { return errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) }
 
 // writePending writes the records that wait, and one for the requests that gRPC has refused unannounced. At the end of the
@@ -282,10 +281,15 @@ func (c *conn) Close() error {
 	return err
 }
 
+// giveUp closes the connection for a reason. An error of Close changes nothing.
+func (c *conn) giveUp(result, reason string) {
+	c.because(result, reason)
+	_ = c.Close()
+}
+
 // end closes the connection for a reason and waits for its record.
 func (c *conn) end(result, reason string) {
-	c.because(result, reason)
-	_ = c.Close() // the connection is given up either way
+	c.giveUp(result, reason)
 	<-c.done
 }
 
@@ -303,8 +307,7 @@ func (c *conn) endIdle() {
 		case c.busy.Load() > 0:
 			c.endIdle()
 		default:
-			c.because(audit.ResultIdle, fmt.Sprintf("no rule names the caller, and it asked for nothing within %v", strangerIdle))
-			_ = c.Close() // it is given up either way
+			c.giveUp(audit.ResultIdle, fmt.Sprintf("no rule names the caller, and it asked for nothing within %v", strangerIdle))
 		}
 	})
 }
@@ -320,8 +323,7 @@ func (c *conn) renew() {
 			c.renewing.Store(false)
 			return
 		}
-		c.because(audit.ResultIdle, "not all about the caller could be found out, which is tried again for its next connection")
-		_ = c.Close() // it is given up either way
+		c.giveUp(audit.ResultIdle, "not all about the caller could be found out, which is tried again for its next connection")
 	})
 }
 
@@ -330,10 +332,7 @@ func (c *conn) finish() {
 	defer close(c.done)
 	c.mu.Lock()
 	c.ended = true
-	var open []*stream
-	for s := range c.streams {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Keys(c.streams))
 	held, release, untaken := c.peer, c.release, c.untaken
 	c.untaken = nil
 	if c.idle != nil {
@@ -351,7 +350,7 @@ func (c *conn) finish() {
 	}
 	c.writePending(true)
 	for _, s := range open {
-		// Nobody began to serve it. Should somebody come to it now, the claim will tell them that it is too late.
+		// It was not served yet. If its goroutine comes to it now, the claim tells it that it is too late.
 		if s.claim() {
 			c.pipe.final(c.pipe.rejection(s, errEnded))
 			s.over()
@@ -367,7 +366,7 @@ func (c *conn) finish() {
 	}
 }
 
-// outcome says how the connection ended, in the words of its record.
+// outcome says how the connection ended, for its record.
 func (c *conn) outcome() (result, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

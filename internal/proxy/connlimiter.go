@@ -3,14 +3,17 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
-// connLimiter divides the places of one pipe among connections. A connection is pending until its caller is named. Then it takes a place of its caller's, or, if no rule names the caller, one of the few that all strangers share: whatever
-// strangers do, the places of callers that rules name are free for them.
+// connLimiter divides the places of one pipe among connections. A connection is pending until its caller is named. Then it takes a place of its
+// caller's, or, if no rule names the caller, one of the few that all strangers share, so that strangers cannot take the places of callers that
+// rules name.
 //
 // Where there are too many, one of the same share gives way. Of the connections of one caller that is the oldest on which nothing was ever asked,
 // since stock clients leave such behind and do not miss them. Of a group that is full, it is one of the caller that has most of its places and
@@ -21,7 +24,7 @@ type connLimiter struct {
 	limits  Limits
 	pending *pendingConns // of all pipes
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	serial   uint64
 	conns    map[*conn]place
 	strange  int                      // of strangers
@@ -31,7 +34,7 @@ type connLimiter struct {
 	stopping bool
 }
 
-// place is what a connection counts for.
+// place is the party that a connection counts for.
 type place struct {
 	stage  stage
 	client uint32 // the process as it was noted at the accept
@@ -47,7 +50,7 @@ const (
 	ofACaller
 )
 
-// groupOf is what several callers may belong to: a namespace, or an account of the host. It may not fill a pipe either.
+// groupOf is the group of a caller: a namespace, or an account of the host. A group may not fill a pipe either.
 func groupOf(who caller.Principal) string {
 	if who.Container != "" {
 		return "namespace " + who.Namespace
@@ -62,7 +65,7 @@ var errStopping = errors.New("the proxy stopped")
 // many wait to be named. It is the same for all of them, so that one summary counts them.
 var errCrowded = errors.New("the caller connects more often than it may")
 
-// resultOf is how the record of a connection that was not taken says so.
+// resultOf is the result in the record of a connection that was not taken.
 func resultOf(err error) string {
 	if errors.Is(err, errStopping) {
 		return audit.ResultIdle
@@ -232,9 +235,5 @@ func (t *connLimiter) stop() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopping = true
-	var rest []*conn
-	for c := range t.conns {
-		rest = append(rest, c)
-	}
-	return rest
+	return slices.Collect(maps.Keys(t.conns))
 }

@@ -60,7 +60,7 @@ func checkForward(forward []Forwarded) error {
 
 // newForwarded makes a pipe that has no methods of its own.
 func newForwarded(f Forwarded, o Options, all shared) *pipe {
-	p := barePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, all)
+	p := basePipe(f.Pipe, apiserver.GroupVersion{Group: fullName + f.Pipe}, o, all)
 	p.pass = f.Serve
 	p.server = p.newServer(o, grpc.MaxRecvMsgSize(MaxForwardedMessage))
 	return p
@@ -73,8 +73,8 @@ func (p *pipe) isNamed(fullMethod string) bool {
 	return p.now().List.Names(p.gv.Group, p.gv.Version, fullMethod)
 }
 
-// passed takes a call whose messages nobody here can read through the gate. It begins when the intent is durable.
-func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
+// passOn takes a call through the gate whose messages cannot be read here. It begins when the intent is durable.
+func (p *pipe) passOn(s *stream, ss grpc.ServerStream) error {
 	call := &apiserver.Call{
 		Operation: &apiserver.Operation{Group: p.gv.Group, Name: s.fullMethod},
 		Version:   p.gv.Version, Method: s.fullMethod, FullMethod: s.fullMethod,
@@ -100,8 +100,8 @@ func (p *pipe) passed(s *stream, ss grpc.ServerStream) error {
 // passes says whether a request is passed on unread, with messages that may be large.
 func (p *pipe) passes(s *stream) bool { return p.pass != nil && s.method == "" }
 
-// recheckedStream is a stream whose caller is asked about again with every message after the first: each may be another request. The
-// answers, too, are for the caller alone, and not for whoever it has left its connection to.
+// recheckedStream is a stream whose caller is checked again with every message after the first: each may be another request. The
+// answers, too, are for the caller alone, and not for a process that it has left its connection to.
 type recheckedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
@@ -111,7 +111,7 @@ type recheckedStream struct {
 	call  apiserver.Call // these two as they were when the call was allowed
 	asked request
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	rules   *Rules     // that allowed it last
 	decided time.Time
 	denied  error // what the stream has ended with
@@ -166,7 +166,7 @@ func (v *recheckedStream) allowed() (err error) {
 	p := v.stream.conn.pipe
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	defer func() { // on whatever goroutine passes messages on
+	defer func() { // this runs on the goroutine that passes messages on
 		if x := recover(); x != nil {
 			p.logPanic(v.stream, x)
 			p.metrics.panics.Inc()
@@ -187,7 +187,7 @@ func (v *recheckedStream) allowed() (err error) {
 	r, call := v.asked, v.call
 	r.call, r.now = &call, time.Now()
 	v.denied = errUndecided // should what decides panic
-	v.denied = gate.Ask(v.ctx, &r, &r)
+	v.denied = gate.Authorize(v.ctx, &r, &r)
 	v.rules, v.decided = rules, r.now
 	return v.denied
 }

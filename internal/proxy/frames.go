@@ -7,7 +7,7 @@ import (
 )
 
 // frameRate bounds how many frames of HTTP/2 a connection carries beside its requests. Each is work, and some wait in memory for a peer
-// that does not read: settings, resets, window updates, priorities, continuations, empty data and what nobody knows. A request that
+// that does not read: settings, resets, window updates, priorities, continuations, empty data and unknown types. A request that
 // arrives whole earns more than a client needs for it; one that is reset at once earns nothing.
 var frameRate = acl.Rate{Most: framesBurst, PerSecond: framesPerSecond}
 

@@ -44,7 +44,7 @@ func (h handshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo
 	return c, authInfo{conn: c}, nil
 }
 
-// seat finds a connection a place now that its caller is known. It waits for the record of one that gives way: of connections that
+// seat finds a place for a connection now that its caller is known. It waits for the record of one that gives way: of connections that
 // have not been named there are few, so that few records wait for the log.
 func (c *conn) seat(who caller.Caller) error {
 	p, key, stranger := c.pipe, who.Principal(), c.isStranger()
@@ -103,7 +103,7 @@ func (h handshake) resolve(c *conn) (peer.Peer, error) {
 			case answers <- a:
 			case <-ctx.Done():
 				if a.held != nil {
-					_ = a.held.Close() // nobody waits for it any more
+					_ = a.held.Close() // the handshake has ended without it
 				}
 			}
 		}()

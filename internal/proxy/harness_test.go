@@ -234,7 +234,7 @@ func start(t testing.TB, network string, change ...func(*Options)) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.audit.book.budgets.records.Most, server.audit.book.budgets.bytes.Most, server.audit.book.budgets.strangers.Most = 1e9, 1e12, 1e12 // most tests are about single records
+	server.audit.refusals.budgets.records.Most, server.audit.refusals.budgets.bytes.Most, server.audit.refusals.budgets.strangers.Most = 1e9, 1e12, 1e12 // most tests are about single records
 	f.server = server
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

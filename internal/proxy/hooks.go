@@ -55,7 +55,7 @@ func (p *pipe) announced(ctx context.Context, s *stream) (context.Context, error
 	return ctx, nil
 }
 
-// admit gives a request its share of those in progress. Two of the errors are ends that gRPC tells nobody about.
+// admit gives a request its share of those in progress. Two of the errors are ends that gRPC does not report.
 func (p *pipe) admit(ctx context.Context, s *stream) (err error) {
 	c := s.conn
 	switch {
@@ -97,14 +97,14 @@ func isMethodName(name string) bool {
 	return ok && strings.Contains(rest, "/")
 }
 
-// unknown passes on requests for services and methods that this pipe does not have, or answers them in gRPC's words.
+// unknown passes on requests for services and methods that this pipe does not have, or answers them as gRPC does.
 func (p *pipe) unknown(_ any, ss grpc.ServerStream) error {
 	s := streamFrom(ss.Context())
 	if s == nil {
 		return status.Error(codes.Internal, "the request belongs to no connection")
 	}
 	if p.pass != nil {
-		return p.passed(s, ss)
+		return p.passOn(s, ss)
 	}
 	service, method := splitMethod(s.fullMethod)
 	err := status.Errorf(codes.Unimplemented, "unknown service %v", shorter(service))
@@ -133,7 +133,7 @@ func (p *pipe) onBad(ctx context.Context, _ string, err error) {
 	}
 }
 
-// hooks is the pipe as gRPC's stats.Handler: it ends what nobody else has claimed, and counts.
+// hooks is the pipe as gRPC's stats.Handler: it ends requests that are not claimed yet, and counts.
 type hooks struct{ pipe *pipe }
 
 // TagRPC implements stats.Handler.

@@ -19,35 +19,35 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// fakeJudge says the same of every call, and keeps what it was asked.
-type fakeJudge struct {
+// fakePolicy says the same of every call, and keeps what it was asked.
+type fakePolicy struct {
 	decision requestpolicy.Decision
 
 	mu       sync.Mutex // guards subjects
 	subjects []requestpolicy.Circumstances
 }
 
-func (f *fakeJudge) Decide(_ context.Context, _ *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision {
+func (f *fakePolicy) Decide(_ context.Context, _ *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.subjects = append(f.subjects, *s)
 	return f.decision
 }
 
-func (f *fakeJudge) asked() []requestpolicy.Circumstances {
+func (f *fakePolicy) asked() []requestpolicy.Circumstances {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.subjects
 }
 
-func judgedBy(t *testing.T, judge Judge) *fixture {
+func judgedBy(t *testing.T, judge RequestPolicy) *fixture {
 	t.Helper()
 	list, err := acl.New(allowDriver)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := Listed(list)
-	rules.Judge = judge
+	rules.RequestPolicy = judge
 	return start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
 }
 
@@ -74,7 +74,7 @@ func TestWhatTheListAllowsIsJudged(t *testing.T) {
 		"denied and would be refused, too": {"v2alpha1", true, refused, false, codes.OK, audit.Decision{Effect: audit.EffectDeny, Mode: "LogOnly", Policy: &audit.Policy{Name: "acl"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := &fakeJudge{decision: c.decision}
+			judge := &fakePolicy{decision: c.decision}
 			f := judgedBy(t, judge)
 			conn := f.client(t, "filesystem-"+c.version)
 			var err error
@@ -116,7 +116,7 @@ func TestWhatTheListAllowsIsJudged(t *testing.T) {
 }
 
 func TestACallerIsShownOnceForAConnection(t *testing.T) {
-	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakePolicy{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	f := judgedBy(t, judge)
 	for range 2 {
 		conn := f.client(t, "filesystem-v1")
@@ -146,7 +146,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 	inPod := of("u", "csi-node")
 	account := []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}
 	onHost, inDoubt, ofUnknown := driver, driver, of("u", "")
-	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: nobody knows it"
+	onHost.IsHost, inDoubt.Doubt, ofUnknown.Doubt = true, "whether it is in a container: the runtime does not answer", "the pod's service account: it is not known"
 	for name, c := range map[string]struct {
 		caller caller.Caller
 		list   acl.Spec
@@ -169,7 +169,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 		)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
+			judge := &fakePolicy{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 			rules := listed(t, c.list, judge)
 			f := start(t, "memory", func(o *Options) { o.Rules = func(string, string) *Rules { return rules } })
 			f.peers.set(func(p *fakePeers) { p.identity = c.caller })
@@ -188,7 +188,7 @@ func TestThePolicyIsToldWhetherTheListNamesTheCaller(t *testing.T) {
 
 // A role of the cluster allows what the list denies, and names nobody for it.
 func TestARoleNamesNobody(t *testing.T) {
-	judge := &fakeJudge{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
+	judge := &fakePolicy{decision: requestpolicy.Decision{Effect: audit.EffectAllow}}
 	rules := listed(t, namingDriver(func(r *acl.Rule) {
 		r.Callers, r.Paths = []acl.CallerPattern{{ServiceAccount: "storage/csi-node"}}, []string{`C:\elsewhere`}
 	}), judge)

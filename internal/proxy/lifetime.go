@@ -13,7 +13,7 @@ type lifetime struct {
 	context.Context // of the values
 	never           chan struct{}
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last *func()    // cancels the context that was derived last; nil if that is done
 	err  error      // for the context that is being cancelled
 }

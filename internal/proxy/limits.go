@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
 
-// Limits bound what callers can use up. A zero field means its default.
+// Limits bound the resources that callers can use. A zero field means its default.
 type Limits struct {
 	// Connections is the number of open connections to one pipe of callers that rules name. A node has some ten drivers with one or
 	// two connections each; the bound keeps a caller that opens them in a loop from exhausting handles and memory. Callers that no
@@ -49,7 +50,7 @@ const (
 	defaultOperationTimeout     = 10 * time.Minute // a large directory takes minutes to remove; no driver waits longer
 )
 
-// Bounds that nobody needs to change.
+// Bounds that need no configuration.
 const (
 	// maxMessage is the largest request in bytes of a pipe of the node API. The largest that can be carried out is below 3 KiB: it
 	// has two paths, of which those beyond 260 characters are refused. What is refused is recorded with its paths up to here.
@@ -80,7 +81,7 @@ const (
 	// a bound for the memory of the process, and not for one of them.
 	callersAtOnce = 4
 	// forwardedRequests is how many calls of a caller, or of all strangers, may be in progress that are passed on unread, over all pipes,
-	// and forwardedTotal how many of all callers that rules name. Each holds a few messages in either direction if nobody reads them, of
+	// and forwardedTotal how many of all callers that rules name. Each holds a few messages in either direction if they are not read, of
 	// up to MaxForwardedMessage.
 	forwardedRequests = 16
 	forwardedTotal    = 2 * forwardedRequests
@@ -92,7 +93,7 @@ const (
 	// that finds all of them busy gets a new one. It saves a tenth of a call's time.
 	streamWorkers = 4
 	// pingInterval is the shortest time between a client's pings. Nothing is lost on a pipe without being noticed,
-	// so pings serve nobody here.
+	// so pings are of no use here.
 	pingInterval = time.Minute
 	// mostUnnamed is how many connections to all pipes may wait for their callers to be named, of one client process up to a fifth.
 	// They wait for PeerTimeout at most.
@@ -128,45 +129,39 @@ const (
 )
 
 func (l Limits) withDefaults() (Limits, error) {
-	var errs []error
-	number := func(name string, n *int, value int) {
-		if *n < 0 {
-			errs = append(errs, fmt.Errorf("limit %s is %d", name, *n))
-		}
-		if *n == 0 {
-			*n = value
-		}
-	}
-	span := func(name string, d *time.Duration, value time.Duration) {
-		if *d < 0 {
-			errs = append(errs, fmt.Errorf("limit %s is %v", name, *d))
-		}
-		if *d == 0 {
-			*d = value
-		}
-	}
-	number("Connections", &l.Connections, defaultConnections)
-	number("ConnectionsPerCaller", &l.ConnectionsPerCaller, defaultConnectionsPerCaller)
-	span("PrefaceTimeout", &l.PrefaceTimeout, defaultPrefaceTimeout)
-	span("PeerTimeout", &l.PeerTimeout, defaultPeerTimeout)
-	span("StopTimeout", &l.StopTimeout, defaultStopTimeout)
-	number("Operations", &l.Operations, defaultOperations)
-	number("Waiting", &l.Waiting, defaultWaiting)
-	span("OperationTimeout", &l.OperationTimeout, defaultOperationTimeout)
-	return l, errors.Join(errs...)
+	err := errors.Join(
+		complete("Connections", &l.Connections, defaultConnections),
+		complete("ConnectionsPerCaller", &l.ConnectionsPerCaller, defaultConnectionsPerCaller),
+		complete("PrefaceTimeout", &l.PrefaceTimeout, defaultPrefaceTimeout),
+		complete("PeerTimeout", &l.PeerTimeout, defaultPeerTimeout),
+		complete("StopTimeout", &l.StopTimeout, defaultStopTimeout),
+		complete("Operations", &l.Operations, defaultOperations),
+		complete("Waiting", &l.Waiting, defaultWaiting),
+		complete("OperationTimeout", &l.OperationTimeout, defaultOperationTimeout),
+	)
+	return l, err
 }
 
-// queue returns the line that operations stand in. One caller leaves room for others: at most half of it is his, of what runs too. All
-// callers of one group have three quarters.
+// complete gives a limit that is not set its default, and refuses a negative one.
+func complete[T int | time.Duration](name string, limit *T, value T) error {
+	if *limit < 0 {
+		return fmt.Errorf("limit %s is %v", name, *limit)
+	}
+	*limit = cmp.Or(*limit, value)
+	return nil
+}
+
+// queue returns the queue of operations. One caller has at most half of its places, and half of those that run; all callers of one group
+// have three quarters.
 func (l Limits) queue() *order.Queue {
 	return order.New(order.Bounds{
 		Running: l.Operations, Waiting: l.Waiting,
 		PerOwner: l.perOwner(), RunningPerOwner: max(1, l.Operations/2),
-		PerHouse: max(1, ofGroup(l.Operations+l.Waiting)), RunningPerHouse: max(1, ofGroup(l.Operations)),
+		PerGroup: max(1, ofGroup(l.Operations+l.Waiting)), RunningPerGroup: max(1, ofGroup(l.Operations)),
 	})
 }
 
-// ofGroup is what callers of one group may have together of n: see groupOf.
+// ofGroup is the share of n that callers of one group may have together: see groupOf.
 func ofGroup(n int) int { return n * 3 / 4 }
 
 func (l Limits) perOwner() int { return max(1, (l.Operations+l.Waiting)/2) }
@@ -178,7 +173,7 @@ func (l Limits) strangers() int { return max(1, l.Connections/16) }
 // of them, or what one caller may hold.
 func (l Limits) perGroup() int { return max(l.Connections/2, l.ConnectionsPerCaller) }
 
-// grpcOptions are the limits in gRPC's words.
+// grpcOptions are the limits as options of gRPC.
 func (l Limits) grpcOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessage),

@@ -40,8 +40,7 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 	p.metrics.accept(p.name)
 	c := newConn(raw, p, at)
 	if err := p.conns.add(c); err != nil { // too late
-		c.because(resultOf(err), err.Error())
-		_ = c.Close()
+		c.giveUp(resultOf(err), err.Error())
 		return nil
 	}
 	return c
@@ -53,7 +52,7 @@ func (p *pipe) take(raw net.Conn, at peer.Arrival) *conn {
 // each pipe, never block; calls would wait at each of their steps until all of these have used up their time slices.
 func (p *pipe) turnAway(raw net.Conn) {
 	_ = raw.Close() // nothing was said on it
-	p.audit.book.again(p.turnedAway)
+	p.audit.refusals.again(p.turnedAway)
 	p.metrics.turnAway(p.name)
 	runtime.Gosched()
 }

@@ -98,7 +98,7 @@ func registerQueue(r prometheus.Registerer, q *order.Queue) error {
 }
 
 // registerUnwritten shows how much is counted and in no record yet.
-func registerUnwritten(r prometheus.Registerer, b *book) error {
+func registerUnwritten(r prometheus.Registerer, b *refusalCounter) error {
 	return r.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pipeguard_refusals_waiting", Help: "Refusals that are counted, and whose summary is not written yet. A kill loses their number.",
 	}, func() float64 { return float64(b.waiting()) }))

@@ -26,7 +26,7 @@ func (r *request) Enter(ctx context.Context) (leave func(), waited bool, err err
 		Keys:   keys(r.call, r.targets),
 		Shared: r.call.Operation.ReadOnly,
 		Owner:  r.stream.conn.principal(),
-		House:  groupOf(r.stream.conn.principal()),
+		Group:  groupOf(r.stream.conn.principal()),
 		Name:   r.call.Operation.Name,
 		ID:     r.stream.id,
 	})

@@ -5,7 +5,7 @@ import "sync"
 // pendingConns are the connections of all pipes whose callers are not named yet. Naming takes work, and the container runtime may
 // have to be asked, so they are few; they are divided among client processes, as the system named those at the accept.
 type pendingConns struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	clients map[uint32]int
 	waiting int
 }

@@ -46,7 +46,7 @@ type pipe struct {
 	roles      Roles           // nil asks for none
 	running    context.Context // ends operations that outlive their callers, when the pipe is stopped by force
 	abandon    context.CancelFunc
-	pass       serveFunc // what becomes of methods that are not in methods; nil if there are none
+	pass       serveFunc // serves methods that are not in methods; nil if there are none
 
 	stopping   atomic.Bool
 	background sync.WaitGroup // what runs beside gRPC's own goroutines
@@ -65,7 +65,7 @@ type shared struct {
 
 func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	gv := api.GroupVersion()
-	p := barePipe(gv.Pipe(), gv, o, all)
+	p := basePipe(gv.Pipe(), gv, o, all)
 	if o.Pass != nil {
 		p.pass = func(ctx context.Context, fullMethod string, stream grpc.ServerStream) error {
 			return o.Pass(ctx, gv, fullMethod, stream)
@@ -86,8 +86,8 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 	return p
 }
 
-// barePipe is a pipe without its methods and its server.
-func barePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
+// basePipe is a pipe without its methods and its server.
+func basePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
 		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
 		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, audit: all.audit, limiter: all.limiter, shares: all.shares,
@@ -126,8 +126,8 @@ func (p *pipe) newServer(o Options, more ...grpc.ServerOption) *grpc.Server {
 // operation returns the hub operation behind a served method, or "".
 func (p *pipe) operation(fullMethod string) string { return p.methods[fullMethod] }
 
-// label returns type, service and method for a metric. What is not served has one label, or callers could make series at
-// will; what is passed on has its own name if the access list has it too.
+// label returns type, service and method for a metric. All methods that are not served share one label, or callers could make series
+// at will; one that is passed on has its own name if the access list has it too.
 func (p *pipe) label(fullMethod string) [3]string {
 	service, method := splitMethod(fullMethod)
 	switch {
@@ -173,17 +173,16 @@ func (p *pipe) stop() error {
 	if waitFor(stopped, p.limits.StopTimeout) {
 		return nil
 	}
-	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errDeaf, p.limits.StopTimeout)
+	return fmt.Errorf("pipe %s: %w within %v of being cancelled; their terminal records are missing", p.name, errStillRunning, p.limits.StopTimeout)
 }
 
-// leave ends what is not waited for when the pipe stops: connections on which nothing can be in flight, those of strangers, whose calls
-// would be denied, and requests that are not whole.
+// leave ends, when the pipe stops, connections on which nothing can be in flight, those of strangers, whose calls would be denied, and
+// requests that are not whole.
 func (p *pipe) leave() {
 	for _, c := range p.conns.stop() {
 		switch {
 		case !c.isEstablished():
-			c.because(audit.ResultIdle, errStopping.Error())
-			_ = c.Close() // it is given up either way
+			c.giveUp(audit.ResultIdle, errStopping.Error())
 		case c.isStranger():
 			_ = c.Close()
 		default:
@@ -225,8 +224,8 @@ func (c *conn) cutOff() {
 	}
 }
 
-// errDeaf means that handlers go on although their calls were cancelled.
-var errDeaf = errors.New("calls did not end")
+// errStillRunning means that handlers go on although their calls were cancelled.
+var errStillRunning = errors.New("calls did not end")
 
 func waitFor(done <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)

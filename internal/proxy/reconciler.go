@@ -8,7 +8,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
 
-// Kinds of what must leave a record.
+// Kinds of events that must leave a record.
 const (
 	kindConnection = "connection"
 	kindRequest    = "request"
@@ -26,7 +26,7 @@ type account struct{ pipe, kind string }
 // balance is of one pipe and one kind. All of it only grows but open and waiting, and arrived where connections are recorded together.
 type balance struct {
 	arrived  int
-	open     int // nobody has said yet that it is over
+	open     int // not over yet
 	waiting  int // records that wait for a log that has failed
 	recorded int
 }

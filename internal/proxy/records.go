@@ -17,17 +17,16 @@ import (
 
 // record returns what all records of a connection have in common.
 func (p *pipe) record(c *conn, kind audit.Type, stage audit.Stage, id string) audit.Event {
-	e := audit.Event{
+	return audit.Event{
 		Type: kind, Stage: stage, Time: time.Now(), ID: id,
 		Who:   c.who(),
 		What:  &audit.What{Pipe: p.name, Group: p.gv.Group, Version: p.gv.Version},
 		Corr:  c.corr,
 		Where: p.where,
 	}
-	return e
 }
 
-// who is how records name the caller. They share it: nobody changes what a record points to.
+// who is how records name the caller. They share it, and it is never changed.
 func (c *conn) who() *audit.Who {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +39,7 @@ func (c *conn) who() *audit.Who {
 	return c.named
 }
 
-// describe adds what a decoded call asks for, and returns what it names.
+// describe adds the method and the parameters of a decoded call, and returns its targets.
 func describe(e *audit.Event, call *apiserver.Call) []apiserver.Target {
 	e.What.Method, e.What.FullMethod, e.What.Verb = call.Operation.Name, call.FullMethod, "write"
 	if call.Operation.ReadOnly {

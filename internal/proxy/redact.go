@@ -20,13 +20,13 @@ const withheld = "the host's answer is withheld, since it may repeat a secret"
 //
 // The caller is told the same. It knows its secret, but it logs what it is told, and others read that.
 func (r *request) redact(ctx context.Context, handle apiserver.Handler) (proto.Message, error) {
-	secrets := apiserver.Secrets(r.call) // now: what is behind may change the request
+	secrets := apiserver.Secrets(r.call) // now: the handler may change the request
 	resp, err := handle(ctx, r.call)
 	if err == nil || len(secrets) == 0 {
 		return resp, err
 	}
 	st := statusOf(err)
-	_, isOwn := err.(*apiserver.OwnError) //nolint:errorlint // whose words stand around one is not known
+	_, isOwn := err.(*apiserver.OwnError) //nolint:errorlint // the text around a wrapped one is not known
 	if isOwn && !repeats(st.Message(), secrets) {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (e *lastRecord) isRefusal() bool {
 	return e.IsRefusal()
 }
 
-// refusal says whom a refusal counts for, and what kind it is.
+// refusal is the caller that a refusal counts for, and its kind.
 func (e *lastRecord) refusal() refusal {
 	r := refusal{isStranger: true, event: &e.Event, kind: kindOfEvent(&e.Event)}
 	if e.conn != nil {
@@ -81,11 +81,11 @@ type counted verdict
 
 func (c *counted) Error() string { return "counted in summary " + c.id }
 
-// refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: what the log does not take for want of
-// room is counted, and so is what would make the backlog longer than it may be.
+// refuse writes the record of a refusal, or counts it. A refusal never keeps an intent waiting for long: it is counted if the log has no room for
+// it, or if the backlog is full.
 func (l *auditWriter) refuse(ctx context.Context, e lastRecord) error {
 	r := e.refusal()
-	if v := l.book.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {
+	if v := l.refusals.enter(r, func() int { return sizeOf(&e.Event) }); v.isCounted {
 		l.metrics.count(&e.Event)
 		return (*counted)(&v)
 	}
@@ -107,7 +107,7 @@ func (l *auditWriter) refuse(ctx context.Context, e lastRecord) error {
 	defer l.mu.Unlock()
 	isTight := errors.Is(err, segment.ErrRefusals)
 	if err == nil || isTight || errors.Is(err, segment.ErrFull) || len(l.backlog) >= maxBacklog {
-		v := l.book.turnedAway(r, isTight)
+		v := l.refusals.turnedAway(r, isTight)
 		l.metrics.count(&e.Event)
 		return (*counted)(&v)
 	}
@@ -130,20 +130,20 @@ func (l *auditWriter) appendRefusal(ctx context.Context, e *audit.Event, isStran
 func (l *auditWriter) summarise(ctx context.Context, all bool) error {
 	l.summaries.Lock()
 	defer l.summaries.Unlock()
-	list := l.book.take(all)
+	list := l.refusals.take(all)
 	errs := make([]error, len(list))
 	var group errgroup.Group
 	group.SetLimit(summariesAtOnce)
 	for i, d := range list {
 		group.Go(func() error {
-			e := d.spell.event()
+			e := d.summary.event()
 			seq, err := l.appendRefusal(ctx, &e, d.isStranger)
 			if err == nil && seq != 0 {
 				l.metrics.summarised(&e)
-				l.book.written(d)
+				l.refusals.written(d)
 				return nil
 			}
-			l.book.putBack(d, errors.Is(err, segment.ErrRefusals))
+			l.refusals.putBack(d, errors.Is(err, segment.ErrRefusals))
 			errs[i] = err
 			return nil
 		})
@@ -156,7 +156,7 @@ func (l *auditWriter) summarise(ctx context.Context, all bool) error {
 func (l *auditWriter) unwritten() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.book.waiting()
+	n := l.refusals.waiting()
 	for i := range l.backlog {
 		n += l.backlog[i].Count()
 	}

@@ -36,9 +36,9 @@ type budgets struct {
 	tight     time.Duration // the longest one while the log has no room for records of refusals
 }
 
-// theBudgets let a caller have 60 records a minute and at most 10 MB in any hour, of which the overdraft is for the first record of each kind
+// refusalBudgets let a caller have 60 records a minute and at most 10 MB in any hour, of which the overdraft is for the first record of each kind
 // and for summaries. All strangers together have at most 50 MB in any hour.
-var theBudgets = budgets{
+var refusalBudgets = budgets{
 	records:   budget{acl.Rate{Most: 60, PerSecond: 1}, maxKindsOfCaller},
 	bytes:     budget{acl.Rate{Most: 2e6, PerSecond: 6e6 / 3600}, 2e6},
 	strangers: budget{acl.Rate{Most: 10e6, PerSecond: 30e6 / 3600}, 10e6},

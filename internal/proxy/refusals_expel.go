@@ -29,7 +29,7 @@ func (c *conn) expel() bool {
 
 // isWelcome returns an error for a stranger that has used up its budget: it is not worth a connection.
 func (c *conn) isWelcome() error {
-	if c.isStranger() && c.pipe.audit.book.isSpent(c.principal()) {
+	if c.isStranger() && c.pipe.audit.refusals.isSpent(c.principal()) {
 		c.pipe.arrivals.turnAway(client{c.pipe.name, c.at.PID})
 		return errSpent
 	}

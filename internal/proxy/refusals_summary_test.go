@@ -50,10 +50,10 @@ type summarised struct {
 	single  []audit.Event
 }
 
-// randomSummaries has a book count random refusals. It may know too many kinds to tell these apart.
+// randomSummaries has a counter count random refusals. It may know too many kinds to tell these apart.
 func randomSummaries(t *testing.T, r *rand.Rand, n int, isFull bool) (all []*summarised) {
 	t.Helper()
-	b := newBook(theBudgets)
+	b := newRefusalCounter(refusalBudgets)
 	if isFull {
 		b.named.kinds, b.strangers.kinds = maxKinds, maxKinds
 	}
@@ -65,21 +65,21 @@ func randomSummaries(t *testing.T, r *rand.Rand, n int, isFull bool) (all []*sum
 	}
 	list := b.take(true)
 	alike := map[refusalKind]*summarised{} // those that stand for others too
-	of := func(d due) refusalKind { return kindOfEvent(&counted[d.spell.id][0].Event).anyhow() }
+	of := func(d due) refusalKind { return kindOfEvent(&counted[d.summary.id][0].Event).coarse() }
 	for _, d := range list {
-		s := &summarised{summary: asRead(t, d.spell.event())}
-		for _, e := range counted[d.spell.id] {
-			s.single = append(s.single, told(t, e, d.spell.id))
+		s := &summarised{summary: asRead(t, d.summary.event())}
+		for _, e := range counted[d.summary.id] {
+			s.single = append(s.single, told(t, e, d.summary.id))
 		}
-		if all = append(all, s); d.spell.count > uint64(len(s.single)) {
+		if all = append(all, s); d.summary.count > uint64(len(s.single)) {
 			alike[of(d)] = s
 		}
 	}
 	for id, refusals := range counted {
-		if slices.ContainsFunc(list, func(d due) bool { return d.spell.id == id }) {
+		if slices.ContainsFunc(list, func(d due) bool { return d.summary.id == id }) {
 			continue
 		}
-		s := alike[kindOfEvent(&refusals[0].Event).anyhow()]
+		s := alike[kindOfEvent(&refusals[0].Event).coarse()]
 		if s == nil {
 			t.Fatalf("no summary stands for %d refusals", len(refusals))
 		}

@@ -27,10 +27,10 @@ var intruder = caller.Caller{
 
 // strict gives callers a budget that a test can use up.
 func strict(f *fixture, records float64) {
-	b := f.server.audit.book
+	b := f.server.audit.refusals
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.budgets = theBudgets
+	b.budgets = refusalBudgets
 	b.budgets.records = budget{acl.Rate{Most: records, PerSecond: 1e-3}, maxKindsOfCaller}
 }
 

@@ -16,7 +16,7 @@ type Roles interface {
 	Authorize(ctx context.Context, id token.Identity, pipe, method string, caller token.Facts) (token.Access, error)
 }
 
-// rolesPolicy is how records name the cluster's roles. Their revision is the cluster's to know.
+// rolesPolicy is how records name the cluster's roles. Their revision is not known on a node.
 var rolesPolicy = &audit.Policy{Name: "roles", Revision: "none"}
 
 // Grant implements gate.Roles: it asks the cluster's roles about a call that the access list does not allow, on pipes where they may. They allow what

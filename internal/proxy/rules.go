@@ -22,18 +22,18 @@ type List interface {
 	Names(group, version, method string) bool
 }
 
-// Judge is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
-type Judge interface {
-	// Decide judges a call. Whatever keeps it from deciding is a denial.
+// RequestPolicy is asked about calls that the list has allowed. *requestpolicy.Evaluator is one.
+type RequestPolicy interface {
+	// Decide evaluates the policy for a call. If it fails to decide, it denies.
 	Decide(ctx context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision
 }
 
-// Rules are what decides about the calls of a pipe. They do not change: what decides next is another Rules.
+// Rules decide about the calls of a pipe. They do not change: a new set of rules is another Rules.
 type Rules struct {
 	// List is asked first.
 	List List
-	// Judge is asked about what List allows. nil asks nothing more.
-	Judge Judge
+	// RequestPolicy is asked about what List allows. nil asks nothing more.
+	RequestPolicy RequestPolicy
 	// Policy names List in records, which share it.
 	Policy *audit.Policy
 	// HasRoles says that the cluster's roles may allow what List does not, on pipes that ask them.
@@ -48,10 +48,10 @@ func Listed(list *acl.Policy) *Rules {
 	return &Rules{List: list, Policy: &audit.Policy{Name: "acl", Revision: list.Revision()}}
 }
 
-// closed are the rules where there are none.
+// closed are the rules of a pipe without any.
 var closed = Listed(nil)
 
-// now are the rules that decide about a call that arrives now.
+// now are the rules for a call that arrives now.
 func (p *pipe) now() *Rules {
 	if rules := p.rules(p.gv.Group, p.gv.Version); rules != nil && rules.List != nil {
 		return rules

@@ -45,7 +45,7 @@ type keyring struct {
 	denying  atomic.Bool // the access list allows nothing
 	stop     func()
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	diagnostics bytes.Buffer
 	lines       bytes.Buffer // of the log, as copies get them
 	inputs      bytes.Buffer // what policies are shown
@@ -71,7 +71,7 @@ func (k *keyring) read(b *bytes.Buffer) string {
 	return b.String()
 }
 
-// Decide implements Judge: it keeps what a policy would see, and says what it is told to.
+// Decide implements RequestPolicy: it keeps what a policy would see, and says what it is told to.
 func (k *keyring) Decide(_ context.Context, call *apiserver.Call, s *requestpolicy.Circumstances) requestpolicy.Decision {
 	in, err := requestpolicy.Input(call, s)
 	_, _ = fmt.Fprintf(locked{k, &k.inputs}, "%v %v\n", in, err)
@@ -115,7 +115,7 @@ func newKeyring(t *testing.T) *keyring {
 		t.Fatal(err)
 	}
 	rules := Listed(allow)
-	rules.Judge = k
+	rules.RequestPolicy = k
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = func(time.Time, zapcore.PrimitiveArrayEncoder) {}
 	server, err := New(Options{

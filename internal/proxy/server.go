@@ -34,9 +34,9 @@ type Options struct {
 	Forward []Forwarded
 	// Listen opens the pipe of a name such as csi-proxy-filesystem-v1.
 	Listen func(name string) (net.Listener, error)
-	// Peers names callers.
+	// Peers identifies callers.
 	Peers peer.Resolver
-	// Rules are what decides about the calls of a pipe, in the words of access.Call. It is asked once for each call, and may
+	// Rules returns the rules for the calls of a pipe, named as in access.Call. It is called once for each call, and may
 	// return others each time; nil denies all.
 	Rules func(group, version string) *Rules
 	// Tokens looks at the tokens of a pipe's callers, by the pipe's name; nil looks at none.
@@ -52,7 +52,7 @@ type Options struct {
 	Limits Limits
 	// Log takes diagnostics; nil means none.
 	Log *zap.Logger
-	// Registerer takes the metrics; nil means that nobody reads them.
+	// Registerer takes the metrics; nil means that they are not exported.
 	Registerer prometheus.Registerer
 	// Node stands in every record; it may be empty.
 	Node string
@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, audit: newAuditWriter(o.Audit, m, o.Log)}
-	if err := registerUnwritten(o.Registerer, s.audit.book); err != nil {
+	if err := registerUnwritten(o.Registerer, s.audit.refusals); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	all := shared{metrics: m, audit: s.audit, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), arrivals: newArrivalLimiter(), pending: newPendingConns()}
@@ -147,7 +147,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	<-running.Done()
 	stopped := s.stop()
-	if errors.Is(stopped, errDeaf) { // gRPC waits for such calls for ever; the end of the process does not
+	if errors.Is(stopped, errStillRunning) { // gRPC waits for such calls for ever; the end of the process does not
 		return stopped
 	}
 	return errors.Join(group.Wait(), stopped)
@@ -155,8 +155,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) open() ([]net.Listener, error) {
 	var listeners []net.Listener
-	var errs []error
-	failed := map[string][]string{} // pipes by what is wrong: one fault of a directory is not one of each pipe
+	failed := map[string][]string{} // pipes by error: a fault of their directory is reported once, and not for each pipe
 	var faults []error
 	for _, p := range s.pipes {
 		l, err := s.listen(p.name)
@@ -169,17 +168,17 @@ func (s *Server) open() ([]net.Listener, error) {
 		}
 		listeners = append(listeners, l)
 	}
+	if len(faults) == 0 {
+		return listeners, nil
+	}
+	var errs []error
 	for _, err := range faults {
 		names := failed[err.Error()]
-		switch {
-		case len(names) == 1:
-			errs = append(errs, fmt.Errorf("open pipe %s: %w", names[0], err))
-		default:
-			errs = append(errs, fmt.Errorf("open %d pipes, %s and others: %w", len(names), names[0], err))
+		what := "pipe " + names[0]
+		if len(names) > 1 {
+			what = fmt.Sprintf("%d pipes, %s and others", len(names), names[0])
 		}
-	}
-	if len(errs) == 0 {
-		return listeners, nil
+		errs = append(errs, fmt.Errorf("open %s: %w", what, err))
 	}
 	for _, l := range listeners {
 		errs = append(errs, l.Close())
@@ -188,18 +187,15 @@ func (s *Server) open() ([]net.Listener, error) {
 }
 
 func (s *Server) stop() error {
-	var group errgroup.Group
+	var group sync.WaitGroup
 	errs := make([]error, len(s.pipes)+1)
 	for i, p := range s.pipes {
-		group.Go(func() error {
-			errs[i] = p.stop()
-			return nil
-		})
+		group.Go(func() { errs[i] = p.stop() })
 	}
-	_ = group.Wait() // each error has its own place
+	group.Wait()
 	errs[len(s.pipes)] = s.audit.settle(context.Background())
 	if err := s.audit.summarise(context.Background(), true); err != nil {
-		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.audit.book.waiting()), zap.Error(err))
+		s.log.Error("refusals have no record", zap.Uint64(logkeys.Unwritten, s.audit.refusals.waiting()), zap.Error(err))
 	}
 	return errors.Join(errs...)
 }

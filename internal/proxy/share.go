@@ -12,17 +12,17 @@ import (
 
 // shares divide the requests in progress, from their headers to their answers, over all pipes. Each holds up to a window of
 // undecoded bytes and its headers, whether or not its caller will ever be allowed anything: so strangers together have one
-// small share, no caller has more than its own, and nobody waits.
+// small share, no caller has more than its own, and no request waits.
 type shares struct {
 	strangers, caller, total int
 
-	mu                sync.Mutex // guards what follows
+	mu                sync.Mutex // guards the fields below
 	used              int
 	passed            int // of calls that are passed on unread
 	byStrangers       int
 	passedByStrangers int // of those, calls that would be passed on unread
 	byCaller          map[shareOf[caller.Principal]]int
-	byHouse           map[shareOf[string]]int
+	byGroup           map[shareOf[string]]int
 }
 
 // shareOf is a caller or a group with its calls that are passed on unread, or with its others.
@@ -34,7 +34,7 @@ type shareOf[T comparable] struct {
 // newShares leaves a caller as much as the queue of operations lets it have, and some more for what is being refused.
 func newShares(perOwner int) *shares {
 	each := perOwner + spareRequests
-	return &shares{strangers: strangersRequests, caller: each, total: callersAtOnce * each, byCaller: map[shareOf[caller.Principal]]int{}, byHouse: map[shareOf[string]]int{}}
+	return &shares{strangers: strangersRequests, caller: each, total: callersAtOnce * each, byCaller: map[shareOf[caller.Principal]]int{}, byGroup: map[shareOf[string]]int{}}
 }
 
 // take counts a request until release is called, once. An error says whose share is used up. Of calls that are passed on unread there are
@@ -65,7 +65,7 @@ func (s *shares) take(who caller.Principal, stranger, passed bool) (release func
 	switch {
 	case s.byCaller[key] >= caller:
 		return nil, status.Errorf(codes.ResourceExhausted, "the caller has %d requests in progress, the most it may have", caller)
-	case s.byHouse[group] >= ofGroup(total):
+	case s.byGroup[group] >= ofGroup(total):
 		return nil, status.Errorf(codes.ResourceExhausted, "callers of %s have %d requests in progress, the most they may have", group.who, ofGroup(total))
 	case *used >= total:
 		return nil, status.Errorf(codes.ResourceExhausted, "%d requests are in progress, the most that may be", total)
@@ -73,7 +73,7 @@ func (s *shares) take(who caller.Principal, stranger, passed bool) (release func
 	change := func(by int) {
 		*used += by
 		count(s.byCaller, key, by)
-		count(s.byHouse, group, by)
+		count(s.byGroup, group, by)
 	}
 	change(1)
 	return func() {

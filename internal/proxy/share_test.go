@@ -253,7 +253,7 @@ func TestTheCallersOfOneAccountDoNotHoldAllCalls(t *testing.T) {
 			for _, r := range release {
 				r()
 			}
-			if len(s.byHouse)+len(s.byCaller)+s.used+s.passed != 0 {
+			if len(s.byGroup)+len(s.byCaller)+s.used+s.passed != 0 {
 				t.Errorf("what is over is counted: %+v", s)
 			}
 		})

@@ -88,7 +88,7 @@ func TestWhatIsRememberedOfStrangersIsBounded(t *testing.T) {
 			}
 			_ = l.refuse(t.Context(), lastRecord{Event: e, conn: nil})
 			r := refusal{who: key, isStranger: true, event: &e, kind: kindOfEvent(&e)}
-			l.book.enter(r, func() int { return sizeOf(&e) })
+			l.refusals.enter(r, func() int { return sizeOf(&e) })
 		}
 	}
 	if now := heldBytes(); now > idle+mostBytes {

@@ -91,7 +91,7 @@ func TestConnectionsOfAStrangerBeyondItsRateAreCountedTogether(t *testing.T) {
 			t.Errorf("%d records of one connection, and %d connections in others: want %d in all", own, together, seconds*each)
 		}
 		// The budget of the caller, that of clients that went before they were named, what came back of both meanwhile, and the first of each kind.
-		if most := uint64(2*theBudgets.records.Most + 2*seconds*theBudgets.records.PerSecond + 8); own > most || summaries > 8 {
+		if most := uint64(2*refusalBudgets.records.Most + 2*seconds*refusalBudgets.records.PerSecond + 8); own > most || summaries > 8 {
 			t.Errorf("%d records of one connection, want %d at most; %d of several", own, most, summaries)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 )
 
 // stream is one request as the transport has announced it. It ends with exactly one terminal record, written by
-// whoever claims it: the gate, or one of the hooks that see what never reaches the gate.
+// the first to claim it: the gate, or one of the hooks that see requests that never reach the gate.
 type stream struct {
 	conn       *conn
 	id         string // of its audit records
@@ -68,7 +68,7 @@ func whyCut(ctx context.Context, err error) error {
 	return err
 }
 
-// claim returns true to the first who asks; that one must see to it that the terminal record is written.
+// claim returns true to its first caller, which must then write the terminal record.
 func (s *stream) claim() bool {
 	if !s.claimed.CompareAndSwap(false, true) {
 		return false

@@ -16,7 +16,7 @@ import (
 // looksAtTokens says whether a token can add to what is known of a caller on this pipe.
 func (p *pipe) looksAtTokens() bool { return p.tokens != nil && p.tokens.Mode() != token.Off }
 
-// Authenticate implements gate.Session: it looks at the caller's token, and takes it out of the call: whoever is behind the proxy has no use for it.
+// Authenticate implements gate.Session: it checks the caller's token and takes it out of the call: the server behind the proxy has no use for it.
 func (r *request) Authenticate(ctx context.Context) (context.Context, error) {
 	p := r.pipe()
 	if !p.looksAtTokens() {

@@ -13,7 +13,7 @@ import (
 // ErrBusy means that a turn did not come in time, or that too many wait for one.
 var ErrBusy = errors.New("too many at once")
 
-// Turns lets few do something at a time, and others wait. Its methods may be called by many at once.
+// Turns bounds how many clients work at a time; others wait. Its methods may be called by many at once.
 type Turns struct {
 	most, room int
 	patience   time.Duration

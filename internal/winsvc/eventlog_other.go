@@ -13,5 +13,5 @@ func OpenEventLog() (EventLog, error) { return nil, ErrNoEventLog }
 // InstallEventSource registers EventSource.
 func InstallEventSource() (changed bool, err error) { return false, ErrNoEventLog }
 
-// RemoveEventSource removes what InstallEventSource has made. One that is not there is no error.
+// RemoveEventSource undoes InstallEventSource. A missing source is not an error.
 func RemoveEventSource() error { return ErrNoEventLog }

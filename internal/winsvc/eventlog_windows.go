@@ -37,7 +37,7 @@ func InstallEventSource() (changed bool, err error) {
 	return true, nil
 }
 
-// RemoveEventSource removes what InstallEventSource has made. One that is not there is no error.
+// RemoveEventSource undoes InstallEventSource. A missing source is not an error.
 func RemoveEventSource() error {
 	if err := eventlog.Remove(EventSource); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove event source %s: %w", EventSource, err)

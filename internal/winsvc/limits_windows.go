@@ -93,14 +93,21 @@ func queryLimits(s *mgr.Service) (Limits, error) {
 	return limits, nil
 }
 
-// queryConfig2 returns memory that is aligned for the pointers at its beginning, and that they point into.
+// queryConfig2 returns memory with pointers at its beginning, which point into it.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfig2w
 func queryConfig2(s *mgr.Service, level uint32) ([]uint64, error) {
+	return grown(func(buffer unsafe.Pointer, size uint32, needed *uint32) error {
+		return windows.QueryServiceConfig2(s.Handle, level, (*byte)(buffer), size, needed)
+	})
+}
+
+// grown calls a function of Windows with more memory until that is enough. The memory is aligned for pointers at its beginning.
+func grown(fill func(buffer unsafe.Pointer, size uint32, needed *uint32) error) ([]uint64, error) {
 	size := uint32(1024)
 	for {
 		buffer := make([]uint64, (size+7)/8)
 		had := uint32(len(buffer) * 8) // #nosec G115 -- some kilobytes
-		err := windows.QueryServiceConfig2(s.Handle, level, (*byte)(unsafe.Pointer(&buffer[0])), had, &size)
+		err := fill(unsafe.Pointer(&buffer[0]), had, &size)
 		if errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) && size > had {
 			continue
 		}

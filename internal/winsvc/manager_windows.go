@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -150,10 +151,8 @@ func await(ctx context.Context, s *mgr.Service, wanted ...svc.State) (svc.Status
 		if err != nil {
 			return status, err
 		}
-		for _, state := range wanted {
-			if status.State == state {
-				return status, nil
-			}
+		if slices.Contains(wanted, status.State) {
+			return status, nil
 		}
 		select {
 		case <-ctx.Done():

@@ -20,5 +20,5 @@ func CreatePrivate(file string) (*os.File, error) {
 	return os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the caller names it
 }
 
-// MakeFilePrivate is for files whose access comes from the directory above: here it comes from their mode, which whoever reads them looks at.
+// MakeFilePrivate is for files whose access comes from the directory above: here it comes from their mode, which readers check.
 func MakeFilePrivate(string) error { return nil }

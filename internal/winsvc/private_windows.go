@@ -22,7 +22,7 @@ const (
 )
 
 // MakePrivate makes a directory that only SYSTEM and administrators can open, or makes an existing one so. A directory
-// that belongs to somebody else is refused: whoever made it may have prepared what is in it, and may change its access again.
+// that belongs to another account is refused: that account may have prepared its content, and may change its access again.
 func MakePrivate(dir string) error {
 	if err := create(dir, privateSDDL); !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
 		return err

@@ -2,7 +2,7 @@ package winsvc
 
 import "fmt"
 
-// Protection is something that Windows keeps a process from, once the process has asked for it.
+// Protection is a mitigation of Windows that a process has turned on for itself.
 type Protection struct {
 	Name string `json:"name"`
 	On   bool   `json:"on"`
@@ -10,7 +10,7 @@ type Protection struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Power is what a process may do.
+// Power is the privileges and protections of a process.
 type Power struct {
 	// Privileges are all that its token holds, enabled or not, in order.
 	Privileges  []string     `json:"privileges"`

@@ -1,7 +1,6 @@
 package winsvc
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -67,19 +66,13 @@ func privilegesOf(process windows.Handle) ([]string, error) {
 		return nil, fmt.Errorf("open its token: %w", err)
 	}
 	defer token.Close() //nolint:errcheck // a handle that was only read through
-	size := uint32(1024)
-	for {
-		buffer := make([]uint64, (size+7)/8)
-		had := uint32(len(buffer) * 8) // #nosec G115 -- some kilobytes
-		err := windows.GetTokenInformation(token, windows.TokenPrivileges, (*byte)(unsafe.Pointer(&buffer[0])), had, &size)
-		if errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) && size > had {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return privilegeNames((*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])))
+	buffer, err := grown(func(buffer unsafe.Pointer, size uint32, needed *uint32) error {
+		return windows.GetTokenInformation(token, windows.TokenPrivileges, (*byte)(buffer), size, needed)
+	})
+	if err != nil {
+		return nil, err
 	}
+	return privilegeNames((*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])))
 }
 
 func privilegeNames(held *windows.Tokenprivileges) ([]string, error) {

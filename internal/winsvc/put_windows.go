@@ -13,7 +13,7 @@ import (
 
 const localSystem = "LocalSystem"
 
-// configured is what Put compares. A service has more settings, which stay as they are.
+// configured are the settings that Put compares. A service has more settings, which stay as they are.
 type configured struct {
 	command, account, displayName string
 	startType, serviceType        uint32
@@ -22,23 +22,17 @@ type configured struct {
 // queryConfig reads the basic settings. mgr.Config reads others too, and fails where one of those is not known.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-queryserviceconfigw
 func queryConfig(s *mgr.Service) (configured, error) {
-	size := uint32(1024)
-	for {
-		buffer := make([]uint64, (size+7)/8) // aligned for the pointers at its beginning
-		c := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
-		had := uint32(len(buffer) * 8) // #nosec G115 -- some kilobytes
-		err := windows.QueryServiceConfig(s.Handle, c, had, &size)
-		if errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) && size > had {
-			continue
-		}
-		if err != nil {
-			return configured{}, err
-		}
-		return configured{
-			command: windows.UTF16PtrToString(c.BinaryPathName), account: windows.UTF16PtrToString(c.ServiceStartName),
-			displayName: windows.UTF16PtrToString(c.DisplayName), startType: c.StartType, serviceType: c.ServiceType,
-		}, nil
+	buffer, err := grown(func(buffer unsafe.Pointer, size uint32, needed *uint32) error {
+		return windows.QueryServiceConfig(s.Handle, (*windows.QUERY_SERVICE_CONFIG)(buffer), size, needed)
+	})
+	if err != nil {
+		return configured{}, err
 	}
+	c := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
+	return configured{
+		command: windows.UTF16PtrToString(c.BinaryPathName), account: windows.UTF16PtrToString(c.ServiceStartName),
+		displayName: windows.UTF16PtrToString(c.DisplayName), startType: c.StartType, serviceType: c.ServiceType,
+	}, nil
 }
 
 // Put implements Manager.

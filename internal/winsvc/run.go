@@ -10,14 +10,14 @@ import (
 // DefaultName is the service name under which CSI Proxy is installed.
 const DefaultName = "csiproxy"
 
-// Options say who ends the run.
+// Options of a run.
 type Options struct {
 	// Service puts the run under the Windows service manager. It is not guessed, because the guess
 	// (svc.IsWindowsService) depends on the parent process and is wrong in places.
 	Service bool
 	// Name is the service's name; empty means DefaultName.
 	Name string
-	// Reload is called when someone asks for the configuration to be read again: by a ParamChange of the service
+	// Reload is called when the configuration is to be read again: on a ParamChange of the service
 	// manager, or by SIGHUP where there is one. It must not block. Nil ignores such requests.
 	Reload func()
 	// ExitCode gives the service-specific exit code of a run that ended with an error; 0 is taken for 1,
@@ -25,7 +25,7 @@ type Options struct {
 	ExitCode func(error) uint32
 }
 
-// Function is what runs. It calls ready, any number of times, when it serves: a service is reported as starting until then.
+// Function is the function that runs. It calls ready, any number of times, when it serves: a service is reported as starting until then.
 type Function func(ctx context.Context, ready func()) error
 
 // Run runs f until it ends by itself or its context is cancelled: by a Stop or a Shutdown of the service manager

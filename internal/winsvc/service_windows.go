@@ -26,7 +26,7 @@ type service struct {
 	err     error // of run; written before Execute returns
 }
 
-// What the manager may ask of a service that runs.
+// The controls that a running service accepts.
 const accepted = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptParamChange
 
 // A start and a stop are reported as going on every second, and each report promises the next within the hint:
@@ -85,8 +85,8 @@ func (s *service) Execute(_ []string, requests <-chan svc.ChangeRequest, status 
 	}
 }
 
-// exit reports a fault unless the service was asked to stop: the recovery actions would start it again against
-// the will of whoever stopped it. What went wrong at the stop is the caller's to log.
+// exit reports a fault unless the service was asked to stop: the recovery actions would start it again although an
+// administrator stopped it. The caller logs an error of the stop.
 func (s *service) exit(state svc.State) (isServiceSpecific bool, code uint32) {
 	if s.err != nil && state != svc.StopPending {
 		return true, s.options.exitCode(s.err)

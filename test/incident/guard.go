@@ -105,7 +105,7 @@ func (g *guard) use(ctx context.Context, file string) error {
 		return fmt.Errorf("request policy: %w", err)
 	}
 	rules := proxy.Listed(list)
-	rules.Judge = judge
+	rules.RequestPolicy = judge
 	g.rules.Store(rules)
 	return nil
 }

@@ -95,10 +95,10 @@ func TestAPipeSectionThatIsWrongStopsTheStart(t *testing.T) {
 			p.notStarted(err, output, 1, c.want)
 		})
 	}
-	t.Run("a descriptor that lets everybody in", func(t *testing.T) {
+	t.Run("a descriptor that lets every account in", func(t *testing.T) {
 		p := prepare(t)
 		output, err := exec.CommandContext(bounded(t), environment(t, "PIPEGUARD_PROXY"), append(p.arguments(), "--pipe-sddl", "O:SYG:SY")...).CombinedOutput() //nolint:gosec // the program under test
-		p.notStarted(err, output, 2, "so that everybody could")
+		p.notStarted(err, output, 2, "so that every account could")
 	})
 }
 

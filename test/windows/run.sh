@@ -44,7 +44,7 @@ packages=( # those that take longest first
 	./client/token
 	./internal/proxy/report
 	./internal/proxy/requestpolicy
-	./internal/proxy/rulebook
+	./internal/proxy/activerules
 	./internal/proxy/token
 	./cmd/proxy
 	./test/windows

@@ -16,7 +16,7 @@ type List struct {
 	callers    map[who]*bucketOfRules
 	pipes      map[PipePattern]*pipeOperations
 	isConfined bool              // some rule has paths, shares or services
-	spelled    map[spelling]bool // what rules name somebody for
+	spelled    map[spelling]bool // operations for which rules name a caller
 }
 
 // who are the fields of a caller that are looked up as they are. What is not asked for is empty.
@@ -57,7 +57,7 @@ type entry struct{ rule, caller int }
 // small is how many entries are compared one by one: about what looking for those of a pipe would cost.
 const small = 8
 
-// pipeOperations are what all rules with one pipe pattern allow to somebody.
+// pipeOperations are the operations that all rules with one pipe pattern allow to any caller.
 type pipeOperations struct {
 	all        bool
 	operations map[string]bool
@@ -100,7 +100,7 @@ func NewList(rules []Rule, modes map[PipePattern]Mode, limits Limits) *List {
 	return l
 }
 
-// spell notes what the rule names anybody for.
+// spell notes the operations for which the rule names a caller.
 func (l *List) spell(r *Rule) {
 	if !slices.ContainsFunc(r.Callers, func(c Pattern) bool { return c.isName() }) {
 		return
@@ -181,7 +181,7 @@ func (l *List) scan(entries []entry, q *question, best int) int {
 	return best
 }
 
-// findNaming returns the first rule that covers the call and names its caller. It is looked for only where some rule names anybody for the operation.
+// findNaming returns the first rule that covers the call and names its caller. It is looked for only where some rule names a caller for the operation.
 func (l *List) findNaming(q *question) (rule int, ok bool) {
 	if !l.spelled[spelling{q.group, q.operation}] {
 		return 0, false

@@ -127,7 +127,7 @@ func (r *Rule) SpellsOut(group, operation string) bool {
 
 // Standing is what one rule says to a call.
 type Standing struct {
-	// Outside says in words why the call is none of the rule's, whoever makes it; empty if it is one.
+	// Outside says why the rule does not cover the call, whatever its caller; empty if it does.
 	Outside string
 	// Differs has, for each of the rule's callers, the first field in which the caller does not agree; empty if it agrees in all. It is not asked of a
 	// call that is outside.

@@ -142,7 +142,7 @@ func (s *Subject) CheckProcess() error {
 	return nil
 }
 
-// Pattern is what the subject asks of a caller of a pipe. An image that SpellImage does not take means none, and a process that is at fault nobody.
+// Pattern is what the subject asks of a caller of a pipe. An image that SpellImage does not take means no image, and an invalid process means no caller.
 func (s *Subject) Pattern() Pattern {
 	if s.IsProcess() {
 		exe, _ := ParseExe(s.Program)

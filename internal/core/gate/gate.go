@@ -10,25 +10,25 @@ import (
 
 // Session is one call and its caller.
 type Session interface {
-	// Authenticate looks at what the caller has sent to prove who it is. The context that it returns is for those behind, without that.
+	// Authenticate checks the credentials that the caller has sent. The context that it returns is for later steps, without those credentials.
 	Authenticate(ctx context.Context) (context.Context, error)
-	// Question is the call in the words of an access list, with its caller as far as is proven now.
+	// Question is the call as an access list is asked about it, with its caller as far as is proven now.
 	Question() access.Call
-	// Rules are what decides about it now.
+	// Rules are the rules in force for it now.
 	Rules() Rules
 	// Charge counts the call against the limits of its caller, and returns an error if it is beyond them.
 	Charge(d access.Decision) error
 	// Enter waits until nothing else acts on the same objects, and says whether it had to. leave ends that.
 	Enter(ctx context.Context) (leave func(), waited bool, err error)
-	// Alive says why the caller is not the process any more that was asked about.
+	// Alive returns an error if the caller's process has ended.
 	Alive() error
 }
 
-// Rules are what decides. Roles and Judge may be nil, and are not asked then.
+// Rules are the access list, the roles and the request policy. Roles and RequestPolicy may be nil, and are not asked then.
 type Rules struct {
-	List  List
-	Roles Roles
-	Judge Judge
+	List          List
+	Roles         Roles
+	RequestPolicy RequestPolicy
 }
 
 // List is an access list. *access.List is one.
@@ -36,16 +36,16 @@ type List interface {
 	Decide(c access.Call) access.Decision
 }
 
-// Roles may allow what the list does not. They permit nothing beside the call, and name nobody.
+// Roles may allow what the list does not. They permit nothing beside the call, and name no caller.
 type Roles interface {
 	// Grant returns what records name in place of a rule, and why; if it does not, why not, which is added to the reason of the list.
 	Grant(ctx context.Context) (rule, reason string, ok bool)
 }
 
-// Judge may refuse what is allowed.
-type Judge interface {
-	// Judge returns nil if it has nothing against the call.
-	Judge(ctx context.Context) *Refusal
+// RequestPolicy may refuse what is allowed.
+type RequestPolicy interface {
+	// EvaluatePolicy returns nil if it has nothing against the call.
+	EvaluatePolicy(ctx context.Context) *Refusal
 }
 
 // Refusal is why a call is not allowed.
@@ -57,37 +57,37 @@ type Refusal struct {
 	IsGone bool
 }
 
-// Ledger has the records of the call.
-type Ledger interface {
+// Recorder has the records of the call.
+type Recorder interface {
 	// Open begins them.
 	Open()
-	// Decided is told each decision of the list and the roles; the last one counts.
-	Decided(d access.Decision, byRoles bool)
+	// RecordDecision is told each decision of the list and the roles; the last one counts.
+	RecordDecision(d access.Decision, byRoles bool)
 	// Deny is told the refusal that counts, and returns what the caller is told.
 	Deny(r Refusal) error
 	// WouldDeny is told a refusal that the mode of the pipe lets pass.
 	WouldDeny(r Refusal)
-	// Intend makes the intent durable. The operation runs only if it is.
-	Intend(ctx context.Context) error
+	// RecordIntent makes the intent durable. The operation runs only if it is.
+	RecordIntent(ctx context.Context) error
 	// End is told how the call ended, writes its last record, and returns what the caller is told.
 	End(ctx context.Context, err error) error
-	// Panicked is End for a panic. It is called by the function that has caught it.
-	Panicked(v any) error
+	// RecordPanic is End for a panic. It is called by the function that has caught it.
+	RecordPanic(v any) error
 }
 
 // Pass lets act run if the caller proves who it is, the access list or the roles allow the call, the judge has nothing against it, nothing else acts on the same
-// objects, all of that still holds after the wait, the caller is still there, and the intent is durable. Whatever happens has one end in the ledger.
-func Pass(ctx context.Context, s Session, l Ledger, act func(ctx context.Context) error) (err error) {
+// objects, all of that still holds after the wait, the caller is still there, and the intent is durable. Whatever happens has one end in the records.
+func Pass(ctx context.Context, s Session, l Recorder, act func(ctx context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = l.Panicked(v)
+			err = l.RecordPanic(v)
 		}
 	}()
 	l.Open()
 	return l.End(ctx, pass(ctx, s, l, act))
 }
 
-func pass(ctx context.Context, s Session, l Ledger, act func(ctx context.Context) error) error {
+func pass(ctx context.Context, s Session, l Recorder, act func(ctx context.Context) error) error {
 	inner, err := admit(ctx, s, l, true)
 	if err != nil {
 		return err
@@ -105,27 +105,27 @@ func pass(ctx context.Context, s Session, l Ledger, act func(ctx context.Context
 	if err := s.Alive(); err != nil {
 		return l.Deny(Refusal{Reason: "the caller's identity can no longer be verified: " + err.Error(), IsGone: true})
 	}
-	if err := l.Intend(inner); err != nil {
+	if err := l.RecordIntent(inner); err != nil {
 		return err
 	}
 	return act(inner)
 }
 
 // admit asks who calls, and then whether that caller may.
-func admit(ctx context.Context, s Session, l Ledger, isFirst bool) (context.Context, error) {
+func admit(ctx context.Context, s Session, l Recorder, isFirst bool) (context.Context, error) {
 	inner, err := s.Authenticate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return inner, ask(inner, s, l, isFirst)
+	return inner, authorize(inner, s, l, isFirst)
 }
 
-// Ask asks list, roles and judge about a call that was let pass and goes on.
-func Ask(ctx context.Context, s Session, l Ledger) error { return ask(ctx, s, l, false) }
+// Authorize asks list, roles and judge about a call that was let pass and goes on.
+func Authorize(ctx context.Context, s Session, l Recorder) error { return authorize(ctx, s, l, false) }
 
-// ask asks the list, the roles about what it does not allow, and the judge about what either does. What the mode of the pipe alone lets pass is refused already,
+// authorize asks the list, the roles about what it does not allow, and the judge about what either does. What the mode of the pipe alone lets pass is refused already,
 // and the judge is not asked about it. A call is charged once, whether or not it is allowed.
-func ask(ctx context.Context, s Session, l Ledger, charges bool) error {
+func authorize(ctx context.Context, s Session, l Recorder, charges bool) error {
 	rules := s.Rules()
 	d, byRoles := rules.List.Decide(s.Question()), false
 	if d.Effect != access.Allow && rules.Roles != nil {
@@ -136,7 +136,7 @@ func ask(ctx context.Context, s Session, l Ledger, charges bool) error {
 			d.Reason += reason
 		}
 	}
-	l.Decided(d, byRoles)
+	l.RecordDecision(d, byRoles)
 	if charges {
 		if err := s.Charge(d); err != nil {
 			return err
@@ -145,17 +145,17 @@ func ask(ctx context.Context, s Session, l Ledger, charges bool) error {
 	if d.Effect != access.Allow {
 		return refuse(l, Refusal{Reason: d.Reason}, d.Allowed)
 	}
-	if rules.Judge == nil {
+	if rules.RequestPolicy == nil {
 		return nil
 	}
-	if refusal := rules.Judge.Judge(ctx); refusal != nil {
+	if refusal := rules.RequestPolicy.EvaluatePolicy(ctx); refusal != nil {
 		return refuse(l, *refusal, d.Mode == access.LogOnly)
 	}
 	return nil
 }
 
 // refuse refuses, unless the refusal is to be recorded only.
-func refuse(l Ledger, r Refusal, recordOnly bool) error {
+func refuse(l Recorder, r Refusal, recordOnly bool) error {
 	if recordOnly {
 		l.WouldDeny(r)
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/access"
 )
 
-// script is a session, its rules and its ledger. Each says what is written there, and notes that it was asked.
+// script is a session, its rules and its recorder. Each says what is written there, and notes that it was asked.
 type script struct {
 	first, second answers // before and after the wait
 	waits         bool
@@ -67,14 +67,14 @@ func (s *script) Authenticate(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, withoutToken{}, s.round), nil
 }
 
-func (s *script) Question() access.Call        { return access.Call{Group: "g"} }
-func (s *script) Charge(access.Decision) error { return s.step("charge", s.charge) }
-func (s *script) Intend(context.Context) error { return s.step("intend", s.intend) }
-func (s *script) Alive() error                 { return s.step("alive", s.gone) }
-func (s *script) Open()                        { _ = s.step("open", false) }
+func (s *script) Question() access.Call              { return access.Call{Group: "g"} }
+func (s *script) Charge(access.Decision) error       { return s.step("charge", s.charge) }
+func (s *script) RecordIntent(context.Context) error { return s.step("intend", s.intend) }
+func (s *script) Alive() error                       { return s.step("alive", s.gone) }
+func (s *script) Open()                              { _ = s.step("open", false) }
 
 func (s *script) Rules() Rules {
-	r := Rules{List: s, Judge: s}
+	r := Rules{List: s, RequestPolicy: s}
 	if s.now().roles != "" {
 		r.Roles = s
 	}
@@ -100,7 +100,7 @@ func (s *script) Grant(context.Context) (string, string, bool) {
 	return "roles/x", ", nor roles", s.now().roles == "allow"
 }
 
-func (s *script) Judge(context.Context) *Refusal {
+func (s *script) EvaluatePolicy(context.Context) *Refusal {
 	if err := s.step("judge", s.now().refuses); err != nil {
 		return &Refusal{Reason: "judge"}
 	}
@@ -117,7 +117,7 @@ func (s *script) Enter(ctx context.Context) (func(), bool, error) {
 	return func() { _ = s.step("leave", false) }, s.waits, nil
 }
 
-func (s *script) Decided(d access.Decision, byRoles bool) {
+func (s *script) RecordDecision(d access.Decision, byRoles bool) {
 	if byRoles && (d.Named || len(d.Permits) > 0 || d.Effect != access.Allow) {
 		panic("roles permit more than the call")
 	}
@@ -136,7 +136,7 @@ func (s *script) End(_ context.Context, err error) error {
 	return err
 }
 
-func (s *script) Panicked(any) error {
+func (s *script) RecordPanic(any) error {
 	s.steps = append(s.steps, "panicked")
 	return errStep
 }
@@ -260,13 +260,13 @@ func TestWhoIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestAskChargesNobody(t *testing.T) {
+func TestAuthorizeChargesNothing(t *testing.T) {
 	s := &script{first: answers{list: "deny"}}
-	if err := Ask(context.Background(), s, s); err == nil {
+	if err := Authorize(context.Background(), s, s); err == nil {
 		t.Error("it goes on")
 	}
 	s.first.list = "allow"
-	if err := Ask(context.Background(), s, s); err != nil {
+	if err := Authorize(context.Background(), s, s); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Join(s.steps, " "); got != "list deny list list judge" {

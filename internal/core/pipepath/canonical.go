@@ -75,7 +75,7 @@ type oddities struct {
 // stands where a redirector has its host is kept as written.
 //
 // "..." is a legal name to Windows, and ".. " may be read as ".." by one layer and as a name by the next.
-// Both count as "..": nobody needs them, and so a dot appended to a ".." does not make it harmless.
+// Both count as "..": they are of no use, and so a dot appended to a ".." does not make it harmless.
 func split(segs []string, text string, hosts bool) ([]string, oddities) {
 	var odd oddities
 	for raw := range strings.SplitSeq(text, `\`) {

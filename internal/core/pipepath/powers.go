@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Power says in what way a mount gives as much as a guarded pipe does: whoever has it can make the node do anything.
+// Power says in what way a mount gives as much as a guarded pipe does: a pod that has it can make the node do anything.
 type Power string
 
 // Powers of mounts. PowerNone is that of an ordinary mount.
@@ -114,7 +114,7 @@ func NewHostPaths(paths []string) (*Powers, error) {
 // JudgeMount says what a mount of hostPath, or of subPath within it, gets hold of. The volume's own reach stands if it has one.
 // What names no single thing ([Kind.NeverAllowed]) has the power of the greatest thing that it may name: a Guard refuses it anyway.
 //
-// A ".." in a subPath is followed, although no kubelet mounts it (ValidatePathNoBacksteps): it costs nobody anything.
+// A ".." in a subPath is followed, although no kubelet mounts it (ValidatePathNoBacksteps): that costs nothing.
 func (p *Powers) JudgeMount(hostPath, subPath string) Reach {
 	volume := p.judge(hostPath)
 	if volume.Power != PowerNone || subPath == "" {

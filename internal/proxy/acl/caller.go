@@ -31,7 +31,7 @@ func parseCaller(c CallerPattern) (access.Pattern, []error) {
 	errs = append(errs, parsePod(&p, c)...)
 	p.Least = p.Needs()
 	if c.User == "" && c.Exe == "" && p.Namespace == "" && errors.Join(errs...) == nil {
-		return p, []error{errors.New("names neither a user, an exe nor a namespace: it would stand for everybody")}
+		return p, []error{errors.New("names neither a user, an exe nor a namespace: it would stand for every caller")}
 	}
 	return p, slices.DeleteFunc(append(errs, parseAssurance(&p, c.Assurance)), func(err error) bool { return err == nil })
 }

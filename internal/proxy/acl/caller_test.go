@@ -145,12 +145,12 @@ func TestNewRefusesCallers(t *testing.T) {
 		pattern CallerPattern
 		want    string
 	}{
-		{"a container of any pod", CallerPattern{Container: "driver"}, "everybody"},
-		{"an image in any pod", CallerPattern{Image: "r.io/a/x@" + digest}, "everybody"},
-		{"all HostProcess containers", CallerPattern{HostProcess: isTrue()}, "everybody"},
-		{"all other containers", CallerPattern{HostProcess: isFalse()}, "everybody"},
-		{"whoever has a token", CallerPattern{Token: true}, "everybody"},
-		{"every pod", CallerPattern{Assurance: "pod"}, "everybody"},
+		{"a container of any pod", CallerPattern{Container: "driver"}, "every caller"},
+		{"an image in any pod", CallerPattern{Image: "r.io/a/x@" + digest}, "every caller"},
+		{"all HostProcess containers", CallerPattern{HostProcess: isTrue()}, "every caller"},
+		{"all other containers", CallerPattern{HostProcess: isFalse()}, "every caller"},
+		{"whoever has a token", CallerPattern{Token: true}, "every caller"},
+		{"every pod", CallerPattern{Assurance: "pod"}, "every caller"},
 		{"a service account of no namespace", CallerPattern{ServiceAccount: "node-sa"}, "needs its namespace"},
 		{"a service account of an empty namespace", CallerPattern{ServiceAccount: "/node-sa"}, "want NAMESPACE/NAME"},
 		{"an empty service account", CallerPattern{ServiceAccount: "kube-system/"}, "want NAMESPACE/NAME"},

@@ -1,6 +1,7 @@
 package acl
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -11,12 +12,12 @@ import (
 // Limiter counts what principals use up. It may be used by many goroutines.
 //
 // It remembers a bounded number of principals. A principal that has not called for as long as its bound takes to fill is
-// forgotten without loss. If there are still too many, those that are new share one bound for each rule: nobody gets more
-// by being many, and those that were there before are not disturbed.
+// forgotten without loss. If there are still too many, new ones share one bound for each rule: many principals do not get
+// more than few, and those that were there before are not disturbed.
 type Limiter struct {
 	most int
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	buckets     map[bucketKey]*bucket
 	shared      map[string]*bucket // by rule
 	swept       time.Time
@@ -90,16 +91,8 @@ func (l *Limiter) bucket(key bucketKey, now time.Time) *bucket {
 
 func (l *Limiter) sweep(now time.Time) {
 	l.swept = now
-	for key, b := range l.buckets {
-		if b.isFull(now) {
-			delete(l.buckets, key)
-		}
-	}
-	for rule, b := range l.shared {
-		if b.isFull(now) {
-			delete(l.shared, rule)
-		}
-	}
+	maps.DeleteFunc(l.buckets, func(_ bucketKey, b *bucket) bool { return b.isFull(now) })
+	maps.DeleteFunc(l.shared, func(_ string, b *bucket) bool { return b.isFull(now) })
 }
 
 func (b *bucket) take(limits access.Limits, now time.Time) bool {

@@ -58,20 +58,20 @@ type Rule struct {
 }
 
 // CallerPattern covers the callers that agree with every field it sets. It must set User, Exe, Namespace or a
-// ServiceAccount with its namespace: the other fields are chosen by whoever writes a pod, in any namespace.
+// ServiceAccount with its namespace: the other fields are chosen by the author of a pod, in any namespace.
 // What is not known about a caller agrees with nothing.
 type CallerPattern struct {
 	// User is a Windows SID ("S-1-5-18") or "uid:" and a decimal number. S-1-5-93-2-1 is every process-isolated container that runs as
 	// ContainerAdministrator, of whatever pod: a user alone tells drivers from nothing that runs beside them.
 	User string `yaml:"user"`
 	// Exe is the full path of the caller's program, or a directory and `+"`\*`"+` for all programs anywhere beneath it:
-	// whoever may write there is trusted too, and a path within a container's image is the image author's choice. Windows paths are compared without
+	// accounts that may write there are trusted too, and a path within a container's image is the image author's choice. Windows paths are compared without
 	// regard to case, by segments. An Exe covers only callers whose process was held open while its image was read.
 	Exe string `yaml:"exe"`
 	// Assurance is the least assurance that the caller must have: "sid", "process" or "pod". Empty is "sid", or what the
 	// other fields need.
 	Assurance string `yaml:"assurance"`
-	// Namespace is that of the caller's pod; alone it trusts everybody who may make pods there. This field and those below it, Token aside, need assurance
+	// Namespace is that of the caller's pod; alone it trusts every account that may make pods there. This field and those below it, Token aside, need assurance
 	// "pod".
 	Namespace string `json:",omitempty" yaml:"namespace"`
 	// ServiceAccount is NAME beside a Namespace, or NAMESPACE/NAME. A node that cannot learn service accounts matches none.

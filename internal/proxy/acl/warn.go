@@ -9,13 +9,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
-// Warnings are faults that stop nothing: rules that never decide, steps that are never permitted, and callers that are
-// more than they may seem. They are in the order of the rules.
+// Warnings are faults that do not make a list invalid: rules that never decide, steps that are never permitted, and callers
+// that cover more than they may seem to. They are in the order of the rules.
 func (p *Policy) Warnings() Faults {
 	var w Faults
 	for i, m := range p.spec.Modes {
 		if m.Mode == access.LogOnly {
-			w.add(fmt.Sprintf("pipes[%d]", i), "%s is in mode LogOnly: whoever can open it is served", m.Pipe)
+			w.add(fmt.Sprintf("pipes[%d]", i), "%s is in mode LogOnly: every process that can open it is served", m.Pipe)
 		}
 	}
 	if len(p.rules) == 0 {
@@ -59,34 +59,24 @@ const mostCompared = 2000
 
 // includes says that r covers every call that o does. It may say no where yes would be right.
 func includes(r, o *access.Rule) bool {
-	for _, pipe := range o.Pipes {
-		if !slices.ContainsFunc(r.Pipes, func(p access.PipePattern) bool { return pipeIncludes(p, pipe) }) {
-			return false
-		}
-	}
-	if o.All && !r.All {
-		return false
-	}
 	for _, op := range o.Operations {
 		known := r.All && !strings.Contains(op, "/")
 		if !known && !slices.Contains(r.Operations, op) {
 			return false
 		}
 	}
-	for i := range o.Paths {
-		if len(r.Paths) > 0 && !slices.ContainsFunc(r.Paths, func(dir access.Directory) bool { return dir.Holds(&o.Paths[i]) }) {
-			return false
-		}
-	}
-	if len(o.Paths) == 0 && len(r.Paths) > 0 {
-		return false
-	}
-	for i := range o.Callers {
-		if !slices.ContainsFunc(r.Callers, func(c access.Pattern) bool { return c.Includes(&o.Callers[i]) }) {
-			return false
-		}
-	}
-	return includesNames(r, o)
+	return (r.All || !o.All) && coversAll(r.Pipes, o.Pipes, pipeIncludes) &&
+		coversAll(r.Callers, o.Callers, func(a, b access.Pattern) bool { return a.Includes(&b) }) &&
+		(len(r.Paths) == 0 || len(o.Paths) > 0 && coversAll(r.Paths, o.Paths, func(a, b access.Directory) bool { return a.Holds(&b) })) &&
+		(len(r.Shares) == 0 || len(o.Shares) > 0 && coversAll(r.Shares, o.Shares, access.Share.Includes)) &&
+		(len(r.Services) == 0 || len(o.Services) > 0 && coversAll(r.Services, o.Services, safepath.EqualFold))
+}
+
+// coversAll says that each of others is covered by one of list.
+func coversAll[T any](list, others []T, covers func(one, other T) bool) bool {
+	return !slices.ContainsFunc(others, func(other T) bool {
+		return !slices.ContainsFunc(list, func(one T) bool { return covers(one, other) })
+	})
 }
 
 func pipeIncludes(p, o access.PipePattern) bool {
@@ -122,13 +112,9 @@ func namesAllOf(r, o *access.Rule) bool {
 	if !slices.ContainsFunc(o.Callers, isName) || len(o.Spelled) == 0 || !slices.ContainsFunc(o.Operations, access.IsOperation) {
 		return true
 	}
-	return !slices.ContainsFunc(o.Spelled, func(pipe access.PipePattern) bool {
-		return !slices.ContainsFunc(r.Spelled, func(by access.PipePattern) bool { return pipeIncludes(by, pipe) })
-	}) && !slices.ContainsFunc(o.Operations, func(op string) bool {
+	return coversAll(r.Spelled, o.Spelled, pipeIncludes) && !slices.ContainsFunc(o.Operations, func(op string) bool {
 		return access.IsOperation(op) && !slices.Contains(r.Operations, op)
-	}) && !slices.ContainsFunc(o.Callers, func(c access.Pattern) bool {
-		return isName(c) && !slices.ContainsFunc(r.Callers, func(by access.Pattern) bool { return isName(by) && by.Includes(&c) })
-	})
+	}) && coversAll(r.Callers, o.Callers, func(by, c access.Pattern) bool { return !isName(c) || isName(by) && by.Includes(&c) })
 }
 
 func (p *Policy) warnPermits(field string, i int, w *Faults) {
@@ -172,7 +158,7 @@ func (p *Policy) warnCallers(field string, i int, w *Faults) {
 		case isContainer && c.Namespace == "" && c.Exe == "":
 			w.add(at, "is every process-isolated container of the node that runs as %s, of whatever pod: name a namespace", name)
 		case isContainer && c.Namespace == "":
-			w.add(at, "a path within a container is the choice of whoever made its image: name a namespace")
+			w.add(at, "a path within a container is the choice of its image's author: name a namespace")
 		case c.User == "" && c.Namespace == "" && c.Exe != "":
 			w.add(at, "is that program under any account, in a container that has it mounted too: name a user")
 		case c.Namespace != "" && !hasAccount && r.All:
@@ -188,26 +174,7 @@ func (p *Policy) warnCallers(field string, i int, w *Faults) {
 	}
 }
 
-// includesNames says that r holds every share and service that o does.
-func includesNames(r, o *access.Rule) bool {
-	if len(r.Shares) > 0 {
-		for _, s := range o.Shares {
-			if !slices.ContainsFunc(r.Shares, func(t access.Share) bool { return t.Includes(s) }) {
-				return false
-			}
-		}
-	}
-	if len(r.Services) > 0 {
-		for _, s := range o.Services {
-			if !slices.ContainsFunc(r.Services, func(t string) bool { return safepath.EqualFold(s, t) }) {
-				return false
-			}
-		}
-	}
-	return (len(r.Shares) == 0 || len(o.Shares) > 0) && (len(r.Services) == 0 || len(o.Services) > 0)
-}
-
-// warnNames finds lists that confine nothing.
+// warnNames finds lists of shares and services without effect.
 func (p *Policy) warnNames(field string, i int, w *Faults) {
 	r := &p.rules[i]
 	has := func(takes func(operation string) bool) bool { return r.All || slices.ContainsFunc(r.Operations, takes) }

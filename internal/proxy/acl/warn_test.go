@@ -30,7 +30,7 @@ func TestWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []struct{ field, problem string }{
-		{"pipes[0]", "whoever can open it"},
+		{"pipes[0]", "every process that can open it"},
 		{"rules[0].callers[0]", "every pod of namespace kube-system"},
 		{"rules[1]", "never decides: rule wide comes before it and covers all that it does, and does not permit Reformat"},
 		{"rules[2]", "never decides: rule wide"},

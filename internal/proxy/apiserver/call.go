@@ -19,7 +19,7 @@ type Operation struct {
 	IsOpen   bool   // no field of its requests is a secret, in any version
 }
 
-// Call is one request in the words of the hub, with the words in which it was served beside them.
+// Call is one request converted to the hub, with the request as it was served.
 type Call struct {
 	Operation  *Operation
 	Version    string        // served version, "v1alpha1"
@@ -27,8 +27,8 @@ type Call struct {
 	FullMethod string        // "/v1alpha1.Filesystem/LinkPath"
 	Request    proto.Message // newest request message
 	Served     proto.Message // request as it was served, but for the spelling of its paths; not to be changed
-	Permits    Permits       // set by whoever decides; the zero value permits nothing
-	Caller     string        // who calls, in words for an administrator; set by whoever decides
+	Permits    Permits       // set by the access decision; the zero value permits nothing
+	Caller     string        // the caller as an administrator reads it; set by the access decision
 }
 
 // Permits are dangerous steps of operations, which the right to the operation does not include.
@@ -52,7 +52,7 @@ type Handler func(ctx context.Context, call *Call) (proto.Message, error)
 // given the request.
 type OwnError struct{ status *status.Status }
 
-// NewOwnError takes a text in which no other program has had a say.
+// NewOwnError takes a text of this program alone.
 func NewOwnError(code codes.Code, text string) error { return &OwnError{status.New(code, text)} }
 
 // Error implements error.
@@ -60,6 +60,3 @@ func (e *OwnError) Error() string { return e.status.String() }
 
 // GRPCStatus is what gRPC answers.
 func (e *OwnError) GRPCStatus() *status.Status { return e.status }
-
-// Interceptor stands before a Handler: it may refuse the call, or pass it to next.
-type Interceptor func(ctx context.Context, call *Call, next Handler) (proto.Message, error)

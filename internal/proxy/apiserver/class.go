@@ -52,10 +52,10 @@ func (l *loader) classified(group string, m protoreflect.MessageDescriptor, dept
 		case classPublic, classPath, classSecret:
 		case classID:
 			if targetKinds[key] == "" {
-				l.fault("%s: nobody has said what %s names", group, f.FullName())
+				l.fault("%s: no table says what %s names", group, f.FullName())
 			}
 		default:
-			l.fault("%s: nobody has said whether %s may be recorded", group, f.FullName())
+			l.fault("%s: no table says whether %s may be recorded", group, f.FullName())
 		}
 	}
 }
@@ -72,8 +72,8 @@ func holdsText(f protoreflect.FieldDescriptor) bool {
 	return f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind
 }
 
-// isWithheld says whether no record may show a field: it is a secret, a text that nobody has said is none, or nested so deep
-// that nobody looks. A number that nobody has classified does not come here: Load serves no such message.
+// isWithheld says whether no record may show a field: it is a secret, an unclassified text, or nested so deep that it was not
+// classified. An unclassified number does not come here: Load serves no such message.
 func isWithheld(group string, f protoreflect.FieldDescriptor, depth int) bool {
 	if depth > maxDepth {
 		return true

@@ -10,7 +10,7 @@ import (
 )
 
 // Load compiles all versions of the groups. Its error lists every field and method that it could not map,
-// every value that nobody has classified, and every row that says nothing: serve nothing then.
+// every unclassified value, and every row without effect: serve nothing then.
 func Load(groups ...string) ([]*API, error) { return load(published(), groups) }
 
 func load(t tables, groups []string) ([]*API, error) {
@@ -127,7 +127,7 @@ func (l *loader) method(g groupRow, version string, d protoreflect.MethodDescrip
 func (l *loader) operation(group, name string) *Operation {
 	at := slices.IndexFunc(l.tables.operations, func(o operationRow) bool { return o.group == group && o.name == name })
 	if at < 0 {
-		l.fault("%s: operation %s is not listed, so nobody has said whether it changes the host", group, name)
+		l.fault("%s: operation %s is not listed, so it is not known whether it changes the host", group, name)
 		return nil
 	}
 	row := l.tables.operations[at]

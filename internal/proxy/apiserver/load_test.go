@@ -76,15 +76,15 @@ func TestLoadRefusesWhatItCannotMap(t *testing.T) {
 		{"a text that nobody has classified", []string{"volume"}, func(tb *tables) {
 			tb.classes = maps.Clone(tb.classes)
 			delete(tb.classes, classKey{"volume", "mount"})
-		}, "nobody has said whether v1beta1.VolumeIDFromMountRequest.mount may be recorded"},
+		}, "no table says whether v1beta1.VolumeIDFromMountRequest.mount may be recorded"},
 		{"a text of a response that nobody has classified", []string{"system"}, func(tb *tables) {
 			tb.classes = maps.Clone(tb.classes)
 			delete(tb.classes, classKey{"system", "display_name"})
-		}, "nobody has said whether v1alpha1.GetServiceResponse.display_name may be recorded"},
+		}, "no table says whether v1alpha1.GetServiceResponse.display_name may be recorded"},
 		{"an id of nothing", []string{"volume"}, func(tb *tables) {
 			tb.classes = maps.Clone(tb.classes)
 			tb.classes[classKey{"volume", "disk_id"}] = classID
-		}, "nobody has said what v1alpha1.ListVolumesOnDiskRequest.disk_id names"},
+		}, "no table says what v1alpha1.ListVolumesOnDiskRequest.disk_id names"},
 		{"a class that does not exist", []string{"volume"}, func(tb *tables) {
 			tb.classes = maps.Clone(tb.classes)
 			tb.classes[classKey{"volume", "mount"}] = "harmless"

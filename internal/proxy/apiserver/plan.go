@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
@@ -66,7 +67,7 @@ func (c compiler) message(served, hub protoreflect.MessageDescriptor, prefix str
 		}
 		hubName := s.Name()
 		if ok {
-			hubName = protoreflect.Name(row.hub[len(commonPrefix(row.hub, prefix)):])
+			hubName = protoreflect.Name(strings.TrimPrefix(row.hub, prefix)) // rows may give the hub's name in full or short
 		}
 		h := hub.Fields().ByName(hubName)
 		switch {
@@ -121,14 +122,6 @@ func (c compiler) unpaired(hub protoreflect.MessageDescriptor, paired map[protor
 	}
 }
 
-// commonPrefix returns prefix if name begins with it, else nothing: rows may give the hub's name in full or short.
-func commonPrefix(name, prefix string) string {
-	if len(name) >= len(prefix) && name[:len(prefix)] == prefix {
-		return prefix
-	}
-	return ""
-}
-
 // field compiles the step for one pair of fields.
 func (c compiler) field(served, hub protoreflect.FieldDescriptor, as conversion, name string, depth int) step {
 	from, to := served, hub
@@ -174,8 +167,8 @@ func (c compiler) field(served, hub protoreflect.FieldDescriptor, as conversion,
 	}
 }
 
-// sameShape refuses pairs of which one is repeated, a map, or a message, and the other is not, and what no
-// published message uses, so that nobody has checked it: oneofs, optional scalars, groups.
+// sameShape refuses pairs of which one is repeated, a map, or a message, and the other is not, and features that no
+// published message uses, which were never checked: oneofs, optional scalars, groups.
 func sameShape(from, to protoreflect.FieldDescriptor) error {
 	switch {
 	case from.IsMap() != to.IsMap(), from.IsList() != to.IsList(), (from.Message() == nil) != (to.Message() == nil):

@@ -29,7 +29,7 @@ import (
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 )
 
-// groupTable is everything that is said by hand about one group.
+// groupTable is everything about one group that is written by hand.
 type groupTable struct {
 	groupRow
 	operations []operationRow
@@ -66,7 +66,7 @@ type operationRow struct {
 	readOnly    bool
 }
 
-// tables is everything that is said by hand about the served API. The rest comes from the descriptors.
+// tables is everything about the served API that is written by hand. The rest comes from the descriptors.
 type tables struct {
 	groups     []groupRow
 	operations []operationRow

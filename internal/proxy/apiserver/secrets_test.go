@@ -69,7 +69,7 @@ func TestANewFieldIsNamedByTheCheckOfClassesAndByLoad(t *testing.T) {
 		}) {
 			t.Errorf("the check does not name %s: %q", full, missing)
 		}
-		if !strings.Contains(faults, "nobody has said whether "+full+" may be recorded") {
+		if !strings.Contains(faults, "no table says whether "+full+" may be recorded") {
 			t.Errorf("Load does not name %s", full)
 		}
 	}

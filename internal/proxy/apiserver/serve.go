@@ -111,7 +111,7 @@ func (m Method) respond(response proto.Message) (proto.Message, error) {
 	return served.Interface(), nil
 }
 
-// prefixed puts the words of the old servers before an error, and keeps its code.
+// prefixed puts the prefix of the old servers before an error, and keeps its code.
 func (m Method) prefixed(err error) error {
 	if m.errorPrefix == "" {
 		return err

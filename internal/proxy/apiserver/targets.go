@@ -26,7 +26,7 @@ type Target struct {
 	Value string
 }
 
-// targetKinds names what a field is the name of.
+// targetKinds are the kinds of objects that fields name.
 var targetKinds = func() map[classKey]string {
 	all := map[classKey]string{}
 	for _, g := range publishedGroups {

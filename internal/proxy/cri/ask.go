@@ -46,7 +46,7 @@ func (c *Client) list(ctx context.Context) (peer.List, error) {
 	return peer.List{Candidates: list, Gap: gap}, nil
 }
 
-// keepKnown puts those first that were recognised before, and those that nobody is taken for last.
+// keepKnown puts containers first that were recognised before, and those with a fault last.
 func (c *Client) keepKnown(list []peer.Candidate) {
 	before := map[string]bool{}
 	for _, known := range c.Known().Candidates {

@@ -46,14 +46,14 @@ type Client struct {
 	runtime runtimeapi.RuntimeServiceClient
 	options Options
 
-	ctx    context.Context // of the questions themselves, which may outlive whoever waits for the answer
+	ctx    context.Context // of the questions themselves, which may outlive the callers that wait for the answer
 	cancel context.CancelFunc
 	asking sync.WaitGroup
 
 	known atomic.Pointer[known]
 	lists counts
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the fields below
 	running, next *question
 	pausing       bool // after a question, so that the next one waits
 	closed        bool

@@ -2,13 +2,13 @@ package cri
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
@@ -17,14 +17,14 @@ import (
 type Endpoint struct {
 	// Address is a pipe, as \\.\pipe\NAME or npipe:////./pipe/NAME, or a socket, as unix:///PATH.
 	Address string
-	// Users are the accounts that a runtime may run as: whoever answers at the address tells who callers are. Nil is the
+	// Users are the accounts that a runtime may run as: the process that answers at the address identifies callers. Nil is the
 	// system's own (S-1-5-18, and uid:0 elsewhere).
 	Users []string
-	// Servers names the process that answers; nil asks the kernel.
+	// Servers identifies the process that answers; nil asks the kernel.
 	Servers peer.Resolver
 }
 
-// Dialer returns what opens connections to the endpoint. The runtime's process is held for as long as one is open.
+// Dialer returns a function that opens connections to the endpoint. The runtime's process is held for as long as one is open.
 func Dialer(e Endpoint) (func(context.Context) (net.Conn, error), error) {
 	open, err := opener(e.Address)
 	if err != nil {
@@ -41,11 +41,11 @@ func Dialer(e Endpoint) (func(context.Context) (net.Conn, error), error) {
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", e.Address, err)
 		}
-		held, err := e.check(conn)
+		held, err := peer.CheckServer(e.Servers, conn, e.check)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", e.Address, err), conn.Close())
+			return nil, fmt.Errorf("%s: %w", e.Address, err)
 		}
-		return &connection{Conn: conn, held: held}, nil
+		return held, nil
 	}, nil
 }
 
@@ -89,24 +89,10 @@ func opener(address string) (func(context.Context) (net.Conn, error), error) {
 	return func(ctx context.Context) (net.Conn, error) { return pipe.Dial(ctx, name, pipe.Options{}) }, nil
 }
 
-// check names the process at the other end and holds it.
-func (e Endpoint) check(conn net.Conn) (peer.Peer, error) {
-	held, err := e.Servers.Resolve(conn, peer.Dialled())
-	if err != nil {
-		return nil, fmt.Errorf("find out who serves it: %w", err)
+// check refuses a server of another account.
+func (e Endpoint) check(who caller.Caller) error {
+	if !slices.Contains(e.Users, who.User.SID) {
+		return fmt.Errorf("process %d of %s (%s) serves it, which is none of %q", who.Process.PID, who.User.SID, who.Process.Exe, e.Users)
 	}
-	if who := held.Identity(); !slices.Contains(e.Users, who.User.SID) {
-		err := fmt.Errorf("process %d of %s (%s) serves it, which is none of %q", who.Process.PID, who.User.SID, who.Process.Exe, e.Users)
-		return nil, errors.Join(err, held.Close())
-	}
-	return held, nil
+	return nil
 }
-
-// connection holds the server's process.
-type connection struct {
-	net.Conn
-	held peer.Peer
-}
-
-// Close implements net.Conn.
-func (c *connection) Close() error { return errors.Join(c.Conn.Close(), c.held.Close()) }

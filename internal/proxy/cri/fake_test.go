@@ -20,7 +20,7 @@ import (
 type fakeRuntime struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	containers []*runtimeapi.Container
 	sandboxes  []*runtimeapi.PodSandbox
 	err        error

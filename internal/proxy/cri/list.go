@@ -10,8 +10,8 @@ import (
 )
 
 // candidates puts together what the runtime lists. Where the description of a container does not hold, or two have one id, the
-// container stays in the list with a fault, so that nobody in it is taken for somebody else. What has no id to ask for is left out,
-// and the gap says so.
+// container stays in the list with a fault, so that a process in it is not taken for another caller. A container without a usable id is
+// left out, and the gap says so.
 func candidates(containers []*runtimeapi.Container, sandboxes []*runtimeapi.PodSandbox) (list []peer.Candidate, gap string) {
 	list = make([]peer.Candidate, 0, len(containers)+len(sandboxes))
 	at := make(map[string]int, len(containers)+len(sandboxes))

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-var errClosed = errors.New("the container runtime is asked no more")
+var errClosed = errors.New("the client of the container runtime is closed")
 
 // question is a list that is asked for, or will be.
 type question struct {

@@ -54,7 +54,7 @@ func (c *Client) Register(r prometheus.Registerer) error {
 	const lists, listsHelp = "pipeguard_runtime_lists_total", "Lists asked of the container runtime."
 	return errors.Join(
 		gauge("pipeguard_runtime_containers", "Containers whose callers are recognised.", func() float64 { return float64(c.Status().Containers) }),
-		gauge("pipeguard_runtime_faults", "Containers that nobody is taken for: sandboxes, ended ones, and those whose description does not hold.",
+		gauge("pipeguard_runtime_faults", "Containers whose processes are refused: sandboxes, ended ones, and those with an invalid description.",
 			func() float64 { return float64(c.Status().Faults) }),
 		gauge("pipeguard_runtime_listed_timestamp_seconds", "When the last good list was asked for; 0 if there was none.", func() float64 {
 			if s := c.Status(); !s.Listed.IsZero() {

@@ -13,8 +13,8 @@ import (
 // groups, and each tells of itself several times.
 const settle = 100 * time.Millisecond
 
-// Run keeps what is known up to date until ctx ends. What events say is not used, only that there was one: a list is the
-// same answer to whoever asks, and cannot have been missed in part.
+// Run keeps the list of containers up to date until ctx ends. The content of events is not used, only that there was one: a list
+// is always complete, and cannot have been missed in part.
 func (c *Client) Run(ctx context.Context) error {
 	for {
 		wait := reconnect
@@ -62,7 +62,7 @@ func (c *Client) receive(ctx context.Context, news chan<- struct{}) error {
 		c.lists.events.Add(1)
 		select {
 		case news <- struct{}{}:
-		default: // somebody will ask already, and has not begun yet
+		default: // a question is due already, and has not begun yet
 		}
 	}
 }

@@ -2,22 +2,16 @@ package fakehost
 
 import (
 	"context"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
 
 // Host is a node in memory. Any number of goroutines may use it.
 type Host struct {
-	roots      *safepath.Roots
-	biosSerial string
-	fault      func(op string, args ...string) error
-	block      func(ctx context.Context, op string, args ...string)
-	journal    io.Writer // may be nil
+	options Options
 
 	mu       sync.Mutex // guards everything below
 	drives   map[byte]*node
@@ -45,16 +39,12 @@ var (
 func New(o Options) *Host {
 	o = o.withDefaults()
 	h := &Host{
-		roots:      o.Roots,
-		biosSerial: o.BIOSSerial,
-		fault:      o.Fault,
-		block:      o.Block,
-		journal:    o.Journal,
-		drives:     map[byte]*node{},
-		disks:      map[uint32]*disk{},
-		volumes:    map[handler.VolumeID]*volume{},
-		shares:     map[handler.Share]*share{},
-		services:   map[string]*service{},
+		options:  o,
+		drives:   map[byte]*node{},
+		disks:    map[uint32]*disk{},
+		volumes:  map[handler.VolumeID]*volume{},
+		shares:   map[handler.Share]*share{},
+		services: map[string]*service{},
 	}
 	for _, d := range o.Disks {
 		h.attach(newDisk(d))
@@ -100,17 +90,17 @@ func do[T any](ctx context.Context, h *Host, op string, args []string, act func(
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if h.block != nil {
-		h.block(ctx, op, args...)
+	if h.options.Block != nil {
+		h.options.Block(ctx, op, args...)
 	}
-	if h.fault != nil {
-		if err := h.fault(op, args...); err != nil {
+	if h.options.Fault != nil {
+		if err := h.options.Fault(op, args...); err != nil {
 			return none, err
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Whoever waited for the lock may have been given up meanwhile; what nobody waits for is not done.
+	// The caller may have given up while it waited for the lock; then the operation is not done.
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}

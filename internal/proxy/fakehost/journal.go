@@ -16,12 +16,12 @@ type Line struct {
 
 // note writes a line. h.mu must be held, so that no other line comes between.
 func (h *Host) note(l Line) error {
-	if h.journal == nil {
+	if h.options.Journal == nil {
 		return nil
 	}
 	text, err := json.Marshal(l)
 	if err == nil {
-		_, err = h.journal.Write(append(text, '\n'))
+		_, err = h.options.Journal.Write(append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("journal of the invented machine: %w", err)

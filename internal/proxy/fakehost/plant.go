@@ -6,7 +6,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
-// PlantFile puts a file at path, as somebody else on the node might have done: by way of links and mount points too. Its parents are made.
+// PlantFile puts a file at path, as another program on the node might do: by way of links and mount points too. Its parents are made.
 func (h *Host) PlantFile(path safepath.Path) error {
 	return h.plant(path, &node{name: path.Base(), kind: kindFile})
 }
@@ -15,8 +15,8 @@ func (h *Host) PlantFile(path safepath.Path) error {
 // another machine. Its parents are made.
 func (h *Host) PlantLink(path safepath.Path, target string) error {
 	link := &node{name: path.Base(), kind: kindLink}
-	if h.roots != nil {
-		if within, err := h.roots.Check(target); err == nil {
+	if h.options.Roots != nil {
+		if within, err := h.options.Roots.Check(target); err == nil {
 			link.target = within
 		}
 	}

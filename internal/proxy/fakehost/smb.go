@@ -14,7 +14,7 @@ import (
 // Share is a share of another machine on the network.
 type Share struct {
 	Name               handler.Share
-	Username, Password string // who may use it; anybody on the node if there is no name
+	Username, Password string // the user that it admits; every process of the node if there is no name
 	Away               bool   // its server does not answer
 }
 
@@ -82,7 +82,7 @@ func (h *Host) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) er
 			return false, fmt.Errorf("%s is mapped with other credentials and is in use: %w", s.Name, fs.ErrPermission)
 		}
 		if !same {
-			s.mapped = false // and nobody used it
+			s.mapped = false // it was not in use
 			if err := s.admits(m.Username, m.Password.Reveal()); err != nil {
 				return false, err
 			}

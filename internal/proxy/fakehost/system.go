@@ -26,7 +26,7 @@ func (h *Host) service(name handler.ServiceName) (*service, error) {
 
 // BIOSSerialNumber implements [handler.System].
 func (h *Host) BIOSSerialNumber(ctx context.Context) (string, error) {
-	return ask(ctx, h, "BIOSSerialNumber", nil, func() (string, error) { return h.biosSerial, nil })
+	return ask(ctx, h, "BIOSSerialNumber", nil, func() (string, error) { return h.options.BIOSSerial, nil })
 }
 
 // Service implements [handler.System].

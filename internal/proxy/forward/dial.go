@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
@@ -22,7 +23,7 @@ import (
 type Target struct {
 	// Pipe is its name without \\.\pipe\. Pods must not be able to mount it.
 	Pipe string
-	// Exe is the full path of the program that must be serving it. If it is empty, whoever made the pipe first is believed.
+	// Exe is the full path of the program that must be serving it. If it is empty, the process that made the pipe first is trusted.
 	Exe string
 }
 
@@ -30,7 +31,7 @@ type Target struct {
 type Options struct {
 	// SocketDir is where the sockets are that stand in for pipes outside Windows.
 	SocketDir string
-	// Servers names the processes that serve pipes; nil asks the kernel.
+	// Servers identifies the processes that serve pipes; nil asks the kernel.
 	Servers peer.Resolver
 	// ConnectTimeout is how long opening a pipe, naming its server and the beginning of HTTP/2 may take together, 5 s if not
 	// set. A call waits for that; while a server is away, calls fail at once.
@@ -39,14 +40,14 @@ type Options struct {
 	Log *zap.Logger
 }
 
-// dialer opens connections to a server that is who it must be.
+// dialer opens connections to a server and checks its program.
 type dialer struct {
 	Target
 	pipes   pipe.Options
 	servers peer.Resolver
 	log     *zap.Logger
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last string     // what was logged last, so that a server that stays away is one line
 }
 
@@ -76,35 +77,30 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 		d.report(err.Error(), err)
 		return nil, err
 	}
-	held, err := d.check(conn)
+	var server caller.Caller
+	held, err := peer.CheckServer(d.servers, conn, func(who caller.Caller) error {
+		server = who
+		return d.check(who.Process)
+	})
 	if err != nil {
-		err = errors.Join(fmt.Errorf("the server of pipe %s is refused: %w", d.Pipe, err), conn.Close())
+		err = fmt.Errorf("the server of pipe %s is refused: %w", d.Pipe, err)
 		d.report(err.Error(), err)
 		return nil, err
 	}
-	who := held.Identity()
-	d.report(fmt.Sprintf("process %d", who.Process.PID), nil, zap.Uint32(logkeys.PID, who.Process.PID), zap.String(logkeys.Path, who.Process.Exe),
-		zap.String(logkeys.UID, who.User.SID))
-	return &connection{Conn: conn, held: held}, nil
+	d.report(fmt.Sprintf("process %d", server.Process.PID), nil, zap.Uint32(logkeys.PID, server.Process.PID), zap.String(logkeys.Path, server.Process.Exe),
+		zap.String(logkeys.UID, server.User.SID))
+	return held, nil
 }
 
-// check names the process at the other end and holds it.
-func (d *dialer) check(conn net.Conn) (peer.Peer, error) {
-	held, err := d.servers.Resolve(conn, peer.Dialled())
-	if err != nil {
-		return nil, fmt.Errorf("find out who serves it: %w", err)
-	}
-	who := held.Identity().Process
+// check refuses this process, and every program but Exe.
+func (d *dialer) check(server caller.Process) error {
 	switch {
-	case who.PID == uint32(os.Getpid()): // #nosec G115 -- process ids are 32 bits
-		err = errors.New("this process serves it: calls would go round in a circle")
-	case d.Exe != "" && !access.SameExe(who.Exe, d.Exe):
-		err = fmt.Errorf("process %d runs %q and not %q", who.PID, who.Exe, d.Exe)
+	case server.PID == uint32(os.Getpid()): // #nosec G115 -- process ids are 32 bits
+		return errors.New("this process serves it: calls would go round in a circle")
+	case d.Exe != "" && !access.SameExe(server.Exe, d.Exe):
+		return fmt.Errorf("process %d runs %q and not %q", server.PID, server.Exe, d.Exe)
 	}
-	if err != nil {
-		return nil, errors.Join(err, held.Close())
-	}
-	return held, nil
+	return nil
 }
 
 // report logs what has changed since it was asked last.
@@ -128,12 +124,3 @@ func (d *dialer) reason() string {
 	defer d.mu.Unlock()
 	return d.last
 }
-
-// connection holds the server's process.
-type connection struct {
-	net.Conn
-	held peer.Peer
-}
-
-// Close implements net.Conn.
-func (c *connection) Close() error { return errors.Join(c.Conn.Close(), c.held.Close()) }

@@ -37,7 +37,7 @@ type Link struct {
 	close  func() error
 }
 
-// NewLink opens nothing yet. The error is about the target's words.
+// NewLink opens nothing yet. The error is about the names in the target.
 func NewLink(t Target, o Options) (*Link, error) {
 	d, err := newDialer(t, o)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// passable returns what one side says to the other beside its messages. What concerns a connection or gRPC itself is said
-// anew on the other connection: content type, time-out, encoding, status. A caller's name for itself is not repeated.
+// passable returns the metadata that is passed on from one side to the other. Headers of the connection or of gRPC itself are made
+// anew on the other connection: content type, time-out, encoding, status. A caller's user agent is not passed on.
 func passable(md metadata.MD) metadata.MD {
 	passed := metadata.MD{}
 	for key, values := range md {

@@ -9,8 +9,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
 
-// nothing is a host on which every operation succeeds without doing anything. What a handler refuses before it asks
-// its host is refused over this one too.
+// nothing is a host on which every operation succeeds without doing anything. A handler over it refuses the requests that it
+// refuses before it calls its host.
 type nothing struct{}
 
 var (

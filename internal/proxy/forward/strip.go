@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// known returns a copy of m without the fields that this program has no names for: nobody has judged them, and a server
-// that is newer could act on them.
+// known returns a copy of m without the fields that this program has no names for: no check has seen them, and a newer server
+// could act on them.
 func known(m proto.Message) proto.Message {
 	copied := proto.Clone(m)
 	strip(copied.ProtoReflect())

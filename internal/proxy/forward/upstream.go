@@ -117,7 +117,7 @@ func (u *Upstream) Handle(ctx context.Context, call *apiserver.Call) (proto.Mess
 	switch {
 	case err == nil:
 		return response, nil
-	case asked == peer.Peer{}: // nobody was, so that nobody else has had a say
+	case asked == peer.Peer{}: // no server was reached, so the error is this program's own
 		st := status.Convert(err)
 		return nil, apiserver.NewOwnError(st.Code(), st.Message())
 	}

@@ -26,26 +26,20 @@ func (d disk) operations() map[string]operation {
 
 func (d disk) locations(ctx context.Context, _ *api.ListDiskLocationsRequest) (*api.ListDiskLocationsResponse, error) {
 	locations, err := d.host.ListDiskLocations(ctx)
-	if err != nil {
-		return nil, err
-	}
 	response := &api.ListDiskLocationsResponse{DiskLocations: make(map[uint32]*api.DiskLocation, len(locations))}
 	for number, at := range locations {
 		response.DiskLocations[number] = &api.DiskLocation{Adapter: at.Adapter, Bus: at.Bus, Target: at.Target, LUNID: at.LUN}
 	}
-	return response, nil
+	return response, err
 }
 
 func (d disk) ids(ctx context.Context, _ *api.ListDiskIDsRequest) (*api.ListDiskIDsResponse, error) {
 	ids, err := d.host.ListDiskIDs(ctx)
-	if err != nil {
-		return nil, err
-	}
 	response := &api.ListDiskIDsResponse{DiskIDs: make(map[uint32]*api.DiskIDs, len(ids))}
 	for number, id := range ids {
 		response.DiskIDs[number] = &api.DiskIDs{Page83: id.Page83, SerialNumber: id.SerialNumber}
 	}
-	return response, nil
+	return response, err
 }
 
 // numberByName finds a disk by the whole of its page 83 id; of several paths to one disk it takes the lowest number.
@@ -88,18 +82,12 @@ func (d disk) rescan(ctx context.Context, _ *api.RescanRequest) (*api.RescanResp
 
 func (d disk) stats(ctx context.Context, r *api.GetDiskStatsRequest) (*api.GetDiskStatsResponse, error) {
 	size, err := d.host.DiskSize(ctx, r.GetDiskNumber())
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetDiskStatsResponse{TotalBytes: size}, nil
+	return &api.GetDiskStatsResponse{TotalBytes: size}, err
 }
 
 func (d disk) state(ctx context.Context, r *api.GetDiskStateRequest) (*api.GetDiskStateResponse, error) {
 	online, err := d.host.IsDiskOnline(ctx, r.GetDiskNumber())
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetDiskStateResponse{IsOnline: online}, nil
+	return &api.GetDiskStateResponse{IsOnline: online}, err
 }
 
 func (d disk) setState(ctx context.Context, r *api.SetDiskStateRequest, permits Permits) (*api.SetDiskStateResponse, error) {

@@ -28,10 +28,7 @@ func (f filesystem) pathExists(ctx context.Context, r *api.PathExistsRequest) (*
 		return nil, err
 	}
 	exists, err := f.host.PathExists(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return &api.PathExistsResponse{Exists: exists}, nil
+	return &api.PathExistsResponse{Exists: exists}, err
 }
 
 func (f filesystem) mkdir(ctx context.Context, r *api.MkdirRequest) (*api.MkdirResponse, error) {
@@ -76,8 +73,5 @@ func (f filesystem) isSymlink(ctx context.Context, r *api.IsSymlinkRequest) (*ap
 		return nil, err
 	}
 	is, err := f.host.IsSymlink(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	return &api.IsSymlinkResponse{IsSymlink: is}, nil
+	return &api.IsSymlinkResponse{IsSymlink: is}, err
 }

@@ -5,7 +5,7 @@ import "context"
 // DiskLocation says where a disk is attached. Each field is a decimal number as text, as far as the host knows it.
 type DiskLocation struct{ Adapter, Bus, Target, LUN string }
 
-// DiskIDs are what a disk calls itself.
+// DiskIDs are the identifiers of a disk.
 type DiskIDs struct {
 	Page83       string // first identifier of the device in its SCSI page 0x83: text, or lower-case hexadecimal; may be empty
 	SerialNumber string

@@ -8,7 +8,7 @@ type TargetPortal struct {
 	Port    uint16
 }
 
-// AuthType says how a login to a target proves who it is.
+// AuthType is how a login to a target is authenticated.
 type AuthType int32
 
 // Authentication types, with the numbers of the iscsi API.

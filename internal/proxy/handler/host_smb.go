@@ -7,14 +7,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/safepath"
 )
 
-// Secret is a text of a request that only the host may read. However it is printed, it says [secret]. What a host hands it to may
-// repeat it, in whatever form, so errors of an operation that has one are in the host's own words alone.
+// Secret is a text of a request that only the host may read. However it is printed, it says [secret]. A program that a host hands it to
+// may repeat it, in any form, so errors of an operation that has one contain only texts of the host itself.
 type Secret struct{ text string }
 
 // NewSecret hides a text.
 func NewSecret(text string) Secret { return Secret{text} }
 
-// Reveal returns the text. Only what hands it to the system may ask.
+// Reveal returns the text. Only code that hands it to the system may call it.
 func (s Secret) Reveal() string { return s.text }
 
 // IsEmpty says whether there is no text.
@@ -35,7 +35,7 @@ type SMBMapping struct {
 	Local    safepath.Path // where a link to Remote is made; the zero Path makes none
 	Username string        // empty logs on as the node itself
 	Password Secret
-	By       string // who asks for it, in words for an administrator
+	By       string // the caller that asks for it, as an administrator reads it
 }
 
 // Mapping is a share that is mapped for the whole node.
@@ -43,7 +43,7 @@ type Mapping struct {
 	Share     Share
 	Connected bool
 	Links     int       // that lead to it from below the working directories
-	By        string    // who asked for it; empty if the host cannot tell
+	By        string    // the caller that asked for it; empty if the host cannot tell
 	At        time.Time // when it was made; zero if the host cannot tell
 }
 

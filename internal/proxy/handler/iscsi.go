@@ -35,14 +35,11 @@ func (i iscsi) discover(ctx context.Context, r *api.DiscoverTargetPortalRequest)
 		return nil, err
 	}
 	targets, err := i.host.DiscoverTargetPortal(ctx, portal)
-	if err != nil {
-		return nil, err
-	}
 	response := &api.DiscoverTargetPortalResponse{}
 	for _, target := range targets {
 		response.Iqns = append(response.Iqns, string(target))
 	}
-	return response, nil
+	return response, err
 }
 
 func (i iscsi) remove(ctx context.Context, r *api.RemoveTargetPortalRequest) (*api.RemoveTargetPortalResponse, error) {
@@ -55,14 +52,11 @@ func (i iscsi) remove(ctx context.Context, r *api.RemoveTargetPortalRequest) (*a
 
 func (i iscsi) list(ctx context.Context, _ *api.ListTargetPortalsRequest) (*api.ListTargetPortalsResponse, error) {
 	portals, err := i.host.ListTargetPortals(ctx)
-	if err != nil {
-		return nil, err
-	}
 	response := &api.ListTargetPortalsResponse{}
 	for _, p := range portals {
 		response.TargetPortals = append(response.TargetPortals, &api.TargetPortal{TargetAddress: p.Address, TargetPort: uint32(p.Port)})
 	}
-	return response, nil
+	return response, err
 }
 
 func (i iscsi) connect(ctx context.Context, r *api.ConnectTargetRequest) (*api.ConnectTargetResponse, error) {
@@ -91,14 +85,11 @@ func (i iscsi) disks(ctx context.Context, r *api.GetTargetDisksRequest) (*api.Ge
 		return nil, err
 	}
 	disks, err := i.host.TargetDisks(ctx, portal, target)
-	if err != nil {
-		return nil, err
-	}
 	response := &api.GetTargetDisksResponse{}
 	for _, number := range disks {
 		response.DiskIDs = append(response.DiskIDs, decimal(number))
 	}
-	return response, nil
+	return response, err
 }
 
 // maxCHAPSecret is the limit that the published API names, in bytes. It also asks for 12 at least, but only on
@@ -128,7 +119,7 @@ func portalAndTarget(r interface {
 	return portal, target, err
 }
 
-// parseLogin leaves out a name and a secret that the way to log in has no use for. A name may be missing: Windows
+// parseLogin leaves out a name and a secret that the authentication type does not use. A name may be missing: Windows
 // then takes the node's own.
 func parseLogin(r *api.ConnectTargetRequest) (Login, error) {
 	auth := AuthType(r.GetAuthType())

@@ -28,7 +28,7 @@ func permitted[Request, Response protoadapt.MessageV1](do func(context.Context, 
 	})
 }
 
-// called is typed for functions that need more of the call than its request.
+// called is typed for functions that need more of the call than its request. With an error, the response is dropped.
 func called[Request, Response protoadapt.MessageV1](do func(context.Context, Request, *apiserver.Call) (Response, error)) operation {
 	return func(ctx context.Context, call *apiserver.Call) (proto.Message, error) {
 		request, ok := protoadapt.MessageV1Of(call.Request).(Request)

@@ -19,9 +19,6 @@ type RemotePath struct {
 // Share returns the share that the path lies on.
 func (p RemotePath) Share() Share { return p.share }
 
-// Rel returns the segments below the share as the caller wrote them; none means the share itself.
-func (p RemotePath) Rel() []string { return append([]string(nil), p.rel...) }
-
 // IsZero reports whether p is the zero RemotePath.
 func (p RemotePath) IsZero() bool { return p.share == "" }
 

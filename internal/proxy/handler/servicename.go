@@ -16,7 +16,7 @@ const MaxServiceName = 256
 
 // ParseServiceName accepts 1 to 256 printable ASCII characters, without / and \, which the service manager
 // refuses too, without quotes of any kind, which could end a text in a query, and without a space at either end.
-// The service manager would take other letters; names that nobody can tell apart are not worth them.
+// The service manager would take other letters; those that look alike are not worth the risk.
 // Case is kept, and does not distinguish services.
 func ParseServiceName(s string) (ServiceName, error) {
 	switch {
@@ -35,7 +35,7 @@ func ParseServiceName(s string) (ServiceName, error) {
 	return ServiceName(s), nil
 }
 
-// CheckDependents is what a host asks before a forced stop: an error that names the dependents that permits does not name.
+// CheckDependents is the check before a forced stop: its error names the dependents that permits does not name.
 func CheckDependents(name ServiceName, dependents []string, permits Permits) error {
 	var unnamed []string
 	for _, d := range dependents {

@@ -14,11 +14,11 @@ import (
 )
 
 // ErrPrecondition is wrapped by a host when it refuses because of the state it is in: a directory shows another
-// volume, running services depend on the one to stop. Trying again helps once somebody has changed that state.
+// volume, running services depend on the one to stop. Trying again helps once that state has changed.
 var ErrPrecondition = errors.New("the host is not in a state for this")
 
-// ErrUnavailable is wrapped by a host when what it needs does not answer: another machine, or a part of Windows.
-// What was asked for was not begun, and trying again later may help.
+// ErrUnavailable is wrapped by a host when another machine or a part of Windows that it needs does not answer.
+// The operation was not begun, and trying again later may help.
 var ErrUnavailable = errors.New("the host cannot reach what it needs")
 
 // InvalidError says what is wrong with a request.
@@ -38,8 +38,8 @@ func (e *missingError) Error() string { return e.text }
 
 func (*missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs. What
-// hosts say is this program's own ([Secret]); a status that an error brings along is not.
+// asStatus gives an error of a host its gRPC code. The old servers answered Unknown to everything; the text is theirs. Errors of
+// hosts contain only this program's own texts ([Secret]); a status that an error brings along may not.
 func asStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err

@@ -20,10 +20,7 @@ func (s system) operations() map[string]operation {
 
 func (s system) serialNumber(ctx context.Context, _ *api.GetBIOSSerialNumberRequest) (*api.GetBIOSSerialNumberResponse, error) {
 	number, err := s.host.BIOSSerialNumber(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetBIOSSerialNumberResponse{SerialNumber: number}, nil
+	return &api.GetBIOSSerialNumberResponse{SerialNumber: number}, err
 }
 
 func (s system) start(ctx context.Context, r *api.StartServiceRequest) (*api.StartServiceResponse, error) {

@@ -31,14 +31,11 @@ func (v volume) operations() map[string]operation {
 
 func (v volume) list(ctx context.Context, r *api.ListVolumesOnDiskRequest) (*api.ListVolumesOnDiskResponse, error) {
 	ids, err := v.host.ListVolumesOnDisk(ctx, r.GetDiskNumber(), r.GetPartitionNumber())
-	if err != nil {
-		return nil, err
-	}
 	response := &api.ListVolumesOnDiskResponse{}
 	for _, id := range ids {
 		response.VolumeIds = append(response.VolumeIds, string(id))
 	}
-	return response, nil
+	return response, err
 }
 
 func (v volume) mount(ctx context.Context, r *api.MountVolumeRequest, permits Permits) (*api.MountVolumeResponse, error) {
@@ -71,10 +68,7 @@ func (v volume) isFormatted(ctx context.Context, r *api.IsVolumeFormattedRequest
 		return nil, err
 	}
 	formatted, err := v.host.IsVolumeFormatted(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &api.IsVolumeFormattedResponse{Formatted: formatted}, nil
+	return &api.IsVolumeFormattedResponse{Formatted: formatted}, err
 }
 
 func (v volume) format(ctx context.Context, r *api.FormatVolumeRequest, permits Permits) (*api.FormatVolumeResponse, error) {
@@ -102,10 +96,7 @@ func (v volume) stats(ctx context.Context, r *api.GetVolumeStatsRequest) (*api.G
 		return nil, err
 	}
 	stats, err := v.host.GetVolumeStats(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetVolumeStatsResponse{TotalBytes: stats.Total, UsedBytes: stats.Used}, nil
+	return &api.GetVolumeStatsResponse{TotalBytes: stats.Total, UsedBytes: stats.Used}, err
 }
 
 func (v volume) diskNumber(ctx context.Context, r *api.GetDiskNumberFromVolumeIDRequest) (*api.GetDiskNumberFromVolumeIDResponse, error) {
@@ -114,10 +105,7 @@ func (v volume) diskNumber(ctx context.Context, r *api.GetDiskNumberFromVolumeID
 		return nil, err
 	}
 	disk, err := v.host.DiskNumber(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetDiskNumberFromVolumeIDResponse{DiskNumber: disk}, nil
+	return &api.GetDiskNumberFromVolumeIDResponse{DiskNumber: disk}, err
 }
 
 func (v volume) idFromTargetPath(ctx context.Context, r *api.GetVolumeIDFromTargetPathRequest) (*api.GetVolumeIDFromTargetPathResponse, error) {
@@ -126,10 +114,7 @@ func (v volume) idFromTargetPath(ctx context.Context, r *api.GetVolumeIDFromTarg
 		return nil, err
 	}
 	id, err := v.host.VolumeIDFromTargetPath(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetVolumeIDFromTargetPathResponse{VolumeId: string(id)}, nil
+	return &api.GetVolumeIDFromTargetPathResponse{VolumeId: string(id)}, err
 }
 
 func (v volume) closestIDFromTargetPath(ctx context.Context, r *api.GetClosestVolumeIDFromTargetPathRequest) (*api.GetClosestVolumeIDFromTargetPathResponse, error) {
@@ -138,10 +123,7 @@ func (v volume) closestIDFromTargetPath(ctx context.Context, r *api.GetClosestVo
 		return nil, err
 	}
 	id, err := v.host.ClosestVolumeIDFromTargetPath(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	return &api.GetClosestVolumeIDFromTargetPathResponse{VolumeId: string(id)}, nil
+	return &api.GetClosestVolumeIDFromTargetPathResponse{VolumeId: string(id)}, err
 }
 
 func (v volume) writeCache(ctx context.Context, r *api.WriteVolumeCacheRequest) (*api.WriteVolumeCacheResponse, error) {
@@ -152,7 +134,7 @@ func (v volume) writeCache(ctx context.Context, r *api.WriteVolumeCacheRequest) 
 	return &api.WriteVolumeCacheResponse{}, v.host.WriteVolumeCache(ctx, id)
 }
 
-// What the old servers answer when a field is empty. They differ from one operation to the next.
+// Error texts of the old servers for empty fields. They differ from one operation to the next.
 const (
 	volumeIDEmpty   = "volume id empty"
 	targetPathEmpty = "target path is empty"

@@ -18,7 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-// Options are where the kubelet is and what proves either side.
+// Options are the address of the kubelet and the credentials of both sides.
 type Options struct {
 	// URL is https://HOST:PORT, with port 10250 as a rule.
 	URL string
@@ -46,9 +46,8 @@ type Client struct {
 	good    atomic.Int64
 	failed  atomic.Int64
 
-	mu     sync.RWMutex // guards what follows
-	known  pods
-	listed time.Time // when the last good list was asked for
+	mu    sync.RWMutex // guards the fields below
+	known pods
 }
 
 var _ peer.Accounts = (*Client)(nil)
@@ -131,7 +130,7 @@ type flight struct {
 	began time.Time
 }
 
-// fetch lists the pods for whoever waits. It ends by itself, and outlives none of them by more than its time.
+// fetch lists the pods for all callers that wait. It ends by itself, and outlives none of them by more than its time-out.
 func (c *Client) fetch() (flight, error) {
 	f := flight{began: time.Now()}
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
@@ -143,7 +142,7 @@ func (c *Client) fetch() (flight, error) {
 	}
 	c.good.Add(1)
 	c.mu.Lock()
-	c.known, c.listed = f.pods, f.began // pods that are gone are forgotten
+	c.known = f.pods // pods that are gone are forgotten
 	c.mu.Unlock()
 	return f, nil
 }

@@ -24,7 +24,7 @@ const maxSnapshot = 8 << 20 // bytes
 type Snapshot struct {
 	path string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	read  os.FileInfo
 	known pods
 }

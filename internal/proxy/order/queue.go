@@ -16,10 +16,10 @@ type Bounds struct {
 	Running  int // operations at once
 	Waiting  int // operations that have not begun
 	PerOwner int // of one owner, running and waiting together
-	PerHouse int // of all owners of one house
+	PerGroup int // of all owners of one group
 	// RunningPerOwner is how many of one owner run at once, so that an owner of long operations does not hold up the others.
 	RunningPerOwner int
-	RunningPerHouse int
+	RunningPerGroup int
 }
 
 // ErrFull means that a bound is reached. Trying again later helps.
@@ -29,33 +29,33 @@ var ErrFull = errors.New("too many operations")
 type Request struct {
 	Keys   []Key
 	Shared bool   // the operation changes nothing, so it may run beside others that change nothing
-	Owner  any    // whom the place counts for; comparable
-	House  string // what several owners may belong to, each to one, so that it counts for all of them
+	Owner  any    // the party that the place counts for; comparable
+	Group  string // the group of the owner; the place counts for it too
 	Name   string // the operation, and under which id its record is found: what others are told that they wait for
 	ID     string
 }
 
-// Queue orders operations. Those that wait begin in rounds, in each of which every owner and every house has one, so that an owner of one operation does not wait
+// Queue orders operations. Those that wait begin in rounds, in each of which every owner and every group has one, so that an owner of one operation does not wait
 // for all those of an owner of many, whatever objects they touch. A new one joins the round after that of the last one that began at the earliest, so that none waits for ever.
 //
-// What waits is loose or firm. It is loose while something stands before it, and then holds none of its objects: operations of other houses that conflict with it alone pass
-// it, so that one of two objects does not hold up all the others at the free one. Those of its own house never pass it, so that these keep their order. Once nothing stands
-// before it any more, and its owner and house have room, it is firm: nothing that comes passes it, and it waits only for what has passed it and runs. Of two that are firm the
+// What waits is loose or firm. It is loose while something stands before it, and then holds none of its objects: operations of other groups that conflict with it alone pass
+// it, so that one of two objects does not hold up all the others at the free one. Those of its own group never pass it, so that these keep their order. Once nothing stands
+// before it any more, and its owner and group have room, it is firm: nothing that comes passes it, and it waits only for what has passed it and runs. Of two that are firm the
 // one ahead in the line begins first, whichever was firm first: what passed it and then had to wait itself holds it up no longer, so that no chain of passers does.
-// What is firm waits only for what runs and for what is firm and ahead, and what is loose only for what is firm and for its own house, so that both come to an end.
+// What is firm waits only for what runs and for what is firm and ahead, and what is loose only for what is firm and for its own group, so that both come to an end.
 type Queue struct {
 	bounds Bounds
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	running []*place
 	waiting []*place // by round, and within one by arrival
 	round   int      // of the last one that waited and began
 	steps   int      // how often one joined or became firm, which tells what was earlier
 	owners  map[any]load
-	houses  map[string]load
+	groups  map[string]load
 }
 
-// load is what an owner or a house has in the line.
+// load is what an owner or a group has in the line.
 type load struct {
 	places int
 	firm   int // those that run or are firm
@@ -95,7 +95,7 @@ const behindAll = math.MaxInt
 
 // New returns an empty queue.
 func New(bounds Bounds) *Queue {
-	return &Queue{bounds: bounds, owners: map[any]load{}, houses: map[string]load{}}
+	return &Queue{bounds: bounds, owners: map[any]load{}, groups: map[string]load{}}
 }
 
 // Enter waits until nothing that came before is in the way, and returns the function by which the operation leaves; it may
@@ -126,8 +126,8 @@ func (q *Queue) join(r Request) (*place, error) {
 	if n := q.owners[r.Owner].places; n >= q.bounds.PerOwner {
 		return nil, fmt.Errorf("%w: the caller has %d begun or waiting, the most it may have", ErrFull, n)
 	}
-	if n := q.houses[r.House].places; n >= q.bounds.PerHouse {
-		return nil, fmt.Errorf("%w: callers of %s have %d begun or waiting, the most they may have", ErrFull, r.House, n)
+	if n := q.groups[r.Group].places; n >= q.bounds.PerGroup {
+		return nil, fmt.Errorf("%w: callers of %s have %d begun or waiting, the most they may have", ErrFull, r.Group, n)
 	}
 	p := &place{Request: r, arrived: time.Now(), round: q.roundOf(r), joined: q.step()}
 	p.before = p.countBefore(q.running) + p.countBefore(q.waiting)
@@ -154,10 +154,10 @@ func (q *Queue) step() int {
 	return q.steps
 }
 
-// roundOf is the first round in which neither the owner nor the house of a request has a loose place. q.mu must be held.
+// roundOf is the first round in which neither the owner nor the group of a request has a loose place. q.mu must be held.
 func (q *Queue) roundOf(r Request) int {
 	round := q.round + 1
-	for _, l := range []load{q.owners[r.Owner], q.houses[r.House]} {
+	for _, l := range []load{q.owners[r.Owner], q.groups[r.Group]} {
 		if l.hasLoose() {
 			round = max(round, l.round+1)
 		}
@@ -212,13 +212,13 @@ func (q *Queue) advance() {
 	}
 }
 
-// mayBeFirm says whether nothing keeps a place loose. What its own owner and house have too many of does: others need not wait for that. q.mu must be held.
+// mayBeFirm says whether nothing keeps a place loose. What its own owner and group have too many of does: others need not wait for that. q.mu must be held.
 func (q *Queue) mayBeFirm(p *place) bool {
-	return p.before == 0 && q.owners[p.Owner].firm < q.bounds.RunningPerOwner && q.houses[p.House].firm < q.bounds.RunningPerHouse
+	return p.before == 0 && q.owners[p.Owner].firm < q.bounds.RunningPerOwner && q.groups[p.Group].firm < q.bounds.RunningPerGroup
 }
 
-// makeFirm lets nothing that comes pass a place any more. It has its owner's and its house's room from now on, so that what they enter later does not keep it waiting
-// while others wait for it. Its own house knows of it already. q.mu must be held.
+// makeFirm lets nothing that comes pass a place any more. It has its owner's and its group's room from now on, so that what they enter later does not keep it waiting
+// while others wait for it. Its own group knows of it already. q.mu must be held.
 func (q *Queue) makeFirm(p *place) {
 	p.firm, p.passers = q.step(), 0
 	q.count(p, 0, 1, 0)
@@ -227,7 +227,7 @@ func (q *Queue) makeFirm(p *place) {
 	}
 	for _, o := range q.waiting {
 		p.note(o, 1)
-		if o.House != p.House {
+		if o.Group != p.Group {
 			o.note(p, 1)
 		}
 	}
@@ -239,10 +239,10 @@ func (q *Queue) begin(p *place, now time.Time) {
 	q.running = append(q.running, p)
 }
 
-// count keeps the books. q.mu must be held.
+// count changes the counts of a place's owner and group. q.mu must be held.
 func (q *Queue) count(p *place, places, firm, round int) {
 	add(q.owners, p.Owner, places, firm, round)
-	add(q.houses, p.House, places, firm, round)
+	add(q.groups, p.Group, places, firm, round)
 }
 
 // countBefore counts those of others that stand before one that has just come.
@@ -272,13 +272,13 @@ func (p *place) note(other *place, n int) {
 type standing int
 
 const (
-	apart  standing = iota // it is not in the way: it waits for this one, or it is loose and of another house
+	apart  standing = iota // it is not in the way: it waits for this one, or it is loose and of another group
 	before                 // it keeps this one loose
 	passer                 // it became firm while this one was loose, although this one is ahead of it; if this one is firm, it runs, or is firm and ahead
 )
 
 func (p *place) standing(other *place) standing {
-	sameHouse := p.House == other.House
+	sameGroup := p.Group == other.Group
 	switch {
 	case p == other:
 		return apart
@@ -287,11 +287,11 @@ func (p *place) standing(other *place) standing {
 	case p.firm > 0:
 		return apart
 	case other.firm == 0:
-		if sameHouse && other.isAheadOf(p) {
+		if sameGroup && other.isAheadOf(p) {
 			return before
 		}
 		return apart
-	case !sameHouse && p.joined < other.firm && p.isAheadOf(other):
+	case !sameGroup && p.joined < other.firm && p.isAheadOf(other):
 		return passer
 	}
 	return before

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: 4, RunningPerHouse: 4}
+var wide = Bounds{Running: 4, Waiting: 1000, PerOwner: 1000, PerGroup: 1000, RunningPerOwner: 4, RunningPerGroup: 4}
 
 func disk(n string) Request {
 	return Request{Keys: []Key{Object("disk", n)}, Name: "FormatDisk", ID: "id-" + n}
@@ -101,7 +101,7 @@ func TestLaterDoesNotOvertakeWhatItWouldWaitFor(t *testing.T) {
 
 func TestBoundsRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2, PerHouse: 3, RunningPerOwner: 1, RunningPerHouse: 1})
+		q := New(Bounds{Running: 1, Waiting: 1, PerOwner: 2, PerGroup: 3, RunningPerOwner: 1, RunningPerGroup: 1})
 		leave := mustEnter(t, q, disk("1"))
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error, 1)
@@ -129,7 +129,7 @@ func TestBoundsRefuse(t *testing.T) {
 }
 
 func TestOneOwnerLeavesRoom(t *testing.T) {
-	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, PerHouse: 6, RunningPerOwner: 2, RunningPerHouse: 3})
+	q := New(Bounds{Running: 3, Waiting: 3, PerOwner: 2, PerGroup: 6, RunningPerOwner: 2, RunningPerGroup: 3})
 	first := mustEnter(t, q, Request{Owner: "a"})
 	second := mustEnter(t, q, Request{Owner: "a"})
 	if _, _, err := q.Enter(t.Context(), Request{Owner: "a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "the caller has 2") {
@@ -146,15 +146,15 @@ func TestOneOwnerLeavesRoom(t *testing.T) {
 	}
 }
 
-// Several owners of one house are less than all.
-func TestTheOwnersOfOneHouseLeaveRoom(t *testing.T) {
+// Several owners of one group are less than all.
+func TestTheOwnersOfOneGroupLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 4, Waiting: 4, PerOwner: 4, PerHouse: 6, RunningPerOwner: 2, RunningPerHouse: 3})
+		q := New(Bounds{Running: 4, Waiting: 4, PerOwner: 4, PerGroup: 6, RunningPerOwner: 2, RunningPerGroup: 3})
 		ctx, end := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range 6 {
 			all.Go(func() {
-				if leave, _, err := q.Enter(ctx, Request{Owner: i % 3, House: "namespace a"}); err == nil {
+				if leave, _, err := q.Enter(ctx, Request{Owner: i % 3, Group: "namespace a"}); err == nil {
 					<-ctx.Done()
 					leave()
 				} else if !errors.Is(err, context.Canceled) {
@@ -164,23 +164,23 @@ func TestTheOwnersOfOneHouseLeaveRoom(t *testing.T) {
 		}
 		synctest.Wait()
 		if load := q.Load(); load.Running != 3 || load.Waiting != 3 {
-			t.Errorf("of one house: %+v", load)
+			t.Errorf("of one group: %+v", load)
 		}
-		if _, _, err := q.Enter(ctx, Request{Owner: 7, House: "namespace a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "callers of namespace a have 6") {
-			t.Errorf("one more of the house: %v", err)
+		if _, _, err := q.Enter(ctx, Request{Owner: 7, Group: "namespace a"}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "callers of namespace a have 6") {
+			t.Errorf("one more of the group: %v", err)
 		}
-		mustEnter(t, q, Request{Owner: 8, House: "namespace b"})() // comes later, and does not wait
+		mustEnter(t, q, Request{Owner: 8, Group: "namespace b"})() // comes later, and does not wait
 		end()
 		all.Wait()
-		if len(q.owners)+len(q.houses) != 0 || q.Load() != (Load{}) {
-			t.Errorf("%v and %v are left", q.owners, q.houses)
+		if len(q.owners)+len(q.groups) != 0 || q.Load() != (Load{}) {
+			t.Errorf("%v and %v are left", q.owners, q.groups)
 		}
 	})
 }
 
 func TestOneOwnerDoesNotHoldUpTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 4, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 2, RunningPerHouse: 4})
+		q := New(Bounds{Running: 4, Waiting: 100, PerOwner: 50, PerGroup: 50, RunningPerOwner: 2, RunningPerGroup: 4})
 		first := mustEnter(t, q, Request{Owner: "a"})
 		defer mustEnter(t, q, Request{Owner: "a"})()
 		began := make(chan func(), 1)
@@ -221,21 +221,21 @@ func begins(t *testing.T, q *Queue, all *sync.WaitGroup, n int, r func(i int) Re
 }
 
 // An operation on a directory touches all below it, so it waits for the operations there, and they for it.
-func TestAnOwnerOfOneWaitsForNoOwnerOrHouseOfMany(t *testing.T) {
+func TestAnOwnerOfOneWaitsForNoOwnerOrGroupOfMany(t *testing.T) {
 	above, below := []Key{Path(`C:\k`)}, []Key{Path(`C:\k\pods\x`)}
 	for name, many := range map[string]func(i int) Request{
-		"an owner": func(int) Request { return Request{Keys: above, Owner: "many", House: "a"} },
-		"a house":  func(i int) Request { return Request{Keys: above, Owner: i, House: "a"} },
+		"an owner": func(int) Request { return Request{Keys: above, Owner: "many", Group: "a"} },
+		"a group":  func(i int) Request { return Request{Keys: above, Owner: i, Group: "a"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := New(Bounds{Running: 8, Waiting: 300, PerOwner: 160, PerHouse: 240, RunningPerOwner: 4, RunningPerHouse: 6})
+				q := New(Bounds{Running: 8, Waiting: 300, PerOwner: 160, PerGroup: 240, RunningPerOwner: 4, RunningPerGroup: 6})
 				var all sync.WaitGroup
 				begins(t, q, &all, 160, many, func() {})
 				start := time.Now()
 				var mu sync.Mutex
 				var waits []time.Duration
-				begins(t, q, &all, 3, func(int) Request { return Request{Keys: below, Shared: true, Owner: "one", House: "b"} }, func() {
+				begins(t, q, &all, 3, func(int) Request { return Request{Keys: below, Shared: true, Owner: "one", Group: "b"} }, func() {
 					mu.Lock()
 					defer mu.Unlock()
 					waits = append(waits, time.Since(start))
@@ -251,14 +251,14 @@ func TestAnOwnerOfOneWaitsForNoOwnerOrHouseOfMany(t *testing.T) {
 
 func TestAnOwnerOfManyWaitsForNewOnesInEachRoundAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 8, Waiting: 1000, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: 8, RunningPerHouse: 8})
+		q := New(Bounds{Running: 8, Waiting: 1000, PerOwner: 1000, PerGroup: 1000, RunningPerOwner: 8, RunningPerGroup: 8})
 		var all sync.WaitGroup
 		keys := []Key{Path(`C:\k`)}
 		var last time.Duration
 		start := time.Now()
-		begins(t, q, &all, 10, func(int) Request { return Request{Keys: keys, Owner: "many", House: "a"} }, func() { last = time.Since(start) })
+		begins(t, q, &all, 10, func(int) Request { return Request{Keys: keys, Owner: "many", Group: "a"} }, func() { last = time.Since(start) })
 		for i := range 200 { // as many as can run, and always one that has not waited before
-			begins(t, q, &all, 1, func(int) Request { return Request{Keys: keys, Owner: i, House: strconv.Itoa(i)} }, func() {})
+			begins(t, q, &all, 1, func(int) Request { return Request{Keys: keys, Owner: i, Group: strconv.Itoa(i)} }, func() {})
 			time.Sleep(time.Second)
 		}
 		all.Wait()
@@ -310,16 +310,16 @@ func play(t *testing.T, q *Queue, calls ...call) []time.Duration {
 		})
 	}
 	all.Wait()
-	if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
-		t.Errorf("%+v is left, of %d owners and %d houses", load, len(q.owners), len(q.houses))
+	if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.groups) != 0 {
+		t.Errorf("%+v is left, of %d owners and %d groups", load, len(q.owners), len(q.groups))
 	}
 	return began
 }
 
-// of is an operation of a container on some paths. A house has the containers whose names begin with its own and a slash.
+// of is an operation of a container on some paths. A group has the containers whose names begin with its own and a slash.
 func of(container string, paths ...string) Request {
-	house, _, _ := strings.Cut(container, "/")
-	r := Request{Owner: container, House: house, Name: "Op", ID: container}
+	group, _, _ := strings.Cut(container, "/")
+	r := Request{Owner: container, Group: group, Name: "Op", ID: container}
 	for _, p := range paths {
 		r.Keys = append(r.Keys, Path(p))
 	}
@@ -350,7 +350,7 @@ func TestWhoPassesWhatWaits(t *testing.T) {
 		{"the caller has no room left", []call{
 			{0, long, of("a", `C:\x`), 0}, {0, long, of("a", `C:\y`), 0}, {1 * sec, sec, of("a", pods), 0}, {2 * sec, sec, of("b", pod1), 0},
 		}, []time.Duration{0, 0, long, 2 * sec}},
-		{"its house has no room left", []call{
+		{"its group has no room left", []call{
 			{0, long, of("a/1", `C:\x`), 0}, {0, long, of("a/1", `C:\y`), 0}, {0, long, of("a/2", `C:\z`), 0}, {1 * sec, sec, of("a/2", pods), 0}, {2 * sec, sec, of("b", pod1), 0},
 		}, []time.Duration{0, 0, 0, long, 2 * sec}},
 		{"a chain: what waits keeps nothing from those that would wait for it alone", []call{
@@ -368,7 +368,7 @@ func TestWhoPassesWhatWaits(t *testing.T) {
 		{"those of one caller keep their order", []call{
 			{0, 10 * sec, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}, {2 * sec, sec, of("a", pod1), 0}, {3 * sec, sec, of("b", pod1), 0},
 		}, []time.Duration{0, 10 * sec, 11 * sec, 3 * sec}},
-		{"two containers of a house do not together hold up the others", []call{
+		{"two containers of a group do not together hold up the others", []call{
 			{0, 10 * sec, of("a/1", own), 0}, {1 * sec, sec, of("a/1", pods, link), 0}, {2 * sec, long, of("a/2", pod1), 0}, {12 * sec, sec, of("b", pod2), 0},
 		}, []time.Duration{0, 10 * sec, 11 * sec, 12 * sec}},
 		{"it keeps its room while it waits for those that have passed it", []call{
@@ -389,7 +389,7 @@ func TestWhoPassesWhatWaits(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := New(Bounds{Running: 8, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 2, RunningPerHouse: 3})
+				q := New(Bounds{Running: 8, Waiting: 100, PerOwner: 50, PerGroup: 50, RunningPerOwner: 2, RunningPerGroup: 3})
 				if got := play(t, q, tt.calls...); !slices.Equal(got, tt.want) {
 					t.Errorf("they began at %v, want %v", got, tt.want)
 				}
@@ -402,13 +402,13 @@ func TestWhoPassesWhatWaits(t *testing.T) {
 func TestAChainOfPassersHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const links = 8
-		q := New(Bounds{Running: 64, Waiting: 100, PerOwner: 50, PerHouse: 50, RunningPerOwner: 32, RunningPerHouse: 32})
+		q := New(Bounds{Running: 64, Waiting: 100, PerOwner: 50, PerGroup: 50, RunningPerOwner: 32, RunningPerGroup: 32})
 		place := func(i int) string { return `C:\p` + strconv.Itoa(i) }
 		var calls []call
-		for i := range links { // each is kept loose by a short operation of its own house, and these end in reverse order
-			house := string(rune('a' + i%2))
+		for i := range links { // each is kept loose by a short operation of its own group, and these end in reverse order
+			group := string(rune('a' + i%2))
 			busy := `C:\own` + strconv.Itoa(i)
-			calls = append(calls, call{0, time.Duration(40-i) * sec, of(house, busy), 0}, call{time.Duration(i+1) * sec, 4 * sec, of(house, place(i), place(i+1), busy+`\l`), 0})
+			calls = append(calls, call{0, time.Duration(40-i) * sec, of(group, busy), 0}, call{time.Duration(i+1) * sec, 4 * sec, of(group, place(i), place(i+1), busy+`\l`), 0})
 		}
 		calls = append(calls, call{time.Duration(40)*sec + sec/2, sec, of("victim", place(0)+`\v`), 0})
 		began := play(t, q, calls...)
@@ -425,7 +425,7 @@ func TestAChainOfPassersHoldsNobodyUp(t *testing.T) {
 
 func TestAnEndlessStreamOfPassersStarvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(Bounds{Running: 32, Waiting: 1000, PerOwner: 500, PerHouse: 500, RunningPerOwner: 16, RunningPerHouse: 16})
+		q := New(Bounds{Running: 32, Waiting: 1000, PerOwner: 500, PerGroup: 500, RunningPerOwner: 16, RunningPerGroup: 16})
 		calls := []call{{0, 59500 * time.Millisecond, of("a", own), 0}, {1 * sec, sec, of("a", pods, link), 0}}
 		for i := range 300 { // at every moment some run
 			calls = append(calls, call{time.Duration(i+2) * sec, 5 * sec, of("b"+strconv.Itoa(i%3), pods+`\`+strconv.Itoa(i%10), `C:\`+strconv.Itoa(i%7)), 0})
@@ -448,7 +448,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // the same every time
 			perOwner := 1 + random.IntN(4)
-			q := New(Bounds{Running: 2 + random.IntN(6), Waiting: 150, PerOwner: 1000, PerHouse: 1000, RunningPerOwner: perOwner, RunningPerHouse: perOwner + random.IntN(3)})
+			q := New(Bounds{Running: 2 + random.IntN(6), Waiting: 150, PerOwner: 1000, PerGroup: 1000, RunningPerOwner: perOwner, RunningPerGroup: perOwner + random.IntN(3)})
 			var all sync.WaitGroup
 			for range 250 {
 				r, arrive, work := anyRequest(random), time.Duration(random.IntN(2000))*time.Millisecond, time.Duration(random.IntN(40))*time.Millisecond
@@ -473,7 +473,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 				})
 			}
 			all.Wait() // all that are patient begin
-			if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.houses) != 0 {
+			if load := q.Load(); load != (Load{}) || len(q.owners)+len(q.groups) != 0 {
 				t.Errorf("%+v is left, of %d owners", load, len(q.owners))
 			}
 		})
@@ -483,7 +483,7 @@ func TestNoTwoThatConflictRunAtOnce(t *testing.T) {
 func anyRequest(random *rand.Rand) Request {
 	paths := []string{`C:\a`, `C:\a\b`, `C:\a\b\c`, `C:\a\d`, `C:\e`, `C:\e\f`, `C:\e\g`, `D:\a`, `D:\b`, `E:\`}
 	owner := random.IntN(7)
-	r := Request{Shared: random.IntN(3) == 0, Owner: owner, House: strconv.Itoa(owner % 4)}
+	r := Request{Shared: random.IntN(3) == 0, Owner: owner, Group: strconv.Itoa(owner % 4)}
 	for range 1 + random.IntN(2) {
 		r.Keys = append(r.Keys, Path(paths[random.IntN(len(paths))]))
 	}
@@ -513,9 +513,9 @@ func mustHold(t *testing.T, q *Queue) {
 			case o == p || !p.conflicts(o):
 			case runs && p.firm > 0 && o.firm > p.firm && p.isAheadOf(o):
 				t.Error("one has passed another that was firm")
-			case runs && o.House == p.House && o.joined > p.joined:
-				t.Error("one has passed another of its house")
-			case runs || o.firm > 0 && (p.firm == 0 || ahead) || ahead && o.House == p.House:
+			case runs && o.Group == p.Group && o.joined > p.joined:
+				t.Error("one has passed another of its group")
+			case runs || o.firm > 0 && (p.firm == 0 || ahead) || ahead && o.Group == p.Group:
 				inTheWay++
 			}
 		}
@@ -546,7 +546,7 @@ func mustCount(t *testing.T, q *Queue, p *place) {
 func BenchmarkEnter(b *testing.B) {
 	for _, others := range []int{0, 10, 60} {
 		b.Run("beside-"+strconv.Itoa(others), func(b *testing.B) {
-			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, PerHouse: 320, RunningPerOwner: 64, RunningPerHouse: 64})
+			q := New(Bounds{Running: 64, Waiting: 256, PerOwner: 320, PerGroup: 320, RunningPerOwner: 64, RunningPerGroup: 64})
 			for i := range others {
 				if _, _, err := q.Enter(b.Context(), Request{Keys: []Key{Path(`C:\var\lib\kubelet\pods\` + strconv.Itoa(i))}}); err != nil {
 					b.Fatal(err)
@@ -568,9 +568,9 @@ func BenchmarkEnter(b *testing.B) {
 func BenchmarkMany(b *testing.B) {
 	for _, many := range []int{16, 64, 256, 1024} {
 		b.Run(strconv.Itoa(many), func(b *testing.B) {
-			q := New(Bounds{Running: 64, Waiting: many, PerOwner: 2, PerHouse: 2, RunningPerOwner: 2, RunningPerHouse: 2})
-			enter := func(house string, paths ...string) *place {
-				p, err := q.join(of(house, paths...))
+			q := New(Bounds{Running: 64, Waiting: many, PerOwner: 2, PerGroup: 2, RunningPerOwner: 2, RunningPerGroup: 2})
+			enter := func(group string, paths ...string) *place {
+				p, err := q.join(of(group, paths...))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -13,7 +13,7 @@ type Candidate struct {
 	Container caller.Container
 	// Pod has no ServiceAccount yet.
 	Pod caller.Pod
-	// Fault is why nobody may be taken for this container. A process that is in it is refused, since it is neither
+	// Fault is why no process may be taken for this container. A process that is in it is refused, since it is neither
 	// that container nor a process of the host.
 	Fault string
 }
@@ -47,7 +47,7 @@ type Accounts interface {
 	ServiceAccount(ctx context.Context, pod caller.Pod) (string, error)
 }
 
-// Options say how far callers are to be named.
+// Options say how far callers are identified.
 type Options struct {
 	// Containers leads from a process to its container and pod. Nil ends at the process.
 	Containers Containers

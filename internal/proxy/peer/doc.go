@@ -2,7 +2,7 @@
 // a source, in which container of which pod. It believes a process id for as long as it has that process open, and no longer.
 //
 // The program is the one that runs when the connection is accepted, and it tells programs of different accounts apart, not
-// those of one account: whoever may act on a process of the same account can make it speak. On Linux it is enough to
+// those of one account: a process that may act on another of the same account can make it call. On Linux it is enough to
 // connect and to become another program (execve) before the accept; later than that it is noticed. There the directory
 // of the sockets, which lets in one user, is the boundary.
 //

@@ -89,7 +89,7 @@ func nameOf(object windows.Handle) (string, error) {
 	return info.name.String(), nil
 }
 
-// checkOwner refuses a job that somebody else made: every service may make named objects where the jobs of HostProcess
+// checkOwner refuses a job that another account made: every service may make named objects where the jobs of HostProcess
 // containers are, and a container's name is free once the container has ended.
 func checkOwner(job windows.Handle) error {
 	descriptor, err := windows.GetSecurityInfo(job, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
@@ -105,7 +105,7 @@ func judgeOwner(descriptor *windows.SECURITY_DESCRIPTOR) error {
 		return fmt.Errorf("ask who made it: %w", err)
 	}
 	if owner == nil {
-		return errors.New("nobody made it")
+		return errors.New("it has no owner")
 	}
 	if owner.IsWellKnown(windows.WinLocalSystemSid) || owner.IsWellKnown(windows.WinBuiltinAdministratorsSid) {
 		return nil

@@ -33,6 +33,9 @@ func (linuxKernel) ClientPID(conn net.Conn) (uint32, error) {
 	return uint32(credentials.Pid), nil // #nosec G115 -- the kernel reports no negative id, and 0 is refused
 }
 
+// ServerPID is the process that called listen on the socket of a connection (unix(7), SO_PEERCRED).
+func ServerPID(conn net.Conn) (uint32, error) { return linuxKernel{}.ClientPID(conn) }
+
 // Open takes the pidfd that the kernel kept since the connect (Linux 6.5), which cannot be of another process,
 // or else opens one by number, which is what the rest of the order is for.
 func (linuxKernel) Open(conn net.Conn, pid uint32) (process, error) {

@@ -91,7 +91,7 @@ func (p *placer) settle(ctx context.Context, who *caller.Caller, c *Candidate) {
 	case err != nil:
 		who.Doubt = "the pod's service account: " + err.Error()
 	case account == "":
-		who.Doubt = "the pod's service account: nobody knows it"
+		who.Doubt = "the pod's service account: it is not known"
 	default:
 		who.Pod.ServiceAccount = account
 	}
@@ -127,7 +127,7 @@ func find(k kernel, proc process, list List) (found *Candidate, doubt string, er
 	return found, doubt, nil
 }
 
-// check returns why nobody may be taken for the container.
+// check returns why no process may be taken for the container.
 func check(c *Candidate) error {
 	switch {
 	case c.Fault != "":

@@ -258,7 +258,7 @@ func TestPlaceNamesTheCaller(t *testing.T) {
 		}), 0},
 		{"a pod whose service account nobody knows", func(s *site) { s.accounts.account, s.kernel.process.jobs = "", []string{silo("a")} },
 			inPod("a", func(i *caller.Caller) {
-				i.Pod.ServiceAccount, i.Doubt = "", "the pod's service account: nobody knows it"
+				i.Pod.ServiceAccount, i.Doubt = "", "the pod's service account: it is not known"
 			}), 0},
 	}
 	for _, test := range tests {

@@ -31,7 +31,7 @@ type linuxProcess struct {
 
 func (p *linuxProcess) Close() error { return unix.Close(p.fd) }
 
-// PID is the kernel's word on the pidfd: -1 once the process was waited for (pidfd_open(2)).
+// PID is the process id of the pidfd: -1 once the process was waited for (pidfd_open(2)).
 func (p *linuxProcess) PID() (uint32, error) {
 	value, err := field(fmt.Sprintf("/proc/self/fdinfo/%d", p.fd), "Pid:")
 	if err != nil {
@@ -121,7 +121,7 @@ func startTicks(stat []byte) (uint64, error) {
 	return strconv.ParseUint(string(fields[start]), 10, 63)
 }
 
-// User is the one who connected. A process that has become somebody else since (a set-user-ID program) is nobody.
+// User is the user that connected. A process that has changed its user since (a set-user-ID program) is an error.
 func (p *linuxProcess) User() (caller.User, error) {
 	line, err := field(fmt.Sprintf("/proc/%d/status", p.pid), "Uid:")
 	if err != nil {

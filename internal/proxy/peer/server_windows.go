@@ -14,9 +14,12 @@ func newServerResolver() Resolver {
 // serverKernel asks about the other end of a pipe.
 type serverKernel struct{ windowsKernel }
 
-// ClientPID is the process that made the pipe.
+// ClientPID implements kernel for the process that made the pipe.
+func (serverKernel) ClientPID(conn net.Conn) (uint32, error) { return ServerPID(conn) }
+
+// ServerPID is the process that made the pipe of a connection.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
-func (serverKernel) ClientPID(conn net.Conn) (pid uint32, err error) {
+func ServerPID(conn net.Conn) (pid uint32, err error) {
 	file, ok := conn.(interface{ Fd() uintptr })
 	if !ok {
 		return 0, fmt.Errorf("a %T is not a named pipe", conn)

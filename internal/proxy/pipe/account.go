@@ -14,8 +14,8 @@ const ContainerUser = "S-1-5-93-2-2"
 const MaxAccounts = 64
 
 // CheckAccount accepts the SIDs of accounts that may be added to a pipe: those of one user, one group, one service or one kind
-// of container. Everything that stands for whoever has logged on in some way is refused, such as Everyone, NETWORK and Users,
-// and so is what is not known here. The text must be the one that Windows prints, so that there is one spelling of each.
+// of container. SIDs of all accounts that have logged on in some way are refused, such as Everyone, NETWORK and Users, and so are
+// unknown ones. The text must be the one that Windows prints, so that there is one spelling of each.
 // https://learn.microsoft.com/windows/win32/secauthz/well-known-sids
 func CheckAccount(sid string) error {
 	parts, ok := cutSID(sid)
@@ -35,17 +35,17 @@ func CheckAccount(sid string) error {
 	case is(12, 1) && len(parts) == 6: // an account or group of Entra ID
 	default:
 		return fmt.Errorf("account %s: want one user, group, service, ContainerUser (%s) or ContainerAdministrator (S-1-5-93-2-1); "+
-			"groups of whoever has logged on, and what is not known here, are not added to a pipe", sid, ContainerUser)
+			"groups of all accounts that have logged on, and unknown SIDs, are not added to a pipe", sid, ContainerUser)
 	}
 	return nil
 }
 
-// broad says in words what is refused most often. What is not here is refused as well unless it is known to be narrow.
+// broad names the SIDs that are refused most often. Others are refused as well unless they are known to be narrow.
 var broad = map[string]string{
 	"S-1-1-0":      "Everyone",
-	"S-1-2-0":      "LOCAL, everybody who has logged on here",
-	"S-1-5-2":      "NETWORK, everybody who has logged on over the network",
-	"S-1-5-4":      "INTERACTIVE, everybody who has logged on here",
+	"S-1-2-0":      "LOCAL, every account that has logged on here",
+	"S-1-5-2":      "NETWORK, every account that has logged on over the network",
+	"S-1-5-4":      "INTERACTIVE, every account that has logged on here",
 	"S-1-5-6":      "SERVICE, every service",
 	"S-1-5-7":      "ANONYMOUS",
 	"S-1-5-11":     "Authenticated Users",
@@ -56,7 +56,7 @@ var broad = map[string]string{
 	"S-1-5-80-0":   "ALL SERVICES",
 }
 
-// checkRelative refuses the groups that every domain has for everybody, and the guest.
+// checkRelative refuses the groups that every domain has for all its accounts, and the guest.
 func checkRelative(sid string, rid uint64) error {
 	for id, name := range map[uint64]string{501: "Guest", 513: "Domain Users", 514: "Domain Guests", 515: "Domain Computers"} {
 		if rid == id {

@@ -11,7 +11,7 @@ const clientRights = "0x12019b"
 
 // Descriptor returns the security descriptor of one pipe: base, or DefaultSDDL if it is empty, with the rights of a client for
 // each account. They stand last in the list, so what base denies stays denied. A base without a list of who may open the
-// pipe is refused, because Windows takes that for everybody; so is an account that CheckAccount refuses.
+// pipe is refused, because Windows then lets every account in; so is an account that CheckAccount refuses.
 func Descriptor(base string, accounts []string) (string, error) {
 	if base == "" {
 		base = DefaultSDDL
@@ -50,13 +50,13 @@ func endOfList(sddl string) (end int, err error) {
 		}
 	}
 	if list < 0 {
-		return 0, errors.New("has no list (D:) of who may open the pipe, so that everybody could")
+		return 0, errors.New("has no list (D:) of the accounts that may open the pipe, so that every account could")
 	}
 	if list > end {
 		return 0, errors.New("has its list (D:) behind that for audits (S:): write it first")
 	}
 	if flags, _, _ := strings.Cut(sddl[list:end], "("); strings.Contains(strings.ToUpper(flags), "NO_ACCESS_CONTROL") {
-		return 0, errors.New("lets everybody open the pipe")
+		return 0, errors.New("lets every account open the pipe")
 	}
 	return end, nil
 }

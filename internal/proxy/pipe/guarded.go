@@ -44,7 +44,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 		conn, err := g.Listener.Accept()
 		if fault := g.fault.Load(); fault != nil {
 			if err == nil {
-				_ = conn.Close() // nobody will answer it
+				_ = conn.Close() // it will not be served
 			}
 			return nil, *fault
 		}

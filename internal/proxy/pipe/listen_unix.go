@@ -22,9 +22,9 @@ func Address(name string, o Options) string {
 }
 
 // Listen makes the socket that stands in for the pipe and returns its listener; closing the listener removes it.
-// A socket that somebody answers on is ErrTaken; one that was left behind by a dead process of ours is replaced.
+// A socket on which a process answers is ErrTaken; one that was left behind by a dead process of ours is replaced.
 func Listen(name string, o Options) (Listener, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	directory, err := openPrivate(o.SocketDir)
@@ -56,7 +56,7 @@ func Listen(name string, o Options) (Listener, error) {
 // Dial opens the socket that stands in for the pipe. While more clients wait than the kernel lets wait it tries again until ctx ends,
 // as clients of a pipe do while none of its instances is free.
 func Dial(ctx context.Context, name string, o Options) (net.Conn, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	for {
@@ -129,7 +129,7 @@ func checkOwner(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// removeStale removes a socket of ours on which nobody answers, and nothing else.
+// removeStale removes a socket of ours on which no process answers, and nothing else.
 func removeStale(address string) error {
 	info, err := os.Lstat(address)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -146,7 +146,7 @@ func removeStale(address string) error {
 	}
 	conn, err := net.DialTimeout("unix", address, time.Second)
 	if err == nil {
-		return errors.Join(fmt.Errorf("listen on %s: %w: somebody answers on it", address, ErrTaken), conn.Close())
+		return errors.Join(fmt.Errorf("listen on %s: %w: a process answers on it", address, ErrTaken), conn.Close())
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("find out whether %s is in use: %w", address, err)

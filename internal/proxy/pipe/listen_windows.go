@@ -20,7 +20,7 @@ func Address(name string, _ Options) string { return `\\.\pipe\` + name }
 // its first instance must be ours: a name that exists already is ErrTaken. Once it accepts, the listener opens
 // the pipe itself and ends with ErrTaken if another process answers (verifyOwner).
 func Listen(name string, o Options) (Listener, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	var err error
@@ -41,10 +41,10 @@ func isSelf(conn net.Conn) bool {
 	return at.PID == windows.GetCurrentProcessId()
 }
 
-// Dial opens the pipe as its clients do: at the anonymous impersonation level, so that a server which is
-// not who we hope for learns and gains nothing.
+// Dial opens the pipe as its clients do: at the anonymous impersonation level, so that an unexpected server
+// learns and gains nothing.
 func Dial(ctx context.Context, name string, o Options) (net.Conn, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	return winio.DialPipeContext(ctx, Address(name, o))

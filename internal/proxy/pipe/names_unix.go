@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Names returns the names of all pipes that there are: here, of the sockets in the directory, whether or not anybody answers.
+// Names returns the names of all pipes that there are: here, of the sockets in the directory, whether or not a process answers.
 func Names(o Options, _ []string) ([]string, error) {
 	entries, err := os.ReadDir(o.SocketDir)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
-// noting is a listener that notes the arrival of each connection before anybody else has to do with it: whatever waits later,
-// the time of the accept is that of the accept. Accept returns a peer.Accepted.
+// noting is a listener that notes the arrival of each connection before anything else is done with it, so that later waits do not
+// change the time of the accept. Accept returns a peer.Accepted.
 type noting struct{ net.Listener }
 
 // Accept implements net.Listener.

@@ -7,23 +7,23 @@ import (
 	"net"
 )
 
-// ErrTaken means that somebody else already answers on a name. Serving beside them would let
-// them answer some of our callers, so a taken name stops the start.
+// ErrTaken means that another process already answers on a name. Serving beside it would let
+// it answer some of our callers, so a taken name stops the start.
 var ErrTaken = errors.New("the name is taken")
 
-// ErrLost means that a name leads to nobody although this process serves it.
-var ErrLost = errors.New("the name leads to nobody")
+// ErrLost means that a name leads to no process although this process serves it.
+var ErrLost = errors.New("the name leads to no process")
 
 // Listener is a pipe that is open.
 type Listener interface {
 	net.Listener
 	// Verify finds out whether the pipe's name still leads to this process: ErrTaken if it leads to another, ErrLost if to
-	// nobody. Any other error means that it could not be found out. The question is never handed to Accept's caller; on
-	// Windows it is a connection, for which somebody must be accepting.
+	// none. Any other error means that it could not be found out. The question is never handed to Accept's caller; on
+	// Windows it is a connection, which Accept must be there to take.
 	Verify(ctx context.Context) error
 }
 
-// Options say where pipes are and who may open them.
+// Options are the place of pipes and the accounts that may open them.
 type Options struct {
 	// SocketDir is the directory of the unix sockets that stand in for pipes outside Windows.
 	// It is made if it is missing and must belong to this user alone. Not used on Windows.
@@ -39,12 +39,10 @@ type Options struct {
 // 107 bytes of a socket address; the system says so if it does not.
 const longest = 200
 
-// CheckName accepts the names that Listen and Dial take.
-func CheckName(name string) error { return checkName(name) }
-
-// checkName keeps separators, device syntax and letters beyond ASCII out of names. They are this program's own or come from
-// its configuration, so a strange one is a mistake and not a caller's input. A dot at the end is nothing to Windows.
-func checkName(name string) error {
+// CheckName accepts the names that Listen and Dial take. It keeps separators, device syntax and letters beyond ASCII out of names.
+// They are this program's own or come from its configuration, so a strange one is a mistake and not a caller's input. Windows
+// ignores a dot at the end.
+func CheckName(name string) error {
 	if name == "" || len(name) > longest {
 		return fmt.Errorf("pipe name %q: must have 1 to %d characters", name, longest)
 	}

@@ -37,7 +37,7 @@ func TestNamesThatAreNoPipeNamesAreRefused(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"csi-proxy-filesystem-v1", "csi-proxy-volume-v2alpha1", "x", "Other_Server.v1", strings.Repeat("x", longest)} {
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

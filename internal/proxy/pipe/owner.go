@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // verifyOwner opens the pipe as a client would and returns ErrTaken unless this very process is at the other
-// end. It needs somebody to be accepting on the listener. Windows already refuses a second first instance; this
+// end. The listener must be accepting meanwhile. Windows already refuses a second first instance; this
 // finds the case in which it did not. Listen does it by itself on Windows; a socket is kept by its directory.
 // It keeps its connection until the other end closes it, or for as long as that may take.
 func verifyOwner(ctx context.Context, name string, o Options, linger time.Duration) error {
@@ -23,7 +25,7 @@ func verifyOwner(ctx context.Context, name string, o Options, linger time.Durati
 		return fmt.Errorf("ask who serves %s: %w", address, err)
 	}
 	defer func() { _ = conn.Close() }() // nothing was written that could be lost
-	pid, err := serverOf(conn)
+	pid, err := peer.ServerPID(conn)
 	if err != nil {
 		return fmt.Errorf("ask who serves %s: %w", address, err)
 	}

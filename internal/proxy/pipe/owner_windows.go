@@ -2,29 +2,14 @@ package pipe
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"time"
 
-	"golang.org/x/sys/windows"
+	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
 // dropWithin is how long a question waits to be dropped by the listener that it reached. It is over sooner as a rule: a
 // listener that takes longer counts it as a connection of this process.
 const dropWithin = time.Second
-
-// serverOf is the process that serves the pipe.
-// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
-func serverOf(conn net.Conn) (pid uint32, err error) {
-	file, ok := conn.(interface{ Fd() uintptr })
-	if !ok {
-		return 0, fmt.Errorf("a %T has no handle", conn)
-	}
-	if err := windows.GetNamedPipeServerProcessId(windows.Handle(file.Fd()), &pid); err != nil {
-		return 0, fmt.Errorf("read the server's process id: %w", err)
-	}
-	return pid, nil
-}
 
 // serverPID is the process that serves the pipe.
 func serverPID(ctx context.Context, name string, o Options) (uint32, error) {
@@ -33,5 +18,5 @@ func serverPID(ctx context.Context, name string, o Options) (uint32, error) {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }() // nothing was written that could be lost
-	return serverOf(conn)
+	return peer.ServerPID(conn)
 }

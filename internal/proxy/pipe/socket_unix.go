@@ -29,7 +29,7 @@ func (s *socket) Close() error {
 }
 
 // Verify implements Listener. It opens no connection. The kernel keeps the file of a socket that is bound, so its number
-// names no other file while this listener is open, even if somebody has removed it from its directory.
+// names no other file while this listener is open, even if it was removed from its directory.
 func (s *socket) Verify(context.Context) error {
 	address := s.Addr().String() // a closed socket has no file, or another's
 	now, err := os.Lstat(address)

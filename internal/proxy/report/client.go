@@ -69,7 +69,7 @@ func (c *client) write(ctx context.Context, n node) error {
 			return nil
 		case code == http.StatusNotFound && method == http.MethodPost:
 			return fmt.Errorf("the cluster has no GuardedNodes: is its CustomResourceDefinition installed? %w", err)
-		case code == http.StatusNotFound, code == http.StatusConflict: // it went, or somebody was faster
+		case code == http.StatusNotFound, code == http.StatusConflict: // it went, or another client was faster
 			c.metadata = nil
 			continue
 		}

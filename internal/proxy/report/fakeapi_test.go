@@ -24,7 +24,7 @@ type fakeAPI struct {
 	server *httptest.Server
 	dir    string // with credentials
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	objects map[string]*v1alpha1.GuardedNode
 	version int
 	asked   []string         // METHOD PATH

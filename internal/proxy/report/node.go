@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // States of a node, as api/v1alpha1 has them. The types there are not used: with them come the libraries of Kubernetes,
@@ -96,14 +95,7 @@ func whole(t time.Time) time.Time {
 // clip cuts a text that the schema would refuse, between two characters.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= most {
-		return text
-	}
-	text = text[:most]
-	for len(text) > 0 && !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return text
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // isAs says whether two reports tell the same, whatever they were told at; isAsGood leaves the message aside too, which

@@ -34,7 +34,7 @@ func good() bundle.Status {
 // fakeService answers at /status as the proxy does.
 type fakeService struct {
 	server *httptest.Server
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	bundle *bundle.Status
 	raw    string // in the place of all else
 	code   int

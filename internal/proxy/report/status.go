@@ -56,7 +56,7 @@ type service struct {
 
 // newService finds the address at which this node reaches the service.
 func newService(address string) (service, error) {
-	asks, err := httpsclient.New(httpsclient.Options{Timeout: statusTimeout}) // which asks nobody else than the node itself
+	asks, err := httpsclient.New(httpsclient.Options{Timeout: statusTimeout}) // it sends requests to the node itself alone
 	if err != nil {
 		return service{}, err
 	}

@@ -44,7 +44,7 @@ var failures = map[policy.Reason]string{
 	policy.ReasonInputSize: CodeInputSize,
 }
 
-// Decision is what the policy says of one call. Its zero value is no permission.
+// Decision is the policy's decision about one call. Its zero value denies.
 type Decision struct {
 	Effect audit.Effect `json:"effect"`
 	// Rule is the code of the rule that refused, or of the reason why nothing decided; empty if the call is allowed.
@@ -58,7 +58,7 @@ type Decision struct {
 	// Err is what went wrong where no rule refused. It is for the log of this process: it may hold a stack.
 	Err error `json:"-"`
 
-	isDescribed bool // by the policies: there are as many such codes as somebody wrote down
+	isDescribed bool // by the policies: the number of such codes is bounded by what authors wrote
 }
 
 // Label is Rule for a metric. Codes that a policy has computed, from what a caller sent perhaps, have one label.

@@ -14,8 +14,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/turns"
 )
 
-// Evaluator decides about calls with the policies that were activated last. Until then it refuses all of them. Its
-// methods may be called by many at once.
+// Evaluator decides about calls with the policies that were activated last. Before the first activation it refuses all of them.
+// Its methods may be called by many at once.
 type Evaluator struct{ engine *policy.Engine }
 
 // New returns an evaluator without policies. Entrypoint of o is replaced, and the checks of package nodepolicy are added;
@@ -37,15 +37,10 @@ func (e *Evaluator) Activate(ctx context.Context, m policy.Modules) (policy.Snap
 	return e.engine.Activate(ctx, m)
 }
 
-// Watch activates the policies of a directory whenever they change, as the engine does, until ctx is done.
-func (e *Evaluator) Watch(ctx context.Context, dir string, bind func(policy.Modules) (policy.Modules, error), onResult func(policy.Snapshot, error)) error {
-	return e.engine.Watch(ctx, dir, bind, onResult)
-}
-
 // Active returns the policies that decide now, and whether there are any.
 func (e *Evaluator) Active() (policy.Snapshot, bool) { return e.engine.Active() }
 
-// Decide judges a call. Whatever keeps the policy from answering is a denial.
+// Decide evaluates the policy for a call. If the policy does not answer, the call is denied.
 func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Circumstances) Decision {
 	var sender turns.Sender
 	if s != nil {
@@ -54,7 +49,7 @@ func (e *Evaluator) Decide(ctx context.Context, call *apiserver.Call, s *Circums
 	return e.decide(ctx, sender, func() (ast.Value, error) { return Input(call, s) })
 }
 
-// DecideInput judges an input that was made before, as FromRecord does.
+// DecideInput evaluates the policy for an input that was made before, as FromRecord does.
 func (e *Evaluator) DecideInput(ctx context.Context, input ast.Value) Decision {
 	return e.decide(ctx, nil, func() (ast.Value, error) { return input, nil })
 }

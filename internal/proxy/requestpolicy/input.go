@@ -9,7 +9,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// Circumstances are what a policy is told of a call beside the call itself.
+// Circumstances are the input of a policy beside the call itself.
 type Circumstances struct {
 	// Shown is the caller in the form that policies are shown, if it was made before; nil if not.
 	Caller caller.Caller

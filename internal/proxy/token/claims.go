@@ -38,7 +38,7 @@ const (
 )
 
 // complete refuses claims that lack what ties a token to a pod: a token of the old kind, from a Secret, ends only with it,
-// and one without a pod may be used by whoever has it.
+// and one without a pod may be used by any process that has it.
 func (c *claims) complete() *Refusal {
 	k := c.Kubernetes
 	for _, field := range []struct{ name, value string }{
@@ -131,7 +131,7 @@ func (r rules) check(c *claims, now time.Time) *Refusal {
 func (i Identity) binds(f Facts) *Refusal {
 	switch {
 	case f.Pod.UID == "":
-		return refuse(Unbound, "the pod of the caller is not known, so the token may be anybody's")
+		return refuse(Unbound, "the pod of the caller is not known, so the token may belong to another pod")
 	case i.PodUID != f.Pod.UID:
 		return refuse(WrongPod, "it was made for pod %q with uid %q, and the caller runs in the pod with uid %q", i.PodName, i.PodUID, f.Pod.UID)
 	case f.Pod.Name != "" && i.PodName != f.Pod.Name:

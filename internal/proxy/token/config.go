@@ -12,18 +12,18 @@ type Method string
 
 // The methods.
 const (
-	// ByKeys verifies signatures with the cluster's published keys, and asks nobody. A token that was revoked, since its pod
+	// ByKeys verifies signatures with the cluster's published keys, without a request. A token that was revoked, since its pod
 	// or service account is gone, holds until it expires; it is of use only to processes of that same pod on this node.
 	ByKeys Method = "keys"
 	// ByReview asks the API server (TokenReview), which knows of revocation.
 	ByReview Method = "review"
 )
 
-// Config says which tokens are believed. Zero durations stand for the defaults.
+// Config says which tokens are accepted. Zero durations stand for the defaults.
 type Config struct {
 	// Method is keys or review.
 	Method Method `yaml:"method"`
-	// Audience is the name by which tokens are made for this proxy, and for nobody else: a token for the API server's own
+	// Audience is the name by which tokens are made for this proxy, and for no other server: a token for the API server's own
 	// audience would let the proxy act as its caller, and is refused unless it names this one too.
 	Audience string `yaml:"audience"`
 	// Node is this node's name in the cluster, as the kubelet registers it. Tokens of pods of other nodes are refused. The
@@ -31,8 +31,8 @@ type Config struct {
 	Node string `yaml:"node"`
 	// Issuer is the cluster's (--service-account-issuer). The method keys needs it; review compares it if it is set.
 	Issuer string `yaml:"issuer"`
-	// Keys is a file with the cluster's public keys, as GET /openid/v1/jwks of its API server gives them. Whoever can write
-	// it can be every caller. It is read again when it changes.
+	// Keys is a file with the cluster's public keys, as GET /openid/v1/jwks of its API server gives them. An account that can
+	// write it can pose as every caller. It is read again when it changes.
 	Keys string `yaml:"keys"`
 	// API is the API server. The method review needs it, and access reviews do.
 	API API `yaml:"api"`
@@ -52,12 +52,12 @@ type Config struct {
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// API says how to reach the API server. What it may be asked is TokenReview and SubjectAccessReview, and the credentials
+// API says how to reach the API server. It is sent TokenReviews and SubjectAccessReviews, and the credentials
 // should allow nothing else: system:auth-delegator is enough.
 type API struct {
 	// Server is its address, https://HOST:PORT.
 	Server string `yaml:"server"`
-	// CAFile holds the certificates, in PEM, that its own must be signed by. The system's are not believed.
+	// CAFile holds the certificates, in PEM, that its own must be signed by. The system's are not trusted.
 	CAFile string `yaml:"caFile"`
 	// TokenFile holds this proxy's token. It, or a certificate, is needed. Files are read again when they change.
 	TokenFile string `yaml:"tokenFile"`
@@ -101,7 +101,7 @@ func (c Config) complete() (Config, error) {
 		fault("method: %q is neither %s nor %s", c.Method, ByKeys, ByReview)
 	}
 	if c.Audience == "" {
-		fault("audience: needs a value: a token that is made for everybody proves nothing here")
+		fault("audience: needs a value: a token that is made for every server proves nothing here")
 	}
 	if !isName(c.Node, maxName) {
 		fault("node: %q is not the name of a node", c.Node)
@@ -138,7 +138,7 @@ func (a API) check() error {
 		faults = append(faults, errors.New("api.server: is not https://HOST:PORT")) // it may hold a password
 	}
 	if a.CAFile == "" {
-		faults = append(faults, errors.New("api.caFile: is missing: whoever answers could vouch for every caller"))
+		faults = append(faults, errors.New("api.caFile: is missing: any server that answers could confirm every caller"))
 	}
 	if (a.CertFile == "") != (a.KeyFile == "") {
 		faults = append(faults, errors.New("api.certFile, api.keyFile: one needs the other"))

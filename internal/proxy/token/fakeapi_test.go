@@ -20,7 +20,7 @@ type apiServer struct {
 	*httptest.Server
 	keys *keys
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	asked   map[string]int
 	access  []accessQuestion
 	answer  func(w http.ResponseWriter, r *http.Request, usual []byte)

@@ -9,8 +9,8 @@ type flight[T any] struct {
 	stale  bool
 }
 
-// vouch passes an answer on if the process that it is about still runs. A stale answer needs to know.
-func vouch[T any](q question[T], f found[T]) (found[T], *Refusal) {
+// confirmAlive passes an answer on if the process that it is about still runs. A stale answer needs to know.
+func confirmAlive[T any](q question[T], f found[T]) (found[T], *Refusal) {
 	switch {
 	case q.alive == nil && f.stale:
 		return found[T]{}, refuse(Unavailable, "the API server does not answer, and it is not known whether the caller still runs")
@@ -47,7 +47,7 @@ func (m *memo[T]) fly(ctx context.Context, q question[T], f *flight[T]) {
 	case refusal.Reason != Unavailable && refusal.Reason != Busy:
 		m.allows.remove(q.key)
 		m.denies.put(q.key, f.answer)
-	default: // nobody said no
+	default: // no answer refused it
 		last, ok := m.allows.get(q.key)
 		if ok && now.Before(last.expires) && now.Sub(last.checked) < m.staleFor {
 			last.retry = now.Add(m.denyFor)

@@ -28,7 +28,7 @@ func (v *Verifier) Guard(pipe string, mode Mode) (Guard, error) {
 // Mode returns the pipe's.
 func (g Guard) Mode() Mode { return g.mode }
 
-// Check says who the token of a call was made for, before anybody asks what that one may do. The metadata is that of the
+// Check returns the identity that the token of a call was made for, before any access check. The metadata is that of the
 // incoming call. An error is a *Refusal: the call must not be served, whatever else allows it; CodeOf
 // says which code the caller gets.
 //
@@ -59,7 +59,7 @@ func (g Guard) check(ctx context.Context, md metadata.MD, caller Facts) (Identit
 	case !present:
 		return Identity{}, Result{}, nil
 	case (caller.Pod.UID == "" || caller.Process.PID == 0) && g.mode == Required:
-		return Identity{}, Result{Present: true}, refuse(Unbound, "the pod of the caller is not known, so the token may be anybody's")
+		return Identity{}, Result{Present: true}, refuse(Unbound, "the pod of the caller is not known, so the token may belong to another pod")
 	case caller.Pod.UID == "" || caller.Process.PID == 0:
 		return Identity{}, Result{Present: true, Unbound: true}, nil
 	}

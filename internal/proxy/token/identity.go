@@ -12,7 +12,7 @@ type Mode string
 
 // The modes of a pipe.
 const (
-	// Off looks at no token: whatever is sent is as if it were not there.
+	// Off checks no token: one that is sent is ignored.
 	Off Mode = "off"
 	// IfPresent refuses calls with a token that is not right, and serves calls without one, which then have no token's identity.
 	IfPresent Mode = "ifPresent"
@@ -23,7 +23,7 @@ const (
 // IsValid says whether m is one of the three modes. The empty mode is none.
 func (m Mode) IsValid() bool { return m == Off || m == IfPresent || m == Required }
 
-// Identity is who a token was made for. The zero value stands for a call without a token that counts.
+// Identity is the pod and service account that a token was made for. The zero value stands for a call without an accepted token.
 type Identity struct {
 	Namespace      string
 	ServiceAccount string
@@ -46,11 +46,11 @@ type Facts struct {
 	caller.Caller
 	// Stranger says that no rule names the caller. All such callers together may have as many questions open as one pod.
 	Stranger bool
-	// Alive returns nil while the process runs. Without it nothing is vouched for while the API server is away.
+	// Alive returns nil while the process runs. Without it nothing is confirmed while the API server is away.
 	Alive func() error
 }
 
-// Result says how an identity was come by, for records and figures.
+// Result says how an identity was found, for records and metrics.
 type Result struct {
 	// Present says that a token came with the call and was looked at.
 	Present bool
@@ -61,7 +61,7 @@ type Result struct {
 	Method Method
 	// ID is the token's own (JTI=...), by which the API server's audit log names it; it may be empty.
 	ID string
-	// Cached says that nobody was asked for this call.
+	// Cached says that the answer was remembered from an earlier call.
 	Cached bool
 	// Stale says that the API server is away, and that this is what it said last about this token of this process.
 	Stale bool

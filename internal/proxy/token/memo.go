@@ -35,7 +35,7 @@ func (f Facts) key() factsKey {
 	return factsKey{f.Process.PID, f.Process.Start.UnixNano(), f.Pod}
 }
 
-// asker is what a question counts for.
+// asker is the party that a question counts for.
 type asker struct{ pod, namespace string }
 
 // asker is the pod of a caller, and one for all strangers.
@@ -58,10 +58,10 @@ type answer[T any] struct {
 // memo remembers answers, and asks once when many want to know the same.
 type memo[T any] struct {
 	allowFor, denyFor, staleFor, timeout time.Duration
-	bounded                              bool // asking costs others something, so that few may at a time
+	bounded                              bool // a question is a load on the API server, so few are open at a time
 	now                                  func() time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	allows  *lru[key, answer[T]]
 	denies  *lru[key, answer[T]]
 	flights map[key]*flight[T]
@@ -94,7 +94,7 @@ type found[T any] struct {
 	cached, stale bool
 }
 
-// fresh returns an answer that allows and needs nobody to be asked.
+// fresh returns a remembered answer that allows and is still valid.
 func (m *memo[T]) fresh(k key) (answer[T], bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *memo[T]) find(ctx context.Context, q question[T]) (found[T], *Refusal) 
 			return found[T]{value: a.value, checked: a.checked, cached: true}, nil
 		} else if now.Before(a.retry) && now.Sub(a.checked) < m.staleFor {
 			m.mu.Unlock()
-			return vouch(q, found[T]{value: a.value, checked: a.checked, cached: true, stale: true})
+			return confirmAlive(q, found[T]{value: a.value, checked: a.checked, cached: true, stale: true})
 		}
 	}
 	if a, ok := m.denies.get(q.key); ok {
@@ -150,5 +150,5 @@ func (m *memo[T]) find(ctx context.Context, q question[T]) (found[T], *Refusal) 
 	if f.answer.refusal != nil {
 		return found[T]{checked: f.answer.checked}, f.answer.refusal
 	}
-	return vouch(q, found[T]{value: f.answer.value, checked: f.answer.checked, stale: f.stale})
+	return confirmAlive(q, found[T]{value: f.answer.value, checked: f.answer.checked, stale: f.stale})
 }

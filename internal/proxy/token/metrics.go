@@ -2,7 +2,7 @@ package token
 
 import "time"
 
-// Metrics are told what happened. Each may be nil, and may be called at the same time as any other.
+// Metrics are called when something happened. Each may be nil, and may be called at the same time as any other.
 type Metrics struct {
 	// Checked is called once for each call on a pipe that looks at tokens. Outcome is ok, stale, absent, ignored, or a Reason.
 	Checked func(pipe, outcome string)
@@ -10,7 +10,7 @@ type Metrics struct {
 	Authorized func(pipe, outcome string)
 	// Asked is called when the API server was asked for a TokenReview or a SubjectAccessReview. Outcome is ok or a Reason.
 	Asked func(kind, outcome string, took time.Duration)
-	// Reloaded is called when the file with keys was read because it has changed; on an error the keys from before go on to hold.
+	// Reloaded is called when the file with keys was read because it has changed; on an error the previous keys stay in force.
 	Reloaded func(err error)
 }
 

@@ -24,7 +24,7 @@ var base64URL = base64.RawURLEncoding.Strict()
 const maxKid = 256
 
 // parse takes a token in the compact form of RFC 7515 apart, as the API server writes it, and refuses every other form.
-// The words of errors are ours, since those of decoders would quote the token.
+// The texts of errors are our own, since those of decoders would quote the token.
 func parse(text Secret) (*jws, *Refusal) {
 	if len(text) > maxToken {
 		return nil, refuse(Malformed, "it is too long")
@@ -57,7 +57,7 @@ func parse(text Secret) (*jws, *Refusal) {
 		}
 	}
 	t := &jws{token: token, kid: head.KeyID}
-	// Fields that are not known here are the issuer's business; one that comes twice is nobody's, and an error.
+	// Unknown fields are the issuer's business; one that comes twice is an error.
 	if err := token.UnsafeClaimsWithoutVerification(&t.claims); err != nil {
 		return nil, refuse(Malformed, "its claims are not those of a service account's token")
 	}

@@ -15,9 +15,9 @@ const (
 	Missing      Reason = "missing"      // the pipe requires a token and none came
 	Malformed    Reason = "malformed"    // it is no service-account token, or several came
 	WrongIssuer  Reason = "issuer"       // another cluster made it
-	WrongTarget  Reason = "audience"     // it was made for somebody else than this proxy
+	WrongTarget  Reason = "audience"     // it was made for another server than this proxy
 	WrongTime    Reason = "time"         // expired, not valid yet, or valid for too long
-	Unbound      Reason = "unbound"      // the caller's pod is not known, so the token could be anybody's
+	Unbound      Reason = "unbound"      // the caller's pod is not known, so the token could belong to another pod
 	WrongPod     Reason = "pod"          // it was made for another pod
 	WrongNode    Reason = "node"         // it was made for a pod of another node
 	WrongAccount Reason = "account"      // it was made for another service account than the pod's
@@ -25,9 +25,9 @@ const (
 	Rejected     Reason = "rejected"     // the API server does not know it, or knows it as something else
 	Ended        Reason = "ended"        // the caller's process has ended
 	Busy         Reason = "busy"         // too many questions are open already
-	Unavailable  Reason = "unavailable"  // nobody could be asked
+	Unavailable  Reason = "unavailable"  // the API server could not be asked
 	Forbidden    Reason = "forbidden"    // the cluster's RBAC does not allow it
-	Unconfigured Reason = "unconfigured" // this proxy has nobody to ask
+	Unconfigured Reason = "unconfigured" // this proxy has no keys and no API server
 )
 
 // Refusal is why a token does not count. Its text tells the caller what to put right, and holds no part of the token
@@ -46,7 +46,7 @@ func (r *Refusal) Error() string {
 	return "token refused: " + r.text
 }
 
-// Unwrap returns what went wrong when somebody was asked, or nil.
+// Unwrap returns the error of the API server, or nil.
 func (r *Refusal) Unwrap() error { return r.cause }
 
 // ReasonOf returns the reason of a refusal, and Unavailable for every other error.

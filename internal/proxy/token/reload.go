@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -21,23 +20,19 @@ func loadKeys(file string) (*keys, error) {
 	return k, nil
 }
 
-// Reload reads the file with keys again. It says whether others hold now; on an error, and if the file is gone, the
-// keys from before go on to hold. It is for one goroutine at a time; Run calls it.
+// Reload reads the file with keys again, and says whether they have changed. On an error, and if the file is gone, the
+// previous keys stay in force. It is for one goroutine at a time; Run calls it.
 func (v *Verifier) Reload() (bool, error) {
 	before := v.keys.Load()
 	if before == nil {
 		return false, nil
 	}
-	text, err := filetrust.Read(v.config.Keys, maxAnswer)
+	k, err := loadKeys(v.config.Keys)
 	if err != nil {
 		return false, fmt.Errorf("keys: %w", err)
 	}
-	if sha256.Sum256(text) == before.sum {
+	if k.sum == before.sum {
 		return false, nil
-	}
-	k, err := parseKeys(text)
-	if err != nil {
-		return false, fmt.Errorf("keys: %s: %w", v.config.Keys, err)
 	}
 	v.keys.Store(k)
 	return true, nil

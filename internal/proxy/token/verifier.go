@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Verifier knows which tokens are believed. It serves all pipes, and may be used by many goroutines.
+// Verifier verifies tokens. It serves all pipes, and may be used by many goroutines.
 type Verifier struct {
 	config  Config
 	rules   rules
@@ -26,7 +26,7 @@ type verified struct {
 	who Identity
 }
 
-// New reads the files that the configuration names, and returns every fault of it. It asks nobody.
+// New reads the files that the configuration names, and returns every fault of it. It sends no request.
 func New(c Config, m Metrics) (*Verifier, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -67,7 +67,7 @@ func (v *Verifier) verify(ctx context.Context, text Secret, caller Facts) (Ident
 		refusal = v.rules.check(&t.claims, v.now())
 	}
 	if refusal == nil {
-		refusal = t.claims.identity().binds(caller) // before anybody is asked: it is cheap, and ends every replay
+		refusal = t.claims.identity().binds(caller) // before the question: it is cheap, and ends every replay
 	}
 	if refusal != nil {
 		return Identity{}, Result{Present: true}, refusal

@@ -11,8 +11,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
-// Foreign is a pipe with a name of CSI Proxy that is served by nobody known: whoever may open it acts on the node past the
-// access list and the audit log.
+// Foreign is a pipe with a name of CSI Proxy that an unknown process serves: its callers act on the node past the access list and
+// the audit log.
 type Foreign struct {
 	Pipe string `json:"pipe"`
 	// PID and Program are the server's; 0 and empty if they could not be found out.

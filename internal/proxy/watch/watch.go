@@ -24,13 +24,13 @@ const (
 	eventUnguarded = 122
 )
 
-// Interval is how often is looked. A question costs a connection to each pipe, which no caller waits for.
+// Interval is how often pipes are checked. A check costs a connection to each pipe, which no caller waits for.
 const Interval = 30 * time.Second
 
 // verifyWithin bounds the question to one pipe. A pipe that is being flooded may take that long to accept it.
 const verifyWithin = 5 * time.Second
 
-// Watch looks after the pipes of one process.
+// Watch checks the pipes of one process.
 type Watch struct {
 	search    Search
 	log       *zap.Logger
@@ -39,7 +39,7 @@ type Watch struct {
 	begin     chan struct{}
 	once      sync.Once
 
-	mu     sync.Mutex        // guards what follows
+	mu     sync.Mutex        // guards the fields below
 	pipes  map[string]served // by their names in lower case
 	faults map[string]error  // of pipes whose names lead elsewhere
 	mute   map[string]bool   // pipes that could not be asked, and of which that was said
@@ -47,7 +47,7 @@ type Watch struct {
 	found map[string]Foreign // used by Run alone
 }
 
-// served is a pipe that is looked after.
+// served is a pipe that is checked.
 type served struct {
 	name   string
 	verify func(context.Context) error
@@ -59,7 +59,7 @@ func New(s Search, r prometheus.Registerer, log *zap.Logger) (*Watch, error) {
 		search: s, log: log, begin: make(chan struct{}),
 		pipes: map[string]served{}, faults: map[string]error{}, mute: map[string]bool{}, found: map[string]Foreign{},
 		squatted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "pipeguard_pipe_squatted", Help: "1 while the name of a served pipe leads to another process, or to nobody.",
+			Name: "pipeguard_pipe_squatted", Help: "1 while the name of a served pipe leads to another process, or to none.",
 		}, []string{"pipe"}),
 		unguarded: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "pipeguard_pipes_unguarded", Help: "Pipes with names of CSI Proxy that this process does not serve.",
@@ -70,7 +70,7 @@ func New(s Search, r prometheus.Registerer, log *zap.Logger) (*Watch, error) {
 	return w, errors.Join(r.Register(w.squatted), r.Register(w.unguarded))
 }
 
-// Add has a pipe looked after. verify is that of its listener.
+// Add adds a pipe to those that are checked. verify is that of its listener.
 func (w *Watch) Add(name string, verify func(context.Context) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,13 +132,13 @@ func (w *Watch) verify(ctx context.Context) {
 		if ctx.Err() != nil { // the pipes are being closed
 			return
 		}
-		w.judge(p.name, err)
+		w.note(p.name, err)
 	}
 }
 
-// judge says what has changed. That a pipe could not be asked changes nothing: a flood must not pass for a squatter, nor
+// note records and logs a change. A pipe that could not be asked changes nothing: a flood must not be taken for a squatter, nor
 // hide one that was found.
-func (w *Watch) judge(name string, err error) {
+func (w *Watch) note(name string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	log := w.log.With(zap.String(logkeys.Pipe, name))
@@ -168,7 +168,7 @@ func (w *Watch) judge(name string, err error) {
 	}
 }
 
-// look finds pipes that are nobody's. One that was found is not opened again while it is there, unless its server is not known.
+// look finds pipes of unknown servers. One that was found is not opened again while it is there, unless its server could not be identified.
 func (w *Watch) look(ctx context.Context) {
 	names, err := w.search.list()
 	if err != nil {

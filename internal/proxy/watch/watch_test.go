@@ -26,7 +26,7 @@ type fixture struct {
 	registry *prometheus.Registry
 	logged   *observer.ObservedLogs
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	answer   error      // to the question who serves a pipe
 	names    []string
 	namesErr error

@@ -11,7 +11,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 
-// WMI is what the host's management service answers. [wmi.Pool] is one on Windows.
+// WMI is the host's management service. [wmi.Pool] is one on Windows.
 type WMI interface {
 	Query(ctx context.Context, q wmi.Query) ([]wmi.Instance, error)
 	Associated(ctx context.Context, of wmi.Instance, a wmi.Association) ([]wmi.Instance, error)
@@ -36,7 +36,7 @@ func (a asked) rows(ctx context.Context, what string, q wmi.Query) ([]wmi.Instan
 	return found, nil
 }
 
-// row selects one instance. None is fs.ErrNotExist, in the old servers' words; more than one is nobody's answer.
+// row selects one instance. None is fs.ErrNotExist, worded as in csi-proxy.exe; more than one is an error too.
 func (a asked) row(ctx context.Context, what string, q wmi.Query) (wmi.Instance, error) {
 	found, err := a.rows(ctx, what, q)
 	if err != nil {
@@ -119,7 +119,7 @@ func refused(err error) error {
 	return err
 }
 
-// notBegun is the error of a call that nobody took, in its own words.
+// notBegun is the error of a call that was not begun. It keeps its text.
 type notBegun struct{ error }
 
 func (e notBegun) Unwrap() []error { return []error{e.error, handler.ErrUnavailable} }

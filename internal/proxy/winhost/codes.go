@@ -2,8 +2,10 @@ package winhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 )
@@ -33,6 +35,12 @@ func (e *codeError) Error() string {
 }
 
 func (e *codeError) Unwrap() error { return e.kind }
+
+// isCode says whether an error is an answer of Windows with one of these numbers.
+func isCode(err error, numbers ...uint32) bool {
+	answer, ok := errors.AsType[*codeError](err)
+	return ok && slices.Contains(numbers, answer.code)
+}
 
 // codes says what the numbers of one provider mean.
 type codes map[uint32]meaning

@@ -25,7 +25,7 @@ const (
 var errDescriptor = errors.New("malformed device identification")
 
 // page83 returns the first identifier of the device itself: a text as it is, binary as lower-case hexadecimal.
-// There may be none. Every number comes from the disk, and a disk may be of anybody's making.
+// There may be none. Every number comes from the disk, and is not trusted: anyone may have made the disk.
 func page83(descriptor []byte) (string, error) {
 	le := binary.LittleEndian
 	if len(descriptor) < descriptorHeader {

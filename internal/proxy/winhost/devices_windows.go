@@ -20,7 +20,7 @@ const (
 // deviceDrivers asks the drivers of disks.
 type deviceDrivers struct{}
 
-// Describe opens a disk without the right to read it: to ask its driver needs none, and nobody's exclusive access is in the way.
+// Describe opens a disk without the right to read it: a question to its driver needs none, and does not fail while another program has exclusive access.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_storage_query_property
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_storage_get_device_number
 func (deviceDrivers) Describe(path string) (number uint32, descriptor []byte, err error) {

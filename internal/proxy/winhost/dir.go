@@ -12,7 +12,7 @@ import (
 type kind int
 
 const (
-	other     kind = iota // neither of the below: a device, or a reparse point that redirects nobody
+	other     kind = iota // none of the below: a device, or a reparse point that does not redirect
 	file                  // an ordinary file
 	directory             // an ordinary directory
 	link                  // a symbolic link
@@ -56,8 +56,8 @@ var (
 	errNotDir     = errors.New("not a directory")
 )
 
-// checkName is the last thing between a name and the kernel. Windows takes / and \ as separators
-// and what follows a colon as a stream.
+// checkName is the last check before a name reaches the kernel. Windows takes / and \ as separators
+// and the text after a colon as a stream.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\:\x00") {
 		return fmt.Errorf("%q: %w", name, fs.ErrInvalid)

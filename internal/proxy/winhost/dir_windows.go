@@ -18,7 +18,7 @@ type openDir struct {
 	final  string
 }
 
-// openWorking opens a working directory. This path is the operator's own word and is followed wherever it leads.
+// openWorking opens a working directory. The operator chose this path, so links in it are followed.
 func openWorking(path string) (dir, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func adopt(handle windows.Handle) (*openDir, error) {
 func (d *openDir) Close() error { return windows.CloseHandle(d.handle) }
 
 // Hold opens the directory once more without FILE_SHARE_DELETE: to rename or remove it takes a handle with DELETE access, which
-// nobody gets meanwhile. The right to list it is asked for because a handle without a right to data takes no part in sharing.
+// no program gets meanwhile. The right to list it is asked for because a handle without a right to data takes no part in sharing.
 func (d *openDir) Hold() (io.Closer, error) {
 	handle, err := openSharing(d.handle, "", windows.FILE_LIST_DIRECTORY|windows.FILE_READ_ATTRIBUTES, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE,
 		windows.FILE_OPEN, windows.FILE_DIRECTORY_FILE)

@@ -32,7 +32,7 @@ func (a asked) disk(ctx context.Context, disk uint32, properties ...string) (wmi
 	if err != nil {
 		return wmi.Instance{}, err
 	}
-	// Everything that follows is done to this instance, so that it had better be the one that was asked for.
+	// The operation acts on this instance, so it must be the one that was asked for.
 	if number, err := found.Uint("Number"); err != nil || number != uint64(disk) {
 		return wmi.Instance{}, fmt.Errorf("asked for %s, the host answered with another (%w)", diskName(disk), err)
 	}

@@ -37,7 +37,7 @@ func (d disks) PartitionDisk(ctx context.Context, disk uint32, permits handler.P
 		return unknown(diskName(disk), err)
 	}
 	if style == styleRaw {
-		// Somebody may have been faster; then the disk has partitions below, or gets one.
+		// Another program may have been faster; then the disk has partitions below, or gets one.
 		if err := d.doDisk(ctx, disk, found, "Initialize", map[string]any{"PartitionStyle": uint16(styleGPT)}, diskInitialized); err != nil {
 			return err
 		}

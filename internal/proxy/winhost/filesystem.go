@@ -78,11 +78,7 @@ func (f *Filesystem) IsSymlink(ctx context.Context, path safepath.Path) (bool, e
 		return false, err
 	}
 	if len(names) == 0 {
-		root, err := tree.descend(nil, false)
-		if err != nil {
-			return false, wrap("look at", path, err)
-		}
-		return false, root.Close()
+		return false, wrap("look at", path, tree.openable())
 	}
 	text, err := tree.redirection(names)
 	if err != nil || text == "" {
@@ -92,13 +88,12 @@ func (f *Filesystem) IsSymlink(ctx context.Context, path safepath.Path) (bool, e
 	return leads, wrap("look at", path, err)
 }
 
-// leads says whether what a link or mount point leads to is there. The text may be anything, since others can make links: a path is
-// judged and walked like the path of a request, its own last name not followed; of shares and volumes the system is asked whether
-// it has them, and they are not opened; everything else is refused unseen.
+// leads says whether the target of a link or mount point exists. The text may be anything, since other accounts can make links: a path
+// is checked and walked like the path of a request, its own last name not followed; shares and volumes are looked up in the system and
+// not opened; every other target is refused unseen.
 func (f *Filesystem) leads(ctx context.Context, text string) (bool, error) {
 	if id, isVolume := volumeIn(text); isVolume {
-		_, err := f.mounts.Paths(id)
-		if err != nil {
+		if _, err := f.mounts.Paths(id); err != nil {
 			return absent(err)
 		}
 		return true, nil

@@ -9,10 +9,10 @@ import (
 type end struct {
 	volume string   // the volume's name, if the walk ended in or at a directory of it
 	text   string   // else, what the link or mount point leads to
-	rest   []string // and the names that were to follow
+	rest   []string // and the remaining names
 }
 
-// follow goes down names as far as directories lead. Nothing is followed here: what a link leads to is the caller's to judge.
+// follow goes down names as far as directories lead. No link is followed here: the caller checks where a link leads.
 func (t tree) follow(names []string) (end, error) {
 	current, err := t.descend(nil, false)
 	if err != nil {
@@ -32,14 +32,9 @@ func (t tree) follow(names []string) (end, error) {
 		if i == len(names)-1 {
 			break // a file or directory is on the volume of the directory that holds it
 		}
-		next, err := step(current, name, false)
-		if err = errors.Join(err, current.Close()); err != nil {
-			if next != nil {
-				err = errors.Join(err, next.Close())
-			}
+		if current, err = advance(current, name, false); err != nil {
 			return end{}, err
 		}
-		current = next
 	}
 	volume, err := current.Volume()
 	return end{volume: volume}, errors.Join(err, current.Close())

@@ -13,7 +13,7 @@ import (
 // Options of a Host.
 type Options struct {
 	Roots          *safepath.Roots // the working directories; they need not exist yet
-	WMI            WMI             // the host's management service; who opened it closes it, after the last call
+	WMI            WMI             // the host's management service; the caller closes it, after the last call
 	RequirePrivacy bool            // connections to shares must be encrypted
 	Log            *zap.Logger     // what the host does not answer, and what is done in spite of it
 	OwnService     string          // the service that is never stopped, because it is this process; empty is DefaultService

@@ -5,20 +5,19 @@ import (
 	"io/fs"
 )
 
-// exists does not follow the last name. What lies beneath a file or beneath nothing does not exist;
-// what lies beneath a link is not looked at, which is an error and not an answer.
+// exists does not follow the last name. A name beneath a file or a missing directory does not exist;
+// a name beneath a link is an error.
 func (t tree) exists(names []string) (bool, error) {
-	if len(names) == 0 {
-		root, err := t.descend(nil, false)
-		if err != nil {
-			return absent(err)
-		}
-		return true, root.Close()
-	}
-	err := t.with(names, func(at at) error {
+	stat := func(at at) error {
 		_, err := at.parent.Stat(at.name)
 		return err
-	})
+	}
+	var err error
+	if len(names) == 0 {
+		err = t.openable()
+	} else {
+		err = t.with(names, stat)
+	}
 	if err != nil {
 		return absent(err)
 	}

@@ -10,21 +10,9 @@ import (
 // point: drivers make their staging directory again when its volume is already mounted on it.
 func (t tree) mkdir(names []string) error {
 	if len(names) == 0 {
-		root, err := t.descend(nil, false)
-		if err != nil {
-			return err
-		}
-		return root.Close()
+		return t.openable()
 	}
-	last := len(names) - 1
-	if err := checkName(names[last]); err != nil {
-		return err
-	}
-	parent, err := t.descend(names[:last], true)
-	if err != nil {
-		return err
-	}
-	return errors.Join(mkdirAt(at{parent, names[last]}), parent.Close())
+	return t.within(names, true, mkdirAt)
 }
 
 func mkdirAt(at at) error {
@@ -50,22 +38,27 @@ func (t tree) link(names []string, text string, directory bool, same func(a, b s
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		entry, statErr := at.parent.Stat(at.name)
-		if statErr != nil {
-			return statErr
-		}
-		if entry.kind != link {
-			return fmt.Errorf("%s: there is something that is not a link: %w", at.name, err)
-		}
-		old, readErr := at.parent.Readlink(at.name)
-		if readErr != nil {
-			return readErr
-		}
-		if !same(old, text) {
-			return fmt.Errorf("%s: there is a link to %s: %w", at.name, old, err)
-		}
-		return nil
+		return isLink(at, text, same)
 	})
+}
+
+// isLink returns nil for a link with the given text, and fs.ErrExist for everything else that a name stands for.
+func isLink(at at, text string, same func(a, b string) bool) error {
+	entry, err := at.parent.Stat(at.name)
+	if err != nil {
+		return err
+	}
+	if entry.kind != link {
+		return fmt.Errorf("%s: there is something that is not a link: %w", at.name, fs.ErrExist)
+	}
+	old, err := at.parent.Readlink(at.name)
+	if err != nil {
+		return err
+	}
+	if !same(old, text) {
+		return fmt.Errorf("%s: there is a link to %s: %w", at.name, old, fs.ErrExist)
+	}
+	return nil
 }
 
 // isDirectory says whether a link to names should be one to a directory. What does not exist yet

@@ -77,7 +77,7 @@ func (v volumes) MountVolume(ctx context.Context, id handler.VolumeID, target sa
 			return err
 		}
 		if err := v.mounts.Set(target.String(), id); err != nil {
-			// Another process may have mounted it there meanwhile, which is what was wanted.
+			// Another process may have mounted it there meanwhile, which is just as good.
 			if on, is, _ := shown(at); is && on == id {
 				return nil
 			}

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// deepest bounds how many directories are held open at once while a tree is removed, which is
-// how many levels somebody with a hand in the tree can make this process hold.
+// deepest bounds how many directories are held open at once while a tree is removed, and so how
+// many levels a program that writes to the tree can make this process hold.
 const deepest = 512
 
 // batch is how many names are read before they are removed and the directory is read again.
@@ -60,8 +60,8 @@ func removeAll(ctx context.Context, at at, levels int) error {
 	return at.parent.Remove(at.name)
 }
 
-// clearDir removes every entry of an open directory. One entry that stays ends it, after the others of its batch
-// were tried; a directory that somebody keeps filling ends it with the context.
+// clearDir removes every entry of an open directory. It fails if an entry of a batch cannot be removed, after the others of that
+// batch were tried; if another program keeps filling the directory, it ends with the context.
 func clearDir(ctx context.Context, victim dir, levels int) error {
 	if levels == 0 {
 		return fmt.Errorf("more than %d directories within each other", deepest)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// Tags of reparse points that redirect whoever opens them (MS-FSCC 2.1.2.1).
+// Tags of reparse points that redirect an open (MS-FSCC 2.1.2.1).
 const (
 	tagMountPoint = 0xA0000003
 	tagSymlink    = 0xA000000C
@@ -55,7 +55,7 @@ func encodeSymlink(target string) ([]byte, error) {
 }
 
 // decodeReparse returns the path that a symbolic link or a mount point leads to. It reads the name that Windows
-// follows: the name that is shown is decoration, and whoever makes the link chooses it freely.
+// follows: the name that is shown has no effect, and the link's author chooses it freely.
 func decodeReparse(b []byte) (string, error) {
 	if len(b) < reparseHeader+reparseNames {
 		return "", errReparse

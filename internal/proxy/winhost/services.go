@@ -110,8 +110,7 @@ func (s services) StartService(ctx context.Context, name handler.ServiceName) er
 				return err
 			}
 		}
-		var number *codeError
-		if err := svc.Start(); err != nil && (!errors.As(err, &number) || number.code != errorServiceRunning) {
+		if err := svc.Start(); err != nil && !isCode(err, errorServiceRunning) {
 			return err
 		}
 		return await(ctx, svc, string(name), running, whileStarting)

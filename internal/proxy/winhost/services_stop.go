@@ -2,7 +2,6 @@ package winhost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -80,9 +79,8 @@ func (s services) stop(ctx context.Context, name string) error {
 			}
 		}
 		if state != stopPending {
-			var number *codeError
 			err := svc.Stop()
-			if errors.As(err, &number) && number.code == errorServiceNotActive {
+			if isCode(err, errorServiceNotActive) {
 				return nil
 			}
 			if err != nil {

@@ -24,7 +24,7 @@ var rights = map[serviceRight]uint32{
 	toStop:  windows.SERVICE_QUERY_STATUS | windows.SERVICE_STOP,
 }
 
-// Open asks for no more rights than the act needs: some services give all of them to nobody, as package mgr wants.
+// Open asks for no more rights than the act needs: some services do not give all of them, as package mgr wants, to any account.
 // https://learn.microsoft.com/windows/win32/services/service-security-and-access-rights
 func (controlManager) Open(name string, to serviceRight) (service, error) {
 	text, err := windows.UTF16PtrFromString(name)

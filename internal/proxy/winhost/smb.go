@@ -42,8 +42,8 @@ func (s shares) mappings(ctx context.Context, share handler.Share) ([]wmi.Instan
 	})
 }
 
-// NewSMBGlobalMapping implements [handler.SMB]. The place of the link is looked at before the share is mapped. What becomes of a
-// mapping that is there is settle's to say.
+// NewSMBGlobalMapping implements [handler.SMB]. The place of the link is checked before the share is mapped. settle decides about a
+// mapping that is there.
 //
 // A mapping is undone for a link that cannot be made only if the share was not mapped before: others may use it.
 func (s shares) NewSMBGlobalMapping(ctx context.Context, m handler.SMBMapping) error {
@@ -118,8 +118,7 @@ func remotePaths(rows []wmi.Instance) map[handler.Share]bool {
 	return there
 }
 
-// remove ends mappings of a share. With force Windows closes the files of whoever uses them; without it, it refuses while
-// there are any.
+// remove ends mappings of a share. With force Windows closes open files on them; without it, it refuses while there are any.
 func (s shares) remove(ctx context.Context, share handler.Share, mappings []wmi.Instance, force bool) error {
 	for _, row := range mappings {
 		if _, err := s.invoke(ctx, string(share), nil, wmi.Call{

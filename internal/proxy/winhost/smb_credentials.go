@@ -40,7 +40,7 @@ const (
 
 func (c *credentials) digest(m handler.SMBMapping) (sum [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, c.key[:])
-	// The length keeps what is the name's from becoming the password's.
+	// The length keeps the end of the name from being taken for the beginning of the password.
 	_, _ = mac.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(m.Username))))
 	_, _ = mac.Write([]byte(m.Username))
 	_, _ = mac.Write([]byte(m.Password.Reveal()))
@@ -101,7 +101,7 @@ func (c *credentials) forget(share handler.Share) {
 	}
 }
 
-// maker is who asked for a mapping, and when. It is not known of mappings that this proxy did not make.
+// maker is the caller that asked for a mapping, and when. Both are empty for mappings that this proxy did not make.
 func (c *credentials) maker(share handler.Share) (by string, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

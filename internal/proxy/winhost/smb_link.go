@@ -14,7 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 
-// linkFor returns what makes the link to a share, after a look at whether it can be made.
+// linkFor returns a function that makes the link to a share, after a check that it can be made.
 func (s shares) linkFor(ctx context.Context, m handler.SMBMapping) (func() error, error) {
 	if m.Local.IsZero() {
 		return func() error { return nil }, nil
@@ -25,23 +25,11 @@ func (s shares) linkFor(ctx context.Context, m handler.SMBMapping) (func() error
 	}
 	text := m.Remote.String() + `\` // containerds whose Go resolves no link to a bare share need it
 	free := func(at at) error {
-		entry, err := at.parent.Stat(at.name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		err := isLink(at, text, leadTheSameWay)
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
-		case err != nil:
-			return err
-		case entry.kind != link:
-			return fmt.Errorf("%s: there is something that is not a link: %w", at.name, fs.ErrExist)
 		}
-		old, err := at.parent.Readlink(at.name)
-		if err != nil {
-			return err
-		}
-		if !leadTheSameWay(old, text) {
-			return fmt.Errorf("%s: there is a link to %s: %w", at.name, old, fs.ErrExist)
-		}
-		return nil
+		return err
 	}
 	if err := tree.with(names, free); err != nil {
 		return nil, wrap("make link", m.Local, err)

@@ -20,7 +20,7 @@ const (
 
 	optionVolatile = 0x1 // REG_OPTION_VOLATILE
 
-	// memoryAccess is full control for SYSTEM and administrators, and nothing for anybody else or by inheritance.
+	// memoryAccess is full control for SYSTEM and administrators, and no access for other accounts or by inheritance.
 	memoryAccess = "D:P(A;;KA;;;SY)(A;;KA;;;BA)"
 )
 
@@ -45,7 +45,7 @@ func (h hive) Load() ([]byte, error) {
 	return state, errors.Join(err, key.Close())
 }
 
-// Store implements [memory]. Nothing is written before the key is closed to everybody else.
+// Store implements [memory]. Nothing is written before the key is closed to all other accounts.
 func (h hive) Store(state []byte) error {
 	parent, _, err := registry.CreateKey(registry.LOCAL_MACHINE, memoryParent, registry.CREATE_SUB_KEY)
 	if err != nil {

@@ -36,9 +36,9 @@ const (
 //
 // Credentials are proven by a mapping that is made with them, and by nothing else: Windows keeps one set of credentials for a
 // server and answers a second one with a conflict before it asks the server, and access to a share that is mapped for the whole
-// node says nothing about the credentials in hand. So a mapping answers for those that it was made with. Any others are refused
-// for as long as somebody may use the mapping, and tried by mapping the share anew when nobody does. No file of anybody
-// is closed for it.
+// node says nothing about the credentials in hand. So a mapping proves those that it was made with. Any others are refused
+// for as long as the mapping may be in use, and tried by mapping the share anew when it is not. No open file is closed for
+// that.
 func (s shares) settle(ctx context.Context, share handler.Share, m handler.SMBMapping, found []wmi.Instance) (keep bool, err error) {
 	if len(found) == 0 {
 		s.known.forget(share)
@@ -94,15 +94,14 @@ func (s shares) condition(share handler.Share, found []wmi.Instance) (condition,
 		return dead, errors.New("it is not connected")
 	}
 	answers, err := s.network.Answers(string(share))
-	var number *codeError
 	switch {
 	case err == nil && answers:
 		return works, nil
-	case err == nil, errors.As(err, &number) && number.code == errorBadNetName:
+	case err == nil, isCode(err, errorBadNetName):
 		return dead, errors.New("the server has no such share")
-	case errors.As(err, &number) && number.code == errorAccessDenied: // the server knows the user, who may not look at the root
+	case isCode(err, errorAccessDenied): // the server knows the user, who may not look at the root
 		return works, nil
-	case errors.As(err, &number) && rejectsCredentials[number.code]:
+	case isCode(err, rejectsCredentials...):
 		return rejected, err
 	}
 	return silent, err
@@ -115,4 +114,4 @@ const (
 )
 
 // rejectsCredentials are the system error codes by which a server says that the name or the password is wrong or has expired.
-var rejectsCredentials = map[uint32]bool{86: true, 1326: true, 1330: true}
+var rejectsCredentials = []uint32{86, 1326, 1330}

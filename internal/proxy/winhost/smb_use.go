@@ -11,8 +11,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
 )
 
-// use says why somebody may use a share, and nil if nobody does: no file of it is open, and no link below the working
-// directories leads to it. What cannot be found out is use.
+// use says why a share may be in use, and nil if it is not: no file of it is open, and no link below the working directories
+// leads to it. If that cannot be found out, the share counts as in use.
 func (s shares) use(ctx context.Context, share handler.Share) error {
 	if err := s.opens(ctx, share); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (w walk) down(d dir, place string, depth int) error {
 		return fmt.Errorf("there is more below the working directories than is looked at for links (%d names)", maxWalked)
 	}
 	for _, name := range names {
-		// What goes meanwhile is no link any more.
+		// An entry that goes meanwhile is no link any more.
 		if err := w.look(d, name, place+`\`+name, depth); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -29,17 +29,29 @@ func (t tree) descend(names []string, make bool) (dir, error) {
 		return nil, fmt.Errorf("open working directory %s: %w", t.name, err)
 	}
 	for _, name := range names {
-		next, err := step(current, name, make)
-		err = errors.Join(err, current.Close())
-		if err != nil {
-			if next != nil {
-				err = errors.Join(err, next.Close())
-			}
+		if current, err = advance(current, name, make); err != nil {
 			return nil, err
 		}
-		current = next
 	}
 	return current, nil
+}
+
+// openable returns an error unless the working directory itself can be opened.
+func (t tree) openable() error {
+	root, err := t.descend(nil, false)
+	if err != nil {
+		return err
+	}
+	return root.Close()
+}
+
+// advance is step that closes the directory that it comes from.
+func advance(from dir, name string, make bool) (dir, error) {
+	next, err := step(from, name, make)
+	if err = errors.Join(err, from.Close()); err != nil && next != nil {
+		return nil, errors.Join(err, next.Close())
+	}
+	return next, err
 }
 
 func step(from dir, name string, make bool) (dir, error) {
@@ -48,7 +60,7 @@ func step(from dir, name string, make bool) (dir, error) {
 	}
 	next, err := from.Open(name)
 	if make && errors.Is(err, fs.ErrNotExist) {
-		// Somebody else may make it first; then it is theirs that is opened and checked.
+		// Another process may make it first; then that one is opened and checked.
 		if err := from.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
@@ -61,7 +73,10 @@ func step(from dir, name string, make bool) (dir, error) {
 }
 
 // with opens the parent of names and acts on the last of them, which is not followed.
-func (t tree) with(names []string, act func(at) error) error {
+func (t tree) with(names []string, act func(at) error) error { return t.within(names, false, act) }
+
+// within is with; make says whether missing parents are made.
+func (t tree) within(names []string, make bool, act func(at) error) error {
 	if len(names) == 0 {
 		return errRoot
 	}
@@ -69,7 +84,7 @@ func (t tree) with(names []string, act func(at) error) error {
 	if err := checkName(names[last]); err != nil {
 		return err
 	}
-	parent, err := t.descend(names[:last], false)
+	parent, err := t.descend(names[:last], make)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (v volumes) volume(ctx context.Context, id handler.VolumeID, properties ...
 	if err != nil {
 		return wmi.Instance{}, err
 	}
-	// Everything that follows is done to this instance, so that it had better be the one that was asked for.
+	// The operation acts on this instance, so it must be the one that was asked for.
 	if name, err := found.Text("UniqueId"); err != nil || !safepath.EqualFold(name, string(id)) {
 		return wmi.Instance{}, fmt.Errorf("asked for %s, the host answered with another (%w)", volumeName(id), err)
 	}

@@ -43,8 +43,8 @@ func (e *Error) Is(target error) bool {
 
 // isLost reports whether an error says that a connection is gone, so that another one may do better.
 func isLost(err error) bool {
-	var answer *Error
-	return errors.As(err, &answer) && hresults[answer.Code].lost
+	answer, ok := errors.AsType[*Error](err)
+	return ok && hresults[answer.Code].lost
 }
 
 // named says what was done to what when an error was met.

@@ -17,7 +17,7 @@ import (
 type service struct {
 	release chan struct{}
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the fields below
 	opened       int
 	closed       int
 	running      int

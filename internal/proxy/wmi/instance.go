@@ -67,7 +67,5 @@ func (i Instance) value(name string) (any, error) {
 
 // fault names the object as WMI does: its path begins with its class.
 func (i Instance) fault(name, what string) error {
-	object := i.Path
-	object = cmp.Or(object, "an instance of "+i.Namespace)
-	return fmt.Errorf("%.256q: property %s: %s", object, name, what)
+	return fmt.Errorf("%.256q: property %s: %s", cmp.Or(i.Path, "an instance of "+i.Namespace), name, what)
 }

@@ -22,7 +22,7 @@ func Open(o Options) (*Pool, error) {
 
 // prepareCOM keeps COM's multithreaded apartment for the life of the process: to end it and make another with each call is slow, and
 // some implementations do not survive it. It also sets what COM does by default: encrypt, and let WMI act with the caller's rights.
-// Whoever has set that before us keeps what is set.
+// Settings that were made before are kept.
 var prepareCOM = sync.OnceValue(func() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

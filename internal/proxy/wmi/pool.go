@@ -16,7 +16,7 @@ var (
 	ErrStuck  = errors.New("too many calls to WMI do not return")
 )
 
-// ErrOutcome is wrapped by the error of a call that has begun and whose end nobody saw: what it was to do may be done or not.
+// ErrOutcome is wrapped by the error of a call that has begun and whose end was not seen: its effect may have happened or not.
 var ErrOutcome = errors.New("its outcome is not known")
 
 // session is one thread's access to WMI. Its methods are called by the thread that opened it, one at a time.
@@ -33,7 +33,7 @@ type Pool struct {
 	options Options
 	open    func() (session, error)
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	wake    *sync.Cond // a call was queued, or the pool was closed
 	queue   []*job
 	idle    int           // workers that wait
@@ -43,7 +43,7 @@ type Pool struct {
 	ended   chan struct{} // closed when closed and no worker is left
 }
 
-// job is a call on its way. The pool's lock guards what follows state.
+// job is a call on its way. The pool's lock guards the fields below state.
 type job struct {
 	op   string
 	run  func(session) (any, error)
@@ -76,7 +76,7 @@ func newPool(o Options, open func() (session, error)) (*Pool, error) {
 }
 
 // do waits for a call's turn and its end, or for the end of ctx. A call whose turn has not come by then is never begun.
-// run is given a context that also ends when nobody waits for it any more.
+// run is given a context that also ends when its caller has left.
 func do[T any](ctx context.Context, p *Pool, op string, run func(context.Context, session) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -121,7 +121,7 @@ func (p *Pool) enqueue(j *job) error {
 	return nil
 }
 
-// staff gets somebody to take what is queued. The lock is held.
+// staff starts or wakes a worker for the queue. The lock is held.
 func (p *Pool) staff() {
 	if len(p.queue) > p.idle && p.workers < p.options.Workers {
 		p.workers++
@@ -145,7 +145,7 @@ func (p *Pool) leave(j *job, why error) error {
 	return nil
 }
 
-// finish tells who waits for a call. The lock is held.
+// finish hands the result to the caller. The lock is held.
 func (j *job) finish(value any, err error) {
 	j.state, j.value, j.err = finished, value, err
 	close(j.done)

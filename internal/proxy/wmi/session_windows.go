@@ -98,11 +98,9 @@ func (s *comSession) call(c Call, in []parameter) (Result, error) {
 		return Result{}, err
 	}
 	defer func() { given.release() }()
-	target := c.Path
-	target = cmp.Or(target, c.Class)
 	var answer object
 	err = s.connections.once(c.Namespace, func(connection services) (err error) {
-		answer, err = connection.execute(target, c.Method, given)
+		answer, err = connection.execute(cmp.Or(c.Path, c.Class), c.Method, given)
 		return err
 	})
 	if err != nil {

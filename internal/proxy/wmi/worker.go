@@ -18,7 +18,7 @@ func (p *Pool) work() {
 		}
 		value, err := w.attempt(j)
 		if !p.settle(j, value, err) {
-			// Somebody else has this worker's place. It counts as stuck until its objects are released too.
+			// Another worker has this one's place. It counts as stuck until its objects are released too.
 			w.close()
 			p.mu.Lock()
 			p.stuck--

@@ -15,7 +15,7 @@ import (
 type plan struct {
 	before  winsvc.Status
 	exe     bool         // the program
-	files   []newContent // the configuration last, so that whoever reads it finds the others
+	files   []newContent // the configuration last, so that its readers find the others
 	service bool         // the service is not set up as it should be, or must start again to be
 	start   bool         // the service does not run
 }
@@ -79,14 +79,14 @@ func (i *Installer) plan() (plan, error) {
 	b := p.before
 	p.start = b.State != winsvc.Running
 	spec := i.spec()
-	limited := b.Limits == nil || b.Limits.Equal(*spec.Limits) // a manager that knows of no limits would be asked for them again and again
+	limited := b.Limits == nil || b.Limits.Equal(*spec.Limits) // a manager without limits would be asked for them again and again
 	p.service = restart || b.Command != spec.Command || b.StartType != "automatic" || b.Account != "LocalSystem" || !limited
 	return p, nil
 }
 
-// newConfig returns the configuration to put in place, or nil, and whether it takes effect with a start alone: what is asked
-// for must not wait for the node's next one. What the service would read is checked in any case: it would not start with a
-// fault in it.
+// newConfig returns the configuration to put in place, or nil, and whether the service must be restarted for it: it must not
+// wait for the node's next start. The configuration that the service would read is checked in any case: the service would not
+// start with a fault in it.
 func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 	installed, err := os.ReadFile(i.want.Config)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,13 +96,14 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 		if installed == nil {
 			return nil, false, nil
 		}
-		if err := i.parts.CheckWriters(i.want.Config); err != nil {
-			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
+		err := i.parts.CheckWriters(i.want.Config)
+		if err == nil {
+			err = i.parts.CheckConfig(i.want.Config, installed)
 		}
-		if err := i.parts.CheckConfig(i.want.Config, installed); err != nil {
-			return nil, false, fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
+		if err != nil {
+			err = fmt.Errorf("the installed configuration is refused; nothing was changed: %w", err)
 		}
-		return nil, false, nil
+		return nil, false, err
 	}
 	text, err := os.ReadFile(i.want.ConfigFrom)
 	if err != nil {
@@ -111,7 +112,7 @@ func (i *Installer) newConfig() (config []byte, restart bool, err error) {
 	if err := i.parts.CheckConfig(i.want.ConfigFrom, text); err != nil {
 		return nil, false, fmt.Errorf("the new configuration is refused; nothing was changed: %w", err)
 	}
-	// What belongs to somebody else is replaced, even by the same: he could change it later.
+	// A file that another account can change is replaced, even by the same content: that account could change it later.
 	if installed != nil && bytes.Equal(text, installed) && i.parts.CheckWriters(i.want.Config) == nil {
 		return nil, false, nil
 	}

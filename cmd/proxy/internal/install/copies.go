@@ -17,7 +17,7 @@ type Copy struct {
 	Read func(file string) ([]byte, error)
 }
 
-// newContent is what a file is to hold.
+// newContent is the content that a file is to have.
 type newContent struct {
 	path string
 	text []byte
@@ -34,8 +34,8 @@ func (c Copy) check(data string) error {
 	return nil
 }
 
-// next returns what is to be put in place, or nil if it is there. What belongs to somebody else is replaced, even by the
-// same: he could change it later.
+// next returns the content to put in place, or nil if it is there. A file that another account can change is replaced, even
+// by the same content: that account could change it later.
 func (c Copy) next(checkWriters func(file string) error) (*newContent, error) {
 	text, err := c.Read(c.From)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c Copy) next(checkWriters func(file string) error) (*newContent, error) {
 	return &newContent{c.To, text}, nil
 }
 
-// needed returns what the files that the service needs are to hold.
+// needed returns the new contents of files that the service needs.
 func (i *Installer) needed() ([]newContent, error) {
 	var files []newContent
 	for _, c := range i.want.Needed {

@@ -55,7 +55,7 @@ func (r *replacement) swap() error {
 	return os.Rename(r.path+newSuffix, r.path)
 }
 
-// over puts the new file in the place of the old one in a single step, so that whoever reads it finds one or the other. On
+// over puts the new file in the place of the old one in a single step, so that a reader finds one or the other. On
 // Windows this waits for readers.
 func (r *replacement) over() error {
 	var err error
@@ -78,7 +78,7 @@ func (r *replacement) undo() error {
 	if r.had {
 		err = errors.Join(err, os.Rename(r.path+oldSuffix, r.path))
 	}
-	_ = os.Remove(r.path + newSuffix) // what still runs is removed by the next installation
+	_ = os.Remove(r.path + newSuffix) // a program that still runs is removed by the next installation
 	return err
 }
 
@@ -89,7 +89,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// isSame says whether two files have the same content. One that is not there has no content that another could have.
+// isSame says whether two files have the same content. A missing file is not the same as any other.
 func isSame(a, b string) (bool, error) {
 	first, err := sum(a)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Look is how often an installation that is followed is compared with what is wanted.
+// Look is how often a followed installation is compared with what is wanted.
 const Look = 10 * time.Second
 
 // maxPause bounds the time between attempts that fail: each of them may stop the service for a moment.

@@ -4,8 +4,8 @@ package install
 // which is therefore not asked for.
 // https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_required_privileges_infow
 //
-// What the process calls itself needs only privileges that are enabled in the token of LocalSystem or that the code enables. WMI carries
-// calls out under the token of the process, so that its providers find there, too, what is kept here and nothing else.
+// The process's own calls need only privileges that are enabled in the token of LocalSystem or that the code enables. WMI carries
+// calls out under the token of the process, so that its providers have the privileges that are kept here and no others.
 //
 // LocalSystem's others are left out because nothing asks for them: no process is started under another token (SeAssignPrimaryToken,
 // SeIncreaseQuota), no user is logged on (SeTcb), no access list is passed over (SeBackup, SeRestore, SeTakeOwnership), no audit list is

@@ -51,7 +51,7 @@ func (r Removal) Apply(ctx context.Context) error {
 	return r.purge(before.Command)
 }
 
-// purge removes files by name. A program of another name than ours is somebody else's, and stays.
+// purge removes files by name. A program of another name is not ours, and stays.
 func (r Removal) purge(command string) error {
 	var files []string
 	if args := winsvc.SplitCommandLine(command); len(args) > 0 {

@@ -24,7 +24,7 @@ func (i *Installer) replace(ctx context.Context, p plan) error {
 		return err
 	}
 	if err := i.exchange(ctx, p, files); err != nil {
-		// Whoever asked for it may have left meanwhile; half of an installation must not stay.
+		// The caller may have left meanwhile; half of an installation must not stay.
 		return errors.Join(err, i.restore(context.WithoutCancel(ctx), p, files))
 	}
 	i.parts.Say("service %s runs %s", i.want.Name, i.exe())
@@ -87,7 +87,7 @@ func (i *Installer) exchange(ctx context.Context, p plan, files []*replacement) 
 	return i.start(ctx)
 }
 
-// restore puts back what was there before exchange. Its error is nil if that was possible.
+// restore undoes exchange. Its error is nil if that was possible.
 func (i *Installer) restore(ctx context.Context, p plan, files []*replacement) error {
 	i.parts.Say("putting back what was there before")
 	var errs []error

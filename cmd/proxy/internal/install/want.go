@@ -49,7 +49,7 @@ type Parts struct {
 	// NeedsRestart says whether a service that runs with one configuration takes over another only when it starts again. May
 	// be nil.
 	NeedsRestart func(before, after []byte) bool
-	// Say tells of progress, in a line.
+	// Say reports progress, in a line.
 	Say func(format string, args ...any)
 }
 
@@ -77,7 +77,7 @@ type Installer struct {
 	parts Parts
 }
 
-// New reports every fault of what is wanted at once.
+// New reports every fault of w at once.
 func New(w Want, p Parts) (*Installer, error) {
 	var errs []error
 	for _, f := range []struct{ name, value string }{{"name of the service", w.Name}, {"program", w.Source}, {"directory for programs", w.Programs}, {"directory for data", w.Data}, {"configuration", w.Config}} {

@@ -229,22 +229,22 @@ func TestManyCallersTakeBoundedMemoryAndAreCounted(t *testing.T) {
 				_ = l.final(t.Context(), denied(c, []string{"Mkdir", "Rmdir"}[i%2], fmt.Sprint(i), "no rule"))
 			}
 		}
-		if n := len(l.book.strangers.callers); n > maxRefused+1 {
+		if n := len(l.refusals.strangers.callers); n > maxRefused+1 {
 			t.Errorf("%d callers are remembered", n)
 		}
 		kinds := 0
-		for _, c := range l.book.strangers.callers {
+		for _, c := range l.refusals.strangers.callers {
 			kinds += len(c.kinds)
 		}
-		if kinds != l.book.strangers.kinds || kinds > maxKinds+maxRefused+1 {
-			t.Errorf("%d kinds are remembered, and %d counted", kinds, l.book.strangers.kinds)
+		if kinds != l.refusals.strangers.kinds || kinds > maxKinds+maxRefused+1 {
+			t.Errorf("%d kinds are remembered, and %d counted", kinds, l.refusals.strangers.kinds)
 		}
 		if err := l.summarise(t.Context(), true); err != nil || log.all != refused {
 			t.Errorf("%d refusals, records of %d, %v", refused, log.all, err)
 		}
 		time.Sleep(time.Hour)
 		_ = l.summarise(t.Context(), false)
-		if n := len(l.book.strangers.callers); n != 0 {
+		if n := len(l.refusals.strangers.callers); n != 0 {
 			t.Errorf("%d callers are remembered after an hour of quiet", n)
 		}
 	})
@@ -295,7 +295,7 @@ func TestAStopWritesAFewSummariesTogether(t *testing.T) {
 			c := strangeConn(n)
 			for i := range 2 + n%7 {
 				e := denied(c, []string{"Mkdir", "Rmdir"}[n%2], fmt.Sprint(n, i), "no rule")
-				l.book.turnedAway(e.refusal(), false)
+				l.refusals.turnedAway(e.refusal(), false)
 				l.metrics.count(&e.Event)
 				refused++
 			}
@@ -370,7 +370,7 @@ func TestASummaryHoldsNoReasonThatIsNotOfAll(t *testing.T) {
 	one, other := denied(c, "Rmdir", "1", "C:\\a is not within its paths"), denied(c, "Rmdir", "2", "C:\\b is not within its paths")
 	one.Outcome.Error, other.Outcome.Error = "a of "+one.ID, "b"
 	other.Decision.Rule = "r"
-	var s spell
+	var s pendingSummary
 	s.add(&one.Event)
 	again := denied(c, "Rmdir", "1", one.Decision.Reason)
 	again.ID, again.Outcome.Error = "other", "a of other"
@@ -386,7 +386,7 @@ func TestASummaryHoldsNoReasonThatIsNotOfAll(t *testing.T) {
 	}
 	undecided := other.Event
 	undecided.Decision = nil
-	if a, b := kindOfEvent(&other.Event).anyhow(), kindOfEvent(&undecided).anyhow(); a == b {
+	if a, b := kindOfEvent(&other.Event).coarse(), kindOfEvent(&undecided).coarse(); a == b {
 		t.Error("one that was not decided is of the same kind as one that was")
 	}
 }

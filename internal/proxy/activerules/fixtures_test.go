@@ -1,4 +1,4 @@
-package rulebook
+package activerules
 
 import (
 	"sync/atomic"
@@ -33,7 +33,7 @@ var (
 	ours   = caller.Caller{Assurance: "process", User: caller.User{SID: "S-1-5-18"}, Process: caller.Process{Exe: `C:\agent.exe`}}
 )
 
-// machine is a node with a clock that a test sets: its keeper, its bundle and its book are the real ones.
+// machine is a node with a clock that a test sets: its keeper, its bundle and its rules are the real ones.
 type machine struct {
 	t      *testing.T
 	dir    string
@@ -41,7 +41,7 @@ type machine struct {
 	clock  atomic.Pointer[time.Time]
 	known  []access.API
 	keeper *bundle.Keeper
-	book   *Book
+	rules  *Set
 }
 
 func newKey(t *testing.T) *bundle.Key {
@@ -87,8 +87,8 @@ func (m *machine) restart(key *bundle.Key) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.book = New(&Bundles{Keeper: m.keeper, Node: n})
-	m.book.Use(local(m.t))
+	m.rules = New(&Bundles{Keeper: m.keeper, Node: n})
+	m.rules.Use(local(m.t))
 }
 
 // local allows ours on the filesystem, and would let everybody do everything to disks and on the forwarded pipes.
@@ -147,10 +147,10 @@ func (m *machine) offer(revision uint64, objects ...v1alpha1.PipePolicy) {
 	}
 }
 
-// ask is what the book's rules say of a call.
+// ask is what the node's rules say of a call.
 func (m *machine) ask(group, version, operation string, who caller.Caller) access.Decision {
 	m.t.Helper()
-	rules := m.book.Rules(group, version)
+	rules := m.rules.Rules(group, version)
 	if rules == nil {
 		m.t.Fatal("no rules")
 	}

@@ -1,4 +1,4 @@
-package rulebook
+package activerules
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 var errNotLive = errors.New("no bundle decides yet")
 
 // denyAll returns the rules of a node without a valid bundle, with the reason that callers and records see.
-func (b *Book) denyAll(err error) *proxy.Rules {
+func (s *Set) denyAll(err error) *proxy.Rules {
 	p := &audit.Policy{Name: BundlePolicy, Revision: "none"}
-	if last := b.last.Load(); last != nil { // what decided last, and does not any more
+	if last := s.last.Load(); last != nil { // what decided last, and does not any more
 		*p = *last.rules.Policy
 	}
 	return &proxy.Rules{List: refusal{"this node has no valid bundle of policies: " + err.Error()}, Policy: p}

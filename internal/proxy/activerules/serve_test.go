@@ -1,4 +1,4 @@
-package rulebook
+package activerules
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type served struct {
 	*machine
 	registry *prometheus.Registry
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []audit.Event
 	ran    int
 
@@ -92,7 +92,7 @@ func serve(t *testing.T) *served {
 		return stream.SendMsg(&raw.Message{})
 	}
 	server, err := proxy.New(proxy.Options{
-		APIs: apis, Peers: pod{}, Rules: s.book.Rules, Audit: s, Registerer: s.registry, Node: "node-1",
+		APIs: apis, Peers: pod{}, Rules: s.rules.Rules, Audit: s, Registerer: s.registry, Node: "node-1",
 		Forward: []proxy.Forwarded{{Pipe: "front", Serve: forward}, {Pipe: "back", Serve: forward}},
 		Handle: func(_ context.Context, call *apiserver.Call) (proto.Message, error) {
 			s.mu.Lock()
@@ -287,7 +287,7 @@ func TestAMethodIsNamedForAsLongAsItsSubject(t *testing.T) {
 		allowed bool
 	}{{issued.Add(time.Hour), true}, {end.Add(-time.Nanosecond), true}, {end, false}, {end.Add(time.Hour), false}} {
 		m.set(c.when)
-		rules := m.book.Rules("disk", "v1")
+		rules := m.rules.Rules("disk", "v1")
 		listed := m.ask("disk", "v1", "PartitionDisk", theirs)
 		if !listed.Allowed {
 			t.Fatalf("the list at %s: %+v", c.when, listed) // by the policy everything, which has not ended
@@ -296,7 +296,7 @@ func TestAMethodIsNamedForAsLongAsItsSubject(t *testing.T) {
 			Operation: &apiserver.Operation{Group: "disk", Name: "PartitionDisk"}, Version: "v1", Method: "PartitionDisk", FullMethod: "/v1.Disk/PartitionDisk",
 			Request: protoadapt.MessageV2Of(&diskapi.PartitionDiskRequest{DiskNumber: 1}),
 		}
-		d := rules.Judge.Decide(t.Context(), call, &requestpolicy.Circumstances{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Caller: caller.Caller{
+		d := rules.RequestPolicy.Decide(t.Context(), call, &requestpolicy.Circumstances{Named: listed.Named, Pipe: "csi-proxy-disk-v1", Now: c.when, Caller: caller.Caller{
 			Assurance: theirs.Assurance, User: caller.User{SID: theirs.User.SID},
 			Pod: caller.Pod{Namespace: theirs.Pod.Namespace, Name: "csi-0", UID: "u", ServiceAccount: theirs.Pod.ServiceAccount}, Container: caller.Container{ID: "c", Name: theirs.Container.Name},
 		}})

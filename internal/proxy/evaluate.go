@@ -13,10 +13,10 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// Judge implements gate.Judge: it asks the request policy. On a pipe in mode LogOnly its denial is recorded and not enforced.
-func (r *request) Judge(ctx context.Context) *gate.Refusal {
+// EvaluatePolicy implements gate.RequestPolicy: it asks the request policy. On a pipe in mode LogOnly its denial is recorded and not enforced.
+func (r *request) EvaluatePolicy(ctx context.Context) *gate.Refusal {
 	p := r.pipe()
-	d := r.rules.Judge.Decide(ctx, r.call, p.circumstances(r))
+	d := r.rules.RequestPolicy.Decide(ctx, r.call, p.circumstances(r))
 	if d.Allowed() {
 		return nil
 	}
@@ -40,7 +40,7 @@ func revisionOf(p *audit.Policy) string {
 	return text
 }
 
-// circumstances are what the request policy is told of a call beside the call itself.
+// circumstances are the input of the request policy beside the call itself.
 func (p *pipe) circumstances(r *request) *requestpolicy.Circumstances {
 	s := &requestpolicy.Circumstances{Shown: r.stream.conn.shown(r.hasToken), Sender: r.stream.conn.principal().String(), Named: r.isNamed, Pipe: p.name, Now: r.now}
 	if p.where != nil {

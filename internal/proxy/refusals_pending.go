@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"hash/maphash"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,14 +17,14 @@ const (
 	maxTargetText   = 256 // bytes of one that is named
 )
 
-// refusalKind is what refusals have in common that one summary stands for.
+// refusalKind is what all refusals of one summary have in common.
 type refusalKind struct {
 	always
 	method, code string
 	rule, reason string
 }
 
-// always is what the refusals of a summary have in common even where too many kinds are told apart: what readers take it to say of all of them.
+// always is what the refusals of a summary have in common even if there are too many kinds to tell apart: readers rely on it for each of them.
 type always struct {
 	record       audit.Type
 	pipe, result string
@@ -32,11 +33,11 @@ type always struct {
 	hasTargets   bool
 }
 
-// anyhow is the kind of all refusals that have no more in common than what they always have.
-func (k refusalKind) anyhow() refusalKind { return refusalKind{always: k.always} }
+// coarse is the kind of all refusals that share only always.
+func (k refusalKind) coarse() refusalKind { return refusalKind{always: k.always} }
 
-// spell is what a summary will say of refusals of one kind since the last one.
-type spell struct {
+// pendingSummary gathers the refusals of one kind since the last summary.
+type pendingSummary struct {
 	id      string // of its record; callers are told it already
 	count   uint64
 	first   time.Time
@@ -48,7 +49,7 @@ type spell struct {
 var targetSeed = maphash.MakeSeed()
 
 // add counts a refusal.
-func (s *spell) add(e *audit.Event) {
+func (s *pendingSummary) add(e *audit.Event) {
 	if s.count == 0 {
 		s.id, s.first = rand.Text(), e.Time
 	}
@@ -64,8 +65,8 @@ func (s *spell) add(e *audit.Event) {
 	}
 }
 
-// join adds another spell.
-func (s *spell) join(next *spell) {
+// join adds another summary.
+func (s *pendingSummary) join(next *pendingSummary) {
 	if next.count == 0 {
 		return
 	}
@@ -81,11 +82,9 @@ func (s *spell) join(next *spell) {
 	}
 }
 
-func (s *spell) target(t audit.Target) {
-	for _, known := range s.targets {
-		if known == t {
-			return
-		}
+func (s *pendingSummary) target(t audit.Target) {
+	if slices.Contains(s.targets, t) {
+		return
 	}
 	if len(s.targets) < maxNamedTargets && len(t.Value) <= maxTargetText {
 		s.targets = append(s.targets, audit.Target{Kind: t.Kind, Value: strings.Clone(t.Value)})
@@ -94,7 +93,7 @@ func (s *spell) target(t audit.Target) {
 	s.unnamed(maphash.String(targetSeed, t.Kind+"\x00"+t.Value))
 }
 
-func (s *spell) unnamed(hash uint64) {
+func (s *pendingSummary) unnamed(hash uint64) {
 	if s.seen == nil {
 		s.seen = map[uint64]struct{}{}
 	}
@@ -104,7 +103,7 @@ func (s *spell) unnamed(hash uint64) {
 }
 
 // event is the summary.
-func (s *spell) event() audit.Event {
+func (s *pendingSummary) event() audit.Event {
 	e := s.last
 	e.Stage, e.ID = audit.StageSummary, s.id
 	what, outcome := *e.What, *e.Outcome
@@ -163,7 +162,7 @@ func shortDecision(d *audit.Decision) *audit.Decision {
 	return &short
 }
 
-// commonDecision is what both decisions of one kind share. Only with a reason is all of it that of each refusal: what else is missing may have differed.
+// commonDecision is what two decisions of one kind share. If it has a reason, all of it holds for each refusal; else the missing parts may have differed.
 func commonDecision(a, b *audit.Decision) *audit.Decision {
 	if a == nil || b == nil { // of one kind either all are decided or none
 		return nil

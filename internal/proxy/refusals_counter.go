@@ -12,11 +12,11 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// book decides which refusals have a record of their own, and counts the others until a summary is written.
-type book struct {
+// refusalCounter decides which refusals have a record of their own, and counts the others until a summary is written.
+type refusalCounter struct {
 	budgets budgets
 
-	mu               sync.Mutex // guards what follows
+	mu               sync.Mutex // guards the fields below
 	named, strangers class
 	isTight          bool // the log had no room for the last record of a refusal
 }
@@ -39,7 +39,7 @@ type refused struct {
 
 // kindOfRefusal is remembered once its first record was written.
 type kindOfRefusal struct {
-	spell   spell
+	summary pendingSummary
 	due     time.Time
 	period  time.Duration
 	written time.Time // the last summary
@@ -49,11 +49,11 @@ type kindOfRefusal struct {
 // sweepInterval bounds how often all callers are looked at for the sake of a new one.
 const sweepInterval = time.Second
 
-func newBook(b budgets) *book {
-	return &book{budgets: b, named: class{callers: map[caller.Principal]*refused{}}, strangers: class{callers: map[caller.Principal]*refused{}}}
+func newRefusalCounter(b budgets) *refusalCounter {
+	return &refusalCounter{budgets: b, named: class{callers: map[caller.Principal]*refused{}}, strangers: class{callers: map[caller.Principal]*refused{}}}
 }
 
-// refusal is one refusal and whom it counts for.
+// refusal is one refusal and the caller that it counts for.
 type refusal struct {
 	who        caller.Principal
 	isStranger bool
@@ -61,14 +61,14 @@ type refusal struct {
 	event      *audit.Event
 }
 
-// verdict is what becomes of a refusal.
+// verdict says whether a refusal has a record of its own.
 type verdict struct {
 	isCounted bool   // it has no record of its own
 	id        string // of the summary that counts it
 	isSpent   bool   // the caller has used up its budget
 }
 
-func (b *book) class(isStranger bool) *class {
+func (b *refusalCounter) class(isStranger bool) *class {
 	if isStranger {
 		return &b.strangers
 	}
@@ -76,29 +76,22 @@ func (b *book) class(isStranger bool) *class {
 }
 
 // enter decides about a refusal, and counts it if it has no record of its own. size is how long that would be, in bytes, and is asked only if need be.
-func (b *book) enter(r refusal, size func() int) verdict {
+func (b *refusalCounter) enter(r refusal, size func() int) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	class := b.class(r.isStranger)
 	caller := class.caller(r.who, b.budgets, now)
 	kind, isNew := caller.kind(class, r.kind)
-	switch {
-	case isNew:
-		if b.pay(class, caller, r.isStranger, size(), true, now) {
-			return verdict{}
-		}
-	case !caller.spent(b.budgets, now):
-		if b.pay(class, caller, r.isStranger, size(), false, now) {
-			return verdict{}
-		}
+	if (isNew || !caller.spent(b.budgets, now)) && b.pay(class, caller, r.isStranger, size(), isNew, now) {
+		return verdict{}
 	}
 	b.count(kind, r.event, now)
-	return verdict{isCounted: true, id: kind.spell.id, isSpent: caller.isSpent}
+	return verdict{isCounted: true, id: kind.summary.id, isSpent: caller.isSpent}
 }
 
 // turnedAway counts a refusal that was to have a record of its own, and that the log did not take.
-func (b *book) turnedAway(r refusal, isTight bool) verdict {
+func (b *refusalCounter) turnedAway(r refusal, isTight bool) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isTight = b.isTight || isTight
@@ -107,7 +100,7 @@ func (b *book) turnedAway(r refusal, isTight bool) verdict {
 	caller := class.caller(r.who, b.budgets, now)
 	kind, _ := caller.kind(class, r.kind)
 	b.count(kind, r.event, now)
-	return verdict{isCounted: true, id: kind.spell.id}
+	return verdict{isCounted: true, id: kind.summary.id}
 }
 
 // alike are refusals that differ in their times alone.
@@ -118,13 +111,13 @@ type alike struct {
 }
 
 // again counts one more refusal of those that are all alike. All but the first in a summary change no more than its number and its time.
-func (b *book) again(a *alike) {
+func (b *refusalCounter) again(a *alike) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if a.in != nil && a.in.spell.count > 0 && a.in.spell.id == a.id {
-		a.in.spell.count++
-		a.in.spell.last.Time = now
+	if a.in != nil && a.in.summary.count > 0 && a.in.summary.id == a.id {
+		a.in.summary.count++
+		a.in.summary.last.Time = now
 		return
 	}
 	class := b.class(a.isStranger)
@@ -132,21 +125,21 @@ func (b *book) again(a *alike) {
 	e.Time = now
 	a.in, _ = class.caller(a.who, b.budgets, now).kind(class, a.kind)
 	b.count(a.in, &e, now)
-	a.id = a.in.spell.id
+	a.id = a.in.summary.id
 }
 
-func (b *book) count(k *kindOfRefusal, e *audit.Event, now time.Time) {
-	if k.spell.count == 0 {
+func (b *refusalCounter) count(k *kindOfRefusal, e *audit.Event, now time.Time) {
+	if k.summary.count == 0 {
 		if k.period == 0 || now.Sub(k.written) > 2*k.period {
 			k.period = b.budgets.period
 		}
 		k.due = now.Add(k.period)
 	}
-	k.spell.add(e)
+	k.summary.add(e)
 }
 
 // pay takes the cost of a record from the budgets, or says that one of them does not have it. The first record of a kind, and summaries, may overdraw.
-func (b *book) pay(c *class, caller *refused, isStranger bool, size int, inAnyCase bool, now time.Time) bool {
+func (b *refusalCounter) pay(c *class, caller *refused, isStranger bool, size int, inAnyCase bool, now time.Time) bool {
 	n := float64(size)
 	own := b.budgets.records.has(&caller.records, 1, inAnyCase, now) && b.budgets.bytes.has(&caller.bytes, n, inAnyCase, now)
 	if !own {
@@ -200,7 +193,7 @@ func (r *refused) kind(c *class, of refusalKind) (found *kindOfRefusal, isNew bo
 	}
 	isNew = true
 	if c.kinds >= maxKinds || len(r.kinds) >= maxKindsOfCaller {
-		of, isNew = of.anyhow(), false
+		of, isNew = of.coarse(), false
 		if found = r.kinds[of]; found != nil {
 			return found, false
 		}
@@ -223,13 +216,13 @@ func (r *refused) spent(b budgets, now time.Time) bool {
 	return r.isSpent
 }
 
-// forget lets go of callers of which nothing is to be said, and whose budgets are whole.
+// forget drops callers that have no pending summaries and whose budgets are whole.
 func (c *class) forget(b budgets, now time.Time) {
 	c.swept = now
 	for who, caller := range c.callers {
 		idle := b.records.isWhole(&caller.records, now) && b.bytes.isWhole(&caller.bytes, now)
 		for _, k := range caller.kinds {
-			idle = idle && k.spell.count == 0 && !k.isTaken
+			idle = idle && k.summary.count == 0 && !k.isTaken
 		}
 		if idle {
 			c.kinds -= len(caller.kinds)
@@ -239,7 +232,7 @@ func (c *class) forget(b budgets, now time.Time) {
 }
 
 // isSpent says whether a stranger has used up its budget, so that it is not worth listening to.
-func (b *book) isSpent(who caller.Principal) bool {
+func (b *refusalCounter) isSpent(who caller.Principal) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	caller := b.strangers.callers[who]
@@ -248,13 +241,13 @@ func (b *book) isSpent(who caller.Principal) bool {
 
 // due is a summary to be written.
 type due struct {
-	spell      spell
+	summary    pendingSummary
 	of         *kindOfRefusal
 	isStranger bool
 }
 
 // take returns the summaries that are to be written now, or all of them. Each must be given to written or to put back.
-func (b *book) take(all bool) (list []due) {
+func (b *refusalCounter) take(all bool) (list []due) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -266,15 +259,15 @@ func (b *book) take(all bool) (list []due) {
 		class := b.class(isStranger)
 		for _, caller := range class.callers {
 			for _, k := range caller.kinds {
-				if k.spell.count == 0 || !all && now.Before(k.due) {
+				if k.summary.count == 0 || !all && now.Before(k.due) {
 					continue
 				}
-				if e := k.spell.event(); !all && !b.pay(class, caller, isStranger, sizeOf(&e), true, now) {
+				if e := k.summary.event(); !all && !b.pay(class, caller, isStranger, sizeOf(&e), true, now) {
 					b.postpone(k, now)
 					continue
 				}
-				list = append(list, due{k.spell, k, isStranger})
-				k.spell, k.isTaken = spell{}, true
+				list = append(list, due{k.summary, k, isStranger})
+				k.summary, k.isTaken = pendingSummary{}, true
 			}
 		}
 		if !all {
@@ -284,41 +277,41 @@ func (b *book) take(all bool) (list []due) {
 	return list
 }
 
-// gather leaves a stop so many summaries at most as can be written in no time. Those of the fewest refusals become one for each pipe and
-// result, whoever the callers were.
+// gather leaves at most as many summaries as a stop can write quickly. Those of the fewest refusals become one for each pipe and result,
+// of all callers together.
 func (c *class) gather() {
-	var waiting []kindAndSpell
+	var waiting []kindAndSummary
 	for _, caller := range c.callers {
 		for kind, k := range caller.kinds {
-			if k.spell.count > 0 {
-				waiting = append(waiting, kindAndSpell{kind, k})
+			if k.summary.count > 0 {
+				waiting = append(waiting, kindAndSummary{kind, k})
 			}
 		}
 	}
 	if len(waiting) <= maxAtStop {
 		return
 	}
-	slices.SortFunc(waiting, func(a, b kindAndSpell) int { return cmp.Compare(b.of.spell.count, a.of.spell.count) })
+	slices.SortFunc(waiting, func(a, b kindAndSummary) int { return cmp.Compare(b.of.summary.count, a.of.summary.count) })
 	into := map[refusalKind]*kindOfRefusal{}
 	for _, w := range waiting[maxAtStop:] {
-		alike := w.kind.anyhow()
+		alike := w.kind.coarse()
 		if first := into[alike]; first != nil {
-			first.spell.join(&w.of.spell)
-			w.of.spell = spell{}
+			first.summary.join(&w.of.summary)
+			w.of.summary = pendingSummary{}
 			continue
 		}
 		into[alike] = w.of
 	}
 }
 
-// kindAndSpell is a kind of refusal and what is remembered of it.
-type kindAndSpell struct {
+// kindAndSummary is a kind of refusal and what is remembered of it.
+type kindAndSummary struct {
 	kind refusalKind
 	of   *kindOfRefusal
 }
 
 // postpone makes a period longer, up to the bound.
-func (b *book) postpone(k *kindOfRefusal, now time.Time) {
+func (b *refusalCounter) postpone(k *kindOfRefusal, now time.Time) {
 	longest := b.budgets.longest
 	if b.isTight {
 		longest = b.budgets.tight
@@ -328,7 +321,7 @@ func (b *book) postpone(k *kindOfRefusal, now time.Time) {
 }
 
 // written notes that a summary is in the log: the next one of its kind comes later.
-func (b *book) written(d due) {
+func (b *refusalCounter) written(d due) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isTight = false
@@ -338,12 +331,12 @@ func (b *book) written(d due) {
 }
 
 // putBack has a summary that the log did not take wait for the next period.
-func (b *book) putBack(d due, isTight bool) {
+func (b *refusalCounter) putBack(d due, isTight bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.isTight = b.isTight || isTight
-	d.spell.join(&d.of.spell)
-	d.of.spell, d.of.isTaken = d.spell, false
+	d.summary.join(&d.of.summary)
+	d.of.summary, d.of.isTaken = d.summary, false
 	if now := time.Now(); isTight {
 		b.postpone(d.of, now)
 	} else {
@@ -352,13 +345,13 @@ func (b *book) putBack(d due, isTight bool) {
 }
 
 // waiting is how many refusals are counted and in no record yet.
-func (b *book) waiting() (n uint64) {
+func (b *refusalCounter) waiting() (n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, class := range []*class{&b.named, &b.strangers} {
 		for _, caller := range class.callers {
 			for _, k := range caller.kinds {
-				n += k.spell.count
+				n += k.summary.count
 			}
 		}
 	}

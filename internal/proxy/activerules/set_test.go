@@ -1,4 +1,4 @@
-package rulebook
+package activerules
 
 import (
 	"strings"
@@ -41,11 +41,11 @@ func TestWithoutAValidBundleEveryPipeIsShut(t *testing.T) {
 			m := newMachine(t)
 			m.t = t
 			c.how(m)
-			if m.book.Valid() == nil {
+			if m.rules.Valid() == nil {
 				t.Error("the node calls itself ready")
 			}
 			for _, api := range m.known {
-				rules := m.book.Rules(api.Group, api.Version)
+				rules := m.rules.Rules(api.Group, api.Version)
 				if rules.Policy.Name != BundlePolicy {
 					t.Errorf("%s-%s: records name %+v", api.Group, api.Version, rules.Policy)
 				}
@@ -102,12 +102,12 @@ func TestAGuardedPipeIsTheClustersAlone(t *testing.T) {
 		{"system, which is not spelled out", "system", "v1alpha1", "StopService", theirs, false, "", "acl"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rules := m.book.Rules(c.group, c.version)
+			rules := m.rules.Rules(c.group, c.version)
 			d := m.ask(c.group, c.version, c.operation, c.who)
 			if d.Allowed != c.allowed || d.Rule != c.rule || rules.Policy.Name != c.policy {
 				t.Errorf("%+v by %+v", d, rules.Policy)
 			}
-			if c.policy == BundlePolicy && (rules.Policy.Revision != policyRevision || rules.Policy.Bundle != 7 || rules.Judge == nil || rules.HasRoles) {
+			if c.policy == BundlePolicy && (rules.Policy.Revision != policyRevision || rules.Policy.Bundle != 7 || rules.RequestPolicy == nil || rules.HasRoles) {
 				t.Errorf("rules %+v by %+v", rules, rules.Policy)
 			}
 			if !c.allowed && c.policy == BundlePolicy {
@@ -157,7 +157,7 @@ func TestWithoutBundlesTheNodeDecides(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	m := newMachine(t)
-	m.book = New(&Bundles{Keeper: m.keeper, Node: nodepolicy.New(nodepolicy.Options{})})
+	m.rules = New(&Bundles{Keeper: m.keeper, Node: nodepolicy.New(nodepolicy.Options{})})
 	m.offer(7) // taken, and not by the node that is asked
 	if d := m.ask("filesystem", "v1", "Mkdir", ours); d.Allowed || !strings.Contains(d.Reason, "no bundle decides yet") {
 		t.Errorf("%+v", d)
@@ -171,17 +171,17 @@ func TestTheEndOfAPermissionMakesOtherRules(t *testing.T) {
 	m.offer(7, object("azuredisk", func(s *spec) {
 		s.Subjects[0].ExpiresAt, s.Subjects[0].Owner, s.Subjects[0].Reason = &ends, "o", "r"
 	}))
-	before := m.book.Rules("disk", "v1")
+	before := m.rules.Rules("disk", "v1")
 	m.set(ends.Add(-time.Second))
-	if m.book.Rules("disk", "v1") != before || !before.List.Admits("disk", "v1", theirs) {
+	if m.rules.Rules("disk", "v1") != before || !before.List.Admits("disk", "v1", theirs) {
 		t.Error("other rules before the end")
 	}
 	m.set(ends.Time)
-	after := m.book.Rules("disk", "v1")
+	after := m.rules.Rules("disk", "v1")
 	if after == before || after.List.Admits("disk", "v1", theirs) || after.Policy.Bundle != 7 {
 		t.Errorf("after the end: the same rules: %t, by %+v", after == before, after.Policy)
 	}
-	if m.book.Rules("disk", "v1") != after {
+	if m.rules.Rules("disk", "v1") != after {
 		t.Error("rules are made again for each call")
 	}
 }
@@ -200,7 +200,7 @@ func TestWhileBundlesChangeRulesAreOfOneBundle(t *testing.T) {
 					return
 				default:
 				}
-				r := m.book.Rules("disk", "v1")
+				r := m.rules.Rules("disk", "v1")
 				live, ok := r.List.(*nodepolicy.Live)
 				if !ok || live.Revision != r.Policy.Bundle {
 					t.Errorf("the list is %T, the record names %+v", r.List, r.Policy)
@@ -214,10 +214,10 @@ func TestWhileBundlesChangeRulesAreOfOneBundle(t *testing.T) {
 	}
 	close(done)
 	group.Wait()
-	if r := m.book.Rules("disk", "v1"); r.Policy.Bundle != 11 || r != m.book.Rules("disk", "v1beta1") {
+	if r := m.rules.Rules("disk", "v1"); r.Policy.Bundle != 11 || r != m.rules.Rules("disk", "v1beta1") {
 		t.Errorf("in the end %+v", r.Policy)
 	}
-	if status := m.book.Bundle(); status.Revision != 11 || status.Invalid != "" {
+	if status := m.rules.Bundle(); status.Revision != 11 || status.Invalid != "" {
 		t.Errorf("status %+v", status)
 	}
 }
