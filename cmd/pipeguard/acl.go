@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -15,47 +14,10 @@ import (
 )
 
 func newACL() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "acl",
-		Short: "Check a proxy's access list, and ask it who may call what",
-		Long: `Reads the configuration of a node's proxy as the proxy would, and answers from its access list alone: no node, no pipe
+	return group("acl", "Check a proxy's access list, and ask it who may call what", `Reads the configuration of a node's proxy as the proxy would, and answers from its access list alone: no node, no pipe
 and no cluster is asked. The file - is standard input.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
-	}
-	cmd.AddCommand(newACLCheck(), newACLExplain())
-	return cmd
-}
-
-// tableFormat is format with "table" for its text, which is one here.
-type tableFormat struct{ format }
-
-// Set takes table beside text and json.
-func (f *tableFormat) Set(s string) error {
-	if s == "table" {
-		s = string(formatText)
-	}
-	if f.format.Set(s) != nil {
-		return errors.New("must be table or json")
-	}
-	return nil
-}
-
-// String names the value as Set takes it.
-func (f *tableFormat) String() string {
-	if f.format == formatJSON {
-		return string(formatJSON)
-	}
-	return "table"
-}
-
-// Type names the values in help texts.
-func (f *tableFormat) Type() string { return "table|json" }
-
-func addTableFormat(cmd *cobra.Command) *tableFormat {
-	f := &tableFormat{formatText}
-	cmd.Flags().VarP(f, "output", "o", "output format; json is stable, see above")
-	return f
+		newACLCheck(), newACLExplain(),
+	)
 }
 
 // list is an access list, and the APIs that it was compared with.

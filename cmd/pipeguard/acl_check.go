@@ -53,21 +53,21 @@ Exit code: 0 no faults, 1 faults, 2 FILE cannot be read. Of a call: 0 allowed, 1
 		Args: argument("a configuration of a proxy"),
 	}
 	q.add(cmd)
-	out := addTableFormat(cmd)
+	out := addFormat(cmd, "table", "text")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l, err := loadList(cmd, args[0])
 		if err != nil {
 			return err
 		}
 		if q.isAsked() {
-			return q.answer(cmd, &l, args[0], out.format, printVerdict)
+			return q.answer(cmd, &l, args[0], out, printVerdict)
 		}
-		return aclCheck(cmd, l, out.format)
+		return aclCheck(cmd, l, out)
 	}
 	return cmd
 }
 
-func aclCheck(cmd *cobra.Command, l list, out format) error {
+func aclCheck(cmd *cobra.Command, l list, out *choice) error {
 	spec := l.settings.Spec()
 	report := aclCheckReport{
 		Schema: "pipeguard.dev/acl-check/v1", OK: l.policy != nil, Rules: len(spec.Rules), Profiles: len(l.settings.ACL.Profiles),

@@ -81,19 +81,19 @@ Exit code: 0 allowed, 1 denied, 2 the question or FILE has a fault.`,
 		Args: argument("a configuration of a proxy"),
 	}
 	q.add(cmd)
-	out := addTableFormat(cmd)
+	out := addFormat(cmd, "table", "text")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l, err := loadList(cmd, args[0])
 		if err != nil {
 			return err
 		}
-		return q.answer(cmd, &l, args[0], out.format, printACLExplain)
+		return q.answer(cmd, &l, args[0], out, printACLExplain)
 	}
 	return cmd
 }
 
 // answer asks a list that has no faults.
-func (q *question) answer(cmd *cobra.Command, l *list, file string, out format, print func(*printer, aclExplainReport)) error {
+func (q *question) answer(cmd *cobra.Command, l *list, file string, out *choice, print func(*printer, aclExplainReport)) error {
 	if l.policy == nil {
 		var faults []error
 		for _, line := range slices.Concat(l.faults, l.hints) {

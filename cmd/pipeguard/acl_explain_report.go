@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +73,7 @@ type explainedRule struct {
 	Why     string `json:"why"`
 }
 
-func aclExplain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []string, out format, print func(*printer, aclExplainReport)) error {
+func aclExplain(cmd *cobra.Command, policy *acl.Policy, r access.Call, notes []string, out *choice, print func(*printer, aclExplainReport)) error {
 	d := policy.Decide(r)
 	report := aclExplainReport{
 		Schema: "pipeguard.dev/acl-explain/v1", Allowed: d.Allowed, Named: d.Named, Effect: d.Effect, Mode: d.Mode, Rule: d.Rule, Reason: d.Reason,
@@ -123,9 +122,7 @@ func printACLExplain(p *printer, r aclExplainReport) {
 		return
 	}
 	p.printf("\n")
-	table := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	rows := printer{w: table}
-	rows.printf("RULE\tRESULT\tWHY\n")
+	table := newColumns(p, "RULE", "RESULT", "WHY")
 	for _, v := range r.Rules {
 		result := "no"
 		switch {
@@ -134,12 +131,7 @@ func printACLExplain(p *printer, r aclExplainReport) {
 		case v.Covers:
 			result = "covers"
 		}
-		rows.printf("%s\t%s\t%s\n", inert.Line(v.Rule), result, inert.Line(v.Why))
+		table.add(inert.Line(v.Rule), result, inert.Line(v.Why))
 	}
-	if rows.err == nil {
-		rows.err = table.Flush()
-	}
-	if p.err == nil {
-		p.err = rows.err
-	}
+	table.flush()
 }

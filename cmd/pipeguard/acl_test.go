@@ -327,7 +327,7 @@ func TestBadACLCommandLines(t *testing.T) {
 		"check without a file":      {[]string{"acl", "check"}, "name a configuration of a proxy"},
 		"a missing file":            {[]string{"acl", "check", "missing.yaml"}, "missing.yaml"},
 		"a directory":               {[]string{"acl", "check", t.TempDir()}, "is a directory"},
-		"an unknown format":         {[]string{"acl", "check", "-o", "yaml", file}, "must be table or json"},
+		"an unknown format":         {[]string{"acl", "check", "-o", "yaml", file}, "must be table, text or json"},
 		"explain without a request": {[]string{"acl", "explain", file}, "name a pipe with --pipe and a method with --method"},
 		"explain without a method":  {[]string{"acl", "explain", file, "--pipe", "filesystem-v1"}, "--method"},
 		"an unknown pipe":           {[]string{"acl", "explain", file, "--pipe", "filesystem-v9", "--method", "Mkdir"}, `no pipe "filesystem-v9"`},

@@ -19,6 +19,16 @@ func argument(what string) cobra.PositionalArgs {
 	}
 }
 
+// arguments wants at least one argument.
+func arguments(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return badInput(fmt.Errorf("name %s: %s", what, cmd.UseLine()))
+		}
+		return nil
+	}
+}
+
 // noArguments wants none; hint says where they belong and may be empty.
 func noArguments(hint string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

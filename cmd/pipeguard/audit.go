@@ -9,21 +9,13 @@ import (
 )
 
 func newAudit() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Read the audit log of a proxy or webhook, and verify it",
-		Long: `Reads logs of audit records, one JSON object a line, on any system, also while they are being written: a directory of segments, a file of
+	return group("audit", "Read the audit log of a proxy or webhook, and verify it", `Reads logs of audit records, one JSON object a line, on any system, also while they are being written: a directory of segments, a file of
 records, or - for standard input. No log is changed.
 
 Whether a log can be trusted is the question of "verify"; begin with it, or with "report", whose page begins with its answer.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
-	}
-	cmd.AddCommand(
 		newAuditVerify(), newAuditProve(), newAuditCheck(),
 		newAuditShow(), newAuditSearch(), newAuditTail(), newAuditStats(), newAuditExport(), newAuditHunt(), newAuditReport(),
 	)
-	return cmd
 }
 
 // withFile calls use with an open file, or with standard input for "-".

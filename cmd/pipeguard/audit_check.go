@@ -56,7 +56,7 @@ Exit code: 0 consistent, 1 the log was changed, 2 unreadable, 3 incomplete or co
 		if err != nil {
 			return err
 		}
-		err = auditCheck(cmd, records, in.source.PrunedUntil, *out)
+		err = auditCheck(cmd, records, in.source.PrunedUntil, out)
 		for _, bad := range in.silent() {
 			in.note(bad)
 		}
@@ -65,7 +65,7 @@ Exit code: 0 consistent, 1 the log was changed, 2 unreadable, 3 incomplete or co
 	return cmd
 }
 
-func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out format) error {
+func auditCheck(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out *choice) error {
 	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
 			if bad := new(*query.BadLine); errors.As(err, bad) {

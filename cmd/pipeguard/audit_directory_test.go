@@ -81,7 +81,7 @@ func TestEveryReaderTakesADirectoryOfSegments(t *testing.T) {
 		"verify":        {[]string{"audit", "verify", dir}, exitIncomplete, "14 bytes that are no part of the log"},
 		"acl explain":   {[]string{"acl", "explain", rules, "--from-audit", dir, "--id", "call"}, exitYes, "allowed by rule driver"},
 		"acl check":     {[]string{"acl", "check", rules, "--from-audit", dir, "--id", "call"}, exitYes, "allowed by rule driver"},
-		"no such call":  {[]string{"acl", "check", rules, "--from-audit", dir, "--id", "nobody"}, exitBadInput, "has no request \"nobody\""},
+		"no such call":  {[]string{"acl", "check", rules, "--from-audit", dir, "--id", "nobody"}, exitBadInput, "holds no request \"nobody\""},
 		"no such eval":  {[]string{"policy", "eval", "--from-audit", dir, "--id", "nobody"}, exitBadInput, "holds no call \"nobody\""},
 		"an empty one":  {[]string{"policy", "eval", "--from-audit", t.TempDir(), "--id", "call"}, exitBadInput, "holds no segments"},
 		"policy eval":   {[]string{"policy", "eval", "--from-audit", kept(t, nil, events(t, recordedLog(t, &audit.Decision{Effect: audit.EffectAllow, Rule: "drivers", Policy: &audit.Policy{Name: "acl", Revision: "1"}}, nil))), "--id", "CALL1"}, exitNo, "recorded  allow by drivers"},

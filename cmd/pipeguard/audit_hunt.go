@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -80,10 +79,9 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 		if lists {
 			return listRules(cmd, rules)
 		}
-		h := &hunter{asked: hunt.New(rules), least: slices.Index(hunt.Levels(), level.value), isJSON: *out == formatJSON}
-		h.p.w = cmd.OutOrStdout()
-		if !h.isJSON {
-			h.table = newColumns(cmd.OutOrStdout(), "LEVEL", "TIME", "SEQ", "COUNT", "CALLER", "METHOD", "RULE")
+		h := &hunter{asked: hunt.New(rules), least: slices.Index(hunt.Levels(), level.value), p: newPrinter(cmd.OutOrStdout())}
+		if !out.isJSON() {
+			h.table = newColumns(h.p, "LEVEL", "TIME", "SEQ", "COUNT", "CALLER", "METHOD", "RULE")
 		}
 		return h.hunt(trust.reading(cmd, f), args, proxyLog)
 	}
@@ -103,22 +101,22 @@ func huntRules(dir string) ([]*hunt.Rule, error) {
 }
 
 func listRules(cmd *cobra.Command, rules []*hunt.Rule) error {
-	table := newColumns(cmd.OutOrStdout(), "LEVEL", "LOG", "RULE")
+	p := newPrinter(cmd.OutOrStdout())
+	table := newColumns(p, "LEVEL", "LOG", "RULE")
 	for _, r := range rules {
-		table.add([]string{r.Level, cmp.Or(r.Service, hunt.ServiceAudit), inert.Line(r.Title)})
+		table.add(r.Level, cmp.Or(r.Service, hunt.ServiceAudit), inert.Line(r.Title))
 	}
 	table.flush()
-	return table.p.done(nil)
+	return p.done(nil)
 }
 
 // hunter prints what rules find.
 type hunter struct {
-	asked  *hunt.Hunter
-	least  int // index of the least level
-	isJSON bool
-	p      printer
-	table  *columns
-	count  int
+	asked *hunt.Hunter
+	least int // index of the least level
+	p     *printer
+	table *columns // nil for JSON
+	count int
 }
 
 func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
@@ -147,7 +145,6 @@ func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
 	}
 	if h.table != nil {
 		h.table.flush()
-		h.p.err = errors.Join(h.p.err, h.table.p.err)
 	}
 	if lost := h.asked.Lost(); lost > 0 {
 		in.note(fmt.Errorf("%d callers were forgotten for want of memory: their bursts may have gone unseen", lost))
@@ -196,7 +193,7 @@ func (h *hunter) show(f hunt.Finding, where []string) {
 		return
 	}
 	h.count++
-	if h.isJSON {
+	if h.table == nil {
 		h.p.jsonLine(auditFinding{f.Rule.Title, f.Rule.ID, f.Rule.Level, f.Time.UTC(), f.Doc})
 		return
 	}
@@ -204,5 +201,5 @@ func (h *hunter) show(f hunt.Finding, where []string) {
 	for i := range cells {
 		cells[i] = cmp.Or(inert.Line(strings.TrimSpace(cells[i])), "-")
 	}
-	h.table.add(cells)
+	h.table.add(cells...)
 }

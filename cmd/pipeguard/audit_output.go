@@ -2,52 +2,12 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
 )
-
-// choice is the value of a flag that takes one of a few words.
-type choice struct {
-	value string
-	among []string
-}
-
-// String, Set and Type make choice a flag value.
-func (c *choice) String() string { return c.value }
-
-// Set refuses what is not among the words.
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.among, s) {
-		return errors.New("must be " + strings.Join(c.among[:len(c.among)-1], ", ") + " or " + c.among[len(c.among)-1])
-	}
-	c.value = s
-	return nil
-}
-
-// Type names the words in help texts.
-func (c *choice) Type() string { return strings.Join(c.among, "|") }
-
-// addChoice adds a flag whose first word is the default.
-func addChoice(cmd *cobra.Command, name, short, help string, among ...string) *choice {
-	c := &choice{among[0], among}
-	cmd.Flags().VarP(c, name, short, help)
-	completes(cmd, name, among...)
-	return c
-}
-
-// completes offers words for a flag in a shell.
-func completes(cmd *cobra.Command, name string, words ...string) {
-	// It fails for a flag that is not there or has its words, both of which each test of the command finds.
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-}
 
 // sink shows records one after the other.
 type sink interface {
@@ -60,13 +20,15 @@ type sink interface {
 func newSink(w io.Writer, form string) sink {
 	if form == "jsonl" {
 		buffered := bufio.NewWriter(w)
-		return &jsonLines{printer{w: buffered}, buffered}
+		return &jsonLines{newPrinter(buffered), buffered}
 	}
 	isWide := form == "wide"
-	return &rows{newColumns(w, header(isWide)...), isWide, true}
+	p := newPrinter(w)
+	return &rows{p, newColumns(p, header(isWide)...), isWide, true}
 }
 
 type rows struct {
+	p *printer
 	*columns
 	isWide   bool
 	hasNoRow bool
@@ -74,14 +36,14 @@ type rows struct {
 
 func (r *rows) record(q query.Record) {
 	r.hasNoRow = false
-	r.add(row(q, r.isWide))
+	r.add(row(q, r.isWide)...)
 }
 func (r *rows) isEmpty() bool { return r.hasNoRow }
 func (r *rows) err() error    { return r.p.err }
 
 // jsonLines shows records as they stand in the log. Only what no log's writer writes, such as a raw control, becomes an escape.
 type jsonLines struct {
-	p        printer
+	p        *printer
 	buffered *bufio.Writer
 }
 

@@ -309,9 +309,9 @@ func isInert(r rune) bool {
 
 func TestAuditColumnsStayTogetherOverBlocks(t *testing.T) {
 	var out strings.Builder
-	c := newColumns(&out, "A", "B")
+	c := newColumns(newPrinter(&out), "A", "B")
 	for i := range 3 * block {
-		c.add([]string{strings.Repeat("x", i%7), fmt.Sprint(i)})
+		c.add(strings.Repeat("x", i%7), fmt.Sprint(i))
 	}
 	c.flush()
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")

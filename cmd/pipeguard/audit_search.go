@@ -61,7 +61,7 @@ named on standard error.`,
 			}
 		}
 		if isCount {
-			p := printer{w: cmd.OutOrStdout()}
+			p := newPrinter(cmd.OutOrStdout())
 			if len(in.doubts()) > 0 {
 				p.printf("at most ")
 			}

@@ -72,8 +72,8 @@ none are named on standard error.`,
 		case neighbours < 0 || neighbours > query.MaxNeighbours:
 			return badInput(fmt.Errorf("--neighbours must be between 0 and %d", query.MaxNeighbours))
 		case len(args) == 2:
-			return showStory(trust.reading(cmd, nil), args[0], args[1], neighbours, *out)
-		case *out == formatJSON:
+			return showStory(trust.reading(cmd, nil), args[0], args[1], neighbours, out)
+		case out.isJSON():
 			return badInput(errors.New("-o json is for one request: name its id, or use \"pipeguard audit search -o jsonl\""))
 		}
 		return auditShow(trust.reading(cmd, nil), args[0], isWide)

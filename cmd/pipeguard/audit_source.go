@@ -20,22 +20,9 @@ Records that are missing between others of a directory, or in a segment of it th
 ` + aboutTrust
 
 // logs wants at least one log.
-func logs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return badInput(fmt.Errorf("name a log: %s", cmd.UseLine()))
-	}
-	return nil
-}
+var logs = arguments("a log")
 
-// logRecords reads logs until the program is asked to end. Nothing is verified.
-func logRecords(cmd *cobra.Command, names ...string) (iter.Seq2[query.Record, error], error) {
-	source, err := query.Open(names, cmd.InOrStdin())
-	if err != nil {
-		return nil, err
-	}
-	return untilStopped(cmd.Context(), source), nil
-}
-
+// untilStopped passes records on until the program is asked to end.
 func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Record, error] {
 	return func(yield func(query.Record, error) bool) {
 		for r, err := range source.Records() {
@@ -50,30 +37,32 @@ func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Rec
 	}
 }
 
-// eachRecord calls each for the records of one log until it says that it has enough. Lines that are none are counted.
-func eachRecord(cmd *cobra.Command, name string, each func(audit.Event) bool) (bad int, err error) {
-	records, err := logRecords(cmd, name)
+// findRecord returns a record of the request with that id, of a log that is not verified: the last one that fits is tells of, or
+// the first if isFirst. An error says that the log does not hold what is wanted, and how many of its lines are no records: a file of another kind is soon seen.
+func findRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, err error) {
+	source, err := query.Open([]string{name}, cmd.InOrStdin())
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for r, err := range records {
-		switch line := new(*query.BadLine); {
-		case errors.As(err, line):
+	bad := 0
+	for r, err := range untilStopped(cmd.Context(), source) {
+		switch {
+		case errors.As(err, new(*query.BadLine)):
 			bad++
 		case err != nil:
-			return bad, err
-		case !each(r.Event):
-			return bad, nil
+			return nil, err
+		case r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event):
+			found = &r.Event
+		}
+		if isFirst && found != nil {
+			break
 		}
 	}
-	return bad, nil
-}
-
-// notFound says that a log has no such record, and what it has that is none: a file of another kind is soon seen.
-func notFound(bad int, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	if bad > 0 {
-		err = fmt.Errorf("%w; %d lines are no records", err, bad)
+	switch {
+	case found != nil:
+		return found, nil
+	case bad > 0:
+		return nil, fmt.Errorf("%s holds no %s; %d lines are no records", name, wanted, bad)
 	}
-	return err
+	return nil, fmt.Errorf("%s holds no %s", name, wanted)
 }

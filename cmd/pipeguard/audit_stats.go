@@ -100,17 +100,17 @@ Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records 
 				tally.Add(&r.Event)
 			}
 		}
-		return printStats(cmd, tally, by, top, *out, in)
+		return printStats(cmd, tally, by, top, out, in)
 	}
 	return cmd
 }
 
-func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, out format, in *reading) error {
+func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, out *choice, in *reading) error {
 	groups := tally.Groups()
 	if top > 0 && len(groups) > top {
 		groups = groups[:top]
 	}
-	if out == formatJSON {
+	if out.isJSON() {
 		report := auditStats{Schema: "pipeguard.dev/audit-stats/v1", By: by, Groups: make([]auditGroup, 0, len(groups)), Doubts: in.doubts()}
 		for _, g := range groups {
 			report.Groups = append(report.Groups, statOf(g))
@@ -119,7 +119,7 @@ func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, ou
 			rest := statOf(&tally.Rest)
 			report.Others = &rest
 		}
-		p := printer{w: cmd.OutOrStdout()}
+		p := newPrinter(cmd.OutOrStdout())
 		p.json(report)
 		return p.done(in.done(nil))
 	}
@@ -127,17 +127,18 @@ func printStats(cmd *cobra.Command, tally *query.Tally, by []string, top int, ou
 	for _, key := range by {
 		names = append(names, strings.ToUpper(key))
 	}
-	table := newColumns(cmd.OutOrStdout(), names...)
+	p := newPrinter(cmd.OutOrStdout())
+	table := newColumns(p, names...)
 	for _, g := range groups {
-		table.add(statRow(g, shortValues(by, g.Values)))
+		table.add(statRow(g, shortValues(by, g.Values))...)
 	}
 	if tally.Rest.Records > 0 {
 		others := make([]string, len(by))
 		others[0] = "(others)"
-		table.add(statRow(&tally.Rest, others))
+		table.add(statRow(&tally.Rest, others)...)
 	}
 	table.flush()
-	return table.p.done(in.done(nil))
+	return p.done(in.done(nil))
 }
 
 func statOf(g *query.Group) auditGroup {

@@ -23,7 +23,7 @@ type auditStory struct {
 }
 
 // showStory prints all that a log says of one request.
-func showStory(in *reading, log, id string, neighbours int, out format) error {
+func showStory(in *reading, log, id string, neighbours int, out *choice) error {
 	records, err := in.records([]string{log})
 	if err != nil {
 		return err
@@ -99,12 +99,11 @@ func printStory(p *printer, s *query.Story) {
 	}
 	if len(s.Before)+len(s.After) > 0 {
 		p.printf("\nBeside it in the log\n")
-		table := newColumns(p.w, header(false)...)
+		table := newColumns(p, header(false)...)
 		for _, r := range append(s.Before, s.After...) {
-			table.add(row(r, false))
+			table.add(row(r, false)...)
 		}
 		table.flush()
-		p.err = errors.Join(p.err, table.p.err)
 	}
 }
 

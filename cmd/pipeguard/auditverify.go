@@ -43,12 +43,7 @@ With -o json it prints one object:
 Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading failed, 3 incomplete.`,
 		Example: `  pipeguard audit verify /var/log/pipeguard/audit --keys node-1.pub --checkpoint from-witness
   pipeguard audit verify audit-*.jsonl checkpoints --keys node-1.pub -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return badInput(fmt.Errorf("name a directory or files of a log: %s", cmd.UseLine()))
-			}
-			return nil
-		},
+		Args: arguments("a directory or files of a log"),
 	}
 	out := addFormat(cmd)
 	addEvidenceFlags(cmd, &o, &keys)
@@ -68,7 +63,7 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 		if err != nil {
 			return badInput(err)
 		}
-		return printVerification(cmd, report, *out)
+		return printVerification(cmd, report, out)
 	}
 	return cmd
 }
@@ -121,7 +116,7 @@ func nameLog(o *evidence.VerifyOptions, args []string) error {
 	return nil
 }
 
-func printVerification(cmd *cobra.Command, r evidence.Report, out format) error {
+func printVerification(cmd *cobra.Command, r evidence.Report, out *choice) error {
 	result := incomplete(nil)
 	switch r.Verdict {
 	case evidence.VerdictOK:
@@ -153,8 +148,8 @@ func printLogVerdict(p *printer, r evidence.Report) {
 	if r.Witnessed > 0 {
 		p.printf("witnessed    up to record %d, at %s\n", r.Witnessed, r.WitnessedAt.Format("2006-01-02 15:04:05 UTC"))
 	}
-	p.some("void", r.Void, "%s: no record in it counts, as the log says")
-	p.some("unused", r.Unused, "%s: not read: a process that writes the log has such a file, or left it, or anybody put it there")
+	printSome(p, "void", r.Void, "%s: no record in it counts, as the log says")
+	printSome(p, "unused", r.Unused, "%s: not read: a process that writes the log has such a file, or left it, or anybody put it there")
 	if r.IgnoredBytes > 0 {
 		p.printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)
 	}
@@ -165,10 +160,21 @@ func printLogVerdict(p *printer, r evidence.Report) {
 		}
 		p.printf("ignored      %s\n", inert.Line(text))
 	}
-	p.some("declared", r.Declared, "by %s")
+	printSome(p, "declared", r.Declared, "by %s")
 	p.printf("\nNot detected by this:\n")
 	for _, l := range r.Limits {
 		p.printf("  - %s\n", inert.Line(l))
+	}
+}
+
+// printSome prints the first of many lines, each with its label.
+func printSome(p *printer, label string, lines []string, form string) {
+	for i, line := range lines {
+		if i == maxNamedLines {
+			p.printf("%-12s and %d more\n", label, len(lines)-i)
+			return
+		}
+		p.printf("%-12s "+form+"\n", label, inert.Line(line))
 	}
 }
 

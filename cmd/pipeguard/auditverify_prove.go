@@ -23,12 +23,7 @@ implementation: the leaf is SHA-256 of a zero byte and the record, a node SHA-25
 
 Exit code: 0 printed, 1 the log does not fit its checkpoint, 2 it cannot be proven: the record or a checkpoint is missing, or reading failed.`,
 		Example: `  pipeguard audit prove /var/log/pipeguard/audit --seq 4711 --keys node-1.pub > record.tlog-proof`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return badInput(fmt.Errorf("name one directory: %s", cmd.UseLine()))
-			}
-			return nil
-		},
+		Args:    argument("the directory of a log"),
 	}
 	addEvidenceFlags(cmd, &o, &keys)
 	cmd.Flags().Uint64Var(&seq, "seq", 0, "number of the record, counted from 1")
@@ -54,7 +49,7 @@ Exit code: 0 printed, 1 the log does not fit its checkpoint, 2 it cannot be prov
 		if err != nil {
 			return badInput(err)
 		}
-		p := printer{w: cmd.OutOrStdout()}
+		p := newPrinter(cmd.OutOrStdout())
 		p.printf("%s", proof)
 		if p.err != nil {
 			return badInput(fmt.Errorf("write output: %w", p.err))

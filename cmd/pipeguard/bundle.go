@@ -12,17 +12,11 @@ import (
 )
 
 func newBundle() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "bundle",
-		Short: "Build, verify and show the signed bundles that carry policies to nodes",
-		Long: `A bundle is an OPA bundle (a .tar.gz) of the PipePolicies and Rego that one pool of nodes decides by, signed, with a
+	return group("bundle", "Build, verify and show the signed bundles that carry policies to nodes", `A bundle is an OPA bundle (a .tar.gz) of the PipePolicies and Rego that one pool of nodes decides by, signed, with a
 revision that rises and a time at which it ends. In a cluster the controller makes them; these commands are for files,
 for nodes without a cluster, and for finding out why one was refused.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
-	}
-	cmd.AddCommand(newBundleBuild(), newBundleVerify(), newBundleShow())
-	return cmd
+		newBundleBuild(), newBundleVerify(), newBundleShow(),
+	)
 }
 
 // moment is the value of a flag that is a time.
@@ -76,7 +70,7 @@ type bundleReport struct {
 const bundleReportSchema = "pipeguard.dev/bundle-report/v1"
 
 // print writes a report; one that is not OK is a "no".
-func (r bundleReport) print(cmd *cobra.Command, out format) error {
+func (r bundleReport) print(cmd *cobra.Command, out *choice) error {
 	return out.print(cmd, r, r.text).answer(r.OK)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -117,7 +118,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 	if err := replaceFile(f.out, 0o644, func(out io.Writer) error { _, err := out.Write(raw); return err }); err != nil {
 		return badInput(err)
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := newPrinter(cmd.OutOrStdout())
 	p.printf("revision %d for %s, until %s, signed by %s: %d bytes\n", b.Revision, b.Audience, b.ExpiresAt.UTC().Format(time.RFC3339), key.ID(), len(raw))
 	return p.done(nil)
 }
@@ -126,7 +127,7 @@ func bundleBuild(cmd *cobra.Command, f buildFlags) error {
 func (f *buildFlags) replaceable() error {
 	read := []string{f.key, f.params}
 	for _, name := range f.policies {
-		files, err := filesOf(name)
+		files, err := manifest.Files(name)
 		if err != nil {
 			return err
 		}

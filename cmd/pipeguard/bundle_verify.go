@@ -64,11 +64,11 @@ Exit code: 0 a node would take it, 1 refused, 2 a file cannot be read.`,
 			err = &bundle.Refusal{Reason: bundle.ReasonRollback, Err: fmt.Errorf("revision %d is older than %d", b.Revision, minimum)}
 		}
 		if err == nil {
-			if err = selfTest(cmd.Context(), b); err != nil {
+			if _, err = tryBundle(cmd.Context(), b, time.Now); err != nil {
 				err = &bundle.Refusal{Reason: bundle.ReasonTest, Err: err}
 			}
 		}
-		return report.with(err).print(cmd, *out)
+		return report.with(err).print(cmd, out)
 	}
 	return cmd
 }
@@ -93,10 +93,10 @@ Exit code: 0 shown, 1 it is no bundle or not signed by one of the keys, 2 a file
 		}
 		if keys != "" {
 			b, seal, err := pinned.Verify(raw)
-			return bundleReportOf(b, seal.Key, err == nil).with(err).print(cmd, *out)
+			return bundleReportOf(b, seal.Key, err == nil).with(err).print(cmd, out)
 		}
 		b, claimed, err := bundle.Inspect(raw)
-		return bundleReportOf(b, claimed, false).with(err).print(cmd, *out)
+		return bundleReportOf(b, claimed, false).with(err).print(cmd, out)
 	}
 	return cmd
 }
@@ -144,12 +144,6 @@ func (r bundleReport) with(err error) bundleReport {
 		r.Reason, r.Message = bundle.ReasonOf(err), err.Error()
 	}
 	return r
-}
-
-// selfTest is what a node tries before it lets a bundle decide.
-func selfTest(ctx context.Context, b bundle.Bundle) error {
-	_, err := tryBundle(ctx, b, time.Now)
-	return err
 }
 
 // tryBundle is what a node makes of a bundle: its list beside the pipes of the node API, and its Rego beside the policy that

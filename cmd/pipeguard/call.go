@@ -138,7 +138,7 @@ func printResponse(w io.Writer, response proto.Message) error {
 	if err != nil {
 		return badInput(fmt.Errorf("response: %w", err))
 	}
-	p := printer{w: w}
+	p := newPrinter(w)
 	// protojson varies its blanks on purpose; encoding the text once more gives one form, with inert characters.
 	p.json(json.RawMessage(doc))
 	return p.done(nil)

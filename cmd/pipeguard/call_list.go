@@ -42,7 +42,7 @@ func callList(cmd *cobra.Command, args []string, o callOptions) error {
 		}
 		apis = []*apiserver.API{api}
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := newPrinter(cmd.OutOrStdout())
 	for _, api := range apis {
 		for _, m := range api.Methods() {
 			served := ""

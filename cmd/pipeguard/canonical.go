@@ -70,7 +70,7 @@ func canonical(cmd *cobra.Command, args []string, o canonicalOptions) error {
 	if err != nil {
 		return badInput(err)
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := newPrinter(cmd.OutOrStdout())
 	if !o.fromStdin {
 		for _, path := range args {
 			p.jsonLine(o.judge(guard, path))

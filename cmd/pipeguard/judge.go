@@ -121,6 +121,9 @@ func (j *judge) creation(o manifest.Object, out *reviewObject) (*admissionv1.Adm
 	return request, nil
 }
 
+// noteOnPlain is for the result of an object that those conditions keep back.
+const noteOnPlain = "judged because rules read input.object; the webhook's match conditions would not send this object to it"
+
 func (j *judge) answer(ctx context.Context, request *admissionv1.AdmissionRequest, out reviewObject) (reviewObject, error) {
 	result := j.reviewer.Review(ctx, request)
 	switch result.Reason {

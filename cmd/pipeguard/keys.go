@@ -15,18 +15,12 @@ import (
 )
 
 func newKeys() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Make, replace and show the keys of bundles, audit logs and witnesses",
-		Long: `Bundles carry policies to nodes. They are signed with a private key (ES256, PEM, PKCS #8) that the controller has; nodes hold the
+	return group("keys", "Make, replace and show the keys of bundles, audit logs and witnesses", `Bundles carry policies to nodes. They are signed with a private key (ES256, PEM, PKCS #8) that the controller has; nodes hold the
 public half, and take nothing that another key has signed.
 A log signs checkpoints with a private key (Ed25519, signed notes of golang.org/x/mod/sumdb/note) that its node has, and a witness cosigns
 them with its own. The verifier key is what reviewers and witnesses need; keep it where nobody who can write to the log can change it.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
-	}
-	cmd.AddCommand(newKeysGenerate(), newKeysShow())
-	return cmd
+		newKeysGenerate(), newKeysShow(),
+	)
 }
 
 // What a key signs.
@@ -78,7 +72,7 @@ Exit code: 0 made, 2 the command line is wrong, --old is no such key, or a file 
 		if err != nil {
 			return badInput(err)
 		}
-		p := printer{w: cmd.OutOrStdout()}
+		p := newPrinter(cmd.OutOrStdout())
 		p.printf("%s\n", inert.Line(shown))
 		return p.done(nil)
 	}
@@ -220,12 +214,7 @@ A private key itself is never printed. Of a private key of a log or a witness bo
 With -o json it prints one object: schema "pipeguard.dev/keys/v1", keys [{file, kind, for, id, name, key}].
 
 Exit code: 0 all files hold keys, 2 one does not, or others can read the private key of a log.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return badInput(fmt.Errorf("name a file of keys"))
-			}
-			return nil
-		},
+		Args: arguments("a file of keys"),
 	}
 	out := addFormat(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -7,57 +7,17 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
-
-// format is the value of a flag -o.
-type format string
-
-const (
-	formatText format = "text"
-	formatJSON format = "json"
-)
-
-// String, Set and Type make format a flag value.
-func (f *format) String() string { return string(*f) }
-
-// Set refuses everything but text and json.
-func (f *format) Set(s string) error {
-	if s != string(formatText) && s != string(formatJSON) {
-		return fmt.Errorf("must be text or json")
-	}
-	*f = format(s)
-	return nil
-}
-
-// Type names the values in help texts.
-func (f *format) Type() string { return "text|json" }
-
-func addFormat(cmd *cobra.Command) *format {
-	f := formatText
-	cmd.Flags().VarP(&f, "output", "o", "output format; json is stable, see above")
-	completes(cmd, "output", string(formatText), string(formatJSON))
-	return &f
-}
-
-// print writes what a command has found.
-func (f format) print(cmd *cobra.Command, report any, asText func(*printer)) *printer {
-	p := &printer{w: cmd.OutOrStdout()}
-	if f == formatJSON {
-		p.json(report)
-	} else {
-		asText(p)
-	}
-	return p
-}
 
 // printer collects the first error of many writes: a full disk or a closed pipe must not look like success.
 type printer struct {
 	w   io.Writer
 	err error
 }
+
+// newPrinter writes to w.
+func newPrinter(w io.Writer) *printer { return &printer{w: w} }
 
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
@@ -95,17 +55,6 @@ func (p *printer) answer(isYes bool) error {
 		return p.done(no(nil))
 	}
 	return p.done(nil)
-}
-
-// some prints the first of many lines, each with its label.
-func (p *printer) some(label string, lines []string, form string) {
-	for i, line := range lines {
-		if i == maxNamedLines {
-			p.printf("%-12s and %d more\n", label, len(lines)-i)
-			return
-		}
-		p.printf("%-12s "+form+"\n", label, inert.Line(line))
-	}
 }
 
 // replaceable refuses an output that would replace one of the files that are read, by whatever name, or what is no file: a link in a copied

@@ -2,29 +2,18 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/pipeguard/pipeguard/internal/policy"
-	"github.com/pipeguard/pipeguard/policies"
 )
 
 var errInterrupted = errors.New("interrupted before there was an answer")
 
 func newPolicy() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policy",
-		Short: "Check, test, format, begin and try policies",
-		Long: `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
+	return group("policy", "Check, test, format, begin and try policies", `Works on a directory of Rego modules (*.rego, *_test.rego, subdirectories too) as the webhook would load it:
 under the same limits and with the same few builtin functions. Modules of package pipeguard.node are policies of nodes, and
 treated as the proxy would.`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
-	}
-	cmd.AddCommand(untilInterrupted(newPolicyCheck()), untilInterrupted(newPolicyTest()), newPolicyFmt(), newPolicyInit(), untilInterrupted(newPolicyEval()))
-	return cmd
+		untilInterrupted(newPolicyCheck()), untilInterrupted(newPolicyTest()), newPolicyFmt(), newPolicyInit(), untilInterrupted(newPolicyEval()),
+	)
 }
 
 // untilInterrupted makes a command return as soon as its context ends, although nothing interrupts OPA's compiler. What it was doing
@@ -44,24 +33,20 @@ func untilInterrupted(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// loadModules reads a directory, or the policies that are built in if none is named.
-func loadModules(dir string) (policy.Modules, error) {
-	if dir == "" {
-		return policy.LoadFS(policies.FS())
+// directoryOr wants a directory of policies, unless policy objects are named: then the built-in policies go with them.
+func directoryOr(a *additions) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && len(a.objects) > 0 {
+			return nil
+		}
+		return argument("a directory of policies, or objects with --policies")(cmd, args)
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return policy.Modules{}, err
+}
+
+// first is the first argument, or none.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
 	}
-	if !info.IsDir() {
-		return policy.Modules{}, fmt.Errorf("%s is not a directory", dir)
-	}
-	modules, err := policy.LoadFS(os.DirFS(dir))
-	if err != nil {
-		return policy.Modules{}, fmt.Errorf("%s: %w", dir, err)
-	}
-	if len(modules.Files) == 0 {
-		return policy.Modules{}, fmt.Errorf("%s holds no *.rego", dir)
-	}
-	return modules, nil
+	return args[0]
 }

@@ -47,12 +47,17 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 		if err != nil {
 			return badInput(err)
 		}
-		return policyCheck(cmd, s, *out)
+		return policyCheck(cmd, s, out)
 	}
 	return cmd
 }
 
-func policyCheck(cmd *cobra.Command, all []sources, out format) error {
+// noteOnObject is for authors of rules that read input.object.
+const noteOnObject = "rules read input.object: in a cluster they are asked only about objects that the webhook's match conditions send, " +
+	"which are those with a host path other than a plain one of Linux, a HostProcess container or an annotation of microsoft.com; " +
+	"a ValidatingAdmissionPolicy can judge the others"
+
+func policyCheck(cmd *cobra.Command, all []sources, out *choice) error {
 	report := checkReport{Schema: "pipeguard.dev/policy-check/v1", Problems: []policy.Problem{}}
 	for _, s := range all {
 		if err := warn(cmd, s.warnings); err != nil {
@@ -69,8 +74,9 @@ func policyCheck(cmd *cobra.Command, all []sources, out format) error {
 		}
 		report.Problems = append(report.Problems, problems...)
 		if readsObject && !s.isOfNode {
-			if err := note(cmd, noteOnObject); err != nil {
-				return err
+			p := newPrinter(cmd.ErrOrStderr())
+			if p.printf("note: %s\n", noteOnObject); p.err != nil {
+				return p.done(nil)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/config"
@@ -38,7 +39,7 @@ type evalOptions struct {
 type evalReport struct {
 	Schema      string                 `json:"schema"` // pipeguard.dev/policy-eval/v1
 	Decision    requestpolicy.Decision `json:"decision"`
-	Recorded    *recordedCall          `json:"recorded,omitempty"`
+	Recorded    *recordedDecision      `json:"recorded,omitempty"`
 	Differences []difference           `json:"differences"`
 	Notes       []string               `json:"notes"`
 	Input       any                    `json:"input"`
@@ -84,7 +85,7 @@ Exit code: with --input 0 allowed, 1 denied; with --from-audit 0 the same decisi
 	cmd.Flags().StringVar(&o.bundle, "bundle", "", "bundle whose modules are asked, and whose policies say who is named; its signature is not looked at")
 	cmd.Flags().StringVar(&o.config, "config", "", "configuration of a proxy, whose rules say who is named, and whose modules are asked unless --policy is there")
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "print the input, too")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return policyEval(cmd, o, *out, isVerbose) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return policyEval(cmd, o, out, isVerbose) }
 	return cmd
 }
 
@@ -102,7 +103,7 @@ func (o evalOptions) check() error {
 	return nil
 }
 
-func policyEval(cmd *cobra.Command, o evalOptions, out format, isVerbose bool) error {
+func policyEval(cmd *cobra.Command, o evalOptions, out *choice, isVerbose bool) error {
 	if err := o.check(); err != nil {
 		return badInput(err)
 	}
@@ -123,7 +124,7 @@ func (r *evalReport) ask(cmd *cobra.Command, o evalOptions) error {
 		}
 		return r.ofInput(cmd, n.evaluator, o.input)
 	}
-	event, err := findRecord(cmd, o.audit, o.id)
+	event, err := findRecord(cmd, o.audit, o.id, fmt.Sprintf("call %q that was decided", o.id), false, func(e *audit.Event) bool { return e.Decision != nil })
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (o evalOptions) node(cmd *cobra.Command, now func() time.Time) (judging, er
 		}
 		n.list, o.policyDir = list, cmp.Or(o.policyDir, settings.RequestPolicy.Modules)
 	}
-	s, err := o.sources()
+	s, err := loadNodeSources(o.policyDir, o.config != "")
 	if err != nil {
 		return judging{}, err
 	}
@@ -182,25 +183,6 @@ func (o evalOptions) node(cmd *cobra.Command, now func() time.Time) (judging, er
 	}
 	_, err = n.evaluator.Activate(cmd.Context(), s.modules)
 	return n, err
-}
-
-// sources are the policies of the directory that is named, beside what is built in.
-func (o evalOptions) sources() (sources, error) {
-	if o.policyDir == "" {
-		return besideBuiltIn(policy.Modules{}), nil
-	}
-	all, err := loadModules(o.policyDir)
-	if err != nil {
-		return sources{}, err
-	}
-	_, modules := byKind(all)
-	if len(modules.Files) == 0 {
-		return sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", o.policyDir)
-	}
-	if o.config != "" { // of a node, which takes additions alone
-		return besideBuiltIn(modules), nil
-	}
-	return nodeSources(modules), nil
 }
 
 // loadConfig reads a configuration that is there, with its access list.

@@ -12,8 +12,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// recordedCall is what a record says was decided.
-type recordedCall struct {
+// recordedDecision is what a record says was decided.
+type recordedDecision struct {
 	Effect   string    `json:"effect"`
 	Rule     string    `json:"rule"`
 	Reason   string    `json:"reason"`
@@ -48,39 +48,30 @@ func (r *evalReport) ofRecord(cmd *cobra.Command, n judging, event *audit.Event)
 
 // isNamed asks the access list whether it names the caller of a recorded call. Where it cannot be asked, nobody is named.
 func (r *evalReport) isNamed(list accessList, event *audit.Event) bool {
-	switch {
-	case list == nil:
+	if list == nil {
 		r.note("who is named is said by the access list: --config or --bundle asks it")
 		return false
-	case event.What == nil || isCut(event):
+	}
+	var call access.Call
+	isWhole := false
+	if event.What != nil {
+		call, isWhole = recordedCall(event)
+	}
+	if !isWhole {
 		r.note("the record was shortened, so the access list cannot be asked who is named")
 		return false
 	}
-	d := list.Decide(requestOf(event))
+	d := list.Decide(call)
 	if d.Effect != access.Allow {
 		r.note("the access list that was asked denies this call, and names nobody: " + d.Reason)
 	}
 	return d.Named
 }
 
-// findRecord returns the last record of a call that holds a decision: the one of its end, unless the call never ended.
-func findRecord(cmd *cobra.Command, file, id string) (found *audit.Event, err error) {
-	bad, err := eachRecord(cmd, file, func(event audit.Event) bool {
-		if event.ID == id && event.Type == audit.TypeRequest && event.Decision != nil {
-			found = &event
-		}
-		return true
-	})
-	if err == nil && found == nil {
-		err = notFound(bad, "%s holds no call %q that was decided", file, id)
-	}
-	return found, err
-}
-
 // compare says where the decision differs. What the access list refused was not asked about.
 func (r *evalReport) compare(event *audit.Event) {
 	d := event.Decision
-	r.Recorded = &recordedCall{Effect: string(d.Effect), Rule: d.Rule, Reason: d.Reason, Mode: d.Mode, Time: event.Time}
+	r.Recorded = &recordedDecision{Effect: string(d.Effect), Rule: d.Rule, Reason: d.Reason, Mode: d.Mode, Time: event.Time}
 	if d.Policy != nil {
 		r.Recorded.Policy, r.Recorded.Revision, r.Recorded.Bundle = d.Policy.Name, d.Policy.Revision, d.Policy.Bundle
 	}

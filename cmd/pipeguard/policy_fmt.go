@@ -46,7 +46,7 @@ func policyFmt(cmd *cobra.Command, dir string, isWrite, isDiff bool) error {
 			changed[name] = string(formatted)
 		}
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := newPrinter(cmd.OutOrStdout())
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if isDiff {
 			p.printf("%s", inert.Text(lineDiff(name, modules.Files[name], changed[name])))

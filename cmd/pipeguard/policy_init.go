@@ -60,7 +60,7 @@ func policyInit(cmd *cobra.Command, dir string, rules, examples fs.FS, schema []
 	if err := os.WriteFile(filepath.Join(dir, "input.schema.json"), schema, 0o600); err != nil {
 		return badInput(err)
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := newPrinter(cmd.OutOrStdout())
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			p.printf("%s\n", inert.Line(path))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 
@@ -81,6 +82,26 @@ func isWhole(m policy.Modules) bool {
 		}
 	}
 	return false
+}
+
+// loadNodeSources reads what a directory adds to the built-in request policy, which it is alone if none is named. Unless only additions
+// are taken, as a node takes them, the directory may hold a request policy of its own.
+func loadNodeSources(dir string, additionsOnly bool) (sources, error) {
+	if dir == "" {
+		return besideBuiltIn(policy.Modules{}), nil
+	}
+	all, err := loadModules(dir)
+	if err != nil {
+		return sources{}, err
+	}
+	_, modules := byKind(all)
+	switch {
+	case len(modules.Files) == 0:
+		return sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", dir)
+	case additionsOnly:
+		return besideBuiltIn(modules), nil
+	}
+	return nodeSources(modules), nil
 }
 
 // nodeSources are what a directory adds to the built-in request policy, or a request policy of its own.

@@ -79,12 +79,12 @@ Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR, the parameter
 		if err != nil {
 			return badInput(err)
 		}
-		return policyTest(cmd, s, *out, isVerbose)
+		return policyTest(cmd, s, out, isVerbose)
 	}
 	return cmd
 }
 
-func policyTest(cmd *cobra.Command, all []sources, out format, isVerbose bool) error {
+func policyTest(cmd *cobra.Command, all []sources, out *choice, isVerbose bool) error {
 	var report testReport
 	for i, s := range all {
 		one, err := runTests(cmd, s)
@@ -112,7 +112,7 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 		report.Problems = s.problems
 		return report, nil
 	}
-	results, refusal, err := s.try(cmd.Context())
+	results, refusal, err := try(cmd.Context(), s)
 	if problems, ok := errors.AsType[*policy.ProblemsError](err); ok {
 		report.Problems = problems.Problems
 		return report, nil
@@ -134,7 +134,7 @@ func runTests(cmd *cobra.Command, s sources) (testReport, error) {
 }
 
 // try runs the tests of the base and of what was added to it, each with what it knows of, and asks of both what an activation asks.
-func (s sources) try(ctx context.Context) (results []policy.TestResult, refusal, err error) {
+func try(ctx context.Context, s sources) (results []policy.TestResult, refusal, err error) {
 	added, refusal, err := policy.Try(ctx, s.modules, s.options)
 	if err != nil || s.modules.Base == nil {
 		return added, refusal, err

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 )
 
 type reviewOptions struct {
@@ -14,7 +16,7 @@ type reviewOptions struct {
 	namespace string
 	ignored   []string
 	whySystem bool
-	out       *format
+	out       *choice
 }
 
 func newReview() *cobra.Command {
@@ -103,7 +105,7 @@ func review(cmd *cobra.Command, o reviewOptions) error {
 	if err := warn(cmd, s.warnings); err != nil {
 		return err
 	}
-	objects, faults := readInputs(o.files, cmd.InOrStdin())
+	objects, faults := manifest.ReadFiles(o.files, cmd.InOrStdin())
 	report := j.report(cmd.Context(), objects, faults)
 	p := o.out.print(cmd, report, func(p *printer) { printReview(p, report) })
 	if report.Verdict == verdictAllowed || report.Verdict == verdictDenied {

@@ -115,8 +115,7 @@ func textOf(t *testing.T, asJSON string) string {
 		t.Fatalf("%v: %q", err, asJSON)
 	}
 	var text strings.Builder
-	p := printer{w: &text}
-	printReview(&p, report)
+	printReview(newPrinter(&text), report)
 	return text.String()
 }
 

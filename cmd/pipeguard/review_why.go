@@ -119,7 +119,7 @@ func whySystem(cmd *cobra.Command, s sources, o reviewOptions) error {
 	if err := warn(cmd, s.warnings); err != nil {
 		return err
 	}
-	report := w.report(readInputs(o.files, cmd.InOrStdin()))
+	report := w.report(manifest.ReadFiles(o.files, cmd.InOrStdin()))
 	p := o.out.print(cmd, report, func(p *printer) { printWhy(p, report) })
 	if len(report.Faults) > 0 {
 		return p.done(badInput(nil))

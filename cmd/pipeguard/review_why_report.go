@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
@@ -96,9 +95,7 @@ func printWhyObject(p *printer, o whyObject) {
 		names[c.Field] = c.Name
 	}
 	if len(o.Reaches) > 0 {
-		table := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-		rows := printer{w: table}
-		rows.printf("    WEIGHT\tWHAT IT REACHES\tHOW\tA DRIVER WITH PIPES\tCONTAINERS\n")
+		table := newColumns(p, "    WEIGHT", "WHAT IT REACHES", "HOW", "A DRIVER WITH PIPES", "CONTAINERS")
 		for _, reach := range o.Reaches {
 			who := "all"
 			if len(reach.Containers) < len(o.Containers) {
@@ -108,14 +105,9 @@ func printWhyObject(p *printer, o whyObject) {
 				}
 				who = strings.Join(some, ", ")
 			}
-			rows.printf("    %s\t%s\t%s\t%s\t%s\n", reach.Weight, inert.Line(reach.What), inert.Line(reach.How), inert.Line(reach.PipeDriver), inert.Line(who))
+			table.add("    "+reach.Weight, inert.Line(reach.What), inert.Line(reach.How), inert.Line(reach.PipeDriver), inert.Line(who))
 		}
-		if rows.err == nil {
-			rows.err = table.Flush()
-		}
-		if p.err == nil {
-			p.err = rows.err
-		}
+		table.flush()
 	}
 	for _, c := range o.Containers { // behind what they reach: a crowd of harmless ones hides nothing
 		p.printf("    HostProcess container %s (%s), account %s: %s\n", inert.Line(c.Name), inert.Line(c.Field), inert.Line(cmp.Or(c.Account, "none")), c.Means)

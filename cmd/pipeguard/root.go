@@ -62,6 +62,16 @@ Exit codes, of every command:
 	return root
 }
 
+// group makes a command that only groups others.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // needsCommand is what a command that only groups others answers when it is called itself.
 func needsCommand(cmd *cobra.Command) error {
 	if args := cmd.Flags().Args(); len(args) > 0 {

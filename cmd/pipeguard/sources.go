@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/policies"
 )
 
 // sources are what a verdict rests on.
@@ -45,24 +47,6 @@ type additions struct {
 func (a *additions) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.params, "params", "", "parameters file (YAML); without it, the webhook's defaults")
 	cmd.Flags().StringArrayVar(&a.objects, "policies", nil, "file, directory or - with PipePolicy and PolicyModule objects; may be repeated")
-}
-
-// directoryOr wants a directory of policies, unless policy objects are named: then the built-in policies go with them.
-func directoryOr(a *additions) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && len(a.objects) > 0 {
-			return nil
-		}
-		return argument("a directory of policies, or objects with --policies")(cmd, args)
-	}
-}
-
-// first is the first argument, or none.
-func first(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
 }
 
 // loadSources reads policies from a directory, parameters from a file and objects from files, and puts them together as the
@@ -103,25 +87,10 @@ func warnings(policies []v1alpha1.PipePolicy, now time.Time) (out []string) {
 
 // warn prints warnings where they do not mix with results.
 func warn(cmd *cobra.Command, texts []string) error {
-	p := printer{w: cmd.ErrOrStderr()}
+	p := newPrinter(cmd.ErrOrStderr())
 	for _, text := range texts {
 		p.printf("warning: %s\n", inert.Line(text))
 	}
-	return p.done(nil)
-}
-
-// noteOnObject is for authors of rules that read input.object.
-const noteOnObject = "rules read input.object: in a cluster they are asked only about objects that the webhook's match conditions send, " +
-	"which are those with a host path other than a plain one of Linux, a HostProcess container or an annotation of microsoft.com; " +
-	"a ValidatingAdmissionPolicy can judge the others"
-
-// noteOnPlain is for the result of an object that those conditions keep back.
-const noteOnPlain = "judged because rules read input.object; the webhook's match conditions would not send this object to it"
-
-// note prints what is to be known where it does not mix with results.
-func note(cmd *cobra.Command, text string) error {
-	p := printer{w: cmd.ErrOrStderr()}
-	p.printf("note: %s\n", text)
 	return p.done(nil)
 }
 
@@ -130,7 +99,7 @@ func readPolicies(s *policyset.Sources, files []string, stdin io.Reader) error {
 	if len(files) == 0 {
 		return nil
 	}
-	objects, faults := readInputs(files, stdin)
+	objects, faults := manifest.ReadFiles(files, stdin)
 	var errs []error
 	for _, f := range faults {
 		errs = append(errs, f)
@@ -148,4 +117,26 @@ func readPolicies(s *policyset.Sources, files []string, stdin io.Reader) error {
 		return fmt.Errorf("policies: %w", err)
 	}
 	return nil
+}
+
+// loadModules reads a directory, or the policies that are built in if none is named.
+func loadModules(dir string) (policy.Modules, error) {
+	if dir == "" {
+		return policy.LoadFS(policies.FS())
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return policy.Modules{}, err
+	}
+	if !info.IsDir() {
+		return policy.Modules{}, fmt.Errorf("%s is not a directory", dir)
+	}
+	modules, err := policy.LoadFS(os.DirFS(dir))
+	if err != nil {
+		return policy.Modules{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	if len(modules.Files) == 0 {
+		return policy.Modules{}, fmt.Errorf("%s holds no *.rego", dir)
+	}
+	return modules, nil
 }

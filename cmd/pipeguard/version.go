@@ -12,7 +12,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the release, commit, Go release and platform of this program",
 		Args:  noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p := printer{w: cmd.OutOrStdout()}
+			p := newPrinter(cmd.OutOrStdout())
 			p.printf("%s\n", version.String("pipeguard"))
 			return p.done(nil)
 		},

@@ -1,27 +1,30 @@
 package main
 
 import (
-	"io"
 	"strings"
 	"unicode/utf8"
 )
 
 // columns writes rows as a table without holding all of them: widths grow with what comes, and never shrink.
 type columns struct {
-	p      printer
+	p      *printer
 	widths []int
 	rows   [][]string
 }
 
-// block is how many rows are looked at before their widths are settled.
-const block = 200
+const (
+	// block is how many rows are looked at before their widths are settled.
+	block = 200
+	// maxWidth bounds a column: a longer cell moves the rest of its own row, and widens no other.
+	maxWidth = 100
+)
 
-func newColumns(w io.Writer, header ...string) *columns {
-	return &columns{p: printer{w: w}, widths: make([]int, len(header)), rows: [][]string{header}}
+func newColumns(p *printer, header ...string) *columns {
+	return &columns{p: p, widths: make([]int, len(header)), rows: [][]string{header}}
 }
 
 // add takes the cells of a row. Two blanks end a column, so that a cell has none in its middle: callers' texts must not look like more columns.
-func (c *columns) add(cells []string) {
+func (c *columns) add(cells ...string) {
 	for i, cell := range cells {
 		text := strings.TrimLeft(cell, " ")
 		cells[i] = cell[:len(cell)-len(text)] + strings.ReplaceAll(text, "  ", ` \x20`)
@@ -35,19 +38,16 @@ func (c *columns) add(cells []string) {
 func (c *columns) flush() {
 	for _, row := range c.rows {
 		for i, cell := range row {
-			c.widths[i] = max(c.widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	var b strings.Builder
-	for _, row := range c.rows {
-		for i, cell := range row {
-			b.WriteString(cell)
-			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", c.widths[i]-utf8.RuneCountInString(cell)+2))
+			if width := utf8.RuneCountInString(cell); width <= maxWidth {
+				c.widths[i] = max(c.widths[i], width)
 			}
 		}
-		b.WriteByte('\n')
+	}
+	for _, row := range c.rows {
+		for i, cell := range row[:len(row)-1] {
+			c.p.printf("%s%s", cell, strings.Repeat(" ", max(0, c.widths[i]-utf8.RuneCountInString(cell))+2))
+		}
+		c.p.printf("%s\n", row[len(row)-1])
 	}
 	c.rows = c.rows[:0]
-	c.p.printf("%s", b.String())
 }

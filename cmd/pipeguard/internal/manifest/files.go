@@ -1,4 +1,4 @@
-package main
+package manifest
 
 import (
 	"fmt"
@@ -6,28 +6,27 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 )
 
-// readInputs reads the objects of files, of directories (their *.yaml, *.yml and *.json, not deeper)
+// ReadFiles reads the objects of files, of directories (their *.yaml, *.yml and *.json, not deeper)
 // and, for "-", of standard input.
-func readInputs(names []string, stdin io.Reader) (objects []manifest.Object, faults []manifest.Fault) {
+func ReadFiles(names []string, stdin io.Reader) (objects []Object, faults []Fault) {
 	for _, name := range names {
-		files, err := filesOf(name)
+		files, err := Files(name)
 		if err != nil {
-			faults = append(faults, manifest.Fault{Place: manifest.Place{File: name, Document: 1, Line: 1}, Err: err})
+			faults = append(faults, Fault{Place: Place{File: name, Document: 1, Line: 1}, Err: err})
 			continue
 		}
 		for _, file := range files {
-			o, f := readInput(file, stdin)
+			o, f := readFile(file, stdin)
 			objects, faults = append(objects, o...), append(faults, f...)
 		}
 	}
 	return objects, faults
 }
 
-func filesOf(name string) ([]string, error) {
+// Files names the files to read for one name of a command line: itself, or the files of a directory.
+func Files(name string) ([]string, error) {
 	if name == "-" {
 		return []string{name}, nil
 	}
@@ -54,14 +53,14 @@ func filesOf(name string) ([]string, error) {
 	return files, nil
 }
 
-func readInput(name string, stdin io.Reader) ([]manifest.Object, []manifest.Fault) {
+func readFile(name string, stdin io.Reader) ([]Object, []Fault) {
 	if name == "-" {
-		return manifest.Read("standard input", stdin)
+		return Read("standard input", stdin)
 	}
-	f, err := os.Open(name) //nolint:gosec // reading the files that the user names is what this program is for
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, []manifest.Fault{{Place: manifest.Place{File: name, Document: 1, Line: 1}, Err: err}}
+		return nil, []Fault{{Place: Place{File: name, Document: 1, Line: 1}, Err: err}}
 	}
 	defer f.Close() //nolint:errcheck // only read
-	return manifest.Read(name, f)
+	return Read(name, f)
 }
