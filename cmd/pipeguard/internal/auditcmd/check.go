@@ -17,6 +17,8 @@ type checkReport struct {
 	Schema     string `json:"schema"` // pipeguard.dev/audit-check/v1
 	Consistent bool   `json:"consistent"`
 	audit.Report
+
+	broken int // places where the chain of hashes breaks
 }
 
 func newCheck() *cobra.Command {
@@ -27,8 +29,8 @@ func newCheck() *cobra.Command {
 are no directories and cannot be verified, that numbers have no gap and each session begins where the one before it ended. In
 the log of a running proxy an open intent may be a call in flight, and a last line without end a record that is being written.
 
-It believes what the records say: whether they were changed, or cut off at the end, is the question of "pipeguard audit verify", which it
-answers too if it is given keys.
+In a log whose records hold the hash of the one before, a record that was changed is a fault too. It does not detect a log that was rewritten
+as a whole, or cut off at the end: that is the question of "pipeguard audit verify", which it answers too if it is given keys.
 
 ` + aboutLogs + ` Beyond 262,144
 requests, a second end of a request that was refused long before is not noticed.
@@ -66,9 +68,24 @@ Exit code: 0 consistent, 1 the log was changed, 2 unreadable, 3 incomplete or co
 	return cmd
 }
 
+// maxFaults bounds the faults in a report, as audit.Reconcile does.
+const maxFaults = 1000
+
 func check(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out *cli.Choice) error {
+	report := checkReport{Schema: "pipeguard.dev/audit-check/v1"}
+	faults := []audit.Fault{} // a list without entries is one
+	last, isLoose := uint64(0), false
 	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
+			isLoose = isLoose || r.Loose != ""
+			if r.Loose != "" && r.Seq == last+1 { // Reconcile finds gaps in numbers
+				if report.broken++; report.broken <= maxNamedLines {
+					faults = append(faults, audit.Fault{Session: r.Session, Seq: r.Seq, ID: r.ID, Problem: "it or the record before it was changed: " + r.Loose})
+				}
+			}
+			if err == nil {
+				last = r.Seq
+			}
 			if bad := new(*query.BadLine); errors.As(err, bad) {
 				err = &(*bad).LineError
 			}
@@ -80,10 +97,16 @@ func check(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned fu
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	report := checkReport{"pipeguard.dev/audit-check/v1", found.Records > 0 && found.FaultCount == 0 && len(found.Open) == 0 && !found.TornTail, found}
-	report.Open, report.Faults = append([]audit.Intent{}, found.Open...), append([]audit.Fault{}, found.Faults...) // a list without entries is one
+	faults = append(faults, found.Faults...)
+	report.Report = found
+	report.FaultCount += report.broken
+	report.Open, report.Faults = append([]audit.Intent{}, found.Open...), faults[:min(len(faults), maxFaults)]
+	report.Consistent = found.Records > 0 && report.FaultCount == 0 && !isLoose && len(found.Open) == 0 && !found.TornTail
 	p := out.Print(cmd, report, func(p *cli.Printer) { printCheck(p, report) })
-	if !report.Consistent {
+	switch {
+	case report.broken > 0:
+		return p.Done(cli.No(nil))
+	case !report.Consistent:
 		return p.Done(cli.Incomplete(nil))
 	}
 	return p.Done(nil)
@@ -120,6 +143,8 @@ func printCheck(p *cli.Printer, r checkReport) {
 	switch {
 	case r.Consistent:
 		p.Printf("consistent: no gaps, and every intent has its end\n")
+	case r.broken > 0:
+		p.Printf("tampered: the log was changed: %d faults, %d open intents\n", r.FaultCount, len(r.Open))
 	case r.Records == 0 && r.FaultCount == 0 && !r.TornTail:
 		p.Printf("incomplete: there are no records\n")
 	default:
