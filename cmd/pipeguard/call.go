@@ -43,7 +43,7 @@ standard input: do so in Windows PowerShell 5.1, which takes the quotes out of a
 as it judges any other caller.
 
 Exit code: 0 and the response on standard output; 1 and the gRPC code and message on standard error if the call was
-refused, failed or reached nobody; 2 if pipe, method or JSON are wrong, in which case nothing was sent.`,
+refused, failed or reached no proxy; 2 if pipe, method or JSON are wrong, in which case nothing was sent.`,
 		Example: `  pipeguard call --list --pipe filesystem-v1
   pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet\\plugins"}'
   # in PowerShell

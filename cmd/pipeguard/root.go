@@ -14,7 +14,7 @@ import (
 
 func NewRoot() *cobra.Command {
 	return cli.Group("pipeguard", "Judge pods and pipe paths, test policies, call a proxy, read and verify audit logs", `Pipeguard guards the named pipes of privileged services on Windows nodes against pods that should not have them.
-This program is its desk side: it gives the verdicts of the admission webhook without a cluster.
+This program works offline: it gives the verdicts of the admission webhook without a cluster.
 
 Exit codes, of every command:
 `+cli.ExitTable(),

@@ -16,8 +16,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/requestpolicy"
 )
 
-// afterList says what the request policy of the same configuration makes of a call that the list allows, and names the caller
-// for or not; empty if nothing. A list that allows is half of the answer.
+// afterList says if the request policy of the same configuration refuses a call that the list allows; named says whether the list names the
+// caller for it. An access list that allows a call is half of the answer.
 func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named bool) (string, error) {
 	var added policy.Modules
 	note := ""
@@ -56,7 +56,7 @@ func refusedNext(d requestpolicy.Decision) string {
 	return fmt.Sprintf("the request policy is asked next, and refuses: %s: %s", d.Rule, d.Reason)
 }
 
-// notAsked says what becomes of a call that the request policy cannot be asked about; empty if it can.
+// notAsked says how a call ends that the request policy cannot be asked about; empty if it can.
 func notAsked(err error) string {
 	switch {
 	case err == nil:
@@ -67,7 +67,7 @@ func notAsked(err error) string {
 	return "the request policy is asked next, and this record does not tell enough for that: " + err.Error()
 }
 
-// eventOf is a record of a call of which no more is known than the list is told: its fields are empty.
+// eventOf makes a record of a call from what the list is told; the fields of its request are empty.
 func eventOf(r access.Call) *audit.Event {
 	e := &audit.Event{
 		Type: audit.TypeRequest, Time: time.Now(),

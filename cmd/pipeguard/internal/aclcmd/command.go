@@ -17,7 +17,7 @@ import (
 
 // NewCommand returns "pipeguard acl".
 func NewCommand() *cobra.Command {
-	return cli.Group("acl", "Check a proxy's access list, and ask it who may call what", `Reads the configuration of a node's proxy as the proxy would, and answers from its access list alone: no node, no pipe
+	return cli.Group("acl", "Check a proxy's access list, and ask it about calls", `Reads the configuration of a node's proxy as the proxy would, and answers from its access list alone: no node, no pipe
 and no cluster is asked. The file - is standard input.`,
 		newCheck(), newExplain(),
 	)
@@ -33,7 +33,7 @@ type list struct {
 	hints    []string
 }
 
-// loadList reads a file. Faults of the list are in it; the error is of a file that cannot be read at all.
+// loadList reads a file. Faults of the list are part of the result; an error means that the file could not be read.
 func loadList(cmd *cobra.Command, name string) (l list, err error) {
 	l.apis, err = apiserver.Load(apiserver.Groups()...)
 	if err != nil {
@@ -66,17 +66,17 @@ func loadList(cmd *cobra.Command, name string) (l list, err error) {
 	return l, err
 }
 
-// longestList is more than config takes, which says so.
+// longestList is more than config accepts, which reports it.
 const longestList = 16 << 20
 
-// known are the pipes that rules may name.
+// known returns the pipes that rules may name.
 func (l *list) known() []access.API {
 	return l.settings.Known(l.apis)
 }
 
 const fullPipe = `\\.\pipe\`
 
-// olderNames says what to write for names of older API versions, which rules are not written in.
+// olderNames suggests the newest names for operations that rules name as older API versions do.
 func (l *list) olderNames() (hints []string) {
 	said := map[string]bool{}
 	for i, rule := range l.settings.ACL.Rules {

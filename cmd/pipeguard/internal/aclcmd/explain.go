@@ -15,14 +15,14 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-// question are the flags that say what is asked of an access list.
+// question holds the flags that describe a call.
 type question struct {
 	callers, paths          []string
 	shares, services        []string
 	pipe, method, audit, id string
 }
 
-// questionHelp says what those flags take.
+// questionHelp describes those flags.
 const questionHelp = `  --caller  KEY=VALUE, several with commas or in several flags: assurance, user, exe, namespace, serviceAccount (NAME or
             NAMESPACE/NAME), pod, container, image, hostProcess, token, doubt. What is left out is not known to the proxy. An
             assurance that is left out is the one that the other keys come with. Beside a record they are laid over it.
@@ -45,7 +45,7 @@ func (q *question) add(cmd *cobra.Command) {
 	f.StringVar(&q.id, "id", "", "id of the request in --from-audit")
 }
 
-// isAsked says whether any of the flags is there.
+// isAsked says whether any of the flags is set.
 func (q *question) isAsked() bool {
 	return q.callers != nil || q.paths != nil || q.shares != nil || q.services != nil || q.pipe != "" || q.method != "" || q.audit != "" || q.id != ""
 }
@@ -63,14 +63,14 @@ FILE refuses it; without a record the fields of the request are empty for that. 
 
 The table has one row for each rule, in their order: RESULT is decides, covers (an earlier rule decides) or no, and WHY
 is the caller that agrees, or the first thing that does not. Of the rule that decides it also says if no rule names the caller
-for the operation: the built-in request policy refuses some to everybody else.
+for the operation: the built-in request policy refuses some operations to all other callers.
 
 With -o json it prints one object:
   schema    "pipeguard.dev/acl-explain/v1"
   allowed   the call would proceed: effect is allow, or mode is LogOnly
   named     a rule names the caller for the operation, which the request policy wants for some
   effect, mode, rule, reason, permits, limits, revision    as in audit records
-  request   what was asked, in the words of the newest API version
+  request   the question, with the names of the newest API version
   rules     [{rule, covers, decides, names, why}]
   notes     texts: what else decides about the call
 
@@ -113,7 +113,7 @@ func (q *question) answer(cmd *cobra.Command, l *list, file string, out *cli.Cho
 	return explain(cmd, l.policy, r, notes, out, print)
 }
 
-// notes are what else decides about a call. The record is nil for a call that was not recorded.
+// notes name what else decides about a call. The record is nil for a call that was not recorded.
 func (l *list) notes(ctx context.Context, r access.Call, e *audit.Event) (notes []string, err error) {
 	switch {
 	case e != nil && e.Decision != nil && e.Decision.Policy != nil && e.Decision.Policy.Bundle != 0:
@@ -122,7 +122,7 @@ func (l *list) notes(ctx context.Context, r access.Call, e *audit.Event) (notes 
 		notes = append(notes, "on a pipe that the bundle's PipePolicies guard, the bundle decides and not this list")
 	}
 	d := l.policy.Decide(r)
-	if d.Effect != access.Allow { // then nobody asks further
+	if d.Effect != access.Allow { // then nothing else is asked
 		return notes, nil
 	}
 	if e == nil {
@@ -162,7 +162,7 @@ func (q *question) request(cmd *cobra.Command, l *list, file string) (r access.C
 	return r, e, err
 }
 
-// request finds the pipe and puts the method in the words of the newest version.
+// request finds the pipe, and the name of the method in the newest version.
 func (l *list) request(pipe, method string) (access.Call, error) {
 	if pipe == "" || method == "" {
 		return access.Call{}, errors.New("name a pipe with --pipe and a method with --method, or a record with --from-audit and --id")

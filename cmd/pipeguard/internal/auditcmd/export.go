@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +14,12 @@ import (
 func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export LOG...",
-		Short: "Print audit records in the words of other systems",
+		Short: "Print audit records in the formats of other systems",
 		Long: `Prints the records that fit in another form, one a line:
 
   ocsf   events of the Open Cybersecurity Schema Framework 1.6: API Activity, Network Activity and Application Lifecycle
-  ecs    documents of the Elastic Common Schema 8.17; what it has no name for stands below "pipeguard"
-  csv    a table with a header, for spreadsheets: text that one would take for a formula begins with an apostrophe
+  ecs    documents of the Elastic Common Schema 8.17; fields it has no name for are below "pipeguard"
+  csv    a table with a header, for spreadsheets: text that looks like a formula begins with an apostrophe
 
 ` + aboutLogs + `
 
@@ -34,18 +33,12 @@ Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records 
 	}
 	form := cli.AddChoice(cmd, "format", "", "format", export.Formats()...)
 	cmd.Flags().Lookup("format").DefValue = "" // it must be named
-	filter := addFilter(cmd)
-	trust := addTrust(cmd)
+	read := addReading(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("format") {
 			return cli.BadInput(errors.New("name a format with --format: ocsf, ecs or csv"))
 		}
-		f, err := filter(time.Now())
-		if err != nil {
-			return err
-		}
-		in := trust.reading(cmd, f)
-		records, err := in.records(args)
+		in, records, err := read(args)
 		if err != nil {
 			return err
 		}

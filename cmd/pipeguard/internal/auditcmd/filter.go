@@ -35,7 +35,7 @@ var filterFlags = []struct{ name, help string }{
 	{"pipe", "pipe, with or without csi-proxy-; of admissions any pipe that was asked for"},
 	{"group", "API group"},
 	{"version", "served version"},
-	{"method", "method, in the words of the newest API or as called"},
+	{"method", "method, by its name in the newest API or as called"},
 	{"path", "absolute path that a target is or lies below"},
 	{"decision", "allow, deny, logonly (a denial that was not enforced) or none; - is none, as in tables"},
 	{"effect", "allow or deny, enforced or not"},

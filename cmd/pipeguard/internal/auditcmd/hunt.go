@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -62,17 +63,12 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 		},
 	}
 	out := cli.AddFormat(cmd)
-	filter := addFilter(cmd)
-	trust := addTrust(cmd)
+	read := addReading(cmd)
 	level := cli.AddChoice(cmd, "level", "", "the least level of rules that are asked", hunt.Levels()...)
 	cmd.Flags().StringVar(&dir, "rules", "", "directory of rules")
 	cmd.Flags().StringVar(&proxyLog, "proxy-log", "", "diagnostic log of the proxy, JSON lines")
 	cmd.Flags().BoolVar(&lists, "list", false, "print the rules, and ask nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		f, err := filter(time.Now())
-		if err != nil {
-			return err
-		}
 		rules, err := huntRules(dir)
 		if err != nil {
 			return err
@@ -84,7 +80,11 @@ Exit code: 0 if nothing is found, 1 if something is, or if the log was changed, 
 		if !out.IsJSON() {
 			h.table = cli.NewColumns(h.p, "LEVEL", "TIME", "SEQ", "COUNT", "CALLER", "METHOD", "RULE")
 		}
-		return h.hunt(trust.reading(cmd, f), args, proxyLog)
+		in, records, err := read(args)
+		if err != nil {
+			return err
+		}
+		return h.hunt(in, records, proxyLog)
 	}
 	return cmd
 }
@@ -111,7 +111,7 @@ func listRules(cmd *cobra.Command, rules []*hunt.Rule) error {
 	return p.Done(nil)
 }
 
-// hunter prints what rules find.
+// hunter prints the findings of rules.
 type hunter struct {
 	asked *hunt.Hunter
 	least int // index of the least level
@@ -120,11 +120,7 @@ type hunter struct {
 	count int
 }
 
-func (h *hunter) hunt(in *reading, args []string, proxyLog string) error {
-	records, err := in.records(args)
-	if err != nil {
-		return err
-	}
+func (h *hunter) hunt(in *reading, records iter.Seq2[query.Record, error], proxyLog string) (err error) {
 	for r, err := range records {
 		if err != nil {
 			return in.done(cli.BadInput(err))

@@ -41,13 +41,13 @@ func forPage(cmd *cobra.Command, t *trust, names []string) (source *query.Source
 	return source, unverified, nil
 }
 
-// readVerifier gives a page the verdict of "audit verify" on what was read for it.
+// readVerifier gives a page the verdict of "audit verify" on the bytes that were read for it.
 type readVerifier struct {
 	source     *query.Source
 	unverified error
 }
 
-// Verify returns the worst verdict, with what is to be said of all logs.
+// Verify returns the worst verdict, with the details of all logs.
 func (v readVerifier) Verify(context.Context, []string) (worst report.Verdict, err error) {
 	if v.unverified != nil {
 		return report.Verdict{}, v.unverified
@@ -70,7 +70,7 @@ func (v readVerifier) Verify(context.Context, []string) (worst report.Verdict, e
 	return worst, nil
 }
 
-// onPage puts the result of a verification into the words of a page.
+// onPage turns the result of a verification into the verdict on a page.
 func onPage(r evidence.Report, prefix string) report.Verdict {
 	say := func(format string, args ...any) string { return prefix + fmt.Sprintf(format, args...) }
 	v := report.Verdict{Status: string(r.Verdict), Summary: prefix + verdictInWords(r) + ".", Limits: r.Limits}

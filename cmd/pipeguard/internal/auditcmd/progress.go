@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// progress shows how far a long reading is, on one line that is taken back at its end.
+// progress shows how far a long read is, on one line that is erased at its end.
 type progress struct {
-	w       io.Writer // nil if nobody looks
+	w       io.Writer // nil unless it is a terminal
 	started time.Time
 	isShown bool
 }
 
-// patience is how long a command may take before it says how far it is.
+// patience is how long a command may take before progress is shown.
 const patience = 2 * time.Second
 
 // newProgress shows nothing unless w is a terminal.

@@ -19,7 +19,7 @@ func newProve() *cobra.Command {
 		Use:   "prove DIR --seq N --keys FILE",
 		Short: "Print a proof that one record is in a log, which needs no log to be checked",
 		Long: `Prints a C2SP tlog-proof (https://c2sp.org/tlog-proof): the record, its index, the hashes from it to the root, and the newest checkpoint
-that the keys verify. It is checked before it is printed. Whoever has the log's verifier key can check it, with any
+that the keys verify. It is checked before it is printed. The log's verifier key is enough to check it, with any
 implementation: the leaf is SHA-256 of a zero byte and the record, a node SHA-256 of a one byte and its two halves (RFC 6962).
 
 Exit code: 0 printed, 1 the log does not fit its checkpoint, 2 it cannot be proven: the record or a checkpoint is missing, or reading failed.`,

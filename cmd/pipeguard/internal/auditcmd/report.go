@@ -97,7 +97,7 @@ func (r *reading) reported(verdict report.Verdict, bad int, tells bool) error {
 	return nil
 }
 
-// given are the filters of the command line, for whoever reads the page.
+// given returns the filters of the command line, to be printed on the page.
 func given(cmd *cobra.Command) string {
 	var flags []string
 	for _, name := range append([]string{"where"}, flagNames()...) {

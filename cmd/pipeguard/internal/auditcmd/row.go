@@ -98,7 +98,7 @@ func method(w *audit.What, isWide bool) string {
 func targets(w *audit.What, isWide bool) string {
 	var values []string
 	for _, t := range w.Targets {
-		// Several mounts of one pipe are one thing to whoever skims the table.
+		// Several mounts of one pipe are one target in the short table.
 		if value := target(t, isWide); isWide || !slices.Contains(values, value) {
 			values = append(values, value)
 		}

@@ -2,7 +2,6 @@ package auditcmd
 
 import (
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,20 +31,14 @@ named on standard error.`,
 		Args: logs,
 	}
 	out := cli.AddChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
-	filter := addFilter(cmd)
-	trust := addTrust(cmd)
+	read := addReading(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "stop after so many records; 0 is no limit")
 	cmd.Flags().BoolVar(&isCount, "count", false, "print their number alone: a summary counts for as many as it stands for, \"at most\" if not all of them need fit")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {
 			return cli.BadInput(errors.New("--limit must not be negative"))
 		}
-		f, err := filter(time.Now())
-		if err != nil {
-			return err
-		}
-		in := trust.reading(cmd, f)
-		records, err := in.records(args)
+		in, records, err := read(args)
 		if err != nil {
 			return err
 		}

@@ -38,11 +38,11 @@ Without an id it prints one row for each record:
             and (doubt) if something could not be found out; a program's name with unusual characters stands in quotes, a long
             one without its middle
   PIPE      without the leading csi-proxy-
-  METHOD    in the words of the newest API; if it was served under another name, that one behind it
+  METHOD    its name in the newest API; if it was served under another name, that one behind it
   TARGET    what it was about: the first of many, long ones without their middle; of an admission the pod and its pipes,
             guarded ones first
   OUTCOME   ok, denied, idle (a connection without a request), or the code of an error; (5000 times) says that the record
-            is a summary of so many, (caller left) that nobody waited for it any more
+            is a summary of so many, (caller left) that the caller no longer waited
   DECISION  with the rule that allowed, or why not; (permits …) names dangerous steps that the rule allowed too, (LogOnly)
             says that a denial was not enforced
 

@@ -69,8 +69,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records 
 		Args: logs,
 	}
 	out := cli.AddFormat(cmd)
-	filter := addFilter(cmd)
-	trust := addTrust(cmd)
+	read := addReading(cmd)
 	cmd.Flags().StringSliceVar(&by, "by", []string{"caller"}, "what to count by, with commas between")
 	cli.Completes(cmd, "by", query.TallyKeys()...)
 	cmd.Flags().IntVar(&top, "top", 0, "print so many groups; 0 is all")
@@ -83,12 +82,7 @@ Exit code: 0, 1 if the log was changed, or 3 if lines are no records or records 
 		if err != nil {
 			return cli.BadInput(fmt.Errorf("--by %w", err))
 		}
-		f, err := filter(time.Now())
-		if err != nil {
-			return err
-		}
-		in := trust.reading(cmd, f)
-		records, err := in.records(args)
+		in, records, err := read(args)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,8 @@ type trust struct {
 func addTrust(cmd *cobra.Command) *trust {
 	t := &trust{}
 	addEvidenceFlags(cmd, &t.o, &t.keys)
-	addVerdictFlags(cmd, &t.o)
+	cmd.Flags().BoolVar(&t.o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness; the default if --keys has one")
+	cmd.Flags().BoolVar(&t.o.AllowPruned, "allow-pruned", false, "take a log that removed its oldest records, and says so, for whole")
 	return t
 }
 
@@ -98,8 +100,8 @@ func (r *reading) lines(names ...string) (iter.Seq2[query.Record, error], error)
 	return untilStopped(r.cmd.Context(), r.source), nil
 }
 
-// warn says on standard error that a log was changed, before anything of it is shown: its records are evidence all the same, and nobody should read
-// them as those of a log that is whole.
+// warn says on standard error that a log was changed, before anything of it is shown: its records are evidence all the same, but must not be
+// read as those of an intact log.
 func (r *reading) warn() {
 	for _, l := range r.source.Logs() {
 		if l.Report != nil && l.Report.Fault != nil {
@@ -121,6 +123,20 @@ func (r *reading) records(names []string) (iter.Seq2[query.Record, error], error
 func (r *reading) again() iter.Seq2[query.Record, error] {
 	r.named, r.ends, r.ended, r.bad = nil, nil, 0, 0
 	return r.over(untilStopped(r.cmd.Context(), r.source))
+}
+
+// addReading adds the flags of filters and of verification, and returns a function that opens the logs of a command line.
+func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[query.Record, error], error) {
+	filter, trust := addFilter(cmd), addTrust(cmd)
+	return func(names []string) (*reading, iter.Seq2[query.Record, error], error) {
+		f, err := filter(time.Now())
+		if err != nil {
+			return nil, nil, err
+		}
+		in := trust.reading(cmd, f)
+		records, err := in.records(names)
+		return in, records, err
+	}
 }
 
 func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {

@@ -12,8 +12,6 @@ import (
 )
 
 func newVerify() *cobra.Command {
-	var o evidence.VerifyOptions
-	var keys []string
 	cmd := &cobra.Command{
 		Use:   "verify DIR | FILE...",
 		Short: "Say whether a log was changed: hashes, numbers, signed checkpoints",
@@ -22,7 +20,7 @@ numbers without gaps, each the hash of the one before, and the root of the tree 
 checkpoint was signed with.
 
   --keys        file of verifier keys: the log's, old ones among them, and of witnesses ("pipeguard keys"). Get it from where the
-                log is not: whoever changes a log can change a key that lies beside it
+                log is not: an attacker who changes a log can change a key that lies beside it
   --checkpoint  file of checkpoints that were kept elsewhere: at a witness, in the Event Log, in a collector. Without one, a log that was
                 set back together with its own checkpoints cannot be told from one that ends there, so the answer is "incomplete". A file
                 that lies in DIR, and one that has nothing but what the log's own file has, must fit and does not count; nor does one that
@@ -47,19 +45,18 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 		Args: cli.Arguments("a directory or files of a log"),
 	}
 	out := cli.AddFormat(cmd)
-	addEvidenceFlags(cmd, &o, &keys)
-	addVerdictFlags(cmd, &o)
+	trust := addTrust(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := readVerifierKeys(&o, keys); err != nil {
+		if err := readVerifierKeys(&trust.o, trust.keys); err != nil {
 			return cli.BadInput(err)
 		}
-		if err := nameLog(&o, args); err != nil {
+		if err := nameLog(&trust.o, args); err != nil {
 			return err
 		}
-		needsWitness(cmd, &o)
+		needsWitness(cmd, &trust.o)
 		bar := newProgress(cmd.ErrOrStderr())
-		o.Progress = bar.show
-		report, err := evidence.Verify(cmd.Context(), o)
+		trust.o.Progress = bar.show
+		report, err := evidence.Verify(cmd.Context(), trust.o)
 		bar.clear()
 		if err != nil {
 			return cli.BadInput(err)
@@ -69,20 +66,14 @@ Exit code: 0 ok, 1 tampered, 2 it cannot be said: the command line or reading fa
 	return cmd
 }
 
-// addEvidenceFlags adds what says by which keys a log is judged.
+// addEvidenceFlags adds the flags that name keys, checkpoints and the origin of a log.
 func addEvidenceFlags(cmd *cobra.Command, o *evidence.VerifyOptions, keys *[]string) {
 	cmd.Flags().StringArrayVar(keys, "keys", nil, "file of verifier keys, of the log and of witnesses; may be repeated")
 	cmd.Flags().StringArrayVar(&o.Outside, "checkpoint", nil, "file of checkpoints kept elsewhere; may be repeated")
 	cmd.Flags().StringVar(&o.Origin, "origin", "", "the log that it must be, such as pipeguard.dev/audit/node-1; needed if the keys are of several logs and none of its own checkpoints is there")
 }
 
-// addVerdictFlags adds what says how strict the verdict is.
-func addVerdictFlags(cmd *cobra.Command, o *evidence.VerifyOptions) {
-	cmd.Flags().BoolVar(&o.RequireWitness, "require-witness", false, "let a --checkpoint count only with the cosignature of a known witness; the default if --keys has one")
-	cmd.Flags().BoolVar(&o.AllowPruned, "allow-pruned", false, "take a log that removed its oldest records, and says so, for whole")
-}
-
-// needsWitness is the default of --require-witness, once the keys are known: who has a witness's key wants its word.
+// needsWitness sets the default of --require-witness, once the keys are known: with the key of a witness, its cosignature is required.
 func needsWitness(cmd *cobra.Command, o *evidence.VerifyOptions) {
 	if f := cmd.Flags().Lookup("require-witness"); f != nil && !f.Changed {
 		o.RequireWitness = o.Keys.HasWitness()
@@ -128,7 +119,7 @@ func printVerification(cmd *cobra.Command, r evidence.Report, out *cli.Choice) e
 	return out.Print(cmd, r, func(p *cli.Printer) { printLogVerdict(p, r) }).Done(result)
 }
 
-// printLogVerdict says the verdict first, then why, then what it does not mean.
+// printLogVerdict prints the verdict first, then the reasons, then its limits.
 func printLogVerdict(p *cli.Printer, r evidence.Report) {
 	p.Printf("%s: %s\n", r.Verdict, inert.Line(verdictInWords(r)))
 	if r.Fault != nil {
@@ -150,7 +141,7 @@ func printLogVerdict(p *cli.Printer, r evidence.Report) {
 		p.Printf("witnessed    up to record %d, at %s\n", r.Witnessed, r.WitnessedAt.Format("2006-01-02 15:04:05 UTC"))
 	}
 	printSome(p, "void", r.Void, "%s: no record in it counts, as the log says")
-	printSome(p, "unused", r.Unused, "%s: not read: a process that writes the log has such a file, or left it, or anybody put it there")
+	printSome(p, "unused", r.Unused, "%s: not read: a process that writes the log has such a file, or left it, or it was planted")
 	if r.IgnoredBytes > 0 {
 		p.Printf("ignored      %d bytes that are no part of the log and are declared by it: of writes that failed, or added\n", r.IgnoredBytes)
 	}
@@ -179,7 +170,7 @@ func printSome(p *cli.Printer, label string, lines []string, form string) {
 	}
 }
 
-// signedOverrulings name the whole records that the log itself declares torn. Those that anybody may have declared torn stand in Report.Incomplete.
+// signedOverrulings name the whole records that the log itself declares torn. Those without a signature for that are in Report.Incomplete.
 func signedOverrulings(r evidence.Report) (texts []string) {
 	for _, o := range r.Overruled {
 		if !o.Unsigned {

@@ -21,7 +21,7 @@ func NewCommand() *cobra.Command {
 	return cli.Group("keys", "Make, replace and show the keys of bundles, audit logs and witnesses", `Bundles carry policies to nodes. They are signed with a private key (ES256, PEM, PKCS #8) that the controller has; nodes hold the
 public half, and take nothing that another key has signed.
 A log signs checkpoints with a private key (Ed25519, signed notes of golang.org/x/mod/sumdb/note) that its node has, and a witness cosigns
-them with its own. The verifier key is what reviewers and witnesses need; keep it where nobody who can write to the log can change it.`,
+them with its own. The verifier key is what reviewers and witnesses need; keep it where those who can write to the log cannot change it.`,
 		newGenerate(), newShow(),
 	)
 }
@@ -40,7 +40,7 @@ func newGenerate() *cobra.Command {
 		Short: "Make a key: FILE is the private half, FILE.pub the public one",
 		Long: `Writes a new private key to FILE and its public half to FILE.pub, and prints its id or verifier key. No file may exist. FILE can be
 read by its owner alone; on Windows it has the access list of its directory, so choose one that is private. The private key
-is never printed. Whoever has the key of bundles decides on every node that pins it.
+is never printed. The holder of a bundle key can set the policy of every node that pins it.
 
 A log's name is its origin: ` + evidence.OriginPrefix + `NODE, which is made of a name without a slash. A node makes the key of its log by itself at
 its first start.
@@ -53,8 +53,8 @@ To replace a key of bundles, name the key in use, either half, with --old. FILE.
   2. Give FILE to the controller. It signs all bundles anew, under higher revisions.
   3. When every node runs such a revision, give FILE.pub to all nodes. The old key is worth nothing any more.
 
-A key that others may have is taken away by step 3 alone, at once: until the nodes have bundles of the new key they permit
-nothing, and that is what is wanted. A key that is lost and that nobody else has can wait: nodes go on until their
+A key that may be compromised is revoked by step 3 alone, at once: until the nodes have bundles of the new key they permit
+nothing, which is intended. A key that is lost, but not compromised, can wait: nodes go on until their
 bundle ends, so begin with step 1 before it does.
 
 Exit code: 0 made, 2 the command line is wrong, --old is no such key, or a file exists or cannot be written.`,

@@ -61,9 +61,9 @@ func newEval() *cobra.Command {
 pipeguard.node in a directory or in a bundle that add to it. They must compile, pass their tests and hold the invariants first.
 
 With --from-audit it makes the input again from the records of the call with that ID, and says where the decision is another one than was
-recorded. The time of the input is when the call arrived. Secrets are in neither: a policy never sees them. Whether the caller is named is no
-part of the record: the access list of --config or --bundle is asked about the call, as of that time, and without either nobody is named. An
-input of --input says it itself.
+recorded. The time of the input is when the call arrived. Neither holds secrets: a policy never sees them. The record does not say whether the
+caller is named: the access list of --config or --bundle is asked about the call, as of that time; without either, the caller is not named. The
+input of --input says so itself.
 
 With -o json it prints one object:
   schema       "pipeguard.dev/policy-eval/v1"
@@ -222,7 +222,7 @@ func (r *evalReport) ofInput(cmd *cobra.Command, e *requestpolicy.Evaluator, fil
 			return fmt.Errorf("input %s: %w", file, err)
 		}
 		if d.More() {
-			return fmt.Errorf("input %s: something follows the input", file)
+			return fmt.Errorf("input %s: more text after the input", file)
 		}
 		return nil
 	})

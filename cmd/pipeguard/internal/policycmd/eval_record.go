@@ -47,7 +47,7 @@ func (r *evalReport) ofRecord(cmd *cobra.Command, n judging, event *audit.Event)
 	return nil
 }
 
-// isNamed asks the access list whether it names the caller of a recorded call. Where it cannot be asked, nobody is named.
+// isNamed asks the access list whether it names the caller of a recorded call. Without an answer, the caller counts as not named.
 func (r *evalReport) isNamed(list accessList, event *audit.Event) bool {
 	if list == nil {
 		r.note("who is named is said by the access list: --config or --bundle asks it")
@@ -64,7 +64,7 @@ func (r *evalReport) isNamed(list accessList, event *audit.Event) bool {
 	}
 	d := list.Decide(call)
 	if d.Effect != access.Allow {
-		r.note("the access list that was asked denies this call, and names nobody: " + d.Reason)
+		r.note("the access list that was asked denies this call, so the caller is not named: " + d.Reason)
 	}
 	return d.Named
 }

@@ -352,7 +352,7 @@ func TestPolicyEvalNamesWhatItCannotUse(t *testing.T) {
 			}
 		})
 	}
-	if got := execute(t, `{} {}`, "policy", "eval", "--input", "-"); got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "something follows") {
+	if got := execute(t, `{} {}`, "policy", "eval", "--input", "-"); got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "more text after the input") {
 		t.Errorf("two inputs: %+v", got)
 	}
 	if got := execute(t, `"`+strings.Repeat("x", maxEvalInput)+`"`, "policy", "eval", "--input", "-"); got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "more than") {
@@ -396,7 +396,7 @@ func TestPolicyEvalAsksWhatTheNodeAsked(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nobody is named":                  {proxyHead, nil, cli.ExitYes, "note      the access list that was asked denies this call, and names nobody: no rule names this pipe"},
+		"nobody is named":                  {proxyHead, nil, cli.ExitYes, "note      the access list that was asked denies this call, so the caller is not named: no rule names this pipe"},
 		"a rule names the caller":          {rules, nil, cli.ExitNo, "now       allow"},
 		"a rule names it for a service":    {stopRule("StopService", ", services: [MSISCSI]"), nil, cli.ExitNo, "now       allow"},
 		"a rule names it for another":      {stopRule("StopService", ", services: [winrm]"), nil, cli.ExitYes, "deny by PN001"},
@@ -447,7 +447,7 @@ spec:
 		"the bundle names the caller":     {named, "now       allow", cli.ExitNo},
 		"the bundle named it then":        {until("2026-01-02T03:05:00Z"), "now       allow", cli.ExitNo},
 		"the bundle had named it":         {until("2026-01-02T03:04:00Z"), "deny by PN001", cli.ExitYes},
-		"the bundle names another":        {strings.Replace(named, "driver", "other", 1), "denies this call, and names nobody: PipePolicy azuredisk", cli.ExitYes},
+		"the bundle names another":        {strings.Replace(named, "driver", "other", 1), "denies this call, so the caller is not named: PipePolicy azuredisk", cli.ExitYes},
 		"the bundle allows all methods":   {strings.Replace(named, "  node: {methods: [StopService]}\n", "", 1), "deny by PN001", cli.ExitYes},
 		"the bundle knows another method": {strings.Replace(named, "StopService", "StartService", 1), "deny by PN001", cli.ExitYes},
 	} {

@@ -59,7 +59,7 @@ func newTest() *cobra.Command {
 activates it: that a known breach is refused, that missing parameters refuse, and more. A policy without tests fails.
 Without DIR, the built-in policies stand for it: with --policies, that is what a cluster would test.
 Modules of package pipeguard.node are policies of nodes: they are tested as the proxy would, beside its built-in request policy,
-which they add to. The proxy also asks for instance that a service is not stopped for a caller that nobody knows. --params is
+which they add to. The proxy also asks for instance that a service is not stopped for an unknown caller. --params is
 then its file of named callers. DIR may hold both kinds, in subdirectories; --params is then the webhook's.
 
 With -o json it prints one object:
@@ -145,7 +145,7 @@ func try(ctx context.Context, s policysource.Sources) (results []policy.TestResu
 	return append(base, added...), cmp.Or(baseRefusal, refusal), err
 }
 
-// and joins the reports of two kinds of policies: what is wrong with one of them is wrong with both.
+// and joins the reports of two kinds of policies: a fault in either is a fault of both.
 func (r testReport) and(other testReport) testReport {
 	r.OK = r.OK && other.OK
 	r.Passed, r.Failed, r.Skipped = r.Passed+other.Passed, r.Failed+other.Failed, r.Skipped+other.Skipped
@@ -198,7 +198,7 @@ func printTests(p *cli.Printer, r testReport, isVerbose bool) {
 	}
 }
 
-// printWhole warns of a request policy that works and that no node takes.
+// printWhole warns of a request policy that works but that nodes do not accept.
 func printWhole(p *cli.Printer, all []policysource.Sources) {
 	for _, s := range all {
 		if s.IsWholeNode {

@@ -10,13 +10,13 @@ import (
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
-// Policies judge objects at admission or calls on a node. The package of a module says which; one that is of neither may serve both.
+// Policies judge objects at admission or calls on a node. The package of a module says which; a module of another package may serve both.
 var (
 	ofNode      = regexp.MustCompile(`(?m)^package[ \t]+pipeguard\.node(_test|\.[\w.]+)?[ \t]*(#.*)?\r?$`)
 	ofAdmission = regexp.MustCompile(`(?m)^package[ \t]+pipeguard\.admission(_test|\.[\w.]+)?[ \t]*(#.*)?\r?$`)
 )
 
-// byKind splits modules. Either part has no files if nothing is of its kind; a directory of neither kind is of admission.
+// byKind splits modules by kind. A directory without modules of either kind counts as admission.
 func byKind(m policy.Modules) (admission, node policy.Modules) {
 	hasNode, hasAdmission := false, false
 	for _, text := range m.Files {
@@ -97,7 +97,7 @@ func LoadNode(dir string, additionsOnly bool) (Sources, error) {
 	_, modules := byKind(all)
 	switch {
 	case len(modules.Files) == 0:
-		return Sources{}, fmt.Errorf("%s holds no policies of nodes: none is of package pipeguard.node", dir)
+		return Sources{}, fmt.Errorf("%s holds no policies of nodes: no module has package pipeguard.node", dir)
 	case additionsOnly:
 		return BesideBuiltIn(modules), nil
 	}

@@ -23,7 +23,7 @@ import (
 
 // Sources are the policies that give a verdict, and where they come from.
 type Sources struct {
-	Modules policy.Modules // with what follows from the parameters
+	Modules policy.Modules // with the data that parameters give
 	// Objects are the parts of policies of admission.
 	Objects policyset.Sources
 	// IsBuiltIn is true if the base of the modules is the built-in policy, whose tests passed when this program was made.

@@ -32,8 +32,8 @@ func NewCommand() *cobra.Command {
 (Deployment, DaemonSet, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, PodTemplate), PersistentVolumes, Lists
 of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
 *.yaml, *.yml and *.json, not deeper) or - for standard input; a file of more than 64 MiB, or with more than 100,000 documents or
-objects, is bad input. An object is judged as if it were being created by nobody in
-particular, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+objects, is bad input. An object is judged as if an unknown
+user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
 
 PipePolicy and PolicyModule objects that should count are named with --policies.
 
@@ -54,8 +54,8 @@ With -o json it prints one object:
   faults    [{file, document, line, item, message}]
 
 With --why-system nothing is judged: it lists what each HostProcess container of the objects can reach on a node, the gravest
-first, how, and whether the same driver with pipes would have it. Who is a subject of which pipes, and what is of equal power, it
-takes from --policies and --params. With -o json it prints one object:
+first, how, and whether the same driver with pipes would have it. It takes the subjects of pipes, and the pipes and paths of equal power,
+from --policies and --params. With -o json it prints one object:
   schema    "pipeguard.dev/why-system/v1"
   objects   those with something to say: {file, document, line, item, apiVersion, kind, namespace, name,
             containers: [{field, name, type, account, means}],

@@ -40,8 +40,8 @@ type account struct {
 // processToken in https://github.com/microsoft/hcsshim/blob/main/internal/jobcontainers/logon.go).
 var accounts = map[string]account{
 	`NT AUTHORITY\SYSTEM`:          {ofAdministrator, true, "the system itself, with every right of an administrator"},
-	`NT AUTHORITY\LOCALSERVICE`:    {ofService, false, "few rights on the node but that to impersonate, and nobody to other machines"},
-	`NT AUTHORITY\LOCAL SERVICE`:   {ofService, false, "few rights on the node but that to impersonate, and nobody to other machines"},
+	`NT AUTHORITY\LOCALSERVICE`:    {ofService, false, "few rights on the node but that to impersonate, and anonymous to other machines"},
+	`NT AUTHORITY\LOCAL SERVICE`:   {ofService, false, "few rights on the node but that to impersonate, and anonymous to other machines"},
 	`NT AUTHORITY\NETWORKSERVICE`:  {ofService, true, "few rights on the node but that to impersonate, and the node itself to other machines"},
 	`NT AUTHORITY\NETWORK SERVICE`: {ofService, true, "few rights on the node but that to impersonate, and the node itself to other machines"},
 	`ADMINISTRATORS`:               {ofAdministrator, false, "a new local user in the group of administrators"},
