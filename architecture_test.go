@@ -269,7 +269,6 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 // windowsFiles are the packages that may hold files for Windows alone: where the system is touched.
 var windowsFiles = []string{
 	"cmd/proxy",
-	"cmd/pipeguard",
 	"internal/audit/segment",
 	"internal/filetrust",
 	"internal/logfile",

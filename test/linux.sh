@@ -63,7 +63,7 @@ echo 'compiling and running the tests, with the race detector and beside that th
 failed=0
 # Those that take longest first, test/integration before all: it waits for others. With the one beside it is one package more at a time than there are processors. GORACE: the
 # race detector sleeps a second at each end of a program otherwise.
-GORACE=atexit_sleep_ms=20 go_test -race -p "$(nproc)" -skip "$names" ./test/integration ./cmd/proxy ./cmd/webhook ./test/quickstart ./cmd/pipeguard ./test/audit/... ./internal/proxy ./internal/admission \
+GORACE=atexit_sleep_ms=20 go_test -race -p "$(nproc)" -skip "$names" ./test/integration ./cmd/proxy ./cmd/webhook ./test/quickstart ./cmd/pipeguard/internal/{auditcmd,policycmd} ./test/audit/... ./internal/proxy ./internal/admission \
 	./internal/audit/segment ./internal/audit/evidence "${raced[@]}" || failed=1
 wait "$beside" || failed=1
 echo 'without the race detector:'

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
@@ -42,7 +43,7 @@ standard input: do so in Windows PowerShell 5.1, which takes the quotes out of a
 as it judges any other caller.
 
 Exit code: 0 and the response on standard output; 1 and the gRPC code and message on standard error if the call was
-refused, failed or reached nobody; 2 if pipe, method or JSON are wrong, in which case nothing was sent.`,
+refused, failed or reached no proxy; 2 if pipe, method or JSON are wrong, in which case nothing was sent.`,
 		Example: `  pipeguard call --list --pipe filesystem-v1
   pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet\\plugins"}'
   # in PowerShell
@@ -63,25 +64,25 @@ refused, failed or reached nobody; 2 if pipe, method or JSON are wrong, in which
 
 func call(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) != 2 {
-		return badInput(errors.New(`name a method and a request in JSON, as in: pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet"}'`))
+		return cli.BadInput(errors.New(`name a method and a request in JSON, as in: pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet"}'`))
 	}
 	if o.timeout <= 0 {
-		return badInput(errors.New("--timeout must be positive"))
+		return cli.BadInput(errors.New("--timeout must be positive"))
 	}
 	api, err := findAPI(o.pipe)
 	if err != nil {
-		return badInput(err)
+		return cli.BadInput(err)
 	}
 	method, ok := api.Method(args[0])
 	if !ok {
-		return badInput(fmt.Errorf("%s has no method %q; see %q", api.GroupVersion(), args[0], cmd.CommandPath()+" --list"))
+		return cli.BadInput(fmt.Errorf("%s has no method %q; see %q", api.GroupVersion(), args[0], cmd.CommandPath()+" --list"))
 	}
 	request, response := method.NewRequest(), method.NewResponse()
 	if err := readRequest(args[1], cmd.InOrStdin(), request); err != nil {
-		return badInput(fmt.Errorf("request of %s: %w", method.FullMethod, err))
+		return cli.BadInput(fmt.Errorf("request of %s: %w", method.FullMethod, err))
 	}
 	if o.socketDir == "" && runtime.GOOS != "windows" {
-		return badInput(errors.New("name the directory of the proxy's sockets with --socket-dir"))
+		return cli.BadInput(errors.New("name the directory of the proxy's sockets with --socket-dir"))
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func call(cmd *cobra.Command, args []string, o callOptions) error {
 		if s.Code() == codes.Unavailable && strings.Contains(s.Message(), "while dialing") {
 			err = errors.Join(err, errors.New("Nothing listens there: is the proxy running, and does it serve "+api.GroupVersion().String()+"? Its log says which pipes it serves."))
 		}
-		return no(err)
+		return cli.No(err)
 	}
 	return printResponse(cmd.OutOrStdout(), response)
 }
@@ -136,10 +137,10 @@ func invoke(ctx context.Context, name, socketDir, fullMethod string, request, re
 func printResponse(w io.Writer, response proto.Message) error {
 	doc, err := protojson.MarshalOptions{EmitUnpopulated: true, UseProtoNames: true}.Marshal(response)
 	if err != nil {
-		return badInput(fmt.Errorf("response: %w", err))
+		return cli.BadInput(fmt.Errorf("response: %w", err))
 	}
-	p := printer{w: w}
+	p := cli.NewPrinter(w)
 	// protojson varies its blanks on purpose; encoding the text once more gives one form, with inert characters.
-	p.json(json.RawMessage(doc))
-	return p.done(nil)
+	p.JSON(json.RawMessage(doc))
+	return p.Done(nil)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
@@ -29,28 +30,28 @@ func findAPI(name string) (*apiserver.API, error) {
 
 func callList(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) > 0 {
-		return badInput(errors.New("--list takes no method"))
+		return cli.BadInput(errors.New("--list takes no method"))
 	}
 	apis, err := apiserver.Load(apiserver.Groups()...)
 	if err != nil {
-		return badInput(err)
+		return cli.BadInput(err)
 	}
 	if o.pipe != "" {
 		api, err := findAPI(o.pipe)
 		if err != nil {
-			return badInput(err)
+			return cli.BadInput(err)
 		}
 		apis = []*apiserver.API{api}
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := cli.NewPrinter(cmd.OutOrStdout())
 	for _, api := range apis {
 		for _, m := range api.Methods() {
 			served := ""
 			if m.Operation != nil && m.Operation.Name != m.Name {
 				served = " (" + m.Operation.Name + ")"
 			}
-			p.printf("%s %s%s\n", inert.Line(api.GroupVersion().Pipe()), inert.Line(m.Name), inert.Line(served))
+			p.Printf("%s %s%s\n", inert.Line(api.GroupVersion().Pipe()), inert.Line(m.Name), inert.Line(served))
 		}
 	}
-	return p.done(nil)
+	return p.Done(nil)
 }

@@ -15,8 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
+	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
 // serve answers on the pipes of the filesystem group, and returns the directory of their sockets.
@@ -96,25 +98,25 @@ func TestCallPrintsTheResponse(t *testing.T) {
 		},
 		"a refused call": {
 			args: []string{"--pipe", "filesystem-v1", "Mkdir", `{}`},
-			code: exitNo, inErr: "pipeguard call: PermissionDenied: only PathExists is allowed here<U+001B>[2J\n",
+			code: cli.ExitNo, inErr: "pipeguard call: PermissionDenied: only PathExists is allowed here<U+001B>[2J\n",
 		},
 		"a call that takes too long": {
 			args: []string{"--pipe", "filesystem-v1", "--timeout", "50ms", "PathExists", `{"path": "slow"}`},
-			code: exitNo, inErr: "DeadlineExceeded: ",
+			code: cli.ExitNo, inErr: "DeadlineExceeded: ",
 		},
 		"a request that is too large": {
 			stdin: `{"path": "` + strings.Repeat("a", maxRequest) + `"}`,
 			args:  []string{"--pipe", "filesystem-v1", "PathExists", "-"},
-			code:  exitBadInput, inErr: "longer than",
+			code:  cli.ExitBadInput, inErr: "longer than",
 		},
 		"a pipe that nobody serves": {
 			args: []string{"--pipe", "volume-v1", "GetVolumeStats", `{}`},
-			code: exitNo, inErr: "Unavailable: ",
+			code: cli.ExitNo, inErr: "Unavailable: ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, c.stdin, append([]string{"call", "--socket-dir", dir}, c.args...)...)
-			if got.code != c.code || got.out != c.out || !strings.Contains(got.errOut, c.inErr) {
+			if got.Code != c.code || got.Out != c.out || !strings.Contains(got.ErrOut, c.inErr) {
 				t.Errorf("got %+v, want code %d, output %q, standard error with %q", got, c.code, c.out, c.inErr)
 			}
 		})
@@ -123,7 +125,7 @@ func TestCallPrintsTheResponse(t *testing.T) {
 
 func TestCallNeedsToKnowWhereTheSocketsAre(t *testing.T) {
 	got := execute(t, "", "call", "--pipe", "filesystem-v1", "Mkdir", "{}")
-	if got.code != exitBadInput || !strings.Contains(got.errOut, "--socket-dir") {
+	if got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "--socket-dir") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -134,10 +136,10 @@ func TestCallListNamesPipesAndMethods(t *testing.T) {
 		"csi-proxy-filesystem-v1 Mkdir\n", "csi-proxy-filesystem-v1alpha1 LinkPath (CreateSymlink)\n",
 		"csi-proxy-volume-v1 FormatVolume\n", "csi-proxy-system-v1alpha1 StopService\n",
 	} {
-		if !strings.Contains(all.out, want) {
+		if !strings.Contains(all.Out, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
 	one := execute(t, "", "call", "--list", "--pipe", "filesystem-v1alpha1")
-	golden(t, "call-list.txt", one.out)
+	clitest.Golden(t, "call-list.txt", one.Out)
 }

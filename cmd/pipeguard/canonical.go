@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 )
 
@@ -60,33 +61,33 @@ Exit code: 0, also when a path matches; 2 if the command line or a pattern is wr
 func canonical(cmd *cobra.Command, args []string, o canonicalOptions) error {
 	switch {
 	case o.isNUL && !o.fromStdin:
-		return badInput(errors.New("--null needs --stdin"))
+		return cli.BadInput(errors.New("--null needs --stdin"))
 	case o.fromStdin && len(args) > 0:
-		return badInput(errors.New("paths come either from --stdin or from the command line"))
+		return cli.BadInput(errors.New("paths come either from --stdin or from the command line"))
 	case !o.fromStdin && len(args) == 0:
-		return badInput(errors.New("name at least one path"))
+		return cli.BadInput(errors.New("name at least one path"))
 	}
 	guard, err := pipepath.NewGuard(o.patterns...)
 	if err != nil {
-		return badInput(err)
+		return cli.BadInput(err)
 	}
-	p := printer{w: cmd.OutOrStdout()}
+	p := cli.NewPrinter(cmd.OutOrStdout())
 	if !o.fromStdin {
 		for _, path := range args {
-			p.jsonLine(o.judge(guard, path))
+			p.JSONLine(o.judge(guard, path))
 		}
-		return p.done(nil)
+		return p.Done(nil)
 	}
 	scanner := bufio.NewScanner(cmd.InOrStdin())
 	scanner.Buffer(nil, maxPathLine)
 	scanner.Split(endingWith(o.separator()))
-	for scanner.Scan() && p.err == nil {
-		p.jsonLine(o.judge(guard, scanner.Text()))
+	for scanner.Scan() && p.Err == nil {
+		p.JSONLine(o.judge(guard, scanner.Text()))
 	}
 	if err := scanner.Err(); err != nil {
-		return badInput(fmt.Errorf("read standard input: %w", err))
+		return cli.BadInput(fmt.Errorf("read standard input: %w", err))
 	}
-	return p.done(nil)
+	return p.Done(nil)
 }
 
 // maxPathLine bounds one path from standard input, in bytes. The API server takes no object over 3 MiB.

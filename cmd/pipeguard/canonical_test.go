@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
 func TestCanonicalPrintsOneLineForEachPath(t *testing.T) {
@@ -72,7 +75,7 @@ func TestCanonicalPrintsOneLineForEachPath(t *testing.T) {
 			for _, line := range c.want {
 				want.WriteString(line + "\n")
 			}
-			if diff := cmp.Diff(result{exitYes, want.String(), ""}, got, cmp.AllowUnexported(result{})); diff != "" {
+			if diff := cmp.Diff(clitest.Result{Code: cli.ExitYes, Out: want.String()}, got); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -81,8 +84,8 @@ func TestCanonicalPrintsOneLineForEachPath(t *testing.T) {
 
 func TestCanonicalRefusesAPathWithoutEnd(t *testing.T) {
 	got := execute(t, strings.Repeat("a", maxPathLine+1), "canonical", "--stdin")
-	if got.code != exitBadInput || !strings.Contains(got.errOut, "read standard input") {
-		t.Errorf("exit code %d, standard error %q", got.code, got.errOut)
+	if got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, "read standard input") {
+		t.Errorf("exit code %d, standard error %q", got.Code, got.ErrOut)
 	}
 }
 
@@ -110,8 +113,8 @@ func TestCanonicalAgreesWithTheVectors(t *testing.T) {
 		}
 		got := execute(t, "", append(args, "--", v.HostPath)...)
 		var line canonicalLine
-		if err := json.Unmarshal([]byte(got.out), &line); err != nil || got.code != exitYes {
-			t.Errorf("%q: exit code %d, %v, %s", v.HostPath, got.code, err, got.errOut)
+		if err := json.Unmarshal([]byte(got.Out), &line); err != nil || got.Code != cli.ExitYes {
+			t.Errorf("%q: exit code %d, %v, %s", v.HostPath, got.Code, err, got.ErrOut)
 			continue
 		}
 		want := canonicalLine{Input: v.HostPath, SubPath: v.SubPath, Kind: line.Kind, Canonical: v.Canonical, Match: v.Match}

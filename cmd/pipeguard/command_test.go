@@ -3,55 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/test/clitest"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// result is what a user has of a command line.
-type result struct {
-	code        int
-	out, errOut string
+func runCommand(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	return cli.Run(ctx, NewRoot(), args, in, out, errOut)
 }
 
-func execute(t *testing.T, stdin string, args ...string) result {
+func execute(t *testing.T, stdin string, args ...string) clitest.Result {
 	t.Helper()
-	var out, errOut bytes.Buffer
-	code := run(t.Context(), args, streams{strings.NewReader(stdin), &out, &errOut})
-	return result{code, out.String(), errOut.String()}
+	return clitest.Run(stdin, func(in io.Reader, out, errOut io.Writer) int { return runCommand(t.Context(), args, in, out, errOut) })
 }
-
-// golden compares text with a file, without what differs from run to run.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	got = varying.ReplaceAllString(got, "${1}(varies)")
-	file := filepath.Join("testdata", "golden", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("differs from %s (-want +got); after a change that users should see, run with -update:\n%s", file, diff)
-	}
-}
-
-var (
-	varying        = regexp.MustCompile(`(Decision |sha256:)[a-z0-9.]+`)
-	varyingSession = regexp.MustCompile(`"session": "[A-Z2-7]+"`)
-)
 
 func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 	empty := t.TempDir()
@@ -80,7 +47,7 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 		"policies that are not there":         {[]string{"policy", "test", empty}, "holds no *.rego"},
 		"formatting nothing":                  {[]string{"policy", "fmt", empty}, "holds no *.rego"},
 		"policy check without a directory":    {[]string{"policy", "check"}, "name a directory of policies"},
-		"init in a directory with something":  {[]string{"policy", "init", "testdata"}, "is not empty: nothing written"},
+		"init in a directory with something":  {[]string{"policy", "init", "internal"}, "is not empty: nothing written"},
 		"init over a file":                    {[]string{"policy", "init", "main.go"}, "main.go"},
 		"call without a request":              {[]string{"call", "--pipe", "filesystem-v1", "Mkdir"}, "name a method and a request"},
 		"call without a pipe":                 {[]string{"call", "Mkdir", "{}"}, "name a pipe with --pipe"},
@@ -104,18 +71,18 @@ func TestBadCommandLinesAreNamedWithExitCode2(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := execute(t, "", c.args...)
-			if got.code != exitBadInput || !strings.Contains(got.errOut, c.want) {
-				t.Errorf("exit code %d, standard error %q; want 2 and %q", got.code, got.errOut, c.want)
+			if got.Code != cli.ExitBadInput || !strings.Contains(got.ErrOut, c.want) {
+				t.Errorf("exit code %d, standard error %q; want 2 and %q", got.Code, got.ErrOut, c.want)
 			}
-			if strings.ContainsRune(got.errOut, '\x1b') {
-				t.Errorf("standard error holds an escape: %q", got.errOut)
+			if strings.ContainsRune(got.ErrOut, '\x1b') {
+				t.Errorf("standard error holds an escape: %q", got.ErrOut)
 			}
 		})
 	}
 }
 
 func TestVersionNamesTheProgram(t *testing.T) {
-	if got := execute(t, "", "version"); got.code != exitYes || !strings.HasPrefix(got.out, "pipeguard v") {
+	if got := execute(t, "", "version"); got.Code != cli.ExitYes || !strings.HasPrefix(got.Out, "pipeguard v") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -129,15 +96,15 @@ func TestOutputThatCannotBeWrittenIsNoSuccess(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"},
 		{"canonical", "x"},
-		{"review", "-f", "testdata/review/ordinary.yaml"},
-		{"review", "-o", "json", "-f", "testdata/review/ordinary.yaml"},
+		{"review", "-f", "internal/reviewcmd/testdata/review/ordinary.yaml"},
+		{"review", "-o", "json", "-f", "internal/reviewcmd/testdata/review/ordinary.yaml"},
 		{"call", "--list"},
 		{"audit", "show", "-"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			var errOut bytes.Buffer
-			code := run(context.Background(), args, streams{strings.NewReader(""), brokenPipe{}, &errOut})
-			if code != exitBadInput || !strings.Contains(errOut.String(), "write output") {
+			code := runCommand(context.Background(), args, strings.NewReader(""), brokenPipe{}, &errOut)
+			if code != cli.ExitBadInput || !strings.Contains(errOut.String(), "write output") {
 				t.Errorf("exit code %d, standard error %q", code, errOut.String())
 			}
 		})

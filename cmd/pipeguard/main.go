@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/interrupt"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
@@ -20,9 +21,9 @@ func main() {
 	context.AfterFunc(ctx, func() {
 		time.Sleep(grace)
 		_, _ = fmt.Fprintf(os.Stderr, "pipeguard: interrupted, and not done %s later\n", grace)
-		os.Exit(exitInterrupted)
+		os.Exit(cli.ExitInterrupted)
 	})
-	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	code := cli.Run(ctx, NewRoot(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

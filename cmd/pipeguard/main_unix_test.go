@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 )
 
 // asMain makes this test binary the program, with os.Args as they are.
@@ -43,7 +45,7 @@ func TestOneSignalEndsACommandThatWaitsForItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(said.String(), "interrupted, and not done") {
+	if code := cmd.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(said.String(), "interrupted, and not done") {
 		t.Errorf("exit code %d, %q", code, said.String())
 	}
 }

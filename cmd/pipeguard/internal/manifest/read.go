@@ -24,7 +24,7 @@ const MaxObjects = 100_000
 type bounds struct{ size, objects int }
 
 func (b bounds) tooMany() error {
-	return fmt.Errorf("more than %d documents or objects in one file: what follows is not read", b.objects)
+	return fmt.Errorf("more than %d documents or objects in one file: the rest is not read", b.objects)
 }
 
 // Read returns the objects of a file, the items of Lists one by one, and every fault that it found.

@@ -1,5 +1,4 @@
-// Package starter holds what a new author of policies begins with.
-// It contains no logic, and decides nothing before somebody has edited it.
+// Package starter holds the template of a node policy for new authors. It refuses nothing before it is edited.
 package starter
 
 import (

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/clitest"
+)
+
+// Whether a process is in a container decides who is named, and a record says it as the proxy knew it.
+func TestWhoIsInDoubtIsNamedByNoTool(t *testing.T) {
+	file := clitest.Write(t, t.TempDir(), "proxy.yaml", `apiVersion: pipeguard.dev/v1alpha1
+kind: ProxyConfig
+acl:
+  rules:
+    - name: agent
+      pipes: ["volume-*"]
+      operations: [FormatVolume]
+      callers: [{user: S-1-5-18, exe: 'C:\agent.exe'}]
+    - name: driver
+      pipes: ["volume-*"]
+      operations: [FormatVolume]
+      callers: [{namespace: team-a, container: driver}]
+`)
+	called := func(id string, change func(*audit.Who)) audit.Event {
+		e := audit.Event{
+			Type: audit.TypeRequest, Stage: audit.StageRequestReceived, ID: id,
+			Who: &audit.Who{Assurance: "process", Process: &audit.WhoProcess{PID: 7, Exe: `C:\agent.exe`}, User: &audit.WhoUser{SID: "S-1-5-18"}},
+			What: &audit.What{
+				Pipe: "csi-proxy-volume-v1", Group: "volume", Version: "v1", Method: "FormatVolume", FullMethod: "/v1.Volume/FormatVolume",
+				Params: json.RawMessage(`{"volume_id":"x"}`), Targets: []audit.Target{{Kind: "volume", Value: "x"}},
+			},
+			Decision: &audit.Decision{Effect: audit.EffectAllow, Rule: "driver", Policy: &audit.Policy{Name: "acl", Revision: "1"}},
+		}
+		change(e.Who)
+		return e
+	}
+	records := clitest.Stream(t,
+		called("host", func(w *audit.Who) { w.Host = true }),
+		called("alone", func(*audit.Who) {}), // without a runtime to ask
+		called("doubt", func(w *audit.Who) { w.Doubt = "whether it is in a container: the runtime does not answer" }),
+		called("pod", func(w *audit.Who) {
+			w.Assurance, w.Doubt = "pod", "the pod's service account: nobody knows it"
+			w.Pod, w.Container = &audit.WhoPod{Namespace: "team-a", Name: "p", UID: "u"}, &audit.WhoContainer{ID: "c0ffee", Name: "driver"}
+		}),
+	)
+	explain := func(name string, want bool, args ...string) {
+		var r struct{ Named bool }
+		got := execute(t, "", append([]string{"acl", "explain", file, "-o", "json"}, args...)...)
+		if err := json.Unmarshal([]byte(got.Out), &r); err != nil {
+			t.Fatal(err, got)
+		}
+		if got.Code != cli.ExitYes || r.Named != want || strings.Contains(got.Out, "PN004") == want {
+			t.Errorf("%s: %+v, want named %v", name, got, want)
+		}
+	}
+	for id, want := range map[string]bool{"host": true, "alone": true, "doubt": false, "pod": true} {
+		explain(id, want, "--from-audit", records, "--id", id)
+		got := execute(t, "", "policy", "eval", "--from-audit", records, "--id", id, "--config", file)
+		if strings.Contains(got.Out, "deny by PN004") == want {
+			t.Errorf("policy eval, %s: %+v", id, got)
+		}
+	}
+	explain("a doubt that is set aside", true, "--from-audit", records, "--id", "doubt", "--caller", "doubt=false")
+	for text, want := range map[string]bool{"": true, ",doubt=false": true, ",doubt=true": false} {
+		explain("asked"+text, want, "--pipe", "volume-v1", "--method", "FormatVolume", "--caller", `user=S-1-5-18,exe=C:\agent.exe`+text)
+	}
+}

@@ -1,0 +1,54 @@
+package auditcmd
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestProgressShowsHowFarALongReadingIsAndTakesItBack(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{w: &out, started: time.Now().Add(-time.Minute)}
+	p.show(64<<20, 128<<20)
+	if !strings.HasSuffix(out.String(), "[###############...............] 64 of 128 MiB") {
+		t.Errorf("shows %q", out.String())
+	}
+	out.Reset()
+	p.show(500<<20, 128<<20) // the log grew meanwhile
+	if strings.Count(out.String(), "#") != 30 {
+		t.Errorf("shows %q", out.String())
+	}
+	out.Reset()
+	if p.clear(); strings.TrimLeft(out.String(), " \r") != "" || out.Len() < 50 {
+		t.Errorf("leaves %q", out.String())
+	}
+}
+
+func TestProgressIsSilentWhereNobodyLooks(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "errors.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for name, p := range map[string]*progress{
+		"a buffer": newProgress(&out), "a file": newProgress(file), "a short reading": {w: &out, started: time.Now()}, "nothing to read": {w: &out},
+	} {
+		total := int64(1 << 20)
+		if name == "nothing to read" {
+			total = 0
+		}
+		if p.show(1<<19, total); p.isShown {
+			t.Errorf("%s: it is shown", name)
+		}
+		p.clear()
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(file.Name()); err != nil || len(text) != 0 || out.Len() != 0 {
+		t.Errorf("%v: %q and %q were written", err, text, out.String())
+	}
+}

@@ -1,0 +1,69 @@
+package auditcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// aboutLogs is what the help of each command that reads logs says of them.
+const aboutLogs = `LOG is a directory of segments (audit-<number>-<id>.jsonl, or packed by gzip: .jsonl.gz), a file of records, or - for standard input;
+several are read in the order given. Copies will do, on any system; nothing is changed, and one record is in memory at a time.
+Records that are missing between others of a directory, or in a segment of it that cannot be read, are named like lines that are no records.
+
+` + aboutTrust
+
+// logs wants at least one log.
+var logs = cli.Arguments("a log")
+
+// untilStopped passes records on until the program is asked to end.
+func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range source.Records() {
+			if stopped := ctx.Err(); stopped != nil {
+				yield(query.Record{}, stopped)
+				return
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// FindRecord returns the last record, or the first, of the request with that id for which fits is true. The log is not verified. If it has no
+// such record, the error names what was wanted, and how many lines are no records: that shows a file of another kind.
+func FindRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, err error) {
+	source, err := query.Open([]string{name}, cmd.InOrStdin())
+	if err != nil {
+		return nil, err
+	}
+	bad := 0
+	for r, err := range untilStopped(cmd.Context(), source) {
+		switch {
+		case errors.As(err, new(*query.BadLine)):
+			bad++
+		case err != nil:
+			return nil, err
+		case r.ID == id && r.Type == audit.TypeRequest && fits(&r.Event):
+			found = &r.Event
+		}
+		if isFirst && found != nil {
+			break
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case bad > 0:
+		return nil, fmt.Errorf("%s holds no %s; %d lines are no records", name, wanted, bad)
+	}
+	return nil, fmt.Errorf("%s holds no %s", name, wanted)
+}

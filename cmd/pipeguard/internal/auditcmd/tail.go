@@ -1,0 +1,214 @@
+package auditcmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
+	"github.com/pipeguard/pipeguard/internal/audit/query"
+)
+
+// maxTail bounds the memory that the last records take.
+const maxTail = 10_000
+
+// followEvery is how often is looked for new records.
+const followEvery = 500 * time.Millisecond
+
+func newTail() *cobra.Command {
+	var count int
+	var follows bool
+	cmd := &cobra.Command{
+		Use:   "tail LOG",
+		Short: "Print the last audit records, and with -f those that come",
+		Long: `Prints the last records that fit. With -f it goes on with those that are written, into new segments too, until it is interrupted, and
+names what is no record, and where records are missing, at once. With --keys, the records of a directory are shown when they are signed, which their
+writer does each second: those that are not signed for longer are counted on standard error. If what comes does not follow on what was shown, or does not
+fit its signatures, standard error says so; what comes then is shown all the same, and is not verified. What was shown before is not looked at again.
+
+` + aboutLogs + `
+
+` + aboutFilters + `
+
+Exit code: 0, 1 if the log was changed, or 3 if lines were no records, records were missing or the log became shorter while it was followed.`,
+		Example: `  pipeguard audit tail -f C:\ProgramData\Pipeguard\audit --decision deny`,
+		Args:    cli.Argument("a log"),
+	}
+	out := cli.AddChoice(cmd, "output", "o", "output format", "table", "wide", "jsonl")
+	filter := addFilter(cmd)
+	trust := addTrust(cmd)
+	cmd.Flags().IntVarP(&count, "lines", "n", 10, "how many records, at most 10000")
+	cmd.Flags().BoolVarP(&follows, "follow", "f", false, "go on with what is written")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case count < 0 || count > maxTail:
+			return cli.BadInput(errors.New("--lines must be between 0 and 10000"))
+		case follows && args[0] == "-":
+			return cli.BadInput(errors.New("standard input cannot be followed: its end is final"))
+		}
+		f, err := filter(time.Now())
+		if err != nil {
+			return err
+		}
+		in := trust.reading(cmd, f)
+		s := newSink(cmd.OutOrStdout(), out.Value)
+		switch {
+		case !follows:
+			records, err := in.records(args)
+			if err != nil {
+				return err
+			}
+			return written(s, in, tail(records, s, count))
+		case !trust.isAsked():
+			_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "not verified: no keys given")
+			in.isLive = true
+			return written(s, in, tail(in.over(query.Follow(cmd.Context(), args[0], followEvery)), s, count))
+		}
+		return followVerified(cmd, trust, f, s, args[0], count)
+	}
+	return cmd
+}
+
+// followVerified shows the records that a log has, and those that come: of a directory as they are signed.
+func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, name string, count int) error {
+	in := trust.reading(cmd, f)
+	records, err := in.records([]string{name})
+	if err != nil {
+		return err
+	}
+	var signed evidence.Position
+	if in.source.Kinds().Directories > 0 {
+		signed = in.source.Logs()[0].Report.Position
+	}
+	shown := map[string]int{}
+	if err := tail(noting(upTo(records, signed.Last()), shown), s, count); err != nil {
+		return written(s, in, err)
+	}
+	if err := in.judged(nil); err != nil {
+		return err
+	}
+	live := trust.reading(cmd, f)
+	live.isLive = true
+	follow := func() iter.Seq2[query.Record, error] {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes now is not verified")
+		return beyond(live.over(query.Follow(cmd.Context(), name, followEvery)), shown)
+	}
+	if signed.Last() == 0 {
+		return written(s, live, tail(follow(), s, maxTail))
+	}
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "what comes is shown when it is signed")
+	o := trust.o
+	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
+	followed := takenOver(cmd, query.FollowVerified(cmd.Context(), name, o, signed, followEvery))
+	err = tail(counting(live, noting(live.over(followed), shown)), s, maxTail)
+	changed, ok := errors.AsType[*query.Changed](err)
+	if !ok {
+		return written(s, live, err)
+	}
+	_, _ = fmt.Fprintln(cmd.ErrOrStderr(), inert.Line(changed.Error()))
+	return cli.No(errors.Join(written(s, live, tail(follow(), s, maxTail)), errors.New("the log was changed while it was followed")))
+}
+
+// upTo leaves out records behind one, unless that is 0: they are not signed yet.
+func upTo(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || last == 0 || r.Seq <= last) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// counting takes what is not signed for missing records.
+func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if errors.As(err, new(*query.Unsigned)) {
+				in.note(err)
+				continue
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// takenOver reports records that were still unsigned when their process ended. An attacker with write access to the directory could have added or removed such records.
+func takenOver(cmd *cobra.Command, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
+				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// noting keeps the last line of each file that holds a record which fits.
+func noting(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if err == nil {
+				shown[r.File] = max(shown[r.File], r.Line)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// beyond leaves out the records that were shown before. It compares file and line: a planted file may repeat numbers.
+func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if (err != nil || r.Line > shown[r.File]) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// tail shows the last of the records, and then those that come.
+func tail(records iter.Seq2[query.Record, error], s sink, count int) error {
+	ring, isLive := query.NewRing(count), false
+	drain := func() {
+		for _, r := range ring.Records() {
+			s.record(r)
+		}
+		ring = query.NewRing(0)
+		s.Flush()
+	}
+	for r, err := range records {
+		switch {
+		case errors.Is(err, query.ErrEnd):
+			drain()
+			isLive = true
+		case errors.As(err, new(*query.Changed)):
+			drain()
+			return err
+		case err != nil: // what was read last is not what was written last
+			return cli.BadInput(err)
+		case isLive:
+			s.record(r)
+		default:
+			ring.Add(r)
+		}
+		if s.err() != nil {
+			return nil
+		}
+	}
+	drain()
+	return nil
+}

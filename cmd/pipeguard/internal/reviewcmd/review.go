@@ -1,0 +1,119 @@
+// Package reviewcmd is "pipeguard review": it gives the verdicts of the admission webhook on objects in files.
+package reviewcmd
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/policysource"
+)
+
+type reviewOptions struct {
+	files     []string
+	policyDir string
+	with      policysource.Additions
+	namespace string
+	ignored   []string
+	whySystem bool
+	out       *cli.Choice
+}
+
+// NewCommand returns "pipeguard review".
+func NewCommand() *cobra.Command {
+	var o reviewOptions
+	cmd := &cobra.Command{
+		Use:   "review FILE...",
+		Short: "Say what the admission webhook would answer to objects",
+		Long: `Judges objects from files of YAML or JSON, as many to a file as there are: Pods, workloads by their template
+(Deployment, DaemonSet, StatefulSet, ReplicaSet, ReplicationController, Job, CronJob, PodTemplate), PersistentVolumes, Lists
+of them, and AdmissionReviews (the whole request, also an update or an ephemeral container). FILE may be a directory (its
+*.yaml, *.yml and *.json, not deeper) or - for standard input; a file of more than 64 MiB, or with more than 100,000 documents or
+objects, is bad input. An object is judged as if an unknown
+user created it, in its own namespace, else in that of --namespace, else in "default". Labels of namespaces are not known here.
+
+PipePolicy and PolicyModule objects that should count are named with --policies.
+
+An object of a kind that cannot bring a pod or a host path about (ConfigMap, Service, Role …) is not judged and does no
+harm. An object of a kind of which nothing is known is bad input: --ignore leaves the kind aside. An object that the API server
+refuses before it asks the webhook is bad input too: a field that is unknown or given twice, a path with ".." between slashes.
+
+With -o json it prints one object:
+  schema    "pipeguard.dev/review/v1"
+  verdict   allowed, denied, or bad-input if one fault was found, whatever else was
+  revision  of the policies that judged
+  objects   in the order of the input: {file, document, line, item, apiVersion, kind, namespace, name, verdict, code,
+            message, note, warnings, findings: [{code, effect, field, message}]}
+            verdict is allowed, denied or not-judged; document and line count from 1; item is "items[0]" within a List;
+            code is that of the finding that decided (PG001 …); message is for people, changes from version to version
+            and holds a decision id that changes from run to run; effect is deny, warn or audit; note is there if rules on
+            input.object judged an object that the match conditions of a cluster would not send
+  faults    [{file, document, line, item, message}]
+
+With --why-system nothing is judged: it lists what each HostProcess container of the objects can reach on a node, the gravest
+first, how, and whether the same driver with pipes would have it. It takes the subjects of pipes, and the pipes and paths of equal power,
+from --policies and --params. With -o json it prints one object:
+  schema    "pipeguard.dev/why-system/v1"
+  objects   those with something to say: {file, document, line, item, apiVersion, kind, namespace, name,
+            containers: [{field, name, type, account, means}],
+            reaches: [{weight, what, how, pipeDriver, containers}], notes}
+            weight is critical, high, medium or low; account is empty if the pod declares none; the containers of reaches are
+            fields of the object; the other texts are for people and change from version to version
+  faults    as above
+
+Exit code: 0 nothing denied, 1 something denied, 2 bad input, or policies or parameters that do not work. With --why-system it is 0 or 2.`,
+		Example: `  pipeguard review pod.yaml
+  helm template chart | pipeguard review -f - --params parameters.yaml
+  kubectl get pipepolicies,policymodules -o yaml | pipeguard review -f manifests/ --policies -
+  pipeguard review -f manifests/ --policy-dir policies -o json
+  pipeguard review --why-system driver.yaml --policies policies.yaml`,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			o.files = append(o.files, files...)
+			return review(cmd, o)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&o.files, "filename", "f", nil, "FILE as well, as kubectl has it; may be repeated")
+	cmd.Flags().StringVar(&o.policyDir, "policy-dir", "", "directory of Rego modules; without it, the built-in policies")
+	cmd.Flags().StringVarP(&o.namespace, "namespace", "n", "", "namespace of objects that name none; one that names another is bad input")
+	cmd.Flags().StringArrayVar(&o.ignored, "ignore", nil, "unknown kind to leave aside, KIND or KIND.GROUP; may be repeated")
+	cmd.Flags().BoolVar(&o.whySystem, "why-system", false, "list what HostProcess containers reach on a node; nothing is judged")
+	o.with.Add(cmd)
+	o.out = cli.AddFormat(cmd)
+	return cmd
+}
+
+func review(cmd *cobra.Command, o reviewOptions) error {
+	if len(o.files) == 0 {
+		return cli.BadInput(errors.New("name a file, or - for standard input"))
+	}
+	if err := checkIgnored(o.ignored); err != nil {
+		return cli.BadInput(err)
+	}
+	if slices.Contains(o.files, "-") && slices.Contains(o.with.Objects, "-") {
+		return cli.BadInput(errors.New("objects and --policies cannot both be read from standard input"))
+	}
+	s, err := policysource.Load(o.policyDir, o.with, cmd.InOrStdin())
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	if o.whySystem {
+		return whySystem(cmd, s, o)
+	}
+	j, err := newJudge(cmd.Context(), s, o)
+	if err != nil {
+		return cli.BadInput(err)
+	}
+	if err := policysource.Warn(cmd, s.Warnings); err != nil {
+		return err
+	}
+	objects, faults := manifest.ReadFiles(o.files, cmd.InOrStdin())
+	report := j.report(cmd.Context(), objects, faults)
+	p := o.out.Print(cmd, report, func(p *cli.Printer) { printReview(p, report) })
+	if report.Verdict == verdictAllowed || report.Verdict == verdictDenied {
+		return p.Answer(report.Verdict == verdictAllowed)
+	}
+	return p.Done(cli.BadInput(nil))
+}
