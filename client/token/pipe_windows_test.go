@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestDialSendsTheTokenOverANamedPipe(t *testing.T) {
@@ -34,14 +36,14 @@ func TestDialSendsTheTokenOverANamedPipe(t *testing.T) {
 	}()
 
 	file := filepath.Join(t.TempDir(), "token")
-	write(t, file, "aaa.bbb.ccc")
+	harness.Replace(t, file, "aaa.bbb.ccc")
 	conn, err := Dial(pipe, NewSource(file, Options{}), winio.DialPipeContext)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	for _, text := range []string{"aaa.bbb.ccc", "ddd.eee.fff"} {
-		write(t, file, text)
+		harness.Replace(t, file, text)
 		if err := check(t, healthpb.NewHealthClient(conn), t.Context()); err != nil {
 			t.Fatal(err)
 		}

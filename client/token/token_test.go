@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // server keeps the headers of the calls that reach it.
@@ -90,17 +92,6 @@ func check(t *testing.T, c healthpb.HealthClient, ctx context.Context) error { /
 	return err
 }
 
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	// As the kubelet does it: the new file is complete before it has the name.
-	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func wantHeaders(t *testing.T, s *server, want ...string) {
 	t.Helper()
 	got := s.headers()
@@ -116,7 +107,7 @@ func wantHeaders(t *testing.T, s *server, want ...string) {
 
 func TestEveryWaySendsTheTokenOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	write(t, file, "aaa.bbb.ccc\n")
+	harness.Replace(t, file, "aaa.bbb.ccc\n")
 	source := NewSource(file, Options{})
 	for name, option := range map[string]grpc.DialOption{
 		"credentials": grpc.WithPerRPCCredentials(source.Credentials()),
@@ -170,7 +161,7 @@ func TestRotationIsSeenByTheNextCall(t *testing.T) {
 	s, file := serve(t), filepath.Join(t.TempDir(), "token")
 	c := s.connect(t, grpc.WithPerRPCCredentials(NewSource(file, Options{}).Credentials()))
 	for _, text := range []string{"a.a.a", "b.b.b", "c.c.c"} { // of the same length, within the same moment
-		write(t, file, text)
+		harness.Replace(t, file, text)
 		if err := check(t, c, t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +171,7 @@ func TestRotationIsSeenByTheNextCall(t *testing.T) {
 
 func TestContentIsReadAgainWhenItIsOld(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
-	write(t, file, "a.a.a")
+	harness.Replace(t, file, "a.a.a")
 	info, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +208,7 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, file := serve(t), filepath.Join(dir, name)
-			write(t, file, text)
+			harness.Replace(t, file, text)
 			source := NewSource(file, Options{Optional: true})
 			for _, option := range []grpc.DialOption{
 				grpc.WithPerRPCCredentials(source.Credentials()), grpc.WithUnaryInterceptor(source.UnaryClientInterceptor()),
@@ -256,7 +247,7 @@ func TestOptionalServesNodesWithoutAToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, file, "a.a.a")
+	harness.Replace(t, file, "a.a.a")
 	if err := check(t, c, t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +257,7 @@ func TestOptionalServesNodesWithoutAToken(t *testing.T) {
 func TestAFileThatIsGoneForAMomentFailsNoCall(t *testing.T) {
 	for _, optional := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "token")
-		write(t, file, "a.a.a")
+		harness.Replace(t, file, "a.a.a")
 		s := NewSource(file, Options{Optional: optional})
 		if _, err := s.Token(); err != nil {
 			t.Fatal(err)

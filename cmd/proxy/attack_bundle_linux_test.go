@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestABundleThatIsNotRightChangesNothing(t *testing.T) {
@@ -138,7 +139,7 @@ func TestWhatIsKeptIsNotBelievedUnseen(t *testing.T) {
 	})
 	t.Run("what was seen cannot be read", func(t *testing.T) {
 		s.write(filepath.Join(s.kept, "state-default.json"), []byte(`{"schema":"pipeguard.dev/bundle-state/v1","audience":"default"`))
-		stderr := newOutput()
+		stderr := new(harness.Output)
 		code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", s.rules}, io.Discard, stderr)
 		if code != 1 || !strings.Contains(stderr.String(), "which bundles are too old") {
 			t.Errorf("exit code %d:\n%s", code, stderr)
@@ -223,7 +224,7 @@ func TestFaultsOfTheBundleStopTheStart(t *testing.T) {
 			if err := c.change(); err != nil {
 				t.Fatal(err)
 			}
-			stderr := newOutput()
+			stderr := new(harness.Output)
 			code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", s.rules}, io.Discard, stderr)
 			if code != 1 || !strings.Contains(stderr.String(), c.want) || strings.Contains(stderr.String(), string(private[40:80])) {
 				t.Errorf("exit code %d:\n%s", code, stderr)

@@ -60,7 +60,7 @@ func TestPodsOnOnePipeAreNotMistaken(t *testing.T) {
 			about := under(strings.ReplaceAll(c.name, " ", "-"))
 			expect(t, who.call(about), c.code)
 			e := ended(t, log, about)
-			isPod(t, e, c.place, who.pid())
+			isPod(t, e, c.place, who.PID())
 			if e.Who.Pod.ServiceAccount != c.place.account {
 				t.Errorf("service account %q", e.Who.Pod.ServiceAccount)
 			}
@@ -101,11 +101,11 @@ func TestAConnectionIsItsOpenersAndNobodysAfterThat(t *testing.T) {
 			opener.handTo(receiver)
 			about := under(c.opener.namespace + "-alive")
 			expect(t, receiver.call(about), c.before)
-			isPod(t, ended(t, log, about), c.opener, opener.pid())
-			opener.end()
+			isPod(t, ended(t, log, about), c.opener, opener.PID())
+			opener.Kill()
 			about = under(c.opener.namespace + "-dead")
 			expect(t, receiver.call(about), "PermissionDenied")
-			isPod(t, ended(t, log, about), c.opener, opener.pid())
+			isPod(t, ended(t, log, about), c.opener, opener.PID())
 		})
 	}
 	if e := ended(t, log, under("storage-dead")); !strings.Contains(e.Decision.Reason, "the process has ended") || e.IntentSeq != 0 {
@@ -124,8 +124,8 @@ func TestAnOpenerThatBecomesAnotherProgramIsRefused(t *testing.T) {
 	opener.open(pipe)
 	opener.handTo(receiver)
 	expect(t, receiver.call(under("before")), "OK")
-	opener.say("become %s", sleep)
-	exe := fmt.Sprintf("/proc/%d/exe", opener.pid())
+	opener.Say("become %s", sleep)
+	exe := fmt.Sprintf("/proc/%d/exe", opener.PID())
 	for deadline := time.Now().Add(attackPatience); ; time.Sleep(time.Millisecond) {
 		if now, err := os.Readlink(exe); err == nil && now != os.Args[0] {
 			break
@@ -149,14 +149,14 @@ func TestAProcessThatMovesIsNamedAnew(t *testing.T) {
 	expect(t, who.call(under("first")), "PermissionDenied")
 	who.enter(n.group(driverPlace.id))
 	expect(t, who.call(under("moved")), "PermissionDenied")
-	isPod(t, ended(t, log, under("moved")), neighbour, who.pid())
+	isPod(t, ended(t, log, under("moved")), neighbour, who.PID())
 	who.open(pipe)
 	expect(t, who.call(under("again")), "OK")
-	isPod(t, ended(t, log, under("again")), driverPlace, who.pid())
+	isPod(t, ended(t, log, under("again")), driverPlace, who.PID())
 	who.enter(n.group(neighbour.id))
 	who.open(pipe)
 	expect(t, who.call(under("back")), "PermissionDenied")
-	isPod(t, ended(t, log, under("back")), neighbour, who.pid())
+	isPod(t, ended(t, log, under("back")), neighbour, who.PID())
 }
 
 func TestAPodOfTheSameNameIsAnotherPod(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAPodOfTheSameNameIsAnotherPod(t *testing.T) {
 	later := newCaller(t, n.group(sameNameLater.id))
 	later.open(pipe)
 	expect(t, later.call(under("later")), "PermissionDenied") // its service account is another
-	isPod(t, ended(t, log, under("later")), sameNameLater, later.pid())
+	isPod(t, ended(t, log, under("later")), sameNameLater, later.PID())
 	// What is left of the first pod is in a container that no pod has any more.
 	first.open(pipe)
 	if got := first.call(under("rest")); strings.HasPrefix(got, "OK") {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // A rule in words of an older API version would hold for nothing, or for something else than its author meant. So it stops the
@@ -40,7 +42,7 @@ func TestRulesInOlderWordsStopTheStart(t *testing.T) {
 			if err := os.WriteFile(file, []byte(checkHead+c.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			stderr := newOutput()
+			stderr := new(harness.Output)
 			sockets := filepath.Join(shortDir(t), "s")
 			if code := run(t.Context(), []string{"--socket-dir", sockets, "--config", file}, io.Discard, stderr); code != 1 {
 				t.Errorf("exit code %d", code)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // smallDisk mounts a file system of this many bytes, and returns what fills it and what empties it again.
@@ -71,7 +72,7 @@ func awaitReadiness(t *testing.T, p *program, code int) (text string) {
 func TestAFullDiskShowsAndWhatIsLostIsCounted(t *testing.T) {
 	dir, fill, empty := smallDisk(t, 24<<20)
 	config := configFor(t, "PathExists")
-	put(t, config, read(t, config)+"audit: {segmentMiB: 1, operations: 16}\n")
+	harness.Replace(t, config, read(t, config)+"audit: {segmentMiB: 1, operations: 16}\n")
 	log := filepath.Join(dir, "audit")
 	p := startProgram(t, "--config", config, "--audit-log", log, "-metrics-bind-address", "127.0.0.1:0")
 	driver := v1.NewFilesystemClient(p.client(t, "filesystem-v1"))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // silence opens connections of this process, which say nothing.
@@ -54,7 +55,7 @@ func bounded(t *testing.T, other, prefaceTimeout string) (pipe, log string, stop
 	t.Helper()
 	config := configFor(t, "PathExists")
 	both := strings.Replace(read(t, config), "}]", fmt.Sprintf("}, {user: \"uid:%d\", exe: %q}]", os.Getuid(), other), 1)
-	put(t, config, both+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: "+prefaceTimeout+"}\n")
+	harness.Replace(t, config, both+"audit: {noSync: true}\nlimits: {connections: 64, connectionsPerCaller: 8, prefaceTimeout: "+prefaceTimeout+"}\n")
 	p := startProgram(t, "--config", config)
 	return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"), filepath.Join(p.sockets, "audit"), p.stop
 }
@@ -91,7 +92,7 @@ func TestAThousandConnectionsOfOneCallerLeaveRoomForAnother(t *testing.T) {
 			crowded += e.Count()
 		}
 		// One that gave way before its caller was named is nobody's.
-		if e.Who.Assurance != "none" && e.Stage != audit.StageSummary && int(e.Who.Process.PID) != os.Getpid() && int(e.Who.Process.PID) != other.pid() {
+		if e.Who.Assurance != "none" && e.Stage != audit.StageSummary && int(e.Who.Process.PID) != os.Getpid() && int(e.Who.Process.PID) != other.PID() {
 			t.Fatalf("one is recorded as %+v", e.Who)
 		}
 	}
@@ -108,8 +109,8 @@ func TestAStormOfConnectionsKeepsNoDriverOut(t *testing.T) {
 	p := startProgram(t, "--config", configFor(t, "PathExists"))
 	for range 2 {
 		s := newStranger(t)
-		s.say("storm %s", filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"))
-		if got := s.hear(); got != "done" {
+		s.Say("storm %s", filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock"))
+		if got := s.Hear(); got != "done" {
 			t.Fatal(got)
 		}
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // attackPatience is more than any step takes; reached only by a test that fails.
@@ -37,7 +36,7 @@ const attackPatience = 2 * time.Minute
 func TestActor(t *testing.T) {
 	switch os.Getenv("PIPEGUARD_ACTOR") {
 	case "caller":
-		new(actor).obey(os.Stdin, os.Stdout)
+		harness.Obey(os.Stdin, os.Stdout, new(actor).do)
 		os.Exit(0)
 	case "proxy":
 		var args []string
@@ -55,18 +54,7 @@ type actor struct {
 	tokens []string // that calls carry
 }
 
-func (a *actor) obey(in io.Reader, out io.Writer) {
-	for lines := bufio.NewScanner(in); lines.Scan(); {
-		verb, rest, _ := strings.Cut(lines.Text(), " ")
-		answer, err := a.do(verb, rest, out)
-		if err != nil {
-			answer = "fault: " + err.Error()
-		}
-		_, _ = fmt.Fprintln(out, strings.ReplaceAll(answer, "\n", " "))
-	}
-}
-
-func (a *actor) do(verb, rest string, out io.Writer) (string, error) {
+func (a *actor) do(verb, rest string) (string, error) {
 	switch verb {
 	case "open": // a pipe, and says nothing on it
 		conn, err := net.Dial("unix", rest)
@@ -89,7 +77,7 @@ func (a *actor) do(verb, rest string, out io.Writer) (string, error) {
 	case "give": // the connection to whoever waits at an address
 		return "done", give(rest, a.conn)
 	case "take":
-		conn, err := take(rest, func() { _, _ = fmt.Fprintln(out, "waiting") })
+		conn, err := take(rest, func() { _, _ = fmt.Println("waiting") })
 		a.conn, a.client = conn, nil
 		return "done", err
 	case "become": // another program, and keep the connection
@@ -180,10 +168,8 @@ func take(address string, waiting func()) (net.Conn, error) {
 
 // caller is an actor as a test sees it.
 type caller struct {
-	t       *testing.T
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     chan string
+	*harness.Conversation
+	t *testing.T
 }
 
 // newCaller starts one in a control group, or where this process is if there is none.
@@ -203,7 +189,7 @@ func otherProgram(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "stranger")
 	if err := os.Link(os.Args[0], program); err != nil {
-		put(t, program, read(t, os.Args[0]))
+		harness.Replace(t, program, read(t, os.Args[0]))
 		if err := os.Chmod(program, 0o700); err != nil { //nolint:gosec // it is to run
 			t.Fatal(err)
 		}
@@ -213,76 +199,28 @@ func otherProgram(t *testing.T) string {
 
 func newCallerOf(t *testing.T, program, group string) *caller {
 	t.Helper()
-	c := &caller{t: t, command: exec.Command("/proc/self/exe", "-test.run=^TestActor$"), out: make(chan string, 16)}
-	c.command.Path = program
-	c.command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
-	c.command.Stderr = os.Stderr
-	in, err := c.command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.in = in
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(c.out)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			c.out <- lines.Text()
-		}
-	}()
-	t.Cleanup(c.end)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestActor$")
+	cmd.Path = program
+	cmd.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
+	c := &caller{harness.Converse(t, cmd), t}
 	if group != "" {
 		c.enter(group)
 	}
 	return c
 }
 
-func (c *caller) pid() int { return c.command.Process.Pid }
-
 // enter moves the process into a control group (cgroups(7)).
 func (c *caller) enter(group string) {
 	c.t.Helper()
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(c.pid())), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(c.PID())), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-}
-
-// end kills the process and waits for it, so that its number is free.
-func (c *caller) end() {
-	_ = c.command.Process.Kill()
-	_ = c.command.Wait() // "killed", and that is the point
-}
-
-func (c *caller) say(format string, args ...any) {
-	c.t.Helper()
-	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-func (c *caller) hear() string {
-	c.t.Helper()
-	select {
-	case line, ok := <-c.out:
-		if !ok {
-			c.t.Fatal("the caller has ended")
-		}
-		return line
-	case <-time.After(attackPatience):
-		c.t.Fatal("the caller does not answer")
-	}
-	return ""
 }
 
 func (c *caller) open(pipe string) {
 	c.t.Helper()
-	c.say("open %s", pipe)
-	if got := c.hear(); got != "done" {
+	c.Say("open %s", pipe)
+	if got := c.Hear(); got != "done" {
 		c.t.Fatalf("open %s: %s", pipe, got)
 	}
 }
@@ -290,20 +228,20 @@ func (c *caller) open(pipe string) {
 // call makes one call, whose path tells its record from others.
 func (c *caller) call(path string) string {
 	c.t.Helper()
-	c.say("call %s", path)
-	return c.hear()
+	c.Say("call %s", path)
+	return c.Hear()
 }
 
 // handTo gives this caller's connection to another, which has it as well from then on.
 func (c *caller) handTo(other *caller) {
 	c.t.Helper()
 	address := filepath.Join(shortDir(c.t), "s")
-	other.say("take %s", address)
-	if got := other.hear(); got != "waiting" {
+	other.Say("take %s", address)
+	if got := other.Hear(); got != "waiting" {
 		c.t.Fatalf("take: %s", got)
 	}
-	c.say("give %s", address)
-	if got, taken := c.hear(), other.hear(); got != "done" || taken != "done" {
+	c.Say("give %s", address)
+	if got, taken := c.Hear(), other.Hear(); got != "done" || taken != "done" {
 		c.t.Fatalf("give: %s; take: %s", got, taken)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // refusing refuses one path, and its test says so.
@@ -50,7 +52,7 @@ func (p *program) trap(t *testing.T) error {
 func TestRegoThatIsNotRightChangesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "policies")
 	config := configFor(t, "PathExists")
-	put(t, config, read(t, config)+"requestPolicy: {modules: "+dir+"}\n")
+	harness.Replace(t, config, read(t, config)+"requestPolicy: {modules: "+dir+"}\n")
 	rule := refusing + "\"C:\\\\var\\\\lib\\\\kubelet\\\\trap\"\n"
 	fill := func(files map[string]string) {
 		t.Helper()
@@ -94,7 +96,7 @@ func TestRegoThatIsNotRightChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		reloads++
-		p.stderr.await(t, reloads, "CONFIGURATION REFUSED")
+		p.stderr.Await(t, reloads, "CONFIGURATION REFUSED")
 		refused(what)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -103,7 +105,7 @@ func TestRegoThatIsNotRightChangesNothing(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	p.stderr.await(t, reloads+1, "CONFIGURATION REFUSED")
+	p.stderr.Await(t, reloads+1, "CONFIGURATION REFUSED")
 	refused("the directory is gone")
 }
 

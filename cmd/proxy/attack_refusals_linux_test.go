@@ -19,6 +19,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // floodOf calls what is denied from eight connections at once for a while, making new ones when they are cut off, and
@@ -72,7 +73,7 @@ func sizeOfLog(t *testing.T, dir string) (size int64) {
 func namedOnOnePipe(t *testing.T, settings string) *program {
 	t.Helper()
 	config := configFor(t, "PathExists")
-	put(t, config, strings.ReplaceAll(read(t, config), `"filesystem-*"`, `"filesystem-v1"`)+"  limits: {callsPerSecond: 100}\naudit: {"+settings+"}\n")
+	harness.Replace(t, config, strings.ReplaceAll(read(t, config), `"filesystem-*"`, `"filesystem-v1"`)+"  limits: {callsPerSecond: 100}\naudit: {"+settings+"}\n")
 	return startProgram(t, "--config", config)
 }
 

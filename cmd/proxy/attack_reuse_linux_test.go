@@ -11,19 +11,20 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // apart starts the proxy as a process of its own, which can be held up.
-func apart(t *testing.T, args ...string) (sockets string, process *os.Process) {
+func apart(t *testing.T, args ...string) (sockets string, process *harness.Process) {
 	t.Helper()
 	sockets = filepath.Join(shortDir(t), "s")
-	said, process := apartAs(t, os.Args[0], append([]string{"--socket-dir", sockets}, args...)...)
-	said.await(t, 1, `"msg":"serving"`)
+	process = apartAs(t, os.Args[0], append([]string{"--socket-dir", sockets}, args...)...)
+	process.Stderr.Await(t, 1, `"msg":"serving"`)
 	return sockets, process
 }
 
 // apartAs starts the proxy in a program that is a copy of this one.
-func apartAs(t *testing.T, program string, args ...string) (said *output, process *os.Process) {
+func apartAs(t *testing.T, program string, args ...string) *harness.Process {
 	t.Helper()
 	text, err := json.Marshal(args)
 	if err != nil {
@@ -31,13 +32,12 @@ func apartAs(t *testing.T, program string, args ...string) (said *output, proces
 	}
 	command := exec.Command(program, "-test.run=^TestActor$") //nolint:gosec // of the test
 	command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=proxy", "PIPEGUARD_ARGS="+string(text))
-	said = newOutput()
-	command.Stderr = said
-	if err := command.Start(); err != nil {
+	process, err := harness.Start("the proxy", command)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = command.Process.Kill(), command.Wait() })
-	return said, command.Process
+	t.Cleanup(process.Kill)
+	return process
 }
 
 // reborn starts a process in a control group that has the number of one which has ended (proc_sys_kernel(5), ns_last_pid).
@@ -81,8 +81,8 @@ func TestANumberThatWasGivenAwayBeforeTheAcceptNamesNobody(t *testing.T) {
 	}
 	opener.open(pipe)
 	opener.handTo(receiver)
-	opener.end()
-	reborn(t, opener.pid(), n.group(driverPlace.id))
+	opener.Kill()
+	reborn(t, opener.PID(), n.group(driverPlace.id))
 	if err := proxy.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func TestANumberThatWasGivenAwayLaterVouchesForNobody(t *testing.T) {
 	driver.open(pipe)
 	driver.handTo(receiver)
 	expect(t, receiver.call(under("alive")), "OK")
-	driver.end()
-	reborn(t, driver.pid(), n.group(driverPlace.id))
+	driver.Kill()
+	reborn(t, driver.PID(), n.group(driverPlace.id))
 	expect(t, receiver.call(under("reborn")), "PermissionDenied", "the process has ended")
 	if e := ended(t, log, under("reborn")); e.IntentSeq != 0 || e.Decision.Effect != audit.EffectDeny {
 		t.Errorf("recorded as %+v", e.Decision)

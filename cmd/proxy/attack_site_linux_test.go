@@ -16,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // site is where a proxy finds its bundle and keeps it.
@@ -47,7 +48,7 @@ func newBundleKey(t *testing.T) *bundle.Key {
 
 func (s *site) write(file string, text []byte) {
 	s.t.Helper()
-	put(s.t, file, string(text))
+	harness.Replace(s.t, file, string(text))
 }
 
 // build signs a bundle that guards disks, and nothing that this test's rules are for. It lives for an hour from now.

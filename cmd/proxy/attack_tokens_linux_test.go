@@ -127,8 +127,8 @@ func TestATokenIsOfUseToItsPodAlone(t *testing.T) {
 				}
 				who := newCaller(t, group)
 				who.open(pipe)
-				who.say("token %s", a.token)
-				if got := who.hear(); got != "done" {
+				who.Say("token %s", a.token)
+				if got := who.Hear(); got != "done" {
 					t.Fatal(got)
 				}
 				about := under(fmt.Sprintf("%s-%d", mode, i))
@@ -156,8 +156,8 @@ func TestATokenIsOneCalls(t *testing.T) {
 	who := newCaller(t, n.group(driverPlace.id))
 	who.open(pipe)
 	for i, step := range []struct{ token, code string }{{"", "PermissionDenied"}, {c.token(driverPlace), "OK"}, {"", "PermissionDenied"}, {c.token(neighbour), "Unauthenticated"}, {c.token(driverPlace), "OK"}} {
-		who.say("token %s", step.token)
-		who.hear()
+		who.Say("token %s", step.token)
+		who.Hear()
 		expect(t, who.call(under(fmt.Sprintf("step-%d", i))), step.code)
 	}
 }

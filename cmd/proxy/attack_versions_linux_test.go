@@ -14,6 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // codesOfOperations are refused by the built-in request policy to whoever is not named, each with its code.
@@ -28,7 +29,7 @@ func TestNoVersionEvadesTheRequestPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "proxy.yaml")
-	put(t, config, checkHead+fmt.Sprintf("acl:\n  rules:\n    - {name: all, pipes: [\"disk-*\", \"volume-*\", \"system-*\"], operations: [\"*\"], callers: [{user: \"uid:%d\", exe: %q}]}\n", os.Getuid(), exe))
+	harness.Replace(t, config, checkHead+fmt.Sprintf("acl:\n  rules:\n    - {name: all, pipes: [\"disk-*\", \"volume-*\", \"system-*\"], operations: [\"*\"], callers: [{user: \"uid:%d\", exe: %q}]}\n", os.Getuid(), exe))
 	p := startProgram(t, "--config", config)
 	apis, err := apiserver.Load("disk", "volume", "system")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // lines are the raw records of a log.
@@ -99,7 +100,7 @@ func TestLogIsSignedFromItsFirstStartOn(t *testing.T) {
 // start runs a proxy that is expected to refuse, and returns what it says.
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
-	stderr := newOutput()
+	stderr := new(harness.Output)
 	if code := run(t.Context(), append([]string{"--socket-dir", filepath.Join(t.TempDir(), "s")}, args...), io.Discard, stderr); code != 1 {
 		t.Errorf("exit code %d", code)
 	}

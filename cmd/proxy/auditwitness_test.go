@@ -20,6 +20,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/test/audit/store"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // watched is a witness that listens, and the configuration of a proxy that asks it.
@@ -56,13 +57,13 @@ func newWatched(t *testing.T, more string) *watched {
 	server := httptest.NewTLSServer(witness)
 	t.Cleanup(server.Close)
 	authority := filepath.Join(dir, "ca.pem")
-	put(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
+	harness.Replace(t, authority, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	file := filepath.Join(dir, "audit.key")
 	w.remembered = file + ".signed"
 	if err := evidence.WriteKey(file, logKey); err != nil {
 		t.Fatal(err)
 	}
-	put(t, w.config, read(t, w.config)+fmt.Sprintf("audit:\n  signing: {key: %s}\n  witness: {url: %q, key: %q, caFile: %s, interval: 1s}\n%s",
+	harness.Replace(t, w.config, read(t, w.config)+fmt.Sprintf("audit:\n  signing: {key: %s}\n  witness: {url: %q, key: %q, caFile: %s, interval: 1s}\n%s",
 		file, server.URL, key.WitnessKey(), authority, more))
 	return w
 }
@@ -130,7 +131,7 @@ func TestLogThatIsPutBackIsFoundByItsWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgram(t, "--config", w.config, "--audit-log", log, "-metrics-bind-address", "127.0.0.1:0")
-	p.stderr.await(t, 1, "THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE")
+	p.stderr.Await(t, 1, "THE WITNESS HAS SEEN ANOTHER AUDIT LOG OF THIS NODE")
 	shows(t, p, "pipeguard_audit_witness_contradicts 1")
 	pathExists(t, p) // calls go on: whoever watches the witness decides
 	p.stop()
@@ -147,7 +148,7 @@ func TestAWitnessWhoseClockDiffersIsToldOfAndContradictsNothing(t *testing.T) {
 	w.ahead.Store(int64(time.Hour))
 	p := startProgram(t, "--config", w.config, "-metrics-bind-address", "127.0.0.1:0")
 	pathExists(t, p)
-	p.stderr.await(t, 1, "the clocks of this node and of the witness differ, and the audit log is not cosigned")
+	p.stderr.Await(t, 1, "the clocks of this node and of the witness differ, and the audit log is not cosigned")
 	shows(t, p, "pipeguard_audit_witness_clock_differs 1", "pipeguard_audit_witness_contradicts 0", "pipeguard_audit_witness_cosigned_timestamp_seconds 0")
 	w.ahead.Store(0)
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.stderr.String(), "the witness cosigns the audit log"); time.Sleep(100 * time.Millisecond) {
@@ -215,7 +216,7 @@ func TestCopiesGoToStandardOutput(t *testing.T) {
 
 func TestCopiesThatAreAskedForAndCannotBeMadeStopTheStart(t *testing.T) {
 	file := configFor(t, "PathExists")
-	put(t, file, read(t, file)+"audit: {copies: {eventLog: denied}}\n")
+	harness.Replace(t, file, read(t, file)+"audit: {copies: {eventLog: denied}}\n")
 	if said := refusal(t, "--config", file); !strings.Contains(said, "audit.copies.eventLog") {
 		t.Errorf("said %s", said)
 	}

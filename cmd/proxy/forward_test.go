@@ -20,6 +20,8 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // upstreamEnv makes TestCallsArePassedOnToAnotherProcess the other process: a proxy with sockets in that directory.
@@ -69,7 +71,7 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 	behind := filepath.Join(dir, "s")
 	cmd := exec.Command(exe, "-test.run=^TestCallsArePassedOnToAnotherProcess$")
 	cmd.Env = append(os.Environ(), upstreamEnv+"="+behind)
-	stderr := newOutput()
+	stderr := new(harness.Output)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -84,7 +86,7 @@ func TestCallsArePassedOnToAnotherProcess(t *testing.T) {
 			t.Errorf("the other process: %v\n%s", err, stderr)
 		}
 	})
-	stderr.await(t, 1, `"msg":"serving"`)
+	stderr.Await(t, 1, `"msg":"serving"`)
 
 	p := startProgram(t, "--config", upstreamConfig(t, "Mkdir, PathExists, Rmdir", exe), "-metrics-bind-address", "127.0.0.1:0")
 	ready := func() (string, int) {

@@ -107,8 +107,8 @@ func TestAPipeOfAnotherProcessIsFoundBesideOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = old.Close() })
-	said, _ := apartAs(t, otherProgram(t), "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "audit"))
-	said.await(t, 1, `"event":122`)
+	said := &apartAs(t, otherProgram(t), "--socket-dir", dir, "--host", "memory", "--audit-log", filepath.Join(t.TempDir(), "audit")).Stderr
+	said.Await(t, 1, `"event":122`)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestPipesWithoutEffectAreSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startProgram(t, "--host", "memory", "--audit-log", "-", "--config", file)
-	p.stderr.await(t, 1, "pipes: has no effect here")
+	p.stderr.Await(t, 1, "pipes: has no effect here")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte(strings.Replace(text, "disk-v1", "disk-v7", 1)), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // get asks the running program's metrics address.
@@ -56,17 +58,6 @@ func (p *program) pathExists(t *testing.T) codes.Code {
 	return status.Code(err)
 }
 
-// put replaces a file in one step.
-func put(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file+".tmp", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(file+".tmp", file); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -83,15 +74,15 @@ func TestReloadChangesTheAccessListAndKeepsTheLastGoodOne(t *testing.T) {
 		t.Errorf("without a file: %v", got)
 	}
 	allowing := read(t, configFor(t, "PathExists"))
-	put(t, file, allowing)
-	p.stderr.await(t, 1, "access list reloaded")
+	harness.Replace(t, file, allowing)
+	p.stderr.Await(t, 1, "access list reloaded")
 	if got := p.pathExists(t); got != codes.OK {
 		t.Errorf("with a file that allows: %v", got)
 	}
 	revision := p.metric(t, "pipeguard_config_info")
 	for i, bad := range []string{strings.Replace(allowing, "PathExists", "PathExist", 1), allowing[:len(allowing)/2], "", "x: [\n"} {
-		put(t, file, bad)
-		p.stderr.await(t, i+1, "CONFIGURATION REFUSED")
+		harness.Replace(t, file, bad)
+		p.stderr.Await(t, i+1, "CONFIGURATION REFUSED")
 		if got := p.pathExists(t); got != codes.OK {
 			t.Errorf("after bad file %d: %v", i, got)
 		}
@@ -99,7 +90,7 @@ func TestReloadChangesTheAccessListAndKeepsTheLastGoodOne(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	p.stderr.await(t, 1, "the file is gone")
+	p.stderr.Await(t, 1, "the file is gone")
 	if got := p.pathExists(t); got != codes.OK {
 		t.Errorf("after the file went: %v", got)
 	}
@@ -110,8 +101,8 @@ func TestReloadChangesTheAccessListAndKeepsTheLastGoodOne(t *testing.T) {
 	if got := p.metric(t, "pipeguard_config_reloads_total"); got != want {
 		t.Error(got)
 	}
-	put(t, file, strings.Replace(allowing, "PathExists", "IsSymlink", 1))
-	p.stderr.await(t, 2, "access list reloaded")
+	harness.Replace(t, file, strings.Replace(allowing, "PathExists", "IsSymlink", 1))
+	p.stderr.Await(t, 2, "access list reloaded")
 	if got := p.pathExists(t); got != codes.PermissionDenied {
 		t.Errorf("after a file that allows something else: %v", got)
 	}
@@ -125,18 +116,18 @@ func untrustedConfigs(t *testing.T) map[string]func(file, text string) {
 		t.Fatal(err)
 	}
 	beside := filepath.Join(open, "beside")
-	put(t, beside, "{}")
+	harness.Replace(t, beside, "{}")
 	for path, mode := range map[string]os.FileMode{open: 0o777, beside: 0o666} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
 	}
 	naming := func(setting string) func(string, string) {
-		return func(file, text string) { put(t, file, text+fmt.Sprintf(setting, beside)) }
+		return func(file, text string) { harness.Replace(t, file, text+fmt.Sprintf(setting, beside)) }
 	}
 	return map[string]func(string, string){
 		"the configuration, which everybody can write": func(file, text string) {
-			put(t, file+".open", text)
+			harness.Replace(t, file+".open", text)
 			if err := os.Chmod(file+".open", 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +135,7 @@ func untrustedConfigs(t *testing.T) map[string]func(file, text string) {
 				t.Fatal(err)
 			}
 		},
-		"requestPolicy.modules": func(file, text string) { put(t, file, text+"requestPolicy: {modules: "+open+"}\n") },
+		"requestPolicy.modules": func(file, text string) { harness.Replace(t, file, text+"requestPolicy: {modules: "+open+"}\n") },
 		"containers.snapshot":   naming("containers: {endpoint: 'unix:///run/x.sock', snapshot: %s}\n"),
 		"bundle.keys":           naming("bundle: {pool: p, url: 'https://localhost/bundles/p', keys: %s}\n"),
 		"tokens.verify.keys":    naming("tokens: {verify: {method: keys, audience: a, issuer: i, node: n, keys: %s}, pipes: {disk-v1: required}}\n"),
@@ -156,7 +147,7 @@ func TestAFileThatOthersCanChangeStopsTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := configFor(t, "PathExists")
 			change(file, read(t, file))
-			stderr := newOutput()
+			stderr := new(harness.Output)
 			code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", file}, io.Discard, stderr)
 			if text := stderr.String(); code != 1 || !strings.Contains(text, "whoever can change it decides about calls") || !strings.Contains(text, "chmod go-w") {
 				t.Errorf("exit code %d:\n%s", code, text)
@@ -171,7 +162,7 @@ func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
 			file := configFor(t, "PathExists")
 			p := startProgram(t, "--config", file)
 			change(file, strings.Replace(read(t, file), "PathExists", "IsSymlink", 1))
-			p.stderr.await(t, 1, "CONFIGURATION REFUSED")
+			p.stderr.Await(t, 1, "CONFIGURATION REFUSED")
 			if got := p.pathExists(t); got != codes.OK {
 				t.Errorf("the access list that was loaded before does not go on to hold: %v", got)
 			}
@@ -182,7 +173,7 @@ func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
 				if err := os.Chmod(file, 0o600); err != nil {
 					t.Fatal(err)
 				}
-				p.stderr.await(t, 1, "access list reloaded")
+				p.stderr.Await(t, 1, "access list reloaded")
 				if got := p.pathExists(t); got != codes.PermissionDenied {
 					t.Errorf("the access list that nobody else can change does not hold: %v", got)
 				}
@@ -194,12 +185,12 @@ func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
 func TestAHangupReloadsAndKeysThatNeedARestartAreNamedOnce(t *testing.T) {
 	file := configFor(t, "PathExists")
 	p := startProgram(t, "--config", file)
-	put(t, file, read(t, file)+"limits: {connections: 9}\nlog: {maxBackups: 3}\n")
+	harness.Replace(t, file, read(t, file)+"limits: {connections: 9}\nlog: {maxBackups: 3}\n")
 	for i := range 2 {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		p.stderr.await(t, i+1, "access list reloaded")
+		p.stderr.Await(t, i+1, "access list reloaded")
 	}
 	p.stop()
 	if n := strings.Count(p.stderr.String(), `"name":["limits.connections","log.maxBackups"]`); n != 1 {
@@ -232,15 +223,15 @@ func TestHealthSaysWhatIsNotReady(t *testing.T) {
 
 func TestTheConfigurationChoosesTheBackend(t *testing.T) {
 	file := configFor(t, "PathExists")
-	put(t, file, read(t, file)+"backend: memory\n")
+	harness.Replace(t, file, read(t, file)+"backend: memory\n")
 	p := startProgram(t, "--config", file)
 	if got := p.pathExists(t); got != codes.OK {
 		t.Errorf("%v", got)
 	}
-	put(t, file, read(t, file)+"# other\n")
+	harness.Replace(t, file, read(t, file)+"# other\n")
 	other := configFor(t, "PathExists")
-	put(t, other, read(t, other)+"backend: windows\n")
-	stderr := newOutput()
+	harness.Replace(t, other, read(t, other)+"backend: windows\n")
+	stderr := new(harness.Output)
 	if code := run(t.Context(), []string{"--socket-dir", filepath.Join(t.TempDir(), "s"), "--config", other}, io.Discard, stderr); code != 1 ||
 		!strings.Contains(stderr.String(), "host windows: this is not Windows") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
@@ -249,8 +240,8 @@ func TestTheConfigurationChoosesTheBackend(t *testing.T) {
 
 func TestTheConfigurationNamesTheLogFile(t *testing.T) {
 	file, log := configFor(t, "PathExists"), filepath.Join(t.TempDir(), "proxy.log")
-	put(t, file, read(t, file)+"log: {path: "+log+", eventLog: true}\n")
-	stderr := newOutput()
+	harness.Replace(t, file, read(t, file)+"log: {path: "+log+", eventLog: true}\n")
+	stderr := new(harness.Output)
 	sockets := filepath.Join(t.TempDir(), "s")
 	if code := run(t.Context(), []string{"--socket-dir", sockets, "--config", file, "--audit-log", filepath.Dir(log)}, io.Discard, stderr); code != 1 {
 		t.Errorf("exit code %d", code)

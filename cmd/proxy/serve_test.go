@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,54 +23,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	system "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
-
-// output collects what a program writes and lets a test wait for it.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newOutput() *output { return &output{changed: make(chan struct{})} }
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	close(o.changed)
-	o.changed = make(chan struct{})
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func (o *output) await(t *testing.T, n int, want string) {
-	t.Helper()
-	timeout := time.After(2 * time.Minute) // reached only by a test that fails
-	for {
-		o.mu.Lock()
-		changed := o.changed
-		o.mu.Unlock()
-		if strings.Count(o.String(), want) >= n {
-			return
-		}
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("%q is not there %d times in:\n%s", want, n, o)
-		}
-	}
-}
 
 // program is a running proxy.
 type program struct {
 	sockets string
-	stdout  *output
-	stderr  *output
+	stdout  *harness.Output
+	stderr  *harness.Output
 	stop    func() int
 }
 
@@ -84,13 +43,13 @@ func startProgram(t *testing.T, args ...string) *program {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	sockets := filepath.Join(dir, "s")
-	p := &program{sockets: sockets, stdout: newOutput(), stderr: newOutput()}
+	p := &program{sockets: sockets, stdout: new(harness.Output), stderr: new(harness.Output)}
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, append([]string{"--socket-dir", sockets}, args...), p.stdout, p.stderr) }()
 	p.stop = sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { p.stop() })
-	p.stderr.await(t, 1, `"msg":"serving"`)
+	p.stderr.Await(t, 1, `"msg":"serving"`)
 	return p
 }
 
@@ -223,7 +182,7 @@ func TestFaultsStopTheStart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			stderr := newOutput()
+			stderr := new(harness.Output)
 			sockets := filepath.Join(t.TempDir(), "s")
 			if code := run(t.Context(), append([]string{"--socket-dir", sockets}, tt.args...), io.Discard, stderr); code != 1 {
 				t.Errorf("exit code %d", code)
@@ -240,7 +199,7 @@ func TestFaultsStopTheStart(t *testing.T) {
 
 func TestSecondProxyDoesNotShareTheAuditLog(t *testing.T) {
 	p := startProgram(t)
-	stderr := newOutput()
+	stderr := new(harness.Output)
 	sockets := filepath.Join(t.TempDir(), "s")
 	code := run(t.Context(), []string{"--socket-dir", sockets, "--audit-log", filepath.Join(p.sockets, "audit")}, io.Discard, stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "another process writes to it") {
@@ -250,7 +209,7 @@ func TestSecondProxyDoesNotShareTheAuditLog(t *testing.T) {
 
 func TestSecondProxyDoesNotStart(t *testing.T) {
 	p := startProgram(t)
-	stderr := newOutput()
+	stderr := new(harness.Output)
 	code := run(t.Context(), []string{"--socket-dir", p.sockets, "--audit-log", filepath.Join(t.TempDir(), "other")}, io.Discard, stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "the name is taken") {
 		t.Errorf("exit code %d:\n%s", code, stderr)
@@ -270,7 +229,7 @@ func TestAProxyThatIsStoppedWhileItReadsItsLogStopsInOrder(t *testing.T) {
 	before := lines(t, filepath.Join(p.sockets, "audit"))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	stderr := newOutput()
+	stderr := new(harness.Output)
 	if code := run(ctx, []string{"--socket-dir", p.sockets}, io.Discard, stderr); code != 0 || !strings.Contains(stderr.String(), `"msg":"stopped"`) {
 		t.Errorf("exit code %d:\n%s", code, stderr)
 	}

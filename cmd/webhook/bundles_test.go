@@ -20,6 +20,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // newTestBundles is what a replica has whose activated policies a test sets.
@@ -27,7 +28,7 @@ func newTestBundles(t *testing.T, active *controller.Activated) (*bundles, *int)
 	t.Helper()
 	_, text := newKey(t)
 	key := filepath.Join(t.TempDir(), "bundle.key")
-	write(t, key, text)
+	harness.Replace(t, key, text)
 	o := bundleOptions{Key: key, Pools: []string{"default"}, Namespace: "n"}
 	b, err := newBundles(o, &rest.Config{Host: "http://127.0.0.1:1"}, prometheus.NewRegistry(), zap.NewNop())
 	if err != nil {
@@ -70,7 +71,7 @@ func TestTheFileOfParametersIsInBundlesAsItDecides(t *testing.T) {
 	b, _ := newTestBundles(t, active)
 	s := &source{params: filepath.Join(t.TempDir(), "parameters.yaml")}
 	for _, method := range []string{"ListDiskIDs", "GetDiskStats"} {
-		write(t, s.params, "pipePolicies: {disk: {pipes: [csi-proxy-disk-v1], subjects: [{name: node, namespace: drivers, node: {methods: ["+method+"]}}]}}")
+		harness.Replace(t, s.params, "pipePolicies: {disk: {pipes: [csi-proxy-disk-v1], subjects: [{name: node, namespace: drivers, node: {methods: ["+method+"]}}]}}")
 		var err error
 		if _, active.Parameters, err = s.base(); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 var sampleFile = filepath.Join("..", "..", "config", "samples", "webhook.yaml")
@@ -40,7 +42,7 @@ func TestTheSampleHasEverySetting(t *testing.T) {
 	}
 	text = regexp.MustCompile(`(?m)^( *)# ( *)(\w+:)( |$)`).ReplaceAll(text, []byte("$1$2$3$4"))
 	file := filepath.Join(t.TempDir(), "webhook.yaml")
-	write(t, file, string(text))
+	harness.Replace(t, file, string(text))
 	c := configuration{}
 	if _, err := c.read(file); err != nil {
 		t.Fatal(err)

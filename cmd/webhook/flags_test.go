@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
@@ -101,7 +103,7 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 	for name, text := range map[string]string{"no file": "", "an empty file": "\n", "another kind": "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"} {
 		file := filepath.Join(t.TempDir(), "webhook.yaml")
 		if text != "" {
-			write(t, file, text)
+			harness.Replace(t, file, text)
 		}
 		var stderr bytes.Buffer
 		if code := execute(t.Context(), []string{"--standalone", "--config=" + file}, &bytes.Buffer{}, &stderr); code != exitUsage || !strings.Contains(stderr.String(), file) {

@@ -188,7 +188,7 @@ func eventually(t *testing.T, what string, ask func() bool) {
 func configFile(t *testing.T, fields string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "webhook.yaml")
-	write(t, file, "apiVersion: pipeguard.dev/v1alpha1\nkind: WebhookConfig\n"+fields)
+	harness.Replace(t, file, "apiVersion: pipeguard.dev/v1alpha1\nkind: WebhookConfig\n"+fields)
 	return "--config=" + file
 }
 
@@ -199,14 +199,3 @@ func inCluster(t *testing.T) {
 }
 
 const pipe = `\\.\pipe\csi-proxy-filesystem-v1`
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	next := file + ".next"
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, file); err != nil { // never half a file
-		t.Fatal(err)
-	}
-}

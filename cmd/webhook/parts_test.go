@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestTheCertificateIsReplacedBeforeItExpires(t *testing.T) {
@@ -127,7 +128,7 @@ func TestParseNamespaces(t *testing.T) {
 
 func TestParametersOfTheBuiltInPolicyAreReadAgain(t *testing.T) {
 	params := filepath.Join(t.TempDir(), "parameters.yaml")
-	write(t, params, "hostProcess: Warn\n")
+	harness.Replace(t, params, "hostProcess: Warn\n")
 	s, _, logs, err := newTestServer(t, "--params="+params)
 	if err != nil {
 		t.Fatal(err)
@@ -150,12 +151,12 @@ func TestParametersOfTheBuiltInPolicyAreReadAgain(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.policies.run(ctx) }()
 	first := <-activated
-	write(t, params, "hostProcess: Maybe\n") // refused: the parameters before it stay
+	harness.Replace(t, params, "hostProcess: Maybe\n") // refused: the parameters before it stay
 	eventually(t, "the fault is reported", func() bool { return logs.FilterMessage("policies not activated").Len() == 1 })
 	if now, _ := s.policies.engine.Active(); now.Revision() != first {
 		t.Error("parameters with a fault were activated")
 	}
-	write(t, params, "hostProcess: Deny\n")
+	harness.Replace(t, params, "hostProcess: Deny\n")
 	if second := <-activated; second == first {
 		t.Error("the revision is the same with other parameters")
 	}

@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	builtin "github.com/pipeguard/pipeguard/policies"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // copyPolicy writes the default policy to a directory, with the tests of mounts alone: all of them take most of a minute with the race detector.
@@ -39,7 +40,7 @@ func TestANewPolicyDecidesAndAnUnfitOneDoesNot(t *testing.T) {
 	if a := p.review(t, "team-a", `\\.\pipe\acme_agent`); !a.Allowed {
 		t.Fatalf("refused before there is a rule: %s", a.Result.Message)
 	}
-	write(t, filepath.Join(dir, "acme.rego"), `package pipeguard.admission
+	harness.Replace(t, filepath.Join(dir, "acme.rego"), `package pipeguard.admission
 
 # METADATA
 # title: Nobody gets the agent's pipe
@@ -59,7 +60,7 @@ findings contains {"code": "ACME-1", "effect": "deny", "field": mount.field} if 
 	}
 
 	// A policy that lets the canary through compiles, and is not used.
-	write(t, filepath.Join(dir, "decision.rego"), "package pipeguard.admission\n\ndecision := {\"allowed\": true, \"findings\": []}\n")
+	harness.Replace(t, filepath.Join(dir, "decision.rego"), "package pipeguard.admission\n\ndecision := {\"allowed\": true, \"findings\": []}\n")
 	eventually(t, "the unfit policy is refused", func() bool {
 		_, metrics := p.get(t, "metrics", "/metrics")
 		return strings.Contains(metrics, "\npipeguard_policy_activations_total{result=\"refused\"} 1\n")
@@ -78,13 +79,13 @@ findings contains {"code": "ACME-1", "effect": "deny", "field": mount.field} if 
 func TestParametersAreReadAgainWithThePolicies(t *testing.T) {
 	dir := copyPolicy(t)
 	params := filepath.Join(t.TempDir(), "parameters.yaml")
-	write(t, params, "{}")
+	harness.Replace(t, params, "{}")
 	p := start(t, "--policy-dir="+dir, "--params="+params)
 	if a := p.review(t, "drivers", pipe); a.Allowed {
 		t.Fatal("admitted before its namespace is allowed")
 	}
-	write(t, params, "allowedNamespaces: {drivers: }\nguardedPipes: [csi-proxy*, docker_engine]\n")
-	write(t, filepath.Join(dir, "touch.rego"), "package pipeguard.touch\n")
+	harness.Replace(t, params, "allowedNamespaces: {drivers: }\nguardedPipes: [csi-proxy*, docker_engine]\n")
+	harness.Replace(t, filepath.Join(dir, "touch.rego"), "package pipeguard.touch\n")
 	eventually(t, "the namespace is allowed", func() bool { return p.review(t, "drivers", pipe).Allowed })
 	eventually(t, "the new pipe is guarded", func() bool {
 		return p.review(t, "team-a", `\\.\pipe\docker_engine`).AuditAnnotations["codes"] == "PG001"

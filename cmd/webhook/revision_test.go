@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // A reviewer finds the policies that decided by their revision: pipeguard review, a webhook in a cluster and one without must
@@ -18,14 +19,13 @@ func TestEveryPlaceHasTheSameRevisionOfTheSameFiles(t *testing.T) {
 		t.Skip("the command is built where there is a toolchain")
 	}
 	dir := t.TempDir()
-	exe, params, pod := filepath.Join(dir, "pipeguard.exe"), filepath.Join(dir, "parameters.yaml"), filepath.Join(dir, "pod.yaml")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", exe, "../pipeguard")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0") // as other tests build it, so that it is compiled once
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	params, pod := filepath.Join(dir, "parameters.yaml"), filepath.Join(dir, "pod.yaml")
+	exe, err := harness.Build(t.Context(), dir, "./cmd/pipeguard")
+	if err != nil {
+		t.Fatal(err)
 	}
-	write(t, params, "hostProcess: Warn\n")
-	write(t, pod, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n")
+	harness.Replace(t, params, "hostProcess: Warn\n")
+	harness.Replace(t, pod, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n")
 	for name, args := range map[string][]string{
 		"built in":           nil,
 		"with parameters":    {"--params=" + params},

@@ -11,13 +11,14 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/test/audit/recorded"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 	namespaces := filepath.Join(t.TempDir(), "namespaces.yaml")
-	write(t, namespaces, "team-a: {team: a}\n")
+	harness.Replace(t, namespaces, "team-a: {team: a}\n")
 	params := filepath.Join(t.TempDir(), "parameters.yaml")
-	write(t, params, "allowedNamespaces: {drivers: {serviceAccounts: [driver]}}\n")
+	harness.Replace(t, params, "allowedNamespaces: {drivers: {serviceAccounts: [driver]}}\n")
 	p := start(t, "--policy-dir=", "--namespaces="+namespaces, "--params="+params) // the built-in policy
 
 	denied := p.review(t, "team-a", `//./PIPE/csi-proxy-filesystem-v1`)
@@ -90,7 +91,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 func TestTheProcessDoesNotStartWithWhatItCannotUse(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad")
-	write(t, bad, "hostProcess: Maybe\nmore: 1\n")
+	harness.Replace(t, bad, "hostProcess: Maybe\nmore: 1\n")
 	for name, args := range map[string][]string{
 		"parameters that are missing":         {"--params=" + filepath.Join(dir, "none")},
 		"parameters with faults":              {"--params=" + bad},
@@ -112,7 +113,7 @@ func TestTheProcessDoesNotStartWithWhatItCannotUse(t *testing.T) {
 
 func TestTheProcessEndsIfItsFirstPoliciesAreUnfit(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "broken.rego"), "package x\n\nfoo := \n")
+	harness.Replace(t, filepath.Join(dir, "broken.rego"), "package x\n\nfoo := \n")
 	s, _, _, err := newTestServer(t, "--policy-dir="+dir)
 	if err != nil {
 		t.Fatal(err)

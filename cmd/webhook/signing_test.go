@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // newKey makes a key and its PEM.
@@ -37,7 +38,7 @@ func TestAKeyIsReadAnewEachTime(t *testing.T) {
 	}
 	for range 2 {
 		want, text := newKey(t)
-		write(t, file, text)
+		harness.Replace(t, file, text)
 		if got, err := s.readKey(); err != nil || got.ID() != want.ID() {
 			t.Errorf("key %v, want %v: %v", got, want, err)
 		}
@@ -59,7 +60,7 @@ func TestWhatIsNoPrivateKeyIsRefusedWithoutShowingIt(t *testing.T) {
 		"more than a key":   text + strings.Repeat(" ", 1<<20),
 		"a password before": "hunter2\n" + text,
 	} {
-		write(t, file, text)
+		harness.Replace(t, file, text)
 		_, err := s.readKey()
 		if err == nil {
 			t.Errorf("%s is taken", name)
@@ -97,7 +98,7 @@ func TestRegoForNodesIsTriedBeforeItIsSigned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range c.files {
-				write(t, filepath.Join(dir, file), text)
+				harness.Replace(t, filepath.Join(dir, file), text)
 			}
 			s := &signing{modules: dir, log: zap.NewNop()}
 			files, err := s.readModules()
@@ -132,7 +133,7 @@ func TestAnotherKeyIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, text := newKey(t)
-		write(t, filepath.Join(dir, name, "bundle.key"), text)
+		harness.Replace(t, filepath.Join(dir, name, "bundle.key"), text)
 	}
 	point := func(name string) {
 		next := filepath.Join(dir, "..next")

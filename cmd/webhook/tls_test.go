@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
@@ -28,8 +30,8 @@ func TestGivenCertificatesAreServedAndClientsHaveToShowTheirs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: given.Certificate[0]})))
-	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+	harness.Replace(t, filepath.Join(dir, "tls.crt"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: given.Certificate[0]})))
+	harness.Replace(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 
 	policies := copyPolicy(t)
 	p := startWith(t, ca, "--cert-dir="+dir, "--policy-dir="+policies)

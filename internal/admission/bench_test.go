@@ -20,6 +20,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // BenchmarkReview sends reviews of about 6 KB through the whole HTTP handler, from the bytes of the request to the bytes
@@ -40,7 +41,7 @@ func BenchmarkReview(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := benchReviewer(b, Policies{Parameters: allowing()})
-			measure(b, r, reviewBody(b, requestFor(b, inTemplate(b, kind, driverPod(b)), nil)), true)
+			measure(b, r, reviewBody(b, requestFor(b, inTemplate(b, kind, pods.Driver(b)), nil)), true)
 		})
 	}
 	for name, c := range map[string]struct {
@@ -77,8 +78,8 @@ func BenchmarkGoverned(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := benchReviewer(b, p)
-			b.Run("allowed", func(b *testing.B) { measure(b, r, benchBody(b, driverPod(b)), true) })
-			denied := driverPod(b)
+			b.Run("allowed", func(b *testing.B) { measure(b, r, benchBody(b, pods.Driver(b)), true) })
+			denied := pods.Driver(b)
 			denied.Namespace = "shop"
 			b.Run("denied", func(b *testing.B) { measure(b, r, benchBody(b, denied), false) })
 		})
@@ -102,7 +103,7 @@ func BenchmarkControllerRuntime(b *testing.B) {
 
 // BenchmarkSteps measures the parts of the review of a driver that is admitted.
 func BenchmarkSteps(b *testing.B) {
-	p := driverPod(b)
+	p := pods.Driver(b)
 	body := benchBody(b, p)
 	r := benchReviewer(b, Policies{Parameters: allowing()})
 	req := createRequest(b, p)
@@ -145,9 +146,9 @@ func BenchmarkSteps(b *testing.B) {
 }
 
 func benchPods(b *testing.B) map[string]*corev1.Pod {
-	denied := driverPod(b)
+	denied := pods.Driver(b)
 	denied.Namespace = "shop"
-	return map[string]*corev1.Pod{"no-hostpath": plainPod(b), "driver-allowed": driverPod(b), "denied": denied}
+	return map[string]*corev1.Pod{"no-hostpath": pods.Plain(b), "driver-allowed": pods.Driver(b), "denied": denied}
 }
 
 // benchBody is a review of p, cut to about 6 KB by leaving out its managedFields if it has a driver's volumes.

@@ -12,6 +12,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // FuzzServeHTTP holds the handler to two promises for any bytes: it answers, and it does not admit an object in which
@@ -23,7 +25,7 @@ func FuzzServeHTTP(f *testing.F) {
 		f.Add(reviewBody(f, createRequest(f, testPod(path))))
 	}
 	f.Add(reviewBody(f, updateRequest(f, testPod(csiPipe), testPod(csiPipe, csiPipe))))
-	f.Add(reviewBody(f, createRequest(f, plainPod(f))))
+	f.Add(reviewBody(f, createRequest(f, pods.Plain(f))))
 	f.Add([]byte(podReview(`{"apiVersion":"v1","kind":"Pod","spec":{"volumes":[{"name":"v","\u0068ostPath":{"path":"\\\\.\\pipe\\csi-proxy"}}],
 		"containers":[{"volumeMounts":[{"name":"v"}]}]}}`)))
 	f.Add([]byte(podReview(`{"apiVersion":"v1","kind":"Pod","spec":{"Volumes":[{"name":"v","hostPath":{"path":"x"}}],"volumes":null}}`)))

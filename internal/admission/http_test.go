@@ -21,6 +21,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/admission/intake"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/turns"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 const csiPipe = `\\.\pipe\csi-proxy-filesystem-v1`
@@ -331,7 +332,7 @@ func TestWithoutAPolicyEvenAnObjectWithNothingToDecideIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReviewer(t, DefaultParameters(), func(o *ReviewerOptions) { o.Engine = idle })
-	if _, answer := post(t, r, reviewBody(t, createRequest(t, plainPod(t)))); answer.Allowed {
+	if _, answer := post(t, r, reviewBody(t, createRequest(t, pods.Plain(t)))); answer.Allowed {
 		t.Error("it was admitted")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // ledger is an audit.Writer that remembers, and fails while err is set.
@@ -35,13 +36,13 @@ func TestEveryDecisionLeavesOneRecordAndACanaryNone(t *testing.T) {
 	if err := r.Canary(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	post(t, r, reviewBody(t, createRequest(t, plainPod(t))))
+	post(t, r, reviewBody(t, createRequest(t, pods.Plain(t))))
 	if len(kept.events) != 0 {
 		t.Fatalf("a canary, or an object with nothing to decide, left %d records", len(kept.events))
 	}
 
 	post(t, r, reviewBody(t, createRequest(t, testPod(csiPipe))))
-	post(t, r, reviewBody(t, createRequest(t, driverPod(t))))
+	post(t, r, reviewBody(t, createRequest(t, pods.Driver(t))))
 	post(t, r, reviewBody(t, updateRequest(t, admittedPod(), admittedPod())))
 	post(t, r, []byte(envelopeWith(`"operation":"DELETE"`)))
 	type line struct {

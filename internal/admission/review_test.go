@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pipeguard/pipeguard/internal/turns"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // in puts a pod into a namespace under a service account.
@@ -193,7 +194,7 @@ func TestReviewJudgesPods(t *testing.T) {
 			pod: in("kube-system", "csi-azuredisk-node-sa", with(testPod(csiPipe), func(p *corev1.Pod) {
 				p.Spec.Containers[0].VolumeMounts[0].SubPath = `..\csi-proxy-disk-v1`
 			})), effect: EffectDeny, codes: []string{"PG003"}, field: "spec.containers[0].volumeMounts[0]"},
-		"the driver": {parameters: allowing(), pod: driverPod(t), effect: EffectAllow},
+		"the driver": {parameters: allowing(), pod: pods.Driver(t), effect: EffectAllow},
 		"a privileged container": {
 			pod: with(testPod(csiPipe), privileged), effect: EffectWarn, codes: []string{"PG004"}},
 		"a HostProcess container by default": {

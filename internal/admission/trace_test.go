@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/turns"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // series is every series of a registry with its value, without those that are always there.
@@ -105,7 +106,7 @@ func TestPoliciesWithoutScopeAdmitNothing(t *testing.T) {
 			t.Errorf("%s: %+v", p, answer)
 		}
 	}
-	if _, answer := post(t, r, reviewBody(t, createRequest(t, plainPod(t)))); answer.Allowed {
+	if _, answer := post(t, r, reviewBody(t, createRequest(t, pods.Plain(t)))); answer.Allowed {
 		t.Error("a pod with nothing to decide was admitted")
 	}
 	if err := r.Canary(t.Context()); err == nil {

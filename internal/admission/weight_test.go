@@ -22,6 +22,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission/jsonscan"
 	"github.com/pipeguard/pipeguard/internal/turns"
+	"github.com/pipeguard/pipeguard/test/pods"
 )
 
 // repeated is a JSON list of n entries; each %d is the number of the entry.
@@ -258,9 +259,9 @@ func (n namespaceLabels) Labels(namespace string) map[string]string { return n[n
 func TestReviewsOfDriversAreLight(t *testing.T) {
 	r := newReviewer(t, allowing())
 	for name, body := range map[string][]byte{
-		"a driver":              reviewBody(t, createRequest(t, driverPod(t))),
-		"an update of it":       reviewBody(t, updateRequest(t, driverPod(t), driverPod(t))),
-		"a pod with no mounts":  reviewBody(t, createRequest(t, plainPod(t))),
+		"a driver":              reviewBody(t, createRequest(t, pods.Driver(t))),
+		"an update of it":       reviewBody(t, updateRequest(t, pods.Driver(t), pods.Driver(t))),
+		"a pod with no mounts":  reviewBody(t, createRequest(t, pods.Plain(t))),
 		"an update of a breach": reviewBody(t, updateRequest(t, testPod(csiPipe), testPod(csiPipe))),
 	} {
 		a := jsonscan.Allow(lightReview)

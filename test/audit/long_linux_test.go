@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/test/audit/evidencetest"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // mostMemory is what a command that reads a log may take of it, however long that is.
@@ -34,11 +35,9 @@ func TestReadingALongLogTakesBoundedMemory(t *testing.T) {
 		}
 		length = n
 	}
-	program := filepath.Join(t.TempDir(), "pipeguard")
-	build := exec.Command("go", "build", "-o", program, "../../cmd/pipeguard") //nolint:gosec // our own program
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")                       // as other tests build it, so that it is compiled once
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	program, err := harness.Build(t.Context(), t.TempDir(), "./cmd/pipeguard")
+	if err != nil {
+		t.Fatal(err)
 	}
 	dir := os.Getenv("PIPEGUARD_LONG_DIR")
 	if dir == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // limit ends a run that hangs. A whole run takes six minutes where nothing else runs.
@@ -25,8 +25,8 @@ const limit = 20 * time.Minute
 
 func main() {
 	quick := flag.Bool("quick", false, "see in about a minute whether everything works; the figures say nothing")
-	table := flag.String("table", filepath.Join(cluster.Root(), "build", "figures.md"), "`file` for the tables, in Markdown")
-	raw := flag.String("json", filepath.Join(cluster.Root(), "build", "figures.json"), "`file` for everything that was measured")
+	table := flag.String("table", filepath.Join(harness.Root(), "build", "figures.md"), "`file` for the tables, in Markdown")
+	raw := flag.String("json", filepath.Join(harness.Root(), "build", "figures.json"), "`file` for everything that was measured")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // of controller-runtime's clients
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

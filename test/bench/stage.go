@@ -57,12 +57,12 @@ func setUp(ctx context.Context, size size, progress io.Writer) (s *stage, err er
 	if err != nil {
 		return nil, err
 	}
-	exe, err := cluster.Build(ctx, s.dir, "./cmd/webhook", false)
+	exe, err := harness.Build(ctx, s.dir, "./cmd/webhook")
 	if err != nil {
 		return nil, err
 	}
 	if s.api, err = cluster.StartAPIServer(ctx, cluster.APIServerOptions{
-		Tools: tools, Dir: s.dir, CRDs: filepath.Join(cluster.Root(), "config", "crd"),
+		Tools: tools, Dir: s.dir, CRDs: filepath.Join(harness.Root(), "config", "crd"),
 	}); err != nil {
 		return nil, err
 	}

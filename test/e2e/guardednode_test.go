@@ -75,11 +75,11 @@ func guardNode(t *testing.T) *guardedNode {
 		dirs[name] = dir
 	}
 	n := &guardedNode{tools: dirs["tools"], sockets: dirs["guard/pipes"], audits: filepath.Join(dirs["guard"], "audit")}
-	cli, err := shared.Build(t.Context(), n.tools, "pipeguard")
+	cli, err := harness.Build(t.Context(), n.tools, "-trimpath", "./cmd/pipeguard")
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := shared.Build(t.Context(), dirs["guard"], "proxy")
+	proxy, err := harness.Build(t.Context(), dirs["guard"], "-trimpath", "./cmd/proxy")
 	if err != nil {
 		t.Fatal(err)
 	}

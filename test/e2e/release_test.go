@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/test/e2e/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -33,7 +34,7 @@ var webhookPods = client.MatchingLabels{"app.kubernetes.io/instance": release, "
 // replicas is the number of pods that the chart runs without values.
 const replicas = 2
 
-func chart() string { return filepath.Join(cluster.Root(), "charts", "pipeguard") }
+func chart() string { return filepath.Join(harness.Root(), "charts", "pipeguard") }
 
 // helm runs helm in the release's namespace.
 func helm(t *testing.T, args ...string) string {

@@ -2,12 +2,11 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -22,34 +21,6 @@ type Process struct {
 	exited chan struct{} // closed when it has ended
 	err    error         // how it ended; to be read after exited is closed
 }
-
-// Output collects what a program writes while others read it.
-type Output struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (o *Output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-// Bytes returns a copy of what was written so far.
-func (o *Output) Bytes() []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Clone(o.buf.Bytes())
-}
-
-// From returns a copy of what was written after the first n bytes.
-func (o *Output) From(n int) []byte {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return bytes.Clone(o.buf.Bytes()[n:])
-}
-
-func (o *Output) String() string { return string(o.Bytes()) }
 
 // Start starts a program, and keeps what it writes to streams that cmd does not send elsewhere.
 func Start(name string, cmd *exec.Cmd) (*Process, error) {
@@ -72,6 +43,9 @@ func Start(name string, cmd *exec.Cmd) (*Process, error) {
 
 // PID is the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
 // Exited is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
@@ -100,7 +74,7 @@ func (p *Process) Stop(limit time.Duration) error {
 		return fmt.Errorf("%s had already ended: %w\n%s", p.Name, p.ending(), p.Stderr.String())
 	default:
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", p.Name, err)
 	}
 	select {

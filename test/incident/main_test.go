@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pipeguard/pipeguard/internal/audit/query"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // The test binary is the node that the story starts and kills.
@@ -63,14 +64,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	exe := filepath.Join(s.base, "pipeguard")
-	build := exec.Command("go", "build", "-o", exe, "../../cmd/pipeguard")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0") // as other tests build it, so that it is compiled once
-	out, err := build.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return exe, nil
+	return harness.Build(context.Background(), s.base, "./cmd/pipeguard")
 })
 
 // pipeguard builds the program that the guide speaks of.

@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +23,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/nodepolicy"
 	"github.com/pipeguard/pipeguard/internal/policy"
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -129,7 +129,7 @@ func (s *signed) rotate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.write(t, string(text))
+	harness.Replace(t, s.file, string(text))
 	if s.keys, err = bundle.ParseKeys(key.PublicPEM()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,14 +157,6 @@ func (s *signed) publishes(t *testing.T, p *v1alpha1.PipePolicy) (b bundle.Bundl
 		return err
 	})
 	return b
-}
-
-func (s *signed) write(t *testing.T, text string) {
-	t.Helper()
-	next := s.file + ".next"
-	if err := errors.Join(os.WriteFile(next, []byte(text), 0o600), os.Rename(next, s.file)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func configMap(pool string) *corev1.ConfigMap {
@@ -371,7 +363,7 @@ func otherKeys(t *testing.T, s *signed) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.write(t, broken)
+		harness.Replace(t, s.file, broken)
 		changed(t, p, func() { p.Spec.Subjects[0].Containers = []string{"c" + strings.ToLower(name)} })
 		status := become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionFalse)
 		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionBundlesPublished)
@@ -388,7 +380,7 @@ func otherKeys(t *testing.T, s *signed) {
 		if after := newer(t, keys, "default", 0); after.Revision != before.Revision {
 			t.Errorf("%s: revision %d was published after %d", name, after.Revision, before.Revision)
 		}
-		s.write(t, string(good))
+		harness.Replace(t, s.file, string(good))
 		newer(t, keys, "default", before.Revision)
 		become(t, p, v1alpha1.ConditionBundlesPublished, metav1.ConditionTrue)
 	}

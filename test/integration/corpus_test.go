@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pipeguard/pipeguard/test/integration/cluster"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // sample is one object of the corpus.
@@ -34,7 +34,7 @@ type corpus struct {
 
 func newCorpus(t *testing.T, namespace string, seed uint64) *corpus {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(cluster.Root(), "internal", "core", "pipepath", "testdata", "pipe-path-vectors.json"))
+	text, err := os.ReadFile(filepath.Join(harness.Root(), "internal", "core", "pipepath", "testdata", "pipe-path-vectors.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -73,10 +74,10 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 	}
 	racing := os.Getenv(envWebhook)
 	if shared.webhook = racing; racing == "" {
-		if shared.webhook, err = built(ctx, "plain", false); err != nil {
+		if shared.webhook, err = built(ctx, "plain"); err != nil {
 			return 0, err
 		}
-		if racing, err = built(ctx, "racing", raceEnabled); err != nil {
+		if racing, err = built(ctx, "racing", raceFlags...); err != nil {
 			return 0, err
 		}
 	}
@@ -86,12 +87,12 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 }
 
 // built builds the webhook.
-func built(ctx context.Context, name string, race bool) (string, error) {
+func built(ctx context.Context, name string, flags ...string) (string, error) {
 	dir := filepath.Join(shared.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	return cluster.Build(ctx, dir, "./cmd/webhook", race)
+	return harness.Build(ctx, dir, append(flags, "./cmd/webhook")...)
 }
 
 // parallel sets how many tests run at a time, unless the command line does.

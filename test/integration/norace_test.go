@@ -2,5 +2,5 @@
 
 package integration
 
-// raceEnabled has the webhook built with the race detector as well.
-const raceEnabled = false
+// raceFlags build the webhook with the race detector where the tests have it.
+var raceFlags []string

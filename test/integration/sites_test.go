@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pipeguard/pipeguard/test/harness"
 	"github.com/pipeguard/pipeguard/test/integration/cluster"
 )
 
@@ -95,7 +96,7 @@ func startSite(ctx context.Context) (*site, error) {
 		return nil, err
 	}
 	api, err := cluster.StartAPIServer(ctx, cluster.APIServerOptions{
-		Tools: shared.tools, Dir: dir, CRDs: filepath.Join(cluster.Root(), "config", "crd"),
+		Tools: shared.tools, Dir: dir, CRDs: filepath.Join(harness.Root(), "config", "crd"),
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // enter puts a caller into one more job.
 func (c *caller) enter(job windows.Handle) {
 	c.t.Helper()
-	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(c.pid()))
+	process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(c.PID()))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestACallerInTwoContainersIsNobody(t *testing.T) {
 	who := newCaller(t, other.job)
 	who.enter(driver.job)
 	who.open(diskPipe)
-	if got := who.do("call ListDiskIDs"); !strings.HasPrefix(got, "Unavailable") {
+	if got := who.Ask("call ListDiskIDs"); !strings.HasPrefix(got, "Unavailable") {
 		t.Errorf("got %s", got)
 	}
 	isRefused := func(e audit.Event) bool {

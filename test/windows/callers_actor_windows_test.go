@@ -1,7 +1,6 @@
 package windows
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // TestActor is no test: it is a caller, which does what its standard input says, a line each, until that ends.
@@ -27,15 +28,7 @@ func TestActor(*testing.T) {
 	if os.Getenv("PIPEGUARD_ACTOR") == "" {
 		return
 	}
-	a := new(actor)
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		verb, rest, _ := strings.Cut(lines.Text(), " ")
-		answer, err := a.do(verb, rest)
-		if err != nil {
-			answer = "fault: " + err.Error()
-		}
-		fmt.Println(strings.ReplaceAll(answer, "\n", " "))
-	}
+	harness.Obey(os.Stdin, os.Stdout, new(actor).do)
 	os.Exit(0)
 }
 
@@ -125,10 +118,8 @@ func (a *actor) call(method string) (string, error) {
 
 // caller is an actor as a test sees it.
 type caller struct {
-	t       *testing.T
-	command *exec.Cmd
-	in      io.WriteCloser
-	out     *bufio.Reader
+	*harness.Conversation
+	t *testing.T
 }
 
 func newCaller(t *testing.T, job windows.Handle) *caller {
@@ -137,17 +128,11 @@ func newCaller(t *testing.T, job windows.Handle) *caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &caller{t: t, command: exec.Command(self, "-test.run=^TestActor$")} //nolint:gosec // this binary
-	c.command.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
-	in, inErr := c.command.StdinPipe()
-	out, outErr := c.command.StdoutPipe()
-	if err := errors.Join(inErr, outErr, c.command.Start()); err != nil {
-		t.Fatal(err)
-	}
-	c.in, c.out = in, bufio.NewReader(out)
-	t.Cleanup(c.end)
+	cmd := exec.Command(self, "-test.run=^TestActor$") //nolint:gosec // this binary
+	cmd.Env = append(os.Environ(), "PIPEGUARD_ACTOR=caller")
+	c := &caller{harness.Converse(t, cmd), t}
 	if job != 0 {
-		process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(c.pid()))
+		process, err := windows.OpenProcess(windows.PROCESS_SET_QUOTA|windows.PROCESS_TERMINATE, false, uint32(c.PID()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,28 +144,9 @@ func newCaller(t *testing.T, job windows.Handle) *caller {
 	return c
 }
 
-func (c *caller) pid() int { return c.command.Process.Pid }
-
-func (c *caller) end() {
-	_ = c.command.Process.Kill()
-	_ = c.command.Wait() // "killed", and that is the point
-}
-
-func (c *caller) do(format string, args ...any) string {
-	c.t.Helper()
-	if _, err := fmt.Fprintf(c.in, format+"\n", args...); err != nil {
-		c.t.Fatal(err)
-	}
-	line, err := c.out.ReadString('\n')
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
-}
-
 func (c *caller) open(pipe string) {
 	c.t.Helper()
-	if got := c.do("open %s", pipe); got != "done" {
+	if got := c.Ask("open %s", pipe); got != "done" {
 		c.t.Fatalf("open: %s", got)
 	}
 }
@@ -188,15 +154,15 @@ func (c *caller) open(pipe string) {
 // handTo duplicates the handle of the pipe into another process.
 func (c *caller) handTo(other *caller) {
 	c.t.Helper()
-	handle := c.do("give %d", other.pid())
-	if got := other.do("take %s", handle); got != "done" || strings.HasPrefix(handle, "fault") {
+	handle := c.Ask("give %d", other.PID())
+	if got := other.Ask("take %s", handle); got != "done" || strings.HasPrefix(handle, "fault") {
 		c.t.Fatalf("give: %s; take: %s", handle, got)
 	}
 }
 
 func (c *caller) expect(method, code string, texts ...string) {
 	c.t.Helper()
-	got := c.do("call %s", method)
+	got := c.Ask("call %s", method)
 	if !strings.HasPrefix(got+" ", code+" ") {
 		c.t.Errorf("%s: %q, want %s", method, got, code)
 	}

@@ -44,7 +44,7 @@ func TestARuleForAPodIsForThatPodAlone(t *testing.T) {
 			who.open(diskPipe)
 			who.expect("ListDiskIDs", c.code)
 			w := p.last("ListDiskIDs").Who
-			if w.Process == nil || int(w.Process.PID) != who.pid() {
+			if w.Process == nil || int(w.Process.PID) != who.PID() {
 				t.Fatalf("recorded as %+v", w.Process)
 			}
 			if c.place.id == "" {
@@ -67,20 +67,20 @@ func TestADuplicatedHandleIsItsOpenersAndNobodysAfterThat(t *testing.T) {
 	opener.open(diskPipe)
 	opener.handTo(receiver)
 	receiver.expect("ListDiskIDs", "OK")
-	if w := p.last("ListDiskIDs").Who; int(w.Process.PID) != opener.pid() || w.Pod.UID != driver.uid {
+	if w := p.last("ListDiskIDs").Who; int(w.Process.PID) != opener.PID() || w.Pod.UID != driver.uid {
 		t.Errorf("while its opener lives: recorded as %+v of %+v", w.Process, w.Pod)
 	}
-	opener.end()
+	opener.Kill()
 	receiver.expect("ListDiskIDs", "PermissionDenied", "the process has ended")
 	if e := p.last("ListDiskIDs"); e.IntentSeq != 0 || e.Decision.Effect != audit.EffectDeny {
 		t.Errorf("recorded as %+v", e.Decision)
 	}
 	// The proxy holds the process, so that its number is nobody else's while the connection is there.
 	for range 15 {
-		if next := newCaller(t, driver.job); next.pid() == opener.pid() {
-			t.Fatalf("process %d is there again", opener.pid())
+		if next := newCaller(t, driver.job); next.PID() == opener.PID() {
+			t.Fatalf("process %d is there again", opener.PID())
 		} else {
-			next.end()
+			next.Kill()
 		}
 	}
 	receiver.expect("ListDiskIDs", "PermissionDenied", "the process has ended")
@@ -92,8 +92,8 @@ func TestAHandleWhoseOpenerEndedBeforeItSaidAnythingIsRefused(t *testing.T) {
 	opener, receiver := newCaller(t, driver.job), newCaller(t, other.job)
 	opener.open(diskPipe)
 	opener.handTo(receiver)
-	opener.end()
-	if got := receiver.do("call ListDiskIDs"); strings.HasPrefix(got, "OK") {
+	opener.Kill()
+	if got := receiver.Ask("call ListDiskIDs"); strings.HasPrefix(got, "OK") {
 		t.Errorf("got %s", got)
 	}
 }

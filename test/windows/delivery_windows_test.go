@@ -3,7 +3,6 @@ package windows
 import (
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/bundle"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // guardedNodes is an API server that takes one report after the other.
@@ -65,9 +65,7 @@ func (g *guardedNodes) says(t *testing.T, state string, revision float64) {
 // offer puts a bundle where the kubelet would.
 func offer(t *testing.T, key *bundle.Key, file string, revision uint64) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(file+".next", newBundle(t, key, revision), 0o600), os.Rename(file+".next", file)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Replace(t, file, string(newBundle(t, key, revision)))
 }
 
 func TestABundleComesToTheServiceAndTheNodeReportsIt(t *testing.T) {

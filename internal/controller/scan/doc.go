@@ -2,11 +2,11 @@
 // namespace with findings, and a ClusterPipeReport for PersistentVolumes.
 // It trusts the API server's lists and nothing that is written in the objects: their texts are bounded and made printable.
 //
-// Each pass judges everything. 10,000 pods of 7 KB and 500 more with six pipes each take 1.3 s of CPU, and 2.3 s where
-// others use the processors as well: 105 to 200 µs for a pod, its reading included, and 530 to 780 µs for one with pipes.
-// That is 0.4 % of a core at most with a pass in ten minutes. A pass judges one object at a time and pauses for as long
-// as it judges, so that reviews go on. Memory holds one object, and the findings until they are published; from one pass
-// to the next, only which content each report has.
+// Each pass judges everything. 10,000 pods of 8 KB and 500 more with six pipes each take 1.4 s of CPU, 0.2 % of a core
+// with a pass in ten minutes: 130 µs for a pod and 440 µs for one with pipes, twice and 1.3 times as much as judging it
+// alone. BenchmarkPass measures it; docs/performance.md has the table. A pass judges one object at a time and pauses for
+// as long as it judges, so that reviews go on. Memory holds one object, and the findings until they are published; from
+// one pass to the next, only which content each report has.
 //
 // A report never lacks objects silently: while a list cannot be read to its end, the report that was there stays, and the
 // pass counts as incomplete in log and metrics.

@@ -73,8 +73,11 @@ func newScanner(t testing.TB, a *apiServer, change ...func(*Options)) (*Scanner,
 	p := &marker{}
 	p.activate("sha256:1")
 	o := Options{
-		Config: a.config(), Judge: p.Judge, Revision: p.Revision,
+		Judge: p.Judge, Revision: p.Revision,
 		RetryAfter: time.Microsecond, Now: func() time.Time { return clock }, Registerer: prometheus.NewRegistry(),
+	}
+	if a != nil {
+		o.Config = a.config()
 	}
 	for _, c := range change {
 		c(&o)

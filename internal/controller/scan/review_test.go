@@ -16,7 +16,9 @@ import (
 )
 
 // defaultPolicy is the policy that is built in, with a PipePolicy of the API.
-func defaultPolicy(t *testing.T) *policy.Engine {
+func defaultPolicy(t testing.TB) *policy.Engine { return engineOf(t, admission.DefaultParameters()) }
+
+func engineOf(t testing.TB, parameters admission.Parameters) *policy.Engine {
 	t.Helper()
 	files, err := policy.LoadFS(policies.FS())
 	if err != nil {
@@ -27,7 +29,7 @@ func defaultPolicy(t *testing.T) *policy.Engine {
 		return strings.HasSuffix(name, "_test.rego") && name != "decision_test.rego" && name != "fixtures_test.rego"
 	})
 	modules, err := admission.Policies{
-		Parameters: admission.DefaultParameters(),
+		Parameters: parameters,
 		PipePolicies: map[string]admission.PipePolicy{"disks": {
 			Pipes: []string{"vendor-disks"}, Action: admission.ActionDeny, Requirement: admission.AllowedNamespace,
 		}},

@@ -149,7 +149,7 @@ func (p *place) lives(t *testing.T, killed bool) {
 		l := begin(t, p, run)
 		<-l.first
 		if run == 1 && killed {
-			x.kill()
+			x.Kill()
 			l.end()
 			return
 		}
@@ -162,16 +162,12 @@ func (p *place) lives(t *testing.T, killed bool) {
 func (p *place) begins(t *testing.T) (said string, served bool) {
 	t.Helper()
 	x := p.start(t)
-	select {
-	case <-x.serving:
-		if err := x.command.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
-		said, served = <-x.said, true
-	case said = <-x.said:
+	defer x.Kill()
+	if served = x.serves(t.Context()) == nil; served {
+		x.end(t)
 	}
-	_ = x.command.Wait()
-	return said, served
+	<-x.Exited()
+	return x.Stderr.String(), served
 }
 
 func (p *place) verified(t *testing.T) evidence.Report {

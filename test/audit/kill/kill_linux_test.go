@@ -31,7 +31,7 @@ func TestAKilledProxyLeavesNoOperationWithoutItsRecords(t *testing.T) {
 		x := p.start(t)
 		if run%10 == 3 { // while it recovers, or soon after
 			time.Sleep(rand.N(life))
-			x.kill()
+			x.Kill()
 			continue
 		}
 		x.await(t)
@@ -43,7 +43,7 @@ func TestAKilledProxyLeavesNoOperationWithoutItsRecords(t *testing.T) {
 		} else {
 			time.Sleep(rand.N(life))
 		}
-		x.kill()
+		x.Kill()
 		maps.Copy(j.told, l.end())
 		j.readJournal(t)
 		if run < 25 || run%100 == 0 {

@@ -1,16 +1,17 @@
 package kill
 
 import (
-	"bufio"
+	"context"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // patience is more than any step takes; reached only by a test that fails.
@@ -24,11 +25,9 @@ type place struct {
 // newPlace has a proxy of its own, and an empty log.
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), "proxy")
-	build := exec.Command("go", "build", "-o", exe, "github.com/pipeguard/pipeguard/cmd/proxy")
-	build.Env = append(build.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the proxy: %v\n%s", err, out)
+	exe, err := harness.Build(t.Context(), t.TempDir(), "./cmd/proxy")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return placeOf(t, exe)
 }
@@ -67,67 +66,38 @@ acl:
 func (p *place) socket() string { return filepath.Join(p.sockets, "csi-proxy-filesystem-v1.sock") }
 
 // proxy is one life of the program.
-type proxy struct {
-	command *exec.Cmd
-	serving chan struct{} // closed when the pipes are open
-	said    chan string   // everything it logged, once it is gone
-}
+type proxy struct{ *harness.Process }
 
 func (p *place) start(t *testing.T) *proxy {
 	t.Helper()
-	x := &proxy{serving: make(chan struct{}), said: make(chan string, 1)}
-	x.command = exec.Command(p.exe, "--host", "memory", "--memory-journal", p.journal, "--socket-dir", p.sockets, "--config", p.config, "--audit-log", p.log)
-	stderr, err := x.command.StderrPipe()
+	x, err := harness.Start("the proxy", exec.Command(p.exe, "--host", "memory", "--memory-journal", p.journal, "--socket-dir", p.sockets, "--config", p.config, "--audit-log", p.log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go x.listen(stderr)
-	return x
+	return &proxy{x}
 }
 
-func (x *proxy) listen(stderr io.Reader) {
-	var all strings.Builder
-	serving := false
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		all.WriteString(lines.Text() + "\n")
-		if !serving && strings.Contains(lines.Text(), `"msg":"serving"`) {
-			serving = true
-			close(x.serving)
+// serves waits until the pipes are open; the error is that the proxy did not start.
+func (x *proxy) serves(ctx context.Context) error {
+	return x.Await(ctx, patience, func(context.Context) error {
+		if !strings.Contains(x.Stderr.String(), `"msg":"serving"`) {
+			return errors.New("it does not serve yet")
 		}
-	}
-	x.said <- all.String()
+		return nil
+	})
 }
 
-// await waits until the pipes are open.
 func (x *proxy) await(t *testing.T) {
 	t.Helper()
-	select {
-	case <-x.serving:
-	case said := <-x.said:
-		t.Fatalf("the proxy did not start:\n%s", said)
-	case <-time.After(patience):
-		t.Fatal("the proxy does not start")
+	if err := x.serves(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// kill ends the process as nobody can prevent, and waits until it is gone.
-func (x *proxy) kill() {
-	_ = x.command.Process.Kill()
-	<-x.said
-	_ = x.command.Wait() // "killed", and that is the point
 }
 
 // end stops the process in order.
 func (x *proxy) end(t *testing.T) {
 	t.Helper()
-	if err := x.command.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := x.Stop(patience); err != nil {
 		t.Fatal(err)
-	}
-	said := <-x.said
-	if err := x.command.Wait(); err != nil {
-		t.Fatalf("the proxy did not stop in order: %v\n%s", err, said)
 	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/test/bench/process"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 const (
@@ -50,9 +50,8 @@ func measure(ctx context.Context, exe, only string, clients int, span time.Durat
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if exe == "" {
-		exe = filepath.Join(dir, "webhook")
-		if text, err := exec.CommandContext(ctx, "go", "build", "-o", exe, "./cmd/webhook").CombinedOutput(); err != nil { //nolint:gosec // our own program
-			return fmt.Errorf("build the webhook: %w\n%s", err, text)
+		if exe, err = harness.Build(ctx, dir, "./cmd/webhook"); err != nil {
+			return err
 		}
 	}
 	fmt.Printf("%d cores, %s; %d clients of %d addresses for %v.\n\n", runtime.NumCPU(), runtime.Version(), clients, addresses, span)
@@ -83,33 +82,25 @@ type result struct {
 
 // flood posts one review from many clients, beside small ones, to a webhook of its own.
 func flood(ctx context.Context, exe, dir, text string, clients int, span time.Duration) (r result, err error) {
-	address, err := freeAddress()
+	command := exec.CommandContext(ctx, exe, "--standalone", "--listen-address", "127.0.0.1:0", "--metrics-bind-address", "127.0.0.1:0", //nolint:gosec // our own program
+		"--health-probe-bind-address", "127.0.0.1:0", "--write-ca", filepath.Join(dir, "ca.pem"), "--params", filepath.Join(harness.Root(), "test/quickstart/testdata/parameters.yaml"))
+	command.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", softLimit))
+	command.Stdout = io.Discard
+	webhook, err := harness.Start("the webhook", command)
 	if err != nil {
 		return r, err
 	}
-	command := exec.CommandContext(ctx, exe, "--standalone", "--listen-address", address, "--metrics-bind-address", "127.0.0.1:0", //nolint:gosec // our own program
-		"--health-probe-bind-address", "127.0.0.1:0", "--write-ca", filepath.Join(dir, "ca.pem"), "--params", "test/quickstart/testdata/parameters.yaml")
-	command.Env = append(os.Environ(), fmt.Sprintf("GOMEMLIMIT=%d", softLimit))
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = io.Discard, &said
-	if err := command.Start(); err != nil {
-		return r, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = command.Wait() // it is killed
-	}()
-	defer func() {
-		_ = command.Process.Kill() // it may have ended, which was seen below
-		<-ended
-	}()
-	url := "https://" + address + "/validate"
-	honest := client("127.0.0.1")
-	for start := time.Now(); !isDenied(post(ctx, honest, url, small)); time.Sleep(20 * time.Millisecond) {
-		if time.Since(start) > time.Minute {
-			return r, fmt.Errorf("the webhook does not answer:\n%s", said.String())
+	defer webhook.Kill()
+	honest, url := client("127.0.0.1"), ""
+	err = webhook.Await(ctx, time.Minute, func(ctx context.Context) error {
+		address := harness.ServedAddresses(webhook.Stderr.Bytes())["reviews"]
+		if url = "https://" + address + "/validate"; address == "" || !isDenied(post(ctx, honest, url, small)) {
+			return errors.New("it does not answer")
 		}
+		return nil
+	})
+	if err != nil {
+		return r, err
 	}
 	var answers, lost, asked atomic.Int64
 	var all sync.WaitGroup
@@ -134,19 +125,11 @@ func flood(ctx context.Context, exe, dir, text string, clients int, span time.Du
 		}
 	})
 	all.Wait()
-	memory, err := process.MemoryOf(command.Process.Pid)
+	memory, err := process.MemoryOf(webhook.PID())
 	if err != nil || memory.Most == 0 { // of one that has ended nothing is known
-		return r, errors.Join(fmt.Errorf("the webhook ended:\n%s", said.String()), err)
+		return r, errors.Join(fmt.Errorf("the webhook ended:\n%s", webhook.Stderr.String()), err)
 	}
 	return result{memory.Most, answers.Load(), lost.Load(), asked.Load()}, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // client connects from a loopback address of its own.

@@ -61,7 +61,8 @@ func (s *stage) compare(ctx context.Context, out io.Writer) error {
 		}
 		guarded, err := s.guard(ctx, variant.audit, variant.noSync)
 		if err != nil {
-			return errors.Join(err, bare.Kill())
+			bare.Kill()
+			return err
 		}
 		for _, call := range calls {
 			if !strings.Contains(variant.name+", "+call.name, s.only) {
@@ -71,16 +72,17 @@ func (s *stage) compare(ctx context.Context, out io.Writer) error {
 				a, b := &samples{}, &samples{}
 				for range s.turns {
 					if err := errors.Join(a.add(ctx, s.turn, bare, call.do, workers), b.add(ctx, s.turn, guarded, call.do, workers)); err != nil {
-						return errors.Join(fmt.Errorf("%s: %w", variant.name, err), bare.Kill(), guarded.Kill())
+						bare.Kill()
+						guarded.Kill()
+						return fmt.Errorf("%s: %w", variant.name, err)
 					}
 				}
 				_, _ = fmt.Fprintf(out, "| %s | %s | %d | %.0f | %s | %s | %.0f | %s | %s | %.2f | %s |\n", variant.name, call.name, workers,
 					a.rate(), us(a.at(50)), us(a.at(99)), b.rate(), us(b.at(50)), us(b.at(99)), b.rate()/a.rate(), us(b.at(50)-a.at(50)))
 			}
 		}
-		if err := errors.Join(bare.Kill(), guarded.Kill()); err != nil {
-			return err
-		}
+		bare.Kill()
+		guarded.Kill()
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -32,9 +31,7 @@ func (s *stage) costs(ctx context.Context, out io.Writer) error {
 				return err
 			}
 			began[one.name] = append(began[one.name], running.Began)
-			if err := running.Kill(); err != nil {
-				return err
-			}
+			running.Kill()
 		}
 	}
 	_, _ = fmt.Fprintf(out, "\n| from the start of the process to the first answer, of %d | median | slowest |\n|---|---|---|\n", s.starts)
@@ -60,25 +57,25 @@ func (s *stage) memory(ctx context.Context, out io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		row := []string{one.name, resident(running.Command.Process.Pid)}
+		row := []string{one.name, resident(running.PID())}
 		var open []*grpc.ClientConn
 		for range s.connections {
 			connection, err := running.Connect()
 			if err != nil {
-				return errors.Join(err, running.Kill())
+				running.Kill()
+				return err
 			}
 			open = append(open, connection)
 			if _, err := v1.NewFilesystemClient(connection).PathExists(ctx, &v1.PathExistsRequest{Path: workingDir}); err != nil {
-				return errors.Join(fmt.Errorf("connection %d: %w", len(open), err), running.Kill())
+				running.Kill()
+				return fmt.Errorf("connection %d: %w", len(open), err)
 			}
 		}
-		row = append(row, resident(running.Command.Process.Pid))
+		row = append(row, resident(running.PID()))
 		for _, connection := range open {
 			_ = connection.Close()
 		}
-		if err := running.Kill(); err != nil {
-			return err
-		}
+		running.Kill()
 		_, _ = fmt.Fprintln(out, "| "+strings.Join(row, " | ")+" |")
 	}
 	return nil

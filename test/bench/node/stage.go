@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"time"
 
@@ -52,7 +51,7 @@ func serveBare(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := pipe.Listen(barePipe, pipe.Options{SocketDir: dir, SDDL: openSDDL})
+	listener, err := pipe.Listen(barePipe, pipe.Options{SocketDir: dir, SDDL: program.OpenSDDL})
 	if err != nil {
 		return err
 	}
@@ -66,9 +65,6 @@ func serveBare(ctx context.Context, dir string) error {
 	return server.Serve(listener)
 }
 
-// openSDDL lets whoever runs this program make pipes; the descriptor costs a call nothing.
-const openSDDL = "D:P(A;;GA;;;WD)"
-
 // guard starts the proxy with an access list of a driver's size, and its records in a file or thrown away.
 func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*program.Server, error) {
 	dir, err := os.MkdirTemp(s.dir, "guard")
@@ -79,26 +75,13 @@ func (s *stage) guard(ctx context.Context, audit string, noSync bool) (*program.
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(dir, "proxy.yaml")
-	text := "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\nlimits: {connectionsPerCaller: 600, connections: 600}\n" +
-		"audit: {noSync: " + strconv.FormatBool(noSync) + "}\nacl:\n  rules:\n" +
+	config := "limits: {connectionsPerCaller: 600, connections: 600}\naudit: {noSync: " + strconv.FormatBool(noSync) + "}\nacl:\n  rules:\n" +
 		"  - {name: other, pipes: [\"volume-*\"], operations: [\"*\"], callers: [{exe: " + strconv.Quote(self+".other") + "}]}\n" +
 		"  - {name: bench, pipes: [\"*\"], operations: [\"*\"], callers: [{exe: " + strconv.Quote(self) + "}]}\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
 	if audit == "file" {
 		audit = filepath.Join(dir, "audit")
 	}
-	arguments := []string{"--host", "memory", "--config", config, "--audit-log", audit}
-	options := pipe.Options{}
-	if runtime.GOOS == "windows" {
-		arguments = append(arguments, "--pipe-sddl", openSDDL)
-	} else {
-		options.SocketDir = filepath.Join(dir, "s")
-		arguments = append(arguments, "--socket-dir", options.SocketDir)
-	}
-	return program.Start(ctx, exec.Command(s.exe, arguments...), guardedPipe, options) //nolint:gosec // our own program
+	return program.Proxy(ctx, s.exe, dir, config, guardedPipe, "--audit-log", audit)
 }
 
 // bare starts this program as the server to compare with.

@@ -1,15 +1,14 @@
-// Package program builds the proxy and starts servers of pipes, for what measures them from outside.
+// Package program builds the proxy and starts servers of pipes for the benchmarks that measure them from outside.
 package program
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,46 +17,64 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // workingDir is a path that a server is asked about to see whether it answers.
 const workingDir = `C:\var\lib\kubelet`
 
-// Build makes the proxy in dir as the Makefile does.
-func Build(ctx context.Context, dir string) (string, error) {
-	exe := filepath.Join(dir, "proxy.exe")
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", exe, "./cmd/proxy") //nolint:gosec // our own program
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the proxy: %w\n%s", err, text)
-	}
-	return exe, nil
-}
-
 // Server is a running process that serves a pipe.
 type Server struct {
-	Command *exec.Cmd
-	ended   chan struct{}
-	Began   time.Duration // from the start to the first answer
-	dial    func(context.Context) (net.Conn, error)
+	*harness.Process
+	Began time.Duration // from the start to the first answer
+	dial  func(context.Context) (net.Conn, error)
 }
 
-// Start starts command, and returns when the server has answered a call.
-func Start(ctx context.Context, command *exec.Cmd, name string, o pipe.Options) (*Server, error) {
-	command.Stdout = io.Discard
-	began := time.Now()
-	if err := command.Start(); err != nil {
+// Build compiles the proxy into dir as the Makefile does.
+func Build(ctx context.Context, dir string) (string, error) {
+	return harness.Build(ctx, dir, "-trimpath", "./cmd/proxy")
+}
+
+// OpenSDDL lets any account that runs this program create pipes; the descriptor does not slow a call down.
+const OpenSDDL = "D:P(A;;GA;;;WD)"
+
+// Proxy starts the proxy exe over an invented host, with this configuration and with its sockets in dir, and returns when
+// it has answered a call on the pipe.
+func Proxy(ctx context.Context, exe, dir, config, name string, args ...string) (*Server, error) {
+	file := filepath.Join(dir, "proxy.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\n"+config), 0o600); err != nil {
 		return nil, err
 	}
-	s := &Server{Command: command, ended: make(chan struct{}), dial: func(ctx context.Context) (net.Conn, error) { return pipe.Dial(ctx, name, o) }}
-	go func() {
-		_ = command.Wait()
-		close(s.ended)
-	}()
+	args = append([]string{"--host", "memory", "--config", file}, args...)
+	options := pipe.Options{}
+	if runtime.GOOS == "windows" {
+		args = append(args, "--pipe-sddl", OpenSDDL)
+	} else {
+		options.SocketDir = filepath.Join(dir, "s")
+		args = append(args, "--socket-dir", options.SocketDir)
+	}
+	return Start(ctx, exec.Command(exe, args...), name, options) //nolint:gosec // our own program
+}
+
+// Start starts command, and returns when the server has answered a call. What it writes is thrown away.
+func Start(ctx context.Context, command *exec.Cmd, name string, o pipe.Options) (*Server, error) {
+	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = nowhere.Close() }() // the process has its own
+	command.Stdout, command.Stderr = nowhere, nowhere
+	began := time.Now()
+	process, err := harness.Start(command.Path, command)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Process: process, dial: func(ctx context.Context) (net.Conn, error) { return pipe.Dial(ctx, name, o) }}
 	for {
 		connection, err := s.Connect()
 		if err != nil {
-			return nil, errors.Join(err, s.Kill())
+			s.Kill()
+			return nil, err
 		}
 		// Wine leaves the first connection to a pipe unanswered; the next one is.
 		attempt, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -69,10 +86,11 @@ func Start(ctx context.Context, command *exec.Cmd, name string, o pipe.Options) 
 			return s, nil
 		}
 		select {
-		case <-s.ended:
+		case <-s.Exited():
 			return nil, fmt.Errorf("%s ended: %w", command.Path, err)
 		case <-ctx.Done():
-			return nil, errors.Join(err, s.Kill())
+			s.Kill()
+			return nil, err
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -83,19 +101,3 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.dial(ctx) }))
 }
-
-// Kill ends the process and waits for its end.
-func (s *Server) Kill() error {
-	err := s.Command.Process.Kill()
-	<-s.ended
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
-}
-
-// Dial opens a connection to the pipe.
-func (s *Server) Dial(ctx context.Context) (net.Conn, error) { return s.dial(ctx) }
-
-// Ended is closed once the process has ended.
-func (s *Server) Ended() <-chan struct{} { return s.ended }

@@ -8,14 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 	"github.com/pipeguard/pipeguard/test/bench/process"
 	"github.com/pipeguard/pipeguard/test/bench/program"
 )
@@ -85,30 +82,18 @@ func (s *stage) start(ctx context.Context) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := filepath.Join(dir, "proxy.yaml")
-	text := "apiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig\nacl:\n  limits: {callsPerSecond: 100000}\n  rules:\n" +
+	config := "acl:\n  limits: {callsPerSecond: 100000}\n  rules:\n" +
 		"  - {name: driver, pipes: [\"*\"], operations: [\"*\"], callers: [{exe: " + strconv.Quote(self) + "}]}\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
 	r := &running{sockets: filepath.Join(dir, "s"), audit: filepath.Join(dir, "audit")}
-	command := exec.Command(s.exe, "--host", "memory", "--config", config, "--audit-log", r.audit, "--socket-dir", r.sockets) //nolint:gosec // our own program
-	r.Server, err = program.Start(ctx, command, attacked, pipe.Options{SocketDir: r.sockets})
+	r.Server, err = program.Proxy(ctx, s.exe, dir, config, attacked, "--audit-log", r.audit)
 	return r, err
 }
 
 // stop is how long the proxy takes to end when it is told to.
 func (r *running) stop() (time.Duration, error) {
 	began := time.Now()
-	if err := r.Command.Process.Signal(syscall.SIGTERM); err != nil {
-		return 0, err
-	}
-	select {
-	case <-r.Ended():
-		return time.Since(began), nil
-	case <-time.After(time.Minute):
-		return 0, errors.Join(errors.New("the proxy does not end"), r.Kill())
-	}
+	err := r.Stop(time.Minute)
+	return time.Since(began), err
 }
 
 func (s *stage) stopAlone(ctx context.Context) (time.Duration, error) {
@@ -117,7 +102,8 @@ func (s *stage) stopAlone(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	if d := drive(ctx, r, s.calls/10, 0, 0); d.first != nil {
-		return 0, errors.Join(d.first, r.Kill())
+		r.Kill()
+		return 0, d.first
 	}
 	return r.stop()
 }
@@ -130,19 +116,21 @@ func (s *stage) one(ctx context.Context, name string) (out result, err error) {
 	}
 	alone := drive(ctx, r, s.calls/2, s.fresh/2, 0)
 	if alone.first != nil {
-		return out, errors.Join(fmt.Errorf("the driver alone: %w", alone.first), r.Kill())
+		r.Kill()
+		return out, fmt.Errorf("the driver alone: %w", alone.first)
 	}
-	pid := r.Command.Process.Pid
+	defer r.Kill()
+	pid := r.PID()
 	idle, err := process.MemoryOf(pid)
 	if err == nil {
 		err = process.ResetMost(pid)
 	}
 	if err != nil {
-		return out, errors.Join(err, r.Kill())
+		return out, err
 	}
 	pod, err := s.attack(name, r)
 	if err != nil {
-		return out, errors.Join(err, pod.end(), r.Kill())
+		return out, errors.Join(err, pod.end())
 	}
 	before, _ := process.CPU(pid) // an error shows in the next
 	began := time.Now()

@@ -34,7 +34,6 @@ func TestTheWorstThatAHostilePodCanDoIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Chdir("../../..") // where the proxy is built
 	exe, err := program.Build(ctx, dir)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,12 +24,6 @@ const (
 func (c *Cluster) Dir(name string) (string, error) {
 	dir := c.path(name)
 	return dir, os.MkdirAll(dir, 0o700)
-}
-
-// Build makes a static program of cmd/NAME in a directory and returns its path.
-func (c *Cluster) Build(ctx context.Context, dir, name string) (exe string, err error) {
-	exe = filepath.Join(dir, name)
-	return exe, c.compile(ctx, exe, "cmd/"+name)
 }
 
 // Credentials are files by which a program shows who it is, and knows the others.

@@ -10,9 +10,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // ProgramImage is the image of test/e2e/program.
@@ -20,8 +21,8 @@ const ProgramImage = "docker.io/pipeguard/e2e-program:1"
 
 // buildProgram compiles test/e2e/program and packs it into an image.
 func (c *Cluster) buildProgram(ctx context.Context) (archive string, err error) {
-	exe := c.path("program")
-	if err := c.compile(ctx, exe, "test/e2e/program"); err != nil {
+	exe, err := harness.Build(ctx, c.dir, "-trimpath", "./test/e2e/program")
+	if err != nil {
 		return "", err
 	}
 	binary, err := os.ReadFile(exe)
@@ -34,17 +35,6 @@ func (c *Cluster) buildProgram(ctx context.Context) (archive string, err error) 
 		return "", fmt.Errorf("pack the program of the tests: %w", err)
 	}
 	return archive, os.WriteFile(archive, content, 0o600)
-}
-
-// compile makes a static program of a package of the module.
-func (c *Cluster) compile(ctx context.Context, exe, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", exe, "./"+pkg) // #nosec G204 -- fixed words
-	cmd.Dir = Root()
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
-	}
-	return nil
 }
 
 // imageArchive packs one program as an image in the format of `docker save`, which ctr imports.

@@ -3,12 +3,13 @@
 package cluster
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // programs are what test/tools/build cluster makes.
@@ -51,30 +52,18 @@ func missing() (parts []string) {
 	return parts
 }
 
-// Root is the directory of the module.
-func Root() string {
-	dir, err := os.Getwd() // go test runs in the directory of the package
-	if err != nil {
-		panic(fmt.Sprintf("where am I: %v", err)) // nothing works without a working directory
-	}
-	for at := dir; at != "/"; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
-			return at
-		}
-	}
-	return dir
-}
-
 // Tools is the directory with the programs that test/tools/build makes.
 func Tools() string {
 	if dir := os.Getenv("PIPEGUARD_TOOLS"); dir != "" {
 		return dir
 	}
-	return filepath.Join(Root(), "dist", "tools")
+	return filepath.Join(harness.Root(), "dist", "tools")
 }
 
 // WebhookArchive is the webhook's image as `make image` leaves it.
-func WebhookArchive() string { return filepath.Join(Root(), "dist", "pipeguard-webhook.oci.tar") }
+func WebhookArchive() string {
+	return filepath.Join(harness.Root(), "dist", "pipeguard-webhook.oci.tar")
+}
 
 // refusal says in one line what is missing, and how the run is to end: as a failure where every part is expected.
 func refusal(parts []string) (line string, code int) {

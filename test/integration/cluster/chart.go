@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // Names of what the chart makes for a release "pipeguard".
@@ -41,7 +43,7 @@ const (
 type Chart []*unstructured.Unstructured
 
 // ChartDir is where the checkout's chart is.
-func ChartDir() string { return filepath.Join(Root(), "charts", "pipeguard") }
+func ChartDir() string { return filepath.Join(harness.Root(), "charts", "pipeguard") }
 
 // RenderChart renders the chart in dir with values as for helm's --set.
 func RenderChart(ctx context.Context, tools Tools, dir string, values ...string) (Chart, error) {

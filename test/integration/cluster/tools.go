@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/test/harness"
 )
 
 // EnvTools names the directory with the programs that test/tools/build makes; without it dist/tools of the checkout is taken.
@@ -33,7 +34,7 @@ func (e *MissingError) Error() string {
 func FindTools(programs ...string) (Tools, error) {
 	dir := os.Getenv(EnvTools)
 	if dir == "" {
-		dir = filepath.Join(Root(), "dist", "tools")
+		dir = filepath.Join(harness.Root(), "dist", "tools")
 	}
 	tools := Tools(dir)
 	var missing []string
@@ -46,22 +47,4 @@ func FindTools(programs ...string) (Tools, error) {
 		return tools, &MissingError{Dir: dir, Names: missing}
 	}
 	return tools, nil
-}
-
-// Root is the directory of the module: three above this file.
-func Root() string {
-	_, file, _, ok := runtime.Caller(0)
-	if !ok || !filepath.IsAbs(file) { // built with -trimpath: go test runs in the package's directory
-		dir, err := os.Getwd()
-		if err != nil {
-			return "."
-		}
-		for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
-			if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
-				return at
-			}
-		}
-		return dir
-	}
-	return filepath.Join(filepath.Dir(file), "..", "..", "..")
 }
