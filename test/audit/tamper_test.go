@@ -235,7 +235,7 @@ func secondVerdict(t *testing.T, interpreter string, args ...string) evidence.Ve
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	verdict := map[int]evidence.Verdict{0: evidence.VerdictOK, 1: evidence.VerdictTampered, 3: evidence.VerdictIncomplete}[code]
+	verdict := map[int]evidence.Verdict{0: evidence.VerdictOK, 1: evidence.VerdictTampered, 2: evidence.VerdictIncomplete}[code]
 	if verdict == "" || !bytes.HasPrefix(out, []byte(verdict)) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second verifier of audit logs: verify.py DIR VKEY [OUTSIDE]. Standard library only; it shares no code with the first.
 
-Exit code: 0 ok, 1 tampered, 3 incomplete, as of `pipeguard audit verify`. VKEY is a verifier key of the log, name+hash+base64; OUTSIDE a file of checkpoints held elsewhere.
+Exit code: 0 ok, 1 tampered, 2 incomplete. VKEY is a verifier key of the log, name+hash+base64; OUTSIDE a file of checkpoints held elsewhere.
 """
 import base64, hashlib, json, os, re, sys
 
@@ -211,7 +211,7 @@ def verify(directory, vkey, outside):
         tampered(f"records {begin} to {start_size} are held by no checkpoint of more")
     if strange or open_end or begin > 1 or not held or max(held) < seq:
         print(f"incomplete: records before {begin} and after {min(seq, max([0, *held]))} are not there, or not covered by a checkpoint held elsewhere")
-        sys.exit(3)
+        sys.exit(2)
     print(f"ok: {seq} records")
 
 

@@ -111,7 +111,7 @@ func TestASecondVerifierAgrees(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		second := map[int]string{0: "ok", 1: "tampered", 3: "incomplete"}[code]
+		second := map[int]string{0: "ok", 1: "tampered", 2: "incomplete"}[code]
 		if string(r.Verdict) != want || second != want || !bytes.HasPrefix(out, []byte(want)) {
 			t.Errorf("%s: the first says %s (%v), the second %s (%s), want %s", name, r.Verdict, r.Fault, second, out, want)
 		}
