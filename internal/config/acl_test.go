@@ -33,7 +33,7 @@ func TestACLRefuses(t *testing.T) {
 		"no connections":                     {rule + "{user: S-1-5-18}]\n      limits: {connections: 0}\n", []string{"f.yaml:9:29: acl.rules[0].limits.connections: is 0", "leave it out for no bound"}},
 		"no calls":                           {rule + "{user: S-1-5-18}]\n      limits: {callsPerSecond: 0}\n", []string{"f.yaml:9:32: acl.rules[0].limits.callsPerSecond: is 0", "leave it out for no bound"}},
 		"no calls at once":                   {rule + "{user: S-1-5-18}]\n      limits: {callsPerSecond: 5, burst: 0}\n", []string{"f.yaml:9:42: acl.rules[0].limits.burst: is 0"}},
-		"0 in other words":                   {rule + "{user: S-1-5-18}]\n      limits: {connections: 0x0, callsPerSecond: -0, burst: 00}\n", []string{"line 9: 0x0 is a number of another base", "line 9: 00 is"}},
+		"0 in other words":                   {rule + "{user: S-1-5-18}]\n      limits: {connections: 0x0, callsPerSecond: -0, burst: 00}\n", []string{"line 9: a number of another base", "\nline 9: a number of another base"}},
 		"no calls of anybody":                {aclFile("  limits:\n    callsPerSecond: 0\n    connections: 0\n"), []string{"f.yaml:5:21: acl.limits.callsPerSecond: is 0", "f.yaml:6:18: acl.limits.connections: is 0"}},
 		"fewer than no calls":                {rule + "{user: S-1-5-18}]\n      limits: {callsPerSecond: -1}\n", []string{"f.yaml:9:32: acl.rules[0].limits.callsPerSecond: -1: want 1 to"}},
 		"fewer than no connections":          {aclFile("  limits: {connections: -1}\n"), []string{"f.yaml:4:25: acl.limits.connections: -1: want 1 to"}},
