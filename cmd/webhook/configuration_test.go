@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipeguard/pipeguard/internal/configfile"
 )
 
 var sampleFile = filepath.Join("..", "..", "config", "samples", "webhook.yaml")
@@ -18,7 +20,7 @@ func TestTheSampleHasTheDefaults(t *testing.T) {
 	if _, err := got.read(sampleFile); err != nil {
 		t.Fatal(err)
 	}
-	want.APIVersion, want.Kind = apiVersion, configKind
+	want.APIVersion, want.Kind = configfile.APIVersion, configKind
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

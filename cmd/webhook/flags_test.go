@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/pipeguard/pipeguard/internal/configfile"
 )
 
 func TestExecuteExitsWithTheCodeThatFits(t *testing.T) {
@@ -82,10 +84,11 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 			"cluster: {serviceName: s}\ncertificate: {hosts: []}\nlistenAddress: 9443", []string{"--standalone", "--log-level=x"},
 			[]string{"webhook.yaml:3:10: cluster: is for a webhook in a cluster", "webhook.yaml:4:22: certificate.hosts: is empty", "webhook.yaml:5:16: listenAddress: ", "--log-level "},
 		},
-		"an unknown key":      {"listen: x", nil, []string{"line 3: field listen not found"}},
+		"an unknown key":      {"listen: x", nil, []string{`line 3: unknown key "listen"`}},
 		"a key twice":         {"params: a\nparams: b", nil, []string{`line 4: key "params" is already defined`}},
 		"a key of a template": {"params:", nil, []string{"webhook.yaml:3:8: params: has no value"}},
-		"a key of two lines":  {"\"x\\nlevel=ERROR\\e[2J\": 1", nil, []string{"field x<U+000A>level=ERROR<U+001B>[2J not found"}},
+		"a blank value":       {"audit: {log: ' '}", nil, []string{"webhook.yaml:3:14: audit.log: has no value"}},
+		"a key of two lines":  {"\"x\\nlevel=ERROR\\e[2J\": 1", nil, []string{`unknown key "x\nlevel=ERROR\x1b[2J"`}},
 		"another kind":        {"---\napiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig", nil, []string{"more than one document"}},
 	} {
 		var stderr bytes.Buffer
@@ -122,7 +125,7 @@ func TestFlagsOverrideTheFileAndTheFileTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := options{configuration: defaultConfiguration(), podNamespace: "n", podName: "p", level: zapcore.ErrorLevel}
-	want.APIVersion, want.Kind, want.LogLevel, want.Params, want.ListenAddress = apiVersion, configKind, "error", "p", ":1"
+	want.APIVersion, want.Kind, want.LogLevel, want.Params, want.ListenAddress = configfile.APIVersion, configKind, "error", "p", ":1"
 	want.Audit.Required, want.Cluster.LeaderElect, want.Cluster.ScanInterval = true, false, 2*time.Minute
 	want.Bundles = bundleOptions{Key: "k", Pools: []string{"default"}, Namespace: "n", Serve: true}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" {

@@ -43,13 +43,13 @@ func TestACLRefuses(t *testing.T) {
 		"a profile without a name":           {aclFile("  profiles: [{namespace: a}]\n"), []string{"f.yaml:4:14: acl.profiles[0]"}},
 		"a profile with an unknown key":      {aclFile("  profiles:\n    - name: smb\n      serviceaccount: x\n"), []string{"line 6", "serviceaccount"}},
 		"a profile with a key twice":         {aclFile("  profiles:\n    - name: smb\n      name: smb\n"), []string{"line 6", "name"}},
-		"a profile with a list":              {aclFile("  profiles: [{name: smb, namespace: [a]}]\n"), []string{"line 4", "namespace"}},
+		"a profile with a list":              {aclFile("  profiles: [{name: smb, namespace: [a]}]\n"), []string{"line 4: a value of type !!seq where string is expected"}},
 		"a profile with an empty key":        {aclFile("  profiles: [{name: smb, namespace: }]\n"), []string{"acl.profiles[0].namespace: has no value"}},
 		"a list for a profile":               {aclFile("  profiles: [[smb]]\n"), []string{"line 4"}},
 		"a profile with a bad namespace":     {aclFile("  profiles: [smb, {name: azurefile, namespace: \"*\"}]\n"), []string{"f.yaml:4:19: acl.profiles[1]", "one namespace"}},
 		"a profile of a whole drive":         {aclFile("  profiles: [{name: smb, kubeletDir: 'C:\\a*'}]\n"), []string{"f.yaml:4:14: acl.profiles[0]"}},
 		"a profile twice":                    {aclFile("  profiles: [smb, smb]\n"), []string{"f.yaml:4:19: acl.profiles[1]", "taken by another rule"}},
-		"a key with an anchor":               {"&a acl:\n  rules: []\n", []string{"line 1: anchors and aliases are not taken as keys"}},
+		"a key with an anchor":               {head + "&a acl:\n  rules: []\n", []string{"line 3: anchors and aliases are not taken as keys"}},
 		"an alias for a key":                 {aclFile("  profiles: [smb]\ntokens:\n  pipes: {&d filesystem-v1: required, *d : 'off'}\n"), []string{"line 6: anchors and aliases are not taken as keys"}},
 		"an alias for a profile":             {aclFile("  profiles: [&a smb, *a]\n"), []string{"anchors and aliases"}},
 	} {
@@ -135,10 +135,10 @@ func TestEveryKeyOfTheACLHolds(t *testing.T) {
 func TestAccessListsAreReadStrictly(t *testing.T) {
 	const start = "  rules:\n  - name: r\n    pipes: [volume-v1]\n"
 	for name, tt := range map[string]struct{ text, want string }{
-		"an unknown key":         {"  rule: []\n", "field rule not found"},
-		"a rule's subject":       {start + "    operations: [Mkdir]\n    subject: {namespace: a}\n", "field subject not found"},
-		"pipes that are implied": {start + "    operations: [Mkdir]\n    implied: [disk-v1]\n", "field implied not found"},
-		"what calls count as":    {start + "    operations: [Mkdir]\n    countedas: a\n", "field countedas not found"},
+		"an unknown key":         {"  rule: []\n", `unknown key "rule"`},
+		"a rule's subject":       {start + "    operations: [Mkdir]\n    subject: {namespace: a}\n", `unknown key "subject"`},
+		"pipes that are implied": {start + "    operations: [Mkdir]\n    implied: [disk-v1]\n", `unknown key "implied"`},
+		"what calls count as":    {start + "    operations: [Mkdir]\n    countedas: a\n", `unknown key "countedas"`},
 		"an unknown operation":   {start + "    operations: [LinkPath]\n    callers: [{user: S-1-5-18}]\n", "acl.rules[0].operations[0]"},
 		"an empty user":          {start + "    operations: [MountVolume]\n    callers: [{user: , namespace: a}]\n", "acl.rules[0].callers[0].user: has no value"},
 		"no calls":               {start + "    operations: [MountVolume]\n    callers: [{user: S-1-5-18}]\n    limits: {callsPerSecond: 0}\n", "acl.rules[0].limits.callsPerSecond: is 0"},
