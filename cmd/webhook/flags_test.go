@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -50,17 +51,35 @@ func TestTheCommandLineIsCheckedAsAWhole(t *testing.T) {
 	var stderr bytes.Buffer
 	code := execute(t.Context(), []string{
 		"--listen-address=9443", "--metrics-bind-address=:http", "--health-probe-bind-address=:70000", "--cert-dir=c", "--write-ca=w",
-		"--standalone", "--audit-log=", "--log-level=loud", "--kubeconfig=k",
+		"--standalone", "--log-level=loud", "--kubeconfig=k",
 	}, &bytes.Buffer{}, &stderr)
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	for _, flag := range []string{
 		"--kubeconfig is for a webhook in a cluster", "--listen-address ", "--metrics-bind-address ", "--health-probe-bind-address ",
-		"--write-ca is for", "--audit-log is empty", "--log-level ",
+		"--write-ca is for", "--log-level ",
 	} {
 		if !strings.Contains(stderr.String(), flag) {
 			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())
+		}
+	}
+}
+
+// A variable that is not set leaves a flag empty, which would take away what the file says.
+func TestNoFlagIsEmpty(t *testing.T) {
+	inCluster(t)
+	names := regexp.MustCompile(`(?m)^ +--([a-z-]+) [a-z]`).FindAllStringSubmatch(newCommand(nil).Flags().FlagUsages(), -1)
+	if len(names) < 12 {
+		t.Errorf("only %d flags have a value: %q", len(names), names)
+	}
+	for _, name := range names {
+		for _, value := range []string{"", " \t"} {
+			var stderr bytes.Buffer
+			code := execute(t.Context(), []string{configFile(t, "params: p"), "--kubeconfig=/nonexistent/config", "--" + name[1] + "=" + value}, &bytes.Buffer{}, &stderr)
+			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, "it is empty") {
+				t.Errorf("exit code %d, %s", code, text)
+			}
 		}
 	}
 }
