@@ -160,7 +160,7 @@ func TestTheSettingsOfBundlesAreChecked(t *testing.T) {
 		"a short life":           {fields: "bundles: {key: k, life: 1m}", want: "life of 1m0s"},
 		"a long life":            {fields: "bundles: {key: k, life: 2161h}", want: "life of 2161h"},
 		"a negative life":        {fields: "bundles: {key: k, life: -1h}", want: "life of -1h"},
-		"a revision below 0":     {fields: "bundles: {key: k, minimumRevision: -1}", want: "cannot unmarshal"},
+		"a revision below 0":     {fields: "bundles: {key: k, minimumRevision: -1}", want: "line 3: a value of type !!int where uint64 is expected"},
 		"without a cluster":      {fields: "bundles: {key: k}", args: []string{"--standalone"}, want: "bundles: is for a webhook in a cluster"},
 	} {
 		var stderr bytes.Buffer

@@ -7,11 +7,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/configfile"
 )
 
-// The identity of the file that configuration describes.
-const (
-	apiVersion = "pipeguard.dev/v1alpha1"
-	configKind = "WebhookConfig"
-)
+// configKind is the kind of the file that configuration describes.
+const configKind = "WebhookConfig"
 
 // configuration is the file of --config. It is read once, at the start.
 type configuration struct {
@@ -132,12 +129,9 @@ func (c *configuration) read(name string) (configfile.File, error) {
 	if err != nil {
 		return configfile.File{}, fmt.Errorf("read configuration: %w", err)
 	}
-	file, err := configfile.Decode(name, text, c)
+	file, err := configfile.Decode(name, configKind, text, c)
 	if err != nil {
 		return configfile.File{}, err
-	}
-	if c.APIVersion != apiVersion || c.Kind != configKind {
-		return configfile.File{}, fmt.Errorf("configuration %s is %q %q: want %s %s", name, c.APIVersion, c.Kind, apiVersion, configKind)
 	}
 	return file, file.CheckText(*c, nil)
 }

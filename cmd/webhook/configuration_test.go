@@ -1,15 +1,19 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -20,7 +24,7 @@ func TestTheSampleHasTheDefaults(t *testing.T) {
 	if _, err := got.read(sampleFile); err != nil {
 		t.Fatal(err)
 	}
-	want.APIVersion, want.Kind = apiVersion, configKind
+	want.APIVersion, want.Kind = configfile.APIVersion, configKind
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -64,4 +68,64 @@ func TestTheSampleHasEverySetting(t *testing.T) {
 	if c.Bundles.Life != 168*time.Hour || len(c.Bundles.Pools) != 1 || !c.Bundles.Serve {
 		t.Errorf("bundles %+v", c.Bundles)
 	}
+}
+
+// helm checks the chart's value config as the webhook checks the file: the same keys, of the same types.
+func TestTheChartKnowsEverySetting(t *testing.T) {
+	type schema struct {
+		Ref                  string `json:"$ref"`
+		Type                 string
+		Items                *schema
+		AdditionalProperties *bool
+		Properties           map[string]schema
+	}
+	var root struct {
+		Properties, Definitions map[string]json.RawMessage
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "charts", "pipeguard", "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &root); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(root.Properties["config"]); got != `{"$ref": "#/definitions/webhookConfig"}` {
+		t.Errorf("config is %s", got)
+	}
+	var top schema
+	if err := json.Unmarshal(root.Definitions["webhookConfig"], &top); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[reflect.Type]string{
+		reflect.TypeFor[string](): "#/definitions/text", reflect.TypeFor[time.Duration](): "#/definitions/duration", reflect.TypeFor[bool](): "boolean",
+		reflect.TypeFor[uint64](): "integer", reflect.TypeFor[[]string](): "array#/definitions/text",
+	}
+	var compare func(at string, of reflect.Type, s schema)
+	compare = func(at string, of reflect.Type, s schema) {
+		if of.Kind() != reflect.Struct {
+			got := s.Ref + s.Type
+			if s.Items != nil {
+				got += s.Items.Ref
+			}
+			if got != kinds[of] && at != ".logLevel" { // which is one of a list
+				t.Errorf("config%s is %q, want %q", at, got, kinds[of])
+			}
+			return
+		}
+		var want []string
+		for i := range of.NumField() {
+			f := of.Field(i)
+			name := f.Tag.Get("yaml")
+			if name == "apiVersion" || name == "kind" { // the chart's
+				continue
+			}
+			want = append(want, name)
+			compare(at+"."+name, f.Type, s.Properties[name])
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(s.Properties))); diff != "" || s.AdditionalProperties == nil || *s.AdditionalProperties || s.Type != "object" {
+			t.Errorf("config%s: %s", at, diff)
+		}
+	}
+	compare("", reflect.TypeFor[configuration](), top)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,20 +103,36 @@ func newCommand(serve func(options) error) *cobra.Command {
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&config, "config", "", "YAML `file` of kind WebhookConfig with all settings (default: the defaults and these flags)")
+	add := func(value *string, name, usage string) { f.Var((*text)(value), name, usage) }
+	add(&config, "config", "YAML `file` of kind WebhookConfig with all settings (default: the defaults and these flags)")
 	f.BoolVar(&o.standalone, "standalone", false, "run without a cluster")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` to reach the cluster with (default: that of the pod, else $KUBECONFIG)")
-	f.StringVar(&o.namespaces, "namespaces", "", "YAML `file` with labels of namespaces, for --standalone: Namespace objects, or a mapping of names to labels")
-	f.StringVar(&o.writeCA, "write-ca", "", "with --standalone, write the authority of the certificate that is made to this `file`")
-	f.StringVar(&o.ListenAddress, "listen-address", o.ListenAddress, "`address` for AdmissionReviews; port 0 takes a free one")
-	f.StringVar(&o.MetricsBindAddress, "metrics-bind-address", o.MetricsBindAddress, "`address` for /metrics; 0 turns it off")
-	f.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "`address` for /healthz and /readyz; 0 turns it off")
-	f.StringVar(&o.PolicyDir, "policy-dir", "", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
-	f.StringVar(&o.Params, "params", "", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
-	f.StringVar(&o.Certificate.Dir, "cert-dir", "", "`directory` with tls.crt and tls.key, read again when they change (default: make a certificate)")
-	f.StringVar(&o.Audit.Log, "audit-log", o.Audit.Log, "`directory` for a record of each decision, - for standard output")
-	f.StringVar(&o.LogLevel, "log-level", o.LogLevel, "minimum log `level` on standard error: debug, info, warn, error")
+	add(&o.kubeconfig, "kubeconfig", "`file` to reach the cluster with (default: that of the pod, else $KUBECONFIG)")
+	add(&o.namespaces, "namespaces", "YAML `file` with labels of namespaces, for --standalone: Namespace objects, or a mapping of names to labels")
+	add(&o.writeCA, "write-ca", "with --standalone, write the authority of the certificate that is made to this `file`")
+	add(&o.ListenAddress, "listen-address", "`address` for AdmissionReviews; port 0 takes a free one")
+	add(&o.MetricsBindAddress, "metrics-bind-address", "`address` for /metrics; 0 turns it off")
+	add(&o.HealthProbeBindAddress, "health-probe-bind-address", "`address` for /healthz and /readyz; 0 turns it off")
+	add(&o.PolicyDir, "policy-dir", "`directory` of Rego policies and their tests, read again when it changes (default: the built-in policy)")
+	add(&o.Params, "params", "YAML `file` of parameters, read again when it changes (default: guard csi-proxy*, allow no namespace)")
+	add(&o.Certificate.Dir, "cert-dir", "`directory` with tls.crt and tls.key, read again when they change (default: make a certificate)")
+	add(&o.Audit.Log, "audit-log", "`directory` for a record of each decision, - for standard output")
+	add(&o.LogLevel, "log-level", "minimum log `level` on standard error: debug, info, warn, error")
 	return cmd
+}
+
+// text is the value of a flag that is not blank: a variable that is not set would override the file with nothing.
+type text string
+
+func (t *text) String() string { return string(*t) }
+
+func (*text) Type() string { return "string" }
+
+func (t *text) Set(value string) error {
+	if strings.TrimSpace(value) == "" {
+		return errors.New("it is empty: give it a value, or leave the flag out")
+	}
+	*t = text(value)
+	return nil
 }
 
 // complete reads the file, lets the flags of the command override it, and reports everything that is wrong at once.
@@ -185,9 +202,6 @@ func (o *options) check(fault report) {
 	if o.writeCA != "" && !c.isMade() {
 		fault("--write-ca", "is for the certificate that is made if no files are given")
 	}
-	if o.Audit.Log == "" {
-		fault("audit.log", "is empty; - is standard output")
-	}
 	if err := o.level.UnmarshalText([]byte(o.LogLevel)); err != nil || o.level > zapcore.ErrorLevel || o.level < zapcore.DebugLevel {
 		fault("logLevel", "%q: want debug, info, warn or error", o.LogLevel)
 	}
@@ -217,14 +231,9 @@ func (o *options) checkStandalone(fault report) {
 }
 
 func (o *options) checkCluster(fault report) {
-	c := &o.Cluster
 	for _, f := range []struct{ field, value, why string }{
 		{"POD_NAMESPACE", o.podNamespace, "set it to the namespace of this pod; without a cluster, use --standalone"},
 		{"POD_NAME", o.podName, "set it to the name of this pod"},
-		{"cluster.serviceName", c.ServiceName, "the certificate is for it"},
-		{"certificate.secret", o.Certificate.Secret, "the certificate is kept in it"},
-		{"cluster.webhookConfig", c.WebhookConfig, "its caBundle must fit the certificate"},
-		{"cluster.policyWebhookConfig", c.PolicyWebhookConfig, "its caBundle must fit the certificate"},
 	} {
 		if f.value == "" {
 			fault(f.field, "is empty: %s", f.why)
@@ -232,8 +241,8 @@ func (o *options) checkCluster(fault report) {
 	}
 	o.Bundles.check(o.podNamespace, fault)
 	o.Witness.check(fault)
-	if c.ScanInterval < time.Minute {
-		fault("cluster.scanInterval", "%s is below a minute", c.ScanInterval)
+	if o.Cluster.ScanInterval < time.Minute {
+		fault("cluster.scanInterval", "%s is below a minute", o.Cluster.ScanInterval)
 	}
 	if o.namespaces != "" {
 		fault("--namespaces", "is for --standalone: in a cluster the labels are the cluster's")

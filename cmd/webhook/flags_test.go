@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/test/harness"
 )
 
@@ -50,17 +52,35 @@ func TestTheCommandLineIsCheckedAsAWhole(t *testing.T) {
 	var stderr bytes.Buffer
 	code := execute(t.Context(), []string{
 		"--listen-address=9443", "--metrics-bind-address=:http", "--health-probe-bind-address=:70000", "--cert-dir=c", "--write-ca=w",
-		"--standalone", "--audit-log=", "--log-level=loud", "--kubeconfig=k",
+		"--standalone", "--log-level=loud", "--kubeconfig=k",
 	}, &bytes.Buffer{}, &stderr)
 	if code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	for _, flag := range []string{
 		"--kubeconfig is for a webhook in a cluster", "--listen-address ", "--metrics-bind-address ", "--health-probe-bind-address ",
-		"--write-ca is for", "--audit-log is empty", "--log-level ",
+		"--write-ca is for", "--log-level ",
 	} {
 		if !strings.Contains(stderr.String(), flag) {
 			t.Errorf("nothing is said of %s in:\n%s", flag, stderr.String())
+		}
+	}
+}
+
+// A variable that is not set leaves a flag empty, which would take away what the file says.
+func TestNoFlagIsEmpty(t *testing.T) {
+	inCluster(t)
+	names := regexp.MustCompile(`(?m)^ +--([a-z-]+) [a-z]`).FindAllStringSubmatch(newCommand(nil).Flags().FlagUsages(), -1)
+	if len(names) < 12 {
+		t.Errorf("only %d flags have a value: %q", len(names), names)
+	}
+	for _, name := range names {
+		for _, value := range []string{"", " \t"} {
+			var stderr bytes.Buffer
+			code := execute(t.Context(), []string{configFile(t, "params: p"), "--kubeconfig=/nonexistent/config", "--" + name[1] + "=" + value}, &bytes.Buffer{}, &stderr)
+			if text := stderr.String(); code != exitUsage || !strings.Contains(text, "--"+name[1]) || !strings.Contains(text, "it is empty") {
+				t.Errorf("exit code %d, %s", code, text)
+			}
 		}
 	}
 }
@@ -84,10 +104,11 @@ func TestTheFileIsCheckedAsAWholeWithLines(t *testing.T) {
 			"cluster: {serviceName: s}\ncertificate: {hosts: []}\nlistenAddress: 9443", []string{"--standalone", "--log-level=x"},
 			[]string{"webhook.yaml:3:10: cluster: is for a webhook in a cluster", "webhook.yaml:4:22: certificate.hosts: is empty", "webhook.yaml:5:16: listenAddress: ", "--log-level "},
 		},
-		"an unknown key":      {"listen: x", nil, []string{"line 3: field listen not found"}},
+		"an unknown key":      {"listen: x", nil, []string{`line 3: unknown key "listen"`}},
 		"a key twice":         {"params: a\nparams: b", nil, []string{`line 4: key "params" is already defined`}},
 		"a key of a template": {"params:", nil, []string{"webhook.yaml:3:8: params: has no value"}},
-		"a key of two lines":  {"\"x\\nlevel=ERROR\\e[2J\": 1", nil, []string{"field x<U+000A>level=ERROR<U+001B>[2J not found"}},
+		"a blank value":       {"audit: {log: ' '}", nil, []string{"webhook.yaml:3:14: audit.log: has no value"}},
+		"a key of two lines":  {"\"x\\nlevel=ERROR\\e[2J\": 1", nil, []string{`unknown key "x\nlevel=ERROR\x1b[2J"`}},
 		"another kind":        {"---\napiVersion: pipeguard.dev/v1alpha1\nkind: ProxyConfig", nil, []string{"more than one document"}},
 	} {
 		var stderr bytes.Buffer
@@ -124,7 +145,7 @@ func TestFlagsOverrideTheFileAndTheFileTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := options{configuration: defaultConfiguration(), podNamespace: "n", podName: "p", level: zapcore.ErrorLevel}
-	want.APIVersion, want.Kind, want.LogLevel, want.Params, want.ListenAddress = apiVersion, configKind, "error", "p", ":1"
+	want.APIVersion, want.Kind, want.LogLevel, want.Params, want.ListenAddress = configfile.APIVersion, configKind, "error", "p", ":1"
 	want.Audit.Required, want.Cluster.LeaderElect, want.Cluster.ScanInterval = true, false, 2*time.Minute
 	want.Bundles = bundleOptions{Key: "k", Pools: []string{"default"}, Namespace: "n", Serve: true}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(options{})); diff != "" {

@@ -57,8 +57,14 @@ func newTestServer(t *testing.T, args ...string) (*server, *bytes.Buffer, *obser
 // start runs a webhook with a copy of the default policy until it is ready, and stops it at the end of the test.
 func start(t *testing.T, args ...string) *webhookProcess {
 	t.Helper()
+	return startBuiltIn(t, append([]string{"--policy-dir=" + copyPolicy(t)}, args...)...)
+}
+
+// startBuiltIn does so with the built-in policy, unless the arguments name another.
+func startBuiltIn(t *testing.T, args ...string) *webhookProcess {
+	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	return startWith(t, ca, append([]string{"--write-ca=" + ca, "--policy-dir=" + copyPolicy(t)}, args...)...)
+	return startWith(t, ca, append([]string{"--write-ca=" + ca}, args...)...)
 }
 
 // startWith does so with a client that trusts the authority in the file ca.

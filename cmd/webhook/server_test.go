@@ -19,7 +19,7 @@ func TestTheProcessRefusesAdmitsRecordsAndStops(t *testing.T) {
 	harness.Replace(t, namespaces, "team-a: {team: a}\n")
 	params := filepath.Join(t.TempDir(), "parameters.yaml")
 	harness.Replace(t, params, "allowedNamespaces: {drivers: {serviceAccounts: [driver]}}\n")
-	p := start(t, "--policy-dir=", "--namespaces="+namespaces, "--params="+params) // the built-in policy
+	p := startBuiltIn(t, "--namespaces="+namespaces, "--params="+params)
 
 	denied := p.review(t, "team-a", `//./PIPE/csi-proxy-filesystem-v1`)
 	if denied.Allowed || denied.Result.Code != 403 || !strings.Contains(denied.Result.Message, "PG001") {

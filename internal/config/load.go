@@ -36,7 +36,7 @@ func LoadProxy(file string) (Proxy, error) {
 // ParseProxy is LoadProxy for text that has been read from file.
 func ParseProxy(file string, text []byte) (Proxy, error) {
 	var p Proxy
-	read, err := configfile.Decode(file, text, &p)
+	read, err := configfile.Decode(file, ProxyKind, text, &p)
 	if err != nil {
 		return Proxy{}, err
 	}
@@ -66,12 +66,6 @@ func (p *Proxy) check() error {
 	var faults configfile.Faults
 	add := func(field, format string, args ...any) {
 		faults = append(faults, configfile.Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
-	}
-	if p.APIVersion != APIVersion {
-		add("apiVersion", "%q: want %s", p.APIVersion, APIVersion)
-	}
-	if p.Kind != ProxyKind {
-		add("kind", "%q: want %s", p.Kind, ProxyKind)
 	}
 	number := func(field string, n, most int) {
 		if n < 0 || n > most {

@@ -58,9 +58,9 @@ func TestPipesThatAreWrongAreFaultsWithTheirPlace(t *testing.T) {
 		many[i] = fmt.Sprintf("S-1-5-21-1-2-3-%d", 2000+i)
 	}
 	for _, test := range []struct{ name, text, want string }{
-		{"an unknown key", "pipes: [{pipe: disk-v1, everyone: true}]", "field everyone not found"},
-		{"a descriptor", "pipes: [{pipe: disk-v1, sddl: 'D:P'}]", "field sddl not found"},
-		{"no list", "pipes: {pipe: disk-v1, containerUser: true}", "cannot unmarshal"},
+		{"an unknown key", "pipes: [{pipe: disk-v1, everyone: true}]", `unknown key "everyone"`},
+		{"a descriptor", "pipes: [{pipe: disk-v1, sddl: 'D:P'}]", `unknown key "sddl"`},
+		{"no list", "pipes: {pipe: disk-v1, containerUser: true}", "a value of type !!map where []"},
 		{"no pattern", "pipes:\n- containerUser: true", `p.yaml:4:3: pipes[0].pipe: pipe "": want GROUP-VERSION`},
 		{"a pattern that is none", "pipes:\n- {pipe: disk, containerUser: true}", `p.yaml:4:10: pipes[0].pipe: pipe "disk": want GROUP-VERSION`},
 		{"a pipe of the node API by its full name", "pipes:\n- {pipe: '\\\\.\\pipe\\csi-proxy-disk-v1', containerUser: true}", "are written GROUP-VERSION"},

@@ -14,32 +14,22 @@ type Profile profiles.Options
 
 // UnmarshalYAML takes a name, or a mapping with these keys and no others: the strictness of a decoder does not reach here.
 func (p *Profile) UnmarshalYAML(node *yaml.Node) error {
-	if node.Kind == yaml.ScalarNode {
+	if node.Kind != yaml.MappingNode {
 		return node.Decode(&p.Name)
 	}
-	if node.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: want the name of a profile, or a mapping with a name", node.Line)
-	}
-	fields := map[string]*string{
+	fields := map[string]any{
 		"name": &p.Name, "namespace": &p.Namespace, "serviceAccount": &p.ServiceAccount, "container": &p.Container,
-		"image": &p.Image, "kubeletDir": &p.KubeletDir,
+		"image": &p.Image, "kubeletDir": &p.KubeletDir, "shares": &p.Shares,
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
-		if key.Value == "shares" && p.Shares == nil {
-			if err := value.Decode(&p.Shares); err != nil {
-				return fmt.Errorf("line %d: shares: want a list of texts", value.Line)
-			}
-			continue
-		}
 		field := fields[key.Value]
-		if field == nil {
-			return fmt.Errorf("line %d: field %s not found in type config.Profile", key.Line, key.Value)
+		if field == nil { // worded as the decoder words it
+			return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: field %s not found in type config.Profile", key.Line, key.Value)}}
 		}
-		if value.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s: want a text", value.Line, key.Value)
+		if err := value.Decode(field); err != nil {
+			return err
 		}
-		*field = value.Value
 		delete(fields, key.Value) // a key that stands twice is one that is not known
 	}
 	return nil

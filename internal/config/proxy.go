@@ -8,11 +8,8 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 )
 
-// The identity of the file that Proxy describes.
-const (
-	APIVersion = "pipeguard.dev/v1alpha1"
-	ProxyKind  = "ProxyConfig"
-)
+// ProxyKind is the kind of the file that Proxy describes.
+const ProxyKind = "ProxyConfig"
 
 // Proxy is the configuration of the node proxy. Whoever can write this file decides which program may act
 // on the node with the proxy's own rights: it needs the same protection as the proxy's executable.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,9 @@ import (
 
 // MaxSize bounds a configuration file in bytes: some ten thousand rules.
 const MaxSize = 4 << 20
+
+// APIVersion is that of every kind of configuration file.
+const APIVersion = "pipeguard.dev/v1alpha1"
 
 // Fault is a problem of one field of a file, such as acl.rules[0].name.
 type Fault struct{ Field, Problem string }
@@ -48,41 +52,66 @@ func Read(file string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// Decode reads one YAML document strictly into a pointer to a struct with yaml tags, and keeps what the document leaves out. A file that is too long, that reads otherwise
-// than it looks (package plainyaml), that has an unknown key or a second document is an error, each fault with its line. It does not
-// check values: see CheckText.
-func Decode(name string, text []byte, into any) (File, error) {
+// Decode reads one YAML document of a kind strictly into a pointer to a struct with yaml tags, and keeps what the document leaves out. A file that is too long, that is of another
+// kind, that reads otherwise than it looks (package plainyaml), that has an unknown key or a second document is an error, each fault with its line. It does not
+// check values: see CheckText. Its errors quote no value, which could be a secret in another file that was named by mistake, and keys of a file of that kind alone.
+func Decode(name, kind string, text []byte, into any) (File, error) {
 	if len(text) > MaxSize {
 		return File{}, fmt.Errorf("configuration %s is longer than %d bytes", name, MaxSize)
+	}
+	file := File{name: name, root: &yaml.Node{}}
+	if err := yaml.Unmarshal(text, file.root); err != nil {
+		return File{}, fmt.Errorf("configuration %s: %w", name, plainyaml.Invalid(err))
+	}
+	if err := file.identify(kind); err != nil {
+		return File{}, err
 	}
 	if err := plainyaml.Check(text); err != nil {
 		return File{}, fmt.Errorf("configuration %s: %w", name, err)
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
-		return File{}, fmt.Errorf("configuration %s: %w", name, oneByOne(err))
-	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	// An empty file decodes as io.EOF; it then lacks its apiVersion like any other foreign file.
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
-		return File{}, fmt.Errorf("configuration %s: %w", name, oneByOne(err))
+	if err := decoder.Decode(into); err != nil {
+		return File{}, fmt.Errorf("configuration %s: %w", name, withoutValues(err))
 	}
 	if line, err := plainyaml.Second(text); err != nil || line > 0 {
 		return File{}, fmt.Errorf("configuration %s: more than one document", name)
 	}
-	return File{name: name, root: &root}, nil
+	return file, nil
 }
 
-// oneByOne splits the error of a decoder, which joins all faults in one text: a key with a line break in it would look like several.
-func oneByOne(err error) error {
+// identify refuses a file of another kind, an empty one among them.
+func (s File) identify(kind string) error {
+	var faults Faults
+	for _, f := range []struct{ field, want string }{{"apiVersion", APIVersion}, {"kind", kind}} {
+		if node := s.exact(f.field); node == nil || node.Kind != yaml.ScalarNode || node.Value != f.want {
+			faults = append(faults, Fault{f.field, "want " + f.want})
+		}
+	}
+	return s.Locate(faults)
+}
+
+// The faults that a decoder finds, with the text that it quotes.
+var (
+	unknownField = regexp.MustCompile(`(?s)^line (\d+): field (.*) not found in type .+$`)
+	wrongType    = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!![a-z]+)(?: `.*`)? into (.+)$")
+)
+
+// withoutValues makes of a decoder's error, which joins all faults in one text, one fault each, and leaves out the values that it quotes.
+func withoutValues(err error) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
-		return err
+		return errors.New("an alias within itself, or a list or mapping as a key")
 	}
 	faults := make([]error, len(wrong.Errors))
 	for i, text := range wrong.Errors {
-		faults[i] = errors.New(text)
+		if at := unknownField.FindStringSubmatch(text); at != nil {
+			faults[i] = fmt.Errorf("line %s: unknown key %s", at[1], plainyaml.Quoted(at[2]))
+		} else if at := wrongType.FindStringSubmatch(text); at != nil {
+			faults[i] = fmt.Errorf("line %s: a value of type %s where %s is expected", at[1], at[2], at[3])
+		} else {
+			faults[i] = errors.New("a value of another type than its key has")
+		}
 	}
 	return errors.Join(faults...)
 }

@@ -13,7 +13,7 @@ import (
 // Remedies say, by the type of a struct, what to do about a number in it that is written as 0.
 type Remedies map[reflect.Type]string
 
-// CheckText refuses what YAML allows and a file that decides should not have: values that are empty or 0, which would read as if the
+// CheckText refuses what YAML allows and a file that decides should not have: values that are empty, blank or 0, which would read as if the
 // key were not there (a caller whose "user:" a template left empty would be any user, a limit of 0 no bound, an empty bundle none),
 // fractions, which would be cut off, and anchors, aliases and merges, by which a file says in one place what holds in another. into is
 // the struct that the text was decoded into.
@@ -56,7 +56,7 @@ func (s File) zeros(v reflect.Value, field, remedy string, remedies Remedies) (f
 // fraction is the fault of a whole number that is written as another.
 func (s File) fraction(field string) Faults {
 	if node := s.exact(field); node != nil && node.Tag == "!!float" {
-		return Faults{{Field: field, Problem: fmt.Sprintf("%q is no whole number", node.Value)}}
+		return Faults{{Field: field, Problem: "is no whole number"}}
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (s File) walk(node *yaml.Node, field string) (faults []error) {
 	case node.Kind == yaml.AliasNode || node.Anchor != "":
 		add(node, "anchors and aliases are not taken: write the value where it holds")
 		return faults // what an alias stands for may hold the alias
-	case node.Kind == yaml.ScalarNode && field != "" && (node.Value == "" || node.Tag == "!!null"):
+	case node.Kind == yaml.ScalarNode && field != "" && (strings.TrimSpace(node.Value) == "" || node.Tag == "!!null"):
 		add(node, "has no value: give it one or remove it")
 	case node.Kind == yaml.MappingNode && field != "" && !strings.HasSuffix(field, "]") && len(node.Content) == 0:
 		add(node, "is empty, and would read as if it were not there: fill it or remove it")

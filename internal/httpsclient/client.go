@@ -27,7 +27,7 @@ const (
 type Options struct {
 	// CAFile holds the certificates, in PEM, that the server's must be signed by. The system's authorities are believed only if it is empty.
 	CAFile string
-	// CADecides refuses a CAFile that other accounts can change: see filetrust.Read.
+	// CADecides refuses a CAFile that other accounts can change (see filetrust.Read), and an empty one: the answers decide.
 	CADecides bool
 	// ServerName is the name in the server's certificate; empty means the host of the URL.
 	ServerName string
@@ -43,6 +43,9 @@ type Options struct {
 
 // New returns a client that follows no redirects and asks no proxy. It reads the certificates once, so that a mistake in them stops the start.
 func New(o Options) (*http.Client, error) {
+	if o.CADecides && o.CAFile == "" {
+		return nil, errors.New("CA file: want one: without it, any server with a certificate of an authority that the system trusts could decide")
+	}
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{Timeout: connectTime}).DialContext
 	}

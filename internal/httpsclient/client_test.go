@@ -226,6 +226,9 @@ func TestNewReportsAllThatIsWrong(t *testing.T) {
 	if _, err := New(Options{CertFile: file(t, certificate), KeyFile: file(t, otherKey)}); err == nil || !strings.Contains(err.Error(), "client certificate") {
 		t.Errorf("a key of another certificate: %v", err)
 	}
+	if c, err := New(Options{CADecides: true}); c != nil || err == nil || !strings.Contains(err.Error(), "CA file: want one") {
+		t.Errorf("the system's authorities decide: %v", err)
+	}
 	if _, err := New(Options{CertFile: file(t, certificate), KeyFile: file(t, key)}); err != nil {
 		t.Error(err)
 	}

@@ -1,8 +1,10 @@
 package plainyaml
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
@@ -38,15 +40,23 @@ func TestWhatShowsOtherwiseThanItReadsIsRefusedWithItsLine(t *testing.T) {
 		"true":                  {"True: {}\n", `line 1: key "True" is read as another`},
 		"a key of a fraction":   {"a: {1e3: {}}\n", `line 1: key "1e3" is read as another`},
 		"a key of nothing":      {"~: {}\n", `line 1: key "~" is read as another`},
-		"an octal number":       {"a: 1\nb: 0400\n", "line 2: 0400 is a number of another base"},
-		"a new octal number":    {"a: [0o17]\n", "line 1: 0o17"},
-		"a hexadecimal number":  {"a: 0x10\n", "line 1: 0x10"},
-		"a binary number":       {"a: -0b1\n", "line 1: -0b1"},
-		"a number in groups":    {"a: 1_000\n", "line 1: 1_000"},
+		"an octal number":       {"a: 1\nb: 0400\n", "line 2: a number of another base"},
+		"a new octal number":    {"a: [0o17]\n", "line 1: a number of another base"},
+		"a hexadecimal number":  {"a: 0x10\n", "line 1: a number of another base"},
+		"a binary number":       {"a: -0b1\n", "line 1: a number of another base"},
+		"a number in groups":    {"a: 1_000\n", "line 1: a number of another base"},
 		"a key with an anchor":  {"a: 1\n&x b: 1\n", "line 2: anchors and aliases are not taken as keys"},
 		"an alias as a key":     {"- &x b\n- *x : 1\n", "line 2: anchors and aliases are not taken as keys"},
 		"a key twice":           {"{&d disk: required, *d : off}\n", "line 1: anchors and aliases"},
-		"no YAML":               {"a: [\n", "not valid YAML"},
+		"no YAML":               {"a: [\n", "not valid YAML: yaml: line 1"},
+		"an alias of nothing":   {"a: *secret\n", "not valid YAML: an alias"},
+		"a key in numbers":      {"a: 1\n\"\\u006cog\": 1\n", `line 2: key "log" has an escape`},
+		"a digit in a number":   {`{"é": {"x\x31": 1}}`, `line 1: key "x1" has an escape`},
+		"a large number":        {`"\U0000006c": 1`, `line 1: key "l" has an escape`},
+		"behind a mark of UTF":  {"\ufeff\"\\x6c\": 1", `line 1: key "l" has an escape`},
+		"behind other escapes":  {`"\\\"\u0026\n\x6c": 1`, `has an escape`},
+		"in a later document":   {"\"a\": 1\n---\nb: \"\\x6c\"\n\"\\x6c\": 1\n", `line 4: key "l" has an escape`},
+		"a key of two lines":    {"? \"lo\\\n  g\"\n: 1\n", `line 1: key "log" has an escape`},
 		"many":                  {strings.Repeat("\u200b", 100), "line 1: U+200B"},
 	} {
 		if err := Check([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "\n") >= maxFaults {
@@ -64,6 +74,7 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		"an escape":               `a: "\u2028\u202e"`,
 		"anchors":                 "a: &x [1]\nb: *x\n",
 		"a JSON document":         `{"a": ["!!binary"]}`,
+		"keys of JSON":            `{"k:{\"mountPath\":\"C:\\\\a\u0026b\"}": "\u0061", "C:\\x64": 1, "\u00e9": {"": 1}, "日本": {"b": 1}}`,
 		"numbers":                 "a: [0, 1, -20, +3, 1.5, 0.10]\n",
 		"a text of digits":        "a: '0400'\nb: 2026-01-02\nc: 12:30\n",
 		"words as keys":           "'on': 1\n\"true\": 1\n12: 1\nyesterday: 1\n2026-01-02: on\n",
@@ -72,6 +83,22 @@ func TestOrdinaryTextsPass(t *testing.T) {
 		if err := Check([]byte(text)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Keys are found in the text in a time that grows with its length, also where it is one line.
+func TestKeysOfALongLine(t *testing.T) {
+	var keys strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&keys, `"é%d": 1, `, i)
+	}
+	began := time.Now()
+	err := Check([]byte("{" + keys.String() + `"\u006cog": 1}`))
+	if err == nil || err.Error() != `line 1: key "log" has an escape for a character that needs none, and looks like another key: write the character itself` {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 

@@ -225,6 +225,7 @@ func TestASecondVerifierFindsTheSameLies(t *testing.T) {
 	t.Logf("%d logs of %d segments", len(all), len(l.names))
 }
 
+// secondVerdict runs verify.py, whose exit codes are those of pipeguard audit verify.
 func secondVerdict(t *testing.T, interpreter string, args ...string) evidence.Verdict {
 	t.Helper()
 	out, err := exec.Command(interpreter, append([]string{filepath.Join(".", "verify.py")}, args...)...).CombinedOutput() //nolint:gosec // the verifier beside this file
@@ -235,7 +236,7 @@ func secondVerdict(t *testing.T, interpreter string, args ...string) evidence.Ve
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	verdict := map[int]evidence.Verdict{0: evidence.VerdictOK, 1: evidence.VerdictTampered, 2: evidence.VerdictIncomplete}[code]
+	verdict := map[int]evidence.Verdict{0: evidence.VerdictOK, 1: evidence.VerdictTampered, 3: evidence.VerdictIncomplete}[code]
 	if verdict == "" || !bytes.HasPrefix(out, []byte(verdict)) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second verifier of audit logs: verify.py DIR VKEY [OUTSIDE]. Standard library only; it shares no code with the first.
 
-Exit code: 0 ok, 1 tampered, 2 incomplete. VKEY is a verifier key of the log, name+hash+base64; OUTSIDE a file of checkpoints held elsewhere.
+Exit code: 0 ok, 1 tampered, 2 wrong command line or not readable, 3 incomplete, as of pipeguard (docs/cli.md). VKEY is a verifier key of the log, name+hash+base64; OUTSIDE a file of checkpoints held elsewhere.
 """
 import base64, hashlib, json, os, re, sys
 
@@ -211,12 +211,18 @@ def verify(directory, vkey, outside):
         tampered(f"records {begin} to {start_size} are held by no checkpoint of more")
     if strange or open_end or begin > 1 or not held or max(held) < seq:
         print(f"incomplete: records before {begin} and after {min(seq, max([0, *held]))} are not there, or not covered by a checkpoint held elsewhere")
-        sys.exit(2)
+        sys.exit(3)
     print(f"ok: {seq} records")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4):
+        print("usage: verify.py DIR VKEY [OUTSIDE]", file=sys.stderr)
+        sys.exit(2)
     try:
         verify(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else None)
+    except OSError as e:
+        print("not read:", e, file=sys.stderr)
+        sys.exit(2)
     except (ValueError, IndexError, KeyError, AttributeError, TypeError) as e:  # text that nobody signed, in no form that anybody writes
         tampered(e)

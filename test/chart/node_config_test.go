@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pipeguard/pipeguard/internal/config"
+	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
@@ -121,7 +122,7 @@ func TestEveryValueOfTheNodesConfigurationArrives(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(content), &got); err != nil {
 		t.Fatal(err)
 	}
-	set.Node.Config["apiVersion"], set.Node.Config["kind"] = config.APIVersion, config.ProxyKind
+	set.Node.Config["apiVersion"], set.Node.Config["kind"] = configfile.APIVersion, config.ProxyKind
 	for _, x := range []map[string]any{set.Node.Config, got} {
 		delete(x, "acl") // compared above
 	}
