@@ -14,16 +14,12 @@ import (
 // modulesInterval is how often a directory of Rego is looked at.
 const modulesInterval = 10 * time.Second
 
-// modulesSettle is how long a directory must stay the same before it counts: half of its files refuse less than all of them.
-const modulesSettle = time.Second
-
 // followModules calls changed whenever the Rego beside the configuration has changed, until ctx is done. dir is called each
 // time, since a reload may name another directory. late is called once each time that reading the directory does not end in time.
 func followModules(ctx context.Context, interval time.Duration, dir func() string, changed func(), late func(error)) {
 	digest := patience.New(patience.Usual, func() ([sha256.Size]byte, error) { return modulesDigest(dir()), nil })
 	last, err := digest.Read(ctx)
-	seen := last
-	tick := time.NewTimer(interval)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for isLate := false; ; {
 		if err != nil && ctx.Err() == nil && !isLate {
@@ -35,19 +31,14 @@ func followModules(ctx context.Context, interval time.Duration, dir func() strin
 			return
 		case <-tick.C:
 		}
-		next := interval
 		var now [sha256.Size]byte
-		switch now, err = digest.Read(ctx); {
-		case err != nil: // what it holds is not known
-		case now == last:
-			seen = last
-		case now != seen: // perhaps it is being written
-			seen, next = now, min(interval, modulesSettle)
-		default:
+		if now, _, err = patience.Settled(ctx, patience.Quiet, last, func() (d, key [sha256.Size]byte, err error) {
+			d, err = digest.Read(ctx)
+			return d, d, err
+		}); err == nil && now != last {
 			last = now
 			changed()
 		}
-		tick.Reset(next)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestACLRefuses(t *testing.T) {
 		"a service account left empty":       {rule + "{namespace: a, serviceAccount: }]\n", []string{"f.yaml:8:48: acl.rules[0].callers[0].serviceAccount: has no value"}},
 		"a namespace that is an empty text":  {rule + "{namespace: \"\", user: S-1-5-18}]\n", []string{"acl.rules[0].callers[0].namespace: has no value"}},
 		"a namespace with a star":            {rule + "{namespace: \"team-*\"}]\n", []string{"f.yaml:8:17: acl.rules[0].callers[0]", "one namespace"}},
-		"a container of any pod":             {rule + "{container: azuredisk}]\n", []string{"f.yaml:8:17: acl.rules[0].callers[0]", "everybody"}},
+		"a container of any pod":             {rule + "{container: azuredisk}]\n", []string{"f.yaml:8:17: acl.rules[0].callers[0]", "every caller"}},
 		"a list of namespaces":               {rule + "{namespace: [a, b]}]\n", []string{"line 8"}},
 		"hostProcess in words":               {rule + "{namespace: a, hostProcess: sometimes}]\n", []string{"line 8"}},
 		"a key of the policy objects":        {rule + "{namespace: a, serviceAccounts: [b]}]\n", []string{"line 8", "serviceAccounts"}},

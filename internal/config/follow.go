@@ -37,7 +37,7 @@ type FollowOptions struct {
 	Look time.Duration
 	// Reread is how often the content is compared, whatever it looks like; 10s. A file can change within the resolution of its time.
 	Reread time.Duration
-	// Settle is how long a content must stay the same before it counts, so that a file that is being written is not read; 200ms.
+	// Settle is how long a content must stay the same before it counts, so that a file that is being written is not read; patience.Quiet.
 	Settle time.Duration
 	// Patience is how long the file may keep its reader; patience.Usual.
 	Patience time.Duration
@@ -49,7 +49,7 @@ type FollowOptions struct {
 
 func (o FollowOptions) complete() FollowOptions {
 	o.Look, o.Reread = cmp.Or(o.Look, time.Second), cmp.Or(o.Reread, 10*time.Second)
-	o.Settle, o.Patience = cmp.Or(o.Settle, 200*time.Millisecond), cmp.Or(o.Patience, patience.Usual)
+	o.Settle, o.Patience = cmp.Or(o.Settle, patience.Quiet), cmp.Or(o.Patience, patience.Usual)
 	if o.Late == nil {
 		o.Late = func(error) {}
 	}
@@ -103,7 +103,10 @@ func (f *follower) follow(ctx context.Context, loaded Digest, reload func(isAgai
 			continue
 		}
 		var content Digest
-		if content, err = f.settled(ctx, loaded); err != nil {
+		if content, _, err = patience.Settled(ctx, f.Settle, loaded, func() (Digest, Digest, error) {
+			d, err := f.content.Read(ctx)
+			return d, d, err
+		}); err != nil {
 			continue
 		}
 		seen, reread = now, time.Now().Add(f.Reread)
@@ -112,25 +115,6 @@ func (f *follower) follow(ctx context.Context, loaded Digest, reload func(isAgai
 			again = reload(!isNew)
 		}
 	}
-}
-
-// settled returns the content once two looks in a row have found the same; what is loaded already needs no second look.
-func (f *follower) settled(ctx context.Context, loaded Digest) (Digest, error) {
-	content, err := f.content.Read(ctx)
-	for err == nil && content != loaded {
-		timer := time.NewTimer(f.Settle)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return content, ctx.Err()
-		case <-timer.C:
-		}
-		before := content
-		if content, err = f.content.Read(ctx); content == before {
-			break
-		}
-	}
-	return content, err
 }
 
 // appearance is what a file looks like from outside; nil is one that cannot be looked at.

@@ -133,8 +133,9 @@ func TestFollowWaitsUntilAFileIsWritten(t *testing.T) {
 		f := follow(t, "one")
 		defer f.stop()
 		f.write("o")
-		f.after(1100*time.Millisecond, 0) // looked at, and not settled
+		f.after(1900*time.Millisecond, 0) // looked at, and not settled
 		f.write("other")
+		f.after(time.Second, 0)
 		f.after(time.Second, 1)
 		f.after(time.Minute, 1)
 	})

@@ -167,7 +167,7 @@ func TestParseRefuses(t *testing.T) {
 		{"who is named, a text", head + "requestPolicy: {named: everybody}\n", []string{"f.yaml:3:24: requestPolicy.named: is gone"}},
 		{"who is named, twice", head + "requestPolicy: {named: {disk: {}, disk: {}}}\n", []string{"disk"}},
 		{"a mode in other case", head + "acl:\n  pipes:\n    - {pipe: volume-v1, mode: logonly}\n", []string{"f.yaml:5:31: acl.pipes[0].mode"}},
-		{"a caller that would be everybody", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers:\n        - {}\n", []string{"f.yaml:9:11: acl.rules[0].callers[0]", "everybody"}},
+		{"a caller that would be everybody", head + "acl:\n  rules:\n    - name: r\n      pipes: [volume-v1]\n      operations: [\"*\"]\n      callers:\n        - {}\n", []string{"f.yaml:9:11: acl.rules[0].callers[0]", "every caller"}},
 		{"a user left empty, which would be any user", rule + "{user: , exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},
 		{"a user that is an empty string", rule + "{user: \"\", exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},
 		{"a user that is blank", rule + "{user: ' \t', exe: /bin/x}]\n", []string{"f.yaml:8:24: acl.rules[0].callers[0].user: has no value"}},

@@ -50,8 +50,8 @@ type Options struct {
 	TestTimeout time.Duration
 	// WatchPoll is how often Watch looks at the directory without being told. Default 10 s.
 	WatchPoll time.Duration
-	// WatchSettle is how long a directory must be quiet before Watch reads it. Default 100 ms: an editor or the
-	// kubelet changes several names in a row.
+	// WatchSettle is how long what is watched must stay the same before it counts. Default patience.Quiet: an editor or the
+	// kubelet changes several names in a row, and a file may be read while it is being written.
 	WatchSettle time.Duration
 	// WatchRead is how long reading the directory may take before Watch says so. Default patience.Usual.
 	WatchRead time.Duration
@@ -90,7 +90,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxInputBytes = cmp.Or(o.MaxInputBytes, 4<<20)
 	o.TestTimeout = cmp.Or(o.TestTimeout, 30*time.Second)
 	o.WatchPoll = cmp.Or(o.WatchPoll, 10*time.Second)
-	o.WatchSettle = cmp.Or(o.WatchSettle, 100*time.Millisecond)
+	o.WatchSettle = cmp.Or(o.WatchSettle, patience.Quiet)
 	o.WatchRead = cmp.Or(o.WatchRead, patience.Usual)
 	o.Limits = o.Limits.withDefaults()
 	if o.ThreadTime == nil {

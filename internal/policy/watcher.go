@@ -72,20 +72,34 @@ func (w *watcher) settle(ctx context.Context) bool {
 	return true
 }
 
-// attempt activates what load returns, unless the attempt before was about the same. An error goes to onResult or, without one, to the log.
+// read returns what load does, and what it is about.
+func (w *watcher) read(ctx context.Context) (m Modules, about string, err error) {
+	if m, err = w.reader.Read(ctx); errors.Is(err, patience.ErrLate) {
+		return m, "", fmt.Errorf("policies: %w", err)
+	} else if err != nil {
+		return m, "", err
+	}
+	data, err := newDocument(m.Data, w.engine.options.Limits.DataBytes)
+	if err != nil {
+		return m, "", err
+	}
+	return m, m.revision(data), nil
+}
+
+// attempt activates what load returns once it stays the same, unless the attempt before was about the same. An error goes to onResult or, without
+// one, to the log.
 func (w *watcher) attempt(ctx context.Context) {
-	m, err := w.reader.Read(ctx)
+	read := func() (Modules, string, error) { return w.read(ctx) }
+	var m Modules
+	var about string
+	var err error
+	if w.last == "" { // nothing decides yet
+		m, about, err = read()
+	} else {
+		m, about, err = patience.Settled(ctx, w.engine.options.WatchSettle, w.last, read)
+	}
 	if ctx.Err() != nil {
 		return
-	}
-	if errors.Is(err, patience.ErrLate) {
-		err = fmt.Errorf("policies: %w", err)
-	}
-	about := ""
-	if err == nil {
-		data, dataErr := newDocument(m.Data, w.engine.options.Limits.DataBytes)
-		err = dataErr
-		about = m.revision(data)
 	}
 	if err != nil {
 		about = err.Error()

@@ -149,7 +149,7 @@ func TestWatcherTellsOfEachContentOnce(t *testing.T) {
 		}
 		broken := small().with(map[string]string{"small.rego": "package"})
 		gone := errors.New("gone")
-		states := []outcome{{m: small()}, {m: small()}, {err: gone}, {err: gone}, {m: broken}, {m: broken}, {m: small()}, {m: small().WithData(map[string]any{"a": 1})}}
+		states := []outcome{{m: small()}, {m: small()}, {err: gone}, {err: gone}, {m: broken}, {m: broken}, {m: broken}, {m: small()}, {m: small()}, {m: small().WithData(map[string]any{"a": 1})}}
 		var told []string
 		i := 0
 		ctx, cancel := context.WithCancel(t.Context())
@@ -188,6 +188,43 @@ func join(s []string) string {
 		out += v
 	}
 	return out + "]"
+}
+
+// A poll took parameters that were being written, and what was cut off permitted more than the whole.
+func TestWatcherTakesNothingThatIsBeingWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Timeout: time.Minute, WatchPoll: time.Minute, WatchSettle: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var written atomic.Int64
+		var told []string
+		w := e.newWatcher(e.options.WatchPoll, func() (Modules, error) { return small().WithData(map[string]any{"a": written.Load()}), nil }, nil)
+		w.onResult = func(s Snapshot, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			told = append(told, s.Revision())
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.run(ctx) }()
+		time.Sleep(time.Minute - time.Second/2)
+		for range 5 {
+			written.Add(1)
+			time.Sleep(time.Second)
+		}
+		if synctest.Wait(); len(told) != 1 {
+			t.Errorf("told of %d while it was written", len(told))
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		cancel()
+		<-done
+		if len(told) != 2 || told[0] == told[1] {
+			t.Errorf("told of %q", told)
+		}
+	})
 }
 
 func TestWatcherTriesAgainWhatRanOutOfTime(t *testing.T) {

@@ -220,7 +220,7 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 // Silent are the segments that are not read, and that hold records by their names which nothing that was read holds: before the first record, or behind the last one; those
 // whose records another segment declares void; and what has nearly the name of a segment, or holds a record under another one. What is missing between two records is said with the second one.
 func (l *Log) Silent() (silent []segment.Stray) {
-	if r := l.Report; r != nil && (r.HadKeys || r.Fault != nil) || len(l.parts) == 0 { // a verification says it
+	if r := l.Report; r != nil && r.Fault != nil || len(l.parts) == 0 { // it was changed, which is said
 		return nil
 	}
 	for _, s := range l.Unread {

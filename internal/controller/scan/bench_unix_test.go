@@ -69,7 +69,7 @@ func BenchmarkPass(b *testing.B) {
 // numbered encodes n copies of a pod, each with a name of its own, as objects of a list.
 func numbered(b *testing.B, p *corev1.Pod, n int) (objects [][]byte) {
 	b.Helper()
-	p.TypeMeta.Kind, p.APIVersion = "Pod", "v1"
+	p.Kind, p.APIVersion = "Pod", "v1"
 	for i := range n {
 		p.Name = p.GenerateName + strconv.Itoa(i)
 		raw, err := json.Marshal(p)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/test/clitest"
 )
@@ -144,6 +145,35 @@ func TestASegmentThatIsNotReadIsMissed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// With keys, commands that read ended with 0 where the verification and they themselves without keys ended with 3.
+func TestASegmentBehindAVerifiedEndIsMissed(t *testing.T) {
+	for name, text := range map[string]string{"a byte": "x", "a NUL before records": "\x00{}\n"} {
+		dir, keys, outside := keptLog(t)
+		last, err := evidence.Verify(t.Context(), evidence.VerifyOptions{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, fmt.Sprintf("audit-%020d-00000000-0000-4000-8000-000000000000.jsonl", last.LastSeq+1))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		given := []string{"--keys", keys, "--checkpoint", outside}
+		for _, with := range [][]string{nil, given} {
+			for reader, args := range unverifying(dir) {
+				if reader == "one" {
+					args[2] = "2"
+				}
+				if got := evidenceCommand(t, append(args, with...)...); got.Code != cli.ExitIncomplete || !strings.Contains(got.Out+got.ErrOut, filepath.Base(file)) {
+					t.Errorf("%s, %s, with %q: exit code %d, %s", name, reader, with, got.Code, got.ErrOut)
+				}
+			}
+		}
+		if got := evidenceCommand(t, append([]string{"verify", dir}, given...)...); got.Code != cli.ExitIncomplete {
+			t.Errorf("%s, verify: %+v", name, got)
+		}
 	}
 }
 
