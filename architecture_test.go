@@ -69,6 +69,7 @@ func matches(path, pattern string) bool {
 // Paths without a dot are the module's own.
 var forbidden = []struct{ from, to, because string }{
 	{"internal/patience", "*", "reading in time does not depend on what is read"},
+	{"internal/atmost", "*", "a bound does not depend on what is read"},
 	{"internal/proxy/acl", "*", "matching a caller is a pure function"},
 	{"internal/policy", "k8s.io", "the engine also judges requests on nodes, which know no Kubernetes types"},
 	{"internal/policy", "google.golang.org/grpc", "the engine also judges admission, which knows no gRPC"},
@@ -149,8 +150,8 @@ var mayUse = []struct {
 	to      []string
 	because string
 }{
-	{"internal/httpsclient", []string{"internal/filetrust", "golang.org/x/sys"}, "what asks a server knows nothing of the question"},
-	{"internal/proxy/report", []string{"internal/httpsclient", "internal/filetrust", "golang.org/x/sys"}, "a report is what the service answers, and decides nothing"},
+	{"internal/httpsclient", []string{"internal/atmost", "internal/filetrust", "golang.org/x/sys"}, "what asks a server knows nothing of the question"},
+	{"internal/proxy/report", []string{"internal/httpsclient", "internal/atmost", "internal/filetrust", "golang.org/x/sys"}, "a report is what the service answers, and decides nothing"},
 }
 
 // forbiddenDirect lists what a package may not import in its own files, although something it imports may.

@@ -12,6 +12,7 @@ plain=( # packages that start no goroutine
 	./cmd/pipeguard/internal/manifest
 	./deploy/...
 	./internal/admission/jsonscan
+	./internal/atmost
 	./internal/audit/export
 	./internal/audit/hunt
 	./internal/audit/inert

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
@@ -104,12 +105,9 @@ func readRequest(arg string, stdin io.Reader, into proto.Message) error {
 	doc := []byte(arg)
 	if arg == "-" {
 		var err error
-		if doc, err = io.ReadAll(io.LimitReader(stdin, maxRequest+1)); err != nil {
+		if doc, err = atmost.ReadAll(stdin, maxRequest); err != nil {
 			return err
 		}
-	}
-	if len(doc) > maxRequest {
-		return fmt.Errorf("longer than %d bytes", maxRequest)
 	}
 	if err := protojson.Unmarshal(doc, into); err != nil {
 		// protojson puts its own name and, on purpose, varying blanks before the text.

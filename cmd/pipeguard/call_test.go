@@ -107,7 +107,7 @@ func TestCallPrintsTheResponse(t *testing.T) {
 		"a request that is too large": {
 			stdin: `{"path": "` + strings.Repeat("a", maxRequest) + `"}`,
 			args:  []string{"--pipe", "filesystem-v1", "PathExists", "-"},
-			code:  cli.ExitBadInput, inErr: "longer than",
+			code:  cli.ExitBadInput, inErr: "more than",
 		},
 		"a pipe that nobody serves": {
 			args: []string{"--pipe", "volume-v1", "GetVolumeStats", `{}`},

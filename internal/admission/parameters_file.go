@@ -3,7 +3,6 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 	"github.com/pipeguard/pipeguard/internal/core/pipepath"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
@@ -22,12 +22,12 @@ const maxParameters = 1 << 20
 // LoadParameters reads a file of parameters in YAML. Errors name the file and list every fault in it.
 func LoadParameters(file string, policies PolicyReader) (Parameters, error) {
 	f, err := os.Open(file) // #nosec G304 -- the operator names the file
+	var data []byte
+	if err == nil {
+		data, err = atmost.ReadAndClose(f, maxParameters)
+	}
 	if err != nil {
 		return Parameters{}, fmt.Errorf("read parameters: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxParameters+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return Parameters{}, fmt.Errorf("read parameters %s: %w", file, err)
 	}
 	p, err := ParseParameters(data, policies)
 	if err != nil {

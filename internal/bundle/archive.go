@@ -12,6 +12,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // Names in the archive, as OPA writes them.
@@ -100,7 +102,7 @@ func unpackTar(archive *tar.Reader) (map[string][]byte, error) {
 		if _, twice := files[h.Name]; twice {
 			return nil, refuse(ReasonContent, fmt.Errorf("%q is there twice", h.Name))
 		}
-		if files[h.Name], err = readAll(archive, MaxUncompressed); err != nil {
+		if files[h.Name], err = refuseSize(atmost.ReadAll(archive, MaxUncompressed)); err != nil {
 			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
@@ -120,7 +121,7 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if err := winsvc.MakePrivate(d.dir); err != nil {
 		return state{}, nil, fmt.Errorf("make %s private: %w", d.dir, err)
 	}
-	text, err := readFile(d.stateFile(audience), maxState)
+	text, err := atmost.ReadFile(d.stateFile(audience), maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil, nil
 	}
@@ -136,7 +137,7 @@ func (d disk) load(audience string) (s state, raw []byte, err error) {
 	if err != nil {
 		return state{}, nil, fmt.Errorf("%s says which bundles are too old and cannot be read; remove the directory and set a minimum revision: %w", d.stateFile(audience), err)
 	}
-	raw, err = readFile(d.bundle(s), MaxCompressed)
+	raw, err = ReadFile(d.bundle(s))
 	if err != nil { // a bundle that is lost is offered again; what was seen still counts
 		return s, nil, nil //nolint:nilerr // the bundle is offered again
 	}
@@ -212,21 +213,4 @@ func syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// readFile reads a plain file of at most limit bytes.
-func readFile(name string, limit int64) (_ []byte, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no plain file", name)
-	}
-	f, err := os.Open(name) //nolint:gosec // a file that the administrator names
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return readAll(f, limit)
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/filetrust"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
@@ -23,7 +24,7 @@ func (k *Keeper) Follow(ctx context.Context, file string, interval time.Duration
 	var again time.Time
 	var pinned uint64 // what was refused may be taken under other keys
 	look := func() {
-		raw, err := readFile(file, MaxCompressed)
+		raw, err := ReadFile(file)
 		sum := sha256.Sum256(raw)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -51,10 +52,10 @@ func (k *Keeper) note(err error) {
 }
 
 // ReadFile reads an archive, bounded in its size.
-func ReadFile(name string) ([]byte, error) { return readFile(name, MaxCompressed) }
+func ReadFile(name string) ([]byte, error) { return refuseSize(atmost.ReadFile(name, MaxCompressed)) }
 
 // ReadKeyFile reads a file of keys, bounded in its size.
-func ReadKeyFile(name string) ([]byte, error) { return readFile(name, maxKeyFile) }
+func ReadKeyFile(name string) ([]byte, error) { return atmost.ReadFile(name, maxKeyFile) }
 
 // ReadPinnedKeys reads the file of the keys that a node believes, unless others than administrators can change it.
 func ReadPinnedKeys(name string) ([]byte, error) { return filetrust.Read(name, maxKeyFile) }

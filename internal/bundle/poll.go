@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 const (
@@ -81,7 +83,7 @@ func fetch(ctx context.Context, c *http.Client, url, etag string) (raw []byte, t
 	case http.StatusNotModified:
 		return nil, "", nil
 	case http.StatusOK:
-		raw, err := readAll(answer.Body, MaxCompressed)
+		raw, err := refuseSize(atmost.ReadAll(answer.Body, MaxCompressed))
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", url, err)
 		}

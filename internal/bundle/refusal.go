@@ -1,6 +1,10 @@
 package bundle
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
+)
 
 // Reason says in one word why a bundle was refused. Reasons are few, so that metrics can have them as labels.
 type Reason string
@@ -44,3 +48,11 @@ func ReasonOf(err error) Reason {
 }
 
 func refuse(reason Reason, err error) error { return &Refusal{reason, err} }
+
+// refuseSize makes a Refusal of an atmost.SizeError.
+func refuseSize(text []byte, err error) ([]byte, error) {
+	if _, ok := errors.AsType[*atmost.SizeError](err); ok {
+		err = refuse(ReasonSize, err)
+	}
+	return text, err
+}

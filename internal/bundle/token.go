@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
 	"slices"
@@ -177,15 +176,3 @@ func encode(v any) ([]byte, error) {
 }
 
 func trim(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n") }
-
-// readAll reads at most limit bytes; one more is an error.
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > limit {
-		return nil, refuse(ReasonSize, fmt.Errorf("more than %d bytes", limit))
-	}
-	return text, nil
-}

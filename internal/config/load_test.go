@@ -95,7 +95,7 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 	if err := os.WriteFile(long, []byte(head+"# "+strings.Repeat("x", configfile.MaxSize)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadProxy(long); err == nil || !strings.Contains(err.Error(), "longer than") {
+	if _, err := LoadProxy(long); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("a file without end: %v", err)
 	}
 }

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
 
@@ -34,23 +32,8 @@ type File struct {
 	root *yaml.Node
 }
 
-// Read returns the text of a regular file, at most MaxSize and one byte, for Decode. Anything else of that name, such as a pipe that
-// might never be written to, is an error.
-func Read(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is no plain file")}
-	}
-	f, err := os.Open(file) // #nosec G304 -- the operator names the file
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
-	return text, errors.Join(err, f.Close())
-}
+// Read returns the text of a configuration file, which must be a regular file of at most MaxSize bytes, for Decode.
+func Read(file string) ([]byte, error) { return atmost.ReadFile(file, MaxSize) }
 
 // Decode reads one YAML document of a kind strictly into a pointer to a struct with yaml tags, and keeps what the document leaves out. A file that is too long, that is of another
 // kind, that reads otherwise than it looks (package plainyaml), that has an unknown key or a second document is an error, each fault with its line. It does not

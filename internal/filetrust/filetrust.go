@@ -3,12 +3,13 @@ package filetrust
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // Check refuses a file or directory that other accounts can change or replace: it belongs to one of them, its access lets one of them
@@ -41,34 +42,16 @@ func Read(path string, most int64) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // a directory passes Check, and to open a FIFO may take for ever
-		return nil, fmt.Errorf("%s is no plain file", path)
-	}
 	return ReadSmall(path, most)
 }
 
-// ReadSmall returns the content of a file that decides nothing, such as a credential, of 1 to most bytes.
-func ReadSmall(path string, most int64) (_ []byte, err error) {
-	f, err := os.Open(path) // #nosec G304 -- the configuration names the file
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case int64(len(content)) > most:
-		return nil, fmt.Errorf("%s has more than %d bytes", path, most)
-	case len(content) == 0:
+// ReadSmall returns the content of a regular file that decides nothing, such as a credential, of 1 to most bytes.
+func ReadSmall(path string, most int64) ([]byte, error) {
+	content, err := atmost.ReadFile(path, most)
+	if err == nil && len(content) == 0 {
 		return nil, fmt.Errorf("%s is empty", path)
 	}
-	return content, nil
+	return content, err
 }
 
 // CheckPlace refuses a file or directory that belongs to another account, or in whose place another account can put something else. What

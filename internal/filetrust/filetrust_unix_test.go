@@ -280,7 +280,7 @@ func TestEachReadAsksAnew(t *testing.T) {
 		"a file that has grown":                  {func() { _ = os.WriteFile(p.file, []byte("xy"), 0o600) }, "more than 1 bytes"},
 		"a file that was emptied":                {func() { _ = os.Truncate(p.file, 0) }, "is empty"},
 		"a file that is gone":                    {func() { _ = os.Remove(p.file) }, "no such file"},
-		"a directory":                            {func() { _ = errors.Join(os.Remove(p.file), os.Mkdir(p.file, 0o700)) }, "no plain file"},
+		"a directory":                            {func() { _ = errors.Join(os.Remove(p.file), os.Mkdir(p.file, 0o700)) }, "not a regular file"},
 		"a pipe that nobody writes to":           {func() { _ = errors.Join(os.Remove(p.file), syscall.Mkfifo(p.file, 0o600)) }, "neither a file nor a directory"},
 	} {
 		_ = os.RemoveAll(p.file)

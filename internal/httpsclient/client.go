@@ -7,11 +7,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 const (
@@ -167,12 +168,9 @@ func Do(c *http.Client, r *http.Request, most int64) (Answer, error) {
 		return Answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
-	switch {
-	case err != nil:
+	body, err := atmost.ReadAll(response.Body, most)
+	if err != nil {
 		return Answer{}, fmt.Errorf("read the answer %s: %w", response.Status, err)
-	case int64(len(body)) > most:
-		return Answer{}, fmt.Errorf("the answer %s has more than %d bytes", response.Status, most)
 	}
 	return Answer{response.StatusCode, response.Status, response.Header, body}, nil
 }

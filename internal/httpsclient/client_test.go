@@ -118,7 +118,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 		"secret\x7f": "more than one token", "secreté": "more than one token", strings.Repeat("a", maxToken+1): "more than 16384 bytes",
 	} {
 		rewrite(t, o.TokenFile, text)
-		fails(t, c, s.URL, "token file: "+o.TokenFile)
+		fails(t, c, s.URL, "token file: ")
+		fails(t, c, s.URL, o.TokenFile)
 		fails(t, c, s.URL, want)
 	}
 	rewrite(t, o.TokenFile, "secret.two")
@@ -186,7 +187,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(t, c, s.URL+"/head", "headers exceeded")
-	fails(t, c, s.URL+"/body", "200 OK has more than 100 bytes")
+	fails(t, c, s.URL+"/body", "200 OK: more than 100 bytes")
 	fails(t, c, s.URL+"/half", "read the answer")
 	fails(t, c, s.URL+"/never", "exceeded")
 	if body, err := get(t, c, s.URL); len(body) != 100 || err != nil {

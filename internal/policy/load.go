@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // LoadFS reads every *.rego file below fsys, tests among them. Names that begin with a dot are skipped: the kubelet keeps
@@ -32,41 +32,18 @@ func LoadFS(fsys fs.FS) (Modules, error) {
 		if len(m.Files) == limits.Files {
 			return fmt.Errorf("read policy %s: more than %d modules", name, limits.Files)
 		}
-		text, err := readModule(fsys, name, limits.FileBytes)
+		text, err := atmost.ReadFS(fsys, name, int64(limits.FileBytes)) // follows links, as the kubelet's layout needs
 		if err != nil {
-			return err
+			return fmt.Errorf("read policy: %w", err)
 		}
 		if total += len(text); total > limits.TotalBytes {
 			return fmt.Errorf("read policy %s: more than %d bytes in all modules", name, limits.TotalBytes)
 		}
-		m.Files[name] = text
+		m.Files[name] = string(text)
 		return nil
 	})
 	if err != nil {
 		return Modules{}, err
 	}
 	return m, nil
-}
-
-func readModule(fsys fs.FS, name string, limit int) (_ string, err error) {
-	info, err := fs.Stat(fsys, name) // follows links, as the kubelet's layout needs
-	if err != nil {
-		return "", fmt.Errorf("read policy: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("read policy %s: not a regular file", name)
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("read policy: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err != nil {
-		return "", fmt.Errorf("read policy %s: %w", name, err)
-	}
-	if len(text) > limit {
-		return "", fmt.Errorf("read policy %s: more than %d bytes", name, limit)
-	}
-	return string(text), nil
 }

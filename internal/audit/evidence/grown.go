@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // A witness asks how a log grew from the records that it cosigned last, which may be long ago if it was away. Once some of the records behind these are
@@ -167,7 +169,7 @@ func readGrown(file string) (growth, error) {
 	if err != nil {
 		return growth{}, err
 	}
-	text, err := readAtMost(f, maxGrown)
+	text, err := atmost.ReadAndClose(f, maxGrown)
 	if err != nil {
 		return growth{}, err
 	}

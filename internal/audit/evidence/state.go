@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -72,7 +73,7 @@ func readStates(files []string, keys Keys) (s state, err error) {
 		if err != nil {
 			return state{}, err
 		}
-		text, err := readAtMost(f, 2*stateSlot)
+		text, err := atmost.ReadAndClose(f, 2*stateSlot)
 		if err != nil {
 			return state{}, err
 		}

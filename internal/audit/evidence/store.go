@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
@@ -51,19 +52,17 @@ func parseStart(text []byte) (leafRange, error) {
 // maxStart is more than the start of any log takes: a hash for each bit of a number of records.
 const maxStart = 64 << 10
 
-var errTooLong = errors.New("too long")
-
 // readStart reads the start of the log in dir; a log that was never pruned starts at nothing.
 func readStart(file string) (leafRange, error) {
 	f, _, err := openRegular(file)
 	var text []byte
 	if err == nil {
-		text, err = readAtMost(f, maxStart)
+		text, err = atmost.ReadAndClose(f, maxStart)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return leafRange{}, nil
 	}
-	if err != nil && !errors.Is(err, errTooLong) {
+	if _, isTooLong := errors.AsType[*atmost.SizeError](err); err != nil && !isTooLong {
 		return leafRange{}, err
 	}
 	var t leafRange
@@ -90,17 +89,7 @@ func readSmall(file string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readAtMost(f, limit)
-}
-
-// readAtMost reads a file of at most limit bytes, and closes it.
-func readAtMost(f *os.File, limit int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	err = errors.Join(err, f.Close())
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s: %w: it has more than %d bytes", f.Name(), errTooLong, limit)
-	}
-	return text, err
+	return atmost.ReadAndClose(f, limit)
 }
 
 // replace writes a file so that after a crash either the old or the new content is there.

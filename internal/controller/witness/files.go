@@ -5,15 +5,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/periodic"
@@ -72,7 +71,10 @@ func (f *Files) Read() {
 }
 
 func (f *Files) take(which int, file string, limit int64, parse func([]byte) error) {
-	text, err := readSmall(file, limit)
+	text, err := atmost.ReadFile(file, limit)
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err // without the file's name, which the log entry has
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%v\x00%s", err, text))
 	if sum == f.seen[which] {
 		return
@@ -84,22 +86,6 @@ func (f *Files) take(which int, file string, limit int64, parse func([]byte) err
 	if err != nil {
 		f.Log.Error("file of the witness not used; what was read before holds", zap.String(logkeys.Path, file), zap.Error(err))
 	}
-}
-
-// readSmall gives an error without the file's name: it is told once.
-func readSmall(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file) // #nosec G304 -- the operator names it
-	if path, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, path.Err
-	}
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err = errors.Join(err, f.Close()); err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("longer than %d bytes", limit)
-	}
-	return text, err
 }
 
 // byOrigin sorts the keys of logs by the log; keys of witnesses, which a file for verification may hold beside them, are left out.

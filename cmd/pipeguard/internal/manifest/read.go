@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/plainyaml"
 )
 
@@ -35,12 +36,10 @@ func Read(file string, r io.Reader) ([]Object, []Fault) {
 
 func (b bounds) read(file string, r io.Reader) ([]Object, []Fault) {
 	start := Place{File: file, Document: 1, Line: 1}
-	data, err := io.ReadAll(io.LimitReader(r, int64(b.size)+1))
+	data, err := atmost.ReadAll(r, int64(b.size))
 	switch {
 	case err != nil:
 		return nil, []Fault{{start, err}}
-	case len(data) > b.size:
-		return nil, []Fault{{start, fmt.Errorf("larger than %d MiB", b.size>>20)}}
 	case !utf8.Valid(data):
 		return nil, []Fault{{start, errors.New("not UTF-8")}}
 	}

@@ -158,7 +158,7 @@ func TestWhatOneFileHoldsIsBounded(t *testing.T) {
 	if len(objects) != 100 || len(faults) != 0 || objects[99].Line != 100 {
 		t.Errorf("%d objects, %v", len(objects), faults)
 	}
-	if _, faults := b.read("f", strings.NewReader(strings.Repeat(" ", b.size+1))); len(faults) != 1 || !strings.Contains(faults[0].Error(), "larger than 1 MiB") {
+	if _, faults := b.read("f", strings.NewReader(strings.Repeat(" ", b.size+1))); len(faults) != 1 || !strings.Contains(faults[0].Error(), "more than 1048576 bytes") {
 		t.Errorf("a file that is too large: %v", faults)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/bundlecmd"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/policysource"
+	"github.com/pipeguard/pipeguard/internal/atmost"
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/bundle"
@@ -209,10 +210,7 @@ func loadConfig(file string) (config.Proxy, *acl.Policy, error) {
 func (r *evalReport) ofInput(cmd *cobra.Command, e *requestpolicy.Evaluator, file string) error {
 	var document any
 	err := cli.WithFile(cmd, file, func(in io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(in, maxEvalInput+1))
-		if err == nil && len(text) > maxEvalInput {
-			err = fmt.Errorf("more than %d bytes", maxEvalInput)
-		}
+		text, err := atmost.ReadAll(in, maxEvalInput)
 		if err != nil {
 			return err
 		}
