@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/patience"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // modulesInterval is how often a directory of Rego is looked at.
@@ -23,19 +24,16 @@ func followModules(ctx context.Context, interval time.Duration, dir func() strin
 	digest := patience.New(patience.Usual, func() ([sha256.Size]byte, error) { return modulesDigest(dir()), nil })
 	last, err := digest.Read(ctx)
 	seen := last
-	tick := time.NewTimer(interval)
-	defer tick.Stop()
+	next := interval
 	for isLate := false; ; {
 		if err != nil && ctx.Err() == nil && !isLate {
 			late(err)
 		}
 		isLate = err != nil
-		select {
-		case <-ctx.Done():
+		if !periodic.Sleep(ctx, next) {
 			return
-		case <-tick.C:
 		}
-		next := interval
+		next = interval
 		var now [sha256.Size]byte
 		switch now, err = digest.Read(ctx); {
 		case err != nil: // what it holds is not known
@@ -47,7 +45,6 @@ func followModules(ctx context.Context, interval time.Duration, dir func() strin
 			last = now
 			changed()
 		}
-		tick.Reset(next)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -48,12 +50,8 @@ func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) erro
 				etag = "" // it may be taken later as it is
 			}
 		}
-		timer := time.NewTimer(pollPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !periodic.Sleep(ctx, pollPause) {
 			return nil
-		case <-timer.C:
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // defaultQueue is some thousand usual records, or five hundred of the longest: enough for a collector that is started again on a
@@ -67,7 +68,7 @@ func New(o Options) (*Copies, error) {
 	c := &Copies{stop: stop}
 	c.report = newReporter(o.OnError)
 	for _, p := range o.Places {
-		q := newQueue(p, o.Queue, c.report.nudge)
+		q := newQueue(p, o.Queue, func() { periodic.Signal(c.report.wake) })
 		c.queues = append(c.queues, q)
 		if n, ok := p.(interface{ CheckpointEvery() time.Duration }); ok {
 			c.sinks = append(c.sinks, &sink{queue: q, every: n.CheckpointEvery(), now: o.Now})

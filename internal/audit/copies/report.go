@@ -84,13 +84,6 @@ func newReporter(onError func(error)) *reporter {
 	return &reporter{onError: onError, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-func (r *reporter) nudge() {
-	select {
-	case r.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
-}
-
 func (r *reporter) end() { r.once.Do(func() { close(r.ended) }) }
 
 func (r *reporter) run(queues []*queue) {
