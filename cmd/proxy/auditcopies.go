@@ -38,7 +38,7 @@ func (a *auditLog) openCopies(o auditOptions) error {
 		places = append(places, place)
 	}
 	var err error
-	a.copies, err = copies.New(copies.Options{Places: places, OnError: func(err error) { o.log.Warn("copy of audit records", zap.Error(err)) }})
+	a.copies, err = copies.New(copies.Options{Destinations: places, OnLoss: func(err error) { o.log.Warn("copy of audit records", zap.Error(err)) }})
 	return err
 }
 

@@ -117,7 +117,7 @@ func (a *auditLog) openSegments(ctx context.Context, o auditOptions, sinks []evi
 		}
 		o.log.Info("audit log is signed", zap.String(logkeys.Name, keys[0].Name()), zap.Stringer(logkeys.VerifierKey, keys[0]))
 		a.key = keys[0].LogKey()
-		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Grown: o.keyFiles(a.path)[0] + ".grown", Sinks: sinks, OnError: o.checkpointFailed, Prunes: so.KeepBytes > 0 || so.KeepAge > 0})
+		a.tree, err = evidence.Open(ctx, evidence.Options{Dir: a.path, Keys: keys, States: o.states(a.path), Grown: o.keyFiles(a.path)[0] + ".grown", Sinks: sinks, OnFault: o.checkpointFailed, Prunes: so.KeepBytes > 0 || so.KeepAge > 0})
 		if err != nil {
 			return nil, fmt.Errorf("%w; if that is for want of room, make some and start again; else look at why, and move this directory away to begin a new log", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/patience"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // modulesInterval is how often a directory of Rego is looked at.
@@ -19,17 +20,13 @@ const modulesInterval = 10 * time.Second
 func followModules(ctx context.Context, interval time.Duration, dir func() string, changed func(), late func(error)) {
 	digest := patience.New(patience.Usual, func() ([sha256.Size]byte, error) { return modulesDigest(dir()), nil })
 	last, err := digest.Read(ctx)
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for isLate := false; ; {
 		if err != nil && ctx.Err() == nil && !isLate {
 			late(err)
 		}
 		isLate = err != nil
-		select {
-		case <-ctx.Done():
+		if !periodic.Sleep(ctx, interval) {
 			return
-		case <-tick.C:
 		}
 		var now [sha256.Size]byte
 		if now, _, err = patience.Settled(ctx, patience.Quiet, last, func() (d, key [sha256.Size]byte, err error) {

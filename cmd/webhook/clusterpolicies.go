@@ -54,7 +54,7 @@ type permissions struct {
 // nextChange returns the first instant after another at which a permission ends or its end comes near.
 func (p permissions) nextChange(after time.Time) (next time.Time, found bool) {
 	consider := func(end time.Time) {
-		for _, t := range []time.Time{end.Add(-policyset.Soon), end} {
+		for _, t := range []time.Time{end.Add(-admission.ExpiryWarning), end} {
 			if t.After(after) && (!found || t.Before(next)) {
 				next, found = t, true
 			}

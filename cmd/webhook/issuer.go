@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -141,20 +143,14 @@ func (i *issuer) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 // Start replaces the certificate after two thirds of its life.
 func (i *issuer) Start(ctx context.Context) error {
 	wait := leafLifetime * 2 / 3
-	for {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
+	for periodic.Sleep(ctx, wait) {
 		wait = leafLifetime * 2 / 3
 		if err := i.issue(); err != nil {
 			i.log.Error("certificate not renewed", zap.Error(err))
 			wait = retryIssue
 		}
 	}
+	return nil
 }
 
 // writeAuthority writes the authority's certificate for clients. They never see half of it.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -43,24 +44,13 @@ func newReadiness(r *admission.Reviewer, serving func() error, m *canaryMetrics,
 
 // recheck has the canaries sent now.
 func (r *readiness) recheck() {
-	select {
-	case r.wake <- struct{}{}:
-	default: // one is waiting already
-	}
+	periodic.Signal(r.wake)
 }
 
 // run sends canaries until ctx is done.
 func (r *readiness) run(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	wasReady := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		case <-r.wake:
-		}
+	for next := time.Duration(0); periodic.Wait(ctx, next, r.wake); {
 		err := r.check(ctx)
 		switch {
 		case err != nil && wasReady:
@@ -76,12 +66,12 @@ func (r *readiness) run(ctx context.Context) error {
 			}
 		}
 		wasReady = err == nil
-		next := canaryInterval
+		next = canaryInterval
 		if !wasReady {
 			next = startInterval
 		}
-		timer.Reset(next)
 	}
+	return nil
 }
 
 func (r *readiness) check(ctx context.Context) error {

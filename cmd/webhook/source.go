@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
 	builtin "github.com/pipeguard/pipeguard/policies"
@@ -100,19 +101,13 @@ func (s *source) follow(ctx context.Context, changed func()) error {
 // followDigest calls changed whenever a digest is another one, until ctx is done.
 func followDigest(ctx context.Context, digest func() []byte, changed func()) error {
 	before := digest()
-	ticker := time.NewTicker(pollFiles)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	periodic.Run(ctx, pollFiles, func() {
 		if now := digest(); !bytes.Equal(now, before) {
 			before = now
 			changed()
 		}
-	}
+	})
+	return nil
 }
 
 func (s *source) digest() []byte {

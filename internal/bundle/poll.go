@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/atmost"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -50,12 +51,8 @@ func (k *Keeper) Poll(ctx context.Context, client *http.Client, url string) erro
 				etag = "" // it may be taken later as it is
 			}
 		}
-		timer := time.NewTimer(pollPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !periodic.Sleep(ctx, pollPause) {
 			return nil
-		case <-timer.C:
 		}
 	}
 }

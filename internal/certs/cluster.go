@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // owner is the field manager of what is written.
@@ -56,11 +58,11 @@ func NewCluster(config *rest.Config, names Names) (*Cluster, error) {
 	}
 	for _, name := range names.Configurations {
 		c.configurations[name] = newWatch(direct, &admissionv1.ValidatingWebhookConfiguration{}, &admissionv1.ValidatingWebhookConfigurationList{},
-			client.ObjectKey{Name: name}, func() { signal(c.changes) })
+			client.ObjectKey{Name: name}, func() { periodic.Signal(c.changes) })
 	}
 	if names.Secret != "" {
 		c.secret = newWatch(direct, &corev1.Secret{}, &corev1.SecretList{}, client.ObjectKey{Namespace: names.Namespace, Name: names.Secret},
-			func() { signal(c.changes); signal(c.secretChanges) })
+			func() { periodic.Signal(c.changes); periodic.Signal(c.secretChanges) })
 	}
 	return c, nil
 }

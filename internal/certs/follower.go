@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // retryFollow is how often a Secret that was refused is looked at again: time alone may make it good.
@@ -86,7 +87,7 @@ func (f *Follower) Start(ctx context.Context) error {
 		if f.fault == "" {
 			wait = math.MaxInt64
 		}
-		if !sleep(ctx, wait, f.options.Copy.SecretChanges()) {
+		if !periodic.Wait(ctx, wait, f.options.Copy.SecretChanges()) {
 			return nil
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // delayed is a replica's copy of the Secret that is late.
@@ -38,8 +40,8 @@ func replica(t *testing.T, m *memory, late time.Duration) *Follower {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	go func() {
-		for sleep(ctx, 1<<62, session.changes) {
-			time.AfterFunc(late, func() { signal(d.changes) })
+		for periodic.Wait(ctx, 1<<62, session.changes) {
+			time.AfterFunc(late, func() { periodic.Signal(d.changes) })
 		}
 	}()
 	return f
@@ -104,7 +106,7 @@ func TestHandshakesGoOnThroughAHandOver(t *testing.T) {
 			}
 		}
 		begun := m.connect()
-		sleep(t.Context(), 16*time.Hour, begun.changes)
+		periodic.Wait(t.Context(), 16*time.Hour, begun.changes)
 		quiet := time.Now() // since the newest write
 		for end := quiet.Add(2 * time.Hour); time.Now().Before(end); {
 			synctest.Wait()
@@ -113,7 +115,7 @@ func TestHandshakesGoOnThroughAHandOver(t *testing.T) {
 			if time.Since(quiet) < 3*time.Minute {
 				step = 5 * time.Second
 			}
-			if at := time.Now(); !sleep(t.Context(), step, begun.changes) || time.Since(at) < step {
+			if at := time.Now(); !periodic.Wait(t.Context(), step, begun.changes) || time.Since(at) < step {
 				quiet = time.Now()
 			}
 		}

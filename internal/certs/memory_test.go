@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 var names = Names{Namespace: "pipeguard-system", Service: "pipeguard-webhook", Secret: "pipeguard-webhook-cert", Configurations: []string{"pipeguard-webhook", "pipeguard-policies"}}
@@ -100,7 +102,7 @@ func (m *memory) deleteConfiguration(name string) {
 
 func (m *memory) notify() {
 	for _, l := range m.listeners {
-		signal(l)
+		periodic.Signal(l)
 	}
 }
 
@@ -192,7 +194,7 @@ func (m *memory) connect() *session {
 }
 
 func (s *session) travel(ctx context.Context, call string) error {
-	sleep(ctx, s.latency(), nil)
+	periodic.Sleep(ctx, s.latency())
 	s.mu.Lock()
 	broken := s.broken
 	s.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // recorder keeps the reasons of events.
@@ -205,7 +207,7 @@ func TestSomebodyWhoWantsAnotherBundleIsNotFoughtWithoutPause(t *testing.T) {
 		settle()
 		before := m.written()
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-			if !sleep(t.Context(), time.Second, other.changes) {
+			if !periodic.Wait(t.Context(), time.Second, other.changes) {
 				return
 			}
 			c := m.configuration(names.Configurations[0])

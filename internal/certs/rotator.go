@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // pause is between two looks at the cluster, however often it changes: another program may write another caBundle.
@@ -63,23 +64,10 @@ func (r *Rotator) Start(ctx context.Context) error {
 			r.wait = min(pause<<min(failures, 10), r.options.Interval)
 			failures++
 		}
-		if !sleep(ctx, pause, nil) || !sleep(ctx, r.wait-pause, r.options.Store.Changes()) {
+		if !periodic.Sleep(ctx, pause) || !periodic.Wait(ctx, r.wait-pause, r.options.Store.Changes()) {
 			return nil
 		}
 	}
-}
-
-// sleep waits until d has passed or wake has a value. It returns false if ctx is done.
-func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-	case <-wake:
-	}
-	return true
 }
 
 // look sees what is there and does what is due. It may be stopped at any point, and run anywhere else at the same time:

@@ -57,11 +57,3 @@ func (w *watch) get() (any, bool) {
 	}
 	return nil, w.controller.HasSynced()
 }
-
-// signal gives a channel a value, unless it has one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/policy"
 )
 
@@ -56,7 +57,7 @@ func newActivator(o Options, from objects) *Activator {
 }
 
 // Changed says that Options.Base would return something else than before. It does not wait.
-func (a *Activator) Changed() { signal(a.changed) }
+func (a *Activator) Changed() { periodic.Signal(a.changed) }
 
 // Start activates what the cluster holds, at once and after each change, until ctx is done. The first attempt waits for
 // the cache: policies without the cluster's objects could permit what these forbid.
@@ -74,12 +75,10 @@ func (a *Activator) Start(ctx context.Context) error {
 
 // unlessDone is an error, or nil if the process is ending: what was cut off did not fail.
 func unlessDone(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
 // wait returns when there is a reason for the next attempt, and false when ctx is done.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 // standing is the state of a subject's permission. Later values are later in time.
@@ -23,7 +23,7 @@ func standingOf(s v1alpha1.Subject, now time.Time) standing {
 		return open
 	case !now.Before(s.ExpiresAt.Time):
 		return expired
-	case !now.Before(s.ExpiresAt.Add(-policyset.Soon)):
+	case !now.Before(s.ExpiresAt.Add(-admission.ExpiryWarning)):
 		return expiring
 	}
 	return open
@@ -54,7 +54,7 @@ func untilNextStanding(subjects []v1alpha1.Subject, now time.Time) (time.Duratio
 		if s.ExpiresAt == nil {
 			continue
 		}
-		for _, at := range []time.Time{s.ExpiresAt.Add(-policyset.Soon), s.ExpiresAt.Time} {
+		for _, at := range []time.Time{s.ExpiresAt.Add(-admission.ExpiryWarning), s.ExpiresAt.Time} {
 			if left := at.Sub(now); left > 0 && (!found || left < next) {
 				next, found = left, true
 			}

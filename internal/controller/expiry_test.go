@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
-	"github.com/pipeguard/pipeguard/internal/policyset"
+	"github.com/pipeguard/pipeguard/internal/admission"
 )
 
 const day = 24 * time.Hour
@@ -19,8 +19,8 @@ func TestAPermissionEndsAtItsEnd(t *testing.T) {
 	}{
 		"without an end":        {lasting("s"), open},
 		"long before":           {ending("s", 30*day), open},
-		"a second before seven": {ending("s", policyset.Soon+time.Second), open},
-		"seven days before":     {ending("s", policyset.Soon), expiring},
+		"a second before seven": {ending("s", admission.ExpiryWarning+time.Second), open},
+		"seven days before":     {ending("s", admission.ExpiryWarning), expiring},
 		"a second before":       {ending("s", time.Second), expiring},
 		"at its end":            {ending("s", 0), expired},
 		"long after":            {ending("s", -30*day), expired},
@@ -54,7 +54,7 @@ func TestTheNextChangeIsTheFirstOfAll(t *testing.T) {
 		"a warning":          {[]v1alpha1.Subject{ending("a", 10*day), lasting("b")}, 3 * day, true},
 		"an end":             {[]v1alpha1.Subject{ending("a", 2*day), ending("b", 10*day)}, 2 * day, true},
 		"a warning before":   {[]v1alpha1.Subject{ending("a", 2*day), ending("b", 8*day)}, day, true},
-		"the warning is now": {[]v1alpha1.Subject{ending("a", policyset.Soon)}, policyset.Soon, true},
+		"the warning is now": {[]v1alpha1.Subject{ending("a", admission.ExpiryWarning)}, admission.ExpiryWarning, true},
 	} {
 		if got, ok := untilNextStanding(c.subjects, noon); got != c.want || ok != c.ok {
 			t.Errorf("%s: %s %v, want %s %v", name, got, ok, c.want, c.ok)

@@ -47,7 +47,7 @@ func explain(err error) fault {
 	for _, e := range policyset.Leaves(err) {
 		if o, ok := errors.AsType[*policyset.ObjectError](e); ok {
 			key := named{o.Kind, o.Name}
-			f.own[key] = append(f.own[key], v1alpha1.Problem{Code: codeObject, Message: clip(o.Err.Error(), maxProblem)})
+			f.own[key] = append(f.own[key], v1alpha1.Problem{Code: codeObject, Message: policyset.Clip(o.Err.Error(), maxProblem)})
 			continue
 		}
 		byModule, others := policyset.ProblemsOf(e)
@@ -127,7 +127,7 @@ func lines(problems []string) string {
 		more = fmt.Sprintf("\nand %d more", len(problems)-maxLines)
 		problems = problems[:maxLines]
 	}
-	return clip(strings.Join(problems, "\n"), maxMessage-len(more)) + more
+	return policyset.Clip(strings.Join(problems, "\n"), maxMessage-len(more)) + more
 }
 
 // position writes a problem as editors read it.
@@ -142,15 +142,5 @@ func position(p v1alpha1.Problem) string {
 			where = fmt.Sprintf("%s:%d: ", p.File, p.Line)
 		}
 	}
-	return clip(where+p.Code+": "+p.Message, maxProblem)
-}
-
-// clip cuts a text to at most n bytes, between two characters.
-func clip(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	const more = " …"
-	return strings.ToValidUTF8(s[:n-len(more)], "") + more
+	return policyset.Clip(where+p.Code+": "+p.Message, maxProblem)
 }

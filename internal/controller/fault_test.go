@@ -85,11 +85,11 @@ func TestMessagesAreBounded(t *testing.T) {
 	if got := few([]string{"a", "b", "c", "d", "e", "f", "g"}); got != "a, b, c, d, e and 2 more" {
 		t.Errorf("names %q", got)
 	}
-	if got := clip("a\xffb", 10); got != "a\uFFFDb" {
+	if got := policyset.Clip("a\xffb", 10); got != "a\uFFFDb" {
 		t.Errorf("not text: %q", got)
 	}
 	for n := 4; n < 40; n++ {
-		if got := clip(strings.Repeat("€", 20), n); len(got) > n || !utf8.ValidString(got) {
+		if got := policyset.Clip(strings.Repeat("€", 20), n); len(got) > n || !utf8.ValidString(got) {
 			t.Errorf("clip to %d: %q", n, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // Reasons of Events.
@@ -64,7 +65,7 @@ func transitions(before, after v1alpha1.PolicyStatus, published int64) []note {
 		reason = EventWaits
 	}
 	return append(out, note{corev1.EventTypeWarning, reason, "Activate",
-		fmt.Sprintf("generation %d does not decide: %s", after.ObservedGeneration, clip(obstacle.Message, maxProblem)), ""})
+		fmt.Sprintf("generation %d does not decide: %s", after.ObservedGeneration, policyset.Clip(obstacle.Message, maxProblem)), ""})
 }
 
 // isActive reports whether a status says that its generation compiles and passes its tests.

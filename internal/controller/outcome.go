@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // ObjectKey names one policy object. The UID tells it from a namesake that was deleted: generations begin anew.
@@ -63,14 +65,6 @@ func (o *outcomes) publish(next Outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, c := range o.listeners {
-		signal(c)
-	}
-}
-
-// signal leaves a sign in c unless there is one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		periodic.Signal(c)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -45,22 +46,14 @@ type Replicas struct {
 func (r *Replicas) Start(ctx context.Context) error {
 	r.started = r.now()
 	defer r.remove(ctx)
-	timer := time.NewTimer(renewEvery)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		case <-r.wake:
-		}
-		next := renewEvery
+	for next := renewEvery; periodic.Wait(ctx, next, r.wake); {
+		next = renewEvery
 		if err := r.report(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("replica's Lease not written", zap.String(logkeys.Name, leaseName(r.pod)), zap.Error(err))
 			next = retryReport
 		}
-		timer.Reset(next)
 	}
+	return nil
 }
 
 // report writes the Lease, whatever it holds now: it has no other writer, so there is nothing to conflict with.

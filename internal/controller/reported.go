@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // reportedEvents are what was told of an object already, so that Events are not repeated.
@@ -113,6 +114,6 @@ func subjectNote(s v1alpha1.Subject, now standing) (note, bool) {
 	case open:
 		return n, false
 	}
-	n.text = clip(n.text, maxMessage)
+	n.text = policyset.Clip(n.text, maxMessage)
 	return n, true
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/policyset"
 )
 
 // maxProblems is how many problems a status lists; its schema has the same bound.
@@ -97,7 +98,7 @@ func (p statusInput) isActive(key ObjectKey, generation int64) bool {
 // condition keeps the time of the last transition if the status stays the same.
 func (p statusInput) condition(kind string, c condition, generation int64, before []metav1.Condition) metav1.Condition {
 	out := metav1.Condition{
-		Type: kind, Status: c.status, Reason: c.reason, Message: clip(c.message, maxMessage),
+		Type: kind, Status: c.status, Reason: c.reason, Message: policyset.Clip(c.message, maxMessage),
 		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(p.now.Truncate(time.Second)),
 	}
 	for _, b := range before {
@@ -160,7 +161,7 @@ func text(err error) string {
 	if err == nil {
 		return ""
 	}
-	return clip(err.Error(), maxProblem)
+	return policyset.Clip(err.Error(), maxProblem)
 }
 
 // published reports whether each live replica has taken it over.
@@ -229,7 +230,7 @@ func (p statusInput) policyModuleStatus(o *v1alpha1.PolicyModule) (v1alpha1.Poli
 		if i == maxProblems {
 			break
 		}
-		problem.Message = clip(problem.Message, maxProblem)
+		problem.Message = policyset.Clip(problem.Message, maxProblem)
 		out.Problems = append(out.Problems, problem)
 	}
 	return out, true

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -37,7 +38,7 @@ type sweeper struct {
 }
 
 // refresh asks for a sweep. It does not wait.
-func (s *sweeper) refresh() { signal(s.changed) }
+func (s *sweeper) refresh() { periodic.Signal(s.changed) }
 
 // Start sweeps until ctx is done.
 func (s *sweeper) Start(ctx context.Context) error {
@@ -68,12 +69,7 @@ func (s *sweeper) run(ctx context.Context) {
 
 // gather waits for further changes, and takes their signals together.
 func (s *sweeper) gather(ctx context.Context) {
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	periodic.Sleep(ctx, gather)
 	for _, c := range []<-chan struct{}{s.outcome, s.changed} {
 		select {
 		case <-c:

@@ -243,9 +243,6 @@ func invisible(s string) string {
 	return ""
 }
 
-// Soon is how long before its end a permission counts as ending.
-const Soon = admission.ExpiryWarning
-
 // Warnings lists what the author of a valid PipePolicy may not have meant.
 func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 	out := append(pipeWarnings(p.Spec), ForAdmissionAlone(p)...)
@@ -270,7 +267,7 @@ func Warnings(p *v1alpha1.PipePolicy, now time.Time) []string {
 			switch left := s.ExpiresAt.Sub(now); {
 			case left <= 0:
 				warn("subject %s expired: it permits nothing", s.Name)
-			case left < Soon:
+			case left < admission.ExpiryWarning:
 				warn("subject %s expires in %s", s.Name, left.Round(time.Minute))
 			}
 		}

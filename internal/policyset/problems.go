@@ -23,10 +23,10 @@ func ProblemsOf(err error) (byModule map[string][]v1alpha1.Problem, others []str
 	add := func(name string, p v1alpha1.Problem, full string) {
 		object, file, ok := SplitFileName(name)
 		if !ok {
-			others = append(others, clip(full))
+			others = append(others, Clip(full, maxMessage))
 			return
 		}
-		p.File, p.Message = file, clip(p.Message)
+		p.File, p.Message = file, Clip(p.Message, maxMessage)
 		byModule[object] = append(byModule[object], p)
 	}
 	for _, e := range Leaves(err) {
@@ -44,10 +44,10 @@ func ProblemsOf(err error) (byModule map[string][]v1alpha1.Problem, others []str
 			continue
 		}
 		if object, ok := errors.AsType[*ObjectError](e); ok && object.Kind == KindPolicyModule {
-			byModule[object.Name] = append(byModule[object.Name], v1alpha1.Problem{Code: "object", Message: clip(object.Err.Error())})
+			byModule[object.Name] = append(byModule[object.Name], v1alpha1.Problem{Code: "object", Message: Clip(object.Err.Error(), maxMessage)})
 			continue
 		}
-		others = append(others, clip(e.Error()))
+		others = append(others, Clip(e.Error(), maxMessage))
 	}
 	return byModule, others
 }
@@ -68,9 +68,12 @@ func Leaves(err error) []error {
 	return out
 }
 
-func clip(s string) string {
-	if len(s) <= maxMessage {
+// Clip cuts a text to at most n bytes, between two characters.
+func Clip(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxMessage], "") + " …"
+	const more = " …"
+	return strings.ToValidUTF8(s[:n-len(more)], "") + more
 }

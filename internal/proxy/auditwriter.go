@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // auditWriter keeps the order of things with the log: no intent is written while a record that should stand before it is
@@ -120,17 +120,10 @@ func (l *auditWriter) retry(ctx context.Context) error {
 
 // watch tries again until ctx is done: the end of an operation should not wait in memory for the next caller.
 func (l *auditWriter) watch(ctx context.Context) {
-	ticker := time.NewTicker(watchInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = l.retry(ctx)            // the next call meets the same fault, and the backlog shows
-			_ = l.summarise(ctx, false) // those that are not taken wait, and the gauge shows
-		}
-	}
+	periodic.Run(ctx, watchInterval, func() {
+		_ = l.retry(ctx)            // the next call meets the same fault, and the backlog shows
+		_ = l.summarise(ctx, false) // those that are not taken wait, and the gauge shows
+	})
 }
 
 // settle writes what is waiting.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pipeguard/pipeguard/internal/core/gate"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/raw"
 )
@@ -199,22 +200,14 @@ var errUndecided = status.Error(codes.Internal, "no decision about the rest of t
 
 // watch asks whether the stream is still allowed while nothing is said on it: a silent one takes a place. It ends it if not.
 func (v *recheckedStream) watch(end context.CancelCauseFunc) (stop func()) {
-	ticker, done := time.NewTicker(overdueEvery), make(chan struct{})
-	go func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				if err := v.still(); err != nil {
-					end(err)
-					return
-				}
-			}
+	ctx, stop := context.WithCancel(v.ctx)
+	go periodic.Run(ctx, overdueEvery, func() {
+		if err := v.still(); err != nil {
+			end(err)
+			stop()
 		}
-	}()
-	return func() { close(done) }
+	})
+	return stop
 }
 
 // denial is why the stream is not allowed any more; nil if it is.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 	"github.com/pipeguard/pipeguard/internal/proxy/order"
 )
@@ -88,15 +89,8 @@ func (d detached) Value(key any) any {
 
 // watch reports operations that go on although their time is over, until ctx is done. They hold their places in the queue.
 func (s *Server) watch(ctx context.Context) {
-	ticker := time.NewTicker(watchInterval)
-	defer ticker.Stop()
 	reported := map[string]bool{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	periodic.Run(ctx, watchInterval, func() {
 		overdue := map[string]bool{}
 		for _, o := range s.queue.Overdue(s.limits.OperationTimeout + watchInterval) {
 			overdue[o.ID] = true
@@ -107,7 +101,7 @@ func (s *Server) watch(ctx context.Context) {
 			}
 		}
 		reported = overdue
-	}
+	})
 }
 
 // eventStuck is the number under which the Windows event log shows operations that do not end.

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // pollState is how often a service is asked for its state: the manager sends no events to a program without windows.
@@ -144,8 +146,6 @@ func (m manager) Stop(ctx context.Context, name string) error {
 
 // await returns when the service is in one of the states.
 func await(ctx context.Context, s *mgr.Service, wanted ...svc.State) (svc.Status, error) {
-	ticker := time.NewTicker(pollState)
-	defer ticker.Stop()
 	for {
 		status, err := s.Query()
 		if err != nil {
@@ -154,10 +154,8 @@ func await(ctx context.Context, s *mgr.Service, wanted ...svc.State) (svc.Status
 		if slices.Contains(wanted, status.State) {
 			return status, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !periodic.Sleep(ctx, pollState) {
 			return status, fmt.Errorf("it is in state %s: %w", states[status.State], ctx.Err())
-		case <-ticker.C:
 		}
 	}
 }

@@ -35,7 +35,7 @@ func BenchmarkRecord(b *testing.B) {
 		{"full queue", []Destination{stuck("a")}, func(*audit.Event) {}, true},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
-			c := mustNew(b, Options{Places: tc.places})
+			c := mustNew(b, Options{Destinations: tc.places})
 			l := line(b, tc.edit)
 			b.SetBytes(int64(len(l)))
 			b.ReportAllocs()

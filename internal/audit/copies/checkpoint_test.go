@@ -33,7 +33,7 @@ func TestACheckpointComesBehindTheRecordsBeforeItAndAlone(t *testing.T) {
 			batches = append(batches, b.String())
 			return nil
 		}}}
-		c := mustNew(t, Options{Places: []Destination{p, &place{name: "takes none"}}})
+		c := mustNew(t, Options{Destinations: []Destination{p, &place{name: "takes none"}}})
 		sinks := c.Checkpoints()
 		if len(sinks) != 1 || sinks[0].Name() != "p" {
 			t.Fatalf("%d sinks", len(sinks))
@@ -63,7 +63,7 @@ func TestACheckpointComesBehindTheRecordsBeforeItAndAlone(t *testing.T) {
 func TestACheckpointThatIsNotTakenIsAnErrorAndLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &notary{place: &place{name: "p", send: func(ctx context.Context, _ []Record) error { <-ctx.Done(); return ctx.Err() }}}
-		c := mustNew(t, Options{Places: []Destination{p}})
+		c := mustNew(t, Options{Destinations: []Destination{p}})
 		c.Record(raw(10))
 		synctest.Wait()
 		for range 1000 {
@@ -96,7 +96,7 @@ func TestACheckpointHasRoomInAFullQueueAndIsTriedOnce(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			return nil
 		}
-		c := mustNew(t, Options{Places: []Destination{p}, Queue: 20_000})
+		c := mustNew(t, Options{Destinations: []Destination{p}, Queue: 20_000})
 		for range 100 {
 			c.Record(raw(1000))
 		}
@@ -113,7 +113,7 @@ func TestACheckpointHasRoomInAFullQueueAndIsTriedOnce(t *testing.T) {
 func TestCheckpointsAreThinnedOutButForTheLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &notary{place: &place{name: "p"}, every: time.Minute}
-		c := mustNew(t, Options{Places: []Destination{p}})
+		c := mustNew(t, Options{Destinations: []Destination{p}})
 		s := c.Checkpoints()[0]
 		for range 150 {
 			if err := s.Send(t.Context(), checkpoint("NOTE", false)); err != nil {

@@ -16,7 +16,7 @@ func TestMetricsSayWhatBecameOfRecords(t *testing.T) {
 		stuck := &place{name: "stuck", send: func(context.Context, []Record) error { <-release; return nil }}
 		bad := &place{name: "bad", send: func(context.Context, []Record) error { return errors.New("no") }}
 		good := &place{name: "good"}
-		c := mustNew(t, Options{Places: []Destination{stuck, bad, good}, Queue: 20_000})
+		c := mustNew(t, Options{Destinations: []Destination{stuck, bad, good}, Queue: 20_000})
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(Collector(c))
 		for range 20 {

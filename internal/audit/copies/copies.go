@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // defaultQueue is some thousand usual records, or five hundred of the longest: enough for a collector that is started again on a
@@ -17,13 +18,13 @@ const defaultQueue = 4 << 20
 
 // Options say where copies go.
 type Options struct {
-	Places []Destination
+	Destinations []Destination
 	// Queue bounds the bytes held for each destination, those under way included; 4 MiB if 0. What comes when they are used up is dropped: what
 	// was first stays, which shows how something began, and one gap is easier to reason about than many.
 	Queue int
-	// OnError is told what is lost and why, as a *DestinationError, at most once a minute for each destination. It may wait, and
+	// OnLoss is told what is lost and why, as a *DestinationError, at most once a minute for each destination. It may wait, and
 	// may be nil.
-	OnError func(error)
+	OnLoss func(error)
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
 }
@@ -39,8 +40,8 @@ type Copies struct {
 // New starts a goroutine for each destination; Close ends them.
 func New(o Options) (*Copies, error) {
 	o.Queue = cmp.Or(o.Queue, defaultQueue)
-	if o.OnError == nil {
-		o.OnError = func(error) {}
+	if o.OnLoss == nil {
+		o.OnLoss = func(error) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -50,12 +51,12 @@ func New(o Options) (*Copies, error) {
 		errs = append(errs, fmt.Errorf("a queue of %d bytes has no room for two records", o.Queue))
 	}
 	names := map[string]bool{}
-	for i, p := range o.Places {
+	for i, p := range o.Destinations {
 		switch {
 		case p == nil:
-			errs = append(errs, fmt.Errorf("place %d is nil", i))
+			errs = append(errs, fmt.Errorf("destination %d is nil", i))
 		case names[p.Name()]:
-			errs = append(errs, fmt.Errorf("two places named %q", p.Name()))
+			errs = append(errs, fmt.Errorf("two destinations named %q", p.Name()))
 		default:
 			names[p.Name()] = true
 		}
@@ -65,9 +66,9 @@ func New(o Options) (*Copies, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Copies{stop: stop}
-	c.report = newReporter(o.OnError)
-	for _, p := range o.Places {
-		q := newQueue(p, o.Queue, c.report.nudge)
+	c.report = newReporter(o.OnLoss)
+	for _, p := range o.Destinations {
+		q := newQueue(p, o.Queue, func() { periodic.Signal(c.report.wake) })
 		c.queues = append(c.queues, q)
 		if n, ok := p.(interface{ CheckpointEvery() time.Duration }); ok {
 			c.sinks = append(c.sinks, &sink{queue: q, every: n.CheckpointEvery(), now: o.Now})

@@ -14,7 +14,7 @@ import (
 
 func TestEveryPlaceGetsEveryRecordInOrder(t *testing.T) {
 	a, b := &place{name: "a"}, &place{name: "b"}
-	c := mustNew(t, Options{Places: []Destination{a, b}})
+	c := mustNew(t, Options{Destinations: []Destination{a, b}})
 	var want []string
 	for i := range uint64(2000) {
 		l := line(t, numbered(i+1))
@@ -39,7 +39,7 @@ func TestAPlaceThatBlocksForEverHoldsNobodyUp(t *testing.T) {
 		stuck := &place{name: "stuck", send: func(context.Context, []Record) error { <-release; return nil }}
 		good := &place{name: "good"}
 		var told troubles
-		c := mustNew(t, Options{Places: []Destination{stuck, good}, Queue: 20_000, OnError: told.add})
+		c := mustNew(t, Options{Destinations: []Destination{stuck, good}, Queue: 20_000, OnLoss: told.add})
 		begin := time.Now()
 		for range 100 {
 			c.Record(raw(1000)) // in a bubble, a Record that waited would be a deadlock
@@ -76,7 +76,7 @@ func TestWhatIsLostAtTheEndIsSaidHoweverFastItWasGivenUp(t *testing.T) {
 			<-ctx.Done()
 			return &AgainError{Err: ctx.Err()}
 		}
-		c := mustNew(t, Options{Places: []Destination{&place{name: "one", send: heeds}, &place{name: "other", send: heeds}}, Queue: 20_000})
+		c := mustNew(t, Options{Destinations: []Destination{&place{name: "one", send: heeds}, &place{name: "other", send: heeds}}, Queue: 20_000})
 		for range 3 {
 			c.Record(raw(1000))
 		}
@@ -110,7 +110,7 @@ func TestEachRecordIsCountedOnce(t *testing.T) {
 			}
 			return nil
 		}}
-		c := mustNew(t, Options{Places: []Destination{moody}, Queue: 20_000})
+		c := mustNew(t, Options{Destinations: []Destination{moody}, Queue: 20_000})
 		const given = 5000
 		for i := range given {
 			c.Record(raw(100 + i%1000))
@@ -137,7 +137,7 @@ func TestWhatWasFirstStaysAndTheGapIsTold(t *testing.T) {
 		release := make(chan struct{})
 		p := &place{name: "p", send: func(context.Context, []Record) error { <-release; return nil }}
 		var told troubles
-		c := mustNew(t, Options{Places: []Destination{p}, Queue: 20_000, OnError: told.add})
+		c := mustNew(t, Options{Destinations: []Destination{p}, Queue: 20_000, OnLoss: told.add})
 		for i := range 19 {
 			c.Record([]byte(strings.Repeat(string(rune('a'+i)), 1000)))
 		}
@@ -176,7 +176,7 @@ func TestRoomAgainIsToldAlsoWhenTheGapIsOldNews(t *testing.T) {
 		release := make(chan struct{})
 		p := &place{name: "p", send: func(context.Context, []Record) error { <-release; return nil }}
 		var told troubles
-		c := mustNew(t, Options{Places: []Destination{p}, Queue: 20_000, OnError: told.add})
+		c := mustNew(t, Options{Destinations: []Destination{p}, Queue: 20_000, OnLoss: told.add})
 		for range 19 {
 			c.Record(raw(1000))
 		}
@@ -210,7 +210,7 @@ func TestAPlaceThatIsAwayIsAskedAgainAndGetsAll(t *testing.T) {
 			return nil
 		}}
 		var told troubles
-		c := mustNew(t, Options{Places: []Destination{p}, OnError: told.add})
+		c := mustNew(t, Options{Destinations: []Destination{p}, OnLoss: told.add})
 		c.Record(raw(10))
 		time.Sleep(15 * time.Minute)
 		synctest.Wait()
@@ -242,7 +242,7 @@ func TestAPlaceThatAsksForTimeGetsItWithinReason(t *testing.T) {
 				}
 				return nil
 			}}
-			c := mustNew(t, Options{Places: []Destination{p}})
+			c := mustNew(t, Options{Destinations: []Destination{p}})
 			c.Record(raw(10))
 			synctest.Wait()
 			for c.Stats()[0].Sent == 0 {
@@ -266,7 +266,7 @@ func TestAStopAsksOnceMoreAtOnce(t *testing.T) {
 			}
 			return nil
 		}}
-		c := mustNew(t, Options{Places: []Destination{p}})
+		c := mustNew(t, Options{Destinations: []Destination{p}})
 		c.Record(raw(10))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -281,7 +281,7 @@ func TestAStopAsksOnceMoreAtOnce(t *testing.T) {
 
 func TestWhatComesAfterCloseIsCountedAsDropped(t *testing.T) {
 	p := &notary{place: &place{name: "p"}}
-	c := mustNew(t, Options{Places: []Destination{p}})
+	c := mustNew(t, Options{Destinations: []Destination{p}})
 	mustClose(t, c)
 	c.Record(raw(10))
 	mustClose(t, c)
@@ -297,7 +297,7 @@ func TestALoggerThatBlocksHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		p := &place{name: "p", send: func(context.Context, []Record) error { return errors.New("no") }}
-		c := mustNew(t, Options{Places: []Destination{p}, OnError: func(error) { <-release }})
+		c := mustNew(t, Options{Destinations: []Destination{p}, OnLoss: func(error) { <-release }})
 		for range 100 {
 			c.Record(raw(10))
 		}
@@ -317,10 +317,10 @@ func TestALoggerThatBlocksHoldsNobodyUp(t *testing.T) {
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	a := &place{name: "a"}
 	for name, o := range map[string]Options{
-		"two places of one name": {Places: []Destination{a, &place{name: "a"}}},
-		"a place that is nil":    {Places: []Destination{nil}},
-		"no room for a record":   {Places: []Destination{a}, Queue: 8192},
-		"a negative queue":       {Places: []Destination{a}, Queue: -1},
+		"two destinations of one name": {Destinations: []Destination{a, &place{name: "a"}}},
+		"a destination that is nil":    {Destinations: []Destination{nil}},
+		"no room for a record":         {Destinations: []Destination{a}, Queue: 8192},
+		"a negative queue":             {Destinations: []Destination{a}, Queue: -1},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s is taken", name)

@@ -168,7 +168,7 @@ func TestNothingInAnEventActs(t *testing.T) {
 
 func TestDeniedTakesOnlyWhatWentWrong(t *testing.T) {
 	w := &written{}
-	c := mustNew(t, Options{Places: []Destination{EventLog(w, Denied)}, Queue: 20_000})
+	c := mustNew(t, Options{Destinations: []Destination{EventLog(w, Denied)}, Queue: 20_000})
 	for range 1000 { // calls that are fine do not take the room
 		c.Record(line(t))
 	}
@@ -186,7 +186,7 @@ func TestDeniedTakesOnlyWhatWentWrong(t *testing.T) {
 
 func TestTheEventLogTakesACheckpoint(t *testing.T) {
 	w := &written{}
-	c := mustNew(t, Options{Places: []Destination{EventLog(w, Denied)}})
+	c := mustNew(t, Options{Destinations: []Destination{EventLog(w, Denied)}})
 	const note = "pipeguard.dev/audit/n\n7\nAAAA=\n\n— pipeguard.dev/audit/n AbCd+/=\n"
 	if err := c.Checkpoints()[0].Send(t.Context(), checkpoint(note, false)); err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestTheEventLogTakesACheckpoint(t *testing.T) {
 func TestAnEventLogThatRefusesIsCounted(t *testing.T) {
 	w := &written{err: errors.New("the log is full")}
 	var told troubles
-	c := mustNew(t, Options{Places: []Destination{EventLog(w, All)}, OnError: told.add})
+	c := mustNew(t, Options{Destinations: []Destination{EventLog(w, All)}, OnLoss: told.add})
 	for range 5 {
 		c.Record(line(t))
 	}

@@ -90,7 +90,7 @@ type notary struct {
 
 func (n *notary) CheckpointEvery() time.Duration { return n.every }
 
-// troubles are what was told by OnError.
+// troubles are what was told by OnLoss.
 type troubles struct {
 	mu  sync.Mutex // guards all
 	all []error

@@ -31,7 +31,7 @@ func TestACollectorGetsExactlyTheRecords(t *testing.T) {
 	cert, ca := certificate(t)
 	server := startCollector(t, cert, nil)
 	at := time.Date(2026, 1, 2, 3, 5, 0, 0, time.UTC)
-	c := mustNew(t, Options{Places: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca, Host: "host-1", Node: "node-1", Now: func() time.Time { return at }})}})
+	c := mustNew(t, Options{Destinations: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca, Host: "host-1", Node: "node-1", Now: func() time.Time { return at }})}})
 	l := line(t, denied)
 	c.Record(l)
 	mustClose(t, c)
@@ -64,7 +64,7 @@ func TestACollectorGetsExactlyTheRecords(t *testing.T) {
 func TestACollectorGetsThousandsInOrderAndACheckpointBehindThem(t *testing.T) {
 	cert, ca := certificate(t)
 	server := startCollector(t, cert, nil)
-	c := mustNew(t, Options{Places: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca})}})
+	c := mustNew(t, Options{Destinations: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca})}})
 	const given = 3000
 	for i := range uint64(given) {
 		c.Record(line(t, numbered(i+1)))
@@ -94,7 +94,7 @@ func TestACollectorGetsThousandsInOrderAndACheckpointBehindThem(t *testing.T) {
 func TestACollectorThatIsStartedAgainGetsWhatCameMeanwhile(t *testing.T) {
 	cert, ca := certificate(t)
 	server := startCollector(t, cert, nil)
-	c := mustNew(t, Options{Places: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca})}})
+	c := mustNew(t, Options{Destinations: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, CAFile: ca})}})
 	c.Record(line(t, numbered(1)))
 	if n := len(server.next(t)); n != 1 {
 		t.Fatalf("%d records", n)
@@ -158,7 +158,7 @@ func TestWhatACollectorRejectsIsCountedAndNotSentAgain(t *testing.T) {
 			server := startCollector(t, nil, func(*service.ExportLogsServiceRequest) ([]byte, error) { return tc.answer, nil })
 			var told troubles
 			p := patient{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true}).(*otlp)}
-			c := mustNew(t, Options{Places: []Destination{p}, OnError: told.add})
+			c := mustNew(t, Options{Destinations: []Destination{p}, OnLoss: told.add})
 			for range 4 {
 				c.Record(line(t))
 			}
@@ -215,7 +215,7 @@ func TestACollectorThatIsAwayLosesWhatTheQueueDoesNotHold(t *testing.T) {
 		return nil, status.Error(codes.Unavailable, "draining")
 	})
 	told := make(chan error, 100)
-	c := mustNew(t, Options{Places: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true})}, Queue: 20_000, OnError: func(err error) { told <- err }})
+	c := mustNew(t, Options{Destinations: []Destination{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true})}, Queue: 20_000, OnLoss: func(err error) { told <- err }})
 	for range 1000 {
 		c.Record(line(t))
 	}
@@ -270,7 +270,7 @@ func TestACollectorThatCannotProveItselfGetsNothing(t *testing.T) {
 func TestALineThatIsNoTextDoesNotHoldUpItsBatch(t *testing.T) {
 	server := startCollector(t, nil, nil)
 	p := patient{mustOTLP(t, OTLPOptions{Endpoint: server.address, Insecure: true}).(*otlp)}
-	c := mustNew(t, Options{Places: []Destination{p}})
+	c := mustNew(t, Options{Destinations: []Destination{p}})
 	bad := []byte("{\"type\":\"request\",\"id\":\"\xff\",\"what\":{\"pipe\":\"\\ud800\"},\"seq\":99999999999999999999,\"time\":\"0001-01-01T00:00:00Z\"}")
 	c.Record(bad)
 	c.Record([]byte("\xff"))

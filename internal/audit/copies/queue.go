@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // ErrClosed means that nothing is taken any more.
@@ -75,7 +77,7 @@ func (q *queue) give(line, own []byte) []byte {
 	q.held += cost(own)
 	q.count.Queued++
 	q.items = append(q.items, item{Record: Record{Line: own}})
-	q.nudge()
+	periodic.Signal(q.wake)
 	return own
 }
 
@@ -89,7 +91,7 @@ func (q *queue) checkpoint(ctx context.Context, raw []byte) error {
 		return ErrClosed
 	}
 	q.items = append(q.items, item{Record: Record{Checkpoint: bytes.Clone(raw)}, answer: answer})
-	q.nudge()
+	periodic.Signal(q.wake)
 	q.mu.Unlock()
 	select {
 	case err := <-answer:
@@ -109,13 +111,6 @@ func (q *queue) end() {
 	if !q.isEnded {
 		q.isEnded = true
 		close(q.ended)
-	}
-}
-
-func (q *queue) nudge() {
-	select {
-	case q.wake <- struct{}{}:
-	default: // it is going to look anyway
 	}
 }
 

@@ -73,22 +73,15 @@ func (q *queue) troubled() error {
 
 // reporter reports failures in a goroutine of its own: neither the writer of the log nor a sender may wait for a logger.
 type reporter struct {
-	onError func(error)
-	wake    chan struct{} // has room for one
-	ended   chan struct{}
-	once    sync.Once
-	done    chan struct{}
+	onLoss func(error)
+	wake   chan struct{} // has room for one
+	ended  chan struct{}
+	once   sync.Once
+	done   chan struct{}
 }
 
-func newReporter(onError func(error)) *reporter {
-	return &reporter{onError: onError, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
-}
-
-func (r *reporter) nudge() {
-	select {
-	case r.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
+func newReporter(onLoss func(error)) *reporter {
+	return &reporter{onLoss: onLoss, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (r *reporter) end() { r.once.Do(func() { close(r.ended) }) }
@@ -113,7 +106,7 @@ func (r *reporter) run(queues []*queue) {
 			}
 			if err := q.troubled(); err != nil {
 				told[i] = time.Now()
-				r.onError(err)
+				r.onLoss(err)
 			}
 		}
 		t.Reset(next)

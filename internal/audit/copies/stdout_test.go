@@ -14,7 +14,7 @@ import (
 
 func TestStdoutHasTheRawLines(t *testing.T) {
 	var out, want bytes.Buffer
-	c := mustNew(t, Options{Places: []Destination{Stdout(&out)}})
+	c := mustNew(t, Options{Destinations: []Destination{Stdout(&out)}})
 	for i := range uint64(50) {
 		l := line(t, numbered(i+1))
 		want.Write(l)

@@ -102,7 +102,7 @@ func (l *Log) keepGrown(g growth) {
 	l.cosigned, l.isUngrown = g.before.end, err != nil
 	l.mu.Unlock()
 	if isNew {
-		l.o.OnError(fmt.Errorf("what proves to the witness how the audit log grew cannot be kept, so that it may refuse the log once records were removed: %w", err))
+		l.o.OnFault(fmt.Errorf("what proves to the witness how the audit log grew cannot be kept, so that it may refuse the log once records were removed: %w", err))
 	}
 }
 
@@ -136,7 +136,7 @@ func (l *Log) growBehind(ctx context.Context, last uint64) {
 		l.mu.Lock()
 		l.cosigned = 0 // this is told once
 		l.mu.Unlock()
-		l.o.OnError(fmt.Errorf("the witness cosigned %d records last, and will not know how the log grew when those up to %d are removed: %w", old, last, err))
+		l.o.OnFault(fmt.Errorf("the witness cosigned %d records last, and will not know how the log grew when those up to %d are removed: %w", old, last, err))
 		return
 	}
 	l.keepGrown(g)

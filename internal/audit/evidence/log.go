@@ -30,8 +30,8 @@ type Options struct {
 	Prunes bool
 	// Now is the clock, time.Now if nil.
 	Now func() time.Time
-	// OnError receives the errors of sinks and of checkpoints that do not stop the log. It may be called by several goroutines. Nil ignores them.
-	OnError func(error)
+	// OnFault receives the errors of sinks and of checkpoints that do not stop the log. It may be called by several goroutines. Nil ignores them.
+	OnFault func(error)
 }
 
 func (o *Options) complete() error {
@@ -51,8 +51,8 @@ func (o *Options) complete() error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.OnError == nil {
-		o.OnError = func(error) {}
+	if o.OnFault == nil {
+		o.OnFault = func(error) {}
 	}
 	return errors.Join(faults...)
 }
@@ -113,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	}
 	l.notes = notes
 	if notes.strange > 0 {
-		o.OnError(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
+		o.OnFault(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
 	last, err := knownOf(o.Dir, raw, o.States, o.keys())
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
@@ -125,19 +125,19 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 		l.tree, l.start, l.removed = found.tree, found.start, found.removed
 	}
 	if err == nil && last.lacks {
-		o.OnError(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
+		o.OnFault(fmt.Errorf("%w: the key has signed %d records, and the last checkpoint there is of %d", ErrCheckpointsGone, last.Size, sizeOf(raw)))
 		err = l.notes.append(last.raw, o.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", errors.Join(err, notes.close()))
 	}
 	if last.missing > 0 {
-		o.OnError(fmt.Errorf("%w, with all of its records: the key has signed %d of them, and a new log begins", ErrCheckpointsGone, last.missing))
+		o.OnFault(fmt.Errorf("%w, with all of its records: the key has signed %d of them, and a new log begins", ErrCheckpointsGone, last.missing))
 	}
 	if g, err := readGrown(o.Grown); err == nil && g.before.end <= last.Size {
 		l.cosigned = g.before.end
 	}
-	l.states = openStates(o.States, last.raw, o.OnError)
+	l.states = openStates(o.States, last.raw, o.OnFault)
 	l.signed = last.Head
 	if o.Prunes {
 		l.spare = &spare{path: filepath.Join(o.Dir, StartFile)}
@@ -146,7 +146,7 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	for _, s := range o.Sinks {
-		c := newSinkWorker(s, o.OnError)
+		c := newSinkWorker(s, o.OnFault)
 		l.workers = append(l.workers, c)
 		go c.run(running)
 	}
@@ -203,7 +203,7 @@ func (l *Log) checkpoint(isLast bool) error {
 	if now.Sub(l.thinned) >= keepAll {
 		l.thinned = now
 		if _, err := l.notes.thin(now); err != nil {
-			l.o.OnError(fmt.Errorf("thin %s: %w", l.notes.path, err))
+			l.o.OnFault(fmt.Errorf("thin %s: %w", l.notes.path, err))
 		}
 	}
 	if err := l.notes.append(raw, now); err != nil {
@@ -338,7 +338,7 @@ func (l *Log) keepStart() error {
 	if err := l.replaceStart(l.start); err != nil {
 		return fmt.Errorf("%w, and cannot be put back: %w", ErrStartChanged, err)
 	}
-	l.o.OnError(fmt.Errorf("%w, and was put back", ErrStartChanged))
+	l.o.OnFault(fmt.Errorf("%w, and was put back", ErrStartChanged))
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestAStartLeavesOutNothingThatWasChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told []error
-		l, err := Open(t.Context(), Options{Dir: m.dir, Keys: []*Key{m.key}, Now: func() time.Time { return m.clock }, OnError: func(err error) { told = append(told, err) }})
+		l, err := Open(t.Context(), Options{Dir: m.dir, Keys: []*Key{m.key}, Now: func() time.Time { return m.clock }, OnFault: func(err error) { told = append(told, err) }})
 		if err == nil {
 			err = l.Close(t.Context())
 		}

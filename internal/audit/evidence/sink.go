@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Sink is a place outside the log's directory, where an attacker who changes the log cannot change the copy.
@@ -61,7 +63,7 @@ func (c *sinkWorker) give(copied Copy) {
 		c.dropped.Add(1)
 	}
 	c.newest = &copied
-	c.nudge()
+	periodic.Signal(c.wake)
 }
 
 // end lets run return once it has handed on what it has.
@@ -69,14 +71,7 @@ func (c *sinkWorker) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.isEnded = true
-	c.nudge()
-}
-
-func (c *sinkWorker) nudge() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
+	periodic.Signal(c.wake)
 }
 
 func (c *sinkWorker) take() (next *Copy, isEnded bool) {

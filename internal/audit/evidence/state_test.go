@@ -144,7 +144,7 @@ func TestALogIsHeldToWhatIsRememberedBesideItsKey(t *testing.T) {
 func TestCheckpointsCutBackBehindWhatWasRemovedArePutBack(t *testing.T) {
 	states := []string{filepath.Join(t.TempDir(), "key.signed")}
 	var told []error
-	o := Options{States: states, OnError: func(err error) { told = append(told, err) }}
+	o := Options{States: states, OnFault: func(err error) { told = append(told, err) }}
 	m := newLog(t, o)
 	for range 3 {
 		m.begin(0)
@@ -226,7 +226,7 @@ func otherState(t *testing.T) []byte {
 // A place beside the key that cannot be written is told once, and stops no log.
 func TestALogGoesOnIfNothingCanBeRemembered(t *testing.T) {
 	told := 0
-	m := newLog(t, Options{States: []string{filepath.Join(t.TempDir(), "no such directory", "key.signed")}, OnError: func(err error) {
+	m := newLog(t, Options{States: []string{filepath.Join(t.TempDir(), "no such directory", "key.signed")}, OnFault: func(err error) {
 		if told++; !strings.Contains(fmt.Sprint(err), "beside the key") {
 			t.Error(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // ErrEnd comes from Follow each time that all there is has been read, once before each wait.
@@ -376,17 +377,8 @@ func (f *follower) wait() error {
 	if !f.yield(Record{}, ErrEnd) {
 		return errStopped
 	}
-	return pause(f.ctx, f.interval)
-}
-
-// pause waits. It returns errStopped once ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if !periodic.Sleep(f.ctx, f.interval) {
 		return errStopped
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }

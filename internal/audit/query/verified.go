@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Changed ends FollowVerified: a verification found that the log was changed, and found it again.
@@ -74,8 +75,8 @@ func (f *verifiedFollower) run() error {
 		if !f.yield(Record{}, ErrEnd) {
 			return errStopped
 		}
-		if err := pause(f.ctx, max(f.interval, 9*time.Since(begun))); err != nil {
-			return err
+		if !periodic.Sleep(f.ctx, max(f.interval, 9*time.Since(begun))) {
+			return errStopped
 		}
 	}
 }

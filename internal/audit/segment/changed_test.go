@@ -52,7 +52,7 @@ func (p *pruning) open(t *testing.T) {
 		Covered: last.Size, Fits: evidence.Fits(p.dir, last.Head), SegmentBytes: 2 * audit.MaxRecord, KeepBytes: 6 * audit.MaxRecord, NoSync: true, OnFault: p.tell,
 		Evidence: func(*segment.Found) (segment.Evidence, error) {
 			var err error
-			p.tree, err = evidence.Open(context.Background(), evidence.Options{Dir: p.dir, Keys: []*evidence.Key{p.key}, Prunes: true, OnError: p.tell})
+			p.tree, err = evidence.Open(context.Background(), evidence.Options{Dir: p.dir, Keys: []*evidence.Key{p.key}, Prunes: true, OnFault: p.tell})
 			return p.tree, err
 		},
 	})

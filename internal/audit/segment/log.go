@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // maxBatch bounds what one flush is waited for, in bytes, and so how much of the end of a log a crash can have spoiled.
@@ -131,10 +132,7 @@ func (l *log) write(batch []*pending) error {
 		}
 	}
 	l.dirty.Store(true)
-	select {
-	case l.early <- struct{}{}:
-	default:
-	}
+	periodic.Signal(l.early)
 	l.count(func(s *Stats) { s.Records += uint64(len(batch)); s.Flushes++ })
 	return nil
 }

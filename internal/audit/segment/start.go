@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 var errClosed = errors.New("closed")
@@ -328,7 +329,7 @@ func (l *log) sign(ctx context.Context) {
 			return
 		case <-clock.C:
 		case <-early:
-			if !pause(ctx, every/young) { // what comes now goes with it
+			if !periodic.Sleep(ctx, every/young) { // what comes now goes with it
 				return
 			}
 		}
@@ -342,17 +343,5 @@ func (l *log) sign(ctx context.Context) {
 		}
 		l.setSigned(nil)
 		signed = time.Now()
-	}
-}
-
-// pause waits, and says whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

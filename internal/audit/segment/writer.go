@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Writer writes the records of many callers to a log of segments. One goroutine owns the file: while it flushes, what arrives
@@ -109,16 +110,9 @@ func (w *Writer) submit(p *pending) bool {
 	}
 	w.queue = append(w.queue, p)
 	if len(w.queue) == 1 {
-		w.ring()
+		periodic.Signal(w.wake)
 	}
 	return true
-}
-
-func (w *Writer) ring() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
 }
 
 // run is the goroutine that owns the log.
@@ -180,7 +174,7 @@ func (w *Writer) Close() error {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
-	w.ring()
+	periodic.Signal(w.wake)
 	<-w.stopped
 	return w.err
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -72,10 +74,7 @@ func (g *Group) Start(ctx context.Context) error {
 		case err != nil && ctx.Err() == nil:
 			g.options.Log.Error("the leader's work has stopped; this replica competes for the lead again", zap.Error(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryPeriod):
-		}
+		periodic.Sleep(ctx, retryPeriod)
 	}
 	return nil
 }

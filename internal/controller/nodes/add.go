@@ -14,6 +14,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Add gives the leader the part, and returns what a publisher asks of nodes (publish.Options.Unread). The manager's scheme knows client-go's types and v1alpha1, and the account that it runs with
@@ -67,7 +68,7 @@ func (c *counter) came(before, o any) {
 			return
 		}
 	}
-	c.signal()
+	periodic.Signal(c.changed)
 }
 
 func (c *counter) went(o any) {
@@ -77,7 +78,7 @@ func (c *counter) went(o any) {
 	if n, ok := o.(*v1alpha1.GuardedNode); ok {
 		c.heartbeats.forget(n.Name)
 	}
-	c.signal()
+	periodic.Signal(c.changed)
 }
 
 // sameReport compares what counts depend on.

@@ -18,6 +18,7 @@ import (
 	"github.com/pipeguard/pipeguard/api/v1alpha1"
 	"github.com/pipeguard/pipeguard/internal/controller/publish"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -77,46 +78,26 @@ func (c *counter) Start(ctx context.Context) error {
 			break
 		}
 		c.Log.Warn("nodes are not counted", zap.Error(err))
-		pause(ctx, every)
+		periodic.Sleep(ctx, every)
 	}
 	for ctx.Err() == nil {
 		written, err := c.count(ctx)
 		if err != nil && ctx.Err() == nil {
 			c.Log.Error("nodes not counted", zap.Error(err)) // the next count tries again
 		}
-		pause(ctx, time.Duration(written)*perWrite)
+		periodic.Sleep(ctx, time.Duration(written)*perWrite)
 		select {
 		case <-ctx.Done():
 		case <-time.After(every):
 		case <-c.changed:
-			pause(ctx, gather)
-			c.heed()
+			periodic.Sleep(ctx, gather)
+			select { // what changed meanwhile is counted with it
+			case <-c.changed:
+			default:
+			}
 		}
 	}
 	return nil
-}
-
-// signal asks for a count soon. It does not wait.
-func (c *counter) signal() {
-	select {
-	case c.changed <- struct{}{}:
-	default: // one is asked for already
-	}
-}
-
-// heed takes the signals that came meanwhile together.
-func (c *counter) heed() {
-	select {
-	case <-c.changed:
-	default:
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // count looks at all nodes, and writes the statuses that are not as they should be.

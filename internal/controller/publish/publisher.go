@@ -15,6 +15,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller/configmaps"
 	"github.com/pipeguard/pipeguard/internal/core/access"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Options of a Publisher.
@@ -109,12 +110,7 @@ func CheckPools(pools []string, life time.Duration) (faults []error) {
 }
 
 // Changed says that Source would return something else than before. It does not wait.
-func (p *Publisher) Changed() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-}
+func (p *Publisher) Changed() { periodic.Signal(p.changed) }
 
 // Start publishes at once, after each change, and as often as lives must be renewed, until ctx is done. It can be called again after that.
 func (p *Publisher) Start(ctx context.Context) error {
@@ -128,10 +124,8 @@ func (p *Publisher) Start(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		case <-p.changed:
-			select {
-			case <-ctx.Done():
+			if !periodic.Sleep(ctx, quiet) {
 				return nil
-			case <-time.After(quiet):
 			}
 		}
 	}

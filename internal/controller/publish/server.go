@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 const (
@@ -187,14 +188,12 @@ type Syncer struct {
 // Start looks every few seconds until ctx is done. What cannot be read stays on the Server as it was: nodes hold it
 // against its own end.
 func (m *Syncer) Start(ctx context.Context) error {
-	tick := time.NewTicker(syncInterval)
-	defer tick.Stop()
 	versions, failing := map[string]string{}, map[string]bool{}
-	for {
+	look := func() {
 		for pool := range m.Server.pools {
 			s, err := m.Store.Get(ctx, pool)
 			if ctx.Err() != nil {
-				return nil
+				return
 			}
 			if err != nil {
 				if !failing[pool] { // the first of a row tells enough
@@ -213,10 +212,8 @@ func (m *Syncer) Start(ctx context.Context) error {
 				m.Changed()
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	look()
+	periodic.Run(ctx, syncInterval, look)
+	return nil
 }

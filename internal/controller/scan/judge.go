@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Judge judges one object, given as JSON with apiVersion and kind, as if it were created now. raw is valid during the
@@ -78,8 +79,8 @@ func (p *pass) judge(ctx context.Context, raw []byte) (Judged, error) {
 			return j, nil
 		}
 		p.waited++
-		if err := sleep(ctx, wait); err != nil {
-			return Judged{}, err
+		if !periodic.Sleep(ctx, wait) {
+			return Judged{}, context.Cause(ctx)
 		}
 		wait *= 2
 	}
@@ -95,17 +96,6 @@ func (p *pass) pause(ctx context.Context, took time.Duration) error {
 		return nil
 	}
 	p.busy = 0
-	return sleep(ctx, turn)
-}
-
-// sleep waits, unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
+	periodic.Sleep(ctx, turn)
+	return context.Cause(ctx)
 }

@@ -9,6 +9,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // What an answer should hold.
@@ -92,8 +94,8 @@ func (l *lister) page(ctx context.Context, path, accept, token string, c collect
 			return "", err
 		}
 		l.failed(path, err)
-		if err := sleep(ctx, wait); err != nil {
-			return "", err
+		if !periodic.Sleep(ctx, wait) {
+			return "", context.Cause(ctx)
 		}
 		wait *= 2
 	}

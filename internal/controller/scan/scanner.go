@@ -17,6 +17,7 @@ import (
 
 	"github.com/pipeguard/pipeguard/internal/admission"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/version"
 )
 
@@ -95,10 +96,7 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 // Trigger asks for a pass soon; it does not wait. Call it after each new revision, and whenever the labels of
 // namespaces or anything else that judgements rest on has changed.
 func (s *Scanner) Trigger() {
-	select {
-	case s.triggered <- struct{}{}:
-	default: // one is asked for already
-	}
+	periodic.Signal(s.triggered)
 }
 
 // Violations returns how many of the existing objects have a pipe that the PipePolicy governs without permission,
@@ -161,7 +159,7 @@ func (s *Scanner) Start(ctx context.Context) error {
 				next = incomplete
 			}
 		}
-		if err := s.wait(ctx, next); err != nil {
+		if !s.wait(ctx, next) {
 			return nil
 		}
 	}
@@ -177,23 +175,23 @@ func (s *Scanner) untilNext() time.Duration {
 	return next
 }
 
-// wait returns after d, or Settle after a pass was asked for.
-func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
+// wait returns after d, or Settle after a pass was asked for. It returns false once ctx is done.
+func (s *Scanner) wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false
 	case <-timer.C:
-		return nil
+		return true
 	case <-s.triggered:
 	}
-	if err := sleep(ctx, s.options.Settle); err != nil {
-		return err
+	if !periodic.Sleep(ctx, s.options.Settle) {
+		return false
 	}
 	select { // what was asked for meanwhile is served as well
 	case <-s.triggered:
 	default:
 	}
-	return nil
+	return true
 }

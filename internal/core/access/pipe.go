@@ -19,9 +19,6 @@ func (p Pipe) Name() string {
 	return PipePrefix + p.Group + "-" + p.Version
 }
 
-// IsForwarded says whether the pipe is none of the node API.
-func (p Pipe) IsForwarded() bool { return IsFullName(p.Group) }
-
 // Guards says whether the policy guards a pipe, as at admission.
 func (p *Policy) Guards(pipe Pipe) bool { return slices.ContainsFunc(p.Pipes, pipe.isGuardedBy) }
 

@@ -20,15 +20,6 @@ func NewGuard(patterns ...string) (*Guard, error) {
 	return &Guard{patterns: parsed}, nil
 }
 
-// Patterns returns the patterns as they are compared: folded.
-func (g *Guard) Patterns() []string {
-	texts := make([]string, len(g.patterns))
-	for i, p := range g.patterns {
-		texts[i] = p.written
-	}
-	return texts
-}
-
 // Verdict says whether a mount is guarded, and why.
 type Verdict struct {
 	Name

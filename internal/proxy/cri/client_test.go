@@ -34,15 +34,15 @@ func TestRefreshAsksTheRuntime(t *testing.T) {
 	if got := c.Known(); len(got.Candidates) != 0 || !got.AsOf.IsZero() {
 		t.Errorf("known before anything was asked: %v", got)
 	}
-	if err := c.Ready(); err == nil {
-		t.Error("ready before anything was asked")
+	if s := c.Status(); !s.Listed.IsZero() {
+		t.Errorf("listed before anything was asked: %+v", s)
 	}
 	list, err := c.Refresh(t.Context())
 	if err != nil || names(list) != "csi-a" || names(c.Known()) != "csi-a" {
 		t.Fatalf("got %v (known %v), %v", list, c.Known(), err)
 	}
-	if s := c.Status(); s.Containers != 1 || s.Faults != 1 || s.Listed.IsZero() || c.Ready() != nil {
-		t.Errorf("status %+v, ready %v", s, c.Ready())
+	if s := c.Status(); s.Containers != 1 || s.Faults != 1 || s.Listed.IsZero() {
+		t.Errorf("status %+v", s)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestRuntimeThatIsAwayIsAnError(t *testing.T) {
 	if list, err := c.Refresh(t.Context()); err == nil || len(list.Candidates) != 0 || !strings.Contains(err.Error(), "nobody listens") {
 		t.Errorf("got %v, %v", list, err)
 	}
-	if len(c.Known().Candidates) != 0 || c.Ready() == nil {
+	if len(c.Known().Candidates) != 0 || !c.Status().Listed.IsZero() {
 		t.Error("something is known")
 	}
 	if err := c.Close(); err != nil {
@@ -243,19 +243,16 @@ func TestRunPollsBesideEvents(t *testing.T) {
 	})
 }
 
-func TestReadyEndsWithTheAnswers(t *testing.T) {
+func TestAListOutlivesTheAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := onePod()
 		c := serve(t, f)
 		run(t, c)
 		f.change(func() { f.err = status.Error(codes.Internal, "broken") })
-		time.Sleep(3 * defaultPoll)
-		if err := c.Ready(); err != nil {
-			t.Errorf("too early: %v", err)
-		}
-		time.Sleep(2 * defaultPoll)
-		if c.Ready() == nil {
-			t.Error("ready with an old list")
+		listed := c.Status().Listed
+		time.Sleep(5 * defaultPoll)
+		if got := c.Status().Listed; !got.Equal(listed) {
+			t.Errorf("listed at %v by failing answers, want %v", got, listed)
 		}
 		if names(c.Known()) != "csi-a" {
 			t.Error("what was known is forgotten")

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 )
 
@@ -61,7 +62,7 @@ func (c *Client) start() {
 		c.running, c.pausing = nil, true
 		c.mu.Unlock()
 		close(q.answered)
-		sleep(c.ctx, spacing-time.Since(began))
+		periodic.Sleep(c.ctx, spacing-time.Since(began))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.pausing = false

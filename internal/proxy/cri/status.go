@@ -2,7 +2,6 @@ package cri
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -28,18 +27,6 @@ func (c *Client) Status() Status {
 		return Status{}
 	}
 	return Status{Listed: k.list.AsOf, Containers: len(k.list.Candidates) - k.faults, Faults: k.faults}
-}
-
-// Ready returns an error while nothing is known, or nothing newer than a few polls.
-func (c *Client) Ready() error {
-	s := c.Status()
-	if s.Listed.IsZero() {
-		return errors.New("the container runtime has not answered yet")
-	}
-	if age := time.Since(s.Listed); age > 4*c.options.Poll {
-		return fmt.Errorf("the container runtime has not answered for %v", age.Round(time.Second))
-	}
-	return nil
 }
 
 // Register shows the client's state in metrics.

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // settle is how long news are gathered before the runtime is asked what they come to: containers start and end in
@@ -21,7 +23,7 @@ func (c *Client) Run(ctx context.Context) error {
 		if err := c.watch(ctx); status.Code(err) == codes.Unimplemented {
 			wait = c.options.Poll // there is nothing but to ask
 		}
-		if !sleep(ctx, wait) {
+		if !periodic.Sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -39,7 +41,7 @@ func (c *Client) watch(ctx context.Context) error {
 		_, _ = c.Refresh(ctx) // a failure is logged, and the next question is not far
 		select {
 		case <-news:
-			sleep(ctx, settle)
+			periodic.Sleep(ctx, settle)
 		case <-poll.C:
 		case err = <-ended:
 		}
@@ -60,21 +62,6 @@ func (c *Client) receive(ctx context.Context, news chan<- struct{}) error {
 			return err
 		}
 		c.lists.events.Add(1)
-		select {
-		case news <- struct{}{}:
-		default: // a question is due already, and has not begun yet
-		}
-	}
-}
-
-// sleep returns false once ctx has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
+		periodic.Signal(news)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Address returns the path of the socket that stands in for the pipe.
@@ -65,10 +66,8 @@ func Dial(ctx context.Context, name string, o Options) (net.Conn, error) {
 		if !errors.Is(err, syscall.EAGAIN) {
 			return conn, err
 		}
-		select {
-		case <-ctx.Done():
+		if !periodic.Sleep(ctx, busyInterval) {
 			return nil, errors.Join(err, ctx.Err())
-		case <-time.After(busyInterval):
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/filetrust"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 func loadKeys(file string) (*keys, error) {
@@ -43,15 +44,8 @@ const reread = 10 * time.Second
 
 // Run reads the file with keys again when it has changed, until ctx is done. A file that stays unfit is reported once.
 func (v *Verifier) Run(ctx context.Context) error {
-	ticker := time.NewTicker(reread)
-	defer ticker.Stop()
 	var last string
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	periodic.Run(ctx, reread, func() {
 		changed, err := v.Reload()
 		switch {
 		case err != nil && err.Error() != last:
@@ -61,5 +55,6 @@ func (v *Verifier) Run(ctx context.Context) error {
 			last = ""
 			v.metrics.reloaded(nil)
 		}
-	}
+	})
+	return nil
 }

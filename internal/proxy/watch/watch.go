@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/logkeys"
+	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
@@ -88,17 +89,12 @@ func (w *Watch) Run(ctx context.Context) {
 		return
 	case <-w.begin:
 	}
-	ticker := time.NewTicker(Interval)
-	defer ticker.Stop()
-	for {
+	look := func() {
 		w.verify(ctx)
 		w.look(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
 	}
+	look()
+	periodic.Run(ctx, Interval, look)
 }
 
 // Fault returns an error while the name of a pipe leads elsewhere.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Look is how often a followed installation is compared with what is wanted.
@@ -37,21 +39,9 @@ func (i *Installer) Follow(ctx context.Context, report func(changed bool, err er
 
 // wait returns after the pause, or when something that is copied has changed.
 func (i *Installer) wait(ctx context.Context, pause time.Duration, sources string) {
-	until := time.NewTimer(pause)
-	defer until.Stop()
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-until.C:
-			return
-		case <-ticker.C:
-			if i.source() != sources {
-				return
-			}
-		}
+	ctx, cancel := context.WithTimeout(ctx, pause)
+	defer cancel()
+	for periodic.Sleep(ctx, time.Second) && i.source() == sources {
 	}
 }
 
