@@ -84,7 +84,7 @@ func TestParametersAreReadAgainWithThePolicies(t *testing.T) {
 	if a := p.review(t, "drivers", pipe); a.Allowed {
 		t.Fatal("admitted before its namespace is allowed")
 	}
-	harness.Replace(t, params, "allowedNamespaces: {drivers: }\nguardedPipes: [csi-proxy*, docker_engine]\n")
+	harness.Replace(t, params, "allowedNamespaces: {drivers: {}}\nguardedPipes: [csi-proxy*, docker_engine]\n")
 	harness.Replace(t, filepath.Join(dir, "touch.rego"), "package pipeguard.touch\n")
 	eventually(t, "the namespace is allowed", func() bool { return p.review(t, "drivers", pipe).Allowed })
 	eventually(t, "the new pipe is guarded", func() bool {

@@ -178,16 +178,18 @@ func (f *faults) allowedNamespaces(path string, v any, remedy string) map[string
 		at := join(path, name)
 		f.label(at, name)
 		var s Subjects
-		if m[name] != nil {
-			f.members(at, m[name], map[string]func(string, any){
-				"serviceAccounts": func(path string, v any) {
-					if v == nil {
-						f.add(path, "there is no value; %s", remedy)
-					}
-					s.ServiceAccounts = f.serviceAccounts(path, v)
-				},
-			})
+		if m[name] == nil { // also what a file has that is cut off here
+			f.add(at, "there is no value; write {} to name no service account")
+			continue
 		}
+		f.members(at, m[name], map[string]func(string, any){
+			"serviceAccounts": func(path string, v any) {
+				if v == nil {
+					f.add(path, "there is no value; %s", remedy)
+				}
+				s.ServiceAccounts = f.serviceAccounts(path, v)
+			},
+		})
 		out[name] = s
 	}
 	return out

@@ -59,6 +59,7 @@ func TestParseParametersRefuses(t *testing.T) {
 		"text that is not YAML":              "a: [",
 		"two documents":                      "hostProcess: Audit\n---\nhostProcess: Deny\n",
 		"a key twice":                        "hostProcess: Deny\nhostProcess: Audit",
+		"a namespace without a value":        "allowedNamespaces: {a: }",
 		"a namespace twice":                  "allowedNamespaces:\n  a: {}\n  a: {}",
 		"settings that look like a comment":  "hostProcess: Deny\n# allow:\u2028allowedNamespaces: {evil: {}}\n",
 		"a value that looks like another":    "guardedPipes: [!!binary Kg==]",
@@ -100,7 +101,7 @@ func TestParseParametersKeepsDefaultsOfKeysThatAreLeftOut(t *testing.T) {
 		"guardedHostPaths: []":          func(p *Parameters) { p.GuardedHostPaths = []string{} },
 		"equalPowerPipes: []":           func(p *Parameters) { p.EqualPowerPipes = []string{} },
 		`equalPowerPaths: ['D:\data']`:  func(p *Parameters) { p.EqualPowerPaths = []string{`D:\data`} },
-		"allowedNamespaces: {a: , b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
+		"allowedNamespaces: {a: {}, b: {}, d: {serviceAccounts: []}, e: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
 			p.AllowedNamespaces = map[string]Subjects{"a": {}, "b": {}, "d": {ServiceAccounts: []string{}}, "e": {ServiceAccounts: []string{"x", "y.z"}}}
 		},
 		"hostProcessAllowed: {a: {serviceAccounts: [x, y.z]}}": func(p *Parameters) {
@@ -169,7 +170,7 @@ func FuzzParseParameters(f *testing.F) {
 }
 
 func TestANamespaceWithoutServiceAccountsIsAWarning(t *testing.T) {
-	p, err := ParseParameters([]byte("allowedNamespaces: {a: , b: {}, c: {serviceAccounts: []}, d: {serviceAccounts: [e]}}"), nil)
+	p, err := ParseParameters([]byte("allowedNamespaces: {a: {}, b: {}, c: {serviceAccounts: []}, d: {serviceAccounts: [e]}}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,14 +46,17 @@ func (r *Reviewer) isUnchanged(ctx context.Context, req *admissionv1.AdmissionRe
 		return false
 	}
 	d, fail := r.decide(ctx, j, in, req.OldObject.Raw)
-	if fail != nil || j.snapshot.NeedsObject() && !obj.rules.hasSameSpec(req.OldObject.Raw, req.Object.Raw) {
+	if fail != nil {
 		return false
 	}
 	already := map[policy.Finding]bool{}
 	for _, f := range slices.Concat(denials(d), d.Untold) {
 		already[f] = true
 	}
-	return !slices.ContainsFunc(slices.Concat(denials(j.decision), j.decision.Untold), func(f policy.Finding) bool { return !already[f] })
+	if slices.ContainsFunc(slices.Concat(denials(j.decision), j.decision.Untold), func(f policy.Finding) bool { return !already[f] }) {
+		return false
+	}
+	return !j.snapshot.NeedsObject() || obj.rules.hasSameSpec(req.OldObject.Raw, req.Object.Raw)
 }
 
 // isLike compares inputs as policies receive them, so that no field can be forgotten, but for labels and annotations: they are the bookkeeping of controllers. Those

@@ -355,7 +355,7 @@ func (f *follower) limit(name string) int64 {
 
 func (f *follower) give(h *head, r Record, err error) bool {
 	before := h.chain.seq
-	if r.Loose = h.chain.next(r, err); f.isDirectory {
+	if h.chain.next(&r, err); f.isDirectory {
 		r.Missing = h.chain.missing(before, r, err)
 	}
 	return f.yield(r, err)

@@ -197,7 +197,7 @@ func (l *Log) read(ctx context.Context, stdin io.Reader, yield func(Record, erro
 	goesOn := true
 	tell := func(r Record, err error) bool {
 		before := c.seq
-		if r.Loose = c.next(r, err); l.kind == kindDirectory {
+		if c.next(&r, err); l.kind == kindDirectory {
 			r.Missing = c.missing(before, r, err)
 		}
 		if r.Loose != "" {
@@ -360,9 +360,9 @@ func (c *chain) missing(before uint64, r Record, err error) uint64 {
 	return r.Seq - before - 1
 }
 
-// next says why a record does not follow on the one before it; nothing if it does, or if that cannot be known. A line between the two that is no
+// next sets why a record does not follow on the one before it; nothing if it does, or if that cannot be known. A line between the two that is no
 // record changes nothing: either it was added, and the next record follows, or it stands in the place of one, and then the next follows on it.
-func (c *chain) next(r Record, err error) (why string) {
+func (c *chain) next(r *Record, err error) {
 	if err != nil {
 		bad, ok := errors.AsType[*BadLine](err)
 		switch {
@@ -371,7 +371,7 @@ func (c *chain) next(r Record, err error) (why string) {
 		case c.hasPrev && bad.seq == c.seq+1 && bad.prev == c.leaf:
 			c.seq, c.leaf = bad.seq, bad.leaf
 		}
-		return ""
+		return
 	}
 	before := *c
 	*c = chain{r.Seq, r.Session, "", r.Prev != ""}
@@ -381,12 +381,11 @@ func (c *chain) next(r Record, err error) (why string) {
 	switch {
 	case before.seq == 0:
 	case before.hasPrev != c.hasPrev:
-		return "one of it and the record before has a hash of the one before that, and the other has none"
+		r.Loose, r.IsBroken = "one of it and the record before has a hash of the one before that, and the other has none", r.Seq == before.seq+1
 	case !c.hasPrev && before.session != c.session: // a stream of another process
 	case r.Seq != before.seq+1:
-		return fmt.Sprintf("the record before is %d", before.seq)
+		r.Loose = fmt.Sprintf("the record before is %d", before.seq)
 	case c.hasPrev && r.Prev != before.leaf:
-		return "its hash of the record before does not fit"
+		r.Loose, r.IsBroken = "its hash of the record before does not fit", true
 	}
-	return ""
 }

@@ -14,6 +14,8 @@ type Record struct {
 	Line int    // in its file, counted from 1
 	// Loose says why it does not follow on the record before it, by its number or by the hash that it holds; empty if it does.
 	Loose string
+	// IsBroken means that its number follows, and its hash does not fit: it or the record before it was changed.
+	IsBroken bool
 	// Missing is how many records between the one before it and this one are not read, though all of the log is.
 	Missing uint64
 }

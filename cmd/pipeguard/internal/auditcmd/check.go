@@ -74,17 +74,14 @@ const maxFaults = 1000
 func check(cmd *cobra.Command, records iter.Seq2[query.Record, error], pruned func() (uint64, error), out *cli.Choice) error {
 	report := checkReport{Schema: "pipeguard.dev/audit-check/v1"}
 	faults := []audit.Fault{} // a list without entries is one
-	last, isLoose := uint64(0), false
+	isLoose := false
 	found, err := audit.Reconcile(func(yield func(audit.Event, error) bool) {
 		for r, err := range records {
 			isLoose = isLoose || r.Loose != ""
-			if r.Loose != "" && r.Seq == last+1 { // Reconcile finds gaps in numbers
+			if r.IsBroken { // Reconcile finds gaps in numbers
 				if report.broken++; report.broken <= maxNamedLines {
 					faults = append(faults, audit.Fault{Session: r.Session, Seq: r.Seq, ID: r.ID, Problem: "it or the record before it was changed: " + r.Loose})
 				}
-			}
-			if err == nil {
-				last = r.Seq
 			}
 			if bad := new(*query.BadLine); errors.As(err, bad) {
 				err = &(*bad).LineError

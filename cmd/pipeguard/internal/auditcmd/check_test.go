@@ -31,6 +31,7 @@ func TestCheckOfABrokenChainIsNeverConsistent(t *testing.T) {
 	}{
 		"a denial that says otherwise":       {bytes.Replace(whole, []byte("no rule allows it"), []byte("a rule allows it "), 1), cli.ExitNo},
 		"an edit and a line that is none":    {bytes.Replace(bytes.Join([][]byte{lines[0], lines[1], []byte("x\n"), lines[2], lines[3], lines[4]}, nil), []byte("azuredisk"), []byte("azurefile"), 1), cli.ExitNo},
+		"an edit that repeats a field":       {bytes.Replace(whole, []byte(`"id":"a"`), []byte(`"id":"x","id":"x"`), 1), cli.ExitNo},
 		"a record is gone":                   {bytes.Join([][]byte{lines[0], lines[1], lines[2], lines[4]}, nil), cli.ExitIncomplete},
 		"a record stands in another's place": {bytes.Join([][]byte{lines[0], lines[1], lines[2], bytes.Replace(lines[4], []byte(`"seq":5`), []byte(`"seq":4`), 1)}, nil), cli.ExitNo},
 	} {

@@ -44,11 +44,14 @@ func (c *Columns) Flush() {
 			}
 		}
 	}
+	var b strings.Builder // written at once: a row is not cut in two
 	for _, row := range c.rows {
 		for i, cell := range row[:len(row)-1] {
-			c.p.Printf("%s%s", cell, strings.Repeat(" ", max(0, c.widths[i]-utf8.RuneCountInString(cell))+2))
+			b.WriteString(cell)
+			b.WriteString(strings.Repeat(" ", max(0, c.widths[i]-utf8.RuneCountInString(cell))+2))
 		}
-		c.p.Printf("%s\n", row[len(row)-1])
+		b.WriteString(row[len(row)-1] + "\n")
 	}
+	c.p.Printf("%s", b.String())
 	c.rows = c.rows[:0]
 }
