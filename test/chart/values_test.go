@@ -38,6 +38,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a path that would end the expression": `parameters.equalPowerPaths=["C:\\x') || true || path.matches(r'"]`,
 		"a path whose name ends in a dot":      `parameters.equalPowerPaths=["C:\\x.\\y"]`,
 		"a share as a path":                    `parameters.equalPowerPaths=["\\\\host\\c$"]`,
+		"an allowed namespace without a value": `parameters.allowedNamespaces={"a":null}`,
 		"any allowed namespace":                `parameters.allowedNamespaces={"*":{}}`,
 		"a list of allowed namespaces":         `parameters.allowedNamespaces=["kube-system"]`,
 		"a misspelt key of a namespace":        `parameters.allowedNamespaces={"a":{"serviceaccounts":["b"]}}`,
@@ -148,7 +149,7 @@ func TestValuesThatMustPassPass(t *testing.T) {
 	for _, value := range []string{
 		`policies.a={"subjects":[{"name":"b","namespace":"c","serviceAccounts":["d"],"hostProcess":{"runAsUserNames":["NT AUTHORITY\\SYSTEM"]}}]}`,
 		`policies.a={"subjects":[{"name":"b","namespace":"c","serviceAccounts":["d"],"hostPaths":["C:\\k"]}]}`,
-		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":null}`, `parameters.equalPowerPaths=[]`,
+		`global={"of":"another chart"}`, `parameters.guardedPipes=["*"]`, `parameters.allowedNamespaces={"a":{}}`, `parameters.equalPowerPaths=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"admission":{"action":"Audit"}}`, `drivers.smb.serviceAccounts=[]`,
 		`policies.a={"pipes":["csi-proxy*"],"subjects":[{"name":"b","process":{"account":"S-1-5-18","program":"C:\\Program Files\\x\\x.exe"},"node":{"requireToken":false}}]}`, `config={"certificate":{"hosts":["10.96.0.20"]}}`,
 		`image.repository="registry.example.com:5000/a/b"`, `webhook.timeoutSeconds=30`, `podDisruptionBudget.maxUnavailable="50%"`,

@@ -353,7 +353,7 @@ func (w *walk) leave(f *Stored, s opening, length int64, next *opening) error {
 		if w.hashed-size > segment.MaxUnsignedTorn { // the first was named
 			break
 		}
-		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves out it and the segments that continue it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
+		w.unheld = append(w.unheld, fmt.Sprintf("%s is not signed, and a start leaves it out, with the segments that continue it: more bytes stand behind the records of the segments before it than any start leaves, and they are not read", next.Path))
 	case !isHashed:
 		w.noteUnhashed(s.Path, behind)
 	case behind < tornBytes:

@@ -265,7 +265,7 @@ func TestAVerificationReadsHolesBehindAddedSegmentsUpToABound(t *testing.T) {
 		before, size, line, torn = name, int64(len(opening)), []byte(strings.TrimSuffix(opening, "\n")), zeros
 	}
 	const most = segment.MaxUnsignedTorn / segment.MaxTorn
-	if r := n.verify(t); !strings.Contains(strings.Join(r.Incomplete, "\n"), added[most+1]+" is not signed, and a start leaves it out") {
+	if r := n.verify(t); !strings.Contains(strings.Join(r.Incomplete, "\n"), added[most+1]+" is not signed, and a start leaves it out, with the segments that continue it") {
 		t.Errorf("what is not read is not named: %v %q", r.Fault, r.Incomplete)
 	}
 	if err := n.start(t); err != nil {

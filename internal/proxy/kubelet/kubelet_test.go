@@ -222,7 +222,7 @@ func TestServiceAccountIsUnknownWhenTheKubeletCannotBeBelieved(t *testing.T) {
 		{"no token in the file", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "") }, "empty"},
 		{"a token of two lines", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, "a\r\nHost: b") }, "more than one token"},
 		{"a token without end", func(_ *fakeKubelet, o *Options) { o.TokenFile = write(t, strings.Repeat("a", 1<<20)) }, "more than"},
-		{"a token file that is gone", func(_ *fakeKubelet, o *Options) { o.TokenFile += "x" }, "open "},
+		{"a token file that is gone", func(_ *fakeKubelet, o *Options) { o.TokenFile += "x" }, "token file: "},
 		{"nobody there", func(_ *fakeKubelet, o *Options) { o.URL = "https://127.0.0.1:1" }, "refused"},
 		{"a kubelet that forbids", func(f *fakeKubelet, _ *Options) { f.status = http.StatusForbidden }, "403"},
 		{"a kubelet that is broken", func(f *fakeKubelet, _ *Options) { f.status = http.StatusInternalServerError }, "500"},
