@@ -75,10 +75,12 @@ func (a *Activator) Start(ctx context.Context) error {
 
 // unlessDone is an error, or nil if the process is ending: what was cut off did not fail.
 func unlessDone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // wait returns when there is a reason for the next attempt, and false when ctx is done.
