@@ -87,7 +87,7 @@ func TestAPipeSectionThatIsWrongStopsTheStart(t *testing.T) {
 		"Everyone":            {"pipes: [{pipe: filesystem-v1, allow: [S-1-1-0]}]", "is Everyone"},
 		"Authenticated Users": {"pipes: [{pipe: filesystem-v1, allow: [S-1-5-11]}]", "is Authenticated Users"},
 		"no such pipe":        {"pipes: [{pipe: filesystem-v9, containerUser: true}]", "covers no pipe"},
-		"a descriptor":        {"pipes: [{pipe: filesystem-v1, sddl: 'D:P(A;;FA;;;WD)'}]", "sddl not found"},
+		"a descriptor":        {"pipes: [{pipe: filesystem-v1, sddl: 'D:P(A;;FA;;;WD)'}]", "unknown key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prepare(t)
