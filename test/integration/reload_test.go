@@ -173,7 +173,7 @@ func TestParametersAreReplacedWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := release.SetParameters(string(text) + "  " + others + ":\n"); err != nil {
+	if err := release.SetParameters(string(text) + "  " + others + ": {}\n"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace is allowed", func(ctx context.Context) error {
