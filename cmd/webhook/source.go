@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pipeguard/pipeguard/internal/admission"
+	"github.com/pipeguard/pipeguard/internal/patience"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 	"github.com/pipeguard/pipeguard/internal/policy"
 	"github.com/pipeguard/pipeguard/internal/policyset"
@@ -98,12 +98,13 @@ func (s *source) follow(ctx context.Context, changed func()) error {
 	return followDigest(ctx, s.digest, changed)
 }
 
-// followDigest calls changed whenever a digest is another one, until ctx is done.
+// followDigest calls changed whenever a digest has become another one and stays it, until ctx is done.
 func followDigest(ctx context.Context, digest func() []byte, changed func()) error {
-	before := digest()
+	known := string(digest())
 	periodic.Run(ctx, pollFiles, func() {
-		if now := digest(); !bytes.Equal(now, before) {
-			before = now
+		_, now, err := patience.Settled(ctx, patience.Quiet, known, func() (none struct{}, key string, err error) { return none, string(digest()), nil })
+		if err == nil && now != known { // else the next poll looks again
+			known = now
 			changed()
 		}
 	})

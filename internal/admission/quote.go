@@ -38,7 +38,7 @@ func plain(s string, limit int) string {
 	return b.String()
 }
 
-// Plain makes a text printable ASCII of at most limit bytes, in the manner of messages: what a terminal would obey, for one, becomes <U+XXXX>.
+// Plain returns a text as messages quote it, in printable ASCII and at most limit bytes: other characters, such as those that control a terminal, become <U+XXXX>.
 func Plain(s string, limit int) string {
 	if len(s) <= limit && isPlain(s, "") {
 		return s

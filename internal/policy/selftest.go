@@ -71,7 +71,7 @@ type testRule struct {
 	skip bool
 }
 
-// ruleOf reports whether a rule is a test: a part of its name begins with test_, or todo_test_.
+// ruleOf returns a rule as a test, and false if it is none: no part of its name begins with test_ or todo_test_.
 func ruleOf(m *ast.Module, r *ast.Rule) (t testRule, ok bool) {
 	ref := r.Head.Ref().GroundPrefix()
 	for i, term := range ref {
