@@ -17,7 +17,6 @@ plain=( # packages that start no goroutine
 	./internal/audit/hunt
 	./internal/audit/inert
 	./internal/audit/report
-	./internal/audit/schema
 	./internal/core/...
 	./internal/filetrust
 	./internal/plainyaml

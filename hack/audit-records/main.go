@@ -8,8 +8,6 @@ package main
 import (
 	"fmt"
 	"os"
-
-	"github.com/pipeguard/pipeguard/internal/audit/schema"
 )
 
 func main() {
@@ -17,7 +15,7 @@ func main() {
 	if len(os.Args) > 1 {
 		out = os.Args[1]
 	}
-	if err := schema.Write(".", out); err != nil {
+	if err := Write(".", out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -23,7 +23,7 @@ type item = [2]*ast.Term
 // value builds the input as OPA wants it. Going through JSON instead gives the same value at many times the cost; lists and maps that are absent are empty.
 // object, the whole object as the API server sent it, is left out if nil.
 func (in *Input) value(object ast.Value) ast.Value {
-	c := converter{}
+	c := make(converter, 16)
 	for e := range in.entries() {
 		if g := e.governing; g != nil {
 			c[sharedBy(reflect.ValueOf(g.names))] = g.term
@@ -42,13 +42,13 @@ type converter map[shared]*ast.Term
 
 // shared identifies a map, a slice, or what a pointer leads to.
 type shared struct {
-	kind    reflect.Type
+	kind    reflect.Kind
 	address uintptr
 	length  int
 }
 
 func sharedBy(v reflect.Value) shared {
-	s := shared{kind: v.Type(), address: v.Pointer()}
+	s := shared{kind: v.Kind(), address: v.Pointer()}
 	if v.Kind() == reflect.Slice {
 		s.length = v.Len()
 	}
@@ -68,20 +68,26 @@ func (c converter) term(v reflect.Value) *ast.Term {
 		return ast.ObjectTerm(c.items(v)...)
 	case reflect.Map, reflect.Slice, reflect.Pointer:
 		key := sharedBy(v)
-		if c[key] == nil {
-			c[key] = c.reference(v)
+		t := c[key]
+		if t == nil {
+			t = c.reference(v)
+			c[key] = t
 		}
-		return c[key]
+		return t
 	}
-	panic(fmt.Errorf("convert an input: a %s", v.Type())) // no part of an Input, which tests convert
+	panic(notConvertible(v))
 }
 
 func (c converter) reference(v reflect.Value) *ast.Term {
 	switch v.Kind() {
 	case reflect.Map:
-		items := make([]item, 0, v.Len())
-		for m := v.MapRange(); m.Next(); {
-			items = append(items, item{c.term(m.Key()), c.term(m.Value())})
+		texts, ok := v.Interface().(map[string]string)
+		if !ok {
+			panic(notConvertible(v))
+		}
+		items := make([]item, 0, len(texts))
+		for key, value := range texts {
+			items = append(items, item{text(key), text(value)})
 		}
 		return ast.ObjectTerm(items...)
 	case reflect.Slice:
@@ -96,6 +102,9 @@ func (c converter) reference(v reflect.Value) *ast.Term {
 	}
 	return c.term(v.Elem())
 }
+
+// notConvertible is a type that no part of an Input has: tests convert each of them.
+func notConvertible(v reflect.Value) error { return fmt.Errorf("convert an input: a %s", v.Type()) }
 
 // items are the members of a struct's object.
 func (c converter) items(v reflect.Value) []item {

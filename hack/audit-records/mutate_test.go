@@ -1,4 +1,4 @@
-package schema
+package main
 
 import (
 	"encoding/json"
@@ -94,7 +94,7 @@ func mutate(o *Object, doc map[string]any, check func(what string)) {
 
 func TestWhatIsNoRecordIsNotValid(t *testing.T) {
 	schema, record, count := compiled(t), read(t), 0
-	lines(t, fmt.Sprintf("../testdata/v%d/*.jsonl", audit.Version), 30, func(name string, line []byte) {
+	lines(t, fmt.Sprintf("../../internal/audit/testdata/v%d/*.jsonl", audit.Version), 30, func(name string, line []byte) {
 		doc := decode(t, line)
 		mutate(record, doc, func(what string) {
 			count++

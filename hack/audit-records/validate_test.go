@@ -1,4 +1,4 @@
-package schema
+package main
 
 import (
 	"bufio"
@@ -96,7 +96,7 @@ func TestRecordsThatAreThereAreValid(t *testing.T) {
 			t.Errorf("%s: %s: %v", name, line, err)
 		}
 	}
-	lines(t, fmt.Sprintf("../testdata/v%d/*.jsonl", audit.Version), 30, check)
+	lines(t, fmt.Sprintf("../../internal/audit/testdata/v%d/*.jsonl", audit.Version), 30, check)
 	lines(t, root+"/deploy/siem/sigma/samples/*.jsonl", 30, check)
 }
 

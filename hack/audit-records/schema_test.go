@@ -1,4 +1,4 @@
-package schema
+package main
 
 import (
 	"go/ast"
@@ -19,7 +19,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/core/caller"
 )
 
-const root = "../../.."
+const root = "../.."
 
 func read(t *testing.T) *Object {
 	t.Helper()

@@ -1,4 +1,4 @@
-package schema
+package main
 
 // forms are texts of a certain form. Patterns are of the whole text.
 var forms = map[string]struct{ name, pattern string }{
