@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"time"
 
@@ -100,18 +101,10 @@ func (p *Proxy) checkAudit(add report) {
 		add("audit.onFailure", "%q: want %s, %s or %s", a.OnFailure, segment.FailOperation, segment.Shutdown, segment.Continue)
 	}
 	const mostMiB = 64 << 20
-	for _, n := range []struct {
-		field       string
-		value, most int
-	}{{"segmentMiB", a.SegmentMiB, 4096}, {"keepMiB", a.KeepMiB, mostMiB}, {"operations", a.Operations, segment.MaxOpen}} {
-		if n.value < 0 || n.value > n.most {
-			add("audit."+n.field, "%d: want 1 to %d", n.value, n.most)
-		}
-	}
-	size := a.SegmentMiB
-	if size == 0 {
-		size = 64
-	}
+	add.number("audit.segmentMiB", a.SegmentMiB, 4096)
+	add.number("audit.keepMiB", a.KeepMiB, mostMiB)
+	add.number("audit.operations", a.Operations, segment.MaxOpen)
+	size := cmp.Or(a.SegmentMiB, 64)
 	if a.KeepMiB > 0 && a.KeepMiB < 2*size {
 		add("audit.keepMiB", "%d: want room for two segments of %d at least", a.KeepMiB, size)
 	}

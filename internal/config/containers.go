@@ -83,14 +83,11 @@ func (p *Proxy) checkCallers(add report) {
 			add("containers.kubelet.url", "%v", err)
 		}
 	}
-	for _, d := range []struct {
-		field     string
-		value, to time.Duration
-	}{{"poll", c.Poll, time.Hour}, {"timeout", c.Timeout, time.Minute}, {"nameTimeout", c.NameTimeout, maxNameTimeout}, {"kubelet.timeout", c.Kubelet.Timeout, maxNameTimeout}} {
-		if d.value != 0 && (d.value < 100*time.Millisecond || d.value > d.to) {
-			add("containers."+d.field, "%v: want 100ms to %v", d.value, d.to)
-		}
-	}
+	const least = 100 * time.Millisecond
+	add.span("containers.poll", c.Poll, least, time.Hour)
+	add.span("containers.timeout", c.Timeout, least, time.Minute)
+	add.span("containers.nameTimeout", c.NameTimeout, least, maxNameTimeout)
+	add.span("containers.kubelet.timeout", c.Kubelet.Timeout, least, maxNameTimeout)
 	if len(p.Tokens.Roles) > 0 && !p.Tokens.Verify.API.IsSet() {
 		add("tokens.roles", "needs tokens.verify.api, the API server to ask")
 	}
