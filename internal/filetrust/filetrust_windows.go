@@ -76,10 +76,7 @@ func check(path string, rights windows.ACCESS_MASK) error {
 	if err != nil {
 		return fmt.Errorf("access list of %s: %w", path, err)
 	}
-	if err := judge(path, descriptor, rights); err != nil {
-		return err
-	}
-	return nil
+	return judge(path, descriptor, rights)
 }
 
 // judge reads an access list. An entry of a kind that it does not know counts as one that gives everything to everybody.
