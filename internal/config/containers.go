@@ -18,7 +18,7 @@ import (
 type Containers struct {
 	// Endpoint is the container runtime's CRI: \\.\pipe\containerd-containerd, or unix:///PATH.
 	Endpoint string `yaml:"endpoint"`
-	// Users are the accounts that the runtime may run as, S-1-5-18 if not set: whoever answers says who callers are.
+	// Users are the accounts that the runtime may run as, S-1-5-18 if not set: the process that answers identifies callers.
 	Users []string `yaml:"users"`
 	// Poll is how often the runtime is asked without any news, 30s if not set.
 	Poll time.Duration `yaml:"poll"`
@@ -29,7 +29,7 @@ type Containers struct {
 	NameTimeout time.Duration `yaml:"nameTimeout"`
 	// Kubelet is asked for the service accounts of pods.
 	Kubelet Kubelet `yaml:"kubelet"`
-	// Snapshot is a file with service accounts, for pods that the kubelet does not tell. Whoever can write it says who callers are.
+	// Snapshot is a file with service accounts, for pods that the kubelet does not list. An account that can write it decides which service account a caller has.
 	Snapshot string `yaml:"snapshot"`
 }
 
