@@ -40,7 +40,7 @@ func (f *installFlags) keep(ctx context.Context, installer *install.Installer, m
 		}
 		said = text
 	})
-	reports.wait()
+	reports.running.Wait()
 	say("asked to stop; service %s is left running", f.name)
 	return stop()
 }

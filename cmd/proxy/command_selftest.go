@@ -32,13 +32,8 @@ func selftestCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	f := &flags{}
 	set := flag.NewFlagSet("selftest", flag.ContinueOnError)
 	asJSON := set.Bool("json", false, "print JSON")
-	set.StringVar(&f.kubeletPath, "kubelet-path", defaultKubelet, "working `directory` of the kubelet")
-	set.Func("working-dir", "further `directory`; may be repeated", func(dir string) error {
-		f.workingDirs = append(f.workingDirs, dir)
-		return nil
-	})
+	f.registerHost(set)
 	set.StringVar(&f.host, "host", defaultHost, "`what` is asked: windows (this machine) or memory (an invented one)")
-	set.BoolVar(&f.requirePrivacy, "require-privacy", true, "as for the service")
 	if code, ok := parseCommand(set, selftestUsage, args, 0, stdout, stderr); !ok {
 		return code
 	}

@@ -92,7 +92,7 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 	if s.Unguarded, err = unguarded(ctx, now.PID); err != nil {
 		_ = fail(stderr, "status", err) // the rest is worth showing
 	}
-	list, err := hostMappings(ctx, argumentsOf(now.Command))
+	list, err := hostMappings(ctx, now.Command)
 	if err != nil {
 		_ = fail(stderr, "status", err)
 	}
@@ -101,14 +101,6 @@ func statusCommand(ctx context.Context, args []string, stdout, stderr io.Writer)
 		return fail(stderr, "status", err)
 	}
 	return s.code()
-}
-
-// argumentsOf are those of an installed service's command line.
-func argumentsOf(command string) []string {
-	if args := winsvc.SplitCommandLine(command); len(args) > 0 {
-		return args[1:]
-	}
-	return nil
 }
 
 func describeStatus(name string, now winsvc.Status) serviceStatus {
@@ -162,7 +154,8 @@ func (s serviceStatus) print(out io.Writer, form string) error {
 	} {
 		printRow(table, row[:]...)
 	}
-	return errors.Join(s.printPower(table), table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
+	s.printPower(table)
+	return errors.Join(table.Flush(), printMappings(out, s.Mappings), s.printUnguarded(out))
 }
 
 func (s serviceStatus) printUnguarded(out io.Writer) error {

@@ -64,7 +64,7 @@ func (*eventCore) Enabled(level zapcore.Level) bool { return level >= zapcore.In
 
 // With implements zapcore.Core.
 func (c *eventCore) With(fields []zapcore.Field) zapcore.Core {
-	return &eventCore{log: c.log, fields: append(c.fields[:len(c.fields):len(c.fields)], fields...), shared: c.shared}
+	return &eventCore{log: c.log, fields: slices.Concat(c.fields, fields), shared: c.shared}
 }
 
 // Check implements zapcore.Core.
@@ -79,7 +79,7 @@ func (c *eventCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapco
 func (c *eventCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	id := uint32(0)
 	encoder := zapcore.NewMapObjectEncoder()
-	for _, f := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
+	for _, f := range slices.Concat(c.fields, fields) {
 		if f.Key == logkeys.Event && f.Type == zapcore.Uint32Type {
 			id = uint32(f.Integer) // #nosec G115 -- of event
 			continue

@@ -51,13 +51,8 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 	set := flag.NewFlagSet("proxy", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // errors are printed once, by the caller
 	set.Usage = func() {}
-	set.StringVar(&f.kubeletPath, "kubelet-path", defaultKubelet, "working `directory` of the kubelet; paths in requests must lie in it or in a -working-dir")
-	set.Func("working-dir", "further `directory` that paths in requests may lie in; may be repeated", func(dir string) error {
-		f.workingDirs = append(f.workingDirs, dir)
-		return nil
-	})
+	f.registerHost(set)
 	set.BoolVar(&f.windowsService, "windows-service", false, "run under the Windows service manager")
-	set.BoolVar(&f.requirePrivacy, "require-privacy", true, "map SMB shares with encryption; a server that cannot encrypt is refused")
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", "", "`address` for http://ADDRESS/metrics, /healthz and /readyz, without authentication; empty means none")
 
 	set.StringVar(&f.config, "config", "", "configuration `file` with the access list; while it is missing, every call is denied; empty means "+cmp.Or(defaultConfig, "none"))
@@ -79,6 +74,16 @@ func parseFlags(args []string, out io.Writer) (*flags, error) {
 	return f, f.check(set)
 }
 
+// registerHost registers the flags that say what is done on the host.
+func (f *flags) registerHost(set *flag.FlagSet) {
+	set.StringVar(&f.kubeletPath, "kubelet-path", defaultKubelet, "working `directory` of the kubelet; paths in requests must lie in it or in a -working-dir")
+	set.Func("working-dir", "further `directory` that paths in requests may lie in; may be repeated", func(dir string) error {
+		f.workingDirs = append(f.workingDirs, dir)
+		return nil
+	})
+	set.BoolVar(&f.requirePrivacy, "require-privacy", true, "map SMB shares with encryption; a server that cannot encrypt is refused")
+}
+
 // check reports every fault of a command line at once.
 func (f *flags) check(set *flag.FlagSet) error {
 	if f.version {
@@ -91,9 +96,7 @@ func (f *flags) check(set *flag.FlagSet) error {
 	if !slices.Contains([]string{"", hostWindows, hostMemory, hostUpstream}, f.host) {
 		errs = append(errs, fmt.Errorf("--host %q: want %s, %s or %s", f.host, hostWindows, hostUpstream, hostMemory))
 	}
-	if f.config == "" {
-		f.config = defaultConfig
-	}
+	f.config = cmp.Or(f.config, defaultConfig)
 	onWindows := runtime.GOOS == "windows"
 	switch {
 	case f.host == hostWindows && !onWindows:

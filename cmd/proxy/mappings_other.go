@@ -9,4 +9,4 @@ import (
 )
 
 // hostMappings has nothing to list outside Windows.
-func hostMappings(context.Context, []string) ([]handler.Mapping, error) { return nil, nil }
+func hostMappings(context.Context, string) ([]handler.Mapping, error) { return nil, nil }

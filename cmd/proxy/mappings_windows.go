@@ -10,16 +10,18 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/handler"
 	"github.com/pipeguard/pipeguard/internal/proxy/winhost"
 	"github.com/pipeguard/pipeguard/internal/proxy/wmi"
+	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
 
 // hostMappings lists the mappings of this host as a service with that command line sees them.
-func hostMappings(ctx context.Context, arguments []string) (list []handler.Mapping, err error) {
+func hostMappings(ctx context.Context, command string) (list []handler.Mapping, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("list SMB mappings: %w", err)
 		}
 	}()
-	f, err := parseFlags(arguments, io.Discard)
+	args := winsvc.SplitCommandLine(command)
+	f, err := parseFlags(args[min(1, len(args)):], io.Discard)
 	if err != nil {
 		return nil, fmt.Errorf("command line of the service: %w", err)
 	}

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"go.uber.org/zap"
 
-	"github.com/pipeguard/pipeguard/internal/audit/inert"
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/winsvc"
 )
@@ -63,32 +61,26 @@ func (s *serviceStatus) askPower(pid uint32, power func(pid uint32) (winsvc.Powe
 }
 
 // printPower prints rows of a table.
-func (s *serviceStatus) printPower(table io.Writer) error {
-	var errs []error
-	row := func(name, text string) {
-		_, err := fmt.Fprintf(table, "%s\t%s\n", name, inert.Line(text))
-		errs = append(errs, err)
-	}
+func (s *serviceStatus) printPower(table *tabwriter.Writer) {
 	if s.SIDType != "" {
-		row("service SID", string(s.SIDType))
+		printRow(table, "service SID", string(s.SIDType))
 		kept := "all of its account's"
 		if len(s.Privileges) > 0 {
 			kept = strings.Join(s.Privileges, ", ")
 		}
-		row("keeps privileges", kept)
+		printRow(table, "keeps privileges", kept)
 	}
 	if s.Process != nil {
-		row("process holds", strings.Join(s.Process.Privileges, ", "))
+		printRow(table, "process holds", strings.Join(s.Process.Privileges, ", "))
 		for _, p := range s.Process.Protections {
 			state := "on"
 			if !p.On {
 				state = strings.TrimSuffix("off: "+p.Reason, ": ")
 			}
-			row(p.Name, state)
+			printRow(table, p.Name, state)
 		}
 	}
 	if s.ProgramFault != "" {
-		row("PROGRAM CAN BE CHANGED", s.ProgramFault)
+		printRow(table, "PROGRAM CAN BE CHANGED", s.ProgramFault)
 	}
-	return errors.Join(errs...)
 }

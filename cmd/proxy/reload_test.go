@@ -149,7 +149,7 @@ func TestAFileThatOthersCanChangeStopsTheStart(t *testing.T) {
 			change(file, read(t, file))
 			stderr := new(harness.Output)
 			code := run(t.Context(), []string{"--socket-dir", filepath.Join(shortDir(t), "s"), "--config", file}, io.Discard, stderr)
-			if text := stderr.String(); code != 1 || !strings.Contains(text, "whoever can change it decides about calls") || !strings.Contains(text, "chmod go-w") {
+			if text := stderr.String(); code != 1 || !strings.Contains(text, "an account that can change it decides about calls") || !strings.Contains(text, "chmod go-w") {
 				t.Errorf("exit code %d:\n%s", code, text)
 			}
 		})
@@ -166,7 +166,7 @@ func TestAReloadRefusesAFileThatOthersCanChange(t *testing.T) {
 			if got := p.pathExists(t); got != codes.OK {
 				t.Errorf("the access list that was loaded before does not go on to hold: %v", got)
 			}
-			if !strings.Contains(p.stderr.String(), "whoever can change it decides about calls") {
+			if !strings.Contains(p.stderr.String(), "an account that can change it decides about calls") {
 				t.Error(p.stderr)
 			}
 			if strings.HasPrefix(name, "the configuration") { // which is put right as the refusal says, with the same content

@@ -75,5 +75,3 @@ func (r *reports) begin(ctx context.Context) {
 	r.begun = true
 	r.running.Go(func() { r.reporter.Run(ctx) })
 }
-
-func (r *reports) wait() { r.running.Wait() }

@@ -55,7 +55,7 @@ func TestReportsGoToTheServerOfTheContainersEnvironment(t *testing.T) {
 		t.Errorf("nothing is asked for: %v", err)
 	}
 	r.begin(t.Context())
-	r.wait()
+	r.running.Wait()
 }
 
 func TestOnlyPublicKeysGoToANode(t *testing.T) {

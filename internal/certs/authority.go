@@ -18,7 +18,7 @@ import (
 // backdated allows for clocks of API servers that are behind the leader's.
 const backdated = time.Hour
 
-// authority signs what is served.
+// authority is a certificate with its key. It signs what is served.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -26,25 +26,17 @@ type authority struct {
 
 // newAuthority makes an authority that is constrained to hosts, so that clients trust it with nothing else.
 func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*authority, error) {
-	t, err := template("Pipeguard webhook authority", now, now.Add(lifetime))
+	made, err := certify(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "Pipeguard webhook authority"}, NotBefore: now.Add(-backdated), NotAfter: now.Add(lifetime),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: hosts,
+		// Without a range, every address would be permitted.
+		ExcludedIPRanges: []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}},
+	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	t.IsCA, t.BasicConstraintsValid, t.MaxPathLenZero = true, true, true
-	t.KeyUsage = x509.KeyUsageCertSign
-	t.PermittedDNSDomainsCritical = true
-	t.PermittedDNSDomains = hosts
-	// Without a range, every address would be permitted.
-	t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
-	}
-	certificate, err := sign(t, t, key, key)
-	if err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
-	}
-	return &authority{certificate, key}, nil
+	return made, nil
 }
 
 // issue makes a certificate that does not outlive its authority.
@@ -53,26 +45,39 @@ func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration)
 	if until.After(a.certificate.NotAfter) {
 		until = a.certificate.NotAfter
 	}
-	t, err := template("Pipeguard webhook", now, until)
+	made, err := certify(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "Pipeguard webhook"}, NotBefore: now.Add(-backdated), NotAfter: until,
+		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, a)
 	if err != nil {
 		return nil, fmt.Errorf("issue a certificate: %w", err)
 	}
-	t.DNSNames = hosts
-	t.KeyUsage, t.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("issue a certificate: %w", err)
-	}
-	certificate, err := sign(t, a.certificate, key, a.key)
-	if err != nil {
-		return nil, fmt.Errorf("issue a certificate: %w", err)
-	}
-	leaf := &tls.Certificate{Certificate: [][]byte{certificate.Raw}, PrivateKey: key, Leaf: certificate}
+	leaf := &tls.Certificate{Certificate: [][]byte{made.certificate.Raw}, PrivateKey: made.key, Leaf: made.certificate}
 	// What would not verify is never handed out: making it again and again would not help either.
 	if err := verify(leaf, pool(a.certificate), hosts, now); err != nil {
 		return nil, fmt.Errorf("issue a certificate: %w", err)
 	}
 	return leaf, nil
+}
+
+// certify makes a key and a certificate for it, which the signer signs; without a signer it is signed by its own key.
+func certify(t *x509.Certificate, signer *authority) (made *authority, err error) {
+	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if signer == nil {
+		signer = &authority{t, key}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, signer.certificate, key.Public(), signer.key)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := x509.ParseCertificate(der)
+	return &authority{certificate, key}, err
 }
 
 // fits says what keeps a certificate from being an authority for hosts as newAuthority makes them.
@@ -120,20 +125,4 @@ func pool(certificates ...*x509.Certificate) *x509.CertPool {
 // isValid reports whether a certificate is neither expired nor of the future.
 func isValid(c *x509.Certificate, now time.Time) bool {
 	return !now.Before(c.NotBefore) && now.Before(c.NotAfter)
-}
-
-func template(name string, now, until time.Time) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-backdated), NotAfter: until}, nil
-}
-
-func sign(t, parent *x509.Certificate, subject, signer *ecdsa.PrivateKey) (*x509.Certificate, error) {
-	der, err := x509.CreateCertificate(rand.Reader, t, parent, subject.Public(), signer)
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseCertificate(der)
 }

@@ -63,9 +63,6 @@ func parse(data map[string][]byte, hosts []string, now time.Time) (s state, faul
 
 // parseAuthority returns an authority that is fit to sign.
 func parseAuthority(certificate, key []byte, hosts []string, now time.Time) (*authority, error) {
-	if len(certificate) == 0 && len(key) == 0 {
-		return nil, errAbsent
-	}
 	c, k, err := parsePair(certificate, key)
 	if err != nil {
 		return nil, err
@@ -81,9 +78,6 @@ func parseAuthority(certificate, key []byte, hosts []string, now time.Time) (*au
 
 // parseLeaf returns a certificate that can be served, as far as it goes by itself.
 func parseLeaf(certificate, key []byte) (*tls.Certificate, error) {
-	if len(certificate) == 0 && len(key) == 0 {
-		return nil, errAbsent
-	}
 	c, k, err := parsePair(certificate, key)
 	if err != nil {
 		return nil, err
@@ -91,8 +85,11 @@ func parseLeaf(certificate, key []byte) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: k, Leaf: c}, nil
 }
 
-// parsePair returns a certificate and the key that is its own. To lack one of the two is a fault.
+// parsePair returns a certificate and the key that is its own. Without either the error is errAbsent; to lack one of the two is a fault.
 func parsePair(certificate, key []byte) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	if len(certificate) == 0 && len(key) == 0 {
+		return nil, nil, errAbsent
+	}
 	all, err := decodeCertificates(certificate)
 	if err != nil {
 		return nil, nil, err

@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -56,10 +57,7 @@ func (s state) parts() string {
 // sorted orders certificates by age and drops what is there twice.
 func sorted(all []*x509.Certificate) []*x509.Certificate {
 	slices.SortFunc(all, func(a, b *x509.Certificate) int {
-		if d := a.NotBefore.Compare(b.NotBefore); d != 0 {
-			return d
-		}
-		return bytes.Compare(a.Raw, b.Raw)
+		return cmp.Or(a.NotBefore.Compare(b.NotBefore), bytes.Compare(a.Raw, b.Raw))
 	})
 	return slices.CompactFunc(all, (*x509.Certificate).Equal)
 }

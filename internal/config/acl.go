@@ -12,7 +12,7 @@ import (
 
 // Spec returns the access list in the words of package acl, the rules of the profiles last.
 func (p Proxy) Spec() acl.Spec {
-	spec, _ := p.ACL.spec() // a configuration whose profiles have faults is not returned to anybody
+	spec, _ := p.ACL.spec() // no configuration is returned whose profiles have faults
 	return spec
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 	"time"
 
@@ -30,7 +31,7 @@ type Audit struct {
 	// KeepMiB bounds what the files take together; the oldest are removed, which is recorded. Without it all are kept, and
 	// a full disk refuses every call.
 	KeepMiB int `yaml:"keepMiB"`
-	// KeepAge is how long records stay, by the clock of this machine: whoever sets it can have records removed, which is
+	// KeepAge is how long records stay, by the clock of this machine: an account that sets it can have records removed, which is
 	// recorded. Without it they stay for ever.
 	KeepAge time.Duration `yaml:"keepAge"`
 	// Operations is how many admitted operations may be under way; room for their records is kept on the disk, 16 KiB each.
@@ -44,12 +45,12 @@ type Audit struct {
 	Copies Copies `yaml:"copies"`
 }
 
-// Signing says with which key checkpoints of the log are signed. Whoever can read the key can write another log.
+// Signing says with which key checkpoints of the log are signed. The key holder can write another log.
 type Signing struct {
 	// Key is the file of the private key, as pipeguard keys generate writes it. Without it, it is the path of the log
 	// with -signing.key behind it, and is made at the first start of an empty log, its public half beside it in .pub.
 	Key string `yaml:"key"`
-	// Old is a file with the key before this one, which signs too until whoever verifies has the new one.
+	// Old is a file with the key before this one, which signs too until all verifiers have the new one.
 	Old string `yaml:"old"`
 }
 
@@ -76,7 +77,7 @@ type Copies struct {
 	// Stdout writes every record to standard output, for a log collector of containers.
 	Stdout bool `yaml:"stdout"`
 	// EventLog writes records to the Windows event log, source Pipeguard: denied (what was refused or went wrong, and the
-	// log's own records) or all. Whoever may make calls can then fill the event log. Not set, none.
+	// log's own records) or all. Callers can then fill the event log. Not set, none.
 	EventLog string `yaml:"eventLog"`
 	// OTLP sends every record to an OpenTelemetry collector.
 	OTLP OTLP `yaml:"otlp"`
@@ -100,18 +101,10 @@ func (p *Proxy) checkAudit(add report) {
 		add("audit.onFailure", "%q: want %s, %s or %s", a.OnFailure, segment.FailOperation, segment.Shutdown, segment.Continue)
 	}
 	const mostMiB = 64 << 20
-	for _, n := range []struct {
-		field       string
-		value, most int
-	}{{"segmentMiB", a.SegmentMiB, 4096}, {"keepMiB", a.KeepMiB, mostMiB}, {"operations", a.Operations, segment.MaxOpen}} {
-		if n.value < 0 || n.value > n.most {
-			add("audit."+n.field, "%d: want 1 to %d", n.value, n.most)
-		}
-	}
-	size := a.SegmentMiB
-	if size == 0 {
-		size = 64
-	}
+	add.number("audit.segmentMiB", a.SegmentMiB, 4096)
+	add.number("audit.keepMiB", a.KeepMiB, mostMiB)
+	add.number("audit.operations", a.Operations, segment.MaxOpen)
+	size := cmp.Or(a.SegmentMiB, 64)
 	if a.KeepMiB > 0 && a.KeepMiB < 2*size {
 		add("audit.keepMiB", "%d: want room for two segments of %d at least", a.KeepMiB, size)
 	}

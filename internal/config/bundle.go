@@ -20,8 +20,8 @@ type Bundle struct {
 	URL string `yaml:"url"`
 	// CAFile has the certificates, in PEM, that the server of URL must be signed by. Without it, those that the system trusts.
 	CAFile string `yaml:"caFile"`
-	// Dir keeps the last good bundle and the revisions that were seen; %ProgramData%\Pipeguard\bundles if not set. Whoever can
-	// write there can bring back an older bundle.
+	// Dir keeps the last good bundle and the revisions that were seen; %ProgramData%\Pipeguard\bundles if not set. An account that
+	// can write there can bring back an older bundle.
 	Dir string `yaml:"dir"`
 	// MinimumRevision is the oldest revision that is taken, for a node whose directory was lost.
 	MinimumRevision uint64 `yaml:"minimumRevision"`

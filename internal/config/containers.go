@@ -18,7 +18,7 @@ import (
 type Containers struct {
 	// Endpoint is the container runtime's CRI: \\.\pipe\containerd-containerd, or unix:///PATH.
 	Endpoint string `yaml:"endpoint"`
-	// Users are the accounts that the runtime may run as, S-1-5-18 if not set: whoever answers says who callers are.
+	// Users are the accounts that the runtime may run as, S-1-5-18 if not set: the process that answers identifies callers.
 	Users []string `yaml:"users"`
 	// Poll is how often the runtime is asked without any news, 30s if not set.
 	Poll time.Duration `yaml:"poll"`
@@ -29,7 +29,7 @@ type Containers struct {
 	NameTimeout time.Duration `yaml:"nameTimeout"`
 	// Kubelet is asked for the service accounts of pods.
 	Kubelet Kubelet `yaml:"kubelet"`
-	// Snapshot is a file with service accounts, for pods that the kubelet does not tell. Whoever can write it says who callers are.
+	// Snapshot is a file with service accounts, for pods that the kubelet does not list. An account that can write it decides which service account a caller has.
 	Snapshot string `yaml:"snapshot"`
 }
 
@@ -83,14 +83,11 @@ func (p *Proxy) checkCallers(add report) {
 			add("containers.kubelet.url", "%v", err)
 		}
 	}
-	for _, d := range []struct {
-		field     string
-		value, to time.Duration
-	}{{"poll", c.Poll, time.Hour}, {"timeout", c.Timeout, time.Minute}, {"nameTimeout", c.NameTimeout, maxNameTimeout}, {"kubelet.timeout", c.Kubelet.Timeout, maxNameTimeout}} {
-		if d.value != 0 && (d.value < 100*time.Millisecond || d.value > d.to) {
-			add("containers."+d.field, "%v: want 100ms to %v", d.value, d.to)
-		}
-	}
+	const least = 100 * time.Millisecond
+	add.span("containers.poll", c.Poll, least, time.Hour)
+	add.span("containers.timeout", c.Timeout, least, time.Minute)
+	add.span("containers.nameTimeout", c.NameTimeout, least, maxNameTimeout)
+	add.span("containers.kubelet.timeout", c.Kubelet.Timeout, least, maxNameTimeout)
 	if len(p.Tokens.Roles) > 0 && !p.Tokens.Verify.API.IsSet() {
 		add("tokens.roles", "needs tokens.verify.api, the API server to ask")
 	}

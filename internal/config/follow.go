@@ -41,9 +41,9 @@ type FollowOptions struct {
 	Settle time.Duration
 	// Patience is how long the file may keep its reader; patience.Usual.
 	Patience time.Duration
-	// Late is told once each time that the file keeps it longer; what was loaded before stays loaded. Nil means that nobody wants to know.
+	// Late is called once each time that the file keeps its reader longer; what was loaded before stays loaded. Nil reports nothing.
 	Late func(error)
-	// Asked has a value when somebody asks for the file to be read, changed or not.
+	// Asked has a value when the file is to be read, changed or not.
 	Asked <-chan struct{}
 }
 

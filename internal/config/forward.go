@@ -4,33 +4,35 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/configfile"
 	"github.com/pipeguard/pipeguard/internal/core/access"
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
-
-// groups are those of the node API.
-var groups = groupNames()
-
-func groupNames() (names []string) {
-	for _, g := range access.Groups() {
-		names = append(names, g.Name)
-	}
-	return names
-}
 
 // report takes a fault of one field.
 type report func(field, format string, args ...any)
 
-func (p *Proxy) checkLog(add report) {
-	for _, n := range []struct {
-		field     string
-		value, to int
-	}{{"maxSizeMB", p.Log.MaxSizeMB, 10_000}, {"maxBackups", p.Log.MaxBackups, 1000}, {"maxAgeDays", p.Log.MaxAgeDays, 3650}} {
-		if n.value < 0 || n.value > n.to {
-			add("log."+n.field, "%d: want 1 to %d", n.value, n.to)
-		}
+// number reports a number out of bounds. 0 stands for one that is not set.
+func (add report) number(field string, n, most int) {
+	if n < 0 || n > most {
+		add(field, "%d: want 1 to %d", n, most)
 	}
+}
+
+// span reports a length of time out of bounds. 0 stands for one that is not set.
+func (add report) span(field string, d, least, most time.Duration) {
+	if d != 0 && (d < least || d > most) {
+		add(field, "%v: want %v to %v", d, least, most)
+	}
+}
+
+func (p *Proxy) checkLog(add report) {
+	add.number("log.maxSizeMB", p.Log.MaxSizeMB, 10_000)
+	add.number("log.maxBackups", p.Log.MaxBackups, 1000)
+	add.number("log.maxAgeDays", p.Log.MaxAgeDays, 3650)
 }
 
 // checkBackend finds pipes that would be served twice, or that would lead back to where they come from.
@@ -48,10 +50,10 @@ func (p *Proxy) checkBackend(add report) {
 	taken := map[string]bool{}
 	for i, f := range p.Forward {
 		field := fmt.Sprintf("forward[%d]", i)
-		if err := checkPipeName(f.Pipe); err != nil {
+		if err := pipe.CheckName(f.Pipe); err != nil {
 			add(field+".pipe", "%v", err)
 		}
-		if err := checkPipeName(f.To); err != nil {
+		if err := pipe.CheckName(f.To); err != nil {
 			add(field+".to", "%v", err)
 		}
 		checkExe(add, field+".exe", f.Exe)
@@ -92,12 +94,13 @@ func (p *Proxy) checkUpstream(add report) {
 	switch {
 	case !ok || strings.Contains(after, "*"):
 		add("upstream.pipe", "%q: want a name with one * in it", p.Upstream.Pipe)
-	case checkPipeName(before+"x"+after) != nil:
-		add("upstream.pipe", "%v", checkPipeName(before+"x"+after))
+	case pipe.CheckName(before+"x"+after) != nil:
+		add("upstream.pipe", "%v", pipe.CheckName(before+"x"+after))
 	case strings.HasPrefix(strings.ToLower(p.Upstream.Pipe), access.PipePrefix):
 		add("upstream.pipe", "%q: names that begin with csi-proxy- are this proxy's own", p.Upstream.Pipe)
 	}
 	checkExe(add, "upstream.exe", p.Upstream.Exe)
+	groups := apiserver.Groups()
 	for i, g := range p.Upstream.Groups {
 		if !slices.Contains(groups, g) || slices.Contains(p.Upstream.Groups[:i], g) {
 			add(fmt.Sprintf("upstream.groups[%d]", i), "%q: want each of %s at most once", g, strings.Join(groups, ", "))
@@ -120,13 +123,4 @@ func checkExe(add report, field, exe string) {
 	if exe != "" && !access.SameExe(exe, exe) {
 		add(field, "%q: want the full path of a program", exe)
 	}
-}
-
-// checkPipeName accepts names that need no second thought.
-func checkPipeName(name string) error {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	if name == "" || len(name) > 200 || strings.Trim(name, allowed) != "" || strings.ContainsAny(name[:1], "-_.") || strings.HasSuffix(name, ".") {
-		return fmt.Errorf("%q: want a name of letters, digits, dots, dashes and underscores, a letter or digit first and no dot last, without \\\\.\\pipe\\", name)
-	}
-	return nil
 }

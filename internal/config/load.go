@@ -64,26 +64,16 @@ func (p Proxy) Policy(known []access.API) (*acl.Policy, error) {
 // check sets the policy and returns all faults of a decoded file.
 func (p *Proxy) check() error {
 	var faults configfile.Faults
-	add := func(field, format string, args ...any) {
+	add := report(func(field, format string, args ...any) {
 		faults = append(faults, configfile.Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
-	}
-	number := func(field string, n, most int) {
-		if n < 0 || n > most {
-			add("limits."+field, "%d: want 1 to %d", n, most)
-		}
-	}
-	number("connections", p.Limits.Connections, 4096)
-	number("connectionsPerCaller", p.Limits.ConnectionsPerCaller, 4096)
-	span := func(field string, d, most time.Duration) {
-		if d != 0 && (d < time.Second || d > most) {
-			add("limits."+field, "%v: want 1s to %v", d, most)
-		}
-	}
-	span("prefaceTimeout", p.Limits.PrefaceTimeout, 10*time.Minute)
-	span("stopTimeout", p.Limits.StopTimeout, 10*time.Minute)
-	number("operations", p.Limits.Operations, 1024)
-	number("waiting", p.Limits.Waiting, 4096)
-	span("operationTimeout", p.Limits.OperationTimeout, 24*time.Hour)
+	})
+	add.number("limits.connections", p.Limits.Connections, 4096)
+	add.number("limits.connectionsPerCaller", p.Limits.ConnectionsPerCaller, 4096)
+	add.span("limits.prefaceTimeout", p.Limits.PrefaceTimeout, time.Second, 10*time.Minute)
+	add.span("limits.stopTimeout", p.Limits.StopTimeout, time.Second, 10*time.Minute)
+	add.number("limits.operations", p.Limits.Operations, 1024)
+	add.number("limits.waiting", p.Limits.Waiting, 4096)
+	add.span("limits.operationTimeout", p.Limits.OperationTimeout, time.Second, 24*time.Hour)
 	p.checkPaths(add)
 	p.checkLog(add)
 	p.checkBackend(add)

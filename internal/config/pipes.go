@@ -12,7 +12,7 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/pipe"
 )
 
-// PipeAccess lets more accounts open pipes than SYSTEM and administrators. Whoever can open a pipe still needs a rule of the
+// PipeAccess lets more accounts open pipes than SYSTEM and administrators. An account that can open a pipe still needs a rule of the
 // access list for every call. Outside Windows it does nothing: a socket is its own user's.
 type PipeAccess struct {
 	// Pipe is a pattern as in a rule, or the full name of a forwarded pipe. "*" leaves out system and iscsi here too.
@@ -20,7 +20,7 @@ type PipeAccess struct {
 	// ContainerUser lets in ContainerUser (S-1-5-93-2-2): every process-isolated container whose pod names no other user, of
 	// whatever pod has the pipe mounted.
 	ContainerUser bool `yaml:"containerUser"`
-	// Allow are SIDs of further users, groups or services. Those that stand for whoever has logged on, such as Everyone,
+	// Allow are SIDs of further users, groups or services. SIDs of all accounts that have logged on, such as Everyone,
 	// Authenticated Users and Users, are refused.
 	Allow []string `yaml:"allow"`
 
@@ -47,7 +47,7 @@ func (p *Proxy) checkPipes(add report) {
 		}
 		entry.policy = policy
 		if len(entry.accounts()) == 0 {
-			add(field, "lets nobody in: want containerUser: true, or accounts in allow")
+			add(field, "adds no account: want containerUser: true, or accounts in allow")
 		}
 		if len(entry.Allow) > pipe.MaxAccounts {
 			add(field+".allow", "has %d accounts, more than %d", len(entry.Allow), pipe.MaxAccounts)

@@ -11,7 +11,7 @@ import (
 // ProxyKind is the kind of the file that Proxy describes.
 const ProxyKind = "ProxyConfig"
 
-// Proxy is the configuration of the node proxy. Whoever can write this file decides which program may act
+// Proxy is the configuration of the node proxy. An account that can write this file decides which program may act
 // on the node with the proxy's own rights: it needs the same protection as the proxy's executable.
 type Proxy struct {
 	// APIVersion is pipeguard.dev/v1alpha1.
@@ -35,7 +35,7 @@ type Proxy struct {
 	// Bundle is where this node gets the policies of the cluster from.
 	Bundle Bundle `yaml:"bundle"`
 	// Backend is who carries out the calls of CSI Proxy's pipes that are allowed: windows (this process), upstream (a
-	// csi-proxy.exe whose pipes have other names), or memory (nobody: an invented machine, for trials; on Windows only in a program built with -tags fakehost). --host on the command
+	// csi-proxy.exe whose pipes have other names), or memory (an invented machine, for trials; on Windows only in a program built with -tags fakehost). --host on the command
 	// line goes before it. Without either it is windows, and memory outside Windows.
 	Backend string `yaml:"backend"`
 	// Upstream is where the backend upstream is.
@@ -52,7 +52,7 @@ type Proxy struct {
 
 // ACL is the access list of all pipes.
 type ACL struct {
-	// Pipes sets the mode of pipes. A pipe in LogOnly mode serves everybody who can open it: use it to learn
+	// Pipes sets the mode of pipes. A pipe in LogOnly mode serves every process that can open it: use it to learn
 	// what a driver calls, on nodes that could do without the guard for that time.
 	Pipes []acl.PipeMode `yaml:"pipes"`
 	// Rules allow; what no rule allows is denied. The first that covers a call is recorded, and its permits and limits hold;
@@ -114,7 +114,7 @@ type Upstream struct {
 	// Pipe is the name of its pipes, without \\.\pipe\, with one "*" where GROUP-VERSION stands: "upstream-csi-proxy-*".
 	// Pods must not be able to mount it.
 	Pipe string `yaml:"pipe"`
-	// Exe is the full path of the program that must be serving them. Without it anybody who made the pipe first is believed.
+	// Exe is the full path of the program that must be serving them. Without it the process that made the pipe first is trusted.
 	Exe string `yaml:"exe"`
 	// Groups are the API groups that it serves. Without it, all six.
 	Groups []string `yaml:"groups"`
@@ -126,6 +126,6 @@ type Forward struct {
 	Pipe string `yaml:"pipe"`
 	// To is the name of the server's own pipe, without \\.\pipe\. Pods must not be able to mount it.
 	To string `yaml:"to"`
-	// Exe is the full path of the program that must be serving To. Without it anybody who made the pipe first is believed.
+	// Exe is the full path of the program that must be serving To. Without it the process that made the pipe first is trusted.
 	Exe string `yaml:"exe"`
 }

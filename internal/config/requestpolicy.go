@@ -5,10 +5,10 @@ package config
 // not name: rules that spell out such an operation beside a namespace and its service account or container, or beside a user and
 // exe, name that caller, and so do profiles.
 type RequestPolicy struct {
-	// Named said that a second time, and is a fault now.
+	// Named was a second list of named callers. It is no longer accepted.
 	Named any `yaml:"named"`
 	// Modules is a directory of Rego that refuses more than the built-in policy does, with its tests, which must pass.
-	// Whoever can write there can stop every call.
+	// An account that can write there can stop every call.
 	Modules string `yaml:"modules"`
 }
 

@@ -166,5 +166,5 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string {
-	return fmt.Sprintf("%s: %s; whoever can change it decides about calls (%s)", f.Path, f.Reason, f.Remedy)
+	return fmt.Sprintf("%s: %s; an account that can change it decides about calls (%s)", f.Path, f.Reason, f.Remedy)
 }

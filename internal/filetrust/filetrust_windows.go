@@ -76,17 +76,14 @@ func check(path string, rights windows.ACCESS_MASK) error {
 	if err != nil {
 		return fmt.Errorf("access list of %s: %w", path, err)
 	}
-	if err := judge(path, descriptor, rights); err != nil {
-		return err
-	}
-	return nil
+	return judge(path, descriptor, rights)
 }
 
-// judge reads an access list. An entry of a kind that it does not know counts as one that gives everything to everybody.
+// judge reads an access list. An entry of a kind that it does not know counts as one that grants every right to every account.
 func judge(path string, descriptor *windows.SECURITY_DESCRIPTOR, rights windows.ACCESS_MASK) error {
 	list, _, err := descriptor.DACL()
 	if err != nil || list == nil { // the error of a descriptor without a list
-		return &Fault{path, "it has no access list, so that everybody can change it", remedy(path)}
+		return &Fault{path, "it has no access list, so that every account can change it", remedy(path)}
 	}
 	for i := range uint32(list.AceCount) {
 		var entry *windows.ACCESS_ALLOWED_ACE

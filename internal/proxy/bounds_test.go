@@ -366,7 +366,7 @@ func TestNewReportsEveryMissingPart(t *testing.T) {
 func TestRunOpensAllPipesOrNone(t *testing.T) {
 	f := start(t, "unix")
 	opened, closed := 0, 0
-	server := &Server{log: zap.NewNop(), audit: &auditWriter{}, listen: func(name string) (net.Listener, error) {
+	server := &Server{shared: shared{audit: &auditWriter{}}, log: zap.NewNop(), listen: func(name string) (net.Listener, error) {
 		if strings.HasSuffix(name, "v1") {
 			return nil, errDisk
 		}

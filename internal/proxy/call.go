@@ -155,7 +155,7 @@ func (r *request) End(ctx context.Context, err error) error {
 	e := r.event
 	e.Stage, e.Outcome = audit.StageResponseComplete, outcome(result, err, r.stream.arrived)
 	e.Outcome.CallerLeft = r.ran && ctx.Err() != nil
-	e.Time = r.stream.arrived.Add(microseconds(e.Outcome.LatencyUS))
+	e.Time = r.stream.arrived.Add(time.Duration(e.Outcome.LatencyUS) * time.Microsecond)
 	r.closed = true
 	failed := p.audit.final(ctx, lastRecord{e, r.stream.conn})
 	if c, ok := errors.AsType[*counted](failed); ok {

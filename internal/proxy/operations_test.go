@@ -244,7 +244,8 @@ func TestOperationThatOutlivesItsTimeIsReportedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		core, logged := observer.New(zap.ErrorLevel)
-		s := &Server{limits: Limits{OperationTimeout: time.Minute}, queue: order.New(order.Bounds{Running: 2, Waiting: 2, PerOwner: 2, PerGroup: 2, RunningPerOwner: 2, RunningPerGroup: 2}), metrics: m, log: zap.New(core)}
+		queue := order.New(order.Bounds{Running: 2, Waiting: 2, PerOwner: 2, PerGroup: 2, RunningPerOwner: 2, RunningPerGroup: 2})
+		s := &Server{shared: shared{queue: queue, metrics: m}, limits: Limits{OperationTimeout: time.Minute}, log: zap.New(core)}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.watch(ctx)

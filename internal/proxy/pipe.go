@@ -24,6 +24,8 @@ import (
 
 // pipe is one served group-version: a gRPC server on one listener.
 type pipe struct {
+	shared
+
 	name       string // csi-proxy-filesystem-v1
 	gv         apiserver.GroupVersion
 	service    string            // v1.Filesystem
@@ -32,15 +34,9 @@ type pipe struct {
 	limits     Limits
 	rules      func(group, version string) *Rules
 	log        *zap.Logger
-	metrics    *metrics
-	audit      *auditWriter
 	conns      *connLimiter
 	turnedAway *alike // connections that were turned away at their accept
 	server     *grpc.Server
-	queue      *order.Queue    // of all pipes
-	limiter    *acl.Limiter    // of all pipes
-	shares     *shares         // of all pipes
-	arrivals   *arrivalLimiter // of all pipes
 	overdue    func() uint64   // see Options
 	tokens     *token.Guard    // nil looks at none
 	roles      Roles           // nil asks for none
@@ -89,9 +85,8 @@ func newPipe(api *apiserver.API, o Options, all shared) *pipe {
 // basePipe is a pipe without its methods and its server.
 func basePipe(name string, gv apiserver.GroupVersion, o Options, all shared) *pipe {
 	p := &pipe{
-		name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
-		log: o.Log.With(zap.String(logkeys.Pipe, name)), metrics: all.metrics, audit: all.audit, limiter: all.limiter, shares: all.shares,
-		conns: newConnLimiter(o.Limits, all.pending), queue: all.queue, arrivals: all.arrivals,
+		shared: all, name: name, gv: gv, methods: map[string]string{}, limits: o.Limits, rules: o.Rules,
+		log: o.Log.With(zap.String(logkeys.Pipe, name)), conns: newConnLimiter(o.Limits, all.pending),
 	}
 	if p.overdue = o.Overdue; p.overdue == nil {
 		p.overdue = func() uint64 { return 0 }
@@ -122,9 +117,6 @@ func (p *pipe) newServer(o Options, more ...grpc.ServerOption) *grpc.Server {
 	)
 	return grpc.NewServer(append(options, more...)...)
 }
-
-// operation returns the hub operation behind a served method, or "".
-func (p *pipe) operation(fullMethod string) string { return p.methods[fullMethod] }
 
 // label returns type, service and method for a metric. All methods that are not served share one label, or callers could make series
 // at will; one that is passed on has its own name if the access list has it too.
@@ -247,5 +239,3 @@ func (c *conn) isEstablished() bool {
 func (p *pipe) logPeerClose(c *conn, err error) {
 	p.log.Warn("release of the caller's process", zap.String(logkeys.Connection, c.id), zap.Error(err))
 }
-
-func microseconds(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"github.com/pipeguard/pipeguard/internal/logkeys"
 	"github.com/pipeguard/pipeguard/internal/proxy/acl"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
-	"github.com/pipeguard/pipeguard/internal/proxy/order"
 	"github.com/pipeguard/pipeguard/internal/proxy/peer"
 	"github.com/pipeguard/pipeguard/internal/proxy/token"
 )
@@ -60,13 +60,12 @@ type Options struct {
 
 // Server serves APIs on their pipes.
 type Server struct {
-	listen  func(name string) (net.Listener, error)
-	log     *zap.Logger
-	audit   *auditWriter
-	pipes   []*pipe
-	limits  Limits
-	metrics *metrics
-	queue   *order.Queue
+	shared
+
+	listen func(name string) (net.Listener, error)
+	log    *zap.Logger
+	pipes  []*pipe
+	limits Limits
 }
 
 // New checks the options and reports every fault at once.
@@ -99,9 +98,7 @@ func New(o Options) (*Server, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Registerer == nil {
 		o.Registerer = prometheus.NewRegistry()
 	}
@@ -109,15 +106,14 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	queue := o.Limits.queue()
-	if err := registerQueue(o.Registerer, queue); err != nil {
+	all := shared{
+		metrics: m, audit: newAuditWriter(o.Audit, m, o.Log), queue: o.Limits.queue(), limiter: acl.NewLimiter(0),
+		shares: newShares(o.Limits.perOwner()), arrivals: newArrivalLimiter(), pending: newPendingConns(),
+	}
+	if err := errors.Join(registerQueue(o.Registerer, all.queue), registerUnwritten(o.Registerer, all.audit.refusals)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	s := &Server{listen: o.Listen, log: o.Log, limits: o.Limits, metrics: m, queue: queue, audit: newAuditWriter(o.Audit, m, o.Log)}
-	if err := registerUnwritten(o.Registerer, s.audit.refusals); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
-	}
-	all := shared{metrics: m, audit: s.audit, queue: queue, limiter: acl.NewLimiter(0), shares: newShares(o.Limits.perOwner()), arrivals: newArrivalLimiter(), pending: newPendingConns()}
+	s := &Server{shared: all, listen: o.Listen, log: o.Log, limits: o.Limits}
 	for _, api := range o.APIs {
 		s.pipes = append(s.pipes, newPipe(api, o, all))
 	}

@@ -250,7 +250,7 @@ func (deadConn) Close() error { return nil }
 func stormed(t *testing.T) *pipe {
 	t.Helper()
 	l := testLedger(t, &weighing{})
-	p := &pipe{name: "csi-proxy-disk-v1", audit: l, metrics: l.metrics, arrivals: newArrivalLimiter()}
+	p := &pipe{shared: shared{audit: l, metrics: l.metrics, arrivals: newArrivalLimiter()}, name: "csi-proxy-disk-v1"}
 	p.turnedAway = p.turnedAwayRecord()
 	p.arrivals.away[client{p.name, 7}] = time.Now().Add(time.Hour)
 	return p

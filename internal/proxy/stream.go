@@ -109,5 +109,5 @@ func streamFrom(ctx context.Context) *stream {
 }
 
 func newStream(c *conn, fullMethod string) *stream {
-	return &stream{conn: c, id: rand.Text(), fullMethod: fullMethod, method: c.pipe.operation(fullMethod), arrived: time.Now()}
+	return &stream{conn: c, id: rand.Text(), fullMethod: fullMethod, method: c.pipe.methods[fullMethod], arrived: time.Now()}
 }

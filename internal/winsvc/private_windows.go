@@ -54,20 +54,26 @@ func create(dir, sddl string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { // #nosec G301 -- access comes from the directory above
 		return err
 	}
-	descriptor, err := windows.SecurityDescriptorFromString(sddl)
-	if err != nil {
-		return fmt.Errorf("make directory %s: %w", dir, err)
+	name, attributes, err := withAccess(dir, sddl)
+	if err == nil {
+		err = windows.CreateDirectory(name, attributes)
 	}
-	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
-	attributes.Length = uint32(unsafe.Sizeof(*attributes))
-	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
-		return fmt.Errorf("make directory %s: %w", dir, err)
-	}
-	if err := windows.CreateDirectory(name, attributes); err != nil {
 		return fmt.Errorf("make directory %s: %w", dir, err)
 	}
 	return nil
+}
+
+// withAccess returns a path and a security descriptor in the form in which functions of Windows take them.
+func withAccess(path, sddl string) (name *uint16, attributes *windows.SecurityAttributes, err error) {
+	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	if err != nil {
+		return nil, nil, err
+	}
+	attributes = &windows.SecurityAttributes{SecurityDescriptor: descriptor}
+	attributes.Length = uint32(unsafe.Sizeof(*attributes))
+	name, err = windows.UTF16PtrFromString(path)
+	return name, attributes, err
 }
 
 // Of files. A file passes nothing on.
@@ -75,13 +81,7 @@ const privateFileSDDL = "D:PAI(A;;FA;;;SY)(A;;FA;;;BA)"
 
 // CreatePrivate makes a file that must not exist, and that only SYSTEM and administrators can open from its first moment.
 func CreatePrivate(file string) (*os.File, error) {
-	descriptor, err := windows.SecurityDescriptorFromString(privateFileSDDL)
-	if err != nil {
-		return nil, fmt.Errorf("make file %s: %w", file, err)
-	}
-	attributes := &windows.SecurityAttributes{SecurityDescriptor: descriptor}
-	attributes.Length = uint32(unsafe.Sizeof(*attributes))
-	name, err := windows.UTF16PtrFromString(file)
+	name, attributes, err := withAccess(file, privateFileSDDL)
 	if err != nil {
 		return nil, fmt.Errorf("make file %s: %w", file, err)
 	}

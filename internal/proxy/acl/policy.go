@@ -105,22 +105,17 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) access
 		faults.add(field+".name", "name %q is taken by another rule", r.Name)
 	}
 	names[r.Name] = true
-	out := access.Rule{Name: r.Name, Limits: r.Limits, Permits: slices.Clone(r.Permits)}
-	if len(r.Pipes) == 0 {
-		faults.add(field+".pipes", "is empty: the rule would allow nothing")
-	}
-	if len(r.Operations) == 0 {
-		faults.add(field+".operations", "is empty: the rule would allow nothing")
-	}
-	if len(r.Callers) == 0 {
-		faults.add(field+".callers", "is empty: the rule would allow nothing")
-	}
-	for j, text := range r.Pipes {
-		pipe, err := access.ParsePipe(text)
-		if err != nil {
-			faults.add(fmt.Sprintf("%s.pipes[%d]", field, j), "%v", err)
+	out := access.Rule{Name: r.Name, Limits: r.Limits}
+	for _, f := range []struct {
+		name   string
+		length int
+	}{{"pipes", len(r.Pipes)}, {"operations", len(r.Operations)}, {"callers", len(r.Callers)}} {
+		if f.length == 0 {
+			faults.add(field+"."+f.name, "is empty: the rule would allow nothing")
 		}
-		out.Pipes = append(out.Pipes, pipe)
+	}
+	out.Pipes = parseEach(faults, field+".pipes", r.Pipes, access.ParsePipe)
+	for _, pipe := range out.Pipes {
 		if pipe.Group != "" && !access.IsFullName(pipe.Group) {
 			out.Spelled = append(out.Spelled, pipe)
 		}
@@ -139,46 +134,32 @@ func compile(field string, r Rule, names map[string]bool, faults *Faults) access
 		}
 		out.Callers = append(out.Callers, c)
 	}
-	for j, name := range r.Permits {
-		if err := access.CheckPermit(name, r.Shares); err != nil {
-			faults.add(fmt.Sprintf("%s.permits[%d]", field, j), "%v", err)
+	out.Permits = parseEach(faults, field+".permits", r.Permits, func(name string) (string, error) { return name, access.CheckPermit(name, r.Shares) })
+	out.Paths = parseEach(faults, field+".paths", r.Paths, access.ParseDirectory)
+	out.Shares = parseEach(faults, field+".shares", r.Shares, access.ParseShare)
+	out.Services = parseEach(faults, field+".services", r.Services, func(name string) (string, error) { return name, access.CheckService(name) })
+	for _, f := range []struct {
+		name, one string
+		list      []string
+	}{{"paths", "path", r.Paths}, {"shares", "share", r.Shares}, {"services", "service", r.Services}} {
+		if f.list != nil && len(f.list) == 0 {
+			faults.add(field+"."+f.name, "is empty: leave it out to allow every %s", f.one)
 		}
 	}
-	for j, text := range r.Paths {
-		path, err := access.ParseDirectory(text)
-		if err != nil {
-			faults.add(fmt.Sprintf("%s.paths[%d]", field, j), "%v", err)
-		}
-		out.Paths = append(out.Paths, path)
-	}
-	if r.Paths != nil && len(r.Paths) == 0 {
-		faults.add(field+".paths", "is empty: leave it out to allow every path")
-	}
-	compileNames(field, r, &out, faults)
 	r.Limits.Check(faults.below(field + ".limits"))
 	return out
 }
 
-func compileNames(field string, spec Rule, r *access.Rule, faults *Faults) {
-	for j, text := range spec.Shares {
-		s, err := access.ParseShare(text)
+// parseEach parses the entries of a field.
+func parseEach[T any](faults *Faults, field string, texts []string, parse func(string) (T, error)) (parsed []T) {
+	for i, text := range texts {
+		one, err := parse(text)
 		if err != nil {
-			faults.add(fmt.Sprintf("%s.shares[%d]", field, j), "%v", err)
+			faults.add(fmt.Sprintf("%s[%d]", field, i), "%v", err)
 		}
-		r.Shares = append(r.Shares, s)
+		parsed = append(parsed, one)
 	}
-	for j, name := range spec.Services {
-		if err := access.CheckService(name); err != nil {
-			faults.add(fmt.Sprintf("%s.services[%d]", field, j), "%v", err)
-		}
-		r.Services = append(r.Services, name)
-	}
-	if spec.Shares != nil && len(spec.Shares) == 0 {
-		faults.add(field+".shares", "is empty: leave it out to allow every share")
-	}
-	if spec.Services != nil && len(spec.Services) == 0 {
-		faults.add(field+".services", "is empty: leave it out to allow every service")
-	}
+	return parsed
 }
 
 // Revision names the content of the policy: "sha256:" and the first 16 hexadecimal digits.

@@ -46,8 +46,8 @@ func ShareSpelling(s string) string {
 	return `\\` + safepath.Lower(server) + `\` + safepath.Lower(share)
 }
 
-// defaultPortalPort is the port of a portal that names none (RFC 7143, section 13).
-const defaultPortalPort = 3260
+// DefaultPortalPort is the port of a portal that names none (RFC 7143, section 13).
+const DefaultPortalPort = 3260
 
 // portalOf names a portal: its address, and the port that a connection would go to.
 func portalOf(m protoreflect.Message) string {
@@ -64,7 +64,7 @@ func portalOf(m protoreflect.Message) string {
 		host = ip.String()
 	}
 	if number == 0 {
-		number = defaultPortalPort
+		number = DefaultPortalPort
 	}
 	return net.JoinHostPort(strings.ToLower(host), strconv.FormatUint(number, 10))
 }

@@ -24,7 +24,7 @@ func (i inventory) size() int { return len(i.containers) + len(i.sandboxes) }
 // list asks for everything, and for what runs alone where everything is more than the bound: containers that have ended stay listed
 // for as long as their pod does, and the author of a pod decides how many that are. The list then has a gap.
 func (c *Client) list(ctx context.Context) (peer.List, error) {
-	all, err := c.everything(ctx)
+	all, err := c.inventory(ctx, nil, nil)
 	switch {
 	case status.Code(err) == codes.ResourceExhausted: // more than one message may hold
 	case err != nil:
@@ -64,16 +64,6 @@ func (c *Client) keepKnown(list []peer.Candidate) {
 	slices.SortStableFunc(list, func(a, b peer.Candidate) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// everything lists containers before sandboxes: what has a container then has a sandbox as well, unless it is going away.
-func (c *Client) everything(ctx context.Context) (inventory, error) {
-	containers, err := c.containers(ctx, nil)
-	if err != nil {
-		return inventory{}, err
-	}
-	sandboxes, err := c.sandboxes(ctx, nil)
-	return inventory{containers, sandboxes}, err
-}
-
 // unended are the states of a container in which a process of its own may call.
 var unended = []runtimeapi.ContainerState{
 	runtimeapi.ContainerState_CONTAINER_CREATED, // until its first process has been started, and that may already call
@@ -81,34 +71,30 @@ var unended = []runtimeapi.ContainerState{
 	runtimeapi.ContainerState_CONTAINER_UNKNOWN,
 }
 
-// unendedOnly is everything without containers that have ended. One that changes its state between the questions may be listed twice,
+// unendedOnly lists everything but containers that have ended. One that changes its state between the questions may be listed twice,
 // which is a fault of that container until the next list.
 func (c *Client) unendedOnly(ctx context.Context) (inventory, error) {
-	var all inventory
+	var states []*runtimeapi.ContainerFilter
 	for _, state := range unended {
-		containers, err := c.containers(ctx, &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: state}})
+		states = append(states, &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: state}})
+	}
+	return c.inventory(ctx, &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}}, states...)
+}
+
+// inventory lists the containers of each filter before sandboxes: what has a container then has a sandbox as well, unless it is going away.
+// A nil filter selects all.
+func (c *Client) inventory(ctx context.Context, sandboxes *runtimeapi.PodSandboxFilter, containers ...*runtimeapi.ContainerFilter) (all inventory, err error) {
+	for _, filter := range containers {
+		answer, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 		if err != nil {
-			return inventory{}, err
+			return inventory{}, fmt.Errorf("list containers: %w", err)
 		}
-		all.containers = append(all.containers, containers...)
+		all.containers = append(all.containers, answer.GetContainers()...)
 	}
-	var err error
-	all.sandboxes, err = c.sandboxes(ctx, &runtimeapi.PodSandboxFilter{State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY}})
-	return all, err
-}
-
-func (c *Client) containers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
-	answer, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
+	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: sandboxes})
 	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", err)
+		return inventory{}, fmt.Errorf("list sandboxes: %w", err)
 	}
-	return answer.GetContainers(), nil
-}
-
-func (c *Client) sandboxes(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	answer, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
-	if err != nil {
-		return nil, fmt.Errorf("list sandboxes: %w", err)
-	}
-	return answer.GetItems(), nil
+	all.sandboxes = answer.GetItems()
+	return all, nil
 }

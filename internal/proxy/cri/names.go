@@ -42,7 +42,7 @@ func isImage(s string) bool {
 	if len(s) > maxImage {
 		return false
 	}
-	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // imageOf is the reference in the pod's specification. A kubelet that does not pass it on (before 1.28) leaves the

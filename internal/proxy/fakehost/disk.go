@@ -108,25 +108,13 @@ func (h *Host) Rescan(ctx context.Context) error {
 }
 
 // DiskSize implements [handler.Disk].
-func (h *Host) DiskSize(ctx context.Context, disk uint32) (int64, error) {
-	return ask(ctx, h, "DiskSize", []string{number(disk)}, func() (int64, error) {
-		d, err := h.disk(disk)
-		if err != nil {
-			return 0, err
-		}
-		return d.Size, nil
-	})
+func (h *Host) DiskSize(ctx context.Context, n uint32) (int64, error) {
+	return about(ctx, h, "DiskSize", number(n), h.disk, n, func(d *disk) int64 { return d.Size })
 }
 
 // IsDiskOnline implements [handler.Disk].
-func (h *Host) IsDiskOnline(ctx context.Context, disk uint32) (bool, error) {
-	return ask(ctx, h, "IsDiskOnline", []string{number(disk)}, func() (bool, error) {
-		d, err := h.disk(disk)
-		if err != nil {
-			return false, err
-		}
-		return !d.Offline, nil
-	})
+func (h *Host) IsDiskOnline(ctx context.Context, n uint32) (bool, error) {
+	return about(ctx, h, "IsDiskOnline", number(n), h.disk, n, func(d *disk) bool { return !d.Offline })
 }
 
 // SetDiskOnline implements [handler.Disk].

@@ -62,10 +62,7 @@ func (h *Host) rmdir(path safepath.Path, force bool) (changed bool, err error) {
 	if len(path.Rel()) == 0 {
 		return false, errIsRoot
 	}
-	at, err := h.find(path, false)
-	if err == nil && at.node == nil {
-		err = fs.ErrNotExist
-	}
+	at, err := h.existing(path, false)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && force:
 		return false, nil
@@ -90,12 +87,10 @@ func (h *Host) rmdirContents(path safepath.Path) (changed bool, err error) {
 	if len(path.Rel()) == 0 {
 		return false, errIsRoot
 	}
-	at, err := h.find(path, false)
+	at, err := h.existing(path, false)
 	switch {
 	case err != nil:
 		return false, err
-	case at.node == nil:
-		return false, fs.ErrNotExist
 	case at.node.kind == kindLink, at.node.mounted != nil:
 		return false, errIsLink
 	case at.node.kind == kindFile:
@@ -133,12 +128,10 @@ func (h *Host) IsSymlink(ctx context.Context, path safepath.Path) (bool, error) 
 }
 
 func (h *Host) isSymlink(path safepath.Path) (bool, error) {
-	at, err := h.find(path, false)
+	at, err := h.existing(path, false)
 	switch {
 	case err != nil:
 		return false, err
-	case at.node == nil:
-		return false, fs.ErrNotExist
 	case at.node.kind != kindLink:
 		return at.node.mounted != nil, nil
 	case !at.node.remote.IsZero():

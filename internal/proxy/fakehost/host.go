@@ -138,5 +138,16 @@ func ask[T any](ctx context.Context, h *Host, op string, args []string, act func
 	})
 }
 
+// about is ask for what is known of one object.
+func about[K, O, T any](ctx context.Context, h *Host, op, arg string, find func(K) (O, error), key K, say func(O) T) (T, error) {
+	return ask(ctx, h, op, []string{arg}, func() (said T, err error) {
+		object, err := find(key)
+		if err == nil {
+			said = say(object)
+		}
+		return said, err
+	})
+}
+
 // fold makes names that differ in case alone equal, as NTFS and the service manager do.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }

@@ -26,12 +26,10 @@ func (h *Host) mount(id handler.VolumeID, target safepath.Path, permits handler.
 	if err != nil {
 		return false, err
 	}
-	at, err := h.find(target, false)
+	at, err := h.existing(target, false)
 	switch {
 	case err != nil:
 		return false, err
-	case at.node == nil:
-		return false, fs.ErrNotExist
 	case at.node.kind != kindDir:
 		return false, fmt.Errorf("it is not a directory: %w", handler.ErrPrecondition)
 	case at.node.mounted == v:
@@ -72,11 +70,9 @@ func (h *Host) unmount(id handler.VolumeID, target safepath.Path) (changed bool,
 // VolumeIDFromTargetPath implements [handler.Volume].
 func (h *Host) VolumeIDFromTargetPath(ctx context.Context, path safepath.Path) (handler.VolumeID, error) {
 	return ask(ctx, h, "VolumeIDFromTargetPath", []string{path.String()}, func() (handler.VolumeID, error) {
-		at, err := h.find(path, false)
+		at, err := h.existing(path, false)
 		switch {
 		case err != nil:
-		case at.node == nil:
-			err = fs.ErrNotExist
 		case at.node.mounted == nil:
 			err = fmt.Errorf("not a mounted folder: %w", handler.ErrPrecondition)
 		default:
@@ -89,12 +85,10 @@ func (h *Host) VolumeIDFromTargetPath(ctx context.Context, path safepath.Path) (
 // ClosestVolumeIDFromTargetPath implements [handler.Volume].
 func (h *Host) ClosestVolumeIDFromTargetPath(ctx context.Context, path safepath.Path) (handler.VolumeID, error) {
 	return ask(ctx, h, "ClosestVolumeIDFromTargetPath", []string{path.String()}, func() (handler.VolumeID, error) {
-		at, err := h.find(path, true)
+		at, err := h.existing(path, true)
 		switch {
 		case err != nil:
 			return "", failed("find the volume of", path, err)
-		case at.node == nil:
-			return "", failed("find the volume of", path, fs.ErrNotExist)
 		case at.node.mounted != nil:
 			return at.node.mounted.ID, nil
 		case at.on != nil:

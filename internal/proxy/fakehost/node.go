@@ -67,6 +67,15 @@ func (h *Host) find(p safepath.Path, follow bool) (place, error) {
 	return at, err
 }
 
+// existing is find for a path whose name must not be free.
+func (h *Host) existing(p safepath.Path, follow bool) (place, error) {
+	at, err := h.find(p, follow)
+	if err == nil && at.node == nil {
+		err = fs.ErrNotExist
+	}
+	return at, err
+}
+
 // walk also says whether it has created a directory.
 func (h *Host) walk(p safepath.Path, how way) (at place, created bool, err error) {
 	if p.IsZero() {

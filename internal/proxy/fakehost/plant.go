@@ -41,10 +41,7 @@ func (h *Host) plant(path safepath.Path, n *node) error {
 func (h *Host) Name(path safepath.Path) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at, err := h.find(path, false)
-	if err == nil && at.node == nil {
-		err = fs.ErrNotExist
-	}
+	at, err := h.existing(path, false)
 	if err != nil {
 		return "", failed("stat", path, err)
 	}

@@ -1,7 +1,6 @@
 package fakehost
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -31,12 +30,8 @@ func (h *Host) BIOSSerialNumber(ctx context.Context) (string, error) {
 
 // Service implements [handler.System].
 func (h *Host) Service(ctx context.Context, name handler.ServiceName) (handler.ServiceInfo, error) {
-	return ask(ctx, h, "Service", []string{string(name)}, func() (handler.ServiceInfo, error) {
-		s, err := h.service(name)
-		if err != nil {
-			return handler.ServiceInfo{}, err
-		}
-		return handler.ServiceInfo{DisplayName: s.DisplayName, StartType: s.StartType, Status: s.Status}, nil
+	return about(ctx, h, "Service", string(name), h.service, name, func(s *service) handler.ServiceInfo {
+		return handler.ServiceInfo{DisplayName: s.DisplayName, StartType: s.StartType, Status: s.Status}
 	})
 }
 
@@ -133,6 +128,6 @@ func (h *Host) dependents(s *service) []string {
 			names = append(names, string(d.Name))
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(a, b) })
+	slices.Sort(names)
 	return names
 }

@@ -39,8 +39,7 @@ func (h *Host) writable(id handler.VolumeID, permits handler.Permits) (*volume, 
 
 // ListVolumesOnDisk implements [handler.Volume].
 func (h *Host) ListVolumesOnDisk(ctx context.Context, disk, partition uint32) ([]handler.VolumeID, error) {
-	args := []string{strconv.FormatUint(uint64(disk), 10), strconv.FormatUint(uint64(partition), 10)}
-	return ask(ctx, h, "ListVolumesOnDisk", args, func() ([]handler.VolumeID, error) {
+	return ask(ctx, h, "ListVolumesOnDisk", []string{number(disk), number(partition)}, func() ([]handler.VolumeID, error) {
 		var found []*volume
 		for _, v := range h.volumes {
 			if v.of.Number == disk && h.shows(v.of) && (partition == 0 || v.Partition == partition) {
@@ -58,13 +57,7 @@ func (h *Host) ListVolumesOnDisk(ctx context.Context, disk, partition uint32) ([
 
 // IsVolumeFormatted implements [handler.Volume].
 func (h *Host) IsVolumeFormatted(ctx context.Context, id handler.VolumeID) (bool, error) {
-	return ask(ctx, h, "IsVolumeFormatted", []string{string(id)}, func() (bool, error) {
-		v, err := h.volume(id)
-		if err != nil {
-			return false, err
-		}
-		return v.Formatted, nil
-	})
+	return about(ctx, h, "IsVolumeFormatted", string(id), h.volume, id, func(v *volume) bool { return v.Formatted })
 }
 
 // FormatVolume implements [handler.Volume].
@@ -118,13 +111,7 @@ func (h *Host) GetVolumeStats(ctx context.Context, id handler.VolumeID) (handler
 
 // DiskNumber implements [handler.Volume].
 func (h *Host) DiskNumber(ctx context.Context, id handler.VolumeID) (uint32, error) {
-	return ask(ctx, h, "DiskNumber", []string{string(id)}, func() (uint32, error) {
-		v, err := h.volume(id)
-		if err != nil {
-			return 0, err
-		}
-		return v.of.Number, nil
-	})
+	return about(ctx, h, "DiskNumber", string(id), h.volume, id, func(v *volume) uint32 { return v.of.Number })
 }
 
 // WriteVolumeCache implements [handler.Volume].

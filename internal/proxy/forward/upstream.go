@@ -31,6 +31,7 @@ type Pattern struct {
 // Upstream carries out calls of the node API by asking a csi-proxy.exe.
 type Upstream struct {
 	checks  *handler.Handlers // over nothing
+	groups  []string
 	apis    []*apiserver.API
 	methods map[string]apiserver.Method // by full method
 	links   map[apiserver.GroupVersion]*Link
@@ -42,19 +43,18 @@ func NewUpstream(p Pattern, roots *safepath.Roots, o Options) (*Upstream, error)
 	if !ok || strings.Contains(after, "*") {
 		return nil, fmt.Errorf("upstream pipe %q: want a name with one * in it", p.Pipe)
 	}
-	hosts, err := hostsFor(p.Groups)
+	checks, err := handler.New(handler.Hosts{Disk: nothing{}, Filesystem: nothing{}, Volume: nothing{}, SMB: nothing{}, ISCSI: nothing{}, System: nothing{}}, roots)
 	if err != nil {
 		return nil, err
 	}
-	checks, err := handler.New(hosts, roots)
-	if err != nil {
-		return nil, err
+	if p.Groups == nil {
+		p.Groups = checks.Groups()
 	}
-	apis, err := apiserver.Load(checks.Groups()...)
+	apis, err := apiserver.Load(p.Groups...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("upstream groups: %w", err)
 	}
-	u := &Upstream{checks: checks, apis: apis, methods: map[string]apiserver.Method{}, links: map[apiserver.GroupVersion]*Link{}}
+	u := &Upstream{checks: checks, groups: p.Groups, apis: apis, methods: map[string]apiserver.Method{}, links: map[apiserver.GroupVersion]*Link{}}
 	for _, api := range apis {
 		gv := api.GroupVersion()
 		for _, m := range api.Methods() {
@@ -67,35 +67,8 @@ func NewUpstream(p Pattern, roots *safepath.Roots, o Options) (*Upstream, error)
 	return u, nil
 }
 
-func hostsFor(groups []string) (handler.Hosts, error) {
-	all := handler.Hosts{Disk: nothing{}, Filesystem: nothing{}, Volume: nothing{}, SMB: nothing{}, ISCSI: nothing{}, System: nothing{}}
-	if groups == nil {
-		return all, nil
-	}
-	var some handler.Hosts
-	for _, g := range groups {
-		switch g {
-		case "disk":
-			some.Disk = all.Disk
-		case "filesystem":
-			some.Filesystem = all.Filesystem
-		case "volume":
-			some.Volume = all.Volume
-		case "smb":
-			some.SMB = all.SMB
-		case "iscsi":
-			some.ISCSI = all.ISCSI
-		case "system":
-			some.System = all.System
-		default:
-			return some, fmt.Errorf("upstream group %q: there is no such API group", g)
-		}
-	}
-	return some, nil
-}
-
 // Groups returns the API groups that are passed on.
-func (u *Upstream) Groups() []string { return u.checks.Groups() }
+func (u *Upstream) Groups() []string { return slices.Clone(u.groups) }
 
 // Handle checks a call as if it were carried out here, has the upstream carry it out by the method by which it was
 // served, and returns the served response. It has the form of an apiserver.Handler. What is sent is what was decoded
@@ -140,7 +113,7 @@ func (u *Upstream) Pass(ctx context.Context, gv apiserver.GroupVersion, fullMeth
 // Ready returns nil if of every group at least one version is answered for: an upstream need not be as new as this program.
 func (u *Upstream) Ready(ctx context.Context) error {
 	var errs []error
-	for _, group := range u.Groups() {
+	for _, group := range u.groups {
 		errs = append(errs, u.groupReady(ctx, group))
 	}
 	return errors.Join(errs...)

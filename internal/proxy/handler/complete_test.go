@@ -18,7 +18,7 @@ func TestOperationsWithoutAHandlerAndHandlersWithoutAnOperationAreFaults(t *test
 		t.Fatal(err)
 	}
 	delete(h.operations, key{"system", "GetService"})
-	h.operations[key{"system", "Reboot"}] = typed(system{}.start)
+	h.operations[key{"system", "Reboot"}] = typed(system{}.serialNumber)
 	err = h.complete(apis)
 	for _, want := range []string{"system GetService has no handler", "system Reboot is handled but not published"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

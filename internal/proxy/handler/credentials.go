@@ -1,6 +1,9 @@
 package handler
 
-import "unicode"
+import (
+	"strings"
+	"unicode"
+)
 
 // maxCredential bounds names of users and secrets, in bytes. Windows takes less
 // (https://learn.microsoft.com/windows/win32/api/wincred/ns-wincred-credentialw).
@@ -28,11 +31,4 @@ func checkSecret(what, text string, limit int) (Secret, error) {
 	return NewSecret(text), nil
 }
 
-func hasControl(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return true
-		}
-	}
-	return false
-}
+func hasControl(s string) bool { return strings.ContainsFunc(s, unicode.IsControl) }

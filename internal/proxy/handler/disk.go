@@ -7,6 +7,8 @@ import (
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	first "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
+
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 type disk struct{ host Disk }
@@ -16,11 +18,11 @@ func (d disk) operations() map[string]operation {
 		"ListDiskLocations":   typed(d.locations),
 		"ListDiskIDs":         typed(d.ids),
 		"GetDiskNumberByName": typed(d.numberByName),
-		"PartitionDisk":       permitted(d.partition),
+		"PartitionDisk":       called(d.partition),
 		"Rescan":              typed(d.rescan),
 		"GetDiskStats":        typed(d.stats),
 		"GetDiskState":        typed(d.state),
-		"SetDiskState":        permitted(d.setState),
+		"SetDiskState":        called(d.setState),
 	}
 }
 
@@ -72,8 +74,8 @@ const maxDiskName = 2 * 255
 
 func decimal(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
-func (d disk) partition(ctx context.Context, r *api.PartitionDiskRequest, permits Permits) (*api.PartitionDiskResponse, error) {
-	return &api.PartitionDiskResponse{}, d.host.PartitionDisk(ctx, r.GetDiskNumber(), permits)
+func (d disk) partition(ctx context.Context, r *api.PartitionDiskRequest, call *apiserver.Call) (*api.PartitionDiskResponse, error) {
+	return &api.PartitionDiskResponse{}, d.host.PartitionDisk(ctx, r.GetDiskNumber(), call.Permits)
 }
 
 func (d disk) rescan(ctx context.Context, _ *api.RescanRequest) (*api.RescanResponse, error) {
@@ -90,6 +92,6 @@ func (d disk) state(ctx context.Context, r *api.GetDiskStateRequest) (*api.GetDi
 	return &api.GetDiskStateResponse{IsOnline: online}, err
 }
 
-func (d disk) setState(ctx context.Context, r *api.SetDiskStateRequest, permits Permits) (*api.SetDiskStateResponse, error) {
-	return &api.SetDiskStateResponse{}, d.host.SetDiskOnline(ctx, r.GetDiskNumber(), r.GetIsOnline(), permits)
+func (d disk) setState(ctx context.Context, r *api.SetDiskStateRequest, call *apiserver.Call) (*api.SetDiskStateResponse, error) {
+	return &api.SetDiskStateResponse{}, d.host.SetDiskOnline(ctx, r.GetDiskNumber(), r.GetIsOnline(), call.Permits)
 }

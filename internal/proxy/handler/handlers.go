@@ -29,18 +29,17 @@ func New(hosts Hosts, roots *safepath.Roots) (*Handlers, error) {
 		return nil, errors.New("handle the node API: no working directories")
 	}
 	h := &Handlers{operations: map[key]operation{}}
-	check := paths{roots}
 	if hosts.Disk != nil {
 		h.offer("disk", disk{hosts.Disk}.operations())
 	}
 	if hosts.Filesystem != nil {
-		h.offer("filesystem", filesystem{hosts.Filesystem, check}.operations())
+		h.offer("filesystem", filesystem{hosts.Filesystem, roots}.operations())
 	}
 	if hosts.Volume != nil {
-		h.offer("volume", volume{hosts.Volume, check}.operations())
+		h.offer("volume", volume{hosts.Volume, roots}.operations())
 	}
 	if hosts.SMB != nil {
-		h.offer("smb", smb{hosts.SMB, check}.operations())
+		h.offer("smb", smb{hosts.SMB, roots}.operations())
 	}
 	if hosts.System != nil {
 		h.offer("system", system{hosts.System}.operations())

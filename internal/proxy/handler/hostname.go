@@ -17,13 +17,8 @@ func isHostName(s string) bool {
 	}
 	labels := strings.Split(s, ".")
 	for _, label := range labels {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		if !isLabel(label) || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
 			return false
-		}
-		for i := range len(label) {
-			if c := label[i]; !isLetterOrDigit(c) && c != '-' && c != '_' {
-				return false
-			}
 		}
 	}
 	if last := labels[len(labels)-1]; isNumber(last) {
@@ -47,16 +42,17 @@ func isOfAMachine(a netip.Addr) bool {
 	return a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-func isLetterOrDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+// isLabel accepts ASCII letters, digits, - and _.
+func isLabel(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z') && r != '-' && r != '_'
+	})
 }
 
 // isNumber accepts decimal and hexadecimal numbers.
 func isNumber(label string) bool {
-	digits := label
-	if len(label) > 1 && label[0] == '0' && label[1]|0x20 == 'x' {
-		digits = label[2:]
-		return strings.Trim(digits, "0123456789abcdefABCDEF") == ""
+	if digits, isHex := strings.CutPrefix(strings.ToLower(label), "0x"); isHex {
+		return isHexText(digits)
 	}
-	return strings.Trim(digits, "0123456789") == ""
+	return strings.Trim(label, "0123456789") == ""
 }

@@ -58,23 +58,11 @@ func isDated(s string) bool {
 	}
 	authority, _, _ := strings.Cut(s[len(form):], ":")
 	for label := range strings.SplitSeq(authority, ".") {
-		if label == "" {
+		if !isLabel(label) {
 			return false
-		}
-		for i := range len(label) {
-			if !isLetterOrDigit(label[i]) && label[i] != '-' && label[i] != '_' {
-				return false
-			}
 		}
 	}
 	return true
 }
 
-func isHexText(s string) bool {
-	for i := range len(s) {
-		if !isHex(s[i]) {
-			return false
-		}
-	}
-	return true
-}
+func isHexText(s string) bool { return strings.Trim(s, "0123456789abcdefABCDEF") == "" }

@@ -10,30 +10,22 @@ type iscsi struct{ host ISCSI }
 
 func (i iscsi) operations() map[string]operation {
 	return map[string]operation{
-		"AddTargetPortal":      typed(i.add),
-		"DiscoverTargetPortal": typed(i.discover),
-		"RemoveTargetPortal":   typed(i.remove),
+		"AddTargetPortal":      on((*api.AddTargetPortalRequest).GetTargetPortal, parsePortal, i.add),
+		"DiscoverTargetPortal": on((*api.DiscoverTargetPortalRequest).GetTargetPortal, parsePortal, i.discover),
+		"RemoveTargetPortal":   on((*api.RemoveTargetPortalRequest).GetTargetPortal, parsePortal, i.remove),
 		"ListTargetPortals":    typed(i.list),
-		"ConnectTarget":        typed(i.connect),
-		"DisconnectTarget":     typed(i.disconnect),
-		"GetTargetDisks":       typed(i.disks),
+		"ConnectTarget":        on((*api.ConnectTargetRequest).GetTargetPortal, parsePortal, i.connect),
+		"DisconnectTarget":     on((*api.DisconnectTargetRequest).GetTargetPortal, parsePortal, i.disconnect),
+		"GetTargetDisks":       on((*api.GetTargetDisksRequest).GetTargetPortal, parsePortal, i.disks),
 		"SetMutualChapSecret":  typed(i.setSecret),
 	}
 }
 
-func (i iscsi) add(ctx context.Context, r *api.AddTargetPortalRequest) (*api.AddTargetPortalResponse, error) {
-	portal, err := parsePortal(r.GetTargetPortal())
-	if err != nil {
-		return nil, err
-	}
+func (i iscsi) add(ctx context.Context, portal TargetPortal, _ *api.AddTargetPortalRequest) (*api.AddTargetPortalResponse, error) {
 	return &api.AddTargetPortalResponse{}, i.host.AddTargetPortal(ctx, portal)
 }
 
-func (i iscsi) discover(ctx context.Context, r *api.DiscoverTargetPortalRequest) (*api.DiscoverTargetPortalResponse, error) {
-	portal, err := parsePortal(r.GetTargetPortal())
-	if err != nil {
-		return nil, err
-	}
+func (i iscsi) discover(ctx context.Context, portal TargetPortal, _ *api.DiscoverTargetPortalRequest) (*api.DiscoverTargetPortalResponse, error) {
 	targets, err := i.host.DiscoverTargetPortal(ctx, portal)
 	response := &api.DiscoverTargetPortalResponse{}
 	for _, target := range targets {
@@ -42,11 +34,7 @@ func (i iscsi) discover(ctx context.Context, r *api.DiscoverTargetPortalRequest)
 	return response, err
 }
 
-func (i iscsi) remove(ctx context.Context, r *api.RemoveTargetPortalRequest) (*api.RemoveTargetPortalResponse, error) {
-	portal, err := parsePortal(r.GetTargetPortal())
-	if err != nil {
-		return nil, err
-	}
+func (i iscsi) remove(ctx context.Context, portal TargetPortal, _ *api.RemoveTargetPortalRequest) (*api.RemoveTargetPortalResponse, error) {
 	return &api.RemoveTargetPortalResponse{}, i.host.RemoveTargetPortal(ctx, portal)
 }
 
@@ -59,8 +47,8 @@ func (i iscsi) list(ctx context.Context, _ *api.ListTargetPortalsRequest) (*api.
 	return response, err
 }
 
-func (i iscsi) connect(ctx context.Context, r *api.ConnectTargetRequest) (*api.ConnectTargetResponse, error) {
-	portal, target, err := portalAndTarget(r)
+func (i iscsi) connect(ctx context.Context, portal TargetPortal, r *api.ConnectTargetRequest) (*api.ConnectTargetResponse, error) {
+	target, err := ParseIQN(r.GetIqn())
 	if err != nil {
 		return nil, err
 	}
@@ -71,16 +59,16 @@ func (i iscsi) connect(ctx context.Context, r *api.ConnectTargetRequest) (*api.C
 	return &api.ConnectTargetResponse{}, i.host.ConnectTarget(ctx, portal, target, login)
 }
 
-func (i iscsi) disconnect(ctx context.Context, r *api.DisconnectTargetRequest) (*api.DisconnectTargetResponse, error) {
-	portal, target, err := portalAndTarget(r)
+func (i iscsi) disconnect(ctx context.Context, portal TargetPortal, r *api.DisconnectTargetRequest) (*api.DisconnectTargetResponse, error) {
+	target, err := ParseIQN(r.GetIqn())
 	if err != nil {
 		return nil, err
 	}
 	return &api.DisconnectTargetResponse{}, i.host.DisconnectTarget(ctx, portal, target)
 }
 
-func (i iscsi) disks(ctx context.Context, r *api.GetTargetDisksRequest) (*api.GetTargetDisksResponse, error) {
-	portal, target, err := portalAndTarget(r)
+func (i iscsi) disks(ctx context.Context, portal TargetPortal, r *api.GetTargetDisksRequest) (*api.GetTargetDisksResponse, error) {
+	target, err := ParseIQN(r.GetIqn())
 	if err != nil {
 		return nil, err
 	}
@@ -105,18 +93,6 @@ func (i iscsi) setSecret(ctx context.Context, r *api.SetMutualChapSecretRequest)
 		return nil, invalid("mutual CHAP secret is empty")
 	}
 	return &api.SetMutualChapSecretResponse{}, i.host.SetMutualCHAPSecret(ctx, secret)
-}
-
-func portalAndTarget(r interface {
-	GetTargetPortal() *api.TargetPortal
-	GetIqn() string
-}) (TargetPortal, IQN, error) {
-	portal, err := parsePortal(r.GetTargetPortal())
-	if err != nil {
-		return TargetPortal{}, "", err
-	}
-	target, err := ParseIQN(r.GetIqn())
-	return portal, target, err
 }
 
 // parseLogin leaves out a name and a secret that the authentication type does not use. A name may be missing: Windows

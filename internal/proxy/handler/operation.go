@@ -21,11 +21,35 @@ func typed[Request, Response protoadapt.MessageV1](do func(context.Context, Requ
 	})
 }
 
-// permitted is typed for functions that have dangerous steps.
-func permitted[Request, Response protoadapt.MessageV1](do func(context.Context, Request, Permits) (Response, error)) operation {
-	return called(func(ctx context.Context, request Request, call *apiserver.Call) (Response, error) {
-		return do(ctx, request, call.Permits)
+// on is typed for functions that act on one object, which a field of the request names. parse refuses what names none.
+func on[Request, Response protoadapt.MessageV1, Field, Object any](field func(Request) Field, parse func(Field) (Object, error),
+	do func(context.Context, Object, Request) (Response, error)) operation {
+	return permitted(field, parse, func(ctx context.Context, object Object, request Request, _ Permits) (Response, error) {
+		return do(ctx, object, request)
 	})
+}
+
+// permitted is on for functions that have dangerous steps.
+func permitted[Request, Response protoadapt.MessageV1, Field, Object any](field func(Request) Field, parse func(Field) (Object, error),
+	do func(context.Context, Object, Request, Permits) (Response, error)) operation {
+	return called(func(ctx context.Context, request Request, call *apiserver.Call) (response Response, err error) {
+		object, err := parse(field(request))
+		if err != nil {
+			return response, err
+		}
+		return do(ctx, object, request, call.Permits)
+	})
+}
+
+// required is parse with an error text of its own for an empty field: those of the old servers differ from one operation to the next.
+func required[T any](empty string, parse func(string) (T, error)) func(string) (T, error) {
+	return func(field string) (T, error) {
+		if field == "" {
+			var none T
+			return none, &InvalidError{empty}
+		}
+		return parse(field)
+	}
 }
 
 // called is typed for functions that need more of the call than its request. With an error, the response is dropped.

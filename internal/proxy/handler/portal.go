@@ -5,10 +5,9 @@ import (
 	"net/netip"
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
-)
 
-// defaultPortalPort is the port of a portal that names none (RFC 7143, section 13).
-const defaultPortalPort = 3260
+	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
+)
 
 // parsePortal accepts a host name or an IP address, and a port that fits: cut off instead, 68796 would be 3260.
 func parsePortal(p *api.TargetPortal) (TargetPortal, error) {
@@ -22,7 +21,7 @@ func parsePortal(p *api.TargetPortal) (TargetPortal, error) {
 	case p.GetTargetPort() > math.MaxUint16:
 		return TargetPortal{}, invalid("target portal port %d is greater than %d", p.GetTargetPort(), math.MaxUint16)
 	case p.GetTargetPort() == 0:
-		return TargetPortal{p.GetTargetAddress(), defaultPortalPort}, nil
+		return TargetPortal{p.GetTargetAddress(), apiserver.DefaultPortalPort}, nil
 	}
 	return TargetPortal{p.GetTargetAddress(), uint16(p.GetTargetPort())}, nil // #nosec G115 -- checked above
 }

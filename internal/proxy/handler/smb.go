@@ -7,18 +7,19 @@ import (
 
 	api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 
+	"github.com/pipeguard/pipeguard/internal/core/safepath"
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
 type smb struct {
 	host  SMB
-	paths paths
+	roots *safepath.Roots
 }
 
 func (s smb) operations() map[string]operation {
 	return map[string]operation{
 		"NewSmbGlobalMapping":    called(s.add),
-		"RemoveSmbGlobalMapping": typed(s.remove),
+		"RemoveSmbGlobalMapping": on((*api.RemoveSmbGlobalMappingRequest).GetRemotePath, ParseRemotePath, s.remove),
 	}
 }
 
@@ -31,7 +32,7 @@ func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, call *a
 	}
 	m := SMBMapping{Remote: remote, Username: r.GetUsername(), By: call.Caller}
 	if r.GetLocalPath() != "" {
-		if m.Local, err = s.paths.ofVolume(r.GetLocalPath()); err != nil {
+		if m.Local, err = s.roots.CheckVolume(r.GetLocalPath()); err != nil {
 			return nil, err
 		}
 	}
@@ -51,10 +52,6 @@ func (s smb) add(ctx context.Context, r *api.NewSmbGlobalMappingRequest, call *a
 	return &api.NewSmbGlobalMappingResponse{}, s.host.NewSMBGlobalMapping(ctx, m)
 }
 
-func (s smb) remove(ctx context.Context, r *api.RemoveSmbGlobalMappingRequest) (*api.RemoveSmbGlobalMappingResponse, error) {
-	remote, err := ParseRemotePath(r.GetRemotePath())
-	if err != nil {
-		return nil, err
-	}
+func (s smb) remove(ctx context.Context, remote RemotePath, _ *api.RemoveSmbGlobalMappingRequest) (*api.RemoveSmbGlobalMappingResponse, error) {
 	return &api.RemoveSmbGlobalMappingResponse{}, s.host.RemoveSMBGlobalMapping(ctx, remote.Share())
 }

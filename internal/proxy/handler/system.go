@@ -12,9 +12,9 @@ type system struct{ host System }
 func (s system) operations() map[string]operation {
 	return map[string]operation{
 		"GetBIOSSerialNumber": typed(s.serialNumber),
-		"StartService":        typed(s.start),
-		"StopService":         permitted(s.stop),
-		"GetService":          typed(s.service),
+		"StartService":        on((*api.StartServiceRequest).GetName, ParseServiceName, s.start),
+		"StopService":         permitted((*api.StopServiceRequest).GetName, ParseServiceName, s.stop),
+		"GetService":          on((*api.GetServiceRequest).GetName, ParseServiceName, s.service),
 	}
 }
 
@@ -23,28 +23,16 @@ func (s system) serialNumber(ctx context.Context, _ *api.GetBIOSSerialNumberRequ
 	return &api.GetBIOSSerialNumberResponse{SerialNumber: number}, err
 }
 
-func (s system) start(ctx context.Context, r *api.StartServiceRequest) (*api.StartServiceResponse, error) {
-	name, err := ParseServiceName(r.GetName())
-	if err != nil {
-		return nil, err
-	}
+func (s system) start(ctx context.Context, name ServiceName, _ *api.StartServiceRequest) (*api.StartServiceResponse, error) {
 	return &api.StartServiceResponse{}, s.host.StartService(ctx, name)
 }
 
-func (s system) stop(ctx context.Context, r *api.StopServiceRequest, permits Permits) (*api.StopServiceResponse, error) {
-	name, err := ParseServiceName(r.GetName())
-	if err != nil {
-		return nil, err
-	}
+func (s system) stop(ctx context.Context, name ServiceName, r *api.StopServiceRequest, permits Permits) (*api.StopServiceResponse, error) {
 	return &api.StopServiceResponse{}, s.host.StopService(ctx, name, r.GetForce(), permits)
 }
 
 // service refuses a start type that the API has no number for: sent as it is, a client could take it for another.
-func (s system) service(ctx context.Context, r *api.GetServiceRequest) (*api.GetServiceResponse, error) {
-	name, err := ParseServiceName(r.GetName())
-	if err != nil {
-		return nil, err
-	}
+func (s system) service(ctx context.Context, name ServiceName, _ *api.GetServiceRequest) (*api.GetServiceResponse, error) {
 	info, err := s.host.Service(ctx, name)
 	if err != nil {
 		return nil, err

@@ -24,15 +24,11 @@ func ParseVolumeID(s string) (VolumeID, error) {
 	}
 	guid := s[len(volumePrefix) : len(s)-len(volumeSuffix)]
 	for i := range len(guid) {
-		if want := guidForm[i] == '-'; want != (guid[i] == '-') || !want && !isHex(guid[i]) {
+		if want := guidForm[i] == '-'; want != (guid[i] == '-') || !want && !isHexText(guid[i:i+1]) {
 			return "", invalid("volume id %s is not of the form %s%s%s", quoted(s), volumePrefix, guidForm, volumeSuffix)
 		}
 	}
 	return VolumeID(volumePrefix + strings.ToLower(guid) + volumeSuffix), nil
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
 // quoted shows a text of a caller: cut, and with nothing in it that could end a line of a log.

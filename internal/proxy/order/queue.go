@@ -172,13 +172,12 @@ func (q *Queue) remove(p *place) {
 		return
 	}
 	p.left = true
+	line := &q.running
 	if p.began.IsZero() {
-		at := slices.Index(q.waiting, p)
-		q.waiting = slices.Delete(q.waiting, at, at+1)
-	} else {
-		at := slices.Index(q.running, p)
-		q.running = slices.Delete(q.running, at, at+1)
+		line = &q.waiting
 	}
+	at := slices.Index(*line, p)
+	*line = slices.Delete(*line, at, at+1)
 	firm := 0
 	if p.firm > 0 {
 		firm = 1
@@ -309,14 +308,7 @@ func (p *place) conflicts(other *place) bool {
 	if p.Shared && other.Shared {
 		return false
 	}
-	for _, a := range p.Keys {
-		for _, b := range other.Keys {
-			if a.meets(b) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Keys, func(k Key) bool { return slices.ContainsFunc(other.Keys, k.meets) })
 }
 
 // reason says what a place waits for.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/core/caller"
@@ -83,10 +84,8 @@ func (r resolver) clientPID(conn net.Conn) (uint32, error) {
 	if pid == 0 {
 		return 0, errors.New("the caller's process id is 0: it is not a process that can be seen from here")
 	}
-	for _, system := range r.system {
-		if pid == system {
-			return 0, fmt.Errorf("the caller's process id is %d, which is the kernel's own", pid)
-		}
+	if slices.Contains(r.system, pid) {
+		return 0, fmt.Errorf("the caller's process id is %d, which is the kernel's own", pid)
 	}
 	return pid, nil
 }

@@ -47,7 +47,7 @@ func CheckName(name string) error {
 		return fmt.Errorf("pipe name %q: must have 1 to %d characters", name, longest)
 	}
 	if !isWord(name[0]) || name[len(name)-1] == '.' {
-		return fmt.Errorf("pipe name %q: must start with a letter or a digit, and not end in a dot", name)
+		return fmt.Errorf("pipe name %q: must start with a letter or a digit, without \\\\.\\pipe\\, and not end in a dot", name)
 	}
 	for _, c := range []byte(name) {
 		if !isWord(c) && c != '-' && c != '.' && c != '_' {

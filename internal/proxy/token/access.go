@@ -3,7 +3,6 @@ package token
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"time"
 )
 
@@ -22,26 +21,18 @@ const (
 )
 
 // accessReview is authorization.k8s.io/v1 SubjectAccessReview, as far as it is used.
-type accessReview struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Status     struct {
-		Allowed bool `json:"allowed"`
-		Denied  bool `json:"denied"`
-	} `json:"status"`
-}
-
-type accessQuestion struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Spec       accessSpec `json:"spec"`
-}
+type accessReview = review[accessSpec, accessStatus]
 
 type accessSpec struct {
 	User               string              `json:"user"`
 	Groups             []string            `json:"groups"`
 	Extra              map[string][]string `json:"extra,omitempty"`
 	ResourceAttributes attributes          `json:"resourceAttributes"`
+}
+
+type accessStatus struct {
+	Allowed bool `json:"allowed"`
+	Denied  bool `json:"denied"`
 }
 
 type attributes struct {
@@ -131,7 +122,7 @@ func (v *Verifier) accessQuestion(id Identity, pipe, verb string, caller Facts) 
 
 // mayUse asks the API server.
 func (c *client) mayUse(ctx context.Context, id Identity, pipe, verb string) *Refusal {
-	body, err := json.Marshal(accessQuestion{accessReviewAPI, accessReviewKind, accessSpec{
+	status, refusal := ask(ctx, c, accessReviewPath, accessReview{APIVersion: accessReviewAPI, Kind: accessReviewKind, Spec: accessSpec{
 		User:   id.Username(),
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + id.Namespace, "system:authenticated"},
 		Extra:  map[string][]string{extraPodName: {id.PodName}, extraPodUID: {id.PodUID}, extraNode: {id.Node}},
@@ -139,18 +130,8 @@ func (c *client) mayUse(ctx context.Context, id Identity, pipe, verb string) *Re
 			Group: accessGroup, Resource: accessResource, Name: pipe, Verb: verb,
 		},
 	}})
-	if err != nil {
-		return unavailable("no review could be written", nil)
-	}
-	var answer accessReview
-	if err := c.create(ctx, accessReviewPath, body, &answer); err != nil {
-		return unavailable("the API server did not review the access", err)
-	}
-	switch {
-	case answer.Kind != accessReviewKind || answer.APIVersion != accessReviewAPI:
-		return unavailable("the API server answered with something else than a review", nil)
-	case !answer.Status.Allowed || answer.Status.Denied:
+	if refusal == nil && (!status.Allowed || status.Denied) {
 		return refuse(Forbidden, "%s may not %s %s/%s named %q: no role of the cluster allows it", id.Username(), verb, accessResource, accessGroup, pipe)
 	}
-	return nil
+	return refusal
 }

@@ -67,7 +67,7 @@ func TestAccessFollowsTheClustersRoles(t *testing.T) {
 	c.pass(2 * time.Minute)
 	wantForbidden(t, v, id, "disk-v1", "ListDiskLocations", driver(), Forbidden)
 
-	want := accessQuestion{accessReviewAPI, accessReviewKind, accessSpec{
+	want := accessReview{APIVersion: accessReviewAPI, Kind: accessReviewKind, Spec: accessSpec{
 		User: driverUser, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:storage", "system:authenticated"},
 		Extra:              map[string][]string{extraPodName: {"driver-x7"}, extraPodUID: {"pod-1"}, extraNode: {ourNode}},
 		ResourceAttributes: attributes{"pipeguard.dev", "pipes", "disk-v1", "connect"},

@@ -22,7 +22,7 @@ type apiServer struct {
 
 	mu      sync.Mutex // guards the fields below
 	asked   map[string]int
-	access  []accessQuestion
+	access  []accessReview
 	answer  func(w http.ResponseWriter, r *http.Request, usual []byte)
 	revoked map[string]bool
 	roles   map[string]bool // user, pipe and verb, with spaces between
@@ -124,7 +124,7 @@ func (a *apiServer) accessReview(body []byte) []byte {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked[accessReviewKind]++
-	var q accessQuestion
+	var q accessReview
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&q); err != nil || q.Kind != accessReviewKind {

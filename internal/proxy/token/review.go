@@ -19,13 +19,32 @@ const (
 	tokenReviewAPI  = "authentication.k8s.io/v1"
 )
 
-// tokenReview is authentication.k8s.io/v1 TokenReview, as far as it is used.
-type tokenReview struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Spec       tokenReviewSpec   `json:"spec"`
-	Status     tokenReviewStatus `json:"status"`
+// review is a review of the API server, as far as it is used: the question, and with a status the answer.
+type review[Spec, Status any] struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       Spec   `json:"spec"`
+	Status     Status `json:"status,omitzero"`
 }
+
+// ask has the API server answer a question.
+func ask[Spec, Status any](ctx context.Context, c *client, path string, question review[Spec, Status]) (status Status, refusal *Refusal) {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return status, unavailable("no review could be written", nil)
+	}
+	var answer review[Spec, Status]
+	if err := c.create(ctx, path, body, &answer); err != nil {
+		return status, unavailable("the API server did not answer with a "+question.Kind, err)
+	}
+	if answer.Kind != question.Kind || answer.APIVersion != question.APIVersion {
+		return status, unavailable("the API server answered with something else than a review", nil)
+	}
+	return answer.Status, nil
+}
+
+// tokenReview is authentication.k8s.io/v1 TokenReview, as far as it is used.
+type tokenReview = review[tokenReviewSpec, tokenReviewStatus]
 
 type tokenReviewSpec struct {
 	Token     string   `json:"token"`
@@ -48,22 +67,13 @@ type userInfo struct {
 
 // review asks the API server about a token, and compares its answer with what the token says of itself.
 func (c *client) review(ctx context.Context, text Secret, audience string, id Identity) *Refusal {
-	body, err := json.Marshal(struct {
-		APIVersion string          `json:"apiVersion"`
-		Kind       string          `json:"kind"`
-		Spec       tokenReviewSpec `json:"spec"`
-	}{tokenReviewAPI, tokenReviewKind, tokenReviewSpec{string(text), []string{audience}}})
-	if err != nil {
-		return unavailable("no review could be written", nil)
+	status, refusal := ask(ctx, c, tokenReviewPath, tokenReview{
+		APIVersion: tokenReviewAPI, Kind: tokenReviewKind, Spec: tokenReviewSpec{string(text), []string{audience}},
+	})
+	if refusal != nil {
+		return refusal
 	}
-	var answer tokenReview
-	if err := c.create(ctx, tokenReviewPath, body, &answer); err != nil {
-		return unavailable("the API server did not review it", err)
-	}
-	if answer.Kind != tokenReviewKind || answer.APIVersion != tokenReviewAPI {
-		return unavailable("the API server answered with something else than a review", nil)
-	}
-	return answer.Status.check(audience, id)
+	return status.check(audience, id)
 }
 
 // check is the answer's whole reading. An API server that knows no audiences leaves them out: then the token was

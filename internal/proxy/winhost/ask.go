@@ -64,8 +64,14 @@ func (a asked) related(ctx context.Context, what string, of wmi.Instance, throug
 	return found, nil
 }
 
-// invoke executes a method. Its number must be 0 or one of fine.
-func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call, fine ...uint32) (wmi.Result, error) {
+// invoke is answer for a method whose parameters that come back are of no use.
+func (a asked) invoke(ctx context.Context, what string, table codes, c wmi.Call, fine ...uint32) error {
+	_, err := a.answer(ctx, what, table, c, fine...)
+	return err
+}
+
+// answer executes a method. Its number must be 0 or one of fine.
+func (a asked) answer(ctx context.Context, what string, table codes, c wmi.Call, fine ...uint32) (wmi.Result, error) {
 	operation := "WMI " + c.Class + "." + c.Method
 	result, err := a.Call(ctx, c)
 	if answer, ok := errors.AsType[*wmi.Error](err); ok {

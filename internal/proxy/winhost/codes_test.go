@@ -28,7 +28,7 @@ func TestEveryNumberIsSaidAndMeansOneThing(t *testing.T) {
 			}
 			f := newFakeWMI(t)
 			f.says("Class.Method", code)
-			_, err := asked{WMI: f}.invoke(t.Context(), "the object", table, wmi.Call{Class: "Class", Method: "Method"})
+			err := asked{WMI: f}.invoke(t.Context(), "the object", table, wmi.Call{Class: "Class", Method: "Method"})
 			prefix := fmt.Sprintf("WMI Class.Method failed (target=the object): code=%d", code)
 			if err == nil || !strings.HasPrefix(err.Error(), prefix) || !strings.HasSuffix(err.Error(), m.text) {
 				t.Errorf("%s %d: %v", name, code, err)
@@ -70,7 +70,7 @@ func TestMethodsAnswerThroughCOMToo(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFakeWMI(t)
 			f.fails["Class.Method"] = &wmi.Error{Op: "call", What: "Class.Method", Code: test.code, Text: "as the provider says"}
-			_, err := asked{WMI: f}.invoke(t.Context(), "the object", test.table, wmi.Call{Class: "Class", Method: "Method"}, test.fine...)
+			err := asked{WMI: f}.invoke(t.Context(), "the object", test.table, wmi.Call{Class: "Class", Method: "Method"}, test.fine...)
 			if test.kind == nil {
 				wants(t, err, nil)
 				return
@@ -101,7 +101,7 @@ func TestQueriesCarryTheNumberOfTheirAnswer(t *testing.T) {
 func TestAContextThatEndsDuringAMethodIsTheError(t *testing.T) {
 	f := newFakeWMI(t)
 	f.fails["Class.Method"] = context.DeadlineExceeded
-	_, err := asked{WMI: f}.invoke(t.Context(), "the object", nil, wmi.Call{Class: "Class", Method: "Method"})
+	err := asked{WMI: f}.invoke(t.Context(), "the object", nil, wmi.Call{Class: "Class", Method: "Method"})
 	wants(t, err, context.DeadlineExceeded, "Class.Method", "the object")
 }
 
@@ -119,7 +119,7 @@ func TestAHostNeedsItsParts(t *testing.T) {
 			t.Errorf("a host was made of %s", name)
 		}
 	}
-	host, err := newHost(Options{Roots: roots, WMI: newFakeWMI(t)}, system{})
+	host, err := newHost(Options{Roots: roots, WMI: newFakeWMI(t)}, system{memory: forgetful{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,3 +128,9 @@ func TestAHostNeedsItsParts(t *testing.T) {
 		t.Errorf("a part is missing: %+v", h)
 	}
 }
+
+// forgetful is a memory that keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Load() ([]byte, error) { return nil, nil }
+func (forgetful) Store([]byte) error    { return nil }

@@ -50,10 +50,9 @@ func (d disks) writable(ctx context.Context, disk uint32, permits handler.Permit
 
 // doDisk executes a method of a disk.
 func (a asked) doDisk(ctx context.Context, disk uint32, of wmi.Instance, method string, in map[string]any, fine ...uint32) error {
-	_, err := a.invoke(ctx, diskName(disk), storageCodes, wmi.Call{
+	return a.invoke(ctx, diskName(disk), storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Disk", Path: of.Path, Method: method, In: in,
 	}, fine...)
-	return err
 }
 
 // DiskSize implements [handler.Disk].
@@ -110,8 +109,7 @@ func (d disks) SetDiskOnline(ctx context.Context, disk uint32, online bool, perm
 
 // Rescan implements [handler.Disk].
 func (d disks) Rescan(ctx context.Context) error {
-	_, err := d.invoke(ctx, "the storage cache", storageCodes, wmi.Call{
+	return d.invoke(ctx, "the storage cache", storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_StorageSetting", Method: "UpdateHostStorageCache",
 	})
-	return err
 }

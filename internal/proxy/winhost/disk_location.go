@@ -40,24 +40,13 @@ func parseLocation(text string) (location handler.DiskLocation, ok bool) {
 	if len(parts) < 5 {
 		return handler.DiskLocation{}, false
 	}
+	fields := map[string]*string{"Adapter": &location.Adapter, "Bus": &location.Bus, "Target": &location.Target, "LUN": &location.LUN}
 	for _, part := range parts {
 		words := strings.Fields(part)
-		if len(words) != 2 {
+		if len(words) != 2 || fields[words[0]] == nil {
 			continue
 		}
-		var field *string
-		switch words[0] {
-		case "Adapter":
-			field = &location.Adapter
-		case "Bus":
-			field = &location.Bus
-		case "Target":
-			field = &location.Target
-		case "LUN":
-			field = &location.LUN
-		default:
-			continue
-		}
+		field := fields[words[0]]
 		if strings.Trim(words[1], "0123456789") != "" || *field != "" {
 			return handler.DiskLocation{}, false
 		}

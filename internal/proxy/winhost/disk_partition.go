@@ -74,10 +74,9 @@ func (d disks) PartitionDisk(ctx context.Context, disk uint32, permits handler.P
 // bringOnline has a partition mounted by the mount manager; one that is already is success.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/msft-partition-online
 func (d disks) bringOnline(ctx context.Context, disk uint32, partition wmi.Instance) error {
-	_, err := d.invoke(ctx, "the first partition of "+diskName(disk), storageCodes, wmi.Call{
+	return d.invoke(ctx, "the first partition of "+diskName(disk), storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Partition", Path: partition.Path, Method: "Online",
 	})
-	return err
 }
 
 // partitions returns the partitions of a disk that can hold data, in order. One without a type, as on an MBR disk, can.

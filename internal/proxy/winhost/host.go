@@ -38,7 +38,7 @@ type system struct {
 	mounts   mounts
 	network  network
 	services serviceManager
-	memory   memory // nil keeps nothing
+	memory   memory
 }
 
 func newHost(o Options, s system) (*Host, error) {
@@ -54,9 +54,6 @@ func newHost(o Options, s system) (*Host, error) {
 	}
 	o.Log = cmp.Or(o.Log, zap.NewNop())
 	o.OwnService = cmp.Or(o.OwnService, DefaultService)
-	if s.memory == nil {
-		s.memory = forgetful{}
-	}
 	ask, below := asked{WMI: o.WMI}, places{o.Roots, s.open}
 	mapped := shares{ask, below, s.network, o.RequirePrivacy, newCredentials(s.memory, o.Log), o.Log}
 	return &Host{shares: mapped, parts: handler.Hosts{

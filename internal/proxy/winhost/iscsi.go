@@ -56,11 +56,10 @@ func (t targets) AddTargetPortal(ctx context.Context, p handler.TargetPortal) er
 	if err != nil || len(found) > 0 {
 		return err
 	}
-	_, err = t.invoke(ctx, portalName(p), iscsiCodes, wmi.Call{
+	return t.invoke(ctx, portalName(p), iscsiCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: portalClass, Method: "New",
 		In: map[string]any{"TargetPortalAddress": p.Address, "TargetPortalPortNumber": p.Port},
 	})
-	return err
 }
 
 // RemoveTargetPortal implements [handler.ISCSI].
@@ -70,7 +69,7 @@ func (t targets) RemoveTargetPortal(ctx context.Context, p handler.TargetPortal)
 		return err
 	}
 	for _, row := range found {
-		if _, err := t.invoke(ctx, portalName(p), iscsiCodes, wmi.Call{
+		if err := t.invoke(ctx, portalName(p), iscsiCodes, wmi.Call{
 			Namespace: wmi.Storage, Class: portalClass, Path: row.Path, Method: "Remove",
 			In: map[string]any{"TargetPortalAddress": p.Address, "TargetPortalPortNumber": p.Port},
 		}); err != nil {

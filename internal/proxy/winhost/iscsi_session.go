@@ -35,10 +35,9 @@ func (t targets) ConnectTarget(ctx context.Context, p handler.TargetPortal, iqn 
 	if login.Auth != handler.AuthNone || !login.Secret.IsEmpty() {
 		in["ChapSecret"] = wmi.Secret(login.Secret.Reveal())
 	}
-	_, err = t.invoke(ctx, targetName(iqn), iscsiCodes, wmi.Call{
+	return t.invoke(ctx, targetName(iqn), iscsiCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: targetClass, Method: "Connect", In: in,
 	}, targetLoggedIn)
-	return err
 }
 
 // DisconnectTarget implements [handler.ISCSI].
@@ -66,13 +65,13 @@ func (t targets) DisconnectTarget(ctx context.Context, p handler.TargetPortal, i
 		}
 		if isPersistent {
 			// First, or the host would log in again when it starts.
-			if _, err := t.invoke(ctx, what, iscsiCodes, wmi.Call{
+			if err := t.invoke(ctx, what, iscsiCodes, wmi.Call{
 				Namespace: wmi.Storage, Class: sessionClass, Path: session.Path, Method: "Unregister",
 			}); err != nil {
 				return err
 			}
 		}
-		if _, err := t.invoke(ctx, what, iscsiCodes, wmi.Call{
+		if err := t.invoke(ctx, what, iscsiCodes, wmi.Call{
 			Namespace: wmi.Storage, Class: targetClass, Path: target.Path, Method: "Disconnect", In: map[string]any{"SessionIdentifier": id},
 		}); err != nil {
 			return err
@@ -122,8 +121,7 @@ func (t targets) TargetDisks(ctx context.Context, p handler.TargetPortal, iqn ha
 // SetMutualCHAPSecret implements [handler.ISCSI].
 func (t targets) SetMutualCHAPSecret(ctx context.Context, secret handler.Secret) error {
 	t.isQuiet = true
-	_, err := t.invoke(ctx, "the initiator's CHAP secret", iscsiCodes, wmi.Call{
+	return t.invoke(ctx, "the initiator's CHAP secret", iscsiCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: sessionClass, Method: "SetCHAPSecret", In: map[string]any{"ChapSecret": wmi.Secret(secret.Reveal())},
 	})
-	return err
 }

@@ -8,15 +8,14 @@ import (
 // exists does not follow the last name. A name beneath a file or a missing directory does not exist;
 // a name beneath a link is an error.
 func (t tree) exists(names []string) (bool, error) {
-	stat := func(at at) error {
-		_, err := at.parent.Stat(at.name)
-		return err
-	}
 	var err error
 	if len(names) == 0 {
 		err = t.openable()
 	} else {
-		err = t.with(names, stat)
+		err = t.with(names, func(at at) error {
+			_, err := at.parent.Stat(at.name)
+			return err
+		})
 	}
 	if err != nil {
 		return absent(err)

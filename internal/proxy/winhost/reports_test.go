@@ -110,7 +110,7 @@ type node struct {
 func newNode(t *testing.T, answers network) node {
 	t.Helper()
 	_, f, g := newShares(t)
-	host, err := newHost(Options{Roots: g.roots, WMI: f, RequirePrivacy: true}, system{open: g.open, mounts: fakeMounts{g}, network: answers})
+	host, err := newHost(Options{Roots: g.roots, WMI: f, RequirePrivacy: true}, system{open: g.open, mounts: fakeMounts{g}, network: answers, memory: forgetful{}})
 	if err != nil {
 		t.Fatal(err)
 	}

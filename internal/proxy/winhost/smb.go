@@ -82,7 +82,7 @@ func (s shares) create(ctx context.Context, share handler.Share, m handler.SMBMa
 	if m.Username != "" {
 		in["Credential"] = wmi.Secret(credential(m))
 	}
-	_, err := s.invoke(ctx, string(share), nil, wmi.Call{Namespace: wmi.SMB, Class: smbMapping, Method: "Create", In: in})
+	err := s.invoke(ctx, string(share), nil, wmi.Call{Namespace: wmi.SMB, Class: smbMapping, Method: "Create", In: in})
 	if err == nil {
 		s.known.remember(share, m)
 	}
@@ -121,7 +121,7 @@ func remotePaths(rows []wmi.Instance) map[handler.Share]bool {
 // remove ends mappings of a share. With force Windows closes open files on them; without it, it refuses while there are any.
 func (s shares) remove(ctx context.Context, share handler.Share, mappings []wmi.Instance, force bool) error {
 	for _, row := range mappings {
-		if _, err := s.invoke(ctx, string(share), nil, wmi.Call{
+		if err := s.invoke(ctx, string(share), nil, wmi.Call{
 			Namespace: wmi.SMB, Class: smbMapping, Path: row.Path, Method: "Remove", In: map[string]any{"Force": force},
 		}); err != nil {
 			return err

@@ -1,8 +1,10 @@
 package winhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,10 +55,5 @@ func (s shares) list(ctx context.Context) ([]handler.Mapping, error) {
 		m.By, m.At = s.known.maker(share)
 		found[share] = m
 	}
-	list := make([]handler.Mapping, 0, len(found))
-	for _, m := range found {
-		list = append(list, m)
-	}
-	slices.SortFunc(list, func(a, b handler.Mapping) int { return strings.Compare(string(a.Share), string(b.Share)) })
-	return list, nil
+	return slices.SortedFunc(maps.Values(found), func(a, b handler.Mapping) int { return cmp.Compare(a.Share, b.Share) }), nil
 }

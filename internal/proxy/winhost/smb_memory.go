@@ -20,12 +20,6 @@ type memory interface {
 	Store(state []byte) error
 }
 
-// forgetful is a memory that keeps nothing.
-type forgetful struct{}
-
-func (forgetful) Load() ([]byte, error) { return nil, nil }
-func (forgetful) Store([]byte) error    { return nil }
-
 // made is what is remembered of a mapping: a digest of its credentials, who asked for it, and when.
 type made struct {
 	Sum [sha256.Size]byte `json:"sum"`

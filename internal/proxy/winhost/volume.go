@@ -2,6 +2,7 @@ package winhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -46,18 +47,18 @@ func (v volumes) volume(ctx context.Context, id handler.VolumeID, properties ...
 }
 
 // partitionsOf returns the partitions that a volume lies on.
-func (v volumes) partitionsOf(ctx context.Context, id handler.VolumeID, volume wmi.Instance) ([]wmi.Instance, error) {
+func (v volumes) partitionsOf(ctx context.Context, id handler.VolumeID) ([]wmi.Instance, error) {
+	volume, err := v.volume(ctx, id)
+	if err != nil {
+		return nil, err
+	}
 	return v.related(ctx, volumeName(id), volume, partitionToVolume, "MSFT_Partition")
 }
 
 // writable returns the partitions of a volume, if it may be changed: it lies on no disk and on no partition that the host
 // runs from, or that is permitted.
 func (v volumes) writable(ctx context.Context, id handler.VolumeID, permits handler.Permits) ([]wmi.Instance, error) {
-	volume, err := v.volume(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	partitions, err := v.partitionsOf(ctx, id, volume)
+	partitions, err := v.partitionsOf(ctx, id)
 	if err != nil || permits.SystemDisk {
 		return partitions, err
 	}
@@ -119,11 +120,7 @@ func (v volumes) ListVolumesOnDisk(ctx context.Context, disk, partition uint32) 
 
 // DiskNumber implements [handler.Volume]. A volume over several disks has no one number.
 func (v volumes) DiskNumber(ctx context.Context, id handler.VolumeID) (uint32, error) {
-	volume, err := v.volume(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	partitions, err := v.partitionsOf(ctx, id, volume)
+	partitions, err := v.partitionsOf(ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -150,12 +147,9 @@ func (v volumes) GetVolumeStats(ctx context.Context, id handler.VolumeID) (handl
 	if err != nil {
 		return handler.VolumeStats{}, err
 	}
-	total, err := bytesOf(volume, "Size")
-	if err != nil {
-		return handler.VolumeStats{}, unknown(volumeName(id), err)
-	}
-	remaining, err := bytesOf(volume, "SizeRemaining")
-	if err != nil {
+	total, totalErr := bytesOf(volume, "Size")
+	remaining, remainingErr := bytesOf(volume, "SizeRemaining")
+	if err := errors.Join(totalErr, remainingErr); err != nil {
 		return handler.VolumeStats{}, unknown(volumeName(id), err)
 	}
 	if remaining > total {
@@ -174,8 +168,7 @@ func (v volumes) WriteVolumeCache(ctx context.Context, id handler.VolumeID) erro
 }
 
 func (v volumes) flush(ctx context.Context, id handler.VolumeID, volume wmi.Instance) error {
-	_, err := v.invoke(ctx, volumeName(id), storageCodes, wmi.Call{
+	return v.invoke(ctx, volumeName(id), storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Volume", Path: volume.Path, Method: "Flush",
 	})
-	return err
 }

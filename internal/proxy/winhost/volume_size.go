@@ -49,11 +49,10 @@ func (v volumes) FormatVolume(ctx context.Context, id handler.VolumeID, permits 
 			return fmt.Errorf("%s has a file system: %w", volumeName(id), fs.ErrExist)
 		}
 	}
-	_, err = v.invoke(ctx, volumeName(id), storageCodes, wmi.Call{
+	return v.invoke(ctx, volumeName(id), storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Volume", Path: volume.Path, Method: "Format",
 		In: map[string]any{"FileSystem": "NTFS", "FileSystemLabel": "", "Full": false, "Force": true},
 	})
-	return err
 }
 
 // ResizeVolume implements [handler.Volume].
@@ -86,7 +85,7 @@ func (v volumes) ResizeVolume(ctx context.Context, id handler.VolumeID, size int
 	if size-current < minGrowth {
 		return nil
 	}
-	if _, err := v.invoke(ctx, what, storageCodes, wmi.Call{
+	if err := v.invoke(ctx, what, storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Partition", Path: partition.Path, Method: "Resize",
 		In: map[string]any{"Size": strconv.FormatInt(size, 10)},
 	}); err != nil {
@@ -116,7 +115,7 @@ func (v volumes) largest(ctx context.Context, what string, disk uint32, partitio
 }
 
 func (v volumes) supported(ctx context.Context, what string, partition wmi.Instance) (int64, error) {
-	result, err := v.invoke(ctx, what, storageCodes, wmi.Call{
+	result, err := v.answer(ctx, what, storageCodes, wmi.Call{
 		Namespace: wmi.Storage, Class: "MSFT_Partition", Path: partition.Path, Method: "GetSupportedSize",
 	})
 	if err != nil {

@@ -13,10 +13,7 @@ func (p *Pool) Query(ctx context.Context, q Query) ([]Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("query %.64q: %w", q.Class, err)
 	}
-	return do(ctx, p, "query "+q.Class, func(ctx context.Context, s session) ([]Instance, error) {
-		found, err := s.query(ctx, q.Namespace, wql, q.Select)
-		return found, named("query", q.Class, err)
-	})
+	return p.instances(ctx, "query", q.Class, q.Namespace, wql, q.Select)
 }
 
 // Associated returns the instances at the other end of an association, at most Options.MaxResults of them.
@@ -26,9 +23,13 @@ func (p *Pool) Associated(ctx context.Context, of Instance, through Association)
 	if err != nil {
 		return nil, fmt.Errorf("follow %.64q: %w", through.Through, err)
 	}
-	return do(ctx, p, "follow "+through.Through, func(ctx context.Context, s session) ([]Instance, error) {
-		found, err := s.query(ctx, of.Namespace, wql, nil)
-		return found, named("follow", through.Through, err)
+	return p.instances(ctx, "follow", through.Through, of.Namespace, wql, nil)
+}
+
+func (p *Pool) instances(ctx context.Context, op, what, namespace, wql string, properties []string) ([]Instance, error) {
+	return do(ctx, p, op+" "+what, func(ctx context.Context, s session) ([]Instance, error) {
+		found, err := s.query(ctx, namespace, wql, properties)
+		return found, named(op, what, err)
 	})
 }
 

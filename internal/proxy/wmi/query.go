@@ -79,17 +79,8 @@ func quoted(text string) (string, error) {
 
 // isName reports whether a text is a name as [A-Za-z_][A-Za-z0-9_]* has it, of at most 256 bytes.
 func isName(text string) bool {
-	if text == "" || len(text) > 256 || text[0] >= '0' && text[0] <= '9' {
-		return false
-	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+	return text != "" && len(text) <= 256 && (text[0] < '0' || text[0] > '9') && strings.Trim(text, allowed) == ""
 }
 
 func checkName(kind, name string) error {
