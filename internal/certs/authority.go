@@ -18,14 +18,14 @@ import (
 // backdated allows for clocks of API servers that are behind the leader's.
 const backdated = time.Hour
 
-// authority signs what is served.
-type authority struct {
+// Authority signs the certificates that are served.
+type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that is constrained to hosts, so that clients trust it with nothing else.
-func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*authority, error) {
+// NewAuthority makes an authority that is constrained to hosts, names or addresses, so that clients trust it with nothing else.
+func NewAuthority(hosts []string, now time.Time, lifetime time.Duration) (*Authority, error) {
 	t, err := template("Pipeguard webhook authority", now, now.Add(lifetime))
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
@@ -33,9 +33,18 @@ func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*autho
 	t.IsCA, t.BasicConstraintsValid, t.MaxPathLenZero = true, true, true
 	t.KeyUsage = x509.KeyUsageCertSign
 	t.PermittedDNSDomainsCritical = true
-	t.PermittedDNSDomains = hosts
-	// Without a range, every address would be permitted.
-	t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	names, addresses := split(hosts)
+	t.PermittedDNSDomains = names
+	for _, ip := range addresses {
+		t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
+	}
+	// Without a range or a name, all of that kind would be permitted.
+	if len(addresses) == 0 {
+		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	}
+	if len(names) == 0 {
+		t.PermittedDNSDomains = []string{"invalid"}
+	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
@@ -44,11 +53,14 @@ func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*autho
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	return &authority{certificate, key}, nil
+	return &Authority{certificate, key}, nil
 }
 
-// issue makes a certificate that does not outlive its authority.
-func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
+// Certificate is the one that clients trust.
+func (a *Authority) Certificate() *x509.Certificate { return a.certificate }
+
+// Issue makes a certificate for hosts that does not outlive its authority.
+func (a *Authority) Issue(hosts []string, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
 	until := now.Add(lifetime)
 	if until.After(a.certificate.NotAfter) {
 		until = a.certificate.NotAfter
@@ -57,7 +69,7 @@ func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration)
 	if err != nil {
 		return nil, fmt.Errorf("issue a certificate: %w", err)
 	}
-	t.DNSNames = hosts
+	t.DNSNames, t.IPAddresses = split(hosts)
 	t.KeyUsage, t.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,7 +87,23 @@ func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration)
 	return leaf, nil
 }
 
-// fits says what keeps a certificate from being an authority for hosts as newAuthority makes them.
+// split tells addresses from names.
+func split(hosts []string) (names []string, addresses []net.IP) {
+	for _, host := range hosts {
+		ip := net.ParseIP(host)
+		if four := ip.To4(); four != nil {
+			ip = four
+		}
+		if ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			names = append(names, host)
+		}
+	}
+	return names, addresses
+}
+
+// fits says what keeps a certificate from being an authority for hosts as NewAuthority makes them.
 func fits(c *x509.Certificate, hosts []string) error {
 	switch {
 	case !c.IsCA || !c.BasicConstraintsValid || c.KeyUsage&x509.KeyUsageCertSign == 0:
