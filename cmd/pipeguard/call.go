@@ -67,13 +67,17 @@ func call(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) != 2 {
 		return cli.BadInput(errors.New(`name a method and a request in JSON, as in: pipeguard call --pipe filesystem-v1 PathExists '{"path": "C:\\var\\lib\\kubelet"}'`))
 	}
-	if o.timeout <= 0 {
+	switch {
+	case o.timeout <= 0:
 		return cli.BadInput(errors.New("--timeout must be positive"))
+	case o.pipe == "":
+		return cli.BadInput(errors.New("name a pipe with --pipe"))
 	}
-	api, err := findAPI(o.pipe)
+	apis, err := findAPIs(o.pipe)
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	api := apis[0]
 	method, ok := api.Method(args[0])
 	if !ok {
 		return cli.BadInput(fmt.Errorf("%s has no method %q; see %q", api.GroupVersion(), args[0], cmd.CommandPath()+" --list"))

@@ -12,36 +12,27 @@ import (
 	"github.com/pipeguard/pipeguard/internal/proxy/apiserver"
 )
 
-func findAPI(name string) (*apiserver.API, error) {
-	if name == "" {
-		return nil, errors.New("name a pipe with --pipe")
-	}
+// findAPIs returns the API of a pipe, or all APIs if none is named.
+func findAPIs(pipe string) ([]*apiserver.API, error) {
 	apis, err := apiserver.Load(apiserver.Groups()...)
-	if err != nil {
-		return nil, err
+	if err != nil || pipe == "" {
+		return apis, err
 	}
 	for _, api := range apis {
-		if gv := api.GroupVersion(); strings.EqualFold(name, gv.String()) || strings.EqualFold(name, gv.Pipe()) {
-			return api, nil
+		if gv := api.GroupVersion(); strings.EqualFold(pipe, gv.String()) || strings.EqualFold(pipe, gv.Pipe()) {
+			return []*apiserver.API{api}, nil
 		}
 	}
-	return nil, fmt.Errorf("no pipe %q is known; \"pipeguard call --list\" names those that are", name)
+	return nil, fmt.Errorf("no pipe %q is known; \"pipeguard call --list\" names those that are", pipe)
 }
 
 func callList(cmd *cobra.Command, args []string, o callOptions) error {
 	if len(args) > 0 {
 		return cli.BadInput(errors.New("--list takes no method"))
 	}
-	apis, err := apiserver.Load(apiserver.Groups()...)
+	apis, err := findAPIs(o.pipe)
 	if err != nil {
 		return cli.BadInput(err)
-	}
-	if o.pipe != "" {
-		api, err := findAPI(o.pipe)
-		if err != nil {
-			return cli.BadInput(err)
-		}
-		apis = []*apiserver.API{api}
 	}
 	p := cli.NewPrinter(cmd.OutOrStdout())
 	for _, api := range apis {

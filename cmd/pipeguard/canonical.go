@@ -80,7 +80,11 @@ func canonical(cmd *cobra.Command, args []string, o canonicalOptions) error {
 	}
 	scanner := bufio.NewScanner(cmd.InOrStdin())
 	scanner.Buffer(nil, maxPathLine)
-	scanner.Split(endingWith(o.separator()))
+	separator := byte('\n')
+	if o.isNUL {
+		separator = 0
+	}
+	scanner.Split(endingWith(separator))
 	for scanner.Scan() && p.Err == nil {
 		p.JSONLine(o.judge(guard, scanner.Text()))
 	}
@@ -102,13 +106,6 @@ func (o canonicalOptions) judge(guard *pipepath.Guard, path string) canonicalLin
 	}
 	line.Kind, line.Canonical, line.Match = verdict.Kind, verdict.Canonical, verdict.Match
 	return line
-}
-
-func (o canonicalOptions) separator() byte {
-	if o.isNUL {
-		return 0
-	}
-	return '\n'
 }
 
 // endingWith cuts at a separator; unlike bufio.ScanLines it leaves a carriage return in the path.

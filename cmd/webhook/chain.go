@@ -8,15 +8,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/controller/leader"
 )
 
-// chain supplies the certificate in a cluster, and knows whether the API server accepts it.
-type chain struct {
-	certificates certificates
-	verify       func() error
-}
-
-// newChain keeps the certificate in a Secret and replaces it in time, unless the options name files: then whoever writes
-// those does so, cert-manager for instance, and also sets the caBundle of the configurations.
-func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (*chain, error) {
+// newChain supplies the certificate in a cluster, and says whether the API server accepts it. The certificate is kept in a Secret and replaced in time,
+// unless the options name files: then their writer does so, cert-manager for instance, and also sets the caBundle of the configurations.
+func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader.Group, s *server) (certificates, func() error, error) {
 	names := certs.Names{
 		Namespace:      o.podNamespace,
 		Service:        o.Cluster.ServiceName,
@@ -28,21 +22,21 @@ func newChain(o options, config *rest.Config, mgr manager.Manager, leads *leader
 	}
 	live, err := certs.NewCluster(config, names)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := mgr.Add(live); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	metrics := certs.NewMetrics(s.registry)
 	supply, err := newSupply(o, names, live, metrics, mgr, leads, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	check, err := certs.NewChain(certs.ChainOptions{Names: names, Copy: live, GetCertificate: supply.GetCertificate, Metrics: metrics})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return &chain{supply, func() error { return check.Check(nil) }}, nil
+	return supply, func() error { return check.Check(nil) }, nil
 }
 
 // newSupply reads the files that the options name, or follows the Secret and, as the leader, keeps it fresh.

@@ -32,18 +32,17 @@ type cluster struct {
 	config  *rest.Config
 	manager manager.Manager
 	leads   *leader.Group // what one replica does for all
-	labels  *clusterNamespaces
-	chain   *chain
+	verify  func() error  // whether the API server accepts the certificate
 }
 
 func newCluster(o options, s *server) (mode, error) {
 	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
-		return nil, err
+		return mode{}, err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
+		return mode{}, err
 	}
 	m := &cluster{options: o, config: config}
 	if m.manager, err = manager.New(config, manager.Options{
@@ -56,17 +55,17 @@ func newCluster(o options, s *server) (mode, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
 	}); err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return mode{}, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	if m.leads, err = newLeader(o, config, m.manager, s.log); err != nil {
-		return nil, err
+		return mode{}, err
 	}
-	m.labels = newClusterNamespaces(m.manager.GetCache())
 	if _, err := m.manager.GetCache().GetInformer(context.Background(), namespaceMetadata(), cache.BlockUntilSynced(false)); err != nil {
-		return nil, fmt.Errorf("watch namespaces: %w", err)
+		return mode{}, fmt.Errorf("watch namespaces: %w", err)
 	}
-	m.chain, err = newChain(o, config, m.manager, m.leads, s)
-	return m, err
+	var certificates certificates
+	certificates, m.verify, err = newChain(o, config, m.manager, m.leads, s)
+	return mode{certificates, &clusterNamespaces{m.manager.GetCache()}, m.finish}, err
 }
 
 // clusterConfig says how to reach the API server.
@@ -83,10 +82,6 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	config.QPS = -1
 	return config, nil
 }
-
-func (m *cluster) certificates() certificates { return m.chain.certificates }
-
-func (m *cluster) namespaces() admission.NamespaceLabels { return m.labels }
 
 // finish adds what follows the cluster: the policies, their status, the scan, and the judgement of policy objects.
 func (m *cluster) finish(s *server) error {
@@ -152,7 +147,7 @@ func (m *cluster) finish(s *server) error {
 	}
 	bodies := intake.New(intake.Limits{Places: maxPolicyReviews}) // not those of the reviews of objects: each takes seconds
 	s.webhook.Register(policiesPath, bodies.Handler(&webhook.Admission{Handler: objects}))
-	s.readiness.also = m.chain.verify
+	s.readiness.also = m.verify
 	s.tasks = append(s.tasks,
 		m.manager.Start,
 		func(ctx context.Context) error {

@@ -96,10 +96,6 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 // clusterNamespaces knows the labels of the cluster's namespaces.
 type clusterNamespaces struct{ objects client.Reader }
 
-func newClusterNamespaces(objects client.Reader) *clusterNamespaces {
-	return &clusterNamespaces{objects}
-}
-
 // Labels returns the labels of a namespace; none if the namespace is not known.
 func (n *clusterNamespaces) Labels(namespace string) map[string]string {
 	if namespace == "" {

@@ -2,17 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -20,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pipeguard/pipeguard/internal/certs"
 	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
@@ -28,111 +22,36 @@ const (
 	leafLifetime = 24 * time.Hour
 	// authorityLifetime outlives any process that is restarted once a year. The key never leaves the memory.
 	authorityLifetime = 2 * 365 * 24 * time.Hour
-	// backdated allows for clocks of clients that are late.
-	backdated = 5 * time.Minute
 	// retryIssue is how long the process waits after it could not make a certificate.
 	retryIssue = time.Minute
 )
 
-// issuer makes certificates for a server that was given none. Its authority can vouch for the server's own
-// hosts only, so that a client who trusts it trusts it with nothing else.
+// issuer makes certificates for a server that was given none.
 type issuer struct {
-	names     []string
-	addresses []net.IP
-	now       func() time.Time
-	log       *zap.Logger
+	hosts []string
+	now   func() time.Time
+	log   *zap.Logger
 
-	authority *x509.Certificate
-	key       *ecdsa.PrivateKey
+	authority *certs.Authority
 	leaf      atomic.Pointer[tls.Certificate]
 }
 
 func newIssuer(hosts []string, now func() time.Time, log *zap.Logger) (*issuer, error) {
-	i := &issuer{now: now, log: log}
-	for _, host := range hosts {
-		if ip := net.ParseIP(host); ip != nil {
-			i.addresses = append(i.addresses, ip)
-		} else {
-			i.names = append(i.names, host)
-		}
-	}
-	if err := i.makeAuthority(); err != nil {
-		return nil, fmt.Errorf("make a certificate authority: %w", err)
-	}
-	if err := i.issue(); err != nil {
+	authority, err := certs.NewAuthority(hosts, now(), authorityLifetime)
+	if err != nil {
 		return nil, err
 	}
-	return i, nil
-}
-
-func (i *issuer) makeAuthority() error {
-	template, err := i.template("Pipeguard webhook authority", authorityLifetime)
-	if err != nil {
-		return err
-	}
-	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
-	template.KeyUsage = x509.KeyUsageCertSign
-	template.PermittedDNSDomainsCritical = true
-	template.PermittedDNSDomains = i.names
-	for _, ip := range i.addresses {
-		if four := ip.To4(); four != nil {
-			ip = four
-		}
-		template.PermittedIPRanges = append(template.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
-	}
-	// Without a range of a sort, all of that sort would be permitted.
-	if len(i.addresses) == 0 {
-		template.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
-	}
-	if len(i.names) == 0 {
-		template.PermittedDNSDomains = []string{"invalid"}
-	}
-	if i.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, i.key.Public(), i.key)
-	if err != nil {
-		return err
-	}
-	i.authority, err = x509.ParseCertificate(der)
-	return err
+	i := &issuer{hosts: hosts, now: now, log: log, authority: authority}
+	return i, i.issue()
 }
 
 // issue makes the next certificate.
 func (i *issuer) issue() error {
-	template, err := i.template("Pipeguard webhook", leafLifetime)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
+	leaf, err := i.authority.Issue(i.hosts, i.now(), leafLifetime)
+	if err == nil {
+		i.leaf.Store(leaf)
 	}
-	template.DNSNames, template.IPAddresses = i.names, i.addresses
-	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, i.authority, key.Public(), i.key)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
-	}
-	i.leaf.Store(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf})
-	return nil
-}
-
-func (i *issuer) template(name string, lifetime time.Duration) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
-	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    i.now().Add(-backdated),
-		NotAfter:     i.now().Add(lifetime),
-	}, nil
+	return err
 }
 
 // GetCertificate implements certificates.
@@ -165,7 +84,7 @@ func (i *issuer) writeAuthority(file string) (err error) {
 		return err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // it has moved, or is of no use
-	err = pem.Encode(f, &pem.Block{Type: "CERTIFICATE", Bytes: i.authority.Raw})
+	err = pem.Encode(f, &pem.Block{Type: "CERTIFICATE", Bytes: i.authority.Certificate().Raw})
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ var (
 	errClosed = errors.New("the audit log is closed")
 )
 
-// records hands audit records to a writer in the background, because a pipe that nobody empties would otherwise stop
+// records hands audit records to a writer in the background, because a pipe that is not read would otherwise stop
 // every admission. Where each record is required, it writes them at once instead.
 //
 // A record of an object that passed is dropped, and counted, if too many wait. A record of a refusal never is: it waits
@@ -119,13 +119,13 @@ func (r *records) drain() {
 // Close writes what waits and closes the log. It gives up on a reader that takes nothing.
 func (r *records) Close() error {
 	if r.waiting != nil {
-		r.once.Do(func() { close(r.ending) }) // lets go of those who wait for room
-		r.mu.Lock()
-		if !r.closed {
+		r.once.Do(func() {
+			close(r.ending) // ends the wait for room
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			r.closed = true
 			close(r.waiting)
-		}
-		r.mu.Unlock()
+		})
 		select {
 		case <-r.done:
 		case <-time.After(closeTimeout):

@@ -69,7 +69,7 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 	}(s.records)
 	if s.reviewer, err = admission.NewReviewer(admission.ReviewerOptions{
 		Engine:        s.engine,
-		Namespaces:    m.namespaces(),
+		Namespaces:    m.namespaces,
 		Audit:         s.records,
 		AuditRequired: o.Audit.Required,
 		Log:           requests,
@@ -77,7 +77,7 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 	}); err != nil {
 		return nil, err
 	}
-	s.certs = m.certificates()
+	s.certs = m.certificates
 	if s.webhook, err = newWebhook(o, s.certs, s.registry, requests); err != nil {
 		return nil, err
 	}
@@ -91,11 +91,10 @@ func newServer(ctx context.Context, o options, stdout io.Writer, log *zap.Logger
 }
 
 // mode is what differs between a webhook in a cluster and one without.
-type mode interface {
-	certificates() certificates
-	namespaces() admission.NamespaceLabels
-	// finish adds the mode's own tasks to a server whose other parts are there.
-	finish(s *server) error
+type mode struct {
+	certificates certificates
+	namespaces   admission.NamespaceLabels
+	finish       func(s *server) error // adds the mode's own tasks to a server whose other parts are there
 }
 
 // attempted takes note of an attempt to activate policies.

@@ -33,14 +33,14 @@ type signing struct {
 
 // readKey reads the key anew: the kubelet replaces the file when the Secret changes. No error tells any of its text.
 func (s *signing) readKey() (*bundle.Key, error) {
+	var key *bundle.Key
 	text, err := bundle.ReadKeyFile(s.key)
+	if err == nil {
+		key, err = bundle.ParseKey(text)
+	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err // the name is told once
 	}
-	if err != nil {
-		return nil, fmt.Errorf("key for bundles: %s: %w", s.key, err)
-	}
-	key, err := bundle.ParseKey(text)
 	if err != nil {
 		return nil, fmt.Errorf("key for bundles: %s: %w", s.key, err)
 	}

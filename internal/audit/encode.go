@@ -1,13 +1,11 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
@@ -106,26 +104,8 @@ func marshal(dst []byte, e Event) ([]byte, error) {
 	return append(appendEvent(dst[:0], &e), '\n'), nil
 }
 
-// escapeInvisible writes as JSON escapes what is not inert, such as DEL, the C1 controls, and letters that show nothing: JSON asks only for the ASCII
+// isInvisible says that a record writes r as a JSON escape, such as DEL, the C1 controls, and letters that show nothing: JSON asks only for the ASCII
 // controls, and a record must look in a terminal like what it is.
-func escapeInvisible(line []byte) []byte {
-	first := bytes.IndexFunc(line, isInvisible)
-	if first < 0 {
-		return line
-	}
-	out := append(make([]byte, 0, len(line)+64), line[:first]...)
-	for rest := line[first:]; len(rest) > 0; {
-		r, n := utf8.DecodeRune(rest)
-		if isInvisible(r) {
-			out = appendEscape(out, r)
-		} else {
-			out = append(out, rest[:n]...)
-		}
-		rest = rest[n:]
-	}
-	return out
-}
-
 func isInvisible(r rune) bool {
 	return r >= 0x7F && !inert.IsInert(r)
 }

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // line writes a record as encoding/json would, with invisible characters escaped, and a fifth of the time: two
@@ -132,13 +133,12 @@ func (l *line) json(name string, value json.RawMessage) {
 		l.out = append(l.out, value...)
 		return
 	}
-	var compact, escaped bytes.Buffer
+	var compact bytes.Buffer
 	if err := json.Compact(&compact, value); err != nil { // it was checked
 		l.out = append(l.out, "null"...)
 		return
 	}
-	json.HTMLEscape(&escaped, compact.Bytes())
-	l.out = append(l.out, escapeInvisible(escaped.Bytes())...)
+	l.out = append(l.out, inert.JSON(compact.Bytes())...)
 }
 
 // isPlain says whether JSON has nothing that a record would write otherwise.
@@ -150,8 +150,6 @@ func isPlain(value []byte) bool {
 	}
 	return true
 }
-
-const hexDigits = "0123456789abcdef"
 
 // appendText writes a JSON string, with the escapes of encoding/json and those of invisible characters. It gives up where the record is too long
 // already: escapes make a text six times as long, and what is too long is thrown away.
@@ -182,8 +180,8 @@ func appendText(out []byte, s string) []byte {
 			out = append(out, '\\', 'r')
 		case c == '\t':
 			out = append(out, '\\', 't')
-		case c < 0x20 || r == utf8.RuneError && n == 1 || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || isInvisible(r):
-			out = appendEscape(out, r)
+		case c < 0x20 || r == utf8.RuneError || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || isInvisible(r):
+			out = inert.AppendEscape(out, r)
 		default:
 			out = append(out, s[i:i+n]...)
 		}
@@ -192,12 +190,4 @@ func appendText(out []byte, s string) []byte {
 	}
 	out = append(out, s[start:]...)
 	return append(out, '"')
-}
-
-func appendEscape(out []byte, r rune) []byte {
-	if r > 0xFFFF {
-		hi, lo := utf16.EncodeRune(r)
-		return appendEscape(appendEscape(out, hi), lo)
-	}
-	return append(out, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
 }

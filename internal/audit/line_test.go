@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
 // reference is the record as encoding/json makes it.
@@ -15,7 +17,7 @@ func reference(t testing.TB, e Event) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(escapeInvisible(line))
+	return string(inert.JSON(line))
 }
 
 // numbers gives every number, bool and time of v a value of its own, so that a field left out or mixed up shows.

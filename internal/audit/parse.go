@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	strictjson "sigs.k8s.io/json"
@@ -35,11 +37,7 @@ var (
 // program may take the other one for what was decided.
 func Parse(line []byte) (Event, error) {
 	var e Event
-	strict, err := strictjson.UnmarshalStrict(line, &e)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
-	if err != nil {
+	if err := unmarshal(line, &e); err != nil {
 		var version struct {
 			V int `json:"v"`
 		}
@@ -67,19 +65,32 @@ func Parse(line []byte) (Event, error) {
 	return e, nil
 }
 
+// unmarshal reads JSON to the letter, without an unknown field and none twice.
+func unmarshal(raw []byte, into any) error {
+	strict, err := strictjson.UnmarshalStrict(raw, into)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
+	}
+	return err
+}
+
 // checkWords refuses words that no record has: filters by those that there are would pass the record by.
 func checkWords(e *Event) error {
-	given := []struct{ key, value string }{{"type", string(e.Type)}, {"stage", string(e.Stage)}}
-	if e.Decision != nil {
-		given = append(given, struct{ key, value string }{"effect", string(e.Decision.Effect)})
+	err := cmp.Or(known("type", e.Type, TypeRequest, TypeConnection, TypeAdmission, TypeLog),
+		known("stage", e.Stage, StageLogOpen, StageLogClose, StageLogPrune, StageRequestReceived, StageResponseComplete, StagePanic,
+			StageOrphaned, StageSummary, StageConnectionClosed))
+	if err == nil && e.Decision != nil {
+		err = known("effect", e.Decision.Effect, EffectAllow, EffectDeny)
 	}
-	if e.Outcome != nil {
-		given = append(given, struct{ key, value string }{"result", e.Outcome.Result})
+	if err == nil && e.Outcome != nil {
+		err = known("result", e.Outcome.Result, ResultOK, ResultError, ResultDenied, ResultRejected, ResultPanic, ResultOrphaned, ResultIdle)
 	}
-	for _, g := range given {
-		if !knownWords[g.key][g.value] {
-			return fmt.Errorf("not a record: unknown %s %q", g.key, g.value)
-		}
+	return err
+}
+
+func known[T ~string](field string, word T, words ...T) error {
+	if !slices.Contains(words, word) {
+		return fmt.Errorf("not a record: unknown %s %q", field, word)
 	}
 	return nil
 }
@@ -109,11 +120,7 @@ func checkParams(raw json.RawMessage) error {
 		return nil
 	}
 	var params any
-	strict, err := strictjson.UnmarshalStrict(raw, &params)
-	if err == nil && len(strict) > 0 {
-		err = strict[0]
-	}
-	if err != nil {
+	if err := unmarshal(raw, &params); err != nil {
 		return fmt.Errorf("not a record: its parameters: %w", err)
 	}
 	return nil
@@ -121,20 +128,3 @@ func checkParams(raw json.RawMessage) error {
 
 // isTime says whether a time can be written again in UTC: one with a zone may lie in a year that no format has.
 func isTime(t time.Time) bool { return t.UTC().Year() >= 0 && t.UTC().Year() <= 9999 }
-
-// knownWords are the words that records have in fields whose values are known beforehand, to the letter.
-var knownWords = map[string]map[string]bool{
-	"type":   wordsOf(TypeRequest, TypeConnection, TypeAdmission, TypeLog),
-	"effect": wordsOf(EffectAllow, EffectDeny),
-	"result": wordsOf(ResultOK, ResultError, ResultDenied, ResultRejected, ResultPanic, ResultOrphaned, ResultIdle),
-	"stage": wordsOf(StageLogOpen, StageLogClose, StageLogPrune, StageRequestReceived, StageResponseComplete, StagePanic,
-		StageOrphaned, StageSummary, StageConnectionClosed),
-}
-
-func wordsOf[T ~string](all ...T) map[string]bool {
-	words := map[string]bool{}
-	for _, w := range all {
-		words[string(w)] = true
-	}
-	return words
-}

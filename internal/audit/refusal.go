@@ -1,6 +1,9 @@
 package audit
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // IsRefusal says whether a record is about a request or connection that was turned away, so that nothing was carried out: no intent
 // precedes it. Such records can be provoked by callers who may do nothing else, and are therefore bounded apart from all others.
@@ -15,11 +18,7 @@ func (e *Event) IsRefusal() bool {
 	case e.Type != TypeRequest || e.IntentSeq != 0:
 		return false
 	}
-	switch e.Outcome.Result {
-	case ResultDenied, ResultRejected, ResultPanic:
-		return true
-	}
-	return false
+	return slices.Contains([]string{ResultDenied, ResultRejected, ResultPanic}, e.Outcome.Result)
 }
 
 // IsUnread says whether a record is about requests or objects that were refused before it was known what they named.

@@ -18,36 +18,50 @@ import (
 // backdated allows for clocks of API servers that are behind the leader's.
 const backdated = time.Hour
 
-// authority is a certificate with its key. It signs what is served.
-type authority struct {
+// Authority signs the certificates that are served.
+type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that is constrained to hosts, so that clients trust it with nothing else.
-func newAuthority(hosts []string, now time.Time, lifetime time.Duration) (*authority, error) {
-	made, err := certify(&x509.Certificate{
+// NewAuthority makes an authority that is constrained to hosts, names or addresses, so that clients trust it with nothing else.
+func NewAuthority(hosts []string, now time.Time, lifetime time.Duration) (*Authority, error) {
+	names, addresses := split(hosts)
+	t := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "Pipeguard webhook authority"}, NotBefore: now.Add(-backdated), NotAfter: now.Add(lifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign,
-		PermittedDNSDomainsCritical: true, PermittedDNSDomains: hosts,
-		// Without a range, every address would be permitted.
-		ExcludedIPRanges: []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}},
-	}, nil)
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
+	}
+	for _, ip := range addresses {
+		t.PermittedIPRanges = append(t.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
+	}
+	// Without a range or a name, all of that kind would be permitted.
+	if len(addresses) == 0 {
+		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	}
+	if len(names) == 0 {
+		t.PermittedDNSDomains = []string{"invalid"}
+	}
+	made, err := certify(t, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
 	return made, nil
 }
 
-// issue makes a certificate that does not outlive its authority.
-func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
+// Certificate is the one that clients trust.
+func (a *Authority) Certificate() *x509.Certificate { return a.certificate }
+
+// Issue makes a certificate for hosts that does not outlive its authority.
+func (a *Authority) Issue(hosts []string, now time.Time, lifetime time.Duration) (*tls.Certificate, error) {
 	until := now.Add(lifetime)
 	if until.After(a.certificate.NotAfter) {
 		until = a.certificate.NotAfter
 	}
+	names, addresses := split(hosts)
 	made, err := certify(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "Pipeguard webhook"}, NotBefore: now.Add(-backdated), NotAfter: until,
-		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: names, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, a)
 	if err != nil {
 		return nil, fmt.Errorf("issue a certificate: %w", err)
@@ -61,7 +75,7 @@ func (a *authority) issue(hosts []string, now time.Time, lifetime time.Duration)
 }
 
 // certify makes a key and a certificate for it, which the signer signs; without a signer it is signed by its own key.
-func certify(t *x509.Certificate, signer *authority) (made *authority, err error) {
+func certify(t *x509.Certificate, signer *Authority) (made *Authority, err error) {
 	if t.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, err
 	}
@@ -70,17 +84,33 @@ func certify(t *x509.Certificate, signer *authority) (made *authority, err error
 		return nil, err
 	}
 	if signer == nil {
-		signer = &authority{t, key}
+		signer = &Authority{t, key}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, signer.certificate, key.Public(), signer.key)
 	if err != nil {
 		return nil, err
 	}
 	certificate, err := x509.ParseCertificate(der)
-	return &authority{certificate, key}, err
+	return &Authority{certificate, key}, err
 }
 
-// fits says what keeps a certificate from being an authority for hosts as newAuthority makes them.
+// split tells addresses from names.
+func split(hosts []string) (names []string, addresses []net.IP) {
+	for _, host := range hosts {
+		ip := net.ParseIP(host)
+		if four := ip.To4(); four != nil {
+			ip = four
+		}
+		if ip != nil {
+			addresses = append(addresses, ip)
+		} else {
+			names = append(names, host)
+		}
+	}
+	return names, addresses
+}
+
+// fits says what keeps a certificate from being an authority for hosts as NewAuthority makes them.
 func fits(c *x509.Certificate, hosts []string) error {
 	switch {
 	case !c.IsCA || !c.BasicConstraintsValid || c.KeyUsage&x509.KeyUsageCertSign == 0:

@@ -62,7 +62,7 @@ func parse(data map[string][]byte, hosts []string, now time.Time) (s state, faul
 }
 
 // parseAuthority returns an authority that is fit to sign.
-func parseAuthority(certificate, key []byte, hosts []string, now time.Time) (*authority, error) {
+func parseAuthority(certificate, key []byte, hosts []string, now time.Time) (*Authority, error) {
 	c, k, err := parsePair(certificate, key)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func parseAuthority(certificate, key []byte, hosts []string, now time.Time) (*au
 	if err := fits(c, hosts); err != nil {
 		return nil, err
 	}
-	return &authority{c, k}, nil
+	return &Authority{c, k}, nil
 }
 
 // parseLeaf returns a certificate that can be served, as far as it goes by itself.

@@ -20,15 +20,15 @@ import (
 func good(t testing.TB) map[string][]byte {
 	t.Helper()
 	now, hosts := time.Now(), names.hosts()
-	var made []*authority
+	var made []*Authority
 	for range 3 {
-		a, err := newAuthority(hosts, now, 365*day)
+		a, err := NewAuthority(hosts, now, 365*day)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, a)
 	}
-	leaf, err := made[0].issue(hosts, now, 30*day)
+	leaf, err := made[0].Issue(hosts, now, 30*day)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAnAuthorityOfAnotherSortIsNotFitToSign(t *testing.T) {
 		"not for signing":           {names.hosts(), func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }, "not an authority's"},
 		"signed by another":         {names.hosts(), func(c *x509.Certificate) { c.Signature = []byte("x") }, "not signed by itself"},
 	} {
-		a, err := newAuthority(c.hosts, time.Now(), day)
+		a, err := NewAuthority(c.hosts, time.Now(), day)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,16 +150,16 @@ func TestAnAuthorityOfAnotherSortIsNotFitToSign(t *testing.T) {
 }
 
 func TestAnAuthorityVouchesForNobodyElse(t *testing.T) {
-	a, err := newAuthority(names.hosts(), time.Now(), 365*day)
+	a, err := NewAuthority(names.hosts(), time.Now(), 365*day)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"kubernetes.default.svc", "pipeguard-webhook.other.svc", "pipeguard-system.svc", "example.com", "localhost"} {
-		if leaf, err := a.issue([]string{host}, time.Now(), day); err == nil {
+		if leaf, err := a.Issue([]string{host}, time.Now(), day); err == nil {
 			t.Errorf("issued %v", leaf.Leaf.DNSNames)
 		}
 	}
-	leaf, err := a.issue(names.hosts(), time.Now(), 1000*day)
+	leaf, err := a.Issue(names.hosts(), time.Now(), 1000*day)
 	if err != nil {
 		t.Fatal(err)
 	}

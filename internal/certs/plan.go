@@ -62,7 +62,7 @@ func (p plan) step(s state, c sight, now time.Time) (state, []change, error) {
 
 	switch {
 	case s.next == nil && p.needsAuthority(s.current, now):
-		next, err := newAuthority(p.hosts, now, p.authority)
+		next, err := NewAuthority(p.hosts, now, p.authority)
 		if err != nil {
 			return s, nil, err
 		}
@@ -87,7 +87,7 @@ func (p plan) step(s state, c sight, now time.Time) (state, []change, error) {
 		if !p.needsLeaf(s, now) {
 			return s, changes, nil
 		}
-		leaf, err := s.current.issue(p.hosts, now, p.leaf)
+		leaf, err := s.current.Issue(p.hosts, now, p.leaf)
 		if err != nil {
 			return s, nil, err
 		}
@@ -126,7 +126,7 @@ func (p plan) rescue(s state, live []*x509.Certificate) []*x509.Certificate {
 
 // needsAuthority reports whether a next authority is due: with a third of its life left, an authority still outlives
 // whatever holds up its succession for months.
-func (p plan) needsAuthority(a *authority, now time.Time) bool {
+func (p plan) needsAuthority(a *Authority, now time.Time) bool {
 	return a == nil || !now.Before(a.certificate.NotAfter.Add(-p.authority/3))
 }
 

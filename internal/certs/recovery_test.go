@@ -36,11 +36,11 @@ func (r *recorder) Eventf(_, _ runtime.Object, _, reason, _, _ string, args ...a
 // stranger is an authority and what it issued, for hosts.
 func stranger(t *testing.T, lifetime time.Duration, hosts ...string) map[string][]byte {
 	t.Helper()
-	a, err := newAuthority(hosts, time.Now(), lifetime)
+	a, err := NewAuthority(hosts, time.Now(), lifetime)
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := a.issue(hosts, time.Now(), lifetime)
+	leaf, err := a.Issue(hosts, time.Now(), lifetime)
 	if err != nil {
 		t.Fatal(err)
 	}

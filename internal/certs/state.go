@@ -14,9 +14,9 @@ import (
 // state is what the Secret says.
 type state struct {
 	// current signs what is served. It is nil if it was lost, or there was never one.
-	current *authority
+	current *Authority
 	// next takes over once every API server trusts it.
-	next *authority
+	next *Authority
 	// previous are trusted until every replica has put down what they signed.
 	previous []*x509.Certificate
 	// leaf is what is served.
@@ -27,7 +27,7 @@ type state struct {
 // changes its part leaves the bundle as it is.
 func (s state) trusted() []*x509.Certificate {
 	all := slices.Clone(s.previous)
-	for _, a := range []*authority{s.current, s.next} {
+	for _, a := range []*Authority{s.current, s.next} {
 		if a != nil {
 			all = append(all, a.certificate)
 		}

@@ -120,17 +120,11 @@ func (s File) Line(f Fault) string {
 	if s.IsMissing() {
 		return f.Field + ": " + f.Problem
 	}
-	node := s.find(f.Field)
+	node, _ := s.follow(f.Field)
 	return fmt.Sprintf("%s:%d:%d: %s: %s", s.name, max(node.Line, 1), max(node.Column, 1), f.Field, f.Problem)
 }
 
-// find follows a path such as acl.rules[0].name as far as it goes.
-func (s File) find(field string) *yaml.Node {
-	node, _ := s.follow(field)
-	return node
-}
-
-// exact follows such a path to its end. It returns nil if nothing is there.
+// exact follows a path such as acl.rules[0].name to its end. It returns nil if nothing is there.
 func (s File) exact(field string) *yaml.Node {
 	if node, ok := s.follow(field); ok {
 		return node
@@ -138,7 +132,7 @@ func (s File) exact(field string) *yaml.Node {
 	return nil
 }
 
-// follow also says whether it came to the end.
+// follow follows a path as far as it goes, and says whether that is its end.
 func (s File) follow(field string) (node *yaml.Node, ok bool) {
 	node = s.root
 	if len(node.Content) > 0 {

@@ -40,25 +40,16 @@ func (s File) zeros(v reflect.Value, field, remedy string, remedies Remedies) (f
 		for i := range v.Len() {
 			faults = append(faults, s.zeros(v.Index(i), fmt.Sprintf("%s[%d]", field, i), remedy, remedies)...)
 		}
-	case reflect.Uint, reflect.Uint64:
-		faults = append(faults, s.fraction(field)...)
-	case reflect.Int, reflect.Int64:
-		if faults = append(faults, s.fraction(field)...); len(faults) > 0 {
-			return faults
-		}
-		if node := s.exact(field); v.IsZero() && node != nil && node.Value != "" && node.Tag != "!!null" {
-			faults = append(faults, Fault{Field: field, Problem: "is 0, which is no value of it: " + cmp.Or(remedy, "leave it out for what holds if it is not set")})
+	case reflect.Uint, reflect.Uint64, reflect.Int, reflect.Int64:
+		switch node := s.exact(field); {
+		case node == nil:
+		case node.Tag == "!!float":
+			return Faults{{field, "is not a whole number"}}
+		case v.CanInt() && v.IsZero() && node.Value != "" && node.Tag != "!!null":
+			return Faults{{field, "is 0, which is not a valid value: " + cmp.Or(remedy, "leave it out for the default")}}
 		}
 	}
 	return faults
-}
-
-// fraction is the fault of a whole number that is written as another.
-func (s File) fraction(field string) Faults {
-	if node := s.exact(field); node != nil && node.Tag == "!!float" {
-		return Faults{{Field: field, Problem: "is no whole number"}}
-	}
-	return nil
 }
 
 // walk returns the faults of a node and of what is in it; field is the node's place in words.

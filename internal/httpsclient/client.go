@@ -69,7 +69,7 @@ func New(o Options) (*http.Client, error) {
 type transport struct {
 	o Options
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	authorities []byte     // that connections were made with
 	connections *http.Transport
 }
@@ -147,10 +147,6 @@ func (t *transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.connections.CloseIdleConnections()
-}
-
-func (t *transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	return readCertificate(t.o.CertFile, t.o.KeyFile)
 }
 
 // Answer is a response that was read to its end.

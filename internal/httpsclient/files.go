@@ -62,18 +62,19 @@ func ReadToken(file string) (string, error) {
 	return token, nil
 }
 
-func readCertificate(certFile, keyFile string) (*tls.Certificate, error) {
-	certificate, err := filetrust.ReadSmall(certFile, maxFile)
+// certificate reads the client certificate and its key.
+func (t *transport) certificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	certificate, err := filetrust.ReadSmall(t.o.CertFile, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
 	}
-	key, err := filetrust.ReadSmall(keyFile, maxFile)
+	key, err := filetrust.ReadSmall(t.o.KeyFile, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("key of the client certificate: %w", err)
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("client certificate %s: %w", certFile, err)
+		return nil, fmt.Errorf("client certificate %s: %w", t.o.CertFile, err)
 	}
 	return &pair, nil
 }

@@ -3,10 +3,13 @@
 package logfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,18 +23,6 @@ type Options struct {
 	MaxAgeDays int // after which a renamed file is removed; 30
 }
 
-func (o Options) complete() Options {
-	for _, n := range []struct {
-		value *int
-		usual int
-	}{{&o.MaxSizeMB, 100}, {&o.MaxBackups, 5}, {&o.MaxAgeDays, 30}} {
-		if *n.value == 0 {
-			*n.value = n.usual
-		}
-	}
-	return o
-}
-
 // errFull is a file that could not be renamed and has grown to twice its bound. Lines are dropped until it can be.
 var errFull = errors.New("the log file is full and cannot be renamed")
 
@@ -41,7 +32,7 @@ type File struct {
 	options Options
 	most    int64 // bytes; 0 is no bound
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	file *os.File
 	size int64
 	next int64 // the size at which it is to be renamed
@@ -51,7 +42,7 @@ type File struct {
 // there is not made: it would have the access that the directory above gives. A link, and a file, directory or link on the way that
 // belongs to another account, is an error.
 func Open(path string, o Options) (*File, error) {
-	o = o.complete()
+	o = Options{cmp.Or(o.MaxSizeMB, 100), cmp.Or(o.MaxBackups, 5), cmp.Or(o.MaxAgeDays, 30)}
 	f := &File{path: filepath.Clean(path), options: o}
 	if o.MaxSizeMB > 0 {
 		f.most = int64(o.MaxSizeMB) << 20
@@ -144,13 +135,12 @@ func (f *File) prune(now time.Time) {
 		return
 	}
 	kept := 0
-	for i := len(entries) - 1; i >= 0; i-- {
-		name := entries[i].Name()
-		if len(name) != len(prefix)+len(stamp)+len(extension) || name[:len(prefix)] != prefix || name[len(prefix)+len(stamp):] != extension {
-			continue
-		}
-		at, err := time.Parse(stamp, name[len(prefix):len(prefix)+len(stamp)])
-		if err != nil {
+	for _, entry := range slices.Backward(entries) {
+		name := entry.Name()
+		rest, isOurs := strings.CutPrefix(name, prefix)
+		rest, hasEnd := strings.CutSuffix(rest, extension)
+		at, err := time.Parse(stamp, rest)
+		if err != nil || !isOurs || !hasEnd || len(rest) != len(stamp) {
 			continue
 		}
 		if kept++; kept > f.options.MaxBackups || now.Sub(at) > time.Duration(f.options.MaxAgeDays)*24*time.Hour {

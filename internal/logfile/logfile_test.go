@@ -66,8 +66,18 @@ func TestNoBoundIsANegativeSize(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Error(err)
 	}
-	if o := (Options{}).complete(); o != (Options{MaxSizeMB: 100, MaxBackups: 5, MaxAgeDays: 30}) {
-		t.Errorf("defaults %+v", o)
+}
+
+func TestDefaults(t *testing.T) {
+	file, err := Open(filepath.Join(t.TempDir(), "proxy.log"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.options != (Options{MaxSizeMB: 100, MaxBackups: 5, MaxAgeDays: 30}) || file.most != 100<<20 {
+		t.Errorf("defaults %+v", file.options)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

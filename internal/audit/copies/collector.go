@@ -2,38 +2,39 @@ package copies
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Collector returns the counts of c for Prometheus.
-func Collector(c *Copies) prometheus.Collector {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc(name, help, []string{"place"}, nil)
-	}
-	return &collector{
-		copies:  c,
-		sent:    desc("pipeguard_audit_copies_sent_total", "Audit records that a destination beside the log has taken."),
-		dropped: desc("pipeguard_audit_copies_dropped_total", "Audit records that were not copied since the queue of the destination was full."),
-		failed:  desc("pipeguard_audit_copies_failed_total", "Audit records that a destination did not take."),
-		queued:  desc("pipeguard_audit_copies_queued", "Audit records that wait for a destination to take them."),
-	}
+// counts are the metrics of a destination, each with the count that it shows.
+var counts = []struct {
+	*prometheus.Desc
+	kind prometheus.ValueType
+	of   func(Stats) uint64
+}{
+	{desc("pipeguard_audit_copies_sent_total", "Audit records that a destination beside the log has taken."), prometheus.CounterValue, func(s Stats) uint64 { return s.Sent }},
+	{desc("pipeguard_audit_copies_dropped_total", "Audit records that were not copied since the queue of the destination was full."), prometheus.CounterValue, func(s Stats) uint64 { return s.Dropped }},
+	{desc("pipeguard_audit_copies_failed_total", "Audit records that a destination did not take."), prometheus.CounterValue, func(s Stats) uint64 { return s.Failed }},
+	{desc("pipeguard_audit_copies_queued", "Audit records that wait for a destination to take them."), prometheus.GaugeValue, func(s Stats) uint64 { return s.Queued }},
 }
 
-type collector struct {
-	copies                        *Copies
-	sent, dropped, failed, queued *prometheus.Desc
+func desc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, []string{"place"}, nil)
 }
+
+// Collector returns the counts of c for Prometheus.
+func Collector(c *Copies) prometheus.Collector { return collector{c} }
+
+type collector struct{ copies *Copies }
 
 // Describe implements prometheus.Collector.
-func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.sent, c.dropped, c.failed, c.queued} {
-		out <- d
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, n := range counts {
+		out <- n.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *collector) Collect(out chan<- prometheus.Metric) {
+func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, s := range c.copies.Stats() {
-		out <- prometheus.MustNewConstMetric(c.sent, prometheus.CounterValue, float64(s.Sent), s.Name)
-		out <- prometheus.MustNewConstMetric(c.dropped, prometheus.CounterValue, float64(s.Dropped), s.Name)
-		out <- prometheus.MustNewConstMetric(c.failed, prometheus.CounterValue, float64(s.Failed), s.Name)
-		out <- prometheus.MustNewConstMetric(c.queued, prometheus.GaugeValue, float64(s.Queued), s.Name)
+		for _, n := range counts {
+			out <- prometheus.MustNewConstMetric(n.Desc, n.kind, float64(n.of(s)), s.Name)
+		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
-	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // defaultQueue is some thousand usual records, or five hundred of the longest: enough for a collector that is started again on a
@@ -34,7 +33,10 @@ type Copies struct {
 	queues []*queue
 	sinks  []*sink
 	stop   context.CancelFunc // of all sending
-	report *reporter
+
+	wake        chan struct{}      // the reports; has room for one
+	stopReports context.CancelFunc // after the last ones
+	reported    chan struct{}      // closed when there are no more reports
 }
 
 // New starts a goroutine for each destination; Close ends them.
@@ -65,17 +67,17 @@ func New(o Options) (*Copies, error) {
 		return nil, fmt.Errorf("copies of the audit log: %w", errors.Join(errs...))
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Copies{stop: stop}
-	c.report = newReporter(o.OnLoss)
+	reports, stopReports := context.WithCancel(context.Background())
+	c := &Copies{stop: stop, wake: make(chan struct{}, 1), stopReports: stopReports, reported: make(chan struct{})}
 	for _, p := range o.Destinations {
-		q := newQueue(p, o.Queue, func() { periodic.Signal(c.report.wake) })
+		q := newQueue(p, o.Queue, c.wake)
 		c.queues = append(c.queues, q)
 		if n, ok := p.(interface{ CheckpointEvery() time.Duration }); ok {
 			c.sinks = append(c.sinks, &sink{queue: q, every: n.CheckpointEvery(), now: o.Now})
 		}
 		go q.run(ctx)
 	}
-	go c.report.run(c.queues)
+	go c.report(reports, o.OnLoss)
 	return c, nil
 }
 
@@ -132,9 +134,9 @@ func (c *Copies) Close(ctx context.Context) error {
 		}
 	}
 	c.stop()
-	c.report.end()
+	c.stopReports()
 	select {
-	case <-c.report.done:
+	case <-c.reported:
 	case <-ctx.Done():
 	}
 	return errors.Join(errs...)

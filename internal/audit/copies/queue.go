@@ -34,22 +34,23 @@ type queue struct {
 	to    Destination
 	limit int
 	wants func(line []byte) bool // nil if it wants all
-	news  func()                 // wakes the reporter
+	told  chan<- struct{}        // wakes the reports
 	wake  chan struct{}          // has room for one
 	ended chan struct{}          // closed by end
 	done  chan struct{}          // closed when run has returned
 
-	mu       sync.Mutex // guards the fields below
-	items    []item
-	held     int // bytes, with those of the batch under way
-	count    Stats
-	isEnded  bool
-	failures failures
+	mu      sync.Mutex // guards the fields below
+	items   []item
+	held    int // bytes, with those of the batch under way
+	count   Stats
+	isEnded bool
+	news    DestinationError // what was not reported yet
+	gap     uint64           // records dropped since the last one for which there was room
 }
 
-func newQueue(p Destination, limit int, news func()) *queue {
-	q := &queue{to: p, limit: limit, news: news, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
-	q.count.Name = p.Name()
+func newQueue(p Destination, limit int, told chan<- struct{}) *queue {
+	q := &queue{to: p, limit: limit, told: told, wake: make(chan struct{}, 1), ended: make(chan struct{}), done: make(chan struct{})}
+	q.count.Name, q.news.Destination = p.Name(), p.Name()
 	if c, ok := p.(interface{ Wants(line []byte) bool }); ok {
 		q.wants = c.Wants
 	}
@@ -64,15 +65,17 @@ func (q *queue) give(line, own []byte) []byte {
 	defer q.mu.Unlock()
 	if q.isEnded || q.held+cost(line) > q.limit {
 		q.count.Dropped++
-		q.failures.drop()
-		q.news()
+		q.news.Dropped++
+		q.gap++
+		periodic.Signal(q.told)
 		return own
 	}
 	if own == nil {
 		own = bytes.Clone(line)
 	}
-	if q.failures.resume() {
-		q.news()
+	if q.gap > 0 {
+		q.news.Missing, q.gap = q.news.Missing+q.gap, 0
+		periodic.Signal(q.told)
 	}
 	q.held += cost(own)
 	q.count.Queued++
@@ -160,17 +163,21 @@ func (q *queue) settle(batch []item, failed int, err error) {
 	q.count.Failed += uint64(failed)            // #nosec G115 -- from 0 to the length of the batch
 	q.count.Sent += uint64(len(batch) - failed) // #nosec G115 -- likewise
 	if err != nil {
-		q.failures.fail(failed, err)
-		q.news()
+		q.fail(failed, err)
 	}
 }
 
-// later keeps why the destination takes nothing now, for the reporter.
+// later keeps why the destination takes nothing now, for the reports.
 func (q *queue) later(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.failures.fail(0, err)
-	q.news()
+	q.fail(0, err)
+}
+
+// fail keeps how many records were not taken and why, for the reports.
+func (q *queue) fail(n int, err error) {
+	q.news.Failed, q.news.Err = q.news.Failed+uint64(n), err // #nosec G115 -- not negative
+	periodic.Signal(q.told)
 }
 
 func (q *queue) stats() Stats {

@@ -1,6 +1,9 @@
 package copies
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // mostDepth is the depth of the deepest field that is used: who.pod.ns.
 const mostDepth = 3
@@ -87,12 +90,7 @@ func (s *scanner) object(depth int) {
 // isEntered says that the object at the path is looked into.
 func (s *scanner) isEntered(depth int) bool {
 	if depth == 1 && len(s.within) > 0 {
-		for _, w := range s.within {
-			if string(s.path) == w {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.within, func(name string) bool { return string(s.path) == name })
 	}
 	return depth < mostDepth && string(s.path) != "what.params"
 }

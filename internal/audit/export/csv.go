@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
@@ -75,10 +74,10 @@ func cellsOf(e *audit.Event) []string {
 		latency = strconv.FormatInt(o.LatencyUS, 10)
 	}
 	if !o.First.IsZero() {
-		first = o.First.UTC().Format(time.RFC3339Nano)
+		first = rfc3339(o.First)
 	}
 	return []string{
-		strconv.FormatUint(e.Seq, 10), e.Time.UTC().Format(time.RFC3339Nano), string(e.Type), string(e.Stage), e.Session, e.ID,
+		strconv.FormatUint(e.Seq, 10), rfc3339(e.Time), string(e.Type), string(e.Stage), e.Session, e.ID,
 		w.Assurance, w.Pod.Namespace, w.Pod.Name, w.Pod.ServiceAccount, w.Container.Name, w.Container.Image, mark(w.Container.HostProcess),
 		w.User.Name, w.User.SID, w.Process.Exe, positive(w.Process.PID), mark(w.Host), cmp.Or(w.TokenState, mark(w.Token)), w.Doubt,
 		what.Pipe, what.Group, what.Version, what.Method, what.FullMethod, what.Verb, strings.Join(targets, "; "),

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
@@ -37,27 +39,17 @@ func New(format string, w io.Writer) (Writer, error) {
 // object is a JSON object; its fields are written in the order of their names.
 type object map[string]any
 
-// set adds a field unless the value says nothing.
-func (o object) set(name string, value any) {
-	switch v := value.(type) {
-	case string:
-		if v == "" {
-			return
+// filled returns an object without the fields that say nothing: empty texts, numbers, lists and objects.
+func filled(o object) object {
+	maps.DeleteFunc(o, func(_ string, value any) bool {
+		v := reflect.ValueOf(value)
+		switch v.Kind() {
+		case reflect.Map, reflect.Slice:
+			return v.Len() == 0
 		}
-	case object:
-		if len(v) == 0 {
-			return
-		}
-	case []object:
-		if len(v) == 0 {
-			return
-		}
-	case []string:
-		if len(v) == 0 {
-			return
-		}
-	}
-	o[name] = value
+		return v.IsZero()
+	})
+	return o
 }
 
 type jsonLines struct {

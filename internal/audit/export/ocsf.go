@@ -3,8 +3,9 @@ package export
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/query"
@@ -23,27 +24,19 @@ const (
 // ocsf is a record as an event of the Open Cybersecurity Schema Framework.
 func ocsf(r query.Record) object {
 	e, p := &r.Event, parts(&r.Event)
-	o := object{"time": e.Time.UnixMilli(), "metadata": ocsfMetadata(r), "severity_id": severity(e)}
+	unmapped := filled(object{
+		"assurance": p.who.Assurance, "doubt": p.who.Doubt, "namespace": p.who.Pod.Namespace, "pod": p.who.Pod.Name,
+		"service_account": p.who.Pod.ServiceAccount, "token_state": p.who.TokenState, "more_targets": max(0, p.what.MoreTargets),
+		"connection": p.conn, "admission_uid": p.admission, "prev": r.Prev,
+	})
+	unmapped["stage"], unmapped["record_type"] = e.Stage, e.Type
+	o := filled(object{"metadata": ocsfMetadata(r), "message": p.detail(), "unmapped": unmapped})
+	o["time"], o["severity_id"] = e.Time.UnixMilli(), severity(e)
 	o["severity"] = []string{"Unknown", "Informational", "Low", "Medium", "High"}[severity(e)]
 	ocsfStatus(o, e, p)
-	o.set("message", p.detail())
 	if p.node != "" {
 		o["device"] = object{"hostname": p.node, "type_id": 1, "type": "Server"}
 	}
-	unmapped := object{"stage": string(e.Stage), "record_type": string(e.Type)}
-	unmapped.set("assurance", p.who.Assurance)
-	unmapped.set("doubt", p.who.Doubt)
-	unmapped.set("namespace", p.who.Pod.Namespace)
-	unmapped.set("pod", p.who.Pod.Name)
-	unmapped.set("service_account", p.who.Pod.ServiceAccount)
-	unmapped.set("token_state", p.who.TokenState)
-	unmapped.set("connection", p.conn)
-	unmapped.set("admission_uid", p.admission)
-	unmapped.set("prev", r.Prev)
-	if n := p.what.MoreTargets; n > 0 {
-		unmapped["more_targets"] = n
-	}
-	o["unmapped"] = unmapped
 	if n := e.Count(); n > 1 {
 		o["count"] = n
 	}
@@ -72,7 +65,9 @@ func ocsf(r query.Record) object {
 		for _, t := range p.what.Targets {
 			resources = append(resources, object{"type": t.Kind, "name": cmp.Or(t.Canonical, t.Value)})
 		}
-		o.set("resources", resources)
+		if resources != nil {
+			o["resources"] = resources
+		}
 	}
 	o["category_uid"], o["class_uid"], o["activity_id"], o["type_uid"] = class/1000, class, activity, class*100+activity
 	o["activity_name"] = name
@@ -82,10 +77,12 @@ func ocsf(r query.Record) object {
 func ocsfMetadata(r query.Record) object {
 	m := object{
 		"version": ocsfVersion, "product": object{"name": "Pipeguard", "vendor_name": "Pipeguard"}, "profiles": []string{"container", "host", "security_control"},
-		"sequence": r.Seq, "log_name": "audit", "log_version": "1", "original_time": r.Time.UTC().Format(time.RFC3339Nano),
+		"sequence": r.Seq, "log_name": "audit", "log_version": "1", "original_time": rfc3339(r.Time),
+		"uid": fmt.Sprintf("%s/%d", r.Session, r.Seq), // numbers are unique within a session
 	}
-	m.set("correlation_uid", r.ID)
-	m["uid"] = fmt.Sprintf("%s/%d", r.Session, r.Seq) // numbers are unique within a session
+	if r.ID != "" {
+		m["correlation_uid"] = r.ID
+	}
 	return m
 }
 
@@ -107,11 +104,10 @@ func ocsfStatus(o object, e *audit.Event, p whole) {
 	o["status_id"], o["status"] = 0, "Unknown"
 	if e.Outcome != nil {
 		o["status_id"], o["status"] = 2, "Failure"
-		if p.outcome.Result == audit.ResultOK || p.outcome.Result == audit.ResultIdle {
+		if p.isGood() {
 			o["status_id"], o["status"] = 1, "Success"
 		}
-		o.set("status_code", p.outcome.Code)
-		o.set("status_detail", p.detail())
+		maps.Copy(o, filled(object{"status_code": p.outcome.Code, "status_detail": p.detail()}))
 		o["duration"] = p.outcome.LatencyUS / 1000
 	}
 	switch query.Decision(e) {
@@ -122,14 +118,9 @@ func ocsfStatus(o object, e *audit.Event, p whole) {
 	case query.DecisionLogOnly: // observed, and let through
 		o["action_id"], o["action"], o["disposition_id"], o["disposition"] = 3, "Observed", 17, "Logged"
 	}
-	if e.Decision != nil {
-		policy := object{}
-		policy.set("name", p.decision.Policy.Name)
-		policy.set("uid", p.decision.Rule)
-		policy.set("version", p.decision.Policy.Revision)
-		policy.set("desc", p.decision.Reason)
-		o.set("policy", policy)
-	}
+	maps.Copy(o, filled(object{"policy": filled(object{
+		"name": p.decision.Policy.Name, "uid": p.decision.Rule, "version": p.decision.Policy.Revision, "desc": p.decision.Reason,
+	})}))
 }
 
 func ocsfLog(stage audit.Stage) (int, string) {
@@ -145,12 +136,7 @@ func ocsfLog(stage audit.Stage) (int, string) {
 // ocsfActivity is what a method does: a write that neither makes nor removes changes.
 func ocsfActivity(w audit.What) (int, string) {
 	begins := func(words ...string) bool {
-		for _, word := range words {
-			if strings.HasPrefix(w.Method, word) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(w.Method, word) })
 	}
 	switch {
 	case w.Verb == "read":
@@ -168,49 +154,35 @@ func ocsfActivity(w audit.What) (int, string) {
 }
 
 func ocsfAPI(e *audit.Event, p whole) object {
-	api := object{"operation": cmp.Or(p.what.Method, p.what.FullMethod, p.what.Verb, "unknown")}
-	api.set("version", p.what.Version)
-	if p.what.Pipe != "" {
-		api["service"] = object{"name": p.what.Pipe}
-	}
-	api["request"] = object{"uid": cmp.Or(e.ID, "unknown")}
-	if e.Outcome != nil {
-		response := object{}
-		response.set("error", p.outcome.Code)
-		response.set("error_message", p.outcome.Error)
-		api.set("response", response)
-	}
-	return api
+	return filled(object{
+		"operation": cmp.Or(p.what.Method, p.what.FullMethod, p.what.Verb, "unknown"),
+		"version":   p.what.Version,
+		"service":   filled(object{"name": p.what.Pipe}),
+		"request":   object{"uid": cmp.Or(e.ID, "unknown")},
+		"response":  filled(object{"error": p.outcome.Code, "error_message": p.outcome.Error}),
+	})
 }
 
 // actor is who asked. It always says something: the schema wants it.
 func actor(p whole) object {
-	a, w := object{}, p.who
+	w := p.who
+	a := filled(object{"user": filled(object{"uid": w.User.SID, "name": w.User.Name})})
 	if w.Process.PID != 0 {
-		process := object{"pid": w.Process.PID}
-		process.set("name", query.Base(w.Process.Exe))
+		process := filled(object{
+			"pid": w.Process.PID, "name": query.Base(w.Process.Exe),
+			"container": filled(object{
+				"uid": w.Container.ID, "name": w.Container.Name, "pod_uuid": w.Pod.UID,
+				"image": filled(object{"name": w.Container.Image, "uid": w.Container.Image}),
+			}),
+		})
 		if w.Process.Exe != "" {
 			process["file"] = object{"path": w.Process.Exe, "name": cmp.Or(query.Base(w.Process.Exe), w.Process.Exe), "type_id": 1}
 		}
 		if !w.Process.Start.IsZero() {
 			process["created_time"] = w.Process.Start.UnixMilli()
 		}
-		container := object{}
-		container.set("uid", w.Container.ID)
-		container.set("name", w.Container.Name)
-		if w.Container.Image != "" {
-			container["image"] = object{"name": w.Container.Image, "uid": w.Container.Image}
-		}
-		if w.Pod.UID != "" {
-			container["pod_uuid"] = w.Pod.UID
-		}
-		process.set("container", container)
 		a["process"] = process
 	}
-	user := object{}
-	user.set("uid", w.User.SID)
-	user.set("name", w.User.Name)
-	a.set("user", user)
 	if len(a) == 0 {
 		a["app_name"] = "unknown"
 	}
@@ -218,7 +190,5 @@ func actor(p whole) object {
 }
 
 func source(p whole) object {
-	o := object{"name": cmp.Or(strings.Trim(p.who.Pod.Namespace+"/"+p.who.Pod.Name, "/"), p.node, "unknown")}
-	o.set("uid", p.who.Pod.UID)
-	return o
+	return filled(object{"name": cmp.Or(strings.Trim(p.who.Pod.Namespace+"/"+p.who.Pod.Name, "/"), p.node, "unknown"), "uid": p.who.Pod.UID})
 }

@@ -2,6 +2,7 @@ package export
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
 )
@@ -61,3 +62,11 @@ func (w *whole) detail() string {
 	}
 	return cmp.Or(w.outcome.Error, w.decision.Reason)
 }
+
+// isGood says that the request, or the connection, ended well.
+func (w *whole) isGood() bool {
+	return w.outcome.Result == audit.ResultOK || w.outcome.Result == audit.ResultIdle
+}
+
+// rfc3339 is a time in UTC.
+func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,7 +1,9 @@
 package hunt
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -37,18 +39,14 @@ func (h *Hunter) Ask(service string, doc []byte, at time.Time) ([]Finding, error
 	if err != nil {
 		return nil, err
 	}
-	for name := range f { // only we say what is derived
-		if len(name) >= 8 && name[:8] == "derived." {
-			delete(f, name)
-		}
-	}
+	maps.DeleteFunc(f, func(name string, _ []string) bool { return strings.HasPrefix(name, "derived.") }) // only we say what is derived
 	if service == ServiceAudit {
 		h.derive(f, at)
 	}
 	var found []Finding
 	var fitting []string
 	for _, r := range h.rules {
-		if r.burst != nil || r.Service != service || !r.fits(f) {
+		if r.burst != nil || r.Service != service || !r.when(func(name string) bool { return r.search[name](f) }) {
 			continue
 		}
 		if r.Name != "" {
@@ -64,8 +62,4 @@ func (h *Hunter) Ask(service string, doc []byte, at time.Time) ([]Finding, error
 		}
 	}
 	return found, nil
-}
-
-func (r *Rule) fits(f Fields) bool {
-	return r.when(func(name string) bool { return r.search[name](f) })
 }

@@ -201,29 +201,20 @@ func wildcards(s string) (g glob, err error) {
 	var text, expression strings.Builder
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(`*?\`, s[i+1]) >= 0:
-			i++
-			text.WriteByte(s[i])
-			expression.WriteString(regexp.QuoteMeta(s[i : i+1]))
 		case s[i] == '*':
 			g.isWild = true
 			expression.WriteString("(?s:.*)")
+			continue
 		case s[i] == '?':
 			g.isWild = true
 			expression.WriteString("(?s:.)")
-		default:
-			text.WriteByte(s[i])
-			expression.WriteString(quoteByte(s, i))
+			continue
+		case s[i] == '\\' && i+1 < len(s) && strings.IndexByte(`*?\`, s[i+1]) >= 0:
+			i++
 		}
+		text.WriteByte(s[i])
+		expression.WriteString(regexp.QuoteMeta(s[i : i+1])) // which leaves the bytes of other characters alone
 	}
 	g.text, g.expression = text.String(), expression.String()
 	return g, nil
-}
-
-// quoteByte quotes what is special in an expression and leaves the bytes of other characters alone.
-func quoteByte(s string, i int) string {
-	if s[i] < 0x80 {
-		return regexp.QuoteMeta(s[i : i+1])
-	}
-	return s[i : i+1]
 }

@@ -8,7 +8,9 @@ import (
 
 // IsInert says that r prints as itself and moves nothing: no control, format, bidirectional or private rune, no blank
 // but the space, no letter or symbol that shows nothing, and no combining mark, which would change its neighbour.
-func IsInert(r rune) bool { return unicode.IsPrint(r) && !unicode.Is(unicode.M, r) && !isInvisible(r) }
+func IsInert(r rune) bool {
+	return ' ' <= r && r <= '~' || unicode.IsPrint(r) && !unicode.Is(unicode.M, r) && !isInvisible(r)
+}
 
 // isInvisible says that r is a letter or a symbol by its category and shows nothing: the Hangul fillers, which Unicode lists as ignorable by default
 // (https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point), the Braille pattern without dots, and the null notehead.
@@ -38,23 +40,4 @@ func Cell(s string) string {
 func isWide(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return strings.ContainsRune("＝＋－＠", r)
-}
-
-// JSON returns a JSON document of one line in which every rune that is not inert, and each of < > &, stands as an escape. It means
-// the same. Blanks between tokens become spaces.
-func JSON(doc []byte) []byte {
-	out := make([]byte, 0, len(doc))
-	for i, width := 0, 0; i < len(doc); i += width {
-		var r rune
-		r, width = utf8.DecodeRune(doc[i:])
-		switch {
-		case r == '\n' || r == '\r' || r == '\t': // valid JSON has them between tokens alone
-			out = append(out, ' ')
-		case (r < 0x7F || IsInert(r) && r != utf8.RuneError) && r != '<' && r != '>' && r != '&':
-			out = append(out, doc[i:i+width]...)
-		default:
-			out = escape(out, r)
-		}
-	}
-	return out
 }

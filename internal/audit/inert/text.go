@@ -51,25 +51,43 @@ func marshal(v any, indent string) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
-	// What is not inert, save the newlines of the layout, can only stand inside a string: there an escape means the same.
-	doc := buf.Bytes()
+	return escaped(buf.Bytes(), ""), nil
+}
+
+// JSON returns a JSON document of one line in which every rune that is not inert, and each of < > &, stands as an escape. It means
+// the same. Blanks between tokens become spaces.
+func JSON(doc []byte) []byte {
+	return escaped(bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == '\t' { // valid JSON has them between tokens alone
+			return ' '
+		}
+		return r
+	}, doc), "<>&")
+}
+
+// escaped returns a JSON document in which every rune that is not inert, and each of also, stands as an escape, save the newlines of the layout:
+// these runes can only stand inside a string, where an escape means the same.
+func escaped(doc []byte, also string) []byte {
 	out := make([]byte, 0, len(doc))
 	for i, width := 0, 0; i < len(doc); i += width {
 		var r rune
-		if r, width = utf8.DecodeRune(doc[i:]); r == '\n' || IsInert(r) && r != utf8.RuneError { // a byte that is no UTF-8, too, is U+FFFD
+		r, width = utf8.DecodeRune(doc[i:])
+		if r == '\n' || IsInert(r) && r != utf8.RuneError && !strings.ContainsRune(also, r) { // a byte that is no UTF-8, too, is U+FFFD
 			out = append(out, doc[i:i+width]...)
 		} else {
-			out = escape(out, r)
+			out = AppendEscape(out, r)
 		}
 	}
-	return out, nil
+	return out
 }
 
-// escape appends a rune as JSON writes one that it does not write as it is.
-func escape(out []byte, r rune) []byte {
+const hexDigits = "0123456789abcdef"
+
+// AppendEscape appends a rune as JSON writes one that it does not write as it is.
+func AppendEscape(out []byte, r rune) []byte {
 	if r > 0xFFFF {
 		hi, lo := utf16.EncodeRune(r)
-		return fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
+		return AppendEscape(AppendEscape(out, hi), lo)
 	}
-	return fmt.Appendf(out, `\u%04x`, r)
+	return append(out, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
 }

@@ -14,17 +14,12 @@ import (
 // Filter chooses records. Values of one field are alternatives, fields must all fit, and what is excluded may not fit.
 // The zero Filter chooses all.
 type Filter struct {
-	fields   []wanted
+	fields   map[string][]test
 	excluded []excluded
 	since    time.Time // the zero time is no bound
 	until    time.Time
 	unseen   []*asked // what no record had so far
 	doubts   map[string]uint64
-}
-
-type wanted struct {
-	key   string
-	tests []test
 }
 
 type excluded struct {
@@ -69,16 +64,16 @@ func (f *Filter) Match(e *audit.Event) bool {
 	case may:
 		doubts = append(doubts, "time")
 	}
-	for _, w := range f.fields {
+	for key, tests := range f.fields {
 		best := none
-		for _, t := range w.tests {
+		for _, t := range tests {
 			best = max(best, t(e))
 		}
 		switch best {
 		case none:
 			return false
 		case may, some:
-			doubts = append(doubts, w.key)
+			doubts = append(doubts, key)
 		}
 	}
 	for _, x := range f.excluded {
@@ -155,13 +150,10 @@ func (f *Filter) Want(key, value string, now time.Time) error {
 		return err
 	}
 	f.look(key, value, t)
-	for i := range f.fields {
-		if f.fields[i].key == key {
-			f.fields[i].tests = append(f.fields[i].tests, t)
-			return nil
-		}
+	if f.fields == nil {
+		f.fields = map[string][]test{}
 	}
-	f.fields = append(f.fields, wanted{key, []test{t}})
+	f.fields[key] = append(f.fields[key], t)
 	return nil
 }
 
@@ -245,7 +237,7 @@ func newTest(key, value string) (test, error) {
 	if err := hasForm(key, value); err != nil {
 		return nil, err
 	}
-	matches := newPattern(value).matches
+	matches := pattern(value)
 	switch {
 	case closed[key] != nil:
 		any, err := meant(key, value)

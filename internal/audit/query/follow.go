@@ -28,21 +28,46 @@ var ErrEnd = errors.New("end of the log for now")
 // is left for the next one only after it was read to its end once more: its writer closes it before it begins another. If it goes on nevertheless, a
 // *BadLine says so, and it is read on.
 func Follow(ctx context.Context, name string, interval time.Duration) iter.Seq2[Record, error] {
+	return following(ctx, func(t teller) error { return (&follower{teller: t, name: name, interval: interval}).run() })
+}
+
+var errStopped = errors.New("the reader has stopped")
+
+// teller returns what is found to the reader, until it has enough or ctx is done.
+type teller struct {
+	ctx   context.Context // of one reading
+	yield func(Record, error) bool
+}
+
+// following returns what run tells, and its error behind that.
+func following(ctx context.Context, run func(teller) error) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		f := follower{ctx: ctx, name: name, interval: interval, yield: yield}
-		if err := f.run(); err != nil && !errors.Is(err, errStopped) {
+		if err := run(teller{ctx, yield}); err != nil && !errors.Is(err, errStopped) {
 			yield(Record{}, err)
 		}
 	}
 }
 
-var errStopped = errors.New("the reader has stopped")
+// tell returns errStopped if the reader has enough.
+func (t teller) tell(r Record, err error) error {
+	if !t.yield(r, err) {
+		return errStopped
+	}
+	return nil
+}
+
+// wait says that all was read for now, and waits.
+func (t teller) wait(d time.Duration) error {
+	if err := t.tell(Record{}, ErrEnd); err != nil || !periodic.Sleep(t.ctx, d) {
+		return errStopped
+	}
+	return nil
+}
 
 type follower struct {
-	ctx      context.Context // of one Follow
+	teller
 	name     string
 	interval time.Duration
-	yield    func(Record, error) bool
 	heads    []*head // of segments, the one that grew last behind the others
 	parts    []part  // of the directory, when it was listed last
 	next     time.Time
@@ -63,7 +88,7 @@ func (f *follower) run() error {
 		defer h.close()
 		for err == nil {
 			if err = f.read(h); err == nil {
-				err = errors.Join(f.wait(), notShorter(f.name, h.place()))
+				err = errors.Join(f.wait(f.interval), notShorter(f.name, h.place()))
 			}
 		}
 		return err
@@ -87,7 +112,7 @@ func (f *follower) run() error {
 		case err != nil:
 			return err
 		case len(next) == 0:
-			if err := f.wait(); err != nil {
+			if err := f.wait(f.interval); err != nil {
 				return err
 			}
 			for _, h := range f.heads {
@@ -98,8 +123,9 @@ func (f *follower) run() error {
 				switch {
 				case errors.Is(err, fs.ErrNotExist): // it was packed, or taken away; what is missing is told with the next record
 					h.close()
-					if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: errGone}}) {
-						return errStopped
+					h.size = math.MaxInt64
+					if err := f.give(h, Record{}, badAt(h.Path, h.lines.Number(), errGone)); err != nil {
+						return err
 					}
 				case err != nil:
 					return err
@@ -194,13 +220,14 @@ func (f *follower) look() error {
 			continue // it may have been removed
 		}
 		if err := h.again(); err != nil { // something else has its name now
-			if h.size = math.MaxInt64; !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: err}}) {
-				return errStopped
+			h.size = math.MaxInt64
+			if err := f.give(h, Record{}, badAt(h.Path, h.lines.Number(), err)); err != nil {
+				return err
 			}
 			continue
 		}
-		if !f.give(h, Record{}, &BadLine{File: h.Path, LineError: audit.LineError{Line: h.lines.Number(), Err: errGoesOn}}) {
-			return errStopped
+		if err := f.give(h, Record{}, badAt(h.Path, h.lines.Number(), errGoesOn)); err != nil {
+			return err
 		}
 		if err := f.read(h); err != nil {
 			return err
@@ -236,10 +263,7 @@ func (f *follower) begin(next part) error {
 	h, err := newHead(next, before)
 	switch {
 	case evidence.IsFault(err) || errors.Is(err, fs.ErrPermission): // no reason to end the reading of others
-		if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: err}}) {
-			return errStopped
-		}
-		return nil
+		return f.tell(Record{}, badAt(next.Path, 1, err))
 	case errors.Is(err, fs.ErrNotExist): // it was packed or removed since
 		return nil
 	case err != nil:
@@ -248,8 +272,8 @@ func (f *follower) begin(next part) error {
 	for _, other := range f.heads {
 		if other.First <= next.First && next.First-other.First < uint64(max(0, other.lines.Number())) && other.chain.seq >= next.First {
 			text := fmt.Sprintf("begins with record %d, which was read in %s: one of the two is not the log's", next.First, filepath.Base(other.Path))
-			if !f.yield(Record{}, &BadLine{File: next.Path, LineError: audit.LineError{Line: 1, Err: errors.New(text)}}) {
-				return errStopped
+			if err := f.tell(Record{}, badAt(next.Path, 1, errors.New(text))); err != nil {
+				return err
 			}
 			break
 		}
@@ -267,10 +291,10 @@ func (f *follower) leave(h *head) error {
 		h.size = max(h.size, info.Size())
 	}
 	l := h.lines
-	if l.ended == nil && l.Size() > 0 && l.Begin() < limit && !f.give(h, Record{}, l.bad(audit.ErrTorn)) {
-		return errStopped
+	defer l.Release()
+	if l.ended == nil && l.Size() > 0 && l.Begin() < limit {
+		return f.give(h, Record{}, l.bad(audit.ErrTorn))
 	}
-	l.Release()
 	return nil
 }
 
@@ -280,18 +304,15 @@ func (f *follower) read(h *head) error {
 		record, err := h.lines.next()
 		switch {
 		case err == nil || errors.As(err, new(*BadLine)):
-			if !f.give(h, record, err) {
-				return errStopped
+			if err := f.give(h, record, err); err != nil {
+				return err
 			}
 		case h.lines.ended == nil && !errors.Is(err, io.EOF):
 			return err
 		case h.lines.ended != nil: // whatever comes behind it
 			bad := h.lines.bad(h.lines.ended)
 			bad.IsGap = true
-			if !f.give(h, Record{}, bad) {
-				return errStopped
-			}
-			return nil
+			return f.give(h, Record{}, bad)
 		default:
 			return nil
 		}
@@ -353,12 +374,12 @@ func (f *follower) limit(name string) int64 {
 	return math.MaxInt64
 }
 
-func (f *follower) give(h *head, r Record, err error) bool {
+func (f *follower) give(h *head, r Record, err error) error {
 	before := h.chain.seq
 	if h.chain.next(&r, err); f.isDirectory {
 		r.Missing = h.chain.missing(before, r, err)
 	}
-	return f.yield(r, err)
+	return f.tell(r, err)
 }
 
 // notShorter refuses a file that lost what was read: a log only grows.
@@ -369,16 +390,6 @@ func notShorter(name string, read int64) error {
 	}
 	if info.Size() < read && !strings.HasSuffix(name, segment.Packed) {
 		return fmt.Errorf("%s has become shorter while it was read: %d bytes are there, %d were", name, info.Size(), read)
-	}
-	return nil
-}
-
-func (f *follower) wait() error {
-	if !f.yield(Record{}, ErrEnd) {
-		return errStopped
-	}
-	if !periodic.Sleep(f.ctx, f.interval) {
-		return errStopped
 	}
 	return nil
 }

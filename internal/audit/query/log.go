@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pipeguard/pipeguard/internal/audit"
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
@@ -261,13 +260,16 @@ func (p part) lines(in io.Reader) *lines {
 
 // file reads one file, and says whether to go on with the next. c is of the records that were told.
 func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *chain) bool {
-	f, atEnd, err := p.open(stdin)
-	if fault, ok := errors.AsType[*evidence.Fault](err); ok {
-		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: 1, Err: errors.New(fault.Problem)}})
-	}
-	if err != nil {
+	failed := func(line int, err error) (goesOn bool) {
+		if fault, ok := errors.AsType[*evidence.Fault](err); ok {
+			return tell(Record{}, badAt(p.Path, line, errors.New(fault.Problem)))
+		}
 		tell(Record{}, err)
 		return false
+	}
+	f, atEnd, err := p.open(stdin)
+	if err != nil {
+		return failed(1, err)
 	}
 	defer f.Close() //nolint:errcheck // only read
 	in := p.lines(f)
@@ -280,28 +282,25 @@ func (l *Log) file(p part, stdin io.Reader, tell func(Record, error) bool, c *ch
 	}
 	overruled, err := l.overruled(p, f, c)
 	if err != nil {
-		tell(Record{}, err)
-		return false
+		return failed(in.Number(), err)
 	}
 	if overruled != "" {
-		return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number() + 1, Err: errors.New(overruled)}, IsGap: true})
+		bad := badAt(p.Path, in.Number()+1, errors.New(overruled))
+		bad.IsGap = true
+		return tell(Record{}, bad)
 	}
 	behind := p.Torn // of the last segment of a log that was verified
 	if l.Report == nil {
-		behind, err = atEnd(p.Bytes)
-		if fault, ok := errors.AsType[*evidence.Fault](err); ok { // it is packed, and damaged behind its last record
-			return tell(Record{}, &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number(), Err: errors.New(fault.Problem)}})
-		}
-		if err != nil {
-			tell(Record{}, err)
-			return false
+		if behind, err = atEnd(p.Bytes); err != nil { // a fault: it is packed, and damaged behind its last record
+			return failed(in.Number(), err)
 		}
 		if behind <= p.Torn {
 			behind = 0
 		}
 	}
 	if behind > 0 {
-		bad := &BadLine{File: p.Path, LineError: audit.LineError{Line: in.Number(), Bytes: int(behind), Torn: true, Err: errBehind}, IsGap: true}
+		bad := badAt(p.Path, in.Number(), errBehind)
+		bad.Bytes, bad.Torn, bad.IsGap = int(behind), true, true
 		return tell(Record{}, bad)
 	}
 	return true

@@ -30,17 +30,14 @@ func (f *Filter) Parse(text string, now time.Time) error {
 		key := text[begin:i]
 		not := strings.HasPrefix(text[i:], "!=")
 		switch {
+		case key == "":
+			return fault(text, begin, "the name of a field is missing: write namespace=kube-system")
 		case not:
 			i += 2
 		case i < len(text) && text[i] == '=':
 			i++
-		case key == "":
-			return fault(text, i, "the name of a field is missing: write namespace=kube-system")
 		default:
 			return fault(text, i, "= or != is missing after %s", key)
-		}
-		if key == "" {
-			return fault(text, begin, "the name of a field is missing: write namespace=kube-system")
 		}
 		if i < len(text) && text[i] == '=' {
 			return fault(text, i, "one = is enough: a value that begins with one stands in quotes")
@@ -50,18 +47,16 @@ func (f *Filter) Parse(text string, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		if err := f.add(key, value, not, now); err != nil {
+		if not {
+			err = f.Exclude(key, value)
+		} else {
+			err = f.Want(key, value, now)
+		}
+		if err != nil {
 			return moved(err, text, key, begin, at)
 		}
 		i = end
 	}
-}
-
-func (f *Filter) add(key, value string, not bool, now time.Time) error {
-	if not {
-		return f.Exclude(key, value)
-	}
-	return f.Want(key, value, now)
 }
 
 // word reads a value from text[at:] and returns where it ends.

@@ -24,6 +24,10 @@ type BadLine struct {
 	prev, leaf string
 }
 
+func badAt(file string, line int, err error) *BadLine {
+	return &BadLine{File: file, LineError: audit.LineError{Line: line, Err: err}}
+}
+
 func (b *BadLine) Error() string { return fmt.Sprintf("%s: %v", b.File, b.LineError.Error()) }
 
 // Unwrap returns what is wrong with the line.
@@ -102,22 +106,15 @@ func (l *lines) rest(behind func(read int64) (int64, error)) error {
 // next returns the next record, a *BadLine, io.EOF if the end of the next line is not there, or the error of the stream. Once ended is set,
 // nothing more comes.
 func (l *lines) next() (Record, error) {
-	for {
-		if r, err := l.line(); err != errPassed { //nolint:errorlint // line returns it as it is
-			return r, err
-		}
-	}
-}
-
-var errPassed = errors.New("the line was passed")
-
-// line is next, and may be errPassed.
-func (l *lines) line() (Record, error) {
 	if l.isSegment && l.strange > segment.MaxLost {
 		l.ended = errStrange
 		return Record{}, l.ended
 	}
 	text, err := l.Next()
+	for err == nil && l.Number() <= l.passed && !l.HasNUL() { // its record was returned before
+		l.seen(text)
+		text, err = l.Next()
+	}
 	switch fault, isDamaged := errors.AsType[*evidence.Fault](err); {
 	case l.HasNUL() && l.isHole(): // before any other error: a hole has no end
 		l.ended = errHole
@@ -148,9 +145,6 @@ func (l *lines) isHole() bool {
 // record judges a whole line. Packed files can hold any number of lines that are no records of their segment: a reader bounds what it does for these.
 func (l *lines) record(line []byte, err error) (Record, error) {
 	r, err := l.parse(line, err)
-	if err == errPassed { //nolint:errorlint // parse returns it as it is
-		return r, err
-	}
 	seq := r.Seq
 	if bad, ok := errors.AsType[*BadLine](err); ok {
 		seq = bad.seq
@@ -169,9 +163,6 @@ func (l *lines) parse(line []byte, err error) (Record, error) {
 		return Record{}, l.bad(err)
 	}
 	l.seen(line)
-	if l.Number() <= l.passed {
-		return Record{}, errPassed
-	}
 	e, err := l.event(line)
 	if err != nil {
 		bad := l.bad(err)

@@ -54,7 +54,7 @@ func NewTally(keys []string) (*Tally, error) {
 	for _, key := range keys {
 		of, ok := labels[key]
 		if !ok && texts[key] != nil {
-			of, ok = first(texts[key]), true
+			of, ok = func(e *audit.Event) string { return cmp.Or(texts[key](e)...) }, true
 		}
 		if !ok {
 			return nil, fault(key, 0, "nothing to count by: there are %s", strings.Join(TallyKeys(), ", "))
@@ -118,10 +118,6 @@ func TallyKeys() []string {
 	names := append(slices.Collect(maps.Keys(texts)), slices.Collect(maps.Keys(labels))...)
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-func first(values func(*audit.Event) []string) func(*audit.Event) string {
-	return func(e *audit.Event) string { return cmp.Or(values(e)...) }
 }
 
 // Caller names who asked by the most that was proven: pod and container, or account and program.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit/evidence"
-	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Changed ends FollowVerified: a verification found that the log was changed, and found it again.
@@ -34,23 +33,19 @@ const (
 // FollowVerified returns the records of a directory behind a Position as they are signed, until ctx is done: of a log that is followed by Follow nothing is
 // proven. It looks each interval, at most a tenth of the time, and verifies what was not verified yet as o says.
 func FollowVerified(ctx context.Context, dir string, o evidence.VerifyOptions, after evidence.Position, interval time.Duration) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		f := verifiedFollower{ctx: ctx, dir: dir, o: o, at: after, last: after.Last(), interval: interval, yield: yield}
-		if err := f.run(); err != nil && !errors.Is(err, errStopped) {
-			yield(Record{}, err)
-		}
-	}
+	return following(ctx, func(t teller) error {
+		return (&verifiedFollower{teller: t, dir: dir, o: o, at: after, last: after.Last(), interval: interval}).run()
+	})
 }
 
 type verifiedFollower struct {
-	ctx      context.Context // of one FollowVerified
+	teller
 	dir      string
 	o        evidence.VerifyOptions
 	at       evidence.Position
 	last     uint64         // the record that was returned last
 	passed   map[string]int // the line of it, by its file
 	interval time.Duration
-	yield    func(Record, error) bool
 
 	seen     string // what the directory held at the last look
 	fault    error  // that the last look found, since when, and that it is one of the whole log and lasts
@@ -64,21 +59,14 @@ type verifiedFollower struct {
 }
 
 func (f *verifiedFollower) run() error {
-	if !f.yield(Record{}, ErrEnd) {
-		return errStopped
-	}
-	for {
+	err := f.tell(Record{}, ErrEnd)
+	for err == nil {
 		begun := time.Now()
-		if err := f.look(); err != nil {
-			return err
-		}
-		if !f.yield(Record{}, ErrEnd) {
-			return errStopped
-		}
-		if !periodic.Sleep(f.ctx, max(f.interval, 9*time.Since(begun))) {
-			return errStopped
+		if err = f.look(); err == nil {
+			err = f.wait(max(f.interval, 9*time.Since(begun)))
 		}
 	}
+	return err
 }
 
 // look returns what was signed since the last one.
@@ -110,9 +98,7 @@ func (f *verifiedFollower) look() error {
 		return f.fault
 	case f.unsigned > f.told && now.Sub(f.waiting) >= lastingUnsigned:
 		f.told, f.waiting = f.unsigned, now
-		if !f.yield(Record{}, &Unsigned{f.last + 1, f.unsigned}) {
-			return errStopped
-		}
+		return f.tell(Record{}, &Unsigned{f.last + 1, f.unsigned})
 	}
 	return nil
 }
@@ -167,9 +153,7 @@ func (f *verifiedFollower) read(l *Log) error {
 		default:
 			record.Missing = record.Seq - f.last - 1
 			f.last, f.passed = record.Seq, map[string]int{record.File: record.Line}
-			if !f.yield(record, nil) {
-				failed = errStopped
-			}
+			failed = f.tell(record, nil)
 		}
 		return failed == nil
 	})

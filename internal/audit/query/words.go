@@ -62,9 +62,9 @@ func numbered(value string) (found []string) {
 	if strings.Trim(value, "0123456789*") != "" {
 		return nil
 	}
-	p := newPattern(value)
+	matches := pattern(value)
 	for n := minStatus; n <= maxStatus; n++ {
-		if s := strconv.Itoa(n); p.matches(s) {
+		if s := strconv.Itoa(n); matches(s) {
 			found = append(found, s)
 		}
 	}
@@ -122,9 +122,8 @@ func meant(key, value string) (found []string, err error) {
 	if key == "decision" && (value == "" || value == "-") { // none is a word of its own there
 		value = DecisionNone
 	}
-	p := newPattern(value)
 	for _, w := range closed[key] {
-		if slices.ContainsFunc(w, p.matches) {
+		if slices.ContainsFunc(w, pattern(value)) {
 			found = append(found, strings.ToLower(w[0]))
 		}
 	}

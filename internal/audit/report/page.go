@@ -108,34 +108,32 @@ func (s *Summary) counts() []count {
 }
 
 func (s *Summary) sections() []section {
-	denials, denialsRest := s.denials.top()
-	failures, failuresRest := s.failures.top()
-	callers, callersRest := s.callers.top()
-	refused, refusedRest := s.refused.top()
-	orphans := s.orphans()
-	counted := []string{"calls", "first", "last"}
+	counted := func(title, note string, g *groups, empty string, columns ...string) section {
+		rows, rest := g.top()
+		return section{title, note, append([]string{"calls", "first", "last"}, columns...), rowsOf(rows, true), rest, empty}
+	}
+	listed := func(title, note string, l list, empty string, columns ...string) section {
+		return section{title, note, append([]string{"time"}, columns...), rowsOf(l.rows, false), l.rest, empty}
+	}
 	return []section{
-		{"Denials by caller and reason", "Each row with its last record.", append(counted, "caller", "method", "effect", "rule", "reason"), counts(denials), denialsRest, "Nothing was denied."},
-		{"Operations whose end is not known", "They were let through. Whether the host was changed, the log cannot say.", []string{"time", "caller", "method", "why"}, plainRows(orphans.rows), orphans.rest, "Every operation that was let through has its end."},
-		{"Policy revisions", "Where another revision began to decide.", []string{"time", "node", "policy", "revision", "before"}, plainRows(s.policies.rows), s.policies.rest, "No record names a policy."},
-		{"Failures by caller", "Let through and failed, or rejected before any rule was asked.", append(counted, "caller", "method", "result", "code"), counts(failures), failuresRest, "Nothing failed."},
-		{"Connections that were refused", "", append(counted, "caller", "why"), counts(refused), refusedRest, "No connection was refused."},
-		{"Callers", "", append(counted, "caller"), counts(callers), callersRest, "There were no calls."},
-		{"The log itself", "Where it was opened and closed.", []string{"time", "stage", "session", "what was there"}, plainRows(s.openings.rows), s.openings.rest, "No record says when the log was opened."},
+		counted("Denials by caller and reason", "Each row with its last record.", &s.denials, "Nothing was denied.", "caller", "method", "effect", "rule", "reason"),
+		listed("Operations whose end is not known", "They were let through. Whether the host was changed, the log cannot say.", s.orphans(), "Every operation that was let through has its end.", "caller", "method", "why"),
+		listed("Policy revisions", "Where another revision began to decide.", s.policies, "No record names a policy.", "node", "policy", "revision", "before"),
+		counted("Failures by caller", "Let through and failed, or rejected before any rule was asked.", &s.failures, "Nothing failed.", "caller", "method", "result", "code"),
+		counted("Connections that were refused", "", &s.refused, "No connection was refused.", "caller", "why"),
+		counted("Callers", "", &s.callers, "There were no calls.", "caller"),
+		listed("The log itself", "Where it was opened and closed.", s.openings, "No record says when the log was opened.", "stage", "session", "what was there"),
 	}
 }
 
-func counts(list []*group) (rows []row) {
+// rowsOf are the rows of a table whose first column is a time, or how many calls there were and when.
+func rowsOf(list []*group, isCounted bool) (rows []row) {
 	for _, g := range list {
-		cells := append([]string{fmt.Sprint(g.count), stamp(g.first), stamp(g.last)}, g.cells...)
-		rows = append(rows, row{clean(cells), place(g), pretty(g.record.Raw)})
-	}
-	return rows
-}
-
-func plainRows(list []*group) (rows []row) {
-	for _, g := range list {
-		rows = append(rows, row{clean(append([]string{stamp(g.first)}, g.cells...)), place(g), pretty(g.record.Raw)})
+		head := []string{stamp(g.first)}
+		if isCounted {
+			head = []string{fmt.Sprint(g.count), stamp(g.first), stamp(g.last)}
+		}
+		rows = append(rows, row{clean(append(head, g.cells...)), place(g), pretty(g.record.Raw)})
 	}
 	return rows
 }

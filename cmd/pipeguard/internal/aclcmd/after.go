@@ -29,8 +29,11 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 		added = m
 	}
 	input, err := requestpolicy.FromRecord(e, named)
-	if text := notAsked(err); text != "" {
-		return text, nil
+	switch {
+	case errors.Is(err, requestpolicy.ErrNotShown):
+		return refusedNext(requestpolicy.NotShown(err)), nil
+	case err != nil:
+		return "the request policy is asked next, and this record does not tell enough for that: " + err.Error(), nil
 	}
 	s := policysource.BesideBuiltIn(added)
 	if len(s.Problems) > 0 {
@@ -54,17 +57,6 @@ func afterList(ctx context.Context, settings config.Proxy, e *audit.Event, named
 
 func refusedNext(d requestpolicy.Decision) string {
 	return fmt.Sprintf("the request policy is asked next, and refuses: %s: %s", d.Rule, d.Reason)
-}
-
-// notAsked says how a call ends that the request policy cannot be asked about; empty if it can.
-func notAsked(err error) string {
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, requestpolicy.ErrNotShown):
-		return refusedNext(requestpolicy.NotShown(err))
-	}
-	return "the request policy is asked next, and this record does not tell enough for that: " + err.Error()
 }
 
 // eventOf makes a record of a call from what the list is told; the fields of its request are empty.

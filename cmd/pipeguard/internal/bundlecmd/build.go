@@ -26,7 +26,7 @@ type buildFlags struct {
 	policies             []string
 	revision, minimum    uint64
 	life                 time.Duration
-	now                  moment
+	now                  time.Time
 }
 
 func newBuild() *cobra.Command {
@@ -54,14 +54,10 @@ Exit code: 0 built, 1 the objects are unfit or too large for a bundle, 2 a file 
 	cmd.Flags().Uint64Var(&f.minimum, "minimum-revision", 0, "oldest revision that nodes may still take after this one")
 	cmd.Flags().StringVar(&f.policyRevision, "policy-revision", "", "what admission calls these policies; nodes show it in refusals")
 	cmd.Flags().DurationVar(&f.life, "expires", 7*24*time.Hour, "how long nodes may decide by it; then they permit nothing")
-	cmd.Flags().Var(&f.now, "now", "when it was issued; without it, the clock")
+	addNow(cmd, &f.now, "when it was issued")
 	cmd.Flags().StringVar(&f.out, "out", "", "file to write; it is replaced if it is there")
 	cmd.MarkFlagsOneRequired("policies", "params")
-	for _, name := range []string{"key", "pool", "out"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // only an unknown name can get here
-		}
-	}
+	cli.Require(cmd, "key", "pool", "out")
 	return cmd
 }
 
@@ -102,7 +98,7 @@ func build(cmd *cobra.Command, f buildFlags) error {
 		return cli.No(err)
 	}
 	b.Audience, b.Revision, b.MinimumRevision = f.pool, f.revision, f.minimum
-	b.IssuedAt = f.now.orNow()
+	b.IssuedAt = orNow(f.now)
 	if err := policysource.Warn(cmd, append(policysource.Warnings(s.PipePolicies, b.IssuedAt), source.Parameters.Warnings()...)); err != nil {
 		return err
 	}

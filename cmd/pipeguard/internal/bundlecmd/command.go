@@ -2,7 +2,6 @@
 package bundlecmd
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -22,34 +21,16 @@ for nodes without a cluster, and for finding out why one was refused.`,
 	)
 }
 
-// moment is the value of a flag that is a time.
-type moment struct{ t time.Time }
-
-// String, Set and Type make moment a flag value.
-func (m *moment) String() string {
-	if m.t.IsZero() {
-		return ""
-	}
-	return m.t.Format(time.RFC3339)
+// addNow adds the flag --now, a time; without it, the time is that of the clock.
+func addNow(cmd *cobra.Command, now *time.Time, usage string) {
+	cmd.Flags().TimeVar(now, "now", time.Time{}, []string{time.RFC3339}, usage+" (such as 2026-01-02T15:04:05Z); without it, the clock")
 }
 
-// Set takes a time as RFC 3339 writes it.
-func (m *moment) Set(s string) (err error) {
-	if m.t, err = time.Parse(time.RFC3339, s); err != nil {
-		return fmt.Errorf("want a time such as 2026-01-02T15:04:05Z")
-	}
-	return nil
-}
-
-// Type names the value in help texts.
-func (m *moment) Type() string { return "time" }
-
-// orNow is the time of the flag, or of the clock.
-func (m *moment) orNow() time.Time {
-	if m.t.IsZero() {
+func orNow(t time.Time) time.Time {
+	if t.IsZero() {
 		return time.Now()
 	}
-	return m.t
+	return t
 }
 
 // bundleReport is the JSON form of a bundle; its fields are promised to users.

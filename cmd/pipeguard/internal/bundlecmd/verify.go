@@ -21,7 +21,7 @@ import (
 func newVerify() *cobra.Command {
 	var keys, pool string
 	var minimum uint64
-	var now moment
+	var now time.Time
 	cmd := &cobra.Command{
 		Use:   "verify FILE --keys FILE --pool NAME",
 		Short: "Say whether a node would take a bundle, and why not",
@@ -45,12 +45,8 @@ Exit code: 0 a node would take it, 1 refused, 2 a file cannot be read.`,
 	cmd.Flags().StringVar(&keys, "keys", "", "file of the public keys that nodes pin")
 	cmd.Flags().StringVar(&pool, "pool", "", "the node pool")
 	cmd.Flags().Uint64Var(&minimum, "minimum-revision", 0, "oldest revision that is taken")
-	cmd.Flags().Var(&now, "now", "the time to judge by; without it, the clock")
-	for _, name := range []string{"keys", "pool"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // only an unknown name can get here
-		}
-	}
+	addNow(cmd, &now, "the time to judge by")
+	cli.Require(cmd, "keys", "pool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		raw, pinned, err := readBundle(args[0], keys)
 		if err != nil {
@@ -59,7 +55,7 @@ Exit code: 0 a node would take it, 1 refused, 2 a file cannot be read.`,
 		b, seal, err := pinned.Verify(raw)
 		report := bundleReportOf(b, seal.Key, err == nil)
 		if err == nil {
-			err = b.Check(pool, now.orNow())
+			err = b.Check(pool, orNow(now))
 		}
 		if err == nil && b.Revision < minimum {
 			err = &bundle.Refusal{Reason: bundle.ReasonRollback, Err: fmt.Errorf("revision %d is older than %d", b.Revision, minimum)}

@@ -41,6 +41,15 @@ func NoArguments(hint string) cobra.PositionalArgs {
 	}
 }
 
+// Require makes flags of a command required.
+func Require(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // only an unknown name can get here
+		}
+	}
+}
+
 // WithFile calls use with an open file, or with standard input for "-".
 func WithFile(cmd *cobra.Command, name string, use func(io.Reader) error) error {
 	if name == "-" {

@@ -28,27 +28,22 @@ func Run(ctx context.Context, root *cobra.Command, args []string, in io.Reader, 
 	return code
 }
 
-// Group returns a command that only groups others.
+// Group returns a command that only groups others. By itself it answers that the name of one is missing or unknown.
 func Group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return needsCommand(cmd) },
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ArbitraryArgs}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			cmd.SuggestionsMinimumDistance = 2 // letters to change
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return BadInput(fmt.Errorf("unknown command %q; did you mean %q?", args[0], near[0]))
+			}
+			return BadInput(fmt.Errorf("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help"))
+		}
+		if err := cmd.Help(); err != nil {
+			return BadInput(err)
+		}
+		return BadInput(fmt.Errorf("name a command"))
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// needsCommand is the answer of a command that only groups others: the name of one is missing or unknown.
-func needsCommand(cmd *cobra.Command) error {
-	if args := cmd.Flags().Args(); len(args) > 0 {
-		cmd.SuggestionsMinimumDistance = 2 // letters to change
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			return BadInput(fmt.Errorf("unknown command %q; did you mean %q?", args[0], near[0]))
-		}
-		return BadInput(fmt.Errorf("unknown command %q; see %q", args[0], cmd.CommandPath()+" --help"))
-	}
-	if err := cmd.Help(); err != nil {
-		return BadInput(err)
-	}
-	return BadInput(fmt.Errorf("name a command"))
 }

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+
+	strictjson "sigs.k8s.io/json"
 )
 
 // readJSON reads objects that follow one another. isJSON is false if the text is no JSON from the first
@@ -44,42 +45,10 @@ func (b bounds) readJSON(file string, data []byte) (found []Object, faults []Fau
 
 // noDuplicates refuses an object that has a key twice: which of the two counts depends on the reader.
 func noDuplicates(doc []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.UseNumber()
-	type level struct {
-		keys  map[string]bool // nil in a list
-		isKey bool            // the next token is a key
+	var value any
+	strict, err := strictjson.UnmarshalStrict(doc, &value)
+	if err == nil && len(strict) > 0 {
+		err = strict[0]
 	}
-	var stack []level
-	for {
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if delim, ok := token.(json.Delim); ok && (delim == '}' || delim == ']') {
-			stack = stack[:len(stack)-1]
-		} else if n := len(stack); n > 0 && stack[n-1].isKey {
-			key, _ := token.(string)
-			if stack[n-1].keys[key] {
-				return fmt.Errorf("key %q twice in one object, the second at byte %d of the document", key, dec.InputOffset())
-			}
-			stack[n-1].keys[key] = true
-			stack[n-1].isKey = false
-			continue
-		} else if ok {
-			next := level{}
-			if delim == '{' {
-				next = level{keys: map[string]bool{}, isKey: true}
-			}
-			stack = append(stack, next)
-			continue
-		}
-		// A value has ended: in an object a key comes next.
-		if n := len(stack); n > 0 {
-			stack[n-1].isKey = stack[n-1].keys != nil
-		}
-	}
+	return err
 }

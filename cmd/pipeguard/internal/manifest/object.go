@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Place says where in the input something stands.
+// Place says where in the input something stands. The fields of its JSON form are promised to users.
 type Place struct {
-	File     string // as the caller named it
-	Document int    // from 1, documents without content not counted
-	Line     int    // of the document's first line in the file, from 1
-	Item     string // within a List: "items[0]"; otherwise empty
+	File     string `json:"file"`           // as the caller named it
+	Document int    `json:"document"`       // from 1, documents without content not counted
+	Line     int    `json:"line"`           // of the document's first line in the file, from 1
+	Item     string `json:"item,omitempty"` // within a List: "items[0]"; otherwise empty
 }
 
 // String writes the place as file, document and item.

@@ -44,8 +44,8 @@ Exit code: 0 no problems, 1 problems, 2 DIR, the parameters or the objects canno
 	}
 	out := cli.AddFormat(cmd)
 	with.Add(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := policysource.LoadAll(first(args), with, cmd.InOrStdin())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := policysource.LoadAll(cmd.Flags().Arg(0), with, cmd.InOrStdin())
 		if err != nil {
 			return cli.BadInput(err)
 		}

@@ -47,11 +47,3 @@ func directoryOr(a *policysource.Additions) cobra.PositionalArgs {
 		return cli.Argument("a directory of policies, or objects with --policies")(cmd, args)
 	}
 }
-
-// first is the first argument, or none.
-func first(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
-}

@@ -76,8 +76,8 @@ Exit code: 0 the webhook would activate it, 1 it would not, 2 DIR, the parameter
 	out := cli.AddFormat(cmd)
 	with.Add(cmd)
 	cmd.Flags().BoolVarP(&isVerbose, "verbose", "v", false, "list the tests that passed, too")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := policysource.LoadAll(first(args), with, cmd.InOrStdin())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		s, err := policysource.LoadAll(cmd.Flags().Arg(0), with, cmd.InOrStdin())
 		if err != nil {
 			return cli.BadInput(err)
 		}

@@ -48,7 +48,7 @@ func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []
 	for _, o := range objects {
 		judged, err := j.judge(ctx, o)
 		if err != nil {
-			report.Faults = append(report.Faults, reviewFault{placeOf(o.Place), err.Error()})
+			report.Faults = append(report.Faults, reviewFault{o.Place, err.Error()})
 			continue
 		}
 		report.Objects = append(report.Objects, judged)
@@ -59,7 +59,7 @@ func (j *judge) report(ctx context.Context, objects []manifest.Object, faults []
 
 func (j *judge) judge(ctx context.Context, o manifest.Object) (reviewObject, error) {
 	out := reviewObject{
-		reviewPlace: placeOf(o.Place), APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
+		Place: o.Place, APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name,
 		Verdict: verdictNotJudged, Warnings: []string{}, Findings: []policy.Finding{},
 	}
 	request, err := j.request(o, &out)

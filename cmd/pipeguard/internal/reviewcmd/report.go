@@ -26,15 +26,8 @@ type reviewReport struct {
 	Faults   []reviewFault  `json:"faults"`
 }
 
-type reviewPlace struct {
-	File     string `json:"file"`
-	Document int    `json:"document"`
-	Line     int    `json:"line"`
-	Item     string `json:"item,omitempty"`
-}
-
 type reviewObject struct {
-	reviewPlace
+	manifest.Place
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
 	Namespace  string           `json:"namespace"`
@@ -48,24 +41,16 @@ type reviewObject struct {
 }
 
 type reviewFault struct {
-	reviewPlace
+	manifest.Place
 	Message string `json:"message"`
 }
 
 func faultsOf(faults []manifest.Fault) []reviewFault {
 	out := []reviewFault{}
 	for _, f := range faults {
-		out = append(out, reviewFault{placeOf(f.Place), f.Err.Error()})
+		out = append(out, reviewFault{f.Place, f.Err.Error()})
 	}
 	return out
-}
-
-func placeOf(p manifest.Place) reviewPlace {
-	return reviewPlace{p.File, p.Document, p.Line, p.Item}
-}
-
-func (p reviewPlace) String() string {
-	return manifest.Place{File: p.File, Document: p.Document, Line: p.Line, Item: p.Item}.String()
 }
 
 // conclude sets the verdict of the run: what could not be understood outweighs every answer.

@@ -132,18 +132,18 @@ func whySystem(cmd *cobra.Command, s policysource.Sources, o reviewOptions) erro
 func (w *why) report(objects []manifest.Object, faults []manifest.Fault) whyReport {
 	report := whyReport{Schema: "pipeguard.dev/why-system/v1", Objects: []whyObject{}, Faults: faultsOf(faults)}
 	for _, o := range objects {
-		place := reviewObject{reviewPlace: placeOf(o.Place), Namespace: o.Namespace, Name: o.Name}
+		place := reviewObject{Place: o.Place, Namespace: o.Namespace, Name: o.Name}
 		request, err := w.judge.request(o, &place)
 		var outline admission.Outline
 		if err == nil && request != nil {
 			outline, err = admission.OutlineOf(request)
 		}
 		if err != nil {
-			report.Faults = append(report.Faults, reviewFault{placeOf(o.Place), err.Error()})
+			report.Faults = append(report.Faults, reviewFault{o.Place, err.Error()})
 			continue
 		}
 		out := whyObject{
-			reviewPlace: place.reviewPlace, APIVersion: o.APIVersion, Kind: o.Kind, Namespace: place.Namespace, Name: place.Name,
+			Place: o.Place, APIVersion: o.APIVersion, Kind: o.Kind, Namespace: place.Namespace, Name: place.Name,
 			Containers: []whyContainer{}, Reaches: []whyReach{}, Notes: []string{},
 		}
 		if w.fill(&out, outline); len(out.Containers)+len(out.Notes) > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/cli"
+	"github.com/pipeguard/pipeguard/cmd/pipeguard/internal/manifest"
 	"github.com/pipeguard/pipeguard/internal/audit/inert"
 )
 
@@ -17,7 +18,7 @@ type whyReport struct {
 
 // whyObject is an object with HostProcess containers.
 type whyObject struct {
-	reviewPlace
+	manifest.Place
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
 	Namespace  string         `json:"namespace"`
