@@ -246,7 +246,7 @@ func (l *Log) Close(ctx context.Context) error {
 	err := errors.Join(l.checkpoint(true), l.keepStart())
 	l.closed = true
 	for _, c := range l.workers {
-		c.end()
+		close(c.newest)
 	}
 	for _, c := range l.workers {
 		select {

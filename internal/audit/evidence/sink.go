@@ -2,13 +2,10 @@ package evidence
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/pipeguard/pipeguard/internal/periodic"
 )
 
 // Sink is a place outside the log's directory, where an attacker who changes the log cannot change the copy.
@@ -39,67 +36,41 @@ type SinkStats struct {
 // sendTimeout bounds one attempt to hand a copy on.
 const sendTimeout = 30 * time.Second
 
-// sinkWorker brings copies to one sink. Giving it one never waits: there is room for one, the newest.
+// sinkWorker sends copies to one sink. Giving it one never waits: there is room for one, the newest.
 type sinkWorker struct {
 	sink                  Sink
 	sent, dropped, failed atomic.Uint64
 	onError               func(error)
-
-	mu      sync.Mutex // guards the fields below
-	newest  *Copy
-	isEnded bool
-	wake    chan struct{} // has room for one
-	done    chan struct{}
+	newest                chan Copy     // has room for one; closed once the last was given
+	done                  chan struct{} // closed when run has returned
 }
 
 func newSinkWorker(sink Sink, onError func(error)) *sinkWorker {
-	return &sinkWorker{sink: sink, onError: onError, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &sinkWorker{sink: sink, onError: onError, newest: make(chan Copy, 1), done: make(chan struct{})}
 }
 
+// give puts a copy in the place of one that the sink has not taken yet. It has one caller at a time.
 func (c *sinkWorker) give(copied Copy) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.newest != nil || c.isEnded {
+	select {
+	case <-c.newest:
 		c.dropped.Add(1)
+	default:
 	}
-	c.newest = &copied
-	periodic.Signal(c.wake)
+	c.newest <- copied
 }
 
-// end lets run return once it has handed on what it has.
-func (c *sinkWorker) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.isEnded = true
-	periodic.Signal(c.wake)
-}
-
-func (c *sinkWorker) take() (next *Copy, isEnded bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	next, c.newest = c.newest, nil
-	return next, c.isEnded
-}
-
-// run hands copies on until it is ended or ctx is.
+// run sends copies until newest is closed and empty, or ctx is done.
 func (c *sinkWorker) run(ctx context.Context) {
 	defer close(c.done)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.wake:
-		}
-		for {
-			next, isEnded := c.take()
-			if next != nil {
-				c.send(ctx, *next)
-				continue
-			}
-			if isEnded {
+		case next, isGiven := <-c.newest:
+			if !isGiven {
 				return
 			}
-			break
+			c.send(ctx, next)
 		}
 	}
 }

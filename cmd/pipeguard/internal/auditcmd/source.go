@@ -38,6 +38,17 @@ func untilStopped(ctx context.Context, source *query.Source) iter.Seq2[query.Rec
 	}
 }
 
+// filtered passes on the records and errors for which keep returns true.
+func filtered(records iter.Seq2[query.Record, error], keep func(query.Record, error) bool) iter.Seq2[query.Record, error] {
+	return func(yield func(query.Record, error) bool) {
+		for r, err := range records {
+			if keep(r, err) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
 // FindRecord returns the last record, or the first, of the request with that id for which fits is true. The log is not verified. If it has no
 // such record, the error names what was wanted, and how many lines are no records: that shows a file of another kind.
 func FindRecord(cmd *cobra.Command, name, id, wanted string, isFirst bool, fits func(*audit.Event) bool) (found *audit.Event, err error) {

@@ -87,7 +87,8 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 		signed = in.source.Logs()[0].Report.Position
 	}
 	shown := map[string]int{}
-	if err := tail(noting(upTo(records, signed.Last()), shown), s, count); err != nil {
+	covered := filtered(records, func(r query.Record, err error) bool { return err != nil || signed.Last() == 0 || r.Seq <= signed.Last() })
+	if err := tail(noting(covered, shown), s, count); err != nil {
 		return written(s, in, err)
 	}
 	if err := in.judged(nil); err != nil {
@@ -106,7 +107,7 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	o := trust.o
 	o.Progress, o.Origin = nil, cmp.Or(o.Origin, in.source.Logs()[0].Report.Origin) // of no other log, whatever keys there are
 	followed := takenOver(cmd, query.FollowVerified(cmd.Context(), name, o, signed, followEvery))
-	err = tail(counting(live, noting(live.over(followed), shown)), s, maxTail)
+	err = tail(noting(live.over(followed), shown), s, maxTail)
 	changed, ok := errors.AsType[*query.Changed](err)
 	if !ok {
 		return written(s, live, err)
@@ -115,69 +116,29 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 	return cli.No(errors.Join(written(s, live, tail(follow(), s, maxTail)), errors.New("the log was changed while it was followed")))
 }
 
-// upTo leaves out records behind one, unless that is 0: they are not signed yet.
-func upTo(records iter.Seq2[query.Record, error], last uint64) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if (err != nil || last == 0 || r.Seq <= last) && !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-// counting takes what is not signed for missing records.
-func counting(in *reading, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if errors.As(err, new(*query.Unsigned)) {
-				in.note(err)
-				continue
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
 // takenOver reports records that were still unsigned when their process ended. An attacker with write access to the directory could have added or removed such records.
 func takenOver(cmd *cobra.Command, records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
-				_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
-			}
-			if !yield(r, err) {
-				return
-			}
+	return filtered(records, func(r query.Record, err error) bool {
+		if err == nil && r.Log != nil && r.Log.Unsigned > 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "record %d signs %d records before it as they were found: they were not signed when the process that wrote them ended\n", r.Seq, r.Log.Unsigned)
 		}
-	}
+		return true
+	})
 }
 
-// noting keeps the last line of each file that holds a record which fits.
+// noting remembers the last line of each file that was passed on as a record.
 func noting(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if err == nil {
-				shown[r.File] = max(shown[r.File], r.Line)
-			}
-			if !yield(r, err) {
-				return
-			}
+	return filtered(records, func(r query.Record, err error) bool {
+		if err == nil {
+			shown[r.File] = max(shown[r.File], r.Line)
 		}
-	}
+		return true
+	})
 }
 
 // beyond leaves out the records that were shown before. It compares file and line: a planted file may repeat numbers.
 func beyond(records iter.Seq2[query.Record, error], shown map[string]int) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for r, err := range records {
-			if (err != nil || r.Line > shown[r.File]) && !yield(r, err) {
-				return
-			}
-		}
-	}
+	return filtered(records, func(r query.Record, err error) bool { return err != nil || r.Line > shown[r.File] })
 }
 
 // tail shows the last of the records, and then those that come.

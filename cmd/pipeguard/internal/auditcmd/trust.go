@@ -139,18 +139,15 @@ func addReading(cmd *cobra.Command) func(names []string) (*reading, iter.Seq2[qu
 	}
 }
 
+// over returns those of records that fit. Bad lines, and records that wait too long for their signature, are noted for done.
 func (r *reading) over(records iter.Seq2[query.Record, error]) iter.Seq2[query.Record, error] {
-	return func(yield func(query.Record, error) bool) {
-		for record, err := range r.fitting(records) {
-			if bad := new(*query.BadLine); errors.As(err, bad) {
-				r.note(err)
-				continue
-			}
-			if !yield(record, err) {
-				return
-			}
+	return filtered(r.fitting(records), func(_ query.Record, err error) bool {
+		isNoted := errors.As(err, new(*query.BadLine)) || errors.As(err, new(*query.Unsigned))
+		if isNoted {
+			r.note(err)
 		}
-	}
+		return !isNoted
+	})
 }
 
 // fitting leaves out the records that do not fit. Where records are missing it returns an error as for a line that is none.
