@@ -56,7 +56,7 @@ const maxNote = 16 << 10
 func sign(h Head, at time.Time, keys ...*Key) ([]byte, error) {
 	var signers []note.Signer
 	for _, k := range keys {
-		signers = append(signers, signer{k}, cosigner{k, at})
+		signers = append(signers, signer{k, algLog, at}, signer{k, algCosign, at})
 	}
 	raw, err := note.Sign(&note.Note{Text: h.text()}, signers...)
 	if err != nil {

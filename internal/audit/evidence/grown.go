@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/pipeguard/pipeguard/internal/atmost"
 )
 
 // A witness asks how a log grew from the records that it cosigned last, which may be long ago if it was away. Once some of the records behind these are
@@ -165,11 +163,7 @@ func readGrown(file string) (growth, error) {
 	if file == "" {
 		return growth{}, os.ErrNotExist
 	}
-	f, _, err := openRegular(file)
-	if err != nil {
-		return growth{}, err
-	}
-	text, err := atmost.ReadAndClose(f, maxGrown)
+	text, err := readRegular(file, maxGrown)
 	if err != nil {
 		return growth{}, err
 	}

@@ -26,7 +26,7 @@ func TestAKeyNeverPrintsItsSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		string(asJSON), k.String(), fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %s %q %x %d", k, k, k, k, k, k, k), fmt.Sprintf("%+v", Options{Keys: []*Key{k}}), fmt.Sprintf("%v", signer{k}),
+		string(asJSON), k.String(), fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %s %q %x %d", k, k, k, k, k, k, k), fmt.Sprintf("%+v", Options{Keys: []*Key{k}}), fmt.Sprintf("%v", signer{k, algLog, time.Time{}}),
 		errors.Join(func() error { _, err := ParseKey([]byte(string(k.Secret()) + "x")); return err }()).Error(),
 		func() string { _, err := ParseKeys(string(k.Secret())); return err.Error() }(),
 	} {

@@ -157,7 +157,7 @@ func elsewhere(t *testing.T, m *madeLog, witness *Key, keys ...*Key) string {
 			t.Fatal(err)
 		}
 	}
-	if raw, err = note.Sign(n, cosigner{witness, m.clock}); err != nil {
+	if raw, err = note.Sign(n, signer{witness, algCosign, m.clock}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "elsewhere")

@@ -84,15 +84,15 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 	}
 	segment.SortByNumber(parts, func(p Part) (uint64, string) { return p.First, filepath.Base(p.Path) })
 	for _, o := range all {
-		if !o.counts && o.opens {
+		if !o.Counts && o.Opens {
 			strays = append(strays, o.void())
 		}
 	}
 	for _, o := range unnamed {
-		mayBeNext := o.size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First)
+		mayBeNext := o.Size == 0 && (len(order) == 0 || o.First > order[len(order)-1].First)
 		switch {
-		case o.opens || mayBeNext:
-		case o.size == 0:
+		case o.Opens || mayBeNext:
+		case o.Size == 0:
 			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord})
 		default:
 			strays = append(strays, segment.Stray{Path: o.Path, Why: noRecord, Kind: segment.StrayMute})
@@ -140,8 +140,8 @@ func ListAll(dir string) ([]Part, []segment.Stray, error) {
 // is left out that the log does not account for.
 func (o opening) endOf(before opening) (bytes, torn int64) {
 	d := o.declared
-	behind := before.size - d.PreviousBytes
-	if d.PreviousSegment != before.name() || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > int64(d.TornBytes)) {
+	behind := before.Size - d.PreviousBytes
+	if d.PreviousSegment != before.Given || d.PreviousBytes < 0 || !before.isPacked && (behind < 0 || behind > int64(d.TornBytes)) {
 		return -1, 0
 	}
 	return d.PreviousBytes, int64(d.TornBytes)

@@ -376,7 +376,7 @@ func TestACosignatureOfNoYearIsRefused(t *testing.T) {
 			t.Errorf("at second %d: %t", seconds, got)
 		}
 	}
-	if _, err := (cosigner{witness, time.Unix(lastSecond+1, 0)}).Sign(text); err == nil {
+	if _, err := (signer{witness, algCosign, time.Unix(lastSecond+1, 0)}).Sign(text); err == nil {
 		t.Error("a time of the year 10000 is signed")
 	}
 }

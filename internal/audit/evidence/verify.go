@@ -213,12 +213,12 @@ func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
 	last := max(v.first.end, v.report.LastSeq)
 	var strange []string
 	for _, o := range unnamed {
-		bytes += o.size
-		if o.size == 0 && segment.IsDue(o.First, last) {
+		bytes += o.Size
+		if o.Size == 0 && segment.IsDue(o.First, last) {
 			v.report.Unused = append(v.report.Unused, filepath.Base(o.Path))
 			continue
 		}
-		if v.notRead == "" && o.size > 0 {
+		if v.notRead == "" && o.Size > 0 {
 			v.notRead = o.Path
 		}
 		strange = append(strange, fmt.Sprintf("%s is not read: %s", o.Path, noRecord))
@@ -231,8 +231,8 @@ func (v *verification) reportUnnamed(unnamed []opening) (bytes int64) {
 func (v *verification) reportMisfits(order []opening, covered uint64) {
 	var strange []string
 	for _, o := range order {
-		if o.misfit != nil && o.First > covered {
-			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.misfit))
+		if o.Misfit != nil && o.First > covered {
+			strange = append(strange, fmt.Sprintf("%s is not signed, and a start leaves it out: its first record is none that opens a segment of this log: %v", o.Path, o.Misfit))
 		}
 	}
 	v.report.incompleteBy(strange, "%d more segments are not signed, and a start leaves them out: their first records are none that open a segment of this log")

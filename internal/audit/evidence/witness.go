@@ -240,7 +240,7 @@ func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version str
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint again: %w", err)
 	}
-	mine := cosigner{w.o.Key, w.o.Now()}
+	mine := signer{w.o.Key, algCosign, w.o.Now()}
 	alone, err := note.Sign(&note.Note{Text: n.Text}, mine)
 	if err != nil {
 		return nil, err

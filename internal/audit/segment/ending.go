@@ -81,7 +81,7 @@ func (e Ending) fault(name string, size int64) string {
 func measure(first, signed uint64, text io.Reader, open map[uint64]bool) (e Ending, err error) {
 	e = Ending{Seq: first - 1, Line: 1, open: open}
 	previous := ""
-	err = scan(text, func(line []byte, end int64) bool {
+	err = Scan(text, func(line []byte, end int64) bool {
 		h, ok := parseHead(line)
 		tooMany := h.begins() && len(e.open) >= MaxOpen && h.seq > signed
 		if !ok || e.closed || h.seq != e.Seq+1 || e.Line > 1 && (h.prev != previous || h.opens()) || tooMany || !json.Valid(line) {

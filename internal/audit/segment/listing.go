@@ -133,45 +133,34 @@ func CreateReplacement(path string) (*os.File, error) {
 // behind a LogClose that is not written yet.
 func IsDue(first, last uint64) bool { return first == last+1 || first == last+2 }
 
-// Claim is what the first line of a segment says of the segments of its log.
-type Claim struct {
-	Given   string
-	First   uint64
-	IsWhole bool     // the first line is there, whatever it says
-	Opens   bool     // it is a record of the number that is in the name
-	Void    []string // segments in which no record counts, as it declares
-	// Previous is the segment that it says it follows.
-	Previous string
-}
-
 // declares says whether what the segment says of another one can be heeded: it begins as one of the log does.
-func (c Claim) declares(other Claim) bool {
-	return c.IsWhole && c.Opens && c.Given != other.Given
+func (l Link) declares(other Link) bool {
+	return l.IsWhole && l.Opens && l.Given != other.Given
 }
 
 // Counts says for each segment whether its records count. Those of a segment without a whole first line do not: a write failed, or has just
 // begun. Nor do those of a segment that was given up: one that counts declares it void, and took its place, so that both begin with the same
 // number and none follows on it, or nothing was written in it that a segment begins with. A declaration about any other segment is not heeded: no
 // file makes records of the log disappear.
-func Counts(claims []Claim) []bool {
-	by := map[string][]Claim{} // the segments that declare one void
+func Counts(links []Link) []bool {
+	by := map[string][]Link{} // the segments that declare one void
 	isFollowed := map[string]bool{}
-	for _, d := range claims {
+	for _, d := range links {
 		for _, name := range d.Void {
 			by[name] = append(by[name], d)
 		}
 		isFollowed[d.Previous] = isFollowed[d.Previous] || d.IsWhole && d.Opens
 	}
-	isVoid := func(c Claim, takesPlace func(d Claim) bool) bool {
-		return slices.ContainsFunc(by[c.Given], func(d Claim) bool { return d.declares(c) && takesPlace(d) })
+	isVoid := func(l Link, takesPlace func(d Link) bool) bool {
+		return slices.ContainsFunc(by[l.Given], func(d Link) bool { return d.declares(l) && takesPlace(d) })
 	}
-	out := make([]bool, len(claims))
-	for i, c := range claims {
-		out[i] = c.IsWhole && !isVoid(c, func(d Claim) bool {
-			if c.Opens && (d.First != c.First || isFollowed[c.Given]) {
+	out := make([]bool, len(links))
+	for i, l := range links {
+		out[i] = l.IsWhole && !isVoid(l, func(d Link) bool {
+			if l.Opens && (d.First != l.First || isFollowed[l.Given]) {
 				return false
 			}
-			return !isVoid(d, func(other Claim) bool { return other.First == d.First })
+			return !isVoid(d, func(other Link) bool { return other.First == d.First })
 		})
 	}
 	return out

@@ -3,7 +3,6 @@ package segment
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
@@ -22,26 +21,6 @@ type Found struct {
 	torn    int64    // bytes behind it
 	fault   string
 	orphans []audit.Event // open intents, oldest first
-}
-
-// Leaves are the leaf hashes of the records that are there, from First to Last. An error is the last value.
-func (f *Found) Leaves() iter.Seq2[[32]byte, error] {
-	return func(yield func([32]byte, error) bool) {
-		for i := range f.parts {
-			more := true
-			err := f.parts[i].lines(f.disk, func(line []byte, _ int64) bool {
-				more = yield(Leaf(line), nil)
-				return more
-			})
-			if err != nil {
-				yield([32]byte{}, err)
-				return
-			}
-			if !more {
-				return
-			}
-		}
-	}
 }
 
 // read finds where the log ends and what is open. Records under a checkpoint are known to have been durable.

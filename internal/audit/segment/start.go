@@ -149,22 +149,20 @@ func (l *log) tellOverruled(disk Disk, found *Found) error {
 		if p.first <= l.options.Covered || g == nil || g.PreviousSegment != before.name || before.size <= before.bytes {
 			continue
 		}
-		r, _, err := disk.Read(before.name)
-		if err != nil {
-			return fmt.Errorf("read segment %s: %w", before.name, err)
-		}
-		err = discard(r, before.bytes)
-		if err == nil {
-			err = scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
+		err := readFile(disk, before.name, func(r io.Reader, _ int64) error {
+			if err := discard(r, before.bytes); err != nil {
+				return err
+			}
+			return Scan(io.LimitReader(r, 2*audit.MaxRecord), func(line []byte, _ int64) bool {
 				if seq, prev, ok := ParseLine(line); ok && seq == p.first && prev == p.opening.Prev {
 					l.options.OnFault(fmt.Errorf("audit segment %s, which was not signed, says that the log ends before record %d of %s, which continues it: a write failed there, or an attacker added %[1]s to take "+
 						"that record and those behind it out of the log. Copy the directory for a reviewer", p.name, seq, before.name))
 				}
 				return false
 			})
-		}
-		if err = errors.Join(err, r.Close()); err != nil {
-			return fmt.Errorf("read segment %s: %w", before.name, err)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
