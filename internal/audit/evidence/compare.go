@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipeguard/pipeguard/internal/audit"
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // walk reads the records.
@@ -163,7 +164,7 @@ func (v *verification) fits(at place) error {
 		}
 		v.matched = place{}
 		v.covered(e)
-		s, _ := parseSegment(at.file)
+		s, _ := segment.EntryOf(at.file)
 		v.report.Position = Position{v.tree.clone(), s.First, max(v.o.After.rank, v.report.Position.rank, e.rank)}
 	}
 	return nil
@@ -177,15 +178,11 @@ func (v *verification) covered(e expected) {
 	} else {
 		r.OwnCovered = e.Size
 	}
-	if e.SignedAt.After(r.SignedAt) {
-		r.SignedAt = e.SignedAt
-	}
+	r.SignedAt = later(r.SignedAt, e.SignedAt)
 	for _, w := range e.Witnesses {
 		r.Witnessed = e.Size
 		r.witnessedBy[w.Name] = r.witnessedBy[w.Name].latest(byWitness{e.Size, w.At})
-		if w.At.After(r.WitnessedAt) {
-			r.WitnessedAt = w.At
-		}
+		r.WitnessedAt = later(r.WitnessedAt, w.At)
 	}
 }
 

@@ -48,8 +48,6 @@ func (v *verification) collect() error {
 		if e.isOutside {
 			v.report.newest = max(v.report.newest, e.Size)
 		}
-	}
-	for _, e := range v.expect {
 		v.report.cosignings.add(e)
 	}
 	return nil
@@ -392,9 +390,7 @@ func (v *verification) add(e expected) error {
 	if n := len(v.expect); n > 0 {
 		if l := &v.expect[n-1]; l.Head == e.Head && l.isOutside == e.isOutside && l.rank == e.rank { // an idle log signs the same head every minute
 			l.Witnesses = append(l.Witnesses, e.Witnesses...)
-			if e.SignedAt.After(l.SignedAt) {
-				l.SignedAt = e.SignedAt
-			}
+			l.SignedAt = later(l.SignedAt, e.SignedAt)
 			return nil
 		}
 	}

@@ -57,9 +57,6 @@ func (o *Options) complete() error {
 	return errors.Join(faults...)
 }
 
-// keys are those that verify what Keys sign.
-func (o *Options) keys() Keys { return keysOfAll(o.Keys) }
-
 // keysOfAll are the public halves of keys, the oldest first.
 func keysOfAll(private []*Key) Keys {
 	var keys Keys
@@ -91,7 +88,7 @@ type Log struct {
 	removed uint64
 	closed  bool
 
-	spare *spare // nil if nothing is removed
+	spare spare
 
 	workers []*sinkWorker
 	stop    context.CancelFunc
@@ -106,16 +103,16 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
-	l := &Log{o: o, thinned: o.Now()}
-	notes, raw, err := openNotes(filepath.Join(o.Dir, CheckpointFile), o.Now())
+	notes := &noteFile{path: filepath.Join(o.Dir, CheckpointFile)}
+	l := &Log{o: o, thinned: o.Now(), notes: notes, spare: spare{path: filepath.Join(o.Dir, StartFile)}}
+	raw, err := notes.thin(o.Now())
 	if err != nil {
 		return nil, fmt.Errorf("audit evidence: %w", err)
 	}
-	l.notes = notes
 	if notes.strange > 0 {
 		o.OnFault(fmt.Errorf("%w: %d places in %s look like checkpoints and are not, and a verification names the first", ErrCheckpointsStrange, notes.strange, notes.path))
 	}
-	last, err := knownOf(o.Dir, raw, o.States, o.keys())
+	last, err := knownOf(o.Dir, raw, o.States, keysOfAll(o.Keys))
 	if err == nil && last.Size > 0 && last.Origin != o.Keys[0].name {
 		err = fmt.Errorf("the last checkpoint in %s names the log %q, and the key belongs to %q", o.Dir, last.Origin, o.Keys[0].name)
 	}
@@ -140,7 +137,6 @@ func Open(ctx context.Context, o Options) (*Log, error) {
 	l.states = openStates(o.States, last.raw, o.OnFault)
 	l.signed = last.Head
 	if o.Prunes {
-		l.spare = &spare{path: filepath.Join(o.Dir, StartFile)}
 		l.spare.keep()
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -211,7 +207,7 @@ func (l *Log) checkpoint(isLast bool) error {
 	}
 	l.states.write(raw)
 	l.signed = head
-	if l.spare != nil && !isLast {
+	if l.o.Prunes && !isLast {
 		l.spare.keep()
 	}
 	for _, c := range l.workers {
@@ -256,10 +252,7 @@ func (l *Log) Close(ctx context.Context) error {
 		}
 	}
 	l.stop()
-	if l.spare != nil {
-		err = errors.Join(err, l.spare.drop())
-	}
-	return errors.Join(err, l.notes.close(), l.states.close())
+	return errors.Join(err, l.spare.drop(), l.notes.close(), l.states.close())
 }
 
 // sizeOf is how many records a checkpoint says it is of, 0 without one.
@@ -315,15 +308,11 @@ func (l *Log) startBehind(tree leafRange) error {
 }
 
 func (l *Log) replaceStart(tree leafRange) error {
-	file, content := filepath.Join(l.o.Dir, StartFile), formatStart(tree)
-	if l.spare == nil {
-		return replace(file, content)
-	}
 	temp, err := l.spare.take()
 	if err != nil {
 		return err
 	}
-	return replaceBy(temp, file, content)
+	return replaceBy(temp, l.spare.path, formatStart(tree))
 }
 
 // keepStart puts the start of the log back if it was removed or changed: nothing but this process knows the tree of what is gone. l.signing must be held.

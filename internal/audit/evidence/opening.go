@@ -19,8 +19,8 @@ type opening struct {
 }
 
 // look reads the first line of a segment. A writer judges a damaged one by itself.
-func look(s Segment, isWriter bool) (opening, error) {
-	o := opening{Link: segment.Link{Given: s.name(), First: s.First}, Path: s.Path}
+func look(s segment.Entry, isWriter bool) (opening, error) {
+	o := opening{Link: segment.Link{Given: s.Given, First: s.First}, Path: s.Path}
 	f, err := OpenSegment(s.Path)
 	if err != nil {
 		return o, err
@@ -60,7 +60,7 @@ func look(s Segment, isWriter bool) (opening, error) {
 
 // lookAll reads the first lines of segments, and finds out which of them count: see segment.Counts. A damaged one is passed to damaged, if that is not nil, and
 // counts as one that was not begun.
-func lookAll(segments []Segment, isWriter bool, damaged func(Segment)) ([]opening, error) {
+func lookAll(segments []segment.Entry, isWriter bool, damaged func(segment.Entry)) ([]opening, error) {
 	var all []opening
 	var links []segment.Link
 	for _, s := range segments {

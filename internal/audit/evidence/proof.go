@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // proofTitle is the first line of a proof. https://c2sp.org/tlog-proof
@@ -30,7 +32,7 @@ func Prove(ctx context.Context, o VerifyOptions, seq uint64) ([]byte, error) {
 	}
 	v := newVerification(o)
 	v.keepRaw = true
-	_, strays, err := listSegments(o.Dir)
+	_, strays, err := segment.List(o.Dir)
 	if err := errors.Join(err, v.reportStrays(strays), v.find(), v.collect()); err != nil {
 		return nil, fmt.Errorf("prove record %d: %w", seq, err)
 	}

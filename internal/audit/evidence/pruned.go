@@ -26,11 +26,7 @@ type byWitness struct {
 
 // latest is the later one of both, in size and time by themselves.
 func (c byWitness) latest(other byWitness) byWitness {
-	c.size = max(c.size, other.size)
-	if other.at.After(c.at) {
-		c.at = other.at
-	}
-	return c
+	return byWitness{max(c.size, other.size), later(c.at, other.at)}
 }
 
 func (u *uncompared) add(e expected) {

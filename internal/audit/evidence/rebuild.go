@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
 // ErrRolledBack means that a log is shorter than a checkpoint that it signed, or another one. To sign a checkpoint of it would contradict the first.
@@ -14,12 +16,12 @@ var ErrRolledBack = errors.New("the audit log is not the one that its last check
 
 // list sorts the segments in a directory.
 func (w *walk) list(ctx context.Context, dir string) (first uint64, err error) {
-	segments, _, err := listSegments(dir)
+	segments, _, err := segment.List(dir)
 	if err != nil {
 		return 0, err
 	}
 	if w.isOwn { // a writer packs nothing
-		segments = slices.DeleteFunc(segments, func(s Segment) bool { return s.name() != filepath.Base(s.Path) })
+		segments = slices.DeleteFunc(segments, func(s segment.Entry) bool { return s.Given != filepath.Base(s.Path) })
 	}
 	return w.sort(ctx, segments)
 }
@@ -178,7 +180,7 @@ func knownOf(dir string, own []byte, states []string, keys Keys) (k known, err e
 		return known{}, err
 	}
 	if s.Size > 0 && own == nil {
-		segments, _, err := listSegments(dir)
+		segments, _, err := segment.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return known{}, err
 		}

@@ -9,40 +9,9 @@ import (
 	"github.com/pipeguard/pipeguard/internal/audit/segment"
 )
 
-// Segment is one file of records.
-type Segment struct {
-	Path  string
-	First uint64 // number of its first record, from its name
-}
-
-// name is the one that its writer gave it.
-func (s Segment) name() string {
-	given, _, _ := segment.ParseCopy(filepath.Base(s.Path))
-	return given
-}
-
-// parseSegment reads the name of a segment. What its writer does not name so, no reader takes for a part of the log.
-func parseSegment(path string) (Segment, bool) {
-	_, first, ok := segment.ParseCopy(filepath.Base(path))
-	return Segment{path, first}, ok
-}
-
-// listSegments returns the segments in a directory by their first numbers, and what else is in it and is not read.
-func listSegments(dir string) ([]Segment, []segment.Stray, error) {
-	entries, strays, err := segment.List(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	out := make([]Segment, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, Segment{filepath.Join(dir, e.File), e.First})
-	}
-	return out, strays, nil
-}
-
 // listForReaders leaves out the room that a process keeps which writes the log: there is nothing in it that could be read.
-func listForReaders(dir string) ([]Segment, []segment.Stray, error) {
-	segments, strays, err := listSegments(dir)
+func listForReaders(dir string) ([]segment.Entry, []segment.Stray, error) {
+	segments, strays, err := segment.List(dir)
 	return segments, slices.DeleteFunc(strays, func(s segment.Stray) bool { return s.Kind == segment.StrayRoom }), err
 }
 
@@ -69,7 +38,7 @@ func List(dir string) ([]Part, []segment.Stray, error) {
 		return nil, nil, err
 	}
 	var parts []Part
-	all, err := lookAll(segments, false, func(s Segment) { parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1}) })
+	all, err := lookAll(segments, false, func(s segment.Entry) { parts = append(parts, Part{Path: s.Path, First: s.First, Bytes: -1}) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -84,7 +84,7 @@ type verification struct {
 	keepRaw bool // of checkpoints: a proof holds one
 	report  Report
 
-	segments []Segment
+	segments []segment.Entry
 	own      string    // file of checkpoints beside the log
 	start    string    // file with the tree of what was pruned
 	notRead  string    // a segment that holds something, and that no other one declares void, though no record in it counts
@@ -127,7 +127,7 @@ func (v *verification) run(ctx context.Context) error {
 	if v.o.Dir != "" { // listed after the checkpoints were read: every record that they cover is there
 		var err error
 		var strays []segment.Stray
-		if v.segments, strays, err = listSegments(v.o.Dir); err != nil {
+		if v.segments, strays, err = segment.List(v.o.Dir); err != nil {
 			return err
 		}
 		if err := v.reportStrays(strays); err != nil {
@@ -173,7 +173,7 @@ func (v *verification) find() error {
 			return fmt.Errorf("%s is given twice", file)
 		}
 		before = append(before, info)
-		switch s, ok := parseSegment(file); {
+		switch s, ok := segment.EntryOf(file); {
 		case ok:
 			v.segments = append(v.segments, s)
 		case filepath.Base(file) == CheckpointFile && v.own == "":
@@ -184,7 +184,7 @@ func (v *verification) find() error {
 			return fmt.Errorf("%s is no segment (audit-….jsonl, or packed audit-….jsonl.gz), no %q and no %q, or the second of them", file, CheckpointFile, StartFile)
 		}
 	}
-	segment.SortByNumber(v.segments, func(s Segment) (uint64, string) { return s.First, s.Path })
+	segment.SortByNumber(v.segments, func(s segment.Entry) (uint64, string) { return s.First, s.Path })
 	return nil
 }
 

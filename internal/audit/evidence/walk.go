@@ -70,7 +70,7 @@ const bufferSize = 256 << 10
 var errDone = errors.New("done")
 
 // sort finds the segments that hold records, and returns the number that the first of them begins with, 0 if there is none.
-func (w *walk) sort(ctx context.Context, segments []Segment) (first uint64, err error) {
+func (w *walk) sort(ctx context.Context, segments []segment.Entry) (first uint64, err error) {
 	all, err := lookAll(segments, w.isWriter, nil)
 	if err == nil && w.isOwn {
 		err = w.chain(ctx, all)
@@ -139,7 +139,7 @@ func Fits(dir string, signed Head) func(names []string) (bool, error) {
 	return func(names []string) (bool, error) {
 		var order []opening
 		for _, name := range names {
-			s, _ := parseSegment(filepath.Join(dir, name))
+			s, _ := segment.EntryOf(filepath.Join(dir, name))
 			o, err := look(s, true)
 			if err != nil {
 				return false, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -245,7 +246,8 @@ func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version str
 	if err != nil {
 		return nil, err
 	}
-	n.Sigs, n.UnverifiedSigs = ofLog(n.Sigs, c.Origin), nil
+	n.Sigs = slices.DeleteFunc(n.Sigs, func(s note.Signature) bool { return s.Name != c.Origin })
+	n.UnverifiedSigs = nil
 	whole, err := note.Sign(n, mine)
 	if err != nil {
 		return nil, err
@@ -257,13 +259,4 @@ func (w *Witness) sign(ctx context.Context, c Checkpoint, keys Keys, version str
 		return nil, err
 	}
 	return alone[len(n.Text)+1:], nil
-}
-
-func ofLog(sigs []note.Signature, origin string) (out []note.Signature) {
-	for _, s := range sigs {
-		if s.Name == origin {
-			out = append(out, s)
-		}
-	}
-	return out
 }

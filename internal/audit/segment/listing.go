@@ -22,9 +22,15 @@ const (
 
 // Entry is a segment in a directory.
 type Entry struct {
-	File  string // its name in the directory
-	Given string // the name that its writer gave it: File without what says that it is packed
+	Path  string
+	Given string // the name that its writer gave it: without what says that it is packed
 	First uint64 // number of its first record, from the name
+}
+
+// EntryOf reads the name of a segment. A file whose writer did not name it so is not read as a part of a log.
+func EntryOf(path string) (e Entry, isSegment bool) {
+	given, first, isSegment := ParseCopy(filepath.Base(path))
+	return Entry{path, given, first}, isSegment
 }
 
 // Stray is an entry of a directory that is no part of a log and that no reader reads.
@@ -62,30 +68,31 @@ func List(dir string) (segments []Entry, strays []Stray, err error) {
 		return nil, nil, err
 	}
 	for _, e := range entries {
-		given, first, ok := ParseCopy(e.Name())
+		path := filepath.Join(dir, e.Name())
+		segment, isSegment := EntryOf(path)
 		switch {
-		case ok && e.Type().IsRegular():
-			segments = append(segments, Entry{e.Name(), given, first})
-		case ok:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a segment, and is not a regular file", StrayClaim})
+		case isSegment && e.Type().IsRegular():
+			segments = append(segments, segment)
+		case isSegment:
+			strays = append(strays, Stray{path, "it has the name of a segment, and is not a regular file", StrayClaim})
 		case isCompanion(e.Name()) && !e.Type().IsRegular():
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it has the name of a file that belongs beside segments, and is not a regular file", StrayHolding})
+			strays = append(strays, Stray{path, "it has the name of a file that belongs beside segments, and is not a regular file", StrayHolding})
 		case claims(e.Name()):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "its name is close to that of a segment, and no writer gives it", StrayClaim})
-		case holdsRecord(filepath.Join(dir, e.Name()), e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it begins with a record, and has not the name of a segment", StrayHolding})
+			strays = append(strays, Stray{path, "its name is close to that of a segment, and no writer gives it", StrayClaim})
+		case holdsRecord(path, e):
+			strays = append(strays, Stray{path, "it begins with a record, and has not the name of a segment", StrayHolding})
 		case e.Name() == lockName && !isEmpty(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "the lock of a writer is an empty file, and this is none", StrayForeign})
+			strays = append(strays, Stray{path, "the lock of a writer is an empty file, and this is none", StrayForeign})
 		case isCompanion(e.Name()):
 		case isLeft(e) && isEmpty(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
+			strays = append(strays, Stray{path, "it is room for new contents of a file beside the segments, and holds nothing", StrayRoom})
 		case isLeft(e):
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it was being written when a process ended, or looks like that", StrayLeft})
+			strays = append(strays, Stray{path, "it was being written when a process ended, or looks like that", StrayLeft})
 		default:
-			strays = append(strays, Stray{filepath.Join(dir, e.Name()), "it is no file of an audit log", StrayForeign})
+			strays = append(strays, Stray{path, "it is no file of an audit log", StrayForeign})
 		}
 	}
-	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.File })
+	SortByNumber(segments, func(e Entry) (uint64, string) { return e.First, e.Path })
 	return segments, strays, nil
 }
 

@@ -72,7 +72,7 @@ func (n *node) segments(t *testing.T) (names []string) {
 		t.Fatal(err)
 	}
 	for _, e := range list {
-		names = append(names, e.File)
+		names = append(names, filepath.Base(e.Path))
 	}
 	return names
 }

@@ -220,8 +220,8 @@ func (l *log) tellStrays(disk untilDone, found *Found) {
 			l.options.OnFault(err)
 		}
 		for _, e := range segments {
-			if e.File != e.Given {
-				others = append(others, Stray{Path: filepath.Join(d.path, e.File), Why: "it is a packed copy, and the proxy makes none"})
+			if filepath.Base(e.Path) != e.Given {
+				others = append(others, Stray{Path: e.Path, Why: "it is a packed copy, and the proxy makes none"})
 			}
 		}
 		for _, o := range others {

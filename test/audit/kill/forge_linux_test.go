@@ -33,9 +33,10 @@ func forge(t *testing.T, p *place) *forger {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		text := f.read(t, e.File)
+		name := filepath.Base(e.Path)
+		text := f.read(t, name)
 		lines := bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n"))
-		f.names, f.lines[e.File] = append(f.names, e.File), lines
+		f.names, f.lines[name] = append(f.names, name), lines
 		f.seq += uint64(len(lines))
 		f.leaf = segment.Leaf(lines[len(lines)-1])
 	}

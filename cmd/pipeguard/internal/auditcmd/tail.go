@@ -87,7 +87,9 @@ func followVerified(cmd *cobra.Command, trust *trust, f *query.Filter, s sink, n
 		signed = in.source.Logs()[0].Report.Position
 	}
 	shown := map[string]int{}
-	covered := filtered(records, func(r query.Record, err error) bool { return err != nil || signed.Last() == 0 || r.Seq <= signed.Last() })
+	covered := filtered(records, func(r query.Record, err error) bool {
+		return err != nil || signed.Last() == 0 || r.Seq <= signed.Last()
+	})
 	if err := tail(noting(covered, shown), s, count); err != nil {
 		return written(s, in, err)
 	}
